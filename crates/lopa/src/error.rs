@@ -1,0 +1,116 @@
+//! One error type: what went wrong, where, and what to do about it.
+
+use std::fmt;
+
+/// What kind of trouble it is; the command line turns it into its exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A run ended badly: it diverged or missed a required target.
+    Run,
+    /// A wrong command line or experiment file.
+    Config,
+    /// Data that is missing or malformed.
+    Data,
+    /// A graph or its weights.
+    Network,
+    /// A file that cannot be written or read back.
+    Storage,
+    /// Saved results that do not agree with what was computed again.
+    Mismatch,
+}
+
+impl Kind {
+    /// The process exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Kind::Run => 1,
+            Kind::Config => 2,
+            Kind::Data => 3,
+            Kind::Network => 4,
+            Kind::Storage => 5,
+            Kind::Mismatch => 8,
+        }
+    }
+}
+
+/// An error a user can act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What kind of trouble it is.
+    pub kind: Kind,
+    /// A stable name for scripts and for looking it up, such as `config/unknown-key`.
+    pub id: &'static str,
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// The place: `file:line:column`, a flag, a file and row.
+    pub place: Option<String>,
+    /// The remedy.
+    pub hint: Option<String>,
+}
+
+/// The library's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error without place and remedy; add them with [`Error::at`] and [`Error::hint`].
+    pub fn new(kind: Kind, id: &'static str, message: impl Into<String>) -> Error {
+        Error { kind, id, message: message.into(), place: None, hint: None }
+    }
+
+    /// A wrong command line or experiment file.
+    pub fn config(id: &'static str, message: impl Into<String>) -> Error {
+        Error::new(Kind::Config, id, message)
+    }
+
+    /// Data that is missing or malformed.
+    pub fn data(id: &'static str, message: impl Into<String>) -> Error {
+        Error::new(Kind::Data, id, message)
+    }
+
+    /// A graph or its weights.
+    pub fn network(id: &'static str, message: impl Into<String>) -> Error {
+        Error::new(Kind::Network, id, message)
+    }
+
+    /// A file that cannot be written or read back.
+    pub fn storage(id: &'static str, message: impl Into<String>) -> Error {
+        Error::new(Kind::Storage, id, message)
+    }
+
+    /// Says where, unless an inner part already knew better.
+    pub fn at(mut self, place: impl Into<String>) -> Error {
+        self.place.get_or_insert_with(|| place.into());
+        self
+    }
+
+    /// Says what to do, unless an inner part already knew better.
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint.get_or_insert_with(|| hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(out, "{place}: ")?;
+        }
+        write!(out, "{}", self.message)?;
+        if let Some(hint) = &self.hint {
+            write!(out, "\n  help: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The known name nearest to a mistyped one, if any is near.
+pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(typed, name), name))
+        .filter(|(distance, name)| *distance <= 1 + typed.len().max(name.len()) / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,80 @@
+//! Counter-based random numbers: a draw depends on its address, never on what was drawn before.
+//!
+//! The address is (seed, purpose, node, iteration, slot). Hence a node's samples do not depend on
+//! the engine, on threads, on the other nodes or on a restart, and a method that needs the same
+//! minibatch at two points asks for the same address twice.
+
+use rand::SeedableRng;
+use rand::rand_core::Rng as _;
+use rand_chacha::ChaCha8Rng;
+
+/// What random numbers are for. Streams of different purposes are independent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Purpose {
+    /// Minibatches and other draws of an algorithm.
+    Sampling = 1,
+    /// Drawing a graph.
+    Graph = 2,
+    /// Splitting data: hold-out, partition, corruption.
+    Data = 3,
+    /// Starting values.
+    Start = 4,
+    /// Making a synthetic problem.
+    Problem = 5,
+}
+
+/// A stream of random numbers that can be put at any address.
+#[derive(Debug, Clone)]
+pub struct Stream(ChaCha8Rng);
+
+impl Stream {
+    /// The stream of a node (use 0 where the draw is common to all) for a purpose.
+    pub fn new(seed: u64, purpose: Purpose, node: usize) -> Stream {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8..16].copy_from_slice(&(purpose as u64).to_le_bytes());
+        let mut rng = ChaCha8Rng::from_seed(key);
+        rng.set_stream(node as u64);
+        Stream(rng)
+    }
+
+    /// Goes to the draws of slot `slot` of iteration `k`: 2²⁴ words for each of 2¹² slots.
+    pub fn seek(&mut self, k: u64, slot: u32) {
+        assert!(slot < 1 << 12, "an iteration has at most 4096 draws");
+        self.0.set_word_pos(u128::from(k & 0xffff_ffff) << 36 | u128::from(slot) << 24);
+    }
+
+    /// A word.
+    pub fn word(&mut self) -> u32 {
+        self.0.next_u32()
+    }
+
+    /// Uniform in `0..below`; the bias is at most `below` / 2⁶⁴.
+    pub fn below(&mut self, below: usize) -> usize {
+        ((u128::from(self.0.next_u64()) * below as u128) >> 64) as usize
+    }
+
+    /// Uniform in [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 * (-53f64).exp2()
+    }
+
+    /// Uniform in [low, high).
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.unit()
+    }
+
+    /// Standard normal, by Box and Muller.
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// Shuffles in place (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
