@@ -1,5 +1,6 @@
 //! Reading experiment files strictly: every complaint has its file, line and column.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
@@ -54,6 +55,32 @@ impl Source {
             self.apply(i, set, &mut table)?;
         }
         Ok(Section { source: self, path: String::new(), span: span.start..span.start, table })
+    }
+
+    /// Where each value was given: `run.batch` → `file:12:9`, list entries by their number.
+    pub fn origins(&self) -> Result<BTreeMap<String, String>> {
+        fn walk(source: &Source, path: &str, value: &Spanned<DeValue>, into: &mut Origins) {
+            let deeper = |key: &str| match path {
+                "" => key.to_string(),
+                _ => format!("{path}.{key}"),
+            };
+            match value.get_ref() {
+                DeValue::Table(table) => {
+                    table.iter().for_each(|(key, v)| walk(source, &deeper(key.get_ref()), v, into));
+                }
+                DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+                    let numbered = items.iter().enumerate();
+                    numbered.for_each(|(i, item)| walk(source, &deeper(&i.to_string()), item, into));
+                }
+                _ => {
+                    into.insert(path.to_string(), source.place(&value.span()));
+                }
+            }
+        }
+        let root = self.root()?;
+        let mut origins = Origins::new();
+        walk(self, "", &Spanned::new(0..0, DeValue::Table(root.table)), &mut origins);
+        Ok(origins)
     }
 
     fn apply<'s>(&'s self, i: usize, set: &'s str, root: &mut DeTable<'s>) -> Result<()> {
@@ -170,6 +197,8 @@ impl Source {
         ours.at(place)
     }
 }
+
+type Origins = BTreeMap<String, String>;
 
 fn unknown_key(key: &str, known: &[&str], inside: &str) -> Error {
     let error = Error::config("config/unknown-key", format!("unknown key `{key}`{inside}"));
@@ -291,6 +320,13 @@ impl<'s> Section<'s> {
         V::deserialize(ValueDeserializer::from(value))
             .map(Some)
             .map_err(|error| self.source.complain(&self.inside(key), error, Some(span)))
+    }
+
+    /// Takes some keys out into a section of their own.
+    pub fn split(&mut self, keys: &[&str]) -> Section<'s> {
+        let taken = keys.iter().filter_map(|key| self.table.remove_entry(*key));
+        let table = DeTable::from_iter(taken.collect::<Vec<_>>());
+        Section { source: self.source, path: self.path.clone(), span: self.span.clone(), table }
     }
 
     /// Reads all that is left as parameters; unknown keys and bad values are errors.

@@ -1,0 +1,256 @@
+//! The command line as typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Distributed stochastic bilevel optimisation with personal inner problems.
+#[derive(Debug, Parser)]
+#[command(name = "lopa", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "`lopa run` without a file runs the built-in quickstart.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// How results are printed on standard output
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Colour: by default on terminals only; NO_COLOR switches it off
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// No progress bars
+    #[arg(long, global = true)]
+    pub no_progress: bool,
+    /// Nothing on standard error but errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For scripts: one JSON document
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On terminals
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run an experiment: every algorithm of the file on every seed
+    Run(RunArgs),
+    /// Check an experiment file and print it with every default filled in
+    Check(CheckArgs),
+    /// List what experiment files can choose from
+    List(ListArgs),
+    /// Make, show and check graphs and mixing weights
+    Graph {
+        #[command(subcommand)]
+        command: GraphCommand,
+    },
+    /// Use a node's trained model on new data
+    Predict(PredictArgs),
+    /// Measure trained models: on labelled data, or again on the experiment's own
+    Evaluate(EvaluateArgs),
+    /// List the runs in a folder
+    Ls(LsArgs),
+    /// Print the JSON Schema of experiment files, for editors
+    Schema,
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for every command into a folder
+    Man(ManArgs),
+}
+
+/// An experiment and what is laid over it.
+#[derive(Debug, Args)]
+pub struct FileArgs {
+    /// Experiment file (TOML); without one, the built-in quickstart
+    pub file: Option<PathBuf>,
+    /// Override a value of the file; may be given several times
+    ///
+    /// `--set run.batch=20`, `--set algorithm.lopa-gt.alpha=0.1`, `--set 'algorithm.*.beta=0.05'`
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// Folder that run folders are made in
+    #[arg(short, long, value_name = "DIR", env = "LOPA_RUNS_DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Seeds in place of the file's; may be given several times
+    #[arg(short, long = "seed", value_name = "SEED")]
+    pub seeds: Vec<u64>,
+    /// Threads; results do not depend on their number [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
+    pub jobs: Option<usize>,
+    /// Check everything, load the data, draw the networks, but do not run
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// What to list
+    #[arg(value_enum, default_value_t = What::All)]
+    pub what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Everything
+    All,
+    /// Algorithms
+    Algorithms,
+    /// Problems
+    Problems,
+    /// Graphs
+    Graphs,
+    /// Mixing weights
+    Weights,
+    /// Partitions of data over nodes
+    Partitions,
+    /// Data sets
+    Data,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum GraphCommand {
+    /// Make a graph of a kind, or one with a given rho, and write it to a file
+    Make(MakeArgs),
+    /// Draw a graph's weights and say what is known of it
+    Show(GraphArgs),
+    /// Say whether a run could use it; exit code 4 if not
+    Check(GraphArgs),
+}
+
+/// A graph: a file, or a kind with its parameters.
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// Graph file, or a kind of graph (`lopa list graphs`)
+    pub graph: String,
+    /// Number of nodes, for a kind of graph
+    #[arg(short = 'm', long)]
+    pub nodes: Option<usize>,
+    /// A parameter of the kind: `--with p=0.4`
+    #[arg(long = "with", value_name = "KEY=VALUE")]
+    pub with: Vec<String>,
+    /// Mixing weights (`lopa list weights`)
+    #[arg(short, long, default_value = "metropolis")]
+    pub weights: String,
+    /// Seed of random graphs
+    #[arg(short, long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct MakeArgs {
+    /// A kind of graph (`lopa list graphs`); not needed with --rho
+    pub graph: Option<String>,
+    /// Number of nodes
+    #[arg(short = 'm', long)]
+    pub nodes: usize,
+    /// Search for a graph with this rho = |W - 11'/m|^2
+    #[arg(long, conflicts_with = "graph")]
+    pub rho: Option<f64>,
+    /// How near the rho must be
+    #[arg(long, default_value_t = 0.005, requires = "rho")]
+    pub tolerance: f64,
+    /// A parameter of the kind: `--with p=0.4`
+    #[arg(long = "with", value_name = "KEY=VALUE")]
+    pub with: Vec<String>,
+    /// Mixing weights (`lopa list weights`)
+    #[arg(short, long, default_value = "metropolis")]
+    pub weights: String,
+    /// Seed of random graphs
+    #[arg(short, long, default_value_t = 1)]
+    pub seed: u64,
+    /// File to write: .toml, or .csv for an edge list; without it, TOML on standard output
+    #[arg(short, long)]
+    pub out: Option<PathBuf>,
+}
+
+/// Which trained models.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// Run folder
+    pub run: PathBuf,
+    /// Algorithm (its label in the experiment)
+    #[arg(short, long)]
+    pub algorithm: Option<String>,
+    /// Node
+    #[arg(short, long)]
+    pub node: Option<usize>,
+    /// Seed; the first of the run if left out
+    #[arg(short, long)]
+    pub seed: Option<u64>,
+    /// Data file: .csv, .libsvm/.svm/.txt, .npy or .npz, with raw features as before scaling
+    #[arg(short, long)]
+    pub input: Option<PathBuf>,
+    /// Column of a CSV file that holds the label: a name or a number from 0; the last if left out
+    #[arg(long)]
+    pub label: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct PredictArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Folder with the data sets, to measure again on the experiment's own data
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Folder with run folders
+    #[arg(env = "LOPA_RUNS_DIR", default_value = "runs")]
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write `lopa.1` and a page for every command into this folder
+    #[arg(short, long)]
+    pub out: Option<PathBuf>,
+}

@@ -1,0 +1,67 @@
+//! `lopa check`: an experiment with every default filled in, and where each value comes from.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use lopa::error::Result;
+use lopa::experiment::Experiment;
+use serde_json::json;
+use toml::{Table, Value};
+
+use super::source::source;
+use super::summary;
+use crate::args::CheckArgs;
+use crate::output::Output;
+
+pub fn check(args: &CheckArgs, output: &Output) -> Result<ExitCode> {
+    let source = source(&args.file)?;
+    let experiment = Experiment::read(&source)?;
+    let (resolved, origins) = (experiment.resolved(), source.origins()?);
+    if output.json() {
+        output.document(&json!({ "experiment": resolved, "origins": origins }));
+    } else {
+        let mut text = String::new();
+        write(&mut text, "", "", &resolved, &origins);
+        output.text(&text);
+    }
+    output.note(&format!("\n{}", summary::heading(&experiment)));
+    output.note("the file is good");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a table as TOML, each value with its origin behind it.
+fn write(text: &mut String, header: &str, path: &str, table: &Table, origins: &BTreeMap<String, String>) {
+    let under = |base: &str, key: &str| match base {
+        "" => key.to_string(),
+        _ => format!("{base}.{key}"),
+    };
+    let nested = |value: &Value| match value {
+        Value::Table(_) => true,
+        Value::Array(items) => items.iter().any(Value::is_table),
+        _ => false,
+    };
+    for (key, value) in table.iter().filter(|(_, value)| !nested(value)) {
+        let path = under(path, key);
+        // `graph = "ring"` gives the name that `graph.name` has here.
+        let short = path.strip_suffix(".name").and_then(|parent| origins.get(parent));
+        let origin = origins.get(&path).or(short).map_or("default", String::as_str);
+        let line = format!("{key} = {value}");
+        text.push_str(&format!("{line:<40} # {origin}\n"));
+    }
+    for (key, value) in table.iter().filter(|(_, value)| nested(value)) {
+        let (header, path) = (under(header, key), under(path, key));
+        match value {
+            Value::Table(table) => {
+                text.push_str(&format!("\n[{header}]\n"));
+                write(text, &header, &path, table, origins);
+            }
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_table()?))) {
+                    text.push_str(&format!("\n[[{header}]]\n"));
+                    write(text, &header, &under(&path, &i.to_string()), item, origins);
+                }
+            }
+            _ => unreachable!("only tables and lists of tables are nested"),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `lopa list`: what experiment files can choose from, straight from the registries.
+
+use std::process::ExitCode;
+
+use lopa::algorithms::algorithms;
+use lopa::data::{partitions, sources};
+use lopa::error::Result;
+use lopa::network::{graphs, weights};
+use lopa::problems::problems;
+use lopa::registry::Entry;
+use serde_json::{Value, json};
+
+use crate::args::{ListArgs, What};
+use crate::output::{self, Output};
+
+pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
+    let all = [
+        (What::Algorithms, "algorithms"),
+        (What::Problems, "problems"),
+        (What::Graphs, "graphs"),
+        (What::Weights, "weights"),
+        (What::Partitions, "partitions"),
+        (What::Data, "data"),
+    ];
+    let wanted = all.into_iter().filter(|(what, _)| args.what == What::All || args.what == *what);
+    let lists: Vec<(&str, Value)> = wanted.map(|(what, name)| (name, lines(what))).collect();
+    if output.json() {
+        match &lists[..] {
+            [(_, only)] => output.document(only),
+            several => output.document(&several.iter().cloned().map(|(k, v)| (k.to_string(), v)).collect()),
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sections: Vec<String> = lists.iter().map(|(name, lines)| section(name, lines)).collect();
+    output.text(&sections.join("\n\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lines(what: What) -> Value {
+    fn plain<B: ?Sized>(registry: Vec<Entry<B>>) -> Value {
+        registry.iter().map(|entry| json!({ "name": entry.name, "about": entry.about })).collect()
+    }
+    match what {
+        What::Algorithms => algorithms::<f64>()
+            .iter()
+            .map(|entry| {
+                let facts = &entry.build.facts;
+                json!({
+                    "name": entry.name,
+                    "about": entry.about,
+                    "sends": facts.sends,
+                    "hessians": facts.hessians,
+                    "loops": facts.loops,
+                    "source": facts.source,
+                })
+            })
+            .collect(),
+        What::Problems => plain(problems::<f64>()),
+        What::Graphs => plain(graphs()),
+        What::Weights => plain(weights()),
+        What::Partitions => plain(partitions()),
+        What::Data => plain(sources()),
+        What::All => Value::Null,
+    }
+}
+
+fn section(name: &str, lines: &Value) -> String {
+    let lines = lines.as_array().expect("a registry is a list");
+    let keys: Vec<&str> = lines[0].as_object().expect("an entry").keys().map(String::as_str).collect();
+    let row = |line: &Value| {
+        keys.iter().map(|key| line[key].as_str().unwrap_or_default().to_string()).collect()
+    };
+    let head: Vec<&str> = keys
+        .iter()
+        .map(|&key| match key {
+            "name" => name,
+            "about" => "",
+            "hessians" => "Hess·v / iteration",
+            "sends" => "sends",
+            other => other,
+        })
+        .collect();
+    output::list(&head, lines.iter().map(row).collect()).to_string()
+}

@@ -1,0 +1,221 @@
+//! What a run came to, in a table and a sentence.
+
+use lopa::experiment::Experiment;
+use lopa::run::{Outcome, hex};
+use lopa::trace::Stop;
+use sha2::{Digest, Sha256};
+
+use crate::output::{self, bytes, number};
+
+/// What is about to be run.
+pub fn heading(experiment: &Experiment) -> String {
+    let Experiment { name, problem, data, network, run, algorithms } = experiment;
+    let data = data.as_ref().map(|spec| format!(" on {}", spec.source.name)).unwrap_or_default();
+    let (seeds, count) = (run.seeds.len(), algorithms.len());
+    format!(
+        "{name}: {}{data}, {} nodes ({}, {} weights), {count} algorithm{} × {seeds} seed{}, {}",
+        problem.name,
+        network.nodes,
+        network.graph.name,
+        network.weights.name,
+        plural(count),
+        plural(seeds),
+        limits(experiment)
+    )
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+fn limits(experiment: &Experiment) -> String {
+    let run = &experiment.run;
+    let named = |(name, limit): (&str, f64)| match name {
+        "hessians" => format!("{} Hessian-vector products a node", number(limit)),
+        "jacobians" => format!("{} Jacobian-vector products a node", number(limit)),
+        "gradients" => format!("{} gradients a node", number(limit)),
+        "samples" => format!("{} samples a node", number(limit)),
+        "exchanges" => format!("{} rounds", number(limit)),
+        "bytes" => bytes(limit),
+        _ => format!("{} {name}", number(limit)),
+    };
+    let iterations = run.iterations.map(|most| format!("{most} iterations"));
+    let all: Vec<_> = run.budget.limits().map(named).chain(iterations).collect();
+    format!("at most {}", all.join(", "))
+}
+
+/// Mean and standard deviation over seeds (n − 1).
+pub fn spread(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
+}
+
+/// Columns: name in rows, head, how a mean and its spread are written.
+const COLUMNS: [(&str, &str, Style); 12] = [
+    ("test_accuracy", "test accuracy", Style::Share),
+    ("train_accuracy", "train accuracy", Style::Share),
+    ("loss", "loss", Style::Spread),
+    ("phi", "Φ(x̄)", Style::Spread),
+    ("grad_phi_sq", "|∇Φ(x̄)|²", Style::Mean),
+    ("consensus", "consensus", Style::Mean),
+    ("iteration", "iterations", Style::Count),
+    ("hessians", "Hess·v", Style::Count),
+    ("jacobians", "Jac·v", Style::Count),
+    ("gradients", "gradients", Style::Count),
+    ("bytes", "sent", Style::Bytes),
+    ("seconds", "seconds", Style::Seconds),
+];
+
+#[derive(Clone, Copy)]
+enum Style {
+    Share,
+    Spread,
+    Mean,
+    Count,
+    Bytes,
+    Seconds,
+}
+
+impl Style {
+    fn write(self, values: &[f64]) -> String {
+        let (mean, sd) = spread(values);
+        let several = values.len() > 1;
+        match self {
+            Style::Share if several => format!("{mean:.3} ± {sd:.3}"),
+            Style::Share => format!("{mean:.3}"),
+            Style::Spread if several => format!("{} ± {}", number(mean), short(sd)),
+            Style::Spread => number(mean),
+            Style::Mean => format!("{mean:.1e}"),
+            Style::Count => format!("{mean:.0}"),
+            Style::Bytes => bytes(mean),
+            Style::Seconds => format!("{mean:.2}"),
+        }
+    }
+}
+
+fn short(sd: f64) -> String {
+    if sd == 0.0 || (1e-3..1e5).contains(&sd) { format!("{sd:.3}") } else { format!("{sd:.0e}") }
+}
+
+/// The finished runs of each algorithm, in the order of the file.
+fn groups<'a>(
+    experiment: &'a Experiment,
+    outcomes: &'a [Outcome],
+) -> impl Iterator<Item = (&'a str, Vec<&'a Outcome>)> {
+    experiment.algorithms.iter().map(move |spec| {
+        let mine = outcomes.iter().filter(|outcome| outcome.algorithm == spec.label);
+        (spec.label.as_str(), mine.collect())
+    })
+}
+
+fn values(runs: &[&Outcome], name: &str) -> Option<Vec<f64>> {
+    let sound = runs.iter().filter(|run| run.stop != Stop::Diverged);
+    let values: Vec<f64> = sound.map(|run| run.row.value(name)).collect::<Option<_>>()?;
+    (!values.is_empty()).then_some(values)
+}
+
+/// One line an algorithm: mean ± standard deviation over the seeds.
+pub fn table(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+    let measured =
+        |name: &str| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some());
+    let columns: Vec<_> = COLUMNS.into_iter().filter(|(name, _, _)| measured(name)).collect();
+    let mut head = vec!["algorithm"];
+    head.extend(columns.iter().map(|(_, head, _)| *head));
+    let line = |(label, runs): (&str, Vec<&Outcome>)| {
+        let diverged = runs.iter().filter(|run| run.stop == Stop::Diverged).count();
+        let label = match diverged {
+            0 => label.to_string(),
+            n => format!("{label} ({n} of {} diverged)", runs.len()),
+        };
+        let cell = |(name, _, style): &(&str, &str, Style)| {
+            values(&runs, name).map_or("–".into(), |values| style.write(&values))
+        };
+        let mut cells = vec![label];
+        cells.extend(columns.iter().map(cell));
+        cells
+    };
+    let ran = groups(experiment, outcomes).filter(|(_, runs)| !runs.is_empty());
+    output::table(&head, ran.map(line).collect()).to_string()
+}
+
+/// The measure that decides, and whether more of it is better.
+fn decisive(experiment: &Experiment, outcomes: &[Outcome]) -> Option<(&'static str, &'static str, bool)> {
+    [
+        ("test_accuracy", "test accuracy", true),
+        ("grad_phi_sq", "|∇Φ(x̄)|²", false),
+        ("loss", "loss", false),
+    ]
+    .into_iter()
+    .find(|(name, ..)| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some()))
+}
+
+/// What the numbers mean, in a sentence or two.
+pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+    let lost = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
+    let lost = match lost {
+        0 => String::new(),
+        n => format!(" {n} of {} runs diverged and are not in these numbers.", outcomes.len()),
+    };
+    let Some((name, said, more)) = decisive(experiment, outcomes) else {
+        return format!("No run got far enough to be measured.{lost}");
+    };
+    let mut ranked: Vec<(&str, f64, f64)> = groups(experiment, outcomes)
+        .filter_map(|(label, runs)| {
+            let (mean, sd) = spread(&values(&runs, name)?);
+            Some((label, mean, sd))
+        })
+        .collect();
+    ranked.sort_by(|a, b| if more { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
+    let budget = limits(experiment);
+    let seeds = experiment.run.seeds.len();
+    let (best, mean, sd) = ranked[0];
+    let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
+    let mut text = format!("With {budget}, {best} ends with the best {said}, {}", figure(mean));
+    if let Some((second, their, theirs)) = ranked.get(1) {
+        let apart = (mean - their).abs();
+        let noise = (sd * sd + theirs * theirs).sqrt();
+        text += &match (seeds, apart > 2.0 * noise) {
+            (1, _) => format!("; {second} follows with {} (one seed: no spread is known)", figure(*their)),
+            (_, true) => format!(", clearly ahead of {second} with {}", figure(*their)),
+            (_, false) => format!(
+                "; {second} with {} is within the spread over {seeds} seeds",
+                figure(*their)
+            ),
+        };
+    }
+    text += ".";
+    text += &consensus(experiment, outcomes);
+    text += &lost;
+    text
+}
+
+/// Who agrees best on x.
+fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+    let mean = |wanted: &str| {
+        let (_, runs) = groups(experiment, outcomes).find(|(label, _)| *label == wanted)?;
+        Some(spread(&values(&runs, "consensus")?).0)
+    };
+    match (mean("lopa-gt"), mean("lopa-lg")) {
+        (Some(gt), Some(lg)) if gt > 0.0 && lg > gt => format!(
+            " Gradient tracking keeps the copies of x {} times closer together than local \
+             gradients do (consensus {} against {}).",
+            number((lg / gt).round()),
+            number(gt),
+            number(lg)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// One digest of all runs.
+pub fn digest(outcomes: &[Outcome]) -> String {
+    let mut hasher = Sha256::new();
+    for outcome in outcomes {
+        hasher.update(&outcome.algorithm);
+        hasher.update(outcome.seed.to_le_bytes());
+        hasher.update(&outcome.digest);
+    }
+    hex(&hasher.finalize()[..8])
+}

@@ -1,0 +1,104 @@
+//! Decentralised (stochastic) gradient descent (Lian et al., *NeurIPS* 2017), single level.
+//!
+//! ```text
+//! θ⁺ = Σ_j w_ij θ_j − α ∇_θ ĝ(x, θ; ξ)            a common θ at a fixed x, or
+//! (x, θ)⁺ = Σ_j w_ij (x, θ)_j − α ∇ĝ(x, θ; ξ)     a common (x, θ), where the problem says so
+//! ```
+//!
+//! The training loss is g. With `mu`, x is set so that its regularisation is μ/2 |θ|².
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Facts, Start};
+use crate::error::{Error, Result};
+use crate::oracle::{Oracle, XI1};
+use crate::problem::{At, SingleLevel};
+use crate::real::{Real, cast, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+
+/// DGD's parameters.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DgdParams {
+    /// Step size.
+    pub alpha: Schedule,
+    /// Fixed regularisation μ/2 |θ|² in place of the one that x⁰ means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mu: Option<f64>,
+}
+
+impl Params for DgdParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        let mu = self.mu.unwrap_or(1.0);
+        Fault::unless(mu > 0.0 && mu.is_finite(), "mu", mu, "a positive number")
+    }
+}
+
+/// What is worth knowing of DGD.
+pub const FACTS: Facts = Facts {
+    source: "Lian et al., NeurIPS 2017",
+    sends: "θ, or x and θ",
+    hessians: "0",
+    loops: "none",
+    needs_lazy: false,
+    second_order: false,
+    steps: &[("theta", "alpha"), ("x", "alpha")],
+};
+
+struct Dgd<T> {
+    params: DgdParams,
+    both: bool,
+    x: Vec<T>,
+    theta: Vec<T>,
+    grad_x: Vec<T>,
+    grad_theta: Vec<T>,
+}
+
+/// A node that runs DGD.
+pub fn start<T: Real>(
+    params: DgdParams,
+    Start { mut x, theta, oracle, .. }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    if let Some(mu) = params.mu {
+        let ridge = oracle.part().ridge_x(mu).ok_or_else(|| {
+            Error::config("config/no-meaning", "dgd: `mu` has no meaning for this problem")
+                .hint("leave `mu` out: the problem's own regularisation is used")
+        })?;
+        x = cast(&ridge);
+    }
+    let both = oracle.part().single_level() == SingleLevel::Both;
+    let (grad_x, grad_theta) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+    Ok(Box::new(Dgd { params, both, x, theta, grad_x, grad_theta }))
+}
+
+impl<T: Real> Algorithm<T> for Dgd<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.theta);
+        if self.both {
+            message.extend_from_slice(&self.x);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let alpha = T::of(self.params.alpha.at(oracle.k()));
+        let (w_theta, wx) = mixed.split_at(self.theta.len());
+        let at = At { x: &self.x, theta: &self.theta };
+        oracle.grad_theta_g(at, XI1, &mut self.grad_theta);
+        if self.both {
+            oracle.grad_x_g(at, XI1, &mut self.grad_x);
+            update(&mut self.x, [wx, &self.grad_x], |_, [wx, grad]| wx - alpha * grad);
+        }
+        update(&mut self.theta, [w_theta, &self.grad_theta], |_, [wt, grad]| wt - alpha * grad);
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![("theta", &self.theta), ("x", &self.x)]
+    }
+}

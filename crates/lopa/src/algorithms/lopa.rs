@@ -1,0 +1,224 @@
+//! LoPA (Niu, Xu, Sun, Huang, Chai, *Journal of Machine Learning Research* 26(76), 2025).
+//!
+//! ```text
+//! (4)  θ⁺ = θ − β d
+//! (5)  v⁺ = v − λ h
+//! (10) x⁺ = (1 − τ) x + τ (Σ_j w_ij x_j − α y)
+//! (9)  z⁺ = s + (1 − γ)(z − s)
+//! (11) y⁺ = z⁺                                 local gradient (LoPA-LG)
+//! (12) y⁺ = Σ_j w_ij y_j + z⁺ − z              gradient tracking (LoPA-GT)
+//! (6)  d⁺ = ∇_θ ĝ(x⁺, θ⁺; ξ₁)
+//! (7)  h⁺ = ∇²_θθ ĝ(x⁺, θ⁺; ξ₂) v⁺ − ∇_θ f̂(x⁺, θ⁺; ς₁)
+//! (8)  s⁺ = ∇_x f̂(x⁺, θ⁺; ς₂) − ∇²_xθ ĝ(x⁺, θ⁺; ξ₃) v⁺
+//! ```
+//!
+//! The paper lists (9) after (8), but its s is the one of the point just left: so (9) comes first
+//! here. N_i is printed without i; W is doubly stochastic only with it, so sums include the node.
+//! The start is left open: y⁰ = z⁰ keeps mean(y) = mean(z) in (12) for ever.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Algorithm, Facts, Start};
+use crate::error::Result;
+use crate::oracle::{Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::At;
+use crate::real::{Real, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+
+/// LoPA's step sizes.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LopaParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step size of v.
+    pub lambda: Schedule,
+    /// Momentum weight of z; 1 switches the momentum off.
+    #[serde(default = "two_fifths")]
+    pub gamma: Schedule,
+    /// Relaxation of x; 1 switches the relaxation off.
+    #[serde(default = "two_fifths")]
+    pub tau: Schedule,
+    /// z⁰: the first estimate s⁰, or zero.
+    #[serde(default)]
+    pub start: StartZ,
+}
+
+/// How z begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartZ {
+    /// z⁰ = s⁰
+    #[default]
+    Estimate,
+    /// z⁰ = 0
+    Zero,
+}
+
+fn two_fifths() -> Schedule {
+    Schedule::Constant(0.4)
+}
+
+impl Params for LopaParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.lambda.check("lambda")?;
+        self.gamma.check_weight("gamma")?;
+        self.tau.check_weight("tau")
+    }
+}
+
+/// Where the direction of x comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// (11)
+    LocalGradient,
+    /// (12)
+    GradientTracking,
+    /// (11) with W = I: nothing is shared.
+    Alone,
+}
+
+/// What is worth knowing of LoPA.
+pub fn facts(scheme: Scheme) -> Facts {
+    Facts {
+        source: match scheme {
+            Scheme::Alone => "ours, a baseline",
+            _ => "Niu et al., JMLR 26(76), 2025",
+        },
+        sends: match scheme {
+            Scheme::LocalGradient => "x",
+            Scheme::GradientTracking => "x, y",
+            Scheme::Alone => "nothing",
+        },
+        hessians: "1",
+        loops: "none",
+        needs_lazy: scheme == Scheme::GradientTracking,
+        second_order: true,
+        steps: &[
+            ("theta", "beta"),
+            ("d", "beta"),
+            ("v", "lambda"),
+            ("h", "lambda"),
+            ("x", "alpha"),
+            ("y", "alpha"),
+            ("z", "alpha"),
+            ("s", "alpha"),
+        ],
+    }
+}
+
+struct Lopa<T> {
+    scheme: Scheme,
+    params: LopaParams,
+    x: Vec<T>,
+    theta: Vec<T>,
+    v: Vec<T>, // tracks [∇²_θθ g]⁻¹ ∇_θ f
+    d: Vec<T>, // direction of θ
+    h: Vec<T>, // direction of v
+    s: Vec<T>, // estimate of ∇Φ_i
+    z: Vec<T>, // moving average of s
+    y: Vec<T>, // direction of x
+    hold: Vec<T>,
+}
+
+/// A node that runs LoPA.
+pub fn start<T: Real>(
+    scheme: Scheme,
+    params: LopaParams,
+    Start { x, theta, v, oracle }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let of_x = || vec![T::zero(); x.len()];
+    let of_theta = || vec![T::zero(); theta.len()];
+    let hold = vec![T::zero(); x.len().max(theta.len())];
+    let (d, h, s, z, y) = (of_theta(), of_theta(), of_x(), of_x(), of_x());
+    let mut node = Lopa { scheme, params, x, theta, v, d, h, s, z, y, hold };
+    node.estimate(oracle);
+    if node.params.start == StartZ::Estimate {
+        node.z.copy_from_slice(&node.s);
+        node.y.copy_from_slice(&node.s);
+    }
+    Ok(Box::new(node))
+}
+
+impl<T: Real> Lopa<T> {
+    /// (6), (7), (8) at the current point.
+    fn estimate(&mut self, oracle: &mut Oracle<T>) {
+        let at = At { x: &self.x, theta: &self.theta };
+        oracle.grad_theta_g(at, XI1, &mut self.d); // (6)
+
+        let grad_theta_f = &mut self.hold[..self.theta.len()];
+        oracle.hess_g(at, XI2, &self.v, &mut self.h);
+        oracle.grad_theta_f(at, SIGMA1, grad_theta_f);
+        update(&mut self.h, [grad_theta_f], |hess_v, [grad]| hess_v - grad); // (7)
+
+        let cross_v = &mut self.hold[..self.x.len()];
+        oracle.grad_x_f(at, SIGMA2, &mut self.s);
+        oracle.cross_g(at, XI3, &self.v, cross_v);
+        update(&mut self.s, [cross_v], |grad, [cross_v]| grad - cross_v); // (8)
+    }
+}
+
+impl<T: Real> Algorithm<T> for Lopa<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        if self.scheme != Scheme::Alone {
+            message.extend_from_slice(&self.x);
+        }
+        if self.scheme == Scheme::GradientTracking {
+            message.extend_from_slice(&self.y);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let now = |schedule: &Schedule| T::of(schedule.at(k));
+        let LopaParams { alpha, beta, lambda, gamma, tau, .. } = &self.params;
+        let (alpha, beta, lambda) = (now(alpha), now(beta), now(lambda));
+        let (gamma, tau, one) = (now(gamma), now(tau), T::one());
+        let average = |s, z| s + (one - gamma) * (z - s);
+
+        update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d); // (4)
+        update(&mut self.v, [&self.h], |v, [h]| v - lambda * h); // (5)
+        match self.scheme {
+            Scheme::Alone => update(&mut self.x, [&self.y], |x, [y]| x - tau * alpha * y),
+            _ => update(&mut self.x, [mixed, &self.y], |x, [wx, y]| {
+                (one - tau) * x + tau * (wx - alpha * y) // (10)
+            }),
+        }
+        if self.scheme == Scheme::GradientTracking {
+            let wy = &mixed[self.x.len()..];
+            update(&mut self.y, [wy, &self.s, &self.z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
+        }
+        update(&mut self.z, [&self.s], |z, [s]| average(s, z)); // (9)
+        if self.scheme != Scheme::GradientTracking {
+            self.y.copy_from_slice(&self.z); // (11)
+        }
+        self.estimate(oracle); // (6)–(8)
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("d", &self.d),
+            ("v", &self.v),
+            ("h", &self.h),
+            ("s", &self.s),
+            ("z", &self.z),
+            ("y", &self.y),
+            ("x", &self.x),
+        ]
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        (self.scheme == Scheme::GradientTracking).then_some((&self.y[..], &self.z[..]))
+    }
+}

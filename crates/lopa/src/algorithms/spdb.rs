@@ -1,0 +1,196 @@
+//! SPDB (Lu, Cui, Squillante, Kingsbury, Horesh, *ICASSP* 2022), personalised.
+//!
+//! ```text
+//! hyper(x, θ): v ≈ [∇²_θθ g]⁻¹ ∇_θ f by a loop (see hypergradient.rs);  u = ∇_x f̂ − ∇²_xθ ĝ v
+//!
+//! augmented Lagrangian (al)                  gradient tracking (gt)
+//!   θ⁺ = θ − β ∇_θ ĝ(x, θ; ξ)   N times        x⁺ = Σ_j w_ij x_j − α y
+//!   u  = hyper(x, θ⁺)                          θ⁺ = θ − β ∇_θ ĝ(x, θ; ξ)   N times, at the old x
+//!   x⁺ = Σ_j w_ij x_j − α u − M                u⁺ = hyper(x⁺, θ⁺)
+//!   M⁺ = M + x⁺ − Σ_j w_ij x_j⁺                y⁺ = Σ_j w_ij y_j + u⁺ − u
+//! ```
+//!
+//! What is known of it: that it is primal-dual, agrees on x alone and uses a truncated Neumann
+//! series. Its text was not available when this was written: the constants of the primal-dual
+//! step are the standard linearised ones. LoPA's authors list it among the tracking methods.
+//!
+//! Σ_j w_ij x_j⁺ arrives with the next exchange, so M⁺ is formed there: one exchange does both.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::hypergradient::{Inverse, Workspace, hypergradient};
+use super::{Algorithm, Facts, Start};
+use crate::error::Result;
+use crate::oracle::{MOST_TURNS, Oracle, XI1};
+use crate::problem::At;
+use crate::real::{Real, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+
+/// SPDB's step sizes and loops.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpdbParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step of the Hessian-inverse series: at most 1 / L.
+    pub lambda: Schedule,
+    /// N: steps on θ in an iteration.
+    #[serde(default = "one")]
+    pub inner_steps: usize,
+    /// Q: terms of the Hessian-inverse series.
+    #[serde(default = "ten")]
+    pub hv_steps: usize,
+    /// How the Hessian's inverse is approximated.
+    #[serde(default)]
+    pub inverse: Inverse,
+    /// How the nodes agree on x.
+    #[serde(default)]
+    pub consensus: Consensus,
+}
+
+/// How the nodes agree on x.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Consensus {
+    /// Linearised augmented Lagrangian: sends x.
+    #[default]
+    Al,
+    /// Gradient tracking: sends x and y.
+    Gt,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn ten() -> usize {
+    10
+}
+
+impl Params for SpdbParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.lambda.check("lambda")?;
+        let fits = |turns| (1..=MOST_TURNS).contains(&turns);
+        Fault::unless(fits(self.inner_steps), "inner_steps", self.inner_steps, "from 1 to 500")?;
+        Fault::unless(fits(self.hv_steps), "hv_steps", self.hv_steps, "from 1 to 500")
+    }
+}
+
+/// What is worth knowing of SPDB.
+pub const FACTS: Facts = Facts {
+    source: "Lu et al., ICASSP 2022 (constants uncertain)",
+    sends: "x (al); x, y (gt)",
+    hessians: "< Q",
+    loops: "N on θ, Q on v",
+    needs_lazy: true,
+    second_order: true,
+    steps: &[
+        ("theta", "beta"),
+        ("v", "lambda"),
+        ("x", "alpha"),
+        ("M", "alpha"),
+        ("y", "alpha"),
+        ("u", "alpha"),
+    ],
+};
+
+struct Spdb<T> {
+    params: SpdbParams,
+    x: Vec<T>,
+    theta: Vec<T>,
+    v: Vec<T>, // [∇²_θθ g]⁻¹ ∇_θ f
+    u: Vec<T>, // estimate of ∇Φ_i
+    y: Vec<T>, // direction of x (gt)
+    dual: Vec<T>, // M (al)
+    d: Vec<T>,
+    work: Workspace<T>,
+}
+
+/// A node that runs SPDB.
+pub fn start<T: Real>(
+    params: SpdbParams,
+    Start { x, theta, v, oracle }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let work = Workspace::new(x.len(), theta.len());
+    let of_x = || vec![T::zero(); x.len()];
+    let (u, y, dual, d) = (of_x(), of_x(), of_x(), vec![T::zero(); theta.len()]);
+    let mut node = Spdb { params, x, theta, v, u, y, dual, d, work };
+    if node.params.consensus == Consensus::Gt {
+        node.hyper(oracle);
+        node.y.copy_from_slice(&node.u);
+    }
+    Ok(Box::new(node))
+}
+
+impl<T: Real> Spdb<T> {
+    fn inner(&mut self, oracle: &mut Oracle<T>) {
+        let beta = T::of(self.params.beta.at(oracle.k()));
+        for t in 0..self.params.inner_steps {
+            let at = At { x: &self.x, theta: &self.theta };
+            oracle.grad_theta_g(at, XI1.turn(t), &mut self.d);
+            update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d);
+        }
+    }
+
+    fn hyper(&mut self, oracle: &mut Oracle<T>) {
+        let SpdbParams { inverse, hv_steps, lambda, .. } = &self.params;
+        let series = (*inverse, *hv_steps, T::of(lambda.at(oracle.k())));
+        let at = At { x: &self.x, theta: &self.theta };
+        hypergradient(series, at, oracle, &mut self.v, &mut self.u, &mut self.work);
+    }
+}
+
+impl<T: Real> Algorithm<T> for Spdb<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.x);
+        if self.params.consensus == Consensus::Gt {
+            message.extend_from_slice(&self.y);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let alpha = T::of(self.params.alpha.at(oracle.k()));
+        let (wx, wy) = mixed.split_at(self.x.len());
+        match self.params.consensus {
+            Consensus::Al => {
+                if oracle.k() > 0 {
+                    update(&mut self.dual, [&self.x, wx], |dual, [x, wx]| dual + (x - wx));
+                }
+                self.inner(oracle);
+                self.hyper(oracle);
+                update(&mut self.x, [wx, &self.u, &self.dual], |_, [wx, u, dual]| {
+                    wx - alpha * u - dual
+                });
+            }
+            Consensus::Gt => {
+                self.inner(oracle);
+                update(&mut self.x, [wx, &self.y], |_, [wx, y]| wx - alpha * y);
+                update(&mut self.y, [wy, &self.u], |_, [wy, u]| wy - u);
+                self.hyper(oracle);
+                update(&mut self.y, [&self.u], |wy_less_u, [u]| wy_less_u + u);
+            }
+        }
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        let consensus = match self.params.consensus {
+            Consensus::Al => ("M", &self.dual[..]),
+            Consensus::Gt => ("y", &self.y[..]),
+        };
+        vec![("theta", &self.theta), ("v", &self.v), ("u", &self.u), consensus, ("x", &self.x)]
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        (self.params.consensus == Consensus::Gt).then_some((&self.y[..], &self.u[..]))
+    }
+}

@@ -1,0 +1,70 @@
+//! Why a run diverged, in words a user can act on.
+
+use toml::Table;
+
+use crate::algorithms::Facts;
+use crate::exact::largest_curvature;
+use crate::problem::{At, Bilevel};
+use crate::schedule::Schedule;
+use crate::watch::Culprit;
+
+/// Says what grew first and which step size is the suspect.
+///
+/// `at` is the last point of the culprit's node at which all was well.
+pub fn diagnose(
+    culprit: &Culprit,
+    facts: &Facts,
+    params: &Table,
+    part: &mut dyn Bilevel<f64>,
+    at: At<f64>,
+) -> String {
+    let Culprit { node, variable, k, size, early } = culprit;
+    let grew = match size.is_finite() {
+        true => format!("grew from {early:.1e} to {size:.1e}"),
+        false => "stopped being a number".to_string(),
+    };
+    let seen = format!("{variable} at node {node} {grew} by iteration {k}, before all else");
+    match suspect(facts, params, *k, variable, part, at) {
+        Some(reason) => format!("{seen}; {reason}"),
+        None => seen,
+    }
+}
+
+fn suspect(
+    facts: &Facts,
+    params: &Table,
+    k: u64,
+    variable: &str,
+    part: &mut dyn Bilevel<f64>,
+    at: At<f64>,
+) -> Option<String> {
+    let step = |key: &str| -> Option<f64> {
+        let schedule: Schedule = params.get(key)?.clone().try_into().ok()?;
+        Some(schedule.at(k))
+    };
+    // Steps on θ and v are judged by the curvature of g, whatever grew first: an inner loop that
+    // is not stable drags x along, and x is then what is seen.
+    let inner = facts.steps.iter().filter(|(variable, _)| ["theta", "v"].contains(variable));
+    let curvature = largest_curvature(part, at);
+    for (_, key) in inner.clone() {
+        let Some(value) = step(key) else { continue };
+        if let Some(reason) = part.unstable(at, value) {
+            return Some(format!("the suspect is {key} = {value}: {reason}"));
+        }
+        if value * curvature >= 2.0 {
+            let limit = 2.0 / curvature;
+            return Some(format!(
+                "the suspect is {key} = {value}: the curvature of g there is about \
+                 {curvature:.3e}, and a stable step stays below 2 / {curvature:.3e} = {limit:.3e}"
+            ));
+        }
+    }
+    let (_, key) = facts.steps.iter().find(|(name, _)| *name == variable)?;
+    let value = step(key)?;
+    let cleared: Vec<_> = inner.map(|(_, key)| *key).filter(|inner| inner != key).collect();
+    let cleared = match &cleared[..] {
+        [] => String::new(),
+        keys => format!(" ({} is within its limit 2 / L)", keys.join(" and ")),
+    };
+    Some(format!("the suspect is {key} = {value}{cleared}: try a tenth of it"))
+}

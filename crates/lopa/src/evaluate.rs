@@ -1,0 +1,92 @@
+//! Measuring a run from outside: each node's own metrics, consensus, and Φ at the mean.
+//!
+//! Always in double precision, on all of a node's data, with the clock stopped.
+
+use std::collections::BTreeMap;
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use crate::exact::{Solution, solve};
+use crate::problem::{At, Bilevel};
+use crate::real::{axpy, dot};
+
+/// What one node contributes to a measurement.
+#[derive(Debug, Clone)]
+pub struct Local {
+    /// The problem's own metrics at (x_i, θ_i).
+    pub values: Vec<(&'static str, f64)>,
+    /// ‖x_i − x̄‖²
+    pub distance_sq: f64,
+    /// The node's part solved at x̄, if asked for.
+    pub exact: Option<Solution>,
+    /// ‖θ_i − θ_i*(x̄)‖², if asked for.
+    pub theta_error_sq: f64,
+}
+
+/// One node's contribution: its metrics where it stands, and its part at the mean x̄.
+pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool) -> Local {
+    let exact = exact.then(|| solve(part, mean, at.theta));
+    let off = |(a, b): (&f64, &f64)| (a - b) * (a - b);
+    let theta_error_sq = match &exact {
+        Some(solution) => at.theta.iter().zip(&solution.theta).map(off).sum(),
+        None => 0.0,
+    };
+    Local {
+        values: part.metrics(at),
+        distance_sq: at.x.iter().zip(mean).map(off).sum(),
+        exact,
+        theta_error_sq,
+    }
+}
+
+/// The mean over nodes, in their order.
+pub fn mean<'a>(of: impl ExactSizeIterator<Item = &'a [f64]>) -> Vec<f64> {
+    let m = of.len() as f64;
+    let mut sum = Vec::new();
+    for x in of {
+        sum.resize(x.len(), 0.0);
+        axpy(1.0 / m, x, &mut sum);
+    }
+    sum
+}
+
+/// Turns the nodes' contributions into the measures of a row.
+pub fn summarise(nodes: &[Local]) -> BTreeMap<String, f64> {
+    let m = nodes.len() as f64;
+    let mean_of = |f: &dyn Fn(&Local) -> f64| nodes.iter().map(f).sum::<f64>() / m;
+    let mut values = BTreeMap::new();
+    values.insert("consensus".into(), mean_of(&|node| node.distance_sq));
+    for (at, (name, _)) in nodes[0].values.iter().enumerate() {
+        values.insert(name.to_string(), mean_of(&|node| node.values[at].1));
+    }
+    let solutions: Vec<&Solution> = nodes.iter().filter_map(|node| node.exact.as_ref()).collect();
+    if solutions.len() == nodes.len() {
+        let grad = mean(solutions.iter().map(|solution| &solution.grad[..]));
+        values.insert("phi".into(), solutions.iter().map(|s| s.phi).sum::<f64>() / m);
+        values.insert("grad_phi_sq".into(), dot(&grad, &grad));
+        values.insert("theta_error".into(), mean_of(&|node| node.theta_error_sq));
+        let unsolved = solutions.iter().filter(|solution| !solution.converged).count();
+        if unsolved > 0 {
+            values.insert("unsolved_nodes".into(), unsolved as f64);
+        }
+    }
+    values
+}
+
+/// All nodes' contributions, on a pool's threads if there is one.
+pub fn all(
+    parts: &mut [Box<dyn Bilevel<f64>>],
+    points: &[(Vec<f64>, Vec<f64>)],
+    exact: bool,
+    pool: Option<&ThreadPool>,
+) -> Vec<Local> {
+    let mean = mean(points.iter().map(|(x, _)| &x[..]));
+    let one = |(part, (x, theta)): (&mut Box<dyn Bilevel<f64>>, &(Vec<f64>, Vec<f64>))| {
+        local(&mut **part, At { x, theta }, &mean, exact)
+    };
+    match pool {
+        None => parts.iter_mut().zip(points).map(one).collect(),
+        Some(pool) => pool.install(|| parts.par_iter_mut().zip(points).map(one).collect()),
+    }
+}

@@ -1,0 +1,233 @@
+//! An experiment file: what to solve, on which network, with which algorithms, for how long.
+
+mod run_spec;
+
+pub use run_spec::{
+    BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target,
+};
+
+use serde::Serialize;
+use toml::{Table, Value};
+
+use crate::algorithms::algorithms;
+use crate::config::{Choice, Section, Source};
+use crate::data::{self, Preparation};
+use crate::error::{Error, Result};
+use crate::network;
+use crate::problems::problems;
+use crate::registry::{Entry, find};
+
+/// A checked experiment, every default filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// The name of its run folder.
+    pub name: String,
+    /// The problem.
+    pub problem: Choice,
+    /// Where its data come from, if it needs any.
+    pub data: Option<DataSpec>,
+    /// The network.
+    pub network: NetworkSpec,
+    /// How long, on which seeds, measured how.
+    pub run: RunSpec,
+    /// What to compare.
+    pub algorithms: Vec<AlgorithmSpec>,
+}
+
+/// Where data come from and who gets which.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataSpec {
+    /// The source.
+    pub source: Choice,
+    /// What is done to it before it is shared out.
+    pub preparation: Preparation,
+    /// How it is shared out.
+    pub partition: Choice,
+}
+
+/// The network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkSpec {
+    /// m
+    pub nodes: usize,
+    /// The graph.
+    pub graph: Choice,
+    /// The mixing weights.
+    pub weights: Choice,
+    /// Draws the graph from this seed instead of the run's, so that all seeds share it.
+    pub seed: Option<u64>,
+}
+
+/// An algorithm under the name it has in results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlgorithmSpec {
+    /// Its name in results: that of the algorithm, unless a file gives another.
+    pub label: String,
+    /// The algorithm and its parameters.
+    pub choice: Choice,
+}
+
+const SECTIONS: [&str; 8] =
+    ["schema", "name", "problem", "data", "partition", "network", "run", "algorithm"];
+
+impl Experiment {
+    /// Reads and checks an experiment file with its overrides.
+    pub fn read(source: &Source) -> Result<Experiment> {
+        let mut root = source.root()?;
+        let place = root.place_of("schema");
+        if let Some(schema @ ..=0 | schema @ 2..) = root.value::<i64>("schema")? {
+            return Err(Error::config("config/schema", format!("unknown `schema = {schema}`"))
+                .at(place)
+                .hint("this version reads `schema = 1`"));
+        }
+        let name_at = root.place_of("name");
+        let name: String = root.value("name")?.unwrap_or_else(|| "experiment".into());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            let message = format!("`name = \"{name}\"` cannot be the name of a folder");
+            return Err(Error::config("config/out-of-range", message)
+                .at(name_at)
+                .hint("use letters, digits, `-`, `_` and `.`"));
+        }
+        let problem_at = root.place_of("problem");
+        let problem = root.required("problem")?.choice("problem", &problems::<f64>())?;
+        let data = read_data(&mut root, &problem, &problem_at)?;
+        let network = read_network(root.required("network")?)?;
+        let run: RunSpec = root.required("run")?.read()?;
+        let algorithms = read_algorithms(&mut root)?;
+        root.finish(&SECTIONS)?;
+        Ok(Experiment { name, problem, data, network, run, algorithms })
+    }
+
+    /// The file that says all this with nothing left to defaults.
+    pub fn resolved(&self) -> Table {
+        let mut table = Table::new();
+        table.insert("schema".into(), Value::Integer(1));
+        table.insert("name".into(), self.name.clone().into());
+        table.insert("problem".into(), self.problem.to_table().into());
+        if let Some(DataSpec { source, preparation, partition }) = &self.data {
+            let mut data = source.to_table();
+            data.extend(to_table(preparation));
+            table.insert("data".into(), data.into());
+            table.insert("partition".into(), partition.to_table().into());
+        }
+        let mut network = Table::new();
+        network.insert("nodes".into(), Value::Integer(self.network.nodes as i64));
+        if let Some(seed) = self.network.seed {
+            network.insert("seed".into(), Value::Integer(seed as i64));
+        }
+        network.insert("graph".into(), self.network.graph.to_table().into());
+        network.insert("weights".into(), self.network.weights.to_table().into());
+        table.insert("network".into(), network.into());
+        table.insert("run".into(), to_table(&self.run).into());
+        let algorithm = |spec: &AlgorithmSpec| {
+            let mut table = spec.choice.to_table();
+            if spec.label != spec.choice.name {
+                table.insert("label".into(), spec.label.clone().into());
+            }
+            Value::Table(table)
+        };
+        let algorithms = self.algorithms.iter().map(algorithm).collect();
+        table.insert("algorithm".into(), Value::Array(algorithms));
+        table
+    }
+}
+
+fn to_table(value: &impl Serialize) -> Table {
+    Table::try_from(value).expect("specifications are representable in TOML")
+}
+
+fn read_data(root: &mut Section, problem: &Choice, problem_at: &str) -> Result<Option<DataSpec>> {
+    let registry = problems::<f64>();
+    let needs = find("problem", &registry, &problem.name)?.build.needs_data();
+    let (data_at, partition_at) = (root.place_of("data"), root.place_of("partition"));
+    let (data, partition) = (root.section("data")?, root.section("partition")?);
+    let name = &problem.name;
+    match (needs, data) {
+        (false, None) if partition.is_none() => Ok(None),
+        (false, None) => Err(unneeded("partition", name, partition_at)),
+        (false, Some(_)) => Err(unneeded("data", name, data_at)),
+        (true, None) => Err(Error::config(
+            "config/missing-key",
+            format!("the problem `{name}` needs data, but the section `[data]` is missing"),
+        )
+        .at(problem_at)
+        .hint("for example `data = \"digits\"`; `lopa list data` shows what there is")),
+        (true, Some(mut section)) => {
+            let preparation = section.split(&Preparation::KEYS).read()?;
+            let source = section.choice("data set", &data::sources())?;
+            let partition = match partition {
+                Some(section) => section.choice("partition", &data::partitions())?,
+                None => default_choice("iid", "partition", &data::partitions())?,
+            };
+            Ok(Some(DataSpec { source, preparation, partition }))
+        }
+    }
+}
+
+fn unneeded(section: &str, problem: &str, place: String) -> Error {
+    let message = format!("the problem `{problem}` takes no data, but there is a `[{section}]`");
+    Error::config("config/unknown-key", message).at(place).hint("leave the section out")
+}
+
+fn default_choice<B: ?Sized>(
+    name: &str,
+    what: &str,
+    registry: &[Entry<B>],
+) -> Result<Choice> {
+    let source = Source::new("default", format!("choice = {{ name = \"{name}\" }}"));
+    source.root()?.required("choice")?.choice(what, registry)
+}
+
+fn read_network(mut section: Section) -> Result<NetworkSpec> {
+    let nodes_at = section.place_of("nodes");
+    let Some(nodes) = section.value::<usize>("nodes")? else {
+        return Err(Error::config("config/missing-key", "`nodes` is missing in `network`")
+            .at(nodes_at)
+            .hint("say how many nodes there are: `nodes = 8`"));
+    };
+    if !(1..=1_000_000).contains(&nodes) {
+        let message = format!("`nodes = {nodes}` must be from 1 to 1000000");
+        return Err(Error::config("config/out-of-range", message).at(nodes_at));
+    }
+    let seed = section.value("seed")?;
+    let graph = section.required("graph")?.choice("graph", &network::graphs())?;
+    let weights = match section.section("weights")? {
+        Some(section) => section.choice("weights", &network::weights())?,
+        None => default_choice("metropolis", "weights", &network::weights())?,
+    };
+    section.finish(&["nodes", "graph", "weights", "seed"])?;
+    Ok(NetworkSpec { nodes, graph, weights, seed })
+}
+
+fn read_algorithms(root: &mut Section) -> Result<Vec<AlgorithmSpec>> {
+    let registry = algorithms::<f64>();
+    let root_at = root.place_of("algorithm");
+    let mut specs: Vec<AlgorithmSpec> = Vec::new();
+    for mut section in root.list("algorithm")? {
+        let place = section.place_of("name");
+        let label: Option<String> = section.value("label")?;
+        let choice = section.choice("algorithm", &registry)?;
+        let label = label.unwrap_or_else(|| choice.name.clone());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if label.is_empty() || !label.chars().all(plain) {
+            let message = format!("the label `{label}` cannot be part of a file's name");
+            return Err(Error::config("config/out-of-range", message)
+                .at(place)
+                .hint("use letters, digits, `-`, `_` and `.`"));
+        }
+        if specs.iter().any(|spec| spec.label == label) {
+            let message = format!("two algorithms are called `{label}`");
+            return Err(Error::config("config/duplicate", message)
+                .at(place)
+                .hint("give one of them a `label` of its own"));
+        }
+        specs.push(AlgorithmSpec { label, choice });
+    }
+    if specs.is_empty() {
+        return Err(Error::config("config/missing-key", "there is no `[[algorithm]]` to run")
+            .at(root_at)
+            .hint("`lopa list algorithms` shows what there is"));
+    }
+    Ok(specs)
+}

@@ -1,0 +1,238 @@
+//! The `[run]` section: how long, on which seeds, measured how.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::oracle::Batches;
+use crate::registry::{Fault, Params};
+
+/// How long, on which seeds, measured how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Each seed is a run of its own: graph, partition, start and minibatches are drawn from it,
+    /// the same for every algorithm.
+    #[serde(default = "first_seed")]
+    pub seeds: Vec<u64>,
+    /// Iterations at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    /// Samples per minibatch: a number, "full", or a table with a size for each derivative.
+    #[serde(default)]
+    pub batch: BatchSpec,
+    /// One minibatch of f and one of g for all derivatives of an iteration, not five.
+    #[serde(default)]
+    pub shared_samples: bool,
+    /// The precision of the run; measurements are always in f64.
+    #[serde(default)]
+    pub precision: Precision,
+    /// Measurements along the run, evenly spaced over its budget; one more at the start.
+    #[serde(default = "twenty")]
+    pub evaluations: u64,
+    /// When Φ and its gradient are measured by exact solves.
+    #[serde(default)]
+    pub exact: Exactly,
+    /// What a run may cost.
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    /// A measure that ends the run when it is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+}
+
+/// `f32` or `f64`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single.
+    F32,
+    /// Double.
+    #[default]
+    F64,
+}
+
+/// When Φ and its gradient are measured by exact solves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Exactly {
+    /// At every measurement.
+    #[default]
+    Always,
+    /// At the last one.
+    End,
+    /// Not at all.
+    Never,
+}
+
+/// Samples per minibatch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "invalid batch: write a number, \"full\", or a table of sizes")]
+pub enum BatchSpec {
+    /// The same for every derivative.
+    Size(usize),
+    /// All samples.
+    Full(Full),
+    /// A size for each derivative; one left out takes all samples.
+    Each(EachBatch),
+}
+
+/// The word `full`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Full {
+    /// All samples.
+    Full,
+}
+
+/// A size for each derivative; one left out takes all samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EachBatch {
+    /// For ∇_θ g and ∇_x g.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grad_g: Option<usize>,
+    /// For Hessian-vector products.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hess_g: Option<usize>,
+    /// For Jacobian-vector products.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross_g: Option<usize>,
+    /// For ∇_θ f.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grad_theta_f: Option<usize>,
+    /// For ∇_x f.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grad_x_f: Option<usize>,
+}
+
+impl Default for BatchSpec {
+    fn default() -> BatchSpec {
+        BatchSpec::Full(Full::Full)
+    }
+}
+
+impl BatchSpec {
+    /// The size for each derivative.
+    pub fn batches(&self) -> Batches {
+        match *self {
+            BatchSpec::Size(size) => Batches::all(Some(size)),
+            BatchSpec::Full(_) => Batches::all(None),
+            BatchSpec::Each(EachBatch { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f }) => {
+                Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f }
+            }
+        }
+    }
+}
+
+/// What a run may cost; it stops after the first iteration that reaches one of these.
+///
+/// Per node where nodes may differ: hessians, jacobians, gradients, samples. An algorithm without
+/// Hessians gets, for a budget of Hessians, the iterations that LoPA would get.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Hessian-vector products a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hessians: Option<f64>,
+    /// Jacobian-vector products a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jacobians: Option<f64>,
+    /// Gradients a node, of all kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gradients: Option<f64>,
+    /// Samples a node evaluates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<f64>,
+    /// Rounds of communication.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchanges: Option<f64>,
+    /// Bytes over all links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
+    /// Seconds, evaluation not counted. A run that ends by it is not reproducible to the bit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+impl Budget {
+    /// (name, limit) of what is limited.
+    pub fn limits(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [
+            ("hessians", self.hessians),
+            ("jacobians", self.jacobians),
+            ("gradients", self.gradients),
+            ("samples", self.samples),
+            ("exchanges", self.exchanges),
+            ("bytes", self.bytes),
+            ("seconds", self.seconds),
+        ]
+        .into_iter()
+        .filter_map(|(name, limit)| Some((name, limit?)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.limits().next().is_none()
+    }
+}
+
+/// A measure that ends the run when it is reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The measure: `test_accuracy`, `loss`, `grad_phi_sq`, …
+    pub metric: String,
+    /// Reached at or above this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// Reached at or below this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+}
+
+fn first_seed() -> Vec<u64> {
+    vec![1]
+}
+
+fn twenty() -> u64 {
+    20
+}
+
+impl Params for RunSpec {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let seeds = format!("{:?}", self.seeds);
+        Fault::unless(!self.seeds.is_empty(), "seeds", &seeds, "a list of at least one seed")?;
+        let mut distinct = self.seeds.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let all = distinct.len() == self.seeds.len();
+        Fault::unless(all, "seeds", &seeds, "a list of different seeds")?;
+        let most = i64::MAX as u64;
+        Fault::unless(distinct.iter().all(|&s| s <= most), "seeds", &seeds, "below 2^63")?;
+        let end = self.iterations.is_some() || !self.budget.is_empty();
+        Fault::unless(end, "iterations", "", "given, or a budget: a run needs an end")?;
+        let count = |n: Option<u64>| n.is_none_or(|n| (1..1 << 32).contains(&n));
+        let iterations = self.iterations.unwrap_or(1);
+        Fault::unless(count(self.iterations), "iterations", iterations, "from 1 to 4294967295")?;
+        let sane = (1..=1_000_000).contains(&self.evaluations);
+        Fault::unless(sane, "evaluations", self.evaluations, "from 1 to 1000000")?;
+        let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = self.batch.batches();
+        for size in [grad_g, hess_g, cross_g, grad_theta_f, grad_x_f].into_iter().flatten() {
+            let fits = (1..1 << 24).contains(&size);
+            Fault::unless(fits, "batch", size, "from 1 to 16777215, or \"full\"")?;
+        }
+        for (name, limit) in self.budget.limits() {
+            let sane = limit > 0.0 && limit.is_finite();
+            let value = format!("{{ {name} = {limit} }}");
+            Fault::unless(sane, "budget", value, "of positive numbers")?;
+        }
+        if let Some(Target { metric, at_least, at_most }) = &self.target {
+            let one = at_least.is_some() != at_most.is_some();
+            let must = "given with either `at_least` or `at_most`";
+            Fault::unless(one, "target", format!("{{ metric = \"{metric}\" }}"), must)?;
+            let bound = at_least.or(*at_most).unwrap_or(f64::NAN);
+            Fault::unless(!bound.is_nan(), "target", bound, "a number")?;
+        }
+        Ok(())
+    }
+}
+

@@ -1,0 +1,232 @@
+//! A part of the problem with minibatches and counters: what an algorithm may ask of its node.
+
+use serde::{Deserialize, Serialize};
+
+use crate::problem::{At, Bilevel};
+use crate::random::{Purpose, Stream};
+use crate::real::Real;
+
+/// Which of an iteration's independent minibatches: ξ₁, ξ₂, … of g, ς₁, ς₂ of f.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draw(u32);
+
+/// ξ₁, for ∇_θ g.
+pub const XI1: Draw = Draw(0);
+/// ξ₂, for Hessian-vector products.
+pub const XI2: Draw = Draw(1);
+/// ξ₃, for Jacobian-vector products.
+pub const XI3: Draw = Draw(2);
+/// ς₁, for ∇_θ f.
+pub const SIGMA1: Draw = Draw(3);
+/// ς₂, for ∇_x f.
+pub const SIGMA2: Draw = Draw(4);
+/// The length of a randomly truncated series.
+const TRUNCATION: Draw = Draw(5);
+
+/// Independent draws in one turn of an inner loop.
+const A_TURN: u32 = 8;
+
+/// How many turns an inner loop may have.
+pub const MOST_TURNS: usize = 500;
+
+impl Draw {
+    /// The same draw in turn `t` of an inner loop: independent of those of other turns.
+    pub fn turn(self, t: usize) -> Draw {
+        Draw(self.0 + A_TURN * t as u32)
+    }
+}
+
+/// How often each derivative was asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// ∇_θ g.
+    pub grad_theta_g: u64,
+    /// ∇²_θθ g · v.
+    pub hess_g: u64,
+    /// ∇²_xθ g · v.
+    pub cross_g: u64,
+    /// ∇_θ f.
+    pub grad_theta_f: u64,
+    /// ∇_x f.
+    pub grad_x_f: u64,
+    /// ∇_x g.
+    pub grad_x_g: u64,
+    /// Samples these were evaluated on.
+    pub samples: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.grad_theta_g += other.grad_theta_g;
+        self.hess_g += other.hess_g;
+        self.cross_g += other.cross_g;
+        self.grad_theta_f += other.grad_theta_f;
+        self.grad_x_f += other.grad_x_f;
+        self.grad_x_g += other.grad_x_g;
+        self.samples += other.samples;
+    }
+}
+
+/// Samples per minibatch for each derivative; `None` takes all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batches {
+    /// For ∇_θ g and ∇_x g.
+    pub grad_g: Option<usize>,
+    /// For ∇²_θθ g · v.
+    pub hess_g: Option<usize>,
+    /// For ∇²_xθ g · v.
+    pub cross_g: Option<usize>,
+    /// For ∇_θ f.
+    pub grad_theta_f: Option<usize>,
+    /// For ∇_x f.
+    pub grad_x_f: Option<usize>,
+}
+
+impl Batches {
+    /// The same size for every derivative.
+    pub fn all(size: Option<usize>) -> Batches {
+        Batches {
+            grad_g: size,
+            hess_g: size,
+            cross_g: size,
+            grad_theta_f: size,
+            grad_x_f: size,
+        }
+    }
+}
+
+/// Draws minibatches, evaluates derivatives on them and counts.
+///
+/// Samples are drawn uniformly with replacement. The draw at (iteration, [`Draw`]) is always the
+/// same one: asking twice gives the same minibatch.
+pub struct Oracle<T: Real> {
+    part: Box<dyn Bilevel<T>>,
+    sampler: Sampler,
+    batches: Batches,
+    counts: Counts,
+    scripted: Option<std::vec::IntoIter<usize>>,
+}
+
+/// Draws minibatches into one buffer.
+struct Sampler {
+    stream: Stream,
+    address: u64, // 0 at the start, k + 1 in iteration k
+    shared: bool,
+    all: Vec<u32>,
+    batch: Vec<u32>,
+}
+
+impl Sampler {
+    fn draw(&mut self, Draw(slot): Draw, size: Option<usize>, of: usize) -> &[u32] {
+        let Some(size) = size else {
+            return &self.all[..of];
+        };
+        let slot = if self.shared { slot - slot % A_TURN } else { slot };
+        self.stream.seek(self.address, slot);
+        self.batch.clear();
+        // One word a sample: the bias is at most `of` / 2³².
+        let index = |word: u32| ((u64::from(word) * of as u64) >> 32) as u32;
+        self.batch.extend((0..size).map(|_| index(self.stream.word())));
+        &self.batch
+    }
+}
+
+impl<T: Real> Oracle<T> {
+    /// The oracle of node `node`; with `shared` samples, all derivatives of an iteration are
+    /// evaluated on one minibatch of f and one of g.
+    pub fn new(
+        part: Box<dyn Bilevel<T>>,
+        batches: Batches,
+        shared: bool,
+        seed: u64,
+        node: usize,
+    ) -> Oracle<T> {
+        let all = (0..part.samples_f().max(part.samples_g()) as u32).collect();
+        let stream = Stream::new(seed, Purpose::Sampling, node);
+        let sampler = Sampler { stream, address: 0, shared, all, batch: Vec::new() };
+        Oracle { part, sampler, batches, counts: Counts::default(), scripted: None }
+    }
+
+    /// Puts a fixed sequence in place of the random truncations, to compare with another
+    /// implementation step by step.
+    pub fn script_truncations(&mut self, lengths: Vec<usize>) {
+        self.scripted = Some(lengths.into_iter());
+    }
+
+    /// The iteration under way.
+    pub fn k(&self) -> u64 {
+        self.sampler.address.saturating_sub(1)
+    }
+
+    /// Begins iteration `k` = 0, 1, …: new minibatches from here on.
+    pub fn begin(&mut self, k: u64) {
+        self.sampler.address = k + 1;
+    }
+
+    /// What was asked so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The problem's part, for what needs no minibatch.
+    pub fn part(&mut self) -> &mut dyn Bilevel<T> {
+        &mut *self.part
+    }
+
+    /// A length drawn uniformly from 0, …, `q` − 1.
+    pub fn truncation(&mut self, q: usize) -> usize {
+        if let Some(next) = self.scripted.as_mut().and_then(Iterator::next) {
+            return next;
+        }
+        self.sampler.stream.seek(self.sampler.address, TRUNCATION.0);
+        self.sampler.stream.below(q)
+    }
+
+    /// ∇_θ ĝ(x, θ; ξ)
+    pub fn grad_theta_g(&mut self, at: At<T>, xi: Draw, out: &mut [T]) {
+        let batch = self.sampler.draw(xi, self.batches.grad_g, self.part.samples_g());
+        self.counts.grad_theta_g += 1;
+        self.counts.samples += batch.len() as u64;
+        self.part.grad_theta_g(at, batch, out);
+    }
+
+    /// ∇²_θθ ĝ(x, θ; ξ) v
+    pub fn hess_g(&mut self, at: At<T>, xi: Draw, v: &[T], out: &mut [T]) {
+        let batch = self.sampler.draw(xi, self.batches.hess_g, self.part.samples_g());
+        self.counts.hess_g += 1;
+        self.counts.samples += batch.len() as u64;
+        self.part.hess_g(at, batch, v, out);
+    }
+
+    /// ∇²_xθ ĝ(x, θ; ξ) v
+    pub fn cross_g(&mut self, at: At<T>, xi: Draw, v: &[T], out: &mut [T]) {
+        let batch = self.sampler.draw(xi, self.batches.cross_g, self.part.samples_g());
+        self.counts.cross_g += 1;
+        self.counts.samples += batch.len() as u64;
+        self.part.cross_g(at, batch, v, out);
+    }
+
+    /// ∇_θ f̂(x, θ; ς)
+    pub fn grad_theta_f(&mut self, at: At<T>, sigma: Draw, out: &mut [T]) {
+        let batch = self.sampler.draw(sigma, self.batches.grad_theta_f, self.part.samples_f());
+        self.counts.grad_theta_f += 1;
+        self.counts.samples += batch.len() as u64;
+        self.part.grad_theta_f(at, batch, out);
+    }
+
+    /// ∇_x f̂(x, θ; ς)
+    pub fn grad_x_f(&mut self, at: At<T>, sigma: Draw, out: &mut [T]) {
+        let batch = self.sampler.draw(sigma, self.batches.grad_x_f, self.part.samples_f());
+        self.counts.grad_x_f += 1;
+        self.counts.samples += batch.len() as u64;
+        self.part.grad_x_f(at, batch, out);
+    }
+
+    /// ∇_x ĝ(x, θ; ξ)
+    pub fn grad_x_g(&mut self, at: At<T>, xi: Draw, out: &mut [T]) {
+        let batch = self.sampler.draw(xi, self.batches.grad_g, self.part.samples_g());
+        self.counts.grad_x_g += 1;
+        self.counts.samples += batch.len() as u64;
+        self.part.grad_x_g(at, batch, out);
+    }
+}
