@@ -3,6 +3,7 @@
 pub mod config;
 pub mod data;
 pub mod error;
+pub mod network;
 pub mod problem;
 pub mod random;
 pub mod real;
