@@ -1,0 +1,115 @@
+//! What is worth knowing about a network before a run.
+
+use serde::Serialize;
+
+use super::{Graph, Mixing, spectrum};
+
+/// A network in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Number of nodes, m.
+    pub nodes: usize,
+    /// Number of edges.
+    pub edges: usize,
+    /// Whether every node can be reached from every other.
+    pub connected: bool,
+    /// Number of connected pieces.
+    pub components: usize,
+    /// Whether W = Wᵀ.
+    pub symmetric: bool,
+    /// Whether the rows and the columns of W sum to 1.
+    pub doubly_stochastic: bool,
+    /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper: 0 averages in one step, 1 never.
+    pub rho: f64,
+    /// ‖W − 11ᵀ/m‖, not squared, as other papers have it.
+    pub sigma: f64,
+    /// The second largest eigenvalue of W (0 for one node).
+    pub lambda_2: f64,
+    /// The smallest eigenvalue of W.
+    pub lambda_min: f64,
+    /// 1 − ρ.
+    pub gap: f64,
+    /// The smallest degree.
+    pub degree_min: usize,
+    /// The mean degree.
+    pub degree_mean: f64,
+    /// The largest degree.
+    pub degree_max: usize,
+    /// Edges without which the network falls apart.
+    pub bridges: Vec<(usize, usize)>,
+    /// The largest number of hops between two nodes, if connected.
+    pub diameter: Option<usize>,
+}
+
+impl Mixing {
+    /// The second largest and the smallest eigenvalue of W; for one node 0 and 1.
+    pub fn eigenvalues(&self) -> (f64, f64) {
+        match self.nodes() {
+            1 => (0.0, 1.0),
+            _ => {
+                let (lambda_min, lambda_2) = spectrum::ends(self.rows());
+                (lambda_2, lambda_min)
+            }
+        }
+    }
+
+    /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper.
+    pub fn rho(&self) -> f64 {
+        sigma(self.nodes(), self.eigenvalues()).powi(2)
+    }
+
+    /// Everything about W and its graph.
+    ///
+    /// # Panics
+    /// If the graph has another number of nodes.
+    pub fn analyse(&self, graph: &Graph) -> Analysis {
+        let m = graph.nodes();
+        assert_eq!(self.nodes(), m, "a mixing matrix and its graph have the same nodes");
+        let (lambda_2, lambda_min) = self.eigenvalues();
+        let sigma = sigma(m, (lambda_2, lambda_min));
+        let rho = sigma * sigma;
+        let (edges, components) = (graph.edges().count(), graph.components().len());
+        let symmetric = self.check_symmetry().is_ok();
+        Analysis {
+            nodes: m,
+            edges,
+            connected: components == 1,
+            components,
+            symmetric,
+            doubly_stochastic: symmetric && self.check_sums().is_ok(),
+            rho,
+            sigma,
+            lambda_2,
+            lambda_min,
+            gap: 1.0 - rho,
+            degree_min: (0..m).map(|i| graph.degree(i)).min().unwrap_or(0),
+            degree_mean: 2.0 * edges as f64 / m as f64,
+            degree_max: graph.max_degree(),
+            bridges: graph.bridges(),
+            diameter: graph.diameter(),
+        }
+    }
+}
+
+fn sigma(m: usize, (lambda_2, lambda_min): (f64, f64)) -> f64 {
+    if m == 1 { 0.0 } else { lambda_2.abs().max(lambda_min.abs()) }
+}
+
+/// What a user should be told before a run; `tracking` if an algorithm tracks gradients or uses an
+/// augmented Lagrangian, which negative eigenvalues of W make unstable.
+pub fn warnings(analysis: &Analysis, tracking: bool) -> Vec<String> {
+    let lambda_min = analysis.lambda_min;
+    let remedy = "lazy weights, (W + I)/2, cure it: `weights = \"lazy-metropolis\"`";
+    match tracking {
+        true if lambda_min < -0.9 => vec![format!(
+            "the smallest eigenvalue of W is {lambda_min:.3}, near -1: gradient tracking and \
+             augmented Lagrangians are likely to diverge; {remedy}"
+        )],
+        // Below rounding only: Metropolis on a complete graph has a zero that may come out as −1e-17.
+        true if lambda_min < -1e-9 => vec![format!(
+            "the smallest eigenvalue of W is {lambda_min:.3}: gradient tracking and augmented \
+             Lagrangians bear smaller steps than they could; if a run diverges, {remedy}"
+        )],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,218 @@
+//! Graphs drawn at random.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::families::{around, impossible};
+use super::graph::{Graph, check_edges};
+use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+use crate::registry::{Fault, Params};
+
+/// How often a graph is drawn before the search for a connected one is given up.
+const DRAWS: u64 = 1000;
+
+/// Parameters of an Erdős–Rényi graph.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ErdosRenyi {
+    /// Probability of each edge.
+    #[serde(default = "two_fifths")]
+    p: f64,
+    /// A seed for the graph alone; without it the run's seed draws the graph.
+    seed: Option<u64>,
+}
+
+fn two_fifths() -> f64 {
+    0.4
+}
+
+impl Params for ErdosRenyi {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        Fault::unless(self.p > 0.0 && self.p <= 1.0, "p", self.p, "above 0 and at most 1")?;
+        check_seed(self.seed)
+    }
+}
+
+/// TOML's whole numbers end at 2⁶³ − 1.
+fn check_seed(seed: Option<u64>) -> std::result::Result<(), Fault> {
+    let seed = seed.unwrap_or(0);
+    Fault::unless(i64::try_from(seed).is_ok(), "seed", seed, "below 2^63")
+}
+
+pub(super) fn erdos_renyi(with: ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
+    let ErdosRenyi { p, seed: own } = with;
+    let threshold = (m as f64).ln() / m as f64;
+    let hint = format!("take p above ln(m)/m = {threshold:.3}, better twice that");
+    // With n isolated nodes expected, a draw is connected with a chance of about e^−n.
+    let isolated = m as f64 * (1.0 - p).powf(m as f64 - 1.0);
+    if m > 1 && isolated > 20.0 {
+        return Err(Error::network(
+            "network/no-connected-draw",
+            format!("with p = {p} some {isolated:.0} of {m} nodes would have no neighbour"),
+        )
+        .hint(hint));
+    }
+    let draw = |stream: &mut Stream| Graph::from_edges(m, coin_tosses(m, p, stream));
+    until_connected(own.unwrap_or(seed), draw, &format!("erdos-renyi graph with p = {p}"), hint)
+}
+
+/// Every pair with probability p: the gap to the next one taken is geometric, so that sparse
+/// graphs cost their edges and not all their pairs.
+fn coin_tosses(m: usize, p: f64, stream: &mut Stream) -> impl Iterator<Item = (usize, usize)> {
+    let (mut i, mut column) = (0, 0usize);
+    std::iter::from_fn(move || {
+        let gap = (1.0 - stream.unit()).ln() / (-p).ln_1p();
+        // `as` saturates, and a gap past the last pair ends the draw.
+        column = column.saturating_add(gap as usize);
+        while i + 1 < m && column >= m - 1 - i {
+            column -= m - 1 - i;
+            i += 1;
+        }
+        (i + 1 < m).then(|| {
+            column += 1;
+            (i, i + column)
+        })
+    })
+}
+
+/// Parameters of a random regular graph.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RandomRegular {
+    /// How many neighbours each node has.
+    #[serde(default = "four")]
+    degree: usize,
+    /// A seed for the graph alone; without it the run's seed draws the graph.
+    seed: Option<u64>,
+}
+
+fn four() -> usize {
+    4
+}
+
+impl Params for RandomRegular {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let sane = self.degree < super::graph::MAX_NODES;
+        Fault::unless(sane, "degree", self.degree, "below the number of nodes")?;
+        check_seed(self.seed)
+    }
+}
+
+pub(super) fn random_regular(with: RandomRegular, m: usize, seed: u64) -> Result<Graph> {
+    let RandomRegular { degree, seed: own } = with;
+    if degree >= m {
+        return Err(impossible(
+            format!("{m} nodes cannot have {degree} neighbours each"),
+            format!("take `degree` below {m}, or more than {degree} nodes"),
+        ));
+    }
+    if !(m * degree).is_multiple_of(2) {
+        return Err(impossible(
+            format!(
+                "{m} nodes of degree {degree} have {} ends of edges, an odd number",
+                m * degree
+            ),
+            "make the number of nodes or the degree even",
+        ));
+    }
+    check_edges(m * degree / 2)?;
+    let middle = (!degree.is_multiple_of(2)).then_some(m / 2);
+    let regular = around(m, (1..=degree / 2).chain(middle))?;
+    let draw = |stream: &mut Stream| Graph::from_edges(m, swapped(&regular, stream));
+    let what = format!("random-regular graph of degree {degree}");
+    until_connected(own.unwrap_or(seed), draw, &what, "take a degree of 3 or more".into())
+}
+
+/// Swaps the ends of random pairs of edges, ten times as often as there are edges: degrees stay,
+/// all else is forgotten.
+fn swapped(graph: &Graph, stream: &mut Stream) -> Vec<(usize, usize)> {
+    let mut edges: Vec<_> = graph.edges().collect();
+    let mut present: HashSet<_> = edges.iter().copied().collect();
+    let sorted = |i: usize, j: usize| (i.min(j), i.max(j));
+    for _ in 0..10 * edges.len() {
+        let (a, b) = (stream.below(edges.len()), stream.below(edges.len()));
+        let ((i, j), (mut k, mut l)) = (edges[a], edges[b]);
+        if stream.below(2) == 1 {
+            (k, l) = (l, k);
+        }
+        let (one, other) = (sorted(i, l), sorted(k, j));
+        if i == l || k == j || present.contains(&one) || present.contains(&other) {
+            continue;
+        }
+        present.remove(&edges[a]);
+        present.remove(&edges[b]);
+        present.extend([one, other]);
+        (edges[a], edges[b]) = (one, other);
+    }
+    edges
+}
+
+fn until_connected(
+    seed: u64,
+    draw: impl Fn(&mut Stream) -> Result<Graph>,
+    what: &str,
+    hint: String,
+) -> Result<Graph> {
+    let mut stream = Stream::new(seed, Purpose::Graph, 0);
+    for k in 0..DRAWS {
+        stream.seek(k, 0);
+        let graph = draw(&mut stream)?;
+        if graph.is_connected() {
+            return Ok(graph);
+        }
+    }
+    Err(Error::network(
+        "network/no-connected-draw",
+        format!("none of {DRAWS} draws of an {what} was connected"),
+    )
+    .hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pair_is_equally_likely() {
+        let mut stream = Stream::new(3, Purpose::Graph, 0);
+        let (m, p, draws) = (6, 0.3, 20_000);
+        let mut hits = vec![vec![0.0; m]; m];
+        for _ in 0..draws {
+            coin_tosses(m, p, &mut stream).for_each(|(i, j)| hits[i][j] += 1.0);
+        }
+        // Five standard deviations of a binomial frequency.
+        let margin = 5.0 * (p * (1.0 - p) / f64::from(draws)).sqrt();
+        for (i, j) in (0..m).flat_map(|j| (0..j).map(move |i| (i, j))) {
+            let frequency = hits[i][j] / f64::from(draws);
+            assert!((frequency - p).abs() < margin, "({i}, {j}): {frequency}");
+        }
+    }
+
+    #[test]
+    fn p_one_is_the_complete_graph() {
+        let graph = erdos_renyi(ErdosRenyi { p: 1.0, seed: None }, 7, 0).unwrap();
+        assert_eq!(graph.edges().count(), 21);
+    }
+
+    #[test]
+    fn regular_graphs_are_regular_and_differ_by_seed() {
+        for (m, degree) in [(1, 0), (2, 1), (8, 2), (8, 3), (9, 4), (10, 9), (50, 5)] {
+            let graph = random_regular(RandomRegular { degree, seed: None }, m, 5).unwrap();
+            assert!((0..m).all(|i| graph.degree(i) == degree) && graph.is_connected());
+        }
+        let draw =
+            |seed| random_regular(RandomRegular { degree: 4, seed: None }, 30, seed).unwrap();
+        assert!(draw(1) == draw(1) && draw(1) != draw(2));
+    }
+
+    #[test]
+    fn an_own_seed_wins() {
+        let draw = |own, seed| erdos_renyi(ErdosRenyi { p: 0.4, seed: own }, 12, seed).unwrap();
+        assert_eq!(draw(Some(7), 1), draw(Some(7), 2));
+        assert_eq!(draw(Some(7), 1), draw(None, 7));
+        assert_ne!(draw(None, 1), draw(None, 2));
+    }
+}

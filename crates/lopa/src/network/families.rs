@@ -1,0 +1,217 @@
+//! The graphs that can be picked by name.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::drawn::{erdos_renyi, random_regular};
+use super::file::{GraphFile, InFile};
+use super::graph::{Graph, MAX_NODES, check_nodes};
+use crate::error::{Error, Result};
+use crate::registry::{Entry, Fault, NoParams, Params, params};
+
+/// Builds a graph from its resolved parameters, the number of nodes and the seed.
+pub type GraphBuild = dyn Fn(&Table, usize, u64) -> Result<Graph> + Send + Sync;
+
+/// The graphs.
+pub fn graphs() -> Vec<Entry<GraphBuild>> {
+    vec![
+        entry("ring", "a cycle: two neighbours each", ring),
+        entry("path", "a line from the first node to the last", path),
+        entry("star", "node 0 in the middle, the others know it alone", star),
+        entry("complete", "everybody knows everybody", complete),
+        entry("grid", "a rectangle of rows and columns (a path if m is prime)", grid),
+        entry("torus", "a grid whose opposite borders are joined", torus),
+        entry("circulant", "a ring with neighbours at the given distances", circulant),
+        entry("exponential", "neighbours at distances 1, 2, 4, 8, … along a ring", exponential),
+        entry("hypercube", "2^d nodes, neighbours differ in one binary digit", hypercube),
+        entry("erdos-renyi", "every edge with probability p, drawn until connected", erdos_renyi),
+        entry("random-regular", "every node the same degree, else at random", random_regular),
+        entry("barbell", "two complete halves with a bridge between them", barbell),
+        entry("file", "read from graph.toml or an edge list", from_file),
+    ]
+}
+
+fn entry<P: Params>(
+    name: &'static str,
+    about: &'static str,
+    build: fn(P, usize, u64) -> Result<Graph>,
+) -> Entry<GraphBuild> {
+    let build = move |table: &Table, m: usize, seed: u64| {
+        check_nodes(m)?;
+        build(params(table), m, seed)
+    };
+    Entry::new::<P>(name, about, Box::new(build))
+}
+
+/// A graph that cannot have the wanted number of nodes, and what to do about it.
+pub(super) fn impossible(message: String, hint: impl Into<String>) -> Error {
+    Error::network("network/impossible-size", message).hint(hint)
+}
+
+fn ring(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    around(m, (m > 1).then_some(1))
+}
+
+fn path(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    Graph::from_edges(m, (1..m).map(|i| (i - 1, i)))
+}
+
+fn star(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    Graph::from_edges(m, (1..m).map(|i| (0, i)))
+}
+
+fn complete(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    Graph::from_edges(m, (0..m).flat_map(|j| (0..j).map(move |i| (i, j))))
+}
+
+/// The shape of a grid or torus.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Shape {
+    /// Number of rows; without rows and columns the shape is the one nearest to a square.
+    rows: Option<usize>,
+    /// Number of columns.
+    cols: Option<usize>,
+}
+
+impl Params for Shape {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let sane = |side: usize| (1..=MAX_NODES).contains(&side);
+        let rows = self.rows.unwrap_or(1);
+        let cols = self.cols.unwrap_or(1);
+        Fault::unless(sane(rows), "rows", rows, "between 1 and the number of nodes")?;
+        Fault::unless(sane(cols), "cols", cols, "between 1 and the number of nodes")
+    }
+}
+
+impl Shape {
+    /// Rows and columns for m nodes.
+    fn sides(self, m: usize) -> Result<(usize, usize)> {
+        let nearest_to_square = || (1..=m.isqrt()).rev().find(|rows| m.is_multiple_of(*rows));
+        let (rows, cols) = match (self.rows, self.cols) {
+            (Some(rows), Some(cols)) => (rows, cols),
+            (Some(rows), None) => (rows, m / rows),
+            (None, Some(cols)) => (m / cols, cols),
+            (None, None) => nearest_to_square().map(|r| (r, m / r)).expect("1 divides m"),
+        };
+        match rows * cols == m {
+            true => Ok((rows, cols)),
+            false => Err(impossible(
+                format!("{rows} rows of {cols} are not {m} nodes"),
+                "make `rows` times `cols` the number of nodes, or leave both out",
+            )),
+        }
+    }
+}
+
+fn grid(shape: Shape, m: usize, _: u64) -> Result<Graph> {
+    let (_, cols) = shape.sides(m)?;
+    let across = (0..m).filter(move |i| (i + 1) % cols != 0).map(|i| (i, i + 1));
+    let down = (cols..m).map(|i| (i - cols, i));
+    Graph::from_edges(m, across.chain(down))
+}
+
+fn torus(shape: Shape, m: usize, _: u64) -> Result<Graph> {
+    if m == 1 {
+        return Graph::from_edges(1, []);
+    }
+    let (rows, cols) = shape.sides(m)?;
+    if rows.min(cols) < 3 {
+        return Err(impossible(
+            format!("a torus has at least 3 rows and 3 columns; {m} nodes make {rows} by {cols}"),
+            "take 9, 12, 15, 16, 18, … nodes, or `grid`",
+        ));
+    }
+    let across = (0..m).map(|i| (i, i - i % cols + (i + 1) % cols));
+    let down = (0..m).map(|i| (i, (i + cols) % m));
+    Graph::from_edges(m, across.chain(down))
+}
+
+/// The distances at which a node of a circulant graph has neighbours.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Offsets {
+    /// Distances along the ring, each between 1 and half the number of nodes.
+    #[serde(default = "two_a_side")]
+    offsets: Vec<usize>,
+}
+
+fn two_a_side() -> Vec<usize> {
+    vec![1, 2]
+}
+
+impl Params for Offsets {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let distinct: BTreeSet<_> = self.offsets.iter().collect();
+        let sane = distinct.len() == self.offsets.len()
+            && !self.offsets.is_empty()
+            && self.offsets.iter().all(|offset| (1..MAX_NODES).contains(offset));
+        let shown = format!("{:?}", self.offsets);
+        Fault::unless(sane, "offsets", shown, "different distances from 1 to half the nodes")
+    }
+}
+
+fn circulant(with: Offsets, m: usize, _: u64) -> Result<Graph> {
+    if m == 1 {
+        return Graph::from_edges(1, []);
+    }
+    if let Some(&far) = with.offsets.iter().find(|&&offset| offset > m / 2) {
+        return Err(impossible(
+            format!("offset {far} is more than half way round {m} nodes"),
+            format!("keep `offsets` between 1 and {}", m / 2),
+        ));
+    }
+    around(m, with.offsets)
+}
+
+/// Neighbours at the given distances along a ring, each at most m / 2.
+pub(super) fn around(m: usize, offsets: impl IntoIterator<Item = usize>) -> Result<Graph> {
+    // At half way round, both ends would name the same edge.
+    let starts = |offset: usize| if 2 * offset == m { offset } else { m };
+    let edges = |offset| (0..starts(offset)).map(move |i| (i, (i + offset) % m));
+    Graph::from_edges(m, offsets.into_iter().flat_map(edges))
+}
+
+fn exponential(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    let powers = std::iter::successors(Some(1), |power| Some(2 * power)).take_while(|&p| p < m);
+    // Links work both ways here, so a jump of 2^k forward is also one of m − 2^k.
+    let offsets: BTreeSet<usize> = powers.map(|power| power.min(m - power)).collect();
+    around(m, offsets)
+}
+
+fn hypercube(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    if !m.is_power_of_two() {
+        let (below, above) = (1 << m.ilog2(), m.next_power_of_two());
+        return Err(impossible(
+            format!("a hypercube has 1, 2, 4, 8, … nodes, not {m}"),
+            format!("take {below} or {above} nodes, or `exponential`, which works for any number"),
+        ));
+    }
+    let up = |i: usize| (0..m.ilog2()).map(move |d| (i, i | 1 << d)).filter(|(i, j)| i != j);
+    Graph::from_edges(m, (0..m).flat_map(up))
+}
+
+fn barbell(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+    // If m is odd, the middle node stands on the bridge.
+    let half = m / 2;
+    let clique =
+        |from: usize| (0..half).flat_map(move |j| (0..j).map(move |i| (from + i, from + j)));
+    let bridge = (half.max(1)..m - half + usize::from(m > 1)).map(|i| (i - 1, i));
+    Graph::from_edges(m, clique(0).chain(clique(m - half)).chain(bridge))
+}
+
+fn from_file(with: InFile, m: usize, _: u64) -> Result<Graph> {
+    let graph = GraphFile::read(&with.path)?.graph;
+    match graph.nodes() == m {
+        true => Ok(graph),
+        false => Err(Error::network(
+            "network/wrong-size",
+            format!("the graph has {} nodes, the experiment {m}", graph.nodes()),
+        )
+        .at(with.path.display().to_string())
+        .hint(format!("set `nodes = {}`, or give another file", graph.nodes()))),
+    }
+}

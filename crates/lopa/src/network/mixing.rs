@@ -1,0 +1,193 @@
+//! The mixing matrix W: how much weight a node gives to itself and to each neighbour.
+
+use super::graph::{Graph, check_nodes};
+use super::names;
+use crate::error::{Error, Result};
+
+/// How far W may be from symmetric, and its rows from summing to 1.
+const TOLERANCE: f64 = 1e-9;
+
+/// A weight this small is zero with a rounding error.
+const ROUNDING: f64 = 1e-12;
+
+/// A symmetric, doubly stochastic matrix W, kept as sparse rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mixing {
+    rows: Vec<Vec<(usize, f64)>>,
+}
+
+impl Mixing {
+    /// The matrix given row by row; it must be symmetric, without negative entries, and its rows
+    /// must sum to 1.
+    pub fn from_matrix(matrix: Vec<Vec<f64>>) -> Result<Mixing> {
+        let m = matrix.len();
+        check_nodes(m)?;
+        if let Some((i, row)) = matrix.iter().enumerate().find(|(_, row)| row.len() != m) {
+            return Err(Error::network(
+                "network/not-square",
+                format!("W has {m} rows, but row {i} has {} entries", row.len()),
+            )
+            .hint("a mixing matrix has one row and one column for each node"));
+        }
+        let sparse = |(i, row): (usize, Vec<f64>)| {
+            let stored = |&(j, w): &(usize, f64)| w != 0.0 || i == j;
+            row.into_iter().enumerate().filter(stored).collect()
+        };
+        let mixing = Mixing { rows: matrix.into_iter().enumerate().map(sparse).collect() };
+        mixing.check()?;
+        Ok(mixing)
+    }
+
+    /// The matrix with `weight(i, j)` on the edge i < j, what is left to 1 on the diagonal.
+    pub(super) fn on(graph: &Graph, weight: impl Fn(usize, usize) -> f64) -> Result<Mixing> {
+        let row = |i: usize| {
+            let beside = |&j: &usize| (j, weight(i.min(j), i.max(j)));
+            let mut row: Vec<_> = graph.neighbours(i).iter().map(beside).collect();
+            let own = 1.0 - row.iter().map(|(_, w)| w).sum::<f64>();
+            let own = if own.abs() < ROUNDING { 0.0 } else { own };
+            row.insert(row.partition_point(|&(j, _)| j < i), (i, own));
+            row
+        };
+        let mixing = Mixing { rows: (0..graph.nodes()).map(row).collect() };
+        mixing.check()?;
+        Ok(mixing)
+    }
+
+    /// The number of nodes, m.
+    pub fn nodes(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The pairs (j, w_ij) that node i mixes, j increasing, itself among them.
+    pub fn row(&self, i: usize) -> &[(usize, f64)] {
+        &self.rows[i]
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> &[Vec<(usize, f64)>] {
+        &self.rows
+    }
+
+    /// The weight w_ij, zero where none is stored.
+    pub fn weight(&self, i: usize, j: usize) -> f64 {
+        let row = &self.rows[i];
+        row.binary_search_by_key(&j, |&(j, _)| j).map_or(0.0, |at| row[at].1)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        let rows = self.rows.iter().enumerate();
+        rows.flat_map(|(i, row)| row.iter().map(move |&(j, w)| (i, j, w)))
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_values()?;
+        self.check_symmetry()?;
+        self.check_sums()
+    }
+
+    fn check_values(&self) -> Result<()> {
+        let Some((i, j, w)) = self.entries().find(|&(_, _, w)| !(w.is_finite() && w >= 0.0)) else {
+            return Ok(());
+        };
+        let id = if w.is_finite() { "network/negative-weight" } else { "network/not-a-number" };
+        Err(match i == j {
+            true => Error::network(id, format!("node {i} keeps w[{i}][{i}] = {w} for itself"))
+                .hint("the weights of a node's edges sum to at most 1"),
+            false => Error::network(id, format!("nodes {i} and {j} have w[{i}][{j}] = {w}"))
+                .hint("weights are between 0 and 1"),
+        })
+    }
+
+    pub(super) fn check_symmetry(&self) -> Result<()> {
+        let uneven = |&(i, j, w): &(usize, usize, f64)| (w - self.weight(j, i)).abs() > TOLERANCE;
+        match self.entries().find(uneven) {
+            None => Ok(()),
+            Some((i, j, w)) => Err(Error::network(
+                "network/asymmetric",
+                format!(
+                    "W is not symmetric: w[{i}][{j}] = {w}, but w[{j}][{i}] = {} (nodes {i}, {j})",
+                    self.weight(j, i)
+                ),
+            )
+            .hint("give both directions of an edge the same weight")),
+        }
+    }
+
+    pub(super) fn check_sums(&self) -> Result<()> {
+        let sums = self.rows.iter().map(|row| row.iter().map(|(_, w)| w).sum::<f64>());
+        match sums.enumerate().find(|(_, sum)| (sum - 1.0).abs() > TOLERANCE) {
+            None => Ok(()),
+            Some((i, sum)) => Err(Error::network(
+                "network/row-sum",
+                format!("the weights of node {i} sum to {sum}, not to 1"),
+            )
+            .hint(format!("set w[{i}][{i}] to 1 less the weights of node {i}'s neighbours"))),
+        }
+    }
+
+    /// Refuses a weight where there is no edge, and an edge without weight.
+    pub(super) fn check_support(&self, graph: &Graph) -> Result<()> {
+        if self.nodes() != graph.nodes() {
+            return Err(Error::network(
+                "network/wrong-size",
+                format!("W is for {} nodes, the graph has {}", self.nodes(), graph.nodes()),
+            )
+            .hint("a mixing matrix has one row and one column for each node"));
+        }
+        if let Some((i, j, w)) = self.entries().find(|&(i, j, _)| i != j && !graph.joins(i, j)) {
+            return Err(Error::network(
+                "network/weight-without-edge",
+                format!("w[{i}][{j}] = {w}, but nodes {i} and {j} share no edge"),
+            )
+            .hint("set the weight to 0, or add the edge to the graph"));
+        }
+        match graph.edges().find(|&(i, j)| self.weight(i, j) <= 0.0) {
+            None => Ok(()),
+            Some((i, j)) => Err(Error::network(
+                "network/edge-without-weight",
+                format!("nodes {i} and {j} share an edge, but w[{i}][{j}] = 0"),
+            )
+            .hint("give the edge a weight, or take it out of the graph")),
+        }
+    }
+
+    /// Refuses a W on a connected graph with ρ = 1, which lets two sides swap values for ever.
+    ///
+    /// By Perron and Frobenius this is so exactly if the graph has two sides and nobody keeps
+    /// anything for itself; no eigenvalue is needed to see it.
+    pub(super) fn check_mixes(&self, graph: &Graph) -> Result<()> {
+        let restless = (0..self.nodes()).all(|i| self.weight(i, i) < ROUNDING);
+        match graph.sides().filter(|_| restless && self.nodes() > 1) {
+            None => Ok(()),
+            Some([one, other]) => Err(Error::network(
+                "network/never-mixes",
+                format!(
+                    "rho = 1: no node keeps a weight for itself, so nodes {} and nodes {} swap \
+                     their values for ever and never agree",
+                    names(&one),
+                    names(&other)
+                ),
+            )
+            .hint("use lazy weights, (W + I)/2: `lazy-metropolis`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_diagonal_is_always_there() {
+        let swap = Mixing::from_matrix(vec![vec![0.0, 1.0], vec![1.0, 0.0]]).unwrap();
+        assert_eq!(swap.row(0), [(0, 0.0), (1, 1.0)]);
+        assert_eq!(swap.row(1), [(0, 1.0), (1, 0.0)]);
+    }
+
+    #[test]
+    fn rounding_does_not_make_a_diagonal_negative() {
+        // 1 − 9 · (1/9) is not 0 in floating point if summed one by one.
+        let star = Graph::from_edges(10, (1..10).map(|i| (0, i))).unwrap();
+        assert_eq!(Mixing::on(&star, |_, _| 1.0 / 9.0).unwrap().weight(0, 0), 0.0);
+    }
+}

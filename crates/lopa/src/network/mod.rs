@@ -1,0 +1,66 @@
+//! The network: a graph, the mixing matrix W on it, and what both mean for a run.
+//!
+//! ```text
+//! W is symmetric, its rows sum to 1, and w_ij > 0 exactly where i and j share an edge;
+//! w_ii ≥ 0 is what a node keeps of its own.
+//! ρ = ‖W − 11ᵀ/m‖²            ‖W x − x̄‖² ≤ ρ ‖x − x̄‖²
+//! ```
+
+mod analysis;
+mod drawn;
+mod families;
+mod file;
+mod graph;
+mod mixing;
+mod parse;
+mod search;
+mod spectrum;
+mod structure;
+mod weights;
+
+pub use analysis::{Analysis, warnings};
+pub use families::{GraphBuild, graphs};
+pub use file::{Format, GraphFile};
+pub use graph::{Graph, MAX_EDGES, MAX_NODES};
+pub use mixing::Mixing;
+pub use search::{Found, search};
+pub use weights::{WeightsBuild, weights};
+
+use crate::config::Choice;
+use crate::error::{Error, Result};
+use crate::registry::find;
+
+/// Builds a network that can reach agreement, or says which nodes stand in the way.
+pub fn build(graph: &Choice, weights: &Choice, nodes: usize, seed: u64) -> Result<(Graph, Mixing)> {
+    let graph = (find("graph", &graphs(), &graph.name)?.build)(&graph.params, nodes, seed)?;
+    check_connected(&graph)?;
+    let mixing =
+        (find("weights", &self::weights(), &weights.name)?.build)(&weights.params, &graph)?;
+    mixing.check_support(&graph)?;
+    mixing.check_mixes(&graph)?;
+    Ok((graph, mixing))
+}
+
+fn check_connected(graph: &Graph) -> Result<()> {
+    let components = graph.components();
+    let [first, second, ..] = components.as_slice() else { return Ok(()) };
+    Err(Error::network(
+        "network/disconnected",
+        format!(
+            "the graph is not connected but in {} pieces: nodes {} have no way to nodes {}",
+            components.len(),
+            names(first),
+            names(second)
+        ),
+    )
+    .hint(format!("join them, for example by the edge {} – {}", first[0], second[0])))
+}
+
+/// Some node numbers for a message: all of a few, the first of many.
+fn names(nodes: &[usize]) -> String {
+    let shown: Vec<_> = nodes.iter().take(8).map(usize::to_string).collect();
+    match nodes.len() {
+        n if n <= 8 => shown.join(", "),
+        n => format!("{}, … ({n} in all)", shown.join(", ")),
+    }
+}

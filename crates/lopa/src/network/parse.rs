@@ -1,0 +1,146 @@
+//! The texts that graphs and matrices are read from; nothing in them is trusted.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use toml::Spanned;
+
+use super::graph::MAX_NODES;
+use crate::config::Source;
+use crate::error::{Error, Kind, Result};
+
+/// The longest file read, in bytes: enough for the most edges a network may have.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// An edge on its way from a file into a graph: its ends, its weight, the number of its line.
+pub(super) struct Line {
+    pub edge: (usize, usize),
+    pub weight: Option<f64>,
+    pub number: usize,
+}
+
+/// Reads a matrix: a row on each line, entries apart by commas or blanks.
+pub(super) fn read_matrix(path: &Path) -> Result<Vec<Vec<f64>>> {
+    let (name, text) = (path.display().to_string(), text_of(path)?);
+    let row = |(line, cells): (usize, Vec<&str>)| {
+        let number = |cell: &str| {
+            let wrong = |_| malformed(format!("`{cell}` is not a number"));
+            cell.parse().map_err(|error| wrong(error).at(format!("{name}:{line}")))
+        };
+        cells.into_iter().map(number).collect()
+    };
+    cells_of(&text).map(row).collect()
+}
+
+pub(super) fn text_of(path: &Path) -> Result<String> {
+    let place = path.display().to_string();
+    let unreadable =
+        |why: String| Error::network("network/unreadable", why).at(&place).hint("check the path");
+    let file = File::open(path).map_err(|e| unreadable(format!("cannot open the file: {e}")))?;
+    let mut text = String::new();
+    let limited = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    match limited {
+        Ok(length) if length as u64 > MAX_BYTES => Err(unreadable("the file is too long".into())),
+        Ok(_) => Ok(text),
+        Err(error) => Err(unreadable(format!("cannot read the file as text: {error}"))),
+    }
+}
+
+fn malformed(message: String) -> Error {
+    Error::network("network/malformed-file", message)
+}
+
+pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
+    let source = Source::new(name, text);
+    // What the strict reader says of experiment files is true here too, but the trouble is a graph.
+    let ours = |error: Error| Error { kind: Kind::Network, id: "network/malformed-file", ..error };
+    let read = || -> Result<_> {
+        let mut root = source.root()?;
+        let missing = |key: &str| {
+            malformed(format!("the key `{key}` is missing"))
+                .at(name)
+                .hint("a graph file has `nodes = 3` and `edges = [[0, 1], [1, 2]]`")
+        };
+        let nodes = root.value::<usize>("nodes")?.ok_or_else(|| missing("nodes"))?;
+        let edges = root.value::<Vec<Spanned<(usize, usize)>>>("edges")?;
+        let weights = root.value::<Vec<f64>>("weights")?;
+        root.finish(&["nodes", "edges", "weights"])?;
+        Ok((nodes, edges.ok_or_else(|| missing("edges"))?, weights))
+    };
+    let (nodes, edges, weights) = read().map_err(ours)?;
+    if let Some(weights) = weights.as_ref().filter(|weights| weights.len() != edges.len()) {
+        return Err(malformed(format!("{} weights for {} edges", weights.len(), edges.len()))
+            .at(name)
+            .hint("`weights` has one number for each of `edges`, in the same order"));
+    }
+    let newlines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
+    let lines = edges.into_iter().enumerate().map(|(e, edge)| Line {
+        // Counted once for all edges: a look at the text for each would be quadratic.
+        number: newlines.partition_point(|&at| at < edge.span().start) + 1,
+        edge: edge.into_inner(),
+        weight: weights.as_ref().map(|weights| weights[e]),
+    });
+    Ok((nodes, lines.collect()))
+}
+
+pub(super) fn from_edge_list(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
+    let lines: Vec<Line> = cells_of(text)
+        .map(|(number, cells)| {
+            edge_line(number, &cells).map_err(|e| e.at(format!("{name}:{number}")))
+        })
+        .collect::<Result<_>>()?;
+    let largest = lines.iter().map(|line| line.edge.0.max(line.edge.1)).max();
+    let nodes = match declared_nodes(text) {
+        Some(nodes) => nodes,
+        None => largest.map(|top| top + 1).ok_or_else(|| {
+            malformed("the file has no edges".into())
+                .at(name)
+                .hint("a single node is written as the line `# nodes: 1`")
+        })?,
+    };
+    Ok((nodes, lines))
+}
+
+fn edge_line(number: usize, cells: &[&str]) -> Result<Line> {
+    let wrong = |message: String| {
+        malformed(message).hint("an edge is `i j` or `i,j`, perhaps with a weight")
+    };
+    let node = |cell: &str| match cell.parse() {
+        Ok(node) if node < MAX_NODES => Ok(node),
+        Ok(node) => Err(wrong(format!("node {node} is above the largest, {}", MAX_NODES - 1))),
+        Err(_) => Err(wrong(format!("`{cell}` is not the number of a node"))),
+    };
+    let weight = |cell: &str| match cell.parse() {
+        Ok(weight) => Ok(weight),
+        Err(_) => Err(wrong(format!("`{cell}` is not a weight"))),
+    };
+    let (edge, weight) = match cells {
+        [i, j] => ((node(i)?, node(j)?), None),
+        [i, j, w] => ((node(i)?, node(j)?), Some(weight(w)?)),
+        _ => return Err(wrong(format!("an edge has two nodes, not {} entries", cells.len()))),
+    };
+    Ok(Line { edge, weight, number })
+}
+
+/// The lines that hold something, each with its number, cut at commas or else at blanks.
+fn cells_of(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
+    let text = text.trim_start_matches('\u{feff}');
+    text.lines().enumerate().filter_map(|(number, line)| {
+        let line = line.split('#').next().unwrap_or("").trim();
+        let cells = match line.contains(',') {
+            true => line.split(',').map(str::trim).collect(),
+            false => line.split_whitespace().collect(),
+        };
+        (!line.is_empty()).then(|| (number + 1, cells))
+    })
+}
+
+/// The number in the first comment of the form `# nodes: 5`.
+fn declared_nodes(text: &str) -> Option<usize> {
+    let declared = |line: &str| {
+        let rest = line.trim().strip_prefix('#')?.trim_start().strip_prefix("nodes:")?;
+        rest.trim().parse().ok()
+    };
+    text.lines().find_map(declared)
+}

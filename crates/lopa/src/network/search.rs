@@ -1,0 +1,183 @@
+//! The search for a graph with a wanted ρ.
+
+use super::graph::{Graph, check_nodes};
+use super::{Mixing, WeightsBuild, weights};
+use crate::config::Choice;
+use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+use crate::registry::find;
+
+/// More nodes than this are not searched: all pairs of them are held in memory.
+const MAX_SEARCHED: usize = 2000;
+
+/// Single edges tried before the next draw.
+const FLIPS: usize = 200;
+
+/// A graph that a search came to.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The graph.
+    pub graph: Graph,
+    /// Its mixing matrix under the rule of the search.
+    pub mixing: Mixing,
+    /// Its ρ = ‖W − 11ᵀ/m‖².
+    pub rho: f64,
+}
+
+/// Finds a connected graph whose ρ under a rule of weights is `target_rho` ± `tolerance`.
+///
+/// A draw puts all pairs of nodes in a random order, a random path first; ρ falls roughly with
+/// the number of pairs taken as edges, so bisection finds how many to take. Single edges are then
+/// flipped as long as that helps. The result depends on the arguments alone.
+pub fn search(
+    nodes: usize,
+    target_rho: f64,
+    weights: &Choice,
+    tolerance: f64,
+    seed: u64,
+) -> Result<Found> {
+    check(nodes, target_rho, &weights.name, tolerance)?;
+    let registry = self::weights();
+    let rule = &find("weights", &registry, &weights.name)?.build;
+    let goal = Goal { nodes, target: target_rho, tolerance, rule, weights };
+    let mut stream = Stream::new(seed, Purpose::Graph, 1);
+    let mut best: Option<Found> = None;
+    // Large graphs need few draws: there, one edge more or less moves ρ by less than anyone asks.
+    let draws = (2000 / nodes).clamp(2, 40);
+    for draw in 0..draws {
+        stream.seek(draw as u64, 0);
+        let found = goal.draw(&mut stream)?;
+        let found = goal.nearer(best.take(), found);
+        if goal.miss(&found) <= tolerance {
+            return Ok(found);
+        }
+        best = Some(found);
+    }
+    let nearest = best.map_or(f64::NAN, |found| found.rho);
+    Err(Error::network(
+        "network/rho-not-found",
+        format!(
+            "no graph of {nodes} nodes with rho = {target_rho} ± {tolerance} under `{}` weights \
+             was found; the nearest has {nearest:.4}",
+            weights.name
+        ),
+    )
+    .hint("allow a larger tolerance, or take other weights or another number of nodes"))
+}
+
+fn check(nodes: usize, target: f64, weights: &str, tolerance: f64) -> Result<()> {
+    check_nodes(nodes)?;
+    let wrong = |message: String, hint: &str| {
+        Err(Error::network("network/bad-search", message).hint(hint.to_string()))
+    };
+    if nodes > MAX_SEARCHED {
+        let message = format!("{nodes} nodes are more than the {MAX_SEARCHED} that are searched");
+        return wrong(message, "choose a graph by name for a network as large as this");
+    }
+    if ["matrix", "file"].contains(&weights) {
+        let message = format!("`{weights}` weights are given and belong to one graph");
+        return wrong(message, "search with a rule that makes weights, such as `metropolis`");
+    }
+    if !(0.0..1.0).contains(&target) {
+        return wrong(format!("no network has rho = {target}"), "rho is at least 0 and below 1");
+    }
+    if !(tolerance > 0.0 && tolerance.is_finite()) {
+        return wrong(format!("the tolerance {tolerance} is not above 0"), "0.005 is usual");
+    }
+    Ok(())
+}
+
+/// What is searched for, and under which rule.
+struct Goal<'a> {
+    nodes: usize,
+    target: f64,
+    tolerance: f64,
+    rule: &'a WeightsBuild,
+    weights: &'a Choice,
+}
+
+impl Goal<'_> {
+    fn measure(&self, edges: &[(usize, usize)]) -> Result<Found> {
+        let graph = Graph::from_edges(self.nodes, edges.iter().copied())?;
+        let mixing = (self.rule)(&self.weights.params, &graph)?;
+        let rho = mixing.rho();
+        Ok(Found { graph, mixing, rho })
+    }
+
+    /// How far a graph is from the goal; one that never mixes is out of the question.
+    fn miss(&self, found: &Found) -> f64 {
+        let Found { graph, mixing, rho } = found;
+        match graph.is_connected() && mixing.check_mixes(graph).is_ok() {
+            true => (rho - self.target).abs(),
+            false => f64::INFINITY,
+        }
+    }
+
+    fn nearer(&self, old: Option<Found>, new: Found) -> Found {
+        match old {
+            Some(old) if self.miss(&old) <= self.miss(&new) => old,
+            _ => new,
+        }
+    }
+
+    fn draw(&self, stream: &mut Stream) -> Result<Found> {
+        let pairs = shuffled_pairs(self.nodes, stream);
+        let mut best = None;
+        // `few` edges mix too slowly, `many` do not.
+        let (mut few, mut many) = (self.nodes - 1, pairs.len());
+        loop {
+            let middle = few.midpoint(many);
+            let found = self.measure(&pairs[..middle])?;
+            if found.rho > self.target {
+                few = middle + 1;
+            } else {
+                many = middle;
+            }
+            best = Some(self.nearer(best, found));
+            if few >= many {
+                break;
+            }
+        }
+        self.refine(best.expect("the loop ran"), &pairs, stream)
+    }
+
+    /// Flips random edges, keeping what comes nearer.
+    fn refine(
+        &self,
+        mut best: Found,
+        pairs: &[(usize, usize)],
+        stream: &mut Stream,
+    ) -> Result<Found> {
+        for _ in 0..FLIPS {
+            if self.miss(&best) <= self.tolerance || pairs.is_empty() {
+                break;
+            }
+            let flip = pairs[stream.below(pairs.len())];
+            let mut edges: Vec<_> = best.graph.edges().filter(|&edge| edge != flip).collect();
+            if !best.graph.joins(flip.0, flip.1) {
+                edges.push(flip);
+            }
+            let found = self.measure(&edges)?;
+            let mixes =
+                found.graph.is_connected() && found.mixing.check_mixes(&found.graph).is_ok();
+            if mixes && self.miss(&found) < self.miss(&best) {
+                best = found;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// All pairs i < j: first those of a path through all nodes in random order, then the rest.
+fn shuffled_pairs(m: usize, stream: &mut Stream) -> Vec<(usize, usize)> {
+    let mut order: Vec<usize> = (0..m).collect();
+    stream.shuffle(&mut order);
+    let mut place = vec![0; m];
+    order.iter().enumerate().for_each(|(at, &node)| place[node] = at);
+    let pairs = (0..m).flat_map(|j| (0..j).map(move |i| (i, j)));
+    let (mut path, mut rest): (Vec<_>, Vec<_>) =
+        pairs.partition(|&(i, j)| place[i].abs_diff(place[j]) == 1);
+    stream.shuffle(&mut rest);
+    path.append(&mut rest);
+    path
+}

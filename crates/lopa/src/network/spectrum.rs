@@ -1,0 +1,146 @@
+//! The outer eigenvalues of a sparse symmetric matrix, by Lanczos' method.
+
+use crate::random::{Purpose, Stream};
+use crate::real::{axpy, dot, update};
+
+/// Changes below this, relative to the matrix, no longer count.
+const TOLERANCE: f64 = 1e-13;
+
+/// Steps before the first look at whether the ends still move.
+const FIRST_LOOK: usize = 200;
+
+/// The smallest and the largest eigenvalue on the vectors orthogonal to 1, which must be an
+/// eigenvector itself.
+///
+/// The three-term recurrence is used as it is, without keeping the basis: rounding then yields
+/// copies of eigenvalues already found, which do not move the ends. Memory is a few vectors. The
+/// ends are approached from inside; up to some thousand nodes they are exact to about 1e-13 times
+/// the matrix, beyond that at least 4m + 200 steps are made unless they settle before.
+///
+/// # Panics
+/// If there are fewer than two rows: nothing is orthogonal to 1 then.
+pub(super) fn ends(rows: &[Vec<(usize, f64)>]) -> (f64, f64) {
+    let m = rows.len();
+    assert!(m > 1, "one node has no vector orthogonal to 1");
+    let size = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum()).fold(0.0, f64::max);
+    let mut t = Tridiagonal::default();
+    let (mut last, mut v, mut next) = (vec![0.0; m], start(m), vec![0.0; m]);
+    let (mut look, mut found) = (FIRST_LOOK, (f64::NAN, f64::NAN));
+    loop {
+        // next = W v_k − β_{k−1} v_{k−1} − α_k v_k = β_k v_{k+1}
+        for (next, row) in next.iter_mut().zip(rows) {
+            *next = row.iter().map(|&(j, w)| w * v[j]).sum();
+        }
+        axpy(-t.beta.last().copied().unwrap_or(0.0), &last, &mut next);
+        let alpha = dot(&next, &v);
+        axpy(-alpha, &v, &mut next);
+        centre(&mut next);
+        t.alpha.push(alpha);
+        let beta = dot(&next, &next).sqrt();
+        let done = beta <= TOLERANCE * size || t.alpha.len() == 4 * m + FIRST_LOOK;
+        if done || t.alpha.len() == look {
+            let (low, high) = t.ends();
+            let moved = (low - found.0).abs().max((high - found.1).abs());
+            if done || moved <= TOLERANCE * size {
+                return (low, high);
+            }
+            (look, found) = (look + look / 2, (low, high));
+        }
+        t.beta.push(beta);
+        update(&mut next, [], |w, []| w / beta);
+        (last, v, next) = (v, next, last);
+    }
+}
+
+/// A fixed vector of length one, orthogonal to 1, that no eigenvector is likely to be orthogonal to.
+fn start(m: usize) -> Vec<f64> {
+    let mut stream = Stream::new(0, Purpose::Graph, 0);
+    let mut v: Vec<f64> = (0..m).map(|_| stream.between(-1.0, 1.0)).collect();
+    centre(&mut v);
+    let norm = dot(&v, &v).sqrt();
+    update(&mut v, [], |v, []| v / norm);
+    v
+}
+
+fn centre(v: &mut [f64]) {
+    let mean = v.iter().sum::<f64>() / v.len() as f64;
+    update(v, [], |v, []| v - mean);
+}
+
+/// A symmetric tridiagonal matrix: its diagonal, and what stands beside it.
+#[derive(Default)]
+struct Tridiagonal {
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
+}
+
+impl Tridiagonal {
+    /// The smallest and the largest eigenvalue, by bisection.
+    fn ends(&self) -> (f64, f64) {
+        let beside = |i: usize| self.beta.get(i).copied().unwrap_or(0.0);
+        let radius = |i: usize| beside(i) + if i > 0 { beside(i - 1) } else { 0.0 };
+        let reach = (0..self.alpha.len()).map(|i| self.alpha[i].abs() + radius(i));
+        let reach = reach.fold(f64::MIN_POSITIVE, f64::max);
+        let first = |wanted: usize| {
+            let (mut low, mut high) = (-reach, reach);
+            // 60 halvings leave less than rounding does.
+            for _ in 0..60 {
+                let middle = 0.5 * (low + high);
+                match self.below(middle) >= wanted {
+                    true => high = middle,
+                    false => low = middle,
+                }
+            }
+            0.5 * (low + high)
+        };
+        (first(1), first(self.alpha.len()))
+    }
+
+    /// How many eigenvalues lie below x (Sturm's count of negative pivots of T − x I).
+    fn below(&self, x: f64) -> usize {
+        let (mut pivot, mut count) = (1.0, 0);
+        for (i, alpha) in self.alpha.iter().enumerate() {
+            let beta = if i > 0 { self.beta[i - 1] } else { 0.0 };
+            pivot = alpha - x - beta * beta / pivot;
+            if pivot == 0.0 {
+                pivot = f64::MIN_POSITIVE;
+            }
+            count += usize::from(pivot < 0.0);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::f64::consts::PI;
+
+    fn sparse(m: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<Vec<(usize, f64)>> {
+        let row = |i| (0..m).map(|j| (j, entry(i, j))).filter(|e| e.1 != 0.0).collect();
+        (0..m).map(row).collect()
+    }
+
+    /// The Laplacian of a path has the eigenvalues 2 − 2 cos(π k / m).
+    #[test]
+    fn laplacian_of_a_path() {
+        for m in [2, 3, 10, 77, 200] {
+            let path = sparse(m, |i, j| match i.abs_diff(j) {
+                0 => f64::from(u8::from(i > 0) + u8::from(i + 1 < m)),
+                1 => -1.0,
+                _ => 0.0,
+            });
+            let (low, high) = ends(&path);
+            let eigenvalue = |k: usize| 2.0 - 2.0 * (PI * k as f64 / m as f64).cos();
+            assert!((low - eigenvalue(1)).abs() < 1e-12, "{m}: {low}");
+            assert!((high - eigenvalue(m - 1)).abs() < 1e-12, "{m}: {high}");
+        }
+    }
+
+    #[test]
+    fn a_multiple_of_one_has_one_eigenvalue() {
+        let (low, high) = ends(&sparse(5, |i, j| if i == j { 3.0 } else { 0.0 }));
+        assert!((low - 3.0).abs() < 1e-14 && (high - 3.0).abs() < 1e-14);
+        assert_eq!(ends(&vec![Vec::new(); 4]), (0.0, 0.0));
+    }
+}

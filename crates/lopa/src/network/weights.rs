@@ -1,0 +1,120 @@
+//! The rules that give a graph its mixing matrix.
+//!
+//! ```text
+//! metropolis        w_ij = 1 / (1 + max(d_i, d_j))
+//! lazy-metropolis   (W + I) / 2 with W as above
+//! max-degree        W = I − L / (d_max + 1)
+//! constant          W = I − L / (m − 1)
+//! laplacian         W = I − 2 L / (3 λ_max(L))
+//! ```
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+use super::file::{GraphFile, InFile};
+use super::parse::read_matrix;
+use super::{Graph, Mixing, spectrum};
+use crate::error::{Error, Result};
+use crate::registry::{Entry, Fault, NoParams, Params, params};
+
+/// Builds the mixing matrix of a graph from the rule's resolved parameters.
+pub type WeightsBuild = dyn Fn(&Table, &Graph) -> Result<Mixing> + Send + Sync;
+
+/// The rules.
+pub fn weights() -> Vec<Entry<WeightsBuild>> {
+    vec![
+        entry("metropolis", "1 / (1 + the larger degree) on each edge", |_: NoParams, graph| {
+            Mixing::on(graph, |i, j| metropolis(graph, i, j))
+        }),
+        entry("lazy-metropolis", "half Metropolis, half stay: no negative eigenvalue", lazy),
+        entry("max-degree", "1 / (1 + the largest degree) on every edge", |_: NoParams, graph| {
+            Mixing::on(graph, |_, _| 1.0 / (graph.max_degree() as f64 + 1.0))
+        }),
+        entry("constant", "1 / (m − 1) on every edge", |_: NoParams, graph| {
+            Mixing::on(graph, |_, _| 1.0 / (graph.nodes() as f64 - 1.0))
+        }),
+        entry("laplacian", "2 / (3 × largest Laplacian eigenvalue) on every edge", laplacian),
+        entry("matrix", "a given symmetric, doubly stochastic matrix", matrix),
+        entry("file", "the weights that a graph file has on its edges", from_file),
+    ]
+}
+
+fn entry<P: Params>(
+    name: &'static str,
+    about: &'static str,
+    build: fn(P, &Graph) -> Result<Mixing>,
+) -> Entry<WeightsBuild> {
+    Entry::new::<P>(name, about, Box::new(move |table, graph| build(params(table), graph)))
+}
+
+fn metropolis(graph: &Graph, i: usize, j: usize) -> f64 {
+    1.0 / (1.0 + graph.degree(i).max(graph.degree(j)) as f64)
+}
+
+fn lazy(_: NoParams, graph: &Graph) -> Result<Mixing> {
+    Mixing::on(graph, |i, j| 0.5 * metropolis(graph, i, j))
+}
+
+fn laplacian(_: NoParams, graph: &Graph) -> Result<Mixing> {
+    if graph.nodes() == 1 {
+        return Mixing::on(graph, |_, _| 0.0);
+    }
+    let row = |i: usize| {
+        let mut row: Vec<_> = graph.neighbours(i).iter().map(|&j| (j, -1.0)).collect();
+        row.push((i, graph.degree(i) as f64));
+        row
+    };
+    let rows: Vec<_> = (0..graph.nodes()).map(row).collect();
+    let (_, largest) = spectrum::ends(&rows);
+    Mixing::on(graph, |_, _| 2.0 / (3.0 * largest))
+}
+
+/// A mixing matrix, here or in a file.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    /// The rows of W.
+    rows: Option<Vec<Vec<f64>>>,
+    /// A text file with a row of W on each line, entries apart by commas or blanks.
+    path: Option<PathBuf>,
+}
+
+impl Params for Given {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        match self.rows.is_some() != self.path.is_some() {
+            true => Ok(()),
+            false => Err(Fault { key: "rows", message: "give either `rows` or `path`".into() }),
+        }
+    }
+}
+
+fn matrix(given: Given, graph: &Graph) -> Result<Mixing> {
+    let (rows, place) = match (given.rows, given.path) {
+        (Some(rows), _) => (rows, None),
+        (None, Some(path)) => (read_matrix(&path)?, Some(path.display().to_string())),
+        (None, None) => unreachable!("checked with the parameters"),
+    };
+    let built = Mixing::from_matrix(rows).and_then(|mixing| {
+        mixing.check_support(graph)?;
+        Ok(mixing)
+    });
+    built.map_err(|error| match place {
+        Some(place) => error.at(place),
+        None => error,
+    })
+}
+
+fn from_file(with: InFile, graph: &Graph) -> Result<Mixing> {
+    let place = with.path.display().to_string();
+    let file = GraphFile::read(&with.path)?;
+    let mixing = file.mixing().map_err(|error| error.at(&place))?.ok_or_else(|| {
+        Error::network("network/no-weights", "the graph file has no weights on its edges")
+            .at(&place)
+            .hint("add them to the file, or let a rule make them: `weights = \"metropolis\"`")
+    })?;
+    mixing.check_support(graph).map_err(|error| error.at(&place))?;
+    Ok(mixing)
+}
