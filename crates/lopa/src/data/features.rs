@@ -101,9 +101,13 @@ impl<T: Real> Features<T> {
                 }
             }
             Features::Dense { values, .. } => {
-                gather(values, cols, rows, scratch);
-                let (a, b) = (Strided(scratch, cols, 1), Strided(weights, width, 1));
-                T::gemm([count, cols, width], T::one(), a, b, T::zero(), out);
+                let mut rows = rows;
+                for out in out.chunks_mut(BLOCK * width) {
+                    let count = out.len() / width;
+                    gather(values, cols, rows.by_ref().take(count), scratch);
+                    let (a, b) = (Strided(scratch, cols, 1), Strided(weights, width, 1));
+                    T::gemm([count, cols, width], T::one(), a, b, T::zero(), out);
+                }
             }
             Features::Sparse { .. } => {
                 out.fill(T::zero());
@@ -132,9 +136,13 @@ impl<T: Real> Features<T> {
                 }
             }
             Features::Dense { values, .. } => {
-                gather(values, cols, rows, scratch);
-                let (a, b) = (Strided(scratch, 1, cols), Strided(residual, width, 1));
-                T::gemm([cols, count, width], T::one(), a, b, T::one(), out);
+                let mut rows = rows;
+                for residual in residual.chunks(BLOCK * width) {
+                    let count = residual.len() / width;
+                    gather(values, cols, rows.by_ref().take(count), scratch);
+                    let (a, b) = (Strided(scratch, 1, cols), Strided(residual, width, 1));
+                    T::gemm([cols, count, width], T::one(), a, b, T::one(), out);
+                }
             }
             Features::Sparse { .. } => {
                 for (residual, row) in residual.chunks_exact(width).zip(rows) {
@@ -144,6 +152,10 @@ impl<T: Real> Features<T> {
         }
     }
 }
+
+/// Dense rows are gathered this many at a time, so that a full batch needs no second copy of the
+/// data and a block stays in the cache.
+const BLOCK: usize = 256;
 
 fn gather<T: Real>(
     values: &[T],
@@ -191,6 +203,11 @@ impl<T: Real> Samples<T> {
     /// The class number of sample j.
     pub fn label(&self, j: u32) -> u32 {
         self.labels[self.rows[j as usize] as usize]
+    }
+
+    /// The shared matrix.
+    pub fn features(&self) -> &Features<T> {
+        &self.features
     }
 
     /// The rows of the shared matrix, by sample number.

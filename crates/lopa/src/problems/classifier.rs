@@ -1,0 +1,239 @@
+//! Linear classifiers: scores, losses, gradients and Hessian-vector products.
+//!
+//! ```text
+//! scores   z = s W + b
+//! one column     ℓ = log(1 + e^{−y z}),     y = +1 for class 0, −1 for class 1
+//! C columns      ℓ = log Σ_c e^{z_c} − z_y
+//! ```
+//!
+//! Sums over a batch carry a weight for every example: `each(r)` is the label and the weight of
+//! the r-th.
+
+use super::affine::{Affine, Rows};
+use crate::real::{Real, dot};
+
+/// ℓ(z; y), finite for every finite z.
+pub fn loss<T: Real>(z: &[T], label: u32) -> T {
+    match z {
+        [z] => softplus(if label == 0 { -*z } else { *z }),
+        _ => {
+            let top = highest(z);
+            let sum: T = z.iter().map(|&z| (z - top).exp()).sum();
+            sum.ln() - (z[label as usize] - top)
+        }
+    }
+}
+
+/// z ← ∇ℓ(z; y).
+pub fn slope<T: Real>(z: &mut [T], label: u32) {
+    match z {
+        [z] => *z = if label == 0 { -sigmoid(-*z) } else { sigmoid(*z) },
+        _ => {
+            softmax(z);
+            z[label as usize] -= T::one();
+        }
+    }
+}
+
+/// a ← ∇²ℓ(z) a; z is used up.
+pub fn curve<T: Real>(z: &mut [T], a: &mut [T]) {
+    match z {
+        [z] => a[0] *= sigmoid(*z) * sigmoid(-*z),
+        _ => {
+            softmax(z);
+            let mean = dot(z, a);
+            a.iter_mut().zip(&*z).for_each(|(a, &p)| *a = p * (*a - mean));
+        }
+    }
+}
+
+/// The class with the highest score, the first of several.
+pub fn decide<T: Real>(z: &[T]) -> u32 {
+    match z {
+        [z] => u32::from(*z < T::zero()),
+        _ => (1..z.len()).fold(0, |best, c| if z[c] > z[best] { c } else { best }) as u32,
+    }
+}
+
+/// 1 / (1 + e^{−z}).
+pub fn sigmoid<T: Real>(z: T) -> T {
+    T::one() / (T::one() + (-z).exp())
+}
+
+/// log(1 + e^z), without overflow for large z.
+fn softplus<T: Real>(z: T) -> T {
+    z.max(T::zero()) + (-z.abs()).exp().ln_1p()
+}
+
+fn softmax<T: Real>(z: &mut [T]) {
+    let top = highest(z);
+    z.iter_mut().for_each(|z| *z = (*z - top).exp());
+    let sum: T = z.iter().copied().sum();
+    z.iter_mut().for_each(|z| *z /= sum);
+}
+
+fn highest<T: Real>(z: &[T]) -> T {
+    z.iter().copied().fold(T::neg_infinity(), T::max)
+}
+
+/// A linear classifier with its workspace; θ lies as [`Affine`] says.
+#[derive(Debug, Clone)]
+pub struct Classifier<T> {
+    map: Affine,
+    scores: Vec<T>,
+    spent: Vec<T>,
+    tangents: Vec<T>,
+    back: Vec<T>,
+    scratch: Vec<T>,
+}
+
+impl<T: Real> Classifier<T> {
+    /// Softmax over `classes` columns, with a bias.
+    pub fn softmax(inputs: usize, classes: usize) -> Classifier<T> {
+        Classifier::new(Affine { inputs, outputs: classes, bias: true })
+    }
+
+    /// A classifier of the given shape; one column stands for the logistic loss of two classes.
+    pub fn new(map: Affine) -> Classifier<T> {
+        let [scores, spent, tangents, back, scratch] = std::array::from_fn(|_| Vec::new());
+        Classifier { map, scores, spent, tangents, back, scratch }
+    }
+
+    /// Length of θ.
+    pub fn size(&self) -> usize {
+        self.map.size()
+    }
+
+    /// Columns of scores.
+    pub fn columns(&self) -> usize {
+        self.map.outputs
+    }
+
+    /// Calls `f(r, w_r ℓ_r(θ))` for every row.
+    pub fn each_loss(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        each: impl Fn(usize) -> (u32, T),
+        mut f: impl FnMut(usize, T),
+    ) {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        for (r, z) in self.scores.chunks_exact(self.map.outputs).enumerate() {
+            let (label, weight) = each(r);
+            f(r, weight * loss(z, label));
+        }
+    }
+
+    /// Σ_r w_r ℓ_r(θ).
+    pub fn loss(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        each: impl Fn(usize) -> (u32, T),
+    ) -> f64 {
+        let mut sum = 0.0;
+        self.each_loss(rows, theta, each, |_, loss| sum += loss.to_f64());
+        sum
+    }
+
+    /// `out += Σ_r w_r ∇ℓ_r(θ)`.
+    pub fn add_gradient(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        each: impl Fn(usize) -> (u32, T),
+        out: &mut [T],
+    ) {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.find_slopes(each);
+        self.map.add_gradient(rows, &self.scores, out, &mut self.scratch);
+    }
+
+    /// `out += Σ_r w_r ∇²ℓ_r(θ) v`.
+    pub fn add_hessian_product(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        v: &[T],
+        each: impl Fn(usize) -> (u32, T),
+        out: &mut [T],
+    ) {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.find_curves(rows, v, each);
+        self.map.add_gradient(rows, &self.tangents, out, &mut self.scratch);
+    }
+
+    /// Calls `f(r, w_r ⟨∇ℓ_r(θ), v⟩)` for every row.
+    pub fn each_slope(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        v: &[T],
+        each: impl Fn(usize) -> (u32, T),
+        mut f: impl FnMut(usize, T),
+    ) {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.find_slopes(each);
+        self.map.apply(rows, v, &mut self.tangents, &mut self.scratch);
+        let width = self.map.outputs;
+        let pairs = self.scores.chunks_exact(width).zip(self.tangents.chunks_exact(width));
+        pairs.enumerate().for_each(|(r, (slope, a))| f(r, dot(slope, a)));
+    }
+
+    /// Row r: w_r ∂ℓ_r/∂s_r.
+    pub fn row_gradients(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        each: impl Fn(usize) -> (u32, T),
+    ) -> &mut Vec<T> {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.find_slopes(each);
+        self.map.pull_back(theta, &self.scores, T::zero(), &mut self.back);
+        &mut self.back
+    }
+
+    /// Row r: w_r ∂⟨∇_θ ℓ_r, v⟩/∂s_r = w_r ((∇ℓ(z)) Vᵀ + (∇²ℓ(z) a) Wᵀ), where a = s V + v_b.
+    pub fn row_cross(
+        &mut self,
+        rows: &impl Rows<T>,
+        theta: &[T],
+        v: &[T],
+        each: impl Fn(usize) -> (u32, T),
+    ) -> &mut Vec<T> {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.find_curves(rows, v, &each);
+        self.map.pull_back(theta, &self.tangents, T::zero(), &mut self.back);
+        self.find_slopes(each);
+        self.map.pull_back(v, &self.scores, T::one(), &mut self.back);
+        &mut self.back
+    }
+
+    /// The class decided on for every row.
+    pub fn predict(&mut self, rows: &impl Rows<T>, theta: &[T]) -> Vec<u32> {
+        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.scores.chunks_exact(self.map.outputs).map(decide).collect()
+    }
+
+    /// scores ← w_r ∇ℓ(z_r), from the scores z.
+    fn find_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
+        for (r, z) in self.scores.chunks_exact_mut(self.map.outputs).enumerate() {
+            let (label, weight) = each(r);
+            slope(z, label);
+            z.iter_mut().for_each(|z| *z *= weight);
+        }
+    }
+
+    /// tangents ← w_r ∇²ℓ(z_r) a_r with a = s V + v_b, from the scores z, which are kept.
+    fn find_curves(&mut self, rows: &impl Rows<T>, v: &[T], each: impl Fn(usize) -> (u32, T)) {
+        self.map.apply(rows, v, &mut self.tangents, &mut self.scratch);
+        self.spent.clone_from(&self.scores);
+        let width = self.map.outputs;
+        let spent = self.spent.chunks_exact_mut(width);
+        for (r, (z, a)) in spent.zip(self.tangents.chunks_exact_mut(width)).enumerate() {
+            curve(z, a);
+            let (_, weight) = each(r);
+            a.iter_mut().for_each(|a| *a *= weight);
+        }
+    }
+}

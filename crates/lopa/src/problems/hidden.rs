@@ -1,0 +1,175 @@
+//! Hidden layers: h_0 = s, h_l = φ(h_{l−1} W_l + b_l), and the way back through them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::affine::{Affine, Rows, Table};
+use super::classifier::sigmoid;
+use crate::random::Stream;
+use crate::real::{Real, update};
+
+/// φ.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// 1 / (1 + e^{−z}).
+    #[default]
+    Sigmoid,
+    /// tanh z.
+    Tanh,
+}
+
+impl Activation {
+    fn apply<T: Real>(self, z: T) -> T {
+        match self {
+            Activation::Sigmoid => sigmoid(z),
+            Activation::Tanh => z.tanh(),
+        }
+    }
+
+    /// φ'(z), from h = φ(z).
+    fn slope<T: Real>(self, h: T) -> T {
+        match self {
+            Activation::Sigmoid => h * (T::one() - h),
+            Activation::Tanh => T::one() - h * h,
+        }
+    }
+}
+
+/// The shapes of the layers; their numbers lie one layer after the other: W_1, b_1, W_2, …
+#[derive(Debug, Clone)]
+pub struct Hidden {
+    layers: Vec<Affine>,
+    activation: Activation,
+}
+
+impl Hidden {
+    /// From the number of features and the units of each layer.
+    pub fn new(features: usize, units: &[usize], activation: Activation) -> Hidden {
+        let inputs = std::iter::once(features).chain(units.iter().copied());
+        let shape = |(inputs, &outputs)| Affine { inputs, outputs, bias: true };
+        Hidden { layers: inputs.zip(units).map(shape).collect(), activation }
+    }
+
+    /// How many numbers the layers have together.
+    pub fn size(&self) -> usize {
+        self.layers.iter().map(Affine::size).sum()
+    }
+
+    /// Units of the last layer.
+    pub fn outputs(&self) -> usize {
+        self.layers.last().expect("there is a layer").outputs
+    }
+
+    /// Uniform in (−1/h, 1/h), h being the units of the layer.
+    pub fn start(&self, stream: &mut Stream) -> Vec<f64> {
+        let mut x = Vec::with_capacity(self.size());
+        for layer in &self.layers {
+            let bound = 1.0 / layer.outputs as f64;
+            x.extend((0..layer.size()).map(|_| stream.between(-bound, bound)));
+        }
+        x
+    }
+
+    /// `layers[l]` ← h_{l+1} for every row.
+    pub fn forward<T: Real>(
+        &self,
+        rows: &impl Rows<T>,
+        mut x: &[T],
+        layers: &mut Vec<Vec<T>>,
+        scratch: &mut Vec<T>,
+    ) {
+        layers.resize_with(self.layers.len(), Vec::new);
+        for (l, shape) in self.layers.iter().enumerate() {
+            let (weights, rest) = x.split_at(shape.size());
+            let (below, here) = layers.split_at_mut(l);
+            match below.last() {
+                None => shape.apply(rows, weights, &mut here[0], scratch),
+                Some(below) => {
+                    let below = Table { values: below, cols: shape.inputs };
+                    shape.apply(&below, weights, &mut here[0], scratch);
+                }
+            }
+            here[0].iter_mut().for_each(|z| *z = self.activation.apply(*z));
+            x = rest;
+        }
+    }
+
+    /// `out += ∂/∂x`, given `back` = ∂/∂h_L for every row, which is used up.
+    pub fn add_gradient<T: Real>(
+        &self,
+        rows: &impl Rows<T>,
+        x: &[T],
+        layers: &[Vec<T>],
+        back: &mut Vec<T>,
+        out: &mut [T],
+        spare: &mut Spare<T>,
+    ) {
+        let mut end = self.size();
+        for (l, shape) in self.layers.iter().enumerate().rev() {
+            let start = end - shape.size();
+            let here = &mut out[start..end];
+            // δ = ∂/∂z_l = φ'(z_l) ∂/∂h_l
+            update(back, [&layers[l]], |back, [h]| back * self.activation.slope(h));
+            if l == 0 {
+                shape.add_gradient(rows, back, here, &mut spare.scratch);
+            } else {
+                let below = Table { values: &layers[l - 1], cols: shape.inputs };
+                shape.add_gradient(&below, back, here, &mut spare.scratch);
+                shape.pull_back(&x[start..end], back, T::zero(), &mut spare.back);
+                std::mem::swap(back, &mut spare.back);
+            }
+            end = start;
+        }
+    }
+}
+
+/// Room for the way back.
+#[derive(Debug, Clone, Default)]
+pub struct Spare<T> {
+    back: Vec<T>,
+    scratch: Vec<T>,
+}
+
+/// The last forward pass of one set of samples, so that it is not repeated at the same point.
+///
+/// An exact inner solve asks for many products at one x on the full batch, and only θ or v change
+/// between them. It holds one number for each unit and sample of the largest batch seen.
+#[derive(Debug, Clone)]
+pub struct Pass<T> {
+    x: Vec<T>,
+    batch: Vec<u32>,
+    layers: Vec<Vec<T>>,
+    scratch: Vec<T>,
+}
+
+impl<T: Real> Pass<T> {
+    /// Nothing passed yet.
+    pub fn new() -> Pass<T> {
+        Pass { x: Vec::new(), batch: Vec::new(), layers: Vec::new(), scratch: Vec::new() }
+    }
+
+    /// The activations of every layer for a batch at x.
+    pub fn layers(
+        &mut self,
+        hidden: &Hidden,
+        rows: &impl Rows<T>,
+        x: &[T],
+        batch: &[u32],
+    ) -> &[Vec<T>] {
+        if self.batch != batch || self.x != x {
+            hidden.forward(rows, x, &mut self.layers, &mut self.scratch);
+            self.x.clear();
+            self.x.extend_from_slice(x);
+            self.batch.clear();
+            self.batch.extend_from_slice(batch);
+        }
+        &self.layers
+    }
+}
+
+impl<T: Real> Default for Pass<T> {
+    fn default() -> Pass<T> {
+        Pass::new()
+    }
+}

@@ -1,0 +1,256 @@
+//! Hyper-cleaning: training samples with wrong labels lose their say.
+//!
+//! ```text
+//! f_i(θ)    = c · mean over clean validation of ℓ(θ; s, y)
+//! g_i(x, θ) = c · mean over training e of σ(x_e) ℓ(θ; s_e, ỹ_e)  +  r |θ|²
+//! ```
+//!
+//! ℓ is the softmax cross-entropy of a linear model with bias, σ the sigmoid, ỹ the labels of
+//! which a share was replaced by another class. x has one entry for each training sample of the
+//! whole network; node i's part depends on its own block of it alone, and every gradient with
+//! respect to x is zero outside that block.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::classifier::{Classifier, sigmoid};
+use super::local::draws;
+use super::losses::Losses;
+use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
+use crate::data::{Features, Samples};
+use crate::error::Result;
+use crate::problem::{At, Bilevel, Dims};
+use crate::real::{Real, axpy, dot};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of the `hyper-cleaning` problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// The share of training labels that are replaced by another class.
+    pub corruption: f64,
+    /// r, the strength of the ridge.
+    pub ridge: f64,
+    /// The share of a node's samples that is kept clean, for the outer function.
+    pub validation: f64,
+    /// What multiplies the mean losses.
+    pub scale: Scale,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { corruption: 0.3, ridge: 0.001, validation: 0.2, scale: Scale::Mean }
+    }
+}
+
+impl Params for Options {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        check_share("corruption", self.corruption, true)?;
+        check_positive("ridge", self.ridge)?;
+        check_share("validation", self.validation, false)
+    }
+}
+
+/// The registry's entry.
+pub struct Problem;
+
+impl<T: Real> Kind<T> for Problem {
+    fn needs_data(&self) -> bool {
+        true
+    }
+
+    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        let options: Options = params(table);
+        let locals: Vec<Local<T>> = Local::split("hyper-cleaning", options.validation, setting)?;
+        let n = locals.iter().map(|local| local.train.len()).sum();
+        let mut offset = 0;
+        let part = |(node, local): (usize, Local<T>)| {
+            let block = Block { offset, n };
+            offset += local.train.len();
+            HyperCleaning::new(local, node, block, &options, setting)
+        };
+        Ok(boxed(locals.into_iter().enumerate().map(part).collect()))
+    }
+
+    fn predict(
+        &self,
+        _params: &toml::Table,
+        classes: usize,
+        at: At<f64>,
+        features: &Features<f64>,
+    ) -> Option<Vec<u32>> {
+        let mut model = Classifier::softmax(features.cols(), classes);
+        (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
+    }
+}
+
+/// Where a node's entries of x are.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    offset: usize,
+    n: usize,
+}
+
+/// A node's part.
+pub struct HyperCleaning<T> {
+    local: Local<T>,
+    model: Classifier<T>,
+    block: Block,
+    ridge: T,
+    outer: Losses<T>,
+    inner: Losses<T>,
+}
+
+impl<T: Real> HyperCleaning<T> {
+    fn new(
+        local: Local<T>,
+        node: usize,
+        block: Block,
+        options: &Options,
+        setting: &Setting,
+    ) -> HyperCleaning<T> {
+        let losses = |samples: &Samples<T>| {
+            Losses::new(samples.clone(), options.scale.factor(setting.batch, samples.len()))
+        };
+        let mut inner = losses(&local.train);
+        corrupt(&mut inner.labels, options.corruption, local.classes, setting.seed, node);
+        HyperCleaning {
+            model: Classifier::softmax(local.features(), local.classes),
+            block,
+            ridge: T::of(options.ridge),
+            outer: losses(&local.validation),
+            inner,
+            local,
+        }
+    }
+
+    /// Mean weights of the clean and of the corrupted samples, and the chance that of one of
+    /// each the clean one weighs more.
+    fn cleaning(&self, x: &[T]) -> Vec<(&'static str, f64)> {
+        let weight = weight(self.block.offset, x);
+        let (mut clean, mut corrupted) = (Vec::new(), Vec::new());
+        for (e, &label) in self.inner.labels.iter().enumerate() {
+            let wrong = label != self.local.train.label(e as u32);
+            if wrong { &mut corrupted } else { &mut clean }.push(weight(e).to_f64());
+        }
+        if clean.is_empty() || corrupted.is_empty() {
+            return Vec::new();
+        }
+        let mean = |weights: &[f64]| weights.iter().sum::<f64>() / weights.len() as f64;
+        vec![
+            ("clean_weight", mean(&clean)),
+            ("corrupted_weight", mean(&corrupted)),
+            ("cleaning_auc", auc(&clean, &mut corrupted)),
+        ]
+    }
+}
+
+/// σ(x_e): how much a node's sample e counts.
+fn weight<T: Real>(offset: usize, x: &[T]) -> impl Fn(usize) -> T {
+    move |e| sigmoid(x[offset + e])
+}
+
+/// σ'(x_e).
+fn slope<T: Real>(offset: usize, x: &[T]) -> impl Fn(usize) -> T {
+    move |e| sigmoid(x[offset + e]) * sigmoid(-x[offset + e])
+}
+
+/// Replaces a share of the labels by other classes.
+fn corrupt(labels: &mut [u32], share: f64, classes: usize, seed: u64, node: usize) {
+    let mut stream = draws(seed, node, 1);
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    stream.shuffle(&mut order);
+    let count = (labels.len() as f64 * share).round() as usize;
+    for &e in &order[..count] {
+        let other = stream.below(classes - 1) as u32;
+        labels[e] = other + u32::from(other >= labels[e]);
+    }
+}
+
+/// The chance that one of `high` is above one of `low`; a tie counts half.
+fn auc(high: &[f64], low: &mut [f64]) -> f64 {
+    low.sort_by(f64::total_cmp);
+    let wins = high.iter().map(|value| {
+        let below = low.partition_point(|other| other < value);
+        let not_above = low.partition_point(|other| other <= value);
+        (below + not_above) as f64 / 2.0
+    });
+    wins.sum::<f64>() / (high.len() * low.len()) as f64
+}
+
+impl<T: Real> Bilevel<T> for HyperCleaning<T> {
+    fn dims(&self) -> Dims {
+        Dims { n: self.block.n, p: self.model.size() }
+    }
+
+    fn samples_f(&self) -> usize {
+        self.outer.count()
+    }
+
+    fn samples_g(&self) -> usize {
+        self.inner.count()
+    }
+
+    fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        self.model.loss(&self.outer.rows(batch), at.theta, self.outer.each(batch))
+    }
+
+    fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        let each = self.inner.each_weighted(batch, weight(self.block.offset, at.x));
+        let loss = self.model.loss(&self.inner.rows(batch), at.theta, each);
+        loss + (self.ridge * dot(at.theta, at.theta)).to_f64()
+    }
+
+    fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+    }
+
+    fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        let rows = self.outer.rows(batch);
+        self.model.add_gradient(&rows, at.theta, self.outer.each(batch), out);
+    }
+
+    fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        let each = self.inner.each_weighted(batch, weight(self.block.offset, at.x));
+        self.model.add_gradient(&self.inner.rows(batch), at.theta, each, out);
+        axpy(self.ridge + self.ridge, at.theta, out);
+    }
+
+    fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        out.fill(T::zero());
+        let each = self.inner.each_weighted(batch, weight(self.block.offset, at.x));
+        self.model.add_hessian_product(&self.inner.rows(batch), at.theta, v, each, out);
+        axpy(self.ridge + self.ridge, v, out);
+    }
+
+    fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        // (∇²_xθ g · v)_e = c/b σ'(x_e) ⟨∇ℓ_e(θ), v⟩
+        out.fill(T::zero());
+        let offset = self.block.offset;
+        let each = self.inner.each_weighted(batch, slope(offset, at.x));
+        self.model.each_slope(&self.inner.rows(batch), at.theta, v, each, |r, slope| {
+            out[offset + batch[r] as usize] += slope;
+        });
+    }
+
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        // (∇_x g)_e = c/b σ'(x_e) ℓ_e(θ)
+        out.fill(T::zero());
+        let offset = self.block.offset;
+        let each = self.inner.each_weighted(batch, slope(offset, at.x));
+        self.model.each_loss(&self.inner.rows(batch), at.theta, each, |r, loss| {
+            out[offset + batch[r] as usize] += loss;
+        });
+    }
+
+    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+        let HyperCleaning { local, model, outer, .. } = self;
+        let loss = model.loss(&outer.samples, at.theta, outer.every());
+        let mut metrics = vec![("loss", loss)];
+        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics.extend(self.cleaning(at.x));
+        metrics
+    }
+}

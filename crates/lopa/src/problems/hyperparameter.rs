@@ -1,0 +1,234 @@
+//! Logistic regression whose regularisation is learnt, one strength a feature.
+//!
+//! ```text
+//! f_i(θ)    = c · mean over validation of ℓ(θ; s, b)
+//! g_i(x, θ) = c · mean over training   of ℓ(θ; s, b)  +  θᵀ diag(eˣ) θ
+//!
+//! two classes:   ℓ = log(1 + e^{−b sᵀθ}),  b = +1 for class 0, −1 for class 1,  θ has d entries
+//! C classes:     ℓ = softmax cross-entropy, θ[q C + class],  θᵀ diag(eˣ) θ = Σ_q e^{x_q} Σ_c θ_qc²
+//! ```
+//!
+//! There is no ½ before the regulariser and no bias, as in the paper's experiment; hence
+//! ∇_θ of it is 2eˣθ and its cross term 2eˣθv. A fixed ridge (μ/2)|θ|² is x = ln(μ/2).
+//! The paper prints sums over samples; `scale` says which c is meant.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::affine::Affine;
+use super::classifier::Classifier;
+use super::losses::Losses;
+use super::{Kind, Local, Scale, Setting, boxed, check_share};
+use crate::data::{Features, Samples};
+use crate::error::Result;
+use crate::problem::{At, Bilevel, Dims};
+use crate::random::Stream;
+use crate::real::{Real, axpy, dot};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of the `hyperparameter` problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// The share of a node's samples that the outer function is made of.
+    pub validation: f64,
+    /// What multiplies the mean losses.
+    pub scale: Scale,
+    /// Where every entry of x starts.
+    pub start: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { validation: 0.5, scale: Scale::Mean, start: 0.0 }
+    }
+}
+
+impl Params for Options {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        check_share("validation", self.validation, false)?;
+        Fault::unless(self.start.abs() <= 100.0, "start", self.start, "between -100 and 100")
+    }
+}
+
+/// The registry's entry.
+pub struct Problem;
+
+impl<T: Real> Kind<T> for Problem {
+    fn needs_data(&self) -> bool {
+        true
+    }
+
+    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        let options: Options = params(table);
+        let locals = Local::split("hyperparameter", options.validation, setting)?;
+        let part = |local| Hyperparameter::new(local, &options, setting.batch);
+        Ok(boxed(locals.into_iter().map(part).collect()))
+    }
+
+    fn predict(
+        &self,
+        _params: &toml::Table,
+        classes: usize,
+        at: At<f64>,
+        features: &Features<f64>,
+    ) -> Option<Vec<u32>> {
+        let mut model = classifier(features.cols(), classes);
+        (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
+    }
+}
+
+fn classifier<T: Real>(inputs: usize, classes: usize) -> Classifier<T> {
+    let outputs = if classes == 2 { 1 } else { classes };
+    Classifier::new(Affine { inputs, outputs, bias: false })
+}
+
+/// A node's part.
+pub struct Hyperparameter<T> {
+    local: Local<T>,
+    model: Classifier<T>,
+    outer: Losses<T>,
+    inner: Losses<T>,
+    start: f64,
+}
+
+impl<T: Real> Hyperparameter<T> {
+    /// From the node's samples; `batch` is the batch size of the run.
+    pub fn new(local: Local<T>, options: &Options, batch: Option<usize>) -> Hyperparameter<T> {
+        let losses = |samples: &Samples<T>| {
+            Losses::new(samples.clone(), options.scale.factor(batch, samples.len()))
+        };
+        Hyperparameter {
+            model: classifier(local.features(), local.classes),
+            outer: losses(&local.validation),
+            inner: losses(&local.train),
+            start: options.start,
+            local,
+        }
+    }
+
+    /// Calls `f(q, e^{x_q}, range of θ)` for every feature.
+    fn each_feature(&self, x: &[T], mut f: impl FnMut(usize, T, std::ops::Range<usize>)) {
+        let columns = self.model.columns();
+        x.iter().enumerate().for_each(|(q, x)| f(q, x.exp(), q * columns..(q + 1) * columns));
+    }
+
+    /// The largest eigenvalue of the data part of ∇²g, by power iteration: a lower estimate.
+    fn largest_eigenvalue(&mut self, theta: &[T]) -> f64 {
+        let inner = &self.inner;
+        // Not constant, so that it is not orthogonal to the eigenvector of a softmax.
+        let mut v: Vec<T> = (0..theta.len()).map(|j| T::of(1.0 + (j % 7) as f64)).collect();
+        let mut norm = T::zero();
+        for _ in 0..30 {
+            let mut next = vec![T::zero(); v.len()];
+            let length = dot(&v, &v).sqrt();
+            v.iter_mut().for_each(|v| *v /= length);
+            self.model.add_hessian_product(&inner.samples, theta, &v, inner.every(), &mut next);
+            norm = dot(&next, &next).sqrt();
+            if norm <= T::zero() {
+                break;
+            }
+            v = next;
+        }
+        self.inner.c * norm.to_f64()
+    }
+}
+
+impl<T: Real> Bilevel<T> for Hyperparameter<T> {
+    fn dims(&self) -> Dims {
+        Dims { n: self.local.features(), p: self.model.size() }
+    }
+
+    fn samples_f(&self) -> usize {
+        self.outer.count()
+    }
+
+    fn samples_g(&self) -> usize {
+        self.inner.count()
+    }
+
+    fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        self.model.loss(&self.outer.rows(batch), at.theta, self.outer.each(batch))
+    }
+
+    fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        let loss = self.model.loss(&self.inner.rows(batch), at.theta, self.inner.each(batch));
+        let mut ridge = 0.0;
+        self.each_feature(at.x, |_, e, own| {
+            ridge += (e * dot(&at.theta[own.clone()], &at.theta[own])).to_f64();
+        });
+        loss + ridge
+    }
+
+    fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+    }
+
+    fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        let rows = self.outer.rows(batch);
+        self.model.add_gradient(&rows, at.theta, self.outer.each(batch), out);
+    }
+
+    fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        let rows = self.inner.rows(batch);
+        self.model.add_gradient(&rows, at.theta, self.inner.each(batch), out);
+        self.each_feature(at.x, |_, e, own| axpy(e + e, &at.theta[own.clone()], &mut out[own]));
+    }
+
+    fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        out.fill(T::zero());
+        let rows = self.inner.rows(batch);
+        self.model.add_hessian_product(&rows, at.theta, v, self.inner.each(batch), out);
+        self.each_feature(at.x, |_, e, own| axpy(e + e, &v[own.clone()], &mut out[own]));
+    }
+
+    fn cross_g(&mut self, at: At<T>, _batch: &[u32], v: &[T], out: &mut [T]) {
+        self.each_feature(at.x, |q, e, own| {
+            out[q] = (e + e) * dot(&at.theta[own.clone()], &v[own]);
+        });
+    }
+
+    fn grad_x_g(&mut self, at: At<T>, _batch: &[u32], out: &mut [T]) {
+        self.each_feature(at.x, |q, e, own| {
+            out[q] = e * dot(&at.theta[own.clone()], &at.theta[own]);
+        });
+    }
+
+    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+        let Hyperparameter { local, model, outer, .. } = self;
+        let loss = model.loss(&outer.samples, at.theta, outer.every());
+        let mut metrics = vec![("loss", loss)];
+        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics
+    }
+
+    fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
+        vec![self.start; self.dims().n]
+    }
+
+    fn ridge_x(&self, mu: f64) -> Option<Vec<f64>> {
+        Some(vec![(mu / 2.0).ln(); self.dims().n])
+    }
+
+    fn unstable(&mut self, at: At<T>, step: f64) -> Option<String> {
+        let zero = vec![T::zero(); at.theta.len()];
+        // A run that has blown up has no curvature to speak of; the start has.
+        let finite = at.theta.iter().all(|theta| theta.is_finite());
+        let l = self.largest_eigenvalue(if finite { at.theta } else { &zero });
+        let (t, x) = at.x.iter().enumerate().fold((0, f64::NEG_INFINITY), |best, (t, &x)| {
+            if x.to_f64() > best.1 { (t, x.to_f64()) } else { best }
+        });
+        let curvature = 2.0 * x.exp() + l;
+        (step * curvature >= 2.0).then(|| {
+            format!(
+                "x[{t}] = {x:.3} makes the inner problem too steep: step (2 e^x[{t}] + L) = \
+                 {step} (2 · {:.3e} + {l:.3e}) = {:.3} is not below 2; a step below {:.3e} is",
+                x.exp(),
+                step * curvature,
+                2.0 / curvature,
+            )
+        })
+    }
+}

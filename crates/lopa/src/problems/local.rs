@@ -1,0 +1,129 @@
+//! What a node of a learning problem holds: its samples for g, for f, and the common test set.
+
+use super::{Setting, data};
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+use crate::real::Real;
+
+/// Address of the draws made here, apart from those of the partition: they share a purpose.
+const DRAWS: u64 = 1 << 20;
+
+/// The stream of a node's splits (`slot` 0) and corruptions (`slot` 1).
+pub(super) fn draws(seed: u64, node: usize, slot: u32) -> Stream {
+    let mut stream = Stream::new(seed, Purpose::Data, node);
+    stream.seek(DRAWS, slot);
+    stream
+}
+
+/// A node's samples.
+#[derive(Debug, Clone)]
+pub struct Local<T> {
+    /// What g is made of.
+    pub train: Samples<T>,
+    /// What f is made of.
+    pub validation: Samples<T>,
+    /// What nobody trains on.
+    pub test: Samples<T>,
+    /// How many classes the whole network knows.
+    pub classes: usize,
+}
+
+impl<T: Real> Local<T> {
+    /// Splits every node's rows at random; `validation` is the share that goes to f, and 0 means
+    /// that f and g are made of the same samples.
+    pub fn split(name: &str, validation: f64, setting: &Setting) -> Result<Vec<Local<T>>> {
+        let nodes = 0..setting.nodes;
+        nodes
+            .map(|i| {
+                Local::of_node(name, i, setting, |rows, stream| {
+                    stream.shuffle(rows);
+                    match validation {
+                        0.0 => Some((rows.to_vec(), rows.to_vec())),
+                        _ => cut(rows, validation),
+                    }
+                })
+            })
+            .collect()
+    }
+
+    /// Node i's samples, its rows given to g and f by `share`, which answers `None` if there are
+    /// too few.
+    pub(super) fn of_node(
+        name: &str,
+        node: usize,
+        setting: &Setting,
+        share: impl FnOnce(&mut [u32], &mut Stream) -> Option<(Vec<u32>, Vec<u32>)>,
+    ) -> Result<Local<T>> {
+        let data = data(name, setting)?;
+        let mut rows = setting.partition[node].clone();
+        let hint = "use fewer nodes, more data, or a partition that gives every node its share";
+        if rows.is_empty() {
+            return Err(
+                Error::data("data/empty-node", format!("node {node} has no samples")).hint(hint)
+            );
+        }
+        let found = rows.len();
+        let (train, validation) =
+            share(&mut rows, &mut draws(setting.seed, node, 0)).ok_or_else(|| {
+                let message =
+                    format!("node {node} has {found} sample(s), too few to split for `{name}`");
+                Error::data("data/too-few-samples", message).hint(hint)
+            })?;
+        Ok(Local {
+            train: data.train.samples(train),
+            validation: data.train.samples(validation),
+            test: data.test.samples((0..data.test.len() as u32).collect()),
+            classes: data.classes.len(),
+        })
+    }
+
+    /// Number of features.
+    pub fn features(&self) -> usize {
+        self.train.cols()
+    }
+
+    /// `train_accuracy`, and with a test set `test_accuracy` on all of it and `own_test_accuracy`
+    /// on the classes that the node holds samples of.
+    pub fn accuracies(
+        &self,
+        mut predict: impl FnMut(&Samples<T>) -> Vec<u32>,
+    ) -> Vec<(&'static str, f64)> {
+        let mut own = vec![false; self.classes];
+        for samples in [&self.train, &self.validation] {
+            labels(samples).for_each(|label| own[label as usize] = true);
+        }
+        let train = predict(&self.train);
+        let test = if self.test.is_empty() { Vec::new() } else { predict(&self.test) };
+        let found = [
+            ("train_accuracy", accuracy(&self.train, &train, |_| true)),
+            ("test_accuracy", accuracy(&self.test, &test, |_| true)),
+            ("own_test_accuracy", accuracy(&self.test, &test, |label| own[label as usize])),
+        ];
+        found.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// The last `share` of the rows, at least one on either side, for f; the others for g.
+pub(super) fn cut(rows: &[u32], share: f64) -> Option<(Vec<u32>, Vec<u32>)> {
+    let most = rows.len().checked_sub(1).filter(|&most| most > 0)?;
+    let validation = ((rows.len() as f64 * share).round() as usize).clamp(1, most);
+    let (train, validation) = rows.split_at(rows.len() - validation);
+    Some((train.to_vec(), validation.to_vec()))
+}
+
+fn labels<T: Real>(samples: &Samples<T>) -> impl Iterator<Item = u32> {
+    (0..samples.len() as u32).map(|j| samples.label(j))
+}
+
+fn accuracy<T: Real>(
+    samples: &Samples<T>,
+    predicted: &[u32],
+    counts: impl Fn(u32) -> bool,
+) -> Option<f64> {
+    let pairs = labels(samples).zip(predicted).filter(|&(label, _)| counts(label));
+    let (hits, all) = pairs.fold((0, 0), |(hits, all), (label, &predicted)| {
+        (hits + usize::from(label == predicted), all + 1)
+    });
+    (all > 0).then(|| hits as f64 / all as f64)
+}

@@ -1,0 +1,243 @@
+//! Meta-learning: a common start x from which one step adapts to a node's tasks.
+//!
+//! ```text
+//! f_i(θ)    = c Σ_t f_i^t(θ)                                 f_i^t on the query samples of task t
+//! g_i(x, θ) = c Σ_t ⟨θ, ∇f_i^t(x)⟩ + (ν/2) |x − θ|²          f_i^t on its support samples
+//!
+//! θ_i*(x)   = x − (c/ν) Σ_t ∇f_i^t(x)
+//! f_i^t     = mean over the samples of task t of ℓ,   ℓ = softmax cross-entropy of a linear model
+//! ```
+//!
+//! This is the motivating example of the paper's introduction. A node's samples are sorted by
+//! label and cut into tasks of nearly equal size, so that a task knows few classes; half of each
+//! task is support, half query, unless `validation` says otherwise. A sample of task t weighs
+//! N/N_t, so that the mean over a batch drawn from all tasks is unbiased for the sum over tasks.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::classifier::Classifier;
+use super::local::cut;
+use super::losses::Losses;
+use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share, data};
+use crate::data::{Features, Samples};
+use crate::error::{Error, Result};
+use crate::problem::{At, Bilevel, Dims};
+use crate::real::{Real, axpy, update};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of the `meta-learning` problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Tasks a node.
+    pub tasks: usize,
+    /// ν: how strongly θ is held near x; the step of the adaptation is 1/ν.
+    pub nu: f64,
+    /// The share of each task that is query (outer) and not support (inner).
+    pub validation: f64,
+    /// What multiplies the mean losses.
+    pub scale: Scale,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { tasks: 3, nu: 1.0, validation: 0.5, scale: Scale::Mean }
+    }
+}
+
+impl Params for Options {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        Fault::unless((1..=10_000).contains(&self.tasks), "tasks", self.tasks, "1 to 10000")?;
+        check_positive("nu", self.nu)?;
+        check_share("validation", self.validation, false)
+    }
+}
+
+/// The registry's entry.
+pub struct Problem;
+
+impl<T: Real> Kind<T> for Problem {
+    fn needs_data(&self) -> bool {
+        true
+    }
+
+    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        let options: Options = params(table);
+        let part = |node| MetaLearning::new(node, &options, setting);
+        Ok(boxed((0..setting.nodes).map(part).collect::<Result<Vec<MetaLearning<T>>>>()?))
+    }
+
+    fn predict(
+        &self,
+        _params: &toml::Table,
+        classes: usize,
+        at: At<f64>,
+        features: &Features<f64>,
+    ) -> Option<Vec<u32>> {
+        let mut model = Classifier::softmax(features.cols(), classes);
+        (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
+    }
+}
+
+/// The data term Σ_t f_i^t of f or of g: every sample with the weight of its task.
+struct Tasks<T> {
+    losses: Losses<T>,
+    weights: Vec<T>,
+}
+
+impl<T: Real> Tasks<T> {
+    /// `sizes[t]` samples belong to task t, one task after the other.
+    fn new(losses: Losses<T>, sizes: &[usize]) -> Tasks<T> {
+        let all = losses.count() as f64;
+        let weight = |&size: &usize| std::iter::repeat_n(T::of(all / size as f64), size);
+        Tasks { losses, weights: sizes.iter().flat_map(weight).collect() }
+    }
+
+    fn each<'a>(&'a self, batch: &'a [u32]) -> impl Fn(usize) -> (u32, T) + 'a {
+        self.losses.each_weighted(batch, |e| self.weights[e])
+    }
+
+    /// All samples, as they come in full sums.
+    fn every(&self) -> impl Fn(usize) -> (u32, T) + '_ {
+        let every = self.losses.every();
+        move |e| (every(e).0, every(e).1 * self.weights[e])
+    }
+}
+
+/// A node's part.
+pub struct MetaLearning<T> {
+    local: Local<T>,
+    model: Classifier<T>,
+    tasks: usize,
+    nu: T,
+    query: Tasks<T>,
+    support: Tasks<T>,
+}
+
+impl<T: Real> MetaLearning<T> {
+    fn new(node: usize, options: &Options, setting: &Setting) -> Result<MetaLearning<T>> {
+        let labels = data("meta-learning", setting)?.train.labels();
+        let (mut support_sizes, mut query_sizes) = (Vec::new(), Vec::new());
+        let local = Local::of_node("meta-learning", node, setting, |rows, stream| {
+            stream.shuffle(rows);
+            rows.sort_by_key(|&row| labels[row as usize]);
+            let (mut support, mut query) = (Vec::new(), Vec::new());
+            for t in 0..options.tasks {
+                let bound = |t: usize| rows.len() * t / options.tasks;
+                let mut task = rows[bound(t)..bound(t + 1)].to_vec();
+                // Sorted by label as it is, it would put one class in the support alone.
+                stream.shuffle(&mut task);
+                let (mine, theirs) = cut(&task, options.validation)?;
+                support_sizes.push(mine.len());
+                query_sizes.push(theirs.len());
+                support.extend(mine);
+                query.extend(theirs);
+            }
+            Some((support, query))
+        })
+        .map_err(|error| match error.id {
+            "data/too-few-samples" => Error {
+                hint: Some(
+                    "use fewer `tasks` (each needs 2 samples), fewer nodes or more data".into(),
+                ),
+                ..error
+            },
+            _ => error,
+        })?;
+        let tasks = |samples: &Samples<T>, sizes: &[usize]| {
+            let c = options.scale.factor(setting.batch, samples.len());
+            Tasks::new(Losses::new(samples.clone(), c), sizes)
+        };
+        Ok(MetaLearning {
+            model: Classifier::softmax(local.features(), local.classes),
+            tasks: options.tasks,
+            nu: T::of(options.nu),
+            query: tasks(&local.validation, &query_sizes),
+            support: tasks(&local.train, &support_sizes),
+            local,
+        })
+    }
+}
+
+impl<T: Real> Bilevel<T> for MetaLearning<T> {
+    fn dims(&self) -> Dims {
+        Dims { n: self.model.size(), p: self.model.size() }
+    }
+
+    fn samples_f(&self) -> usize {
+        self.query.losses.count()
+    }
+
+    fn samples_g(&self) -> usize {
+        self.support.losses.count()
+    }
+
+    fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        self.model.loss(&self.query.losses.rows(batch), at.theta, self.query.each(batch))
+    }
+
+    fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        let rows = self.support.losses.rows(batch);
+        let mut linear = 0.0;
+        let add = |_, slope: T| linear += slope.to_f64();
+        self.model.each_slope(&rows, at.x, at.theta, self.support.each(batch), add);
+        let far: f64 = at.x.iter().zip(at.theta).map(|(&x, &t)| (x - t).to_f64().powi(2)).sum();
+        linear + 0.5 * self.nu.to_f64() * far
+    }
+
+    fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+    }
+
+    fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        let rows = self.query.losses.rows(batch);
+        self.model.add_gradient(&rows, at.theta, self.query.each(batch), out);
+    }
+
+    fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        let nu = self.nu;
+        update(out, [at.x, at.theta], |_, [x, theta]| nu * (theta - x));
+        let rows = self.support.losses.rows(batch);
+        self.model.add_gradient(&rows, at.x, self.support.each(batch), out);
+    }
+
+    fn hess_g(&mut self, _at: At<T>, _batch: &[u32], v: &[T], out: &mut [T]) {
+        let nu = self.nu;
+        update(out, [v], |_, [v]| nu * v);
+    }
+
+    fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        let nu = self.nu;
+        update(out, [v], |_, [v]| -nu * v);
+        let rows = self.support.losses.rows(batch);
+        self.model.add_hessian_product(&rows, at.x, v, self.support.each(batch), out);
+    }
+
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        // ∇_x Σ_t ⟨θ, ∇f^t(x)⟩ = Σ_t ∇²f^t(x) θ
+        let nu = self.nu;
+        update(out, [at.x, at.theta], |_, [x, theta]| nu * (x - theta));
+        let rows = self.support.losses.rows(batch);
+        self.model.add_hessian_product(&rows, at.x, at.theta, self.support.each(batch), out);
+    }
+
+    /// `loss` is the mean over tasks of their mean loss.
+    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+        let MetaLearning { local, model, query, .. } = self;
+        let sum = model.loss(&query.losses.samples, at.theta, query.every());
+        let mut metrics = vec![("loss", sum / self.tasks as f64)];
+        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics
+    }
+
+    fn theta_star(&mut self, x: &[T]) -> Option<Vec<T>> {
+        let mut gradient = vec![T::zero(); x.len()];
+        let support = &self.support;
+        self.model.add_gradient(&support.losses.samples, x, support.every(), &mut gradient);
+        let mut theta = x.to_vec();
+        axpy(-T::of(support.losses.c) / self.nu, &gradient, &mut theta);
+        Some(theta)
+    }
+}

@@ -1,0 +1,151 @@
+//! The problems: what the shared x and the personal θ_i stand for.
+//!
+//! Each problem is one file and one line of [`problems`].
+
+pub mod affine;
+pub mod classifier;
+pub mod hidden;
+pub mod hyper_cleaning;
+pub mod hyperparameter;
+pub mod linalg;
+mod local;
+pub mod losses;
+pub mod meta_learning;
+pub mod quadratic;
+pub mod representation;
+
+pub use local::Local;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Data, Features};
+use crate::error::{Error, Result};
+use crate::problem::{At, Bilevel};
+use crate::real::Real;
+use crate::registry::{Entry, Fault};
+
+/// What a problem is built from.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// The seed of splits, corruption and synthetic problems.
+    pub seed: u64,
+    /// The batch size; `None` stands for the full batch.
+    pub batch: Option<usize>,
+    /// The data set, if there is one.
+    pub data: Option<&'a Data>,
+    /// The rows of `data.train` that each node holds.
+    pub partition: &'a [Vec<u32>],
+}
+
+/// A kind of problem: how its parts are made and how a trained model predicts.
+pub trait Kind<T: Real>: Send + Sync {
+    /// Whether it is made of a data set.
+    fn needs_data(&self) -> bool;
+
+    /// One part a node.
+    fn parts(&self, params: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>>;
+
+    /// The class numbers that a saved model predicts for scaled features; `None` where prediction
+    /// makes no sense or the features do not fit the model.
+    fn predict(
+        &self,
+        params: &toml::Table,
+        classes: usize,
+        at: At<f64>,
+        features: &Features<f64>,
+    ) -> Option<Vec<u32>>;
+}
+
+/// Every problem.
+pub fn problems<T: Real>() -> Vec<Entry<dyn Kind<T>>> {
+    vec![
+        Entry::new::<quadratic::Options>(
+            "quadratic",
+            "quadratic f and g with everything in closed form, made at random or read from a file",
+            Box::new(quadratic::Problem),
+        ),
+        Entry::new::<hyperparameter::Options>(
+            "hyperparameter",
+            "logistic regression; x is the log of each feature's regularisation",
+            Box::new(hyperparameter::Problem),
+        ),
+        Entry::new::<representation::Options>(
+            "representation",
+            "a neural network with shared hidden layers x and personal linear heads theta_i",
+            Box::new(representation::Problem),
+        ),
+        Entry::new::<meta_learning::Options>(
+            "meta-learning",
+            "a common start x from which one gradient step adapts to a node's tasks",
+            Box::new(meta_learning::Problem),
+        ),
+        Entry::new::<hyper_cleaning::Options>(
+            "hyper-cleaning",
+            "a weight x_e for every training sample, so that wrong labels lose their say",
+            Box::new(hyper_cleaning::Problem),
+        ),
+    ]
+}
+
+/// What multiplies the mean data loss in f_i and in g_i; regularisers are not scaled.
+///
+/// The paper writes sums. A single batch size, that of the run, goes into `batch-sum`, so that
+/// batches of any size estimate the same function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// 1: losses are means.
+    #[default]
+    Mean,
+    /// The batch size (with full batches, the number of samples).
+    BatchSum,
+    /// The number of samples.
+    Sum,
+}
+
+impl Scale {
+    /// The factor for a function with so many samples.
+    pub fn factor(self, batch: Option<usize>, samples: usize) -> f64 {
+        match self {
+            Scale::Mean => 1.0,
+            Scale::BatchSum => batch.unwrap_or(samples) as f64,
+            Scale::Sum => samples as f64,
+        }
+    }
+}
+
+/// A share of something must be in [0, 1), or in (0, 1) if there must be some of it.
+fn check_share(key: &'static str, share: f64, may_be_zero: bool) -> std::result::Result<(), Fault> {
+    let (low, must) = match may_be_zero {
+        true => (share >= 0.0, "at least 0 and below 1"),
+        false => (share > 0.0, "above 0 and below 1"),
+    };
+    Fault::unless(low && share < 1.0, key, share, must)
+}
+
+/// A regularisation must be finite and above 0, else inner problems have no single solution.
+fn check_positive(key: &'static str, value: f64) -> std::result::Result<(), Fault> {
+    Fault::unless(value > 0.0 && value.is_finite(), key, value, "a number above 0")
+}
+
+/// The data set, which must be there and have two classes or more.
+fn data<'a>(name: &str, setting: &Setting<'a>) -> Result<&'a Data> {
+    let data = setting.data.ok_or_else(|| {
+        Error::data("data/missing", format!("the problem `{name}` needs data, and there is none"))
+            .hint("add a `[data]` section, or choose the problem `quadratic`, which makes its own")
+    })?;
+    if data.classes.len() < 2 {
+        let message =
+            format!("the data has {} class(es); at least 2 are needed", data.classes.len());
+        return Err(Error::data("data/one-class", message)
+            .hint("keep two classes or more, or check which column holds the label"));
+    }
+    Ok(data)
+}
+
+fn boxed<T: Real>(parts: Vec<impl Bilevel<T> + 'static>) -> Vec<Box<dyn Bilevel<T>>> {
+    parts.into_iter().map(|part| Box::new(part) as Box<dyn Bilevel<T>>).collect()
+}

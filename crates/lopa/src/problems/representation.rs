@@ -1,0 +1,273 @@
+//! A neural network with shared hidden layers and a personal head.
+//!
+//! ```text
+//! h(s; x)   = φ(… φ(s W_1 + b_1) …)                 x = (W_1, b_1, W_2, b_2, …), shared
+//! f_i(x, θ) = c · mean of ℓ(h W + b; y),            θ = (W, b), personal;  ℓ = log Σ_c e^{z_c} − z_y
+//! g_i(x, θ) = c · mean of ℓ(h W + b; y) + (μ/2) |θ|²
+//! ```
+//!
+//! The paper's losses lack the minus sign of the cross-entropy, print sums, and use the same
+//! samples in f_i and g_i; the last is the default here too (`validation = 0`). The biases of the
+//! head are regularised with it. Weights lie feature-major: `W[q * units + unit]`, then b.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::affine::{Rows, Table};
+use super::classifier::Classifier;
+use super::hidden::{Activation, Hidden, Pass, Spare};
+use super::losses::Losses;
+use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
+use crate::data::{Features, Samples};
+use crate::error::Result;
+use crate::problem::{At, Bilevel, Dims, SingleLevel};
+use crate::random::Stream;
+use crate::real::{Real, axpy, dot};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of the `representation` problem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Units of each hidden layer.
+    pub hidden: Vec<usize>,
+    /// What the hidden units compute.
+    pub activation: Activation,
+    /// μ, the strength of the ridge on the heads.
+    pub ridge: f64,
+    /// What multiplies the mean losses.
+    pub scale: Scale,
+    /// The share of a node's samples kept for the outer function; 0 makes both of all of them.
+    pub validation: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            hidden: vec![28],
+            activation: Activation::Sigmoid,
+            ridge: 0.52,
+            scale: Scale::Mean,
+            validation: 0.0,
+        }
+    }
+}
+
+impl Options {
+    fn model<T: Real>(&self, features: usize, classes: usize) -> Model<T> {
+        let hidden = Hidden::new(features, &self.hidden, self.activation);
+        let head = Classifier::softmax(hidden.outputs(), classes);
+        Model { hidden, head, spare: Spare::default() }
+    }
+}
+
+impl Params for Options {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let list = format!("{:?}", self.hidden);
+        let layers = (1..=8).contains(&self.hidden.len());
+        let units = self.hidden.iter().all(|units| (1..=4096).contains(units));
+        Fault::unless(layers && units, "hidden", list, "1 to 8 layers of 1 to 4096 units")?;
+        check_positive("ridge", self.ridge)?;
+        check_share("validation", self.validation, true)
+    }
+}
+
+/// The registry's entry.
+pub struct Problem;
+
+impl<T: Real> Kind<T> for Problem {
+    fn needs_data(&self) -> bool {
+        true
+    }
+
+    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        let options: Options = params(table);
+        let locals = Local::split("representation", options.validation, setting)?;
+        let part = |local| Representation::new(local, &options, setting.batch);
+        Ok(boxed(locals.into_iter().map(part).collect()))
+    }
+
+    fn predict(
+        &self,
+        table: &toml::Table,
+        classes: usize,
+        at: At<f64>,
+        features: &Features<f64>,
+    ) -> Option<Vec<u32>> {
+        let options: Options = params(table);
+        let mut model = options.model(features.cols(), classes);
+        let fits = model.hidden.size() == at.x.len() && model.head.size() == at.theta.len();
+        fits.then(|| model.predict(at, features))
+    }
+}
+
+/// h_L, as rows.
+fn top<'a, T>(hidden: &Hidden, layers: &'a [Vec<T>]) -> Table<'a, T> {
+    Table { values: layers.last().expect("there is a layer"), cols: hidden.outputs() }
+}
+
+/// The samples of f or of g with their last forward pass.
+struct Side<T> {
+    losses: Losses<T>,
+    pass: Pass<T>,
+}
+
+impl<T: Real> Side<T> {
+    fn new(samples: &Samples<T>, options: &Options, batch: Option<usize>) -> Side<T> {
+        let c = options.scale.factor(batch, samples.len());
+        Side { losses: Losses::new(samples.clone(), c), pass: Pass::new() }
+    }
+}
+
+/// The layers and the head, with their workspaces.
+struct Model<T> {
+    hidden: Hidden,
+    head: Classifier<T>,
+    spare: Spare<T>,
+}
+
+impl<T: Real> Model<T> {
+    /// c · mean of ℓ.
+    fn loss(&mut self, side: &mut Side<T>, at: At<T>, batch: &[u32]) -> f64 {
+        let Side { losses, pass } = side;
+        let layers = pass.layers(&self.hidden, &losses.rows(batch), at.x, batch);
+        self.head.loss(&top(&self.hidden, layers), at.theta, losses.each(batch))
+    }
+
+    /// ∇_θ of the loss.
+    fn grad_theta(&mut self, side: &mut Side<T>, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        let Side { losses, pass } = side;
+        let layers = pass.layers(&self.hidden, &losses.rows(batch), at.x, batch);
+        self.head.add_gradient(&top(&self.hidden, layers), at.theta, losses.each(batch), out);
+    }
+
+    /// ∇²_θθ of the loss · v.
+    fn hess(&mut self, side: &mut Side<T>, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        out.fill(T::zero());
+        let Side { losses, pass } = side;
+        let layers = pass.layers(&self.hidden, &losses.rows(batch), at.x, batch);
+        let rows = top(&self.hidden, layers);
+        self.head.add_hessian_product(&rows, at.theta, v, losses.each(batch), out);
+    }
+
+    /// ∇_x of the loss, or with a v of ⟨∇_θ loss, v⟩: one pass back from the head.
+    fn grad_x(
+        &mut self,
+        side: &mut Side<T>,
+        at: At<T>,
+        batch: &[u32],
+        v: Option<&[T]>,
+        out: &mut [T],
+    ) {
+        out.fill(T::zero());
+        let Side { losses, pass } = side;
+        let rows = losses.rows(batch);
+        let layers = pass.layers(&self.hidden, &rows, at.x, batch);
+        let (h, each) = (top(&self.hidden, layers), losses.each(batch));
+        let back = match v {
+            None => self.head.row_gradients(&h, at.theta, each),
+            Some(v) => self.head.row_cross(&h, at.theta, v, each),
+        };
+        self.hidden.add_gradient(&rows, at.x, layers, back, out, &mut self.spare);
+    }
+
+    fn predict(&mut self, at: At<T>, rows: &impl Rows<T>) -> Vec<u32> {
+        let mut layers = Vec::new();
+        self.hidden.forward(rows, at.x, &mut layers, &mut Vec::new());
+        self.head.predict(&top(&self.hidden, &layers), at.theta)
+    }
+}
+
+/// A node's part.
+pub struct Representation<T> {
+    local: Local<T>,
+    model: Model<T>,
+    ridge: T,
+    inner: Side<T>,
+    /// `None` where f and g are made of the same samples.
+    outer: Option<Side<T>>,
+}
+
+impl<T: Real> Representation<T> {
+    /// From the node's samples; `batch` is the batch size of the run.
+    pub fn new(local: Local<T>, options: &Options, batch: Option<usize>) -> Representation<T> {
+        let outer = options.validation > 0.0;
+        Representation {
+            model: options.model(local.features(), local.classes),
+            ridge: T::of(options.ridge),
+            inner: Side::new(&local.train, options, batch),
+            outer: outer.then(|| Side::new(&local.validation, options, batch)),
+            local,
+        }
+    }
+}
+
+impl<T: Real> Bilevel<T> for Representation<T> {
+    fn dims(&self) -> Dims {
+        Dims { n: self.model.hidden.size(), p: self.model.head.size() }
+    }
+
+    fn samples_f(&self) -> usize {
+        self.outer.as_ref().unwrap_or(&self.inner).losses.count()
+    }
+
+    fn samples_g(&self) -> usize {
+        self.inner.losses.count()
+    }
+
+    fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        self.model.loss(self.outer.as_mut().unwrap_or(&mut self.inner), at, batch)
+    }
+
+    fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
+        let ridge = self.ridge * dot(at.theta, at.theta);
+        self.model.loss(&mut self.inner, at, batch) + 0.5 * ridge.to_f64()
+    }
+
+    fn grad_x_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        let side = self.outer.as_mut().unwrap_or(&mut self.inner);
+        self.model.grad_x(side, at, batch, None, out);
+    }
+
+    fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        let side = self.outer.as_mut().unwrap_or(&mut self.inner);
+        self.model.grad_theta(side, at, batch, out);
+    }
+
+    fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        self.model.grad_theta(&mut self.inner, at, batch, out);
+        axpy(self.ridge, at.theta, out);
+    }
+
+    fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        self.model.hess(&mut self.inner, at, batch, v, out);
+        axpy(self.ridge, v, out);
+    }
+
+    fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
+        self.model.grad_x(&mut self.inner, at, batch, Some(v), out);
+    }
+
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        self.model.grad_x(&mut self.inner, at, batch, None, out);
+    }
+
+    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+        let Representation { local, model, inner, outer, .. } = self;
+        let side = outer.as_mut().unwrap_or(inner);
+        let all: Vec<u32> = (0..side.losses.count() as u32).collect();
+        let loss = model.loss(side, at, &all) / side.losses.c;
+        let mut metrics = vec![("loss", loss)];
+        metrics.extend(local.accuracies(|samples| model.predict(at, samples)));
+        metrics
+    }
+
+    fn start_x(&self, common: &mut Stream) -> Vec<f64> {
+        self.model.hidden.start(common)
+    }
+
+    fn single_level(&self) -> SingleLevel {
+        SingleLevel::Both
+    }
+}
