@@ -131,7 +131,7 @@ impl Model {
         let registry = problems::<f64>();
         let kind = &find("problem", &registry, problem)?.build;
         let at = At { x: &self.x[node], theta: &self.theta[node] };
-        let scaled = self.scaling.apply(raw);
+        let scaled = self.scaling.apply(raw.clone());
         kind.predict(params, classes.len(), at, &scaled).ok_or_else(|| {
             let message = format!("the problem `{problem}` has no models that predict");
             Error::config("config/no-meaning", message)

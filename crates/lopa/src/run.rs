@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::algorithms::{Recipe, Start, algorithms};
 use crate::config::Choice;
-use crate::data::{self, Data, Labels, Partition, Where};
+use crate::data::partition::{self, Partition, Rows};
+use crate::data::{self, Data, Where};
 use crate::diagnose::diagnose;
 use crate::engine::{Node, Simulation};
 use crate::error::{Error, Result};
@@ -94,7 +95,7 @@ impl Experiment {
     /// Loads the experiment's data, if it has any.
     pub fn load_data(&self, context: &Context) -> Result<Option<Data>> {
         // The hold-out set does not depend on the run's seed: every seed is tested on the same.
-        let place = Where { dir: context.data_dir.clone(), seed: 0 };
+        let place = Where { directory: context.data_dir.clone(), seed: 0 };
         let load = |spec: &crate::experiment::DataSpec| {
             data::load(&spec.source, &spec.preparation, &place)
         };
@@ -109,11 +110,9 @@ impl Experiment {
         let analysis = mixing.analyse(&graph);
         let partition = match (&self.data, data) {
             (Some(spec), Some(data)) => {
-                let registry = data::partitions();
-                let entry = find("partition", &registry, &spec.partition.name)?;
-                let nodes = self.network.nodes;
-                let labels = Labels::new(&data.train, data.classes.len(), nodes, seed);
-                (entry.build)(&spec.partition.params, &labels)?
+                let classes = data.classes.len();
+                let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
+                partition::split(&spec.partition, &rows)?
             }
             _ => Partition { nodes: Vec::new() },
         };

@@ -5,7 +5,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::algorithms::algorithms;
-use crate::data::{Preparation, partitions, sources};
+use crate::data::partition::partitions;
+use crate::data::{Preparation, sources};
 use crate::experiment::RunSpec;
 use crate::network::{graphs, weights};
 use crate::problems::problems;

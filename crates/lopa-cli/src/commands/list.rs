@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use lopa::algorithms::algorithms;
-use lopa::data::{partitions, sources};
+use lopa::data::partition::partitions;
+use lopa::data::sources;
 use lopa::error::Result;
 use lopa::network::{graphs, weights};
 use lopa::problems::problems;

@@ -32,7 +32,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     let signals = Signals::listen()?;
     let context = Context {
         pool: pool.as_ref(),
-        data_dir: Where::new(args.file.data.as_deref(), 0).dir,
+        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
         interrupt: &signals.either,
     };
     output.note(&summary::heading(&experiment));

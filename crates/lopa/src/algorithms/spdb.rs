@@ -115,11 +115,11 @@ struct Spdb<T> {
 /// A node that runs SPDB.
 pub fn start<T: Real>(
     params: SpdbParams,
-    Start { x, theta, v, oracle }: Start<T>,
+    Start { x, theta, oracle, .. }: Start<T>,
 ) -> Result<Box<dyn Algorithm<T>>> {
     let work = Workspace::new(x.len(), theta.len());
-    let of_x = || vec![T::zero(); x.len()];
-    let (u, y, dual, d) = (of_x(), of_x(), of_x(), vec![T::zero(); theta.len()]);
+    let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
+    let (u, y, dual, v, d) = (of_x(), of_x(), of_x(), of_theta(), of_theta());
     let mut node = Spdb { params, x, theta, v, u, y, dual, d, work };
     if node.params.consensus == Consensus::Gt {
         node.hyper(oracle);

@@ -11,6 +11,7 @@ use toml::{Table, Value};
 
 use crate::algorithms::algorithms;
 use crate::config::{Choice, Section, Source};
+use crate::data::partition::partitions;
 use crate::data::{self, Preparation};
 use crate::error::{Error, Result};
 use crate::network;
@@ -153,12 +154,11 @@ fn read_data(root: &mut Section, problem: &Choice, problem_at: &str) -> Result<O
         )
         .at(problem_at)
         .hint("for example `data = \"digits\"`; `lopa list data` shows what there is")),
-        (true, Some(mut section)) => {
-            let preparation = section.split(&Preparation::KEYS).read()?;
-            let source = section.choice("data set", &data::sources())?;
+        (true, Some(section)) => {
+            let (source, preparation) = data::read(section)?;
             let partition = match partition {
-                Some(section) => section.choice("partition", &data::partitions())?,
-                None => default_choice("iid", "partition", &data::partitions())?,
+                Some(section) => section.choice("partition", &partitions())?,
+                None => default_choice("iid", "partition", &partitions())?,
             };
             Ok(Some(DataSpec { source, preparation, partition }))
         }
