@@ -1,8 +1,17 @@
 //! Data: features and labels, where they come from, and how they are split over nodes.
 
+mod digest;
 mod features;
+pub mod partition;
+mod prepare;
+mod scaling;
+mod source;
 
+pub use digest::digest;
 pub use features::{Features, Samples};
+pub use prepare::{ClassName, Preparation, load, prepare, read};
+pub use scaling::{Method, Scaling};
+pub use source::{Class, Part, Raw, SourceBuild, Table, Usual, Where, sources};
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -15,6 +24,16 @@ pub struct Dataset {
     features: Arc<Features<f64>>,
     single: OnceLock<Arc<Features<f32>>>,
     labels: Arc<[u32]>,
+    groups: Option<Groups>,
+}
+
+/// To which group each row belongs: a hospital, a writer, a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Groups {
+    /// The group number of each row.
+    pub of: Vec<u32>,
+    /// The names of the groups, in the order of their numbers.
+    pub names: Vec<String>,
 }
 
 impl Dataset {
@@ -24,7 +43,23 @@ impl Dataset {
     /// If there are not as many labels as rows.
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
         assert_eq!(features.rows(), labels.len(), "one label a row");
-        Dataset { features: Arc::new(features), single: OnceLock::new(), labels: labels.into() }
+        let (features, single) = (Arc::new(features), OnceLock::new());
+        Dataset { features, single, labels: labels.into(), groups: None }
+    }
+
+    /// The same rows, each in a group.
+    ///
+    /// # Panics
+    /// If there are not as many group numbers as rows.
+    pub fn grouped(mut self, groups: Groups) -> Dataset {
+        assert_eq!(self.len(), groups.of.len(), "one group a row");
+        self.groups = Some(groups);
+        self
+    }
+
+    /// The groups of the rows, if the source has any.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
     }
 
     /// The class number of each row.
@@ -69,13 +104,4 @@ pub struct Data {
     pub classes: Vec<String>,
     /// How raw features became these, so that a saved model can be given new raw ones.
     pub scaling: Scaling,
-}
-
-/// Feature j becomes (raw − shift[j]) · factor[j]. Empty vectors stand for no change.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Scaling {
-    /// Subtracted first.
-    pub shift: Vec<f64>,
-    /// Multiplied then.
-    pub factor: Vec<f64>,
 }

@@ -1,0 +1,43 @@
+//! A fingerprint of a prepared data set.
+
+use sha2::{Digest, Sha256};
+
+use super::{Data, Dataset};
+
+/// SHA-256, in hexadecimal, of the classes, features and labels; dense or sparse makes no difference.
+pub fn digest(data: &Data) -> String {
+    let mut hash = Sha256::new();
+    hash.update((data.classes.len() as u64).to_le_bytes());
+    for class in &data.classes {
+        hash.update((class.len() as u64).to_le_bytes());
+        hash.update(class);
+    }
+    add(&mut hash, &data.train);
+    add(&mut hash, &data.test);
+    hex(&hash.finalize())
+}
+
+/// Rows one after another: the label, how many entries are not zero, and those.
+fn add(hash: &mut Sha256, set: &Dataset) {
+    let features = set.features();
+    hash.update((set.len() as u64).to_le_bytes());
+    hash.update((features.cols() as u64).to_le_bytes());
+    let mut bytes = Vec::new();
+    for (row, label) in set.labels().iter().enumerate() {
+        bytes.clear();
+        features.each(row, |j, value| {
+            if value != 0.0 {
+                bytes.extend_from_slice(&(j as u32).to_le_bytes());
+                bytes.extend_from_slice(&value.to_le_bytes());
+            }
+        });
+        hash.update(label.to_le_bytes());
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(&bytes);
+    }
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

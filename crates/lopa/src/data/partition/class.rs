@@ -1,0 +1,186 @@
+//! Partitions by whole classes: some classes a node, shards of sorted labels.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::even::check_samples;
+use super::{Partition, Rows, cut, even};
+use crate::error::{Error, Result};
+use crate::random::Stream;
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of `classes`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Classes {
+    /// How many classes a node holds.
+    per_node: usize,
+    /// Samples of each node, in equal shares of its classes as long as these last; without it all
+    /// samples of the classes in use are shared out.
+    samples: Option<usize>,
+}
+
+impl Params for Classes {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        Fault::unless(self.per_node > 0, "per_node", self.per_node, "at least 1")?;
+        check_samples(self.samples)
+    }
+}
+
+pub fn classes(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let Classes { per_node, samples } = params(table);
+    let mut stream = rows.stream();
+    let by_class = rows.by_class(&mut stream);
+    let present: Vec<usize> = (0..rows.classes).filter(|&c| !by_class[c].is_empty()).collect();
+    if per_node > present.len() {
+        let message = format!("a node cannot hold {per_node} of {} classes", present.len());
+        return Err(Error::config("partition/too-few-classes", message).hint("lower `per_node`"));
+    }
+    let held = choose(present, per_node, rows.nodes, &mut stream);
+    let stock: Vec<usize> = by_class.iter().map(Vec::len).collect();
+    let taken = match samples {
+        None => share_out(&held, &stock),
+        Some(samples) => {
+            rows.enough(samples)?;
+            deal(&held, stock, samples).map_err(|node| short(node, samples, &held[node]))?
+        }
+    };
+    let mut nodes = vec![Vec::new(); rows.nodes];
+    for (class, all) in by_class.iter().enumerate() {
+        let sizes: Vec<usize> = taken.iter().map(|taken| taken[class]).collect();
+        for (node, piece) in nodes.iter_mut().zip(cut(all, &sizes)) {
+            node.extend(piece);
+        }
+    }
+    Ok(Partition { nodes }.mixed(rows.seed))
+}
+
+/// Random classes for every node, each class held by as many nodes as any other, give or take one.
+fn choose(
+    mut classes: Vec<usize>,
+    per_node: usize,
+    nodes: usize,
+    stream: &mut Stream,
+) -> Vec<Vec<usize>> {
+    let mut holders = vec![0; classes.iter().max().map_or(0, |&class| class + 1)];
+    let mut one = || {
+        stream.shuffle(&mut classes);
+        classes.sort_by_key(|&class| holders[class]);
+        let mut chosen = classes[..per_node].to_vec();
+        chosen.iter().for_each(|&class| holders[class] += 1);
+        chosen.sort_unstable();
+        chosen
+    };
+    (0..nodes).map(|_| one()).collect()
+}
+
+/// All samples of every class, in equal parts to the nodes that hold it.
+fn share_out(held: &[Vec<usize>], stock: &[usize]) -> Vec<Vec<usize>> {
+    let mut taken = vec![vec![0; stock.len()]; held.len()];
+    for (class, &stock) in stock.iter().enumerate() {
+        let holders: Vec<usize> = (0..held.len()).filter(|&i| held[i].contains(&class)).collect();
+        for (&node, share) in holders.iter().zip(even(stock, holders.len().max(1))) {
+            taken[node][class] = share;
+        }
+    }
+    taken
+}
+
+/// How many samples of each class each node takes to have `samples` of its own classes; if it
+/// cannot be done, the node that comes out short.
+///
+/// Nodes take turns, one sample each, of the class they have least of. A node whose classes are
+/// all gone has others swap theirs: an augmenting path, so a division is found if there is one.
+fn deal(
+    held: &[Vec<usize>],
+    mut stock: Vec<usize>,
+    samples: usize,
+) -> std::result::Result<Vec<Vec<usize>>, usize> {
+    let mut taken = vec![vec![0; stock.len()]; held.len()];
+    for _ in 0..samples {
+        for node in 0..held.len() {
+            let left = held[node].iter().copied().filter(|&class| stock[class] > 0);
+            match left.min_by_key(|&class| (taken[node][class], usize::MAX - stock[class])) {
+                Some(class) => {
+                    taken[node][class] += 1;
+                    stock[class] -= 1;
+                }
+                None => swap(node, held, &mut stock, &mut taken).ok_or(node)?,
+            }
+        }
+    }
+    Ok(taken)
+}
+
+/// Frees a sample of one of the node's classes and takes it, if a chain of swaps can do so.
+fn swap(
+    node: usize,
+    held: &[Vec<usize>],
+    stock: &mut [usize],
+    taken: &mut [Vec<usize>],
+) -> Option<()> {
+    // How a class was reached: its holder gives up the other class for it. Breadth first.
+    let mut reached: Vec<Option<(usize, usize)>> = vec![None; stock.len()];
+    let mut queue = std::collections::VecDeque::from(held[node].clone());
+    while let Some(class) = queue.pop_front() {
+        for holder in (0..held.len()).filter(|&holder| taken[holder][class] > 0) {
+            for &other in &held[holder] {
+                if reached[other].is_some() || held[node].contains(&other) {
+                    continue;
+                }
+                reached[other] = Some((holder, class));
+                queue.push_back(other);
+                if stock[other] == 0 {
+                    continue;
+                }
+                stock[other] -= 1;
+                let mut gained = other;
+                while let Some((holder, lost)) = reached[gained] {
+                    taken[holder][gained] += 1;
+                    taken[holder][lost] -= 1;
+                    gained = lost;
+                }
+                taken[node][gained] += 1;
+                return Some(());
+            }
+        }
+    }
+    None
+}
+
+fn short(node: usize, samples: usize, classes: &[usize]) -> Error {
+    let message =
+        format!("node {node} cannot have {samples} samples: its classes {classes:?} run out");
+    Error::data("partition/too-few-samples", message)
+        .hint("take fewer `samples`, or more classes `per_node`")
+}
+
+/// Parameters of `shards`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Shards {
+    /// How many shards a node gets.
+    #[serde(default = "two")]
+    per_node: usize,
+}
+
+fn two() -> usize {
+    2
+}
+
+impl Params for Shards {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        Fault::unless(self.per_node > 0, "per_node", self.per_node, "at least 1")
+    }
+}
+
+pub fn shards(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let Shards { per_node } = params(table);
+    rows.enough(per_node)?;
+    let mut stream = rows.stream();
+    let sorted = rows.by_class(&mut stream).concat();
+    let mut shards = cut(&sorted, &even(sorted.len(), per_node * rows.nodes));
+    stream.shuffle(&mut shards);
+    let nodes = shards.chunks(per_node).map(|shards| shards.concat()).collect();
+    Ok(Partition { nodes }.mixed(rows.seed))
+}

@@ -1,0 +1,71 @@
+//! Partitions by what a column says.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Partition, Rows, cut, even};
+use crate::error::{Error, Result};
+use crate::registry::{NoParams, Params, params};
+
+/// Parameters of `column`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// The feature column, numbered from 0.
+    column: usize,
+}
+
+impl Params for Column {}
+
+/// Node 0 holds the samples with the lowest values of the column, the last node the highest.
+pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let Column { column } = params(table);
+    let cols = rows.features.cols();
+    if column >= cols {
+        let message = format!("there is no feature column {column}: there are {cols}");
+        return Err(Error::config("data/no-column", message)
+            .hint(format!("feature columns are numbered 0 to {}", cols - 1)));
+    }
+    let mut values = vec![0.0; rows.len()];
+    for (row, value) in values.iter_mut().enumerate() {
+        rows.features.each(row, |j, entry| {
+            if j == column {
+                *value = entry;
+            }
+        });
+    }
+    // Shuffled before the (stable) sort, so that equal values are shared out at random.
+    let mut sorted = rows.shuffled(&mut rows.stream());
+    sorted.sort_by(|&a, &b| values[a as usize].total_cmp(&values[b as usize]));
+    Ok(Partition { nodes: cut(&sorted, &even(sorted.len(), rows.nodes)) }.mixed(rows.seed))
+}
+
+/// Parameters of `group`.
+pub type Group = NoParams;
+
+/// As many groups as nodes: one each, in order. More: the largest go first, to the emptiest node.
+pub fn group(_: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let Some(groups) = rows.groups else {
+        return Err(Error::config("partition/no-groups", "the data has no groups to go by").hint(
+            "say which column has them: `group = \"hospital\"` in the data section of a CSV",
+        ));
+    };
+    let mut members = vec![Vec::new(); groups.names.len()];
+    for row in rows.shuffled(&mut rows.stream()) {
+        members[groups.of[row as usize] as usize].push(row);
+    }
+    members.retain(|members| !members.is_empty());
+    if members.len() < rows.nodes {
+        let message = format!("{} groups cannot fill {} nodes", members.len(), rows.nodes);
+        return Err(Error::data("partition/too-few-groups", message).hint("take fewer nodes"));
+    }
+    if members.len() > rows.nodes {
+        members.sort_by_key(|members| std::cmp::Reverse(members.len()));
+    }
+    let mut nodes = vec![Vec::new(); rows.nodes];
+    for members in members {
+        let emptiest = nodes.iter_mut().min_by_key(|node| node.len()).expect("there is a node");
+        emptiest.extend(members);
+    }
+    Ok(Partition { nodes }.mixed(rows.seed))
+}

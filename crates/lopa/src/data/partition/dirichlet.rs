@@ -1,0 +1,186 @@
+//! Partitions by Dirichlet draws. Two are in use under one name; here they are named apart.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::even::{check_alpha, check_samples, one, sizes};
+use super::{Partition, Rows, cut, near};
+use crate::error::Result;
+use crate::random::Stream;
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of `dirichlet-class`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ByClass {
+    /// The parameter: small for unlike nodes, large for like ones.
+    #[serde(default = "half")]
+    alpha: f64,
+    /// Samples every node has at least; the largest nodes give some to those that lack them.
+    #[serde(default = "one")]
+    min_size: usize,
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+impl Params for ByClass {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        check_alpha(self.alpha)?;
+        Fault::unless(self.min_size > 0, "min_size", self.min_size, "at least 1")
+    }
+}
+
+/// The shares in which a class goes to the nodes are Dirichlet; every sample goes to one node.
+pub fn by_class(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let ByClass { alpha, min_size } = params(table);
+    rows.enough(min_size)?;
+    let mut stream = rows.stream();
+    let mut nodes = vec![Vec::new(); rows.nodes];
+    for class in rows.by_class(&mut stream) {
+        let shares = dirichlet(&mut stream, alpha, rows.nodes);
+        for (node, piece) in nodes.iter_mut().zip(cut(&class, &near(class.len(), &shares))) {
+            node.extend(piece);
+        }
+    }
+    // Shuffled first, so that what a node gives away is a fair draw of what it has.
+    nodes.iter_mut().for_each(|node| stream.shuffle(node));
+    Ok(Partition { nodes }.repaired(min_size).mixed(rows.seed))
+}
+
+/// Parameters of `dirichlet-node`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ByNode {
+    /// The parameter: small for unlike nodes, large for like ones.
+    #[serde(default = "half")]
+    alpha: f64,
+    /// Samples of each node; without it all are shared out.
+    samples: Option<usize>,
+}
+
+impl Params for ByNode {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        check_alpha(self.alpha)?;
+        check_samples(self.samples)
+    }
+}
+
+/// The shares of the classes at a node are Dirichlet, as long as the classes last.
+///
+/// Nodes take turns, a sample each, so that none is left with what all others did not want.
+pub fn by_node(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let ByNode { alpha, samples } = params(table);
+    let sizes = sizes(rows, samples)?;
+    let mut stream = rows.stream();
+    let mut stock = rows.by_class(&mut stream);
+    let mixes: Vec<Vec<f64>> =
+        sizes.iter().map(|_| dirichlet(&mut stream, alpha, rows.classes)).collect();
+    let mut nodes = vec![Vec::new(); rows.nodes];
+    for turn in 0..sizes.iter().copied().max().unwrap_or(0) {
+        for (node, mix) in mixes.iter().enumerate().filter(|&(node, _)| turn < sizes[node]) {
+            let class = draw(mix, &stock, &mut stream);
+            nodes[node].extend(stock[class].pop());
+        }
+    }
+    Ok(Partition { nodes }.mixed(rows.seed))
+}
+
+/// A class drawn by its share among those that have samples left.
+fn draw(mix: &[f64], stock: &[Vec<u32>], stream: &mut Stream) -> usize {
+    let share = |c: usize| if stock[c].is_empty() { 0.0 } else { mix[c] };
+    let mut left = stream.unit() * (0..mix.len()).map(share).sum::<f64>();
+    let mut last = None;
+    for class in (0..mix.len()).filter(|&class| share(class) > 0.0) {
+        last = Some(class);
+        left -= share(class);
+        if left < 0.0 {
+            break;
+        }
+    }
+    // No class of its own is left: take from the one with the most.
+    last.unwrap_or_else(|| (0..mix.len()).max_by_key(|&c| stock[c].len()).expect("has classes"))
+}
+
+/// A draw from the symmetric Dirichlet distribution.
+pub fn dirichlet(stream: &mut Stream, alpha: f64, count: usize) -> Vec<f64> {
+    // By logarithms: for a small alpha every draw itself may be too small a number.
+    let logs: Vec<f64> = (0..count).map(|_| ln_gamma_draw(stream, alpha)).collect();
+    let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let shares: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
+    let sum: f64 = shares.iter().sum();
+    shares.into_iter().map(|share| share / sum).collect()
+}
+
+/// The logarithm of a draw from the gamma distribution of this shape and scale 1.
+///
+/// Marsaglia and Tsang, *A simple method for generating gamma variables*, 2000; a shape below one
+/// is one more, times U^(1/shape).
+fn ln_gamma_draw(stream: &mut Stream, shape: f64) -> f64 {
+    if shape < 1.0 {
+        let boost = (1.0 - stream.unit()).ln() / shape;
+        return ln_gamma_draw(stream, shape + 1.0) + boost;
+    }
+    let d = shape - 1.0 / 3.0;
+    let c = (9.0 * d).sqrt().recip();
+    loop {
+        let x = stream.normal();
+        let v = (1.0 + c * x).powi(3);
+        if v > 0.0 && (1.0 - stream.unit()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return (d * v).ln();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Purpose;
+
+    fn moments(draws: &[f64]) -> (f64, f64) {
+        let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+        let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>();
+        (mean, variance / draws.len() as f64)
+    }
+
+    #[test]
+    fn gamma_has_mean_and_variance_equal_to_its_shape() {
+        for shape in [0.1, 0.5, 1.0, 2.5, 40.0] {
+            let mut stream = Stream::new(7, Purpose::Data, 0);
+            let draws: Vec<f64> =
+                (0..200_000).map(|_| ln_gamma_draw(&mut stream, shape).exp()).collect();
+            let (mean, variance) = moments(&draws);
+            // Standard errors: of the mean √(s/n), of the variance √((2s² + 6s)/n).
+            let (s, n) = (shape, 200_000f64);
+            assert!((mean - s).abs() < 5.0 * (s / n).sqrt(), "mean {mean} of shape {s}");
+            let error = ((2.0 * s * s + 6.0 * s) / n).sqrt();
+            assert!((variance - s).abs() < 5.0 * error, "variance {variance} of shape {s}");
+        }
+    }
+
+    #[test]
+    fn dirichlet_shares_have_the_right_mean_and_variance() {
+        let (alpha, count) = (0.3, 5);
+        let mut stream = Stream::new(3, Purpose::Data, 0);
+        let draws: Vec<Vec<f64>> =
+            (0..40_000).map(|_| dirichlet(&mut stream, alpha, count)).collect();
+        let expected = 1.0 / count as f64;
+        let spread = expected * (1.0 - expected) / (alpha * count as f64 + 1.0);
+        for part in 0..count {
+            let (mean, variance) = moments(&draws.iter().map(|d| d[part]).collect::<Vec<_>>());
+            assert!((mean - expected).abs() < 0.01, "mean {mean}");
+            assert!((variance / spread - 1.0).abs() < 0.05, "variance {variance}, not {spread}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_alpha_gives_all_to_one() {
+        let mut stream = Stream::new(0, Purpose::Data, 0);
+        for _ in 0..100 {
+            let shares = dirichlet(&mut stream, 1e-6, 10);
+            assert!(shares.iter().all(|share| share.is_finite()));
+            assert!((shares.iter().copied().fold(0.0, f64::max) - 1.0).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Partitions that do not look at labels.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::dirichlet::dirichlet;
+use super::{Partition, Rows, cut, even, near};
+use crate::error::{Error, Result};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of `iid`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Iid {
+    /// Samples of each node; without it all are shared out.
+    samples: Option<usize>,
+}
+
+impl Params for Iid {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        check_samples(self.samples)
+    }
+}
+
+/// A number of samples, if it is given, is not zero.
+pub fn check_samples(samples: Option<usize>) -> std::result::Result<(), Fault> {
+    Fault::unless(samples != Some(0), "samples", 0, "at least 1")
+}
+
+/// Every node's number of samples: the one asked for, else all in equal parts.
+pub fn sizes(rows: &Rows, samples: Option<usize>) -> Result<Vec<usize>> {
+    rows.enough(samples.unwrap_or(1))?;
+    Ok(samples.map_or_else(|| even(rows.len(), rows.nodes), |each| vec![each; rows.nodes]))
+}
+
+pub fn iid(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let Iid { samples } = params(table);
+    let sizes = sizes(rows, samples)?;
+    Ok(Partition { nodes: cut(&rows.shuffled(&mut rows.stream()), &sizes) })
+}
+
+/// Parameters of `quantity`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quantity {
+    /// The number of samples of each node.
+    sizes: Option<Vec<usize>>,
+    /// Node i = 1, 2, … gets a share in proportion to i to this power (1).
+    power: Option<f64>,
+    /// Shares are drawn from a Dirichlet distribution with this parameter.
+    alpha: Option<f64>,
+    /// Samples every node has at least.
+    #[serde(default = "one")]
+    min_size: usize,
+}
+
+/// The least size unless told otherwise.
+pub fn one() -> usize {
+    1
+}
+
+impl Params for Quantity {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let ways = [self.sizes.is_some(), self.power.is_some(), self.alpha.is_some()];
+        if ways.iter().filter(|&&way| way).count() > 1 {
+            let message = "only one of `sizes`, `power` and `alpha` can be given".into();
+            return Err(Fault { key: "sizes", message });
+        }
+        let sizes = self.sizes.as_deref().unwrap_or_default();
+        Fault::unless(!sizes.contains(&0), "sizes", format_args!("{sizes:?}"), "at least 1 each")?;
+        let power = self.power.unwrap_or(1.0);
+        Fault::unless(power.abs() <= 100.0, "power", power, "from -100 to 100")?;
+        check_alpha(self.alpha.unwrap_or(1.0))?;
+        Fault::unless(self.min_size > 0, "min_size", self.min_size, "at least 1")
+    }
+}
+
+/// The parameter of a Dirichlet distribution is positive, and not so small as to be lost.
+pub fn check_alpha(alpha: f64) -> std::result::Result<(), Fault> {
+    Fault::unless((1e-6..=1e6).contains(&alpha), "alpha", alpha, "from 1e-6 to 1e6")
+}
+
+pub fn quantity(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let Quantity { sizes, power, alpha, min_size } = params(table);
+    rows.enough(min_size)?;
+    let mut stream = rows.stream();
+    if let Some(sizes) = sizes {
+        check_sizes(&sizes, rows)?;
+        return Ok(Partition { nodes: cut(&rows.shuffled(&mut stream), &sizes) });
+    }
+    let shares = match alpha {
+        Some(alpha) => dirichlet(&mut stream, alpha, rows.nodes),
+        None => {
+            let weight = |i| ((i + 1) as f64 / rows.nodes as f64).powf(power.unwrap_or(1.0));
+            let sum: f64 = (0..rows.nodes).map(weight).sum();
+            (0..rows.nodes).map(|i| weight(i) / sum).collect()
+        }
+    };
+    let all = rows.shuffled(&mut stream);
+    Ok(Partition { nodes: cut(&all, &near(all.len(), &shares)) }.repaired(min_size))
+}
+
+fn check_sizes(sizes: &[usize], rows: &Rows) -> Result<()> {
+    if sizes.len() != rows.nodes {
+        let message = format!("`sizes` has {} numbers for {} nodes", sizes.len(), rows.nodes);
+        return Err(Error::config("partition/wrong-nodes", message).hint("give one for each node"));
+    }
+    let wanted = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+    match wanted.is_some_and(|wanted| wanted <= rows.len()) {
+        true => Ok(()),
+        false => Err(Error::data(
+            "partition/too-few-samples",
+            format!("`sizes` adds up to more than the {} samples there are", rows.len()),
+        )
+        .hint("take fewer")),
+    }
+}

@@ -1,0 +1,107 @@
+//! Partitions kept in files.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Partition, Rows};
+use crate::error::{Error, Result};
+use crate::registry::{Params, params};
+
+/// Parameters of `file`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// The partition file.
+    path: String,
+}
+
+impl Params for File {}
+
+pub fn file(table: &toml::Table, rows: &Rows) -> Result<Partition> {
+    let File { path } = params(table);
+    let partition = Partition::read(Path::new(&path), rows.len())?;
+    match partition.nodes.len() == rows.nodes {
+        true => Ok(partition),
+        false => {
+            let (here, nodes) = (partition.nodes.len(), rows.nodes);
+            let message = format!("the partition is for {here} nodes, and there are {nodes}");
+            Err(Error::data("partition/wrong-nodes", message).at(path))
+        }
+    }
+}
+
+/// What a partition file holds.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Contents {
+    /// How many samples there are to share out.
+    samples: usize,
+    /// The digest of the partition, if it is to be checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// The rows of each node.
+    nodes: Vec<Vec<u32>>,
+}
+
+impl Partition {
+    /// The partition of `samples` samples as JSON.
+    pub fn to_json(&self, samples: usize) -> String {
+        let contents = Contents { samples, digest: Some(self.digest()), nodes: self.nodes.clone() };
+        serde_json::to_string(&contents).expect("numbers and strings are representable in JSON")
+    }
+
+    /// Writes a partition file.
+    pub fn write(&self, path: &Path, samples: usize) -> Result<()> {
+        std::fs::write(path, self.to_json(samples) + "\n").map_err(|error| {
+            Error::storage("storage/unwritable", format!("cannot write the partition: {error}"))
+                .at(path.display().to_string())
+        })
+    }
+
+    /// Reads a partition file and checks that it shares out `samples` samples, none twice.
+    pub fn read(path: &Path, samples: usize) -> Result<Partition> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Error::data("data/unreadable", format!("the partition cannot be read: {error}"))
+                .at(&name)
+        })?;
+        Partition::parse(&name, &text, samples)
+    }
+
+    fn parse(name: &str, text: &str, samples: usize) -> Result<Partition> {
+        let wrong = |id, message: String| Err(Error::data(id, message).at(name));
+        let contents: Contents = serde_json::from_str(text).map_err(|error| {
+            Error::data("partition/bad-file", format!("this is not a partition file: {error}"))
+                .at(format!("{name}:{}:{}", error.line(), error.column()))
+        })?;
+        if contents.samples != samples {
+            let message =
+                format!("the partition is of {} samples, the data has {samples}", contents.samples);
+            return wrong("partition/wrong-data", message);
+        }
+        let partition = Partition { nodes: contents.nodes };
+        let mut seen = vec![false; samples];
+        for (node, rows) in partition.nodes.iter().enumerate() {
+            for &row in rows {
+                match seen.get_mut(row as usize) {
+                    Some(seen) if !*seen => *seen = true,
+                    Some(_) => {
+                        let message = format!("sample {row} of node {node} is held already");
+                        return wrong("partition/twice", message);
+                    }
+                    None => {
+                        let message =
+                            format!("node {node} has no sample {row}: there are {samples}");
+                        return wrong("partition/no-sample", message);
+                    }
+                }
+            }
+        }
+        match contents.digest.is_none_or(|digest| digest == partition.digest()) {
+            true => Ok(partition),
+            false => wrong("partition/wrong-digest", "the digest is of another partition".into()),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Partitions: which training rows each node holds.
+
+mod class;
+mod column;
+mod dirichlet;
+mod even;
+mod file;
+mod proportion;
+
+use sha2::{Digest, Sha256};
+
+use super::digest::hex;
+use super::{Dataset, Features, Groups};
+use crate::config::Choice;
+use crate::error::{Error, Result};
+use crate::random::{Purpose, Stream};
+use crate::registry::{Entry, find};
+
+/// Which training rows each node holds, in random order: any part of a node's list is a fair draw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// The rows of each node.
+    pub nodes: Vec<Vec<u32>>,
+}
+
+/// The training rows to share out, and over how many nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// The class number of each row.
+    pub labels: &'a [u32],
+    /// How many classes there are.
+    pub classes: usize,
+    /// The features of the rows.
+    pub features: &'a Features<f64>,
+    /// The groups of the rows, if they have any.
+    pub groups: Option<&'a Groups>,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// The seed of the draws.
+    pub seed: u64,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of a training set.
+    pub fn of(train: &'a Dataset, classes: usize, nodes: usize, seed: u64) -> Rows<'a> {
+        let (labels, features, groups) = (train.labels(), train.features(), train.groups());
+        Rows { labels, classes, features, groups, nodes, seed }
+    }
+
+    /// How many rows there are.
+    fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// The random numbers of the split itself.
+    fn stream(&self) -> Stream {
+        let mut stream = Stream::new(self.seed, Purpose::Data, 0);
+        stream.seek(SPLIT, 0);
+        stream
+    }
+
+    /// All rows in random order.
+    fn shuffled(&self, stream: &mut Stream) -> Vec<u32> {
+        let mut rows: Vec<u32> = (0..self.len() as u32).collect();
+        stream.shuffle(&mut rows);
+        rows
+    }
+
+    /// The rows of each class, in random order.
+    fn by_class(&self, stream: &mut Stream) -> Vec<Vec<u32>> {
+        let mut classes = vec![Vec::new(); self.classes];
+        for row in self.shuffled(stream) {
+            classes[self.labels[row as usize] as usize].push(row);
+        }
+        classes
+    }
+
+    /// Refuses to give every node `each` rows where there are not enough.
+    fn enough(&self, each: usize) -> Result<()> {
+        match self.nodes.checked_mul(each).is_some_and(|all| all <= self.len()) {
+            true => Ok(()),
+            false => {
+                let (rows, nodes) = (self.len(), self.nodes);
+                let message =
+                    format!("{nodes} nodes with {each} samples each need more than {rows}");
+                Err(Error::data("partition/too-few-samples", message).hint(format!(
+                    "there are {} samples for each node; take fewer, or fewer nodes",
+                    rows / nodes
+                )))
+            }
+        }
+    }
+}
+
+// Which draw of a stream it is; the first two are those of the preparation.
+const SPLIT: u64 = 2;
+const ORDER: u64 = 3;
+
+/// Shares rows out by resolved parameters.
+pub type PartitionBuild = dyn Fn(&toml::Table, &Rows) -> Result<Partition> + Send + Sync;
+
+/// The partitions a user picks by name.
+pub fn partitions() -> Vec<Entry<PartitionBuild>> {
+    vec![
+        Entry::new::<even::Iid>(
+            "iid",
+            "every node gets a fair draw of all samples",
+            Box::new(even::iid),
+        ),
+        Entry::new::<class::Classes>(
+            "classes",
+            "every node holds k of the classes, in equal shares",
+            Box::new(class::classes),
+        ),
+        Entry::new::<class::Shards>(
+            "shards",
+            "samples sorted by label, cut into shards, some shards for each node",
+            Box::new(class::shards),
+        ),
+        Entry::new::<dirichlet::ByClass>(
+            "dirichlet-class",
+            "each class is spread over the nodes by a Dirichlet draw; sizes vary",
+            Box::new(dirichlet::by_class),
+        ),
+        Entry::new::<dirichlet::ByNode>(
+            "dirichlet-node",
+            "each node mixes the classes by a Dirichlet draw; sizes are equal",
+            Box::new(dirichlet::by_node),
+        ),
+        Entry::new::<proportion::Proportion>(
+            "label-proportion",
+            "two classes, mostly the first in one half of the nodes and the second in the other",
+            Box::new(proportion::proportion),
+        ),
+        Entry::new::<even::Quantity>(
+            "quantity",
+            "fair draws of different sizes",
+            Box::new(even::quantity),
+        ),
+        Entry::new::<column::Column>(
+            "column",
+            "samples sorted by a feature and cut into equal parts",
+            Box::new(column::column),
+        ),
+        Entry::new::<column::Group>(
+            "group",
+            "whole groups, such as hospitals, by the group column of the data",
+            Box::new(column::group),
+        ),
+        Entry::new::<file::File>("file", "as a partition file says", Box::new(file::file)),
+    ]
+}
+
+/// Shares the rows out as chosen; every node gets at least one, and no row goes to two.
+pub fn split(choice: &Choice, rows: &Rows) -> Result<Partition> {
+    if rows.nodes == 0 {
+        return Err(Error::config("partition/no-nodes", "there is no node to hold samples"));
+    }
+    rows.enough(1)?;
+    let registry = partitions();
+    let entry = find("partition", &registry, &choice.name)?;
+    let partition = (entry.build)(&choice.params, rows)?;
+    assert_eq!(partition.nodes.len(), rows.nodes, "a list for every node");
+    match partition.nodes.iter().position(Vec::is_empty) {
+        None => Ok(partition),
+        Some(node) => Err(Error::data(
+            "partition/empty-node",
+            format!("the partition `{}` leaves node {node} without samples", choice.name),
+        )
+        .hint("take fewer nodes, or another partition")),
+    }
+}
+
+impl Partition {
+    /// Puts every node's rows in random order.
+    fn mixed(mut self, seed: u64) -> Partition {
+        for (node, rows) in self.nodes.iter_mut().enumerate() {
+            let mut stream = Stream::new(seed, Purpose::Data, node);
+            stream.seek(ORDER, 0);
+            stream.shuffle(rows);
+        }
+        self
+    }
+
+    /// Moves rows from the largest node to the smallest until all have `least`.
+    fn repaired(mut self, least: usize) -> Partition {
+        loop {
+            let by_size = |&i: &usize| (self.nodes[i].len(), i);
+            let small = (0..self.nodes.len()).min_by_key(by_size).expect("there is a node");
+            let large = (0..self.nodes.len()).max_by_key(by_size).expect("there is a node");
+            if self.nodes[small].len() >= least || self.nodes[large].len() <= least {
+                return self;
+            }
+            let row = self.nodes[large].pop().expect("the largest node has rows");
+            self.nodes[small].push(row);
+        }
+    }
+
+    /// How many samples of each class each node has.
+    pub fn counts(&self, labels: &[u32], classes: usize) -> Vec<Vec<usize>> {
+        let count = |rows: &Vec<u32>| {
+            let mut counts = vec![0; classes];
+            rows.iter().for_each(|&row| counts[labels[row as usize] as usize] += 1);
+            counts
+        };
+        self.nodes.iter().map(count).collect()
+    }
+
+    /// SHA-256, in hexadecimal, of who holds what in which order.
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update((self.nodes.len() as u64).to_le_bytes());
+        for rows in &self.nodes {
+            hash.update((rows.len() as u64).to_le_bytes());
+            rows.iter().for_each(|row| hash.update(row.to_le_bytes()));
+        }
+        hex(&hash.finalize())
+    }
+}
+
+/// Cuts a list into consecutive pieces of the given sizes; what is left over is dropped.
+fn cut(rows: &[u32], sizes: &[usize]) -> Vec<Vec<u32>> {
+    let mut rest = rows;
+    let piece = |&size: &usize| {
+        let (piece, after) = rest.split_at(size);
+        rest = after;
+        piece.to_vec()
+    };
+    sizes.iter().map(piece).collect()
+}
+
+/// `total` in `parts` whole numbers that differ by at most one.
+fn even(total: usize, parts: usize) -> Vec<usize> {
+    (0..parts).map(|part| total / parts + usize::from(part < total % parts)).collect()
+}
+
+/// `total` in whole numbers near the given shares, which sum to one.
+fn near(total: usize, shares: &[f64]) -> Vec<usize> {
+    let mut sum = 0.0;
+    let mut ends: Vec<usize> = shares
+        .iter()
+        .map(|share| {
+            sum += share;
+            ((sum * total as f64).round() as usize).min(total)
+        })
+        .collect();
+    ends.pop();
+    ends.push(total);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    starts.zip(&ends).map(|(start, end)| end - start).collect()
+}

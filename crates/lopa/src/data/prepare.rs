@@ -1,0 +1,240 @@
+//! From a raw table to a data set: choose classes, hold rows out, draw samples, scale.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::source::{Class, Part, Raw, Table, Where, sources};
+use super::{Data, Dataset, Groups, Method, Scaling};
+use crate::config::{Choice, Section};
+use crate::error::{Error, Result, nearest};
+use crate::random::{Purpose, Stream};
+use crate::registry::{Fault, Params, find};
+
+/// What is done to the data of any source; its keys stand beside the source's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Preparation {
+    /// Keep only these classes, in this order: the first becomes class number 0.
+    pub classes: Option<Vec<ClassName>>,
+    /// Use at most that many training rows, drawn without replacement.
+    pub samples: Option<usize>,
+    /// Share of every class held out for testing, if the source has no test set (0.2).
+    pub test: Option<f64>,
+    /// How features are scaled, if not as is usual for the source.
+    pub scaling: Option<Method>,
+    /// Standardise only these feature columns, numbered from 0.
+    pub columns: Option<Vec<usize>>,
+    /// Whether to store only what is not zero; else as the source has it.
+    pub sparse: Option<bool>,
+}
+
+/// A class, by number or name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ClassName {
+    /// As in `classes = [0, 1]`.
+    Number(i64),
+    /// As in `classes = ["dog", "horse"]`.
+    Text(String),
+}
+
+impl fmt::Display for ClassName {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            ClassName::Number(number) => number.fmt(out),
+            ClassName::Text(text) => text.fmt(out),
+        }
+    }
+}
+
+/// The share held out for testing unless told otherwise.
+const TEST_SHARE: f64 = 0.2;
+
+/// A dense table may have this many entries: 8 GiB.
+const MOST_DENSE: usize = 1 << 30;
+
+// Which draw of a stream it is.
+const HOLD_OUT: u64 = 0;
+const SAMPLES: u64 = 1;
+
+impl Params for Preparation {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let none = self.classes.as_ref().is_some_and(Vec::is_empty);
+        Fault::unless(!none, "classes", "[]", "left out or name a class")?;
+        Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;
+        let test = self.test.unwrap_or(TEST_SHARE);
+        Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")
+    }
+}
+
+impl Preparation {
+    /// Takes the keys of preparation out of a section, and leaves the source's own in it.
+    pub fn take(section: &mut Section) -> Result<Preparation> {
+        let places = ["classes", "samples", "test"].map(|key| (key, section.place_of(key)));
+        let preparation = Preparation {
+            classes: section.value("classes")?,
+            samples: section.value("samples")?,
+            test: section.value("test")?,
+            scaling: section.value("scaling")?,
+            columns: section.value("columns")?,
+            sparse: section.value("sparse")?,
+        };
+        preparation.check().map_err(|fault| {
+            let place = places.into_iter().find(|(key, _)| *key == fault.key);
+            let error = Error::config("config/out-of-range", fault.message);
+            error.at(place.map_or(section.place(), |(_, place)| place))
+        })?;
+        Ok(preparation)
+    }
+}
+
+/// Reads a `[data]` section: a source by name with its parameters, and its preparation.
+pub fn read(mut section: Section) -> Result<(Choice, Preparation)> {
+    let preparation = Preparation::take(&mut section)?;
+    Ok((section.choice("data set", &sources())?, preparation))
+}
+
+/// Gets a data set and prepares it.
+pub fn load(source: &Choice, preparation: &Preparation, place: &Where) -> Result<Data> {
+    let registry = sources();
+    let entry = find("data set", &registry, &source.name)?;
+    prepare((entry.build)(&source.params, place)?, preparation, place.seed)
+}
+
+/// Prepares a raw table; the seed chooses the samples, but not the rows held out for testing.
+pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
+    let kept = choose(&raw.classes, preparation.classes.as_deref())?;
+    let mut number = vec![None; raw.classes.len()];
+    (0..).zip(&kept).for_each(|(new, &old)| number[old] = Some(new));
+    let of_kept = |part: &Part| -> Vec<u32> {
+        (0..)
+            .zip(&part.labels)
+            .filter(|(_, l)| number[**l as usize].is_some())
+            .map(|r| r.0)
+            .collect()
+    };
+    let share = preparation.test.unwrap_or(TEST_SHARE);
+    let (train, test) = match &raw.test {
+        Some(test) => (of_kept(&raw.train), of_kept(test)),
+        None => hold_out(&raw.train.labels, &kept, share),
+    };
+    let train = sample(train, preparation.samples, seed);
+    if train.is_empty() {
+        return Err(Error::data("data/empty", "no row is left to train on")
+            .hint("choose other `classes`, or hold a smaller share out for `test`"));
+    }
+
+    let table = &raw.train.table;
+    let sparse = preparation.sparse.unwrap_or(table.is_sparse());
+    let test_part = raw.test.as_ref().unwrap_or(&raw.train);
+    check_size(table, train.len().max(test.len()), sparse)?;
+    let method = preparation.scaling.unwrap_or(raw.usual.method);
+    let columns = preparation.columns.as_deref();
+    check_fill(method, columns.or(raw.usual.columns.as_deref()), sparse)?;
+    let scaling = Scaling::choose(method, &raw.usual, columns, (table, &train))?;
+
+    let set = |part: &Part, rows: &[u32]| {
+        let label = |&row: &u32| number[part.labels[row as usize] as usize].expect("a kept class");
+        let labels = rows.iter().map(label).collect();
+        let set = Dataset::new(part.table.take(rows, &scaling, sparse), labels);
+        match part.groups.is_empty() {
+            true => set,
+            false => {
+                let of = rows.iter().map(|&row| part.groups[row as usize]).collect();
+                set.grouped(Groups { of, names: raw.groups.clone() })
+            }
+        }
+    };
+    let (train, test) = (set(&raw.train, &train), set(test_part, &test));
+    let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
+    Ok(Data { train, test, classes, scaling })
+}
+
+/// The numbers of the chosen classes.
+fn choose(classes: &[Class], chosen: Option<&[ClassName]>) -> Result<Vec<usize>> {
+    let Some(chosen) = chosen else { return Ok((0..classes.len()).collect()) };
+    let mut kept = Vec::new();
+    for wanted in chosen.iter().map(ClassName::to_string) {
+        let is = |class: &Class| class.name == wanted || class.code == wanted;
+        let Some(found) = classes.iter().position(is) else {
+            let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+            let near = nearest(&wanted, names.iter().copied());
+            let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let some = names.iter().take(20).copied().collect::<Vec<_>>().join(", ");
+            let message = format!("the data has no class `{wanted}`");
+            return Err(Error::config("data/unknown-class", message)
+                .hint(format!("{did}the classes are {some}")));
+        };
+        if kept.contains(&found) {
+            let message = format!("the class `{wanted}` is chosen twice");
+            return Err(Error::config("data/unknown-class", message));
+        }
+        kept.push(found);
+    }
+    Ok(kept)
+}
+
+/// Splits the rows of some classes, each in the same shares, into those to train and to test on.
+///
+/// The rows held out of a class depend on nothing else: neither on a seed, lest tuning on one seed
+/// see what another is tested on, nor on which classes are kept beside it.
+fn hold_out(labels: &[u32], kept: &[usize], share: f64) -> (Vec<u32>, Vec<u32>) {
+    let mut by_class = vec![Vec::new(); labels.iter().map(|&l| l as usize + 1).max().unwrap_or(0)];
+    (0u32..).zip(labels).for_each(|(row, &label)| by_class[label as usize].push(row));
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for &class in kept {
+        let Some(rows) = by_class.get_mut(class).filter(|rows| !rows.is_empty()) else { continue };
+        let mut stream = Stream::new(0, Purpose::Data, class);
+        stream.seek(HOLD_OUT, 0);
+        stream.shuffle(rows);
+        let held = ((share * rows.len() as f64).round() as usize).min(rows.len() - 1);
+        test.extend_from_slice(&rows[..held]);
+        train.extend_from_slice(&rows[held..]);
+    }
+    train.sort_unstable();
+    test.sort_unstable();
+    (train, test)
+}
+
+/// At most `samples` of the rows, in their order.
+fn sample(mut rows: Vec<u32>, samples: Option<usize>, seed: u64) -> Vec<u32> {
+    if let Some(samples) = samples.filter(|&samples| samples < rows.len()) {
+        let mut stream = Stream::new(seed, Purpose::Data, 0);
+        stream.seek(SAMPLES, 0);
+        stream.shuffle(&mut rows);
+        rows.truncate(samples);
+        rows.sort_unstable();
+    }
+    rows
+}
+
+fn check_size(table: &Table, rows: usize, sparse: bool) -> Result<()> {
+    let cols = table.cols();
+    match sparse || cols.checked_mul(rows).is_some_and(|entries| entries <= MOST_DENSE) {
+        true => Ok(()),
+        false => Err(Error::data(
+            "data/too-large",
+            format!("{rows} rows of {cols} features are too many to be stored in full"),
+        )
+        .hint("set `sparse = true`, or use fewer `samples`")),
+    }
+}
+
+/// Subtracting a mean makes zeros something else: a sparse table would be stored in full.
+fn check_fill(method: Method, columns: Option<&[usize]>, sparse: bool) -> Result<()> {
+    let fills = match method {
+        Method::None | Method::Unit => false,
+        Method::Centre => true,
+        Method::Standardise => columns.is_none(),
+    };
+    match sparse && fills {
+        false => Ok(()),
+        true => Err(Error::config(
+            "data/would-be-dense",
+            "this `scaling` subtracts a mean from every column, and zeros would not stay zeros",
+        )
+        .hint("use `scaling = \"unit\"`, name the `columns`, or set `sparse = false`")),
+    }
+}

@@ -1,0 +1,138 @@
+//! Scaling: how raw features become the ones that models see, and the ways to choose it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Features;
+use super::source::{Table, Usual};
+use crate::error::{Error, Result};
+
+/// Feature j becomes (raw − shift[j]) · factor[j]. Empty vectors stand for no change.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// Subtracted first.
+    pub shift: Vec<f64>,
+    /// Multiplied then.
+    pub factor: Vec<f64>,
+}
+
+/// A way to scale features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// As they are.
+    None,
+    /// Divided by the largest value: 255 for pixels, 16 for digits, else the largest in training.
+    Unit,
+    /// Mean 0 and standard deviation 1 over the training rows.
+    Standardise,
+    /// Divided by the largest value, then less the mean row of training.
+    Centre,
+}
+
+impl Scaling {
+    /// The scaling a method chooses, seeing only the training rows.
+    pub(super) fn choose(
+        method: Method,
+        usual: &Usual,
+        columns: Option<&[usize]>,
+        (table, rows): (&Table, &[u32]),
+    ) -> Result<Scaling> {
+        let cols = table.cols();
+        let columns = columns.or(usual.columns.as_deref());
+        let largest = || usual.maximum.unwrap_or_else(|| largest(table, rows));
+        let divide = |by: f64| vec![if by > 0.0 { by.recip() } else { 1.0 }; cols];
+        match method {
+            Method::None => Ok(Scaling::default()),
+            Method::Unit => Ok(Scaling { shift: Vec::new(), factor: divide(largest()) }),
+            Method::Centre => {
+                let (shift, _) = moments(table, rows);
+                Ok(Scaling { shift, factor: divide(largest()) })
+            }
+            Method::Standardise => {
+                let (mut shift, deviation) = moments(table, rows);
+                let mut factor: Vec<f64> =
+                    deviation.iter().map(|&d| if d > 0.0 { d.recip() } else { 1.0 }).collect();
+                if let Some(columns) = columns {
+                    let mut listed = vec![false; cols];
+                    check_columns(columns, cols)?;
+                    columns.iter().for_each(|&j| listed[j] = true);
+                    for j in (0..cols).filter(|&j| !listed[j]) {
+                        (shift[j], factor[j]) = (0.0, 1.0);
+                    }
+                }
+                Ok(Scaling { shift, factor })
+            }
+        }
+    }
+
+    /// Scales new raw features, for a model that was trained on scaled ones.
+    pub fn apply(&self, raw: Features<f64>) -> Features<f64> {
+        let sparse = matches!(raw, Features::Sparse { .. });
+        let rows: Vec<u32> = (0..raw.rows() as u32).collect();
+        Table::Numbers(raw).take(&rows, self, sparse)
+    }
+
+    /// Scales one row of all columns.
+    pub(super) fn row(&self, row: &mut [f64]) {
+        if !self.shift.is_empty() {
+            row.iter_mut().zip(&self.shift).for_each(|(value, shift)| *value -= shift);
+        }
+        if !self.factor.is_empty() {
+            row.iter_mut().zip(&self.factor).for_each(|(value, factor)| *value *= factor);
+        }
+    }
+
+    /// Scales one entry.
+    pub(super) fn entry(&self, j: usize, raw: f64) -> f64 {
+        let shifted = raw - self.shift.get(j).copied().unwrap_or(0.0);
+        shifted * self.factor.get(j).copied().unwrap_or(1.0)
+    }
+
+    /// The columns whose zeros do not stay zero.
+    pub(super) fn filled(&self) -> Vec<u32> {
+        (0u32..).zip(&self.shift).filter(|(_, shift)| **shift != 0.0).map(|(j, _)| j).collect()
+    }
+}
+
+fn check_columns(columns: &[usize], cols: usize) -> Result<()> {
+    match columns.iter().find(|&&j| j >= cols) {
+        None => Ok(()),
+        Some(j) => Err(Error::config(
+            "data/no-column",
+            format!("there is no feature column {j} to standardise: there are {cols}"),
+        )
+        .hint(format!("feature columns are numbered 0 to {}", cols - 1))),
+    }
+}
+
+/// The largest absolute value in some rows.
+fn largest(table: &Table, rows: &[u32]) -> f64 {
+    let mut largest = 0.0f64;
+    for &row in rows {
+        table.each(row as usize, |_, value| largest = largest.max(value.abs()));
+    }
+    largest
+}
+
+/// Mean and standard deviation of every column over some rows; entries not stored are zeros.
+fn moments(table: &Table, rows: &[u32]) -> (Vec<f64>, Vec<f64>) {
+    let (cols, count) = (table.cols(), rows.len() as f64);
+    let (mut mean, mut stored) = (vec![0.0; cols], vec![0.0; cols]);
+    for &row in rows {
+        table.each(row as usize, |j, value| {
+            mean[j] += value;
+            stored[j] += 1.0;
+        });
+    }
+    mean.iter_mut().for_each(|sum| *sum /= count);
+    // About the mean, since the difference of two large sums of squares is no variance.
+    let mut variance = vec![0.0; cols];
+    for &row in rows {
+        table.each(row as usize, |j, value| variance[j] += (value - mean[j]).powi(2));
+    }
+    for j in 0..cols {
+        variance[j] = (variance[j] + (count - stored[j]) * mean[j] * mean[j]) / count;
+    }
+    (mean, variance.iter().map(|variance| variance.sqrt()).collect())
+}

@@ -1,0 +1,25 @@
+//! UCI Covertype: 54 features of a patch of forest (ten numeric, 44 zeros and ones) and its kind.
+
+use super::raw::{Raw, Usual};
+use super::{Where, file, integers};
+use crate::data::Method;
+use crate::error::Result;
+
+const KINDS: [&str; 7] = [
+    "spruce-fir",
+    "lodgepole-pine",
+    "ponderosa-pine",
+    "cottonwood-willow",
+    "aspen",
+    "douglas-fir",
+    "krummholz",
+];
+
+pub fn read(_: &toml::Table, place: &Where) -> Result<Raw> {
+    let paths = file::find_set("covtype", &["covtype"], &["covtype.data"], place)?;
+    let (name, text) = file::read(&paths[0])?;
+    let train = integers::read(&name, &text, 54, 1..=7)?;
+    let usual =
+        Usual { method: Method::Standardise, maximum: None, columns: Some((0..10).collect()) };
+    Ok(Raw::coded(train, None, |code| KINDS[code as usize - 1].to_string(), usual))
+}

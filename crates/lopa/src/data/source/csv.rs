@@ -1,0 +1,245 @@
+//! Tables of numbers in text files.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::raw::{Names, Part, Raw, Table};
+use super::{Where, file};
+use crate::data::Features;
+use crate::error::{Error, Result};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of `csv`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Csv {
+    /// The file, plain or `.gz`.
+    path: String,
+    /// A file of the same columns with the rows to test on.
+    test_path: Option<String>,
+    /// Whether the first row has the names of the columns.
+    #[serde(default)]
+    header: Header,
+    /// The column of the labels: its name, or its number from 0 (-1 is the last).
+    #[serde(default = "last")]
+    label: Column,
+    /// A column that says to which group a row belongs; it is no feature.
+    group: Option<Column>,
+    /// The character between cells.
+    #[serde(default = "comma")]
+    delimiter: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Header {
+    /// It has if no feature in it is a number.
+    #[default]
+    Auto,
+    Yes,
+    No,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Column {
+    Number(i64),
+    Name(String),
+}
+
+fn last() -> Column {
+    Column::Number(-1)
+}
+
+fn comma() -> String {
+    ",".into()
+}
+
+impl Params for Csv {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let one = self.delimiter.len() == 1 && !"\"\r\n".contains(&self.delimiter);
+        let must = "one character of ASCII that is not a quote or a line end";
+        Fault::unless(one, "delimiter", format_args!("{:?}", self.delimiter), must)
+    }
+}
+
+pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
+    let csv: Csv = params(table);
+    let (mut labels, mut groups) = (Names::default(), Names::default());
+    let train = read_part(&csv, &csv.path, place, None, (&mut labels, &mut groups))?;
+    let test = match &csv.test_path {
+        None => None,
+        Some(path) => {
+            let like = Some(train.table.cols());
+            Some(read_part(&csv, path, place, like, (&mut labels, &mut groups))?)
+        }
+    };
+    Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))
+}
+
+fn read_part(
+    csv: &Csv,
+    path: &str,
+    place: &Where,
+    like: Option<usize>,
+    (labels, groups): (&mut Names, &mut Names),
+) -> Result<Part> {
+    let (name, bytes) = file::read(&file::find(path, place)?)?;
+    let rows = Rows::open(csv, &name, &bytes)?;
+    let wide = rows.first.len();
+    let cols = wide - 1 - usize::from(rows.group.is_some());
+    if cols == 0 {
+        let error = Error::data("data/no-features", "no column is left for the features");
+        let near = if rows.first.iter().any(|cell| cell.iter().any(|b| b";\t |".contains(b))) {
+            "is another `delimiter` between the cells?"
+        } else {
+            "a row needs features and a label"
+        };
+        return Err(error.at(format!("{name}:1")).hint(near));
+    }
+    if let Some(like) = like.filter(|&like| like != cols) {
+        let message = format!("there are {cols} features here, and {like} to train on");
+        return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
+    }
+    let (label, group) = (rows.label, rows.group);
+    let mut part =
+        Part { table: Table::Bytes { cols, values: vec![] }, labels: vec![], groups: vec![] };
+    let mut values = Vec::new();
+    rows.each(|line, cells| {
+        for (j, cell) in cells.enumerate() {
+            let wrong = |id, message: String| Error::data(id, message).at(format!("{name}:{line}"));
+            let text = std::str::from_utf8(cell)
+                .map_err(|_| wrong("data/bad-text", format!("column {j} is not UTF-8 text")))?;
+            let named = |names: &mut Names, what: &str| {
+                names.number(text).ok_or_else(|| {
+                    wrong("data/bad-label", format!("the {what} `{text}` in column {j} is no name"))
+                })
+            };
+            if j == label {
+                part.labels.push(named(labels, "label")?);
+            } else if Some(j) == group {
+                part.groups.push(named(groups, "group")?);
+            } else {
+                let number: f64 = text.parse().map_err(|_| {
+                    wrong("data/bad-number", format!("`{text}` in column {j} is not a number"))
+                        .hint("features must be numbers: fill gaps in, and number categories")
+                })?;
+                if !number.is_finite() {
+                    return Err(wrong("data/not-finite", format!("column {j} holds `{text}`"))
+                        .hint("fill gaps in, or leave the row out"));
+                }
+                values.push(number);
+            }
+        }
+        Ok(())
+    })?;
+    if part.labels.is_empty() {
+        return Err(Error::data("data/empty", "the file has no rows").at(&name));
+    }
+    part.table = Table::Numbers(Features::Dense { cols, values });
+    Ok(part)
+}
+
+/// The rows of a file, with its columns found.
+struct Rows<'a> {
+    name: &'a str,
+    reader: csv::Reader<&'a [u8]>,
+    first: csv::ByteRecord,
+    header: bool,
+    label: usize,
+    group: Option<usize>,
+}
+
+impl<'a> Rows<'a> {
+    fn open(csv: &Csv, name: &'a str, bytes: &'a [u8]) -> Result<Rows<'a>> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+            return Err(Error::data("data/bad-text", "the text is UTF-16, not UTF-8")
+                .at(format!("{name}:1"))
+                .hint("save it as UTF-8"));
+        }
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .delimiter(csv.delimiter.as_bytes()[0])
+            .from_reader(bytes);
+        let mut first = csv::ByteRecord::new();
+        if !reader.read_byte_record(&mut first).map_err(|error| broken(name, &error))? {
+            return Err(Error::data("data/empty", "the file is empty").at(name));
+        }
+        let find = |column: &Column| find_column(column, &first, csv.header, name);
+        let label = find(&csv.label)?;
+        let group = csv.group.as_ref().map(find).transpose()?;
+        if group == Some(label) {
+            let message = format!("column {label} cannot be both the label and the group");
+            return Err(Error::data("data/no-column", message).at(format!("{name}:1")));
+        }
+        let number =
+            |cell: &[u8]| std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
+        let features = first.iter().enumerate().filter(|&(j, _)| j != label && Some(j) != group);
+        let header = match csv.header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Auto => !features.map(|(_, cell)| cell).any(number),
+        };
+        Ok(Rows { name, reader, first, header, label, group })
+    }
+
+    /// Calls `f(line, cells)` for every row; all must be as wide as the first.
+    fn each(mut self, mut f: impl FnMut(u64, csv::ByteRecordIter) -> Result<()>) -> Result<()> {
+        let (wide, mut record) = (self.first.len(), self.first);
+        let mut more = true;
+        if self.header {
+            more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
+        }
+        while more {
+            let line = record.position().map_or(0, csv::Position::line);
+            if record.len() != wide {
+                let message = format!("the row has {} columns, the first has {wide}", record.len());
+                return Err(Error::data("data/ragged", message).at(format!("{}:{line}", self.name)));
+            }
+            f(line, record.iter())?;
+            more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
+        }
+        Ok(())
+    }
+}
+
+fn broken(name: &str, error: &csv::Error) -> Error {
+    Error::data("data/bad-text", format!("the table cannot be read: {error}")).at(name)
+}
+
+fn find_column(
+    column: &Column,
+    first: &csv::ByteRecord,
+    header: Header,
+    name: &str,
+) -> Result<usize> {
+    let none = |message: String, hint: String| {
+        Err(Error::data("data/no-column", message).at(format!("{name}:1")).hint(hint))
+    };
+    let wide = first.len() as i64;
+    match column {
+        Column::Number(number) => match if *number < 0 { wide + number } else { *number } {
+            found if (0..wide).contains(&found) => Ok(found as usize),
+            _ => none(
+                format!("there is no column {number}: the first row has {wide}"),
+                format!("columns are numbered 0 to {}, or -1 for the last", wide - 1),
+            ),
+        },
+        Column::Name(wanted) => {
+            let named = |cell: &[u8]| header != Header::No && cell == wanted.as_bytes();
+            let found: Vec<usize> =
+                first.iter().enumerate().filter(|(_, cell)| named(cell)).map(|(j, _)| j).collect();
+            let names: Vec<_> = first.iter().take(20).map(String::from_utf8_lossy).collect();
+            let hint =
+                format!("the first row has {}; or give the column's number", names.join(", "));
+            match found[..] {
+                [found] => Ok(found),
+                [] => none(format!("no column is called `{wanted}`"), hint),
+                _ => none(format!("several columns are called `{wanted}`"), hint),
+            }
+        }
+    }
+}

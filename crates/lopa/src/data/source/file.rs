@@ -1,0 +1,143 @@
+//! Reading files: found or named as missing, unpacked, and never more of them than may be.
+
+use std::fs::File;
+use std::io::{Cursor, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use super::Where;
+use crate::error::{Error, Result};
+
+/// No file may hold more bytes than this once it is unpacked.
+pub const MOST: u64 = (1 << 32) - 1;
+
+/// A file's bytes, unpacked as they are read.
+pub struct Input {
+    /// What the file is called in messages.
+    pub name: String,
+    packed_bytes: u64,
+    reader: Box<dyn Read>,
+    at: u64,
+}
+
+impl Input {
+    /// Opens a file, plain or packed with gzip.
+    pub fn open(path: &Path) -> Result<Input> {
+        let name = path.display().to_string();
+        let unreadable = |why: String| {
+            Error::data("data/unreadable", format!("the file cannot be read: {why}")).at(&name)
+        };
+        let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+        let about = file.metadata().map_err(|error| unreadable(error.to_string()))?;
+        if !about.is_file() {
+            return Err(unreadable("it is a folder or a device".into()));
+        }
+        let mut file = std::io::BufReader::with_capacity(1 << 16, file);
+        let mut first = Vec::new();
+        let opening = (&mut file).take(2).read_to_end(&mut first);
+        opening.map_err(|error| unreadable(error.to_string()))?;
+        let gzip = first == [0x1f, 0x8b];
+        let whole = Cursor::new(first).chain(file);
+        let reader: Box<dyn Read> =
+            if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
+        Ok(Input { name, packed_bytes: about.len(), reader, at: 0 })
+    }
+
+    /// The next `most` bytes, or fewer if the file ends.
+    pub fn take(&mut self, most: u64) -> Result<Vec<u8>> {
+        // Room for what the file is sure to hold, whatever a header in it promises.
+        let mut bytes = Vec::with_capacity(most.min(self.packed_bytes) as usize);
+        let read = (&mut self.reader).take(most).read_to_end(&mut bytes);
+        let at = self.at + bytes.len() as u64;
+        read.map_err(|error| {
+            let (id, what) = match error.kind() {
+                ErrorKind::UnexpectedEof => ("data/truncated", "the gzip file ends too early"),
+                ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+                    ("data/bad-gzip", "the gzip file is damaged")
+                }
+                _ => ("data/unreadable", "the file cannot be read"),
+            };
+            Error::data(id, format!("{what}: {error}"))
+                .at(byte(&self.name, at))
+                .hint("get the file again")
+        })?;
+        self.at = at;
+        Ok(bytes)
+    }
+
+    /// All that is left, which may not be more than `most` bytes.
+    pub fn rest(&mut self, most: u64) -> Result<Vec<u8>> {
+        let bytes = self.take(most.saturating_add(1))?;
+        match bytes.len() as u64 > most {
+            false => Ok(bytes),
+            true => Err(Error::data(
+                "data/too-large",
+                format!("the file holds more than {most} bytes, as many as it may"),
+            )
+            .at(byte(&self.name, self.at))),
+        }
+    }
+}
+
+/// A place in a binary file.
+pub fn byte(name: &str, at: u64) -> String {
+    format!("{name}, byte {at}")
+}
+
+/// The whole of a file, unpacked.
+pub fn read(path: &Path) -> Result<(String, Vec<u8>)> {
+    let mut input = Input::open(path)?;
+    let bytes = input.rest(MOST)?;
+    Ok((input.name, bytes))
+}
+
+/// Finds a user's file: as it was written, else in the data folder.
+pub fn find(path: &str, place: &Where) -> Result<PathBuf> {
+    let tried = [PathBuf::from(path), place.directory.join(path)];
+    tried.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
+        let tried = tried.map(|path| format!("`{}`", path.display())).join(" and ");
+        Error::data("data/missing", format!("there is no file `{path}`: looked for {tried}"))
+            .hint("give the path from the current folder, or from the folder given with --data")
+    })
+}
+
+/// Finds the files of a known data set, each plain or with `.gz`, all in one of the folders.
+pub fn find_set(
+    set: &str,
+    folders: &[&str],
+    names: &[&str],
+    place: &Where,
+) -> Result<Vec<PathBuf>> {
+    let folders: Vec<PathBuf> = folders.iter().map(|folder| place.directory.join(folder)).collect();
+    let found = |folder: &PathBuf, name: &str| {
+        [name.to_string(), format!("{name}.gz")]
+            .iter()
+            .map(|name| folder.join(name))
+            .find(|path| path.exists())
+    };
+    let mut best: Option<Vec<&str>> = None;
+    for folder in &folders {
+        let paths: Vec<Option<PathBuf>> = names.iter().map(|name| found(folder, name)).collect();
+        let absent: Vec<&str> =
+            names.iter().zip(&paths).filter(|(_, path)| path.is_none()).map(|(n, _)| *n).collect();
+        if absent.is_empty() {
+            return Ok(paths.into_iter().flatten().collect());
+        }
+        if best.as_ref().is_none_or(|best| absent.len() < best.len()) {
+            best = Some(absent);
+        }
+    }
+    Err(missing(set, &best.unwrap_or_default(), &folders))
+}
+
+/// The complaint that files of a known data set are not there, with the remedy.
+pub fn missing(set: &str, names: &[&str], folders: &[PathBuf]) -> Error {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let folders: Vec<String> = folders.iter().map(|f| format!("`{}`", f.display())).collect();
+    let (names, folders) = (names.join(", "), folders.join(" and in "));
+    Error::data("data/missing", format!("the data set `{set}` lacks {names}: looked in {folders}"))
+        .hint(format!(
+            "get it with `lopa data fetch {set}`, or give the folder that holds it with --data"
+        ))
+}

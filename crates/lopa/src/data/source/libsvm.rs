@@ -1,0 +1,150 @@
+//! LIBSVM text: a label, then `index:value` for what is not zero, indices from 1 and increasing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::raw::{Names, Part, Raw, Table};
+use super::{Where, file};
+use crate::data::Features;
+use crate::error::{Error, Result};
+use crate::registry::{Fault, Params, params};
+
+/// Parameters of `libsvm`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Libsvm {
+    /// The file, plain or `.gz`.
+    path: String,
+    /// A file with the rows to test on.
+    test_path: Option<String>,
+    /// How many features there are; else the largest index says it.
+    features: Option<usize>,
+    /// Whether indices count from 0.
+    #[serde(default)]
+    zero_based: bool,
+}
+
+/// A model has a number for every feature, so an index beyond this is taken for a mistake.
+const MOST_FEATURES: usize = 1 << 28;
+
+impl Params for Libsvm {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let features = self.features.unwrap_or(1);
+        let right = (1..=MOST_FEATURES).contains(&features);
+        Fault::unless(right, "features", features, "from 1 to 268435456")
+    }
+}
+
+pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
+    let libsvm: Libsvm = params(table);
+    let mut names = Names::default();
+    let mut read = |path: &String| {
+        let (name, bytes) = file::read(&file::find(path, place)?)?;
+        let mut rows = Rows::new(&libsvm);
+        for (i, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+            rows.add(line, &mut names).map_err(|error| error.at(format!("{name}:{}", i + 1)))?;
+        }
+        match rows.labels.is_empty() {
+            true => Err(Error::data("data/empty", "the file has no rows").at(&name)),
+            false => Ok(rows),
+        }
+    };
+    let train = read(&libsvm.path)?;
+    let test = libsvm.test_path.as_ref().map(&mut read).transpose()?;
+    let seen = train.cols.max(test.as_ref().map_or(0, |test| test.cols));
+    let cols = libsvm.features.unwrap_or(seen);
+    if cols == 0 {
+        return Err(Error::data("data/no-features", "no row has a feature").at(&libsvm.path));
+    }
+    let (train, test) = (train.part(cols), test.map(|test| test.part(cols)));
+    Raw::named(train, test, names, Names::default()).map_err(|error| error.at(&libsvm.path))
+}
+
+/// Rows read so far.
+struct Rows<'a> {
+    libsvm: &'a Libsvm,
+    cols: usize,
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+    labels: Vec<u32>,
+}
+
+impl Rows<'_> {
+    fn new(libsvm: &Libsvm) -> Rows<'_> {
+        let (columns, values, labels) = (Vec::new(), Vec::new(), Vec::new());
+        Rows { libsvm, cols: 0, starts: vec![0], columns, values, labels }
+    }
+
+    fn add(&mut self, line: &[u8], names: &mut Names) -> Result<()> {
+        let text = std::str::from_utf8(line)
+            .map_err(|_| Error::data("data/bad-text", "the line is not UTF-8 text"))?;
+        let text = text.split('#').next().unwrap_or_default();
+        let mut words = text.split_ascii_whitespace();
+        let Some(label) = words.next() else { return Ok(()) };
+        if label.contains([':', ',']) {
+            let message = format!("the row starts with `{label}`, which is not one label");
+            return Err(Error::data("data/bad-label", message)
+                .hint("every row starts with its one label, then has `index:value` pairs"));
+        }
+        self.labels.push(names.number(label).ok_or_else(|| {
+            Error::data("data/bad-label", format!("the label `{label}` is no name"))
+        })?);
+        let mut previous = None;
+        for word in words {
+            let (column, value) = self.pair(word)?;
+            if previous.is_some_and(|previous| previous >= column) {
+                let message =
+                    format!("the index of `{word}` does not come after the one before it");
+                return Err(Error::data("data/index-order", message)
+                    .hint("indices of a row must increase, each at most once"));
+            }
+            previous = Some(column);
+            self.cols = self.cols.max(column as usize + 1);
+            if value != 0.0 {
+                self.columns.push(column);
+                self.values.push(value);
+            }
+        }
+        self.starts.push(self.columns.len());
+        Ok(())
+    }
+
+    fn pair(&self, word: &str) -> Result<(u32, f64)> {
+        let (index, value) = word.split_once(':').ok_or_else(|| {
+            Error::data("data/bad-number", format!("`{word}` is not an `index:value` pair"))
+        })?;
+        let wrong = |message: String, hint: &str| {
+            Error::data("data/bad-index", message).hint(hint.to_string())
+        };
+        let index: u32 = index.parse().map_err(|_| {
+            wrong(format!("the index of `{word}` is not a whole number"), "indices count features")
+        })?;
+        let column = match index.checked_sub(u32::from(!self.libsvm.zero_based)) {
+            Some(column) => column,
+            None => {
+                let hint = "indices count from 1; if they count from 0 here, set `zero_based`";
+                return Err(wrong(format!("the index of `{word}` is 0"), hint));
+            }
+        };
+        let most = self.libsvm.features.unwrap_or(MOST_FEATURES);
+        if column as usize >= most {
+            let message =
+                format!("the index of `{word}` is beyond the {most} features there may be");
+            return Err(wrong(message, "correct it, or set `features`"));
+        }
+        let value: f64 = value.parse().map_err(|_| {
+            Error::data("data/bad-number", format!("the value of `{word}` is not a number"))
+        })?;
+        match value.is_finite() {
+            true => Ok((column, value)),
+            false => Err(Error::data("data/not-finite", format!("`{word}` is not finite"))),
+        }
+    }
+
+    fn part(self, cols: usize) -> Part {
+        let Rows { starts, columns, values, labels, .. } = self;
+        let table = Table::Numbers(Features::Sparse { cols, starts, columns, values });
+        Part { table, labels, groups: Vec::new() }
+    }
+}

@@ -1,0 +1,106 @@
+//! Where data comes from: files in the formats their authors use, the digits that come along, and
+//! made-up data. A source gives a [`Raw`] table; preparing it is the same for all.
+
+mod cifar;
+mod covtype;
+mod csv;
+mod digits;
+mod file;
+mod idx;
+mod integers;
+mod libsvm;
+mod npy;
+mod npy_header;
+mod npz;
+mod raw;
+mod synthetic;
+mod zip;
+
+use std::path::{Path, PathBuf};
+
+pub use raw::{Class, Part, Raw, Table, Usual};
+
+use crate::error::Result;
+use crate::registry::{Entry, NoParams};
+
+/// Reads or makes a data set from its resolved parameters.
+pub type SourceBuild = dyn Fn(&toml::Table, &Where) -> Result<Raw> + Send + Sync;
+
+/// The folder that holds the data sets, and the seed of the draws from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Where {
+    /// The folder with `mnist/`, `covtype/` and so on in it.
+    pub directory: PathBuf,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Where {
+    /// The folder given, else the one that `LOPA_DATA_DIR` names, else `data`.
+    pub fn new(given: Option<&Path>, seed: u64) -> Where {
+        let named = || std::env::var_os("LOPA_DATA_DIR").filter(|name| !name.is_empty());
+        let directory = given.map(Path::to_path_buf).or_else(|| named().map(PathBuf::from));
+        Where { directory: directory.unwrap_or_else(|| "data".into()), seed }
+    }
+}
+
+/// The data sets a user picks by name.
+pub fn sources() -> Vec<Entry<SourceBuild>> {
+    vec![
+        Entry::new::<NoParams>(
+            "digits",
+            "UCI optical digits, 1797 rows of 64 (comes along; E. Alpaydin and C. Kaynak, CC BY 4.0)",
+            Box::new(digits::read),
+        ),
+        Entry::new::<synthetic::Blobs>(
+            "blobs",
+            "made-up Gaussian classes, dense or sparse",
+            Box::new(synthetic::blobs),
+        ),
+        Entry::new::<synthetic::Logistic>(
+            "logistic",
+            "made-up binary data of growing variance from group to group, as in MA-DSBO",
+            Box::new(synthetic::logistic),
+        ),
+        Entry::new::<NoParams>(
+            "mnist",
+            "MNIST handwritten digits, 60000 + 10000 images of 784 pixels (IDX files)",
+            Box::new(idx::mnist),
+        ),
+        Entry::new::<NoParams>(
+            "fashion-mnist",
+            "Fashion-MNIST clothes, 60000 + 10000 images of 784 pixels (IDX files)",
+            Box::new(idx::fashion),
+        ),
+        Entry::new::<NoParams>(
+            "covtype",
+            "UCI Covertype, 581012 rows of 54 features, 7 kinds of forest",
+            Box::new(covtype::read),
+        ),
+        Entry::new::<NoParams>(
+            "cifar10",
+            "CIFAR-10 photographs of 3072 pixels (binary batches, as many as there are)",
+            Box::new(cifar::read),
+        ),
+        Entry::new::<csv::Csv>(
+            "csv",
+            "a table of numbers in a text file, with a column of labels",
+            Box::new(csv::read),
+        ),
+        Entry::new::<libsvm::Libsvm>(
+            "libsvm",
+            "a text file in LIBSVM format, kept sparse",
+            Box::new(libsvm::read),
+        ),
+        Entry::new::<npy::Npy>(
+            "npy",
+            "NumPy arrays of features and labels, a file each",
+            Box::new(npy::read),
+        ),
+        Entry::new::<npz::Npz>(
+            "npz",
+            "NumPy arrays of features and labels in one archive",
+            Box::new(npz::read),
+        ),
+    ]
+}

@@ -1,0 +1,59 @@
+//! NumPy archives: a ZIP file of arrays.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::npy::{Array, assemble, pair};
+use super::raw::Raw;
+use super::zip::Archive;
+use super::{Where, file};
+use crate::error::{Error, Result, nearest};
+use crate::registry::{Params, params};
+
+/// Parameters of `npz`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Npz {
+    /// The archive.
+    path: String,
+    /// The array of the features: a row each, further dimensions laid flat.
+    #[serde(default = "x")]
+    features: String,
+    /// The array of the labels: numbers, or text.
+    #[serde(default = "y")]
+    labels: String,
+    /// The array of the features to test on.
+    test_features: Option<String>,
+    /// The array of the labels to test on.
+    test_labels: Option<String>,
+}
+
+fn x() -> String {
+    "X".into()
+}
+
+fn y() -> String {
+    "y".into()
+}
+
+impl Params for Npz {}
+
+pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
+    let npz: Npz = params(table);
+    let (name, bytes) = file::read(&file::find(&npz.path, place)?)?;
+    let archive = Archive::open(&name, &bytes)?;
+    let array = |wanted: &str| {
+        let entry = archive.find(&format!("{wanted}.npy")).ok_or_else(|| {
+            let known: Vec<&str> =
+                archive.names().filter_map(|name| name.strip_suffix(".npy")).take(20).collect();
+            let near = nearest(wanted, known.iter().copied());
+            let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            Error::data("data/no-array", format!("the archive has no array `{wanted}`"))
+                .at(&name)
+                .hint(format!("{did}it has: {}", known.join(", ")))
+        })?;
+        Array::read(&format!("{name}, array `{wanted}`"), &archive.unpack(entry)?)
+    };
+    let test = pair(npz.test_features.as_deref(), npz.test_labels.as_deref())?;
+    assemble(array, (&npz.features, &npz.labels), test).map_err(|error| error.at(&npz.path))
+}

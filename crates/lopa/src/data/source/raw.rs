@@ -1,0 +1,262 @@
+//! A labelled table as its source has it, and the numbering of its classes.
+
+use std::collections::HashMap;
+
+use crate::data::{Features, Method, Scaling};
+use crate::error::{Error, Result};
+
+/// A data set before preparation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw {
+    /// The rows to train on; also those to test on, if the source does not tell them apart.
+    pub train: Part,
+    /// The rows to test on, where the source says which.
+    pub test: Option<Part>,
+    /// The classes that occur, in the order of their numbers.
+    pub classes: Vec<Class>,
+    /// The names of the groups, in the order of their numbers; empty if rows have no groups.
+    pub groups: Vec<String>,
+    /// How this data is usually scaled.
+    pub usual: Usual,
+}
+
+/// Rows with their labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The features.
+    pub table: Table,
+    /// The class number of each row.
+    pub labels: Vec<u32>,
+    /// The group number of each row; empty if rows have no groups.
+    pub groups: Vec<u32>,
+}
+
+/// A class: as the file writes it, and as people call it. Either will do to choose it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// As the file writes it: `5`.
+    pub code: String,
+    /// As people call it: `dog`.
+    pub name: String,
+}
+
+/// How data is scaled unless a user wants it otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Usual {
+    /// The method.
+    pub method: Method,
+    /// The largest value a feature can have, if that is known.
+    pub maximum: Option<f64>,
+    /// The columns worth standardising, if not all are.
+    pub columns: Option<Vec<usize>>,
+}
+
+impl Usual {
+    /// For data of which nothing is known.
+    pub fn nothing() -> Usual {
+        Usual { method: Method::None, maximum: None, columns: None }
+    }
+}
+
+/// Raw features. Bytes stay bytes until their rows are chosen: an eighth of the memory.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Table {
+    /// Pixels, row after row.
+    Bytes {
+        /// Number of columns.
+        cols: usize,
+        /// rows × cols entries.
+        values: Vec<u8>,
+    },
+    /// Any numbers.
+    Numbers(Features<f64>),
+}
+
+impl Table {
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        match self {
+            Table::Bytes { cols, .. } => *cols,
+            Table::Numbers(features) => features.cols(),
+        }
+    }
+
+    /// Whether only what is not zero is stored.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self, Table::Numbers(Features::Sparse { .. }))
+    }
+
+    /// Calls `f(column, value)` for every stored entry of a row.
+    pub fn each(&self, row: usize, mut f: impl FnMut(usize, f64)) {
+        match self {
+            Table::Bytes { cols, values } => {
+                let row = &values[row * cols..(row + 1) * cols];
+                row.iter().enumerate().for_each(|(j, &value)| f(j, f64::from(value)));
+            }
+            Table::Numbers(features) => features.each(row, f),
+        }
+    }
+
+    /// Some rows, scaled.
+    pub fn take(&self, rows: &[u32], scaling: &Scaling, sparse: bool) -> Features<f64> {
+        if sparse { self.take_sparse(rows, scaling) } else { self.take_dense(rows, scaling) }
+    }
+
+    fn take_dense(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {
+        let cols = self.cols();
+        let mut values = Vec::with_capacity(rows.len() * cols);
+        for row in rows.iter().map(|&row| row as usize) {
+            let start = values.len();
+            match self {
+                Table::Bytes { values: bytes, .. } => {
+                    let row = &bytes[row * cols..(row + 1) * cols];
+                    values.extend(row.iter().map(|&byte| f64::from(byte)));
+                }
+                Table::Numbers(Features::Dense { values: raw, .. }) => {
+                    values.extend_from_slice(&raw[row * cols..(row + 1) * cols]);
+                }
+                Table::Numbers(raw) => {
+                    values.resize(start + cols, 0.0);
+                    raw.each(row, |j, value| values[start + j] = value);
+                }
+            }
+            scaling.row(&mut values[start..]);
+        }
+        Features::Dense { cols, values }
+    }
+
+    fn take_sparse(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {
+        let filled = scaling.filled();
+        let mut starts = vec![0];
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        for &row in rows {
+            let mut filled = filled.iter().copied().peekable();
+            let mut push = |j: u32, raw: f64| {
+                columns.push(j);
+                values.push(scaling.entry(j as usize, raw));
+            };
+            self.each(row as usize, |j, value| {
+                let j = j as u32;
+                while let Some(before) = filled.next_if(|&column| column < j) {
+                    push(before, 0.0);
+                }
+                if filled.next_if_eq(&j).is_some() || value != 0.0 {
+                    push(j, value);
+                }
+            });
+            filled.for_each(|after| push(after, 0.0));
+            starts.push(columns.len());
+        }
+        Features::Sparse { cols: self.cols(), starts, columns, values }
+    }
+}
+
+/// More classes than this are taken for a mistake: most likely the wrong column.
+const MOST_CLASSES: usize = 10_000;
+
+/// Numbers names in the order of their first appearance; sorted when all are known.
+#[derive(Default)]
+pub struct Names {
+    /// From a name as written to its number; never iterated over.
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    /// The number of a name; `+1`, `1` and `1.0` are one name. An empty one or a NaN has none.
+    pub fn number(&mut self, written: &str) -> Option<u32> {
+        if let Some(&number) = self.numbers.get(written) {
+            return Some(number);
+        }
+        let name = match written.parse::<f64>() {
+            Ok(number) => numeral(number)?,
+            Err(_) if written.is_empty() => return None,
+            Err(_) => written.to_string(),
+        };
+        let number = match self.numbers.get(&name) {
+            Some(&number) => number,
+            None => {
+                self.names.push(name.clone());
+                self.names.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(name, number);
+        self.numbers.insert(written.to_string(), number);
+        Some(number)
+    }
+
+    /// The names in their final order (as numbers if all are, else by alphabet), and the final
+    /// number of each provisional one.
+    pub fn sorted(self) -> (Vec<String>, Vec<u32>) {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        let numbers: Option<Vec<f64>> = self.names.iter().map(|name| name.parse().ok()).collect();
+        match numbers {
+            Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
+            None => order.sort_by(|&a, &b| self.names[a].cmp(&self.names[b])),
+        }
+        let mut place = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new as u32;
+        }
+        (order.iter().map(|&old| self.names[old].clone()).collect(), place)
+    }
+}
+
+/// A number as the name of a class: whole numbers without a point, NaN and infinities not at all.
+pub fn numeral(number: f64) -> Option<String> {
+    let whole = number.fract() == 0.0 && number.abs() < 2f64.powi(53);
+    match number.is_finite() {
+        true if whole => Some((number as i64).to_string()),
+        true => Some(number.to_string()),
+        false => None,
+    }
+}
+
+impl Raw {
+    /// A data set whose labels, and groups if it has any, are provisional numbers of `names`.
+    pub fn named(
+        mut train: Part,
+        mut test: Option<Part>,
+        labels: Names,
+        groups: Names,
+    ) -> Result<Raw> {
+        let (classes, class) = labels.sorted();
+        let (groups, group) = groups.sorted();
+        if classes.len() > MOST_CLASSES {
+            return Err(Error::data(
+                "data/too-many-classes",
+                format!("the labels have {} different values", classes.len()),
+            )
+            .hint("labels name classes; is the right column or array taken for the labels?"));
+        }
+        for part in [Some(&mut train), test.as_mut()].into_iter().flatten() {
+            part.labels.iter_mut().for_each(|label| *label = class[*label as usize]);
+            part.groups.iter_mut().for_each(|of| *of = group[*of as usize]);
+        }
+        let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
+        Ok(Raw { train, test, classes, groups, usual: Usual::nothing() })
+    }
+
+    /// A data set whose labels are small codes, with a name for each.
+    pub fn coded(
+        train: (Table, Vec<u8>),
+        test: Option<(Table, Vec<u8>)>,
+        name: impl Fn(u8) -> String,
+        usual: Usual,
+    ) -> Raw {
+        let mut occurs = [false; 256];
+        let codes =
+            [Some(&train), test.as_ref()].into_iter().flatten().flat_map(|(_, codes)| codes);
+        codes.for_each(|&code| occurs[code as usize] = true);
+        let present: Vec<u8> = (0..=255).filter(|&code| occurs[code as usize]).collect();
+        let mut number = [0; 256];
+        (0..).zip(&present).for_each(|(new, &code)| number[code as usize] = new);
+        let part = |(table, codes): (Table, Vec<u8>)| {
+            let labels = codes.iter().map(|&code| number[code as usize]).collect();
+            Part { table, labels, groups: Vec::new() }
+        };
+        let class = |&code: &u8| Class { code: code.to_string(), name: name(code) };
+        let classes = present.iter().map(class).collect();
+        Raw { train: part(train), test: test.map(part), classes, groups: Vec::new(), usual }
+    }
+}

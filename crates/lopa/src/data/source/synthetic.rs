@@ -1,0 +1,147 @@
+//! Made-up data: the same for the same seed, whatever the experiment's.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Where;
+use super::raw::{Class, Part, Raw, Table, Usual};
+use crate::data::Features;
+use crate::error::Result;
+use crate::random::{Purpose, Stream};
+use crate::real::dot;
+use crate::registry::{Fault, Params, params};
+
+/// Made-up data may have this many numbers.
+const MOST_ENTRIES: usize = 1 << 28;
+
+/// Parameters of `blobs`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Blobs {
+    /// How many rows.
+    rows: usize,
+    /// How many features.
+    features: usize,
+    /// How many classes: the centre of each is drawn from a standard normal distribution.
+    centres: usize,
+    /// Standard deviation of a row about the centre of its class.
+    spread: f64,
+    /// Share of entries that are set to zero; the table is sparse unless this is 0.
+    sparsity: f64,
+    /// Seed.
+    seed: u64,
+}
+
+impl Default for Blobs {
+    fn default() -> Blobs {
+        Blobs { rows: 600, features: 10, centres: 3, spread: 1.0, sparsity: 0.0, seed: 0 }
+    }
+}
+
+impl Params for Blobs {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        check_size(self.rows, "features", self.features)?;
+        let right = (1..=self.rows.min(10_000)).contains(&self.centres);
+        Fault::unless(right, "centres", self.centres, "from 1 to the rows, 10000 at most")?;
+        let finite = self.spread.is_finite() && self.spread >= 0.0;
+        Fault::unless(finite, "spread", self.spread, "0 or more")?;
+        Fault::unless((0.0..1.0).contains(&self.sparsity), "sparsity", self.sparsity, "in [0, 1)")
+    }
+}
+
+fn check_size(rows: usize, key: &'static str, cols: usize) -> std::result::Result<(), Fault> {
+    Fault::unless((1..=MOST_ENTRIES).contains(&rows), "rows", rows, "from 1 to 268435456")?;
+    let right = (1..=MOST_ENTRIES / rows).contains(&cols);
+    Fault::unless(right, key, cols, "at least 1, and rows times features at most 268435456")
+}
+
+pub fn blobs(table: &toml::Table, _: &Where) -> Result<Raw> {
+    let Blobs { rows, features, centres, spread, sparsity, seed } = params(table);
+    let mut stream = Stream::new(seed, Purpose::Problem, 0);
+    let centre: Vec<f64> = (0..centres * features).map(|_| stream.normal()).collect();
+    let mut values = Vec::with_capacity(rows * features);
+    for row in 0..rows {
+        let class = row % centres;
+        let centre = &centre[class * features..(class + 1) * features];
+        values.extend(centre.iter().map(|centre| {
+            let value = centre + spread * stream.normal();
+            // Drawn even if there is no need, so that sparsity changes nothing else.
+            if stream.unit() < sparsity { 0.0 } else { value }
+        }));
+    }
+    let dense = Table::Numbers(Features::Dense { cols: features, values });
+    let all: Vec<u32> = (0..rows as u32).collect();
+    let table = match sparsity > 0.0 {
+        true => Table::Numbers(dense.take(&all, &Default::default(), true)),
+        false => dense,
+    };
+    let labels = all.iter().map(|row| row % centres as u32).collect();
+    Ok(made_up(Part { table, labels, groups: Vec::new() }, centres, 0))
+}
+
+/// Parameters of `logistic`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Logistic {
+    /// How many rows a group has.
+    rows: usize,
+    /// How many features.
+    features: usize,
+    /// How many groups; features of group i = 1, 2, … have standard deviation i r.
+    groups: usize,
+    /// The r above: heterogeneity between groups.
+    heterogeneity: f64,
+    /// Standard deviation of the noise on ⟨row, w⟩, whose sign is the label.
+    noise: f64,
+    /// Seed.
+    seed: u64,
+}
+
+impl Default for Logistic {
+    fn default() -> Logistic {
+        Logistic { rows: 500, features: 100, groups: 8, heterogeneity: 1.0, noise: 0.1, seed: 0 }
+    }
+}
+
+impl Params for Logistic {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let positive = self.heterogeneity.is_finite() && self.heterogeneity > 0.0;
+        Fault::unless(positive, "heterogeneity", self.heterogeneity, "above 0")?;
+        let finite = self.noise.is_finite() && self.noise >= 0.0;
+        Fault::unless(finite, "noise", self.noise, "0 or more")?;
+        Fault::unless(
+            (1..=10_000).contains(&self.groups),
+            "groups",
+            self.groups,
+            "from 1 to 10000",
+        )?;
+        check_size(self.rows.saturating_mul(self.groups), "features", self.features)
+    }
+}
+
+pub fn logistic(table: &toml::Table, _: &Where) -> Result<Raw> {
+    let Logistic { rows, features, groups, heterogeneity, noise, seed } = params(table);
+    let mut stream = Stream::new(seed, Purpose::Problem, 1);
+    let w: Vec<f64> = (0..features).map(|_| stream.normal()).collect();
+    let mut values = Vec::with_capacity(groups * rows * features);
+    let (mut labels, mut of) = (Vec::new(), Vec::new());
+    for group in 0..groups {
+        let deviation = (group + 1) as f64 * heterogeneity;
+        for _ in 0..rows {
+            let start = values.len();
+            values.extend((0..features).map(|_| deviation * stream.normal()));
+            let score = dot(&values[start..], &w) + noise * stream.normal();
+            labels.push(u32::from(score < 0.0));
+            of.push(group as u32);
+        }
+    }
+    let table = Table::Numbers(Features::Dense { cols: features, values });
+    Ok(made_up(Part { table, labels, groups: of }, 2, groups))
+}
+
+fn made_up(train: Part, classes: usize, groups: usize) -> Raw {
+    let classes = (0..classes).map(|class| class.to_string());
+    let classes = classes.map(|name| Class { code: name.clone(), name }).collect();
+    let groups = (0..groups).map(|group| group.to_string()).collect();
+    Raw { train, test: None, classes, groups, usual: Usual::nothing() }
+}
