@@ -63,10 +63,6 @@ pub enum Command {
         #[command(subcommand)]
         command: GraphCommand,
     },
-    /// Use a node's trained model on new data
-    Predict(PredictArgs),
-    /// Measure trained models: on labelled data, or again on the experiment's own
-    Evaluate(EvaluateArgs),
     /// List the runs in a folder
     Ls(LsArgs),
     /// Print the JSON Schema of experiment files, for editors

@@ -21,8 +21,6 @@ fn main() -> ExitCode {
         Command::Graph { command: GraphCommand::Make(args) } => commands::graph::make(args, &output),
         Command::Graph { command: GraphCommand::Show(args) } => commands::graph::show(args, &output),
         Command::Graph { command: GraphCommand::Check(args) } => commands::graph::check(args, &output),
-        Command::Predict(args) => commands::predict::predict(args, &output),
-        Command::Evaluate(args) => commands::evaluate::evaluate(args, &output),
         Command::Ls(args) => commands::ls::ls(args, &output),
         Command::Schema => commands::texts::schema(&output),
         Command::Completions(args) => commands::texts::completions(args, &output),

@@ -1,11 +1,9 @@
 //! One file a command.
 
 pub mod check;
-pub mod evaluate;
 pub mod graph;
 pub mod list;
 pub mod ls;
-pub mod predict;
 pub mod run;
 pub mod saved;
 pub mod source;
