@@ -3,7 +3,7 @@
 use lopa::data::Dataset;
 use lopa::problem::{At, Bilevel};
 use lopa::problems::linalg::{Cholesky, Matrix};
-use lopa::problems::quadratic::{self, Quadratic, coefficients};
+use lopa::problems::quadratic::{self, coefficients};
 use lopa::problems::{Local, Setting, hyperparameter, representation};
 use lopa::problems::{hyperparameter::Hyperparameter, representation::Representation};
 use serde::de::DeserializeOwned;
@@ -84,7 +84,7 @@ fn quadratic() {
         close("grad_phi", &node.grad_phi(&x[i]), &gradient[i], 1e-12);
     }
     let x_star: Vec<f64> = read(&file, "/exact/x_star");
-    close("x_star", &Quadratic::<f64>::x_star(&nodes).unwrap(), &x_star, 1e-12);
+    close("x_star", &quadratic::x_star(&nodes).unwrap(), &x_star, 1e-12);
     let metrics = parts[0].metrics(At { x: &x_star, theta: &[0.0; 2] });
     assert!(metrics[1].0 == "x_error" && metrics[1].1 < 1e-24);
 }

@@ -2,7 +2,7 @@
 
 use lopa::data::{Data, Dataset};
 use lopa::problem::{At, Bilevel};
-use lopa::problems::quadratic::{self, Quadratic, coefficients};
+use lopa::problems::quadratic::{self, coefficients};
 use lopa::problems::{Scale, Setting};
 use lopa::random::{Purpose, Stream};
 use lopa::real::{axpy, dot};
@@ -78,7 +78,7 @@ fn closed_forms_of_the_quadratic_belong_together() {
         });
         close("grad_phi", &node.grad_phi(&x), &slope.collect::<Vec<_>>(), 1e-8);
     }
-    let x_star = Quadratic::<f64>::x_star(&nodes).unwrap();
+    let x_star = quadratic::x_star(&nodes).unwrap();
     let mut sum = vec![0.0; 5];
     nodes.iter().for_each(|node| axpy(1.0, &node.grad_phi(&x_star), &mut sum));
     close("grad_phi at x_star", &sum, &[0.0; 5], 1e-10);
