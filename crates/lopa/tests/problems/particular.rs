@@ -219,7 +219,7 @@ fn every_task_counts_once_whatever_its_size() {
 
 #[test]
 fn cleaning_weights_find_the_corrupted_samples() {
-    let case = case("name = 'hyper-cleaning'\ncorruption = 0.3\nvalidation = 0.5", 2);
+    let case = case("name = 'hyper-cleaning'\ncorruption = 0.3\nvalidation = 0.4", 2);
     let mut offset = 0;
     for part in case.parts::<f64>(false).iter_mut() {
         let (dims, own) = (part.dims(), part.samples_g());
@@ -241,7 +241,7 @@ fn cleaning_weights_find_the_corrupted_samples() {
             losses.iter().enumerate().filter(|(e, _)| !(offset..offset + own).contains(e));
         assert!(outside.clone().count() > 0 && outside.clone().all(|(_, &loss)| loss == 0.0));
         axpy(-1.0, &losses, &mut x);
-        assert!(auc(part.as_mut(), &x, &theta) > 0.9);
+        assert!(auc(part.as_mut(), &x, &theta) > 0.8);
         offset += own;
     }
 }
