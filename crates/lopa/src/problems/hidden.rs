@@ -173,3 +173,44 @@ impl<T: Real> Default for Pass<T> {
         Pass::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Rows that count how often they are multiplied.
+    struct Counted<'a>(Table<'a, f64>, Cell<usize>);
+
+    impl Rows<f64> for Counted<'_> {
+        fn count(&self) -> usize {
+            self.0.count()
+        }
+
+        fn product(&self, weights: &[f64], width: usize, out: &mut [f64], scratch: &mut Vec<f64>) {
+            self.1.set(self.1.get() + 1);
+            self.0.product(weights, width, out, scratch);
+        }
+
+        fn add_transposed_product(&self, _: &[f64], _: usize, _: &mut [f64], _: &mut Vec<f64>) {
+            unreachable!("a forward pass multiplies forward");
+        }
+    }
+
+    #[test]
+    fn a_pass_is_repeated_only_where_x_or_the_batch_differ() {
+        let hidden = Hidden::new(2, &[3], Activation::Tanh);
+        let rows = Counted(Table { values: &[1.0, 2.0, -1.0, 0.5], cols: 2 }, Cell::new(0));
+        let mut pass = Pass::new();
+        let mut x = vec![0.25; hidden.size()];
+        let first = pass.layers(&hidden, &rows, &x, &[0, 1]).to_vec();
+        assert_eq!(first, pass.layers(&hidden, &rows, &x, &[0, 1]));
+        assert_eq!(rows.1.get(), 1);
+        x[4] = 0.5;
+        assert_ne!(first, pass.layers(&hidden, &rows, &x, &[0, 1]));
+        assert_eq!(rows.1.get(), 2);
+        pass.layers(&hidden, &rows, &x, &[1, 0]);
+        assert_eq!(rows.1.get(), 3);
+    }
+}

@@ -140,3 +140,36 @@ pub fn with_spectrum(q: &Matrix<f64>, spectrum: &[f64]) -> Matrix<f64> {
     // The lower half is mirrored: the products of the two halves may differ in the last bit.
     Matrix::from_fn(q.cols, q.cols, |i, j| dot(scaled.row(i.max(j)), columns.row(i.min(j))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cholesky_solves_and_refuses() {
+        let a = Matrix::from_fn(3, 3, |i, j| if i == j { 4.0 } else { 1.0 });
+        let x = Cholesky::new(&a).unwrap().solve(&a.times(&[1.0, -2.0, 3.0]));
+        assert!(x.iter().zip([1.0, -2.0, 3.0]).all(|(x, y)| (x - y).abs() < 1e-14));
+        for diagonal in [-1.0, 0.0, 1.0, f64::NAN] {
+            let a = Matrix::from_fn(2, 2, |i, j| if i == j { diagonal } else { 1.0 });
+            assert!(Cholesky::new(&a).is_none(), "{diagonal} on the diagonal");
+        }
+    }
+
+    #[test]
+    fn a_basis_is_orthonormal_even_when_nearly_dependent() {
+        let q = orthonormal(Matrix::from_fn(3, 3, |i, j| {
+            1.0 + 1e-6 * ((i + 1) * (j + i)) as f64 + if i == 2 && j == 0 { 1e-6 } else { 0.0 }
+        }));
+        for i in 0..3 {
+            for j in 0..3 {
+                let expected = if i == j { 1.0 } else { 0.0 };
+                assert!((dot(q.row(i), q.row(j)) - expected).abs() < 1e-14);
+            }
+        }
+        let a = with_spectrum(&q, &[1.0, 2.0, 3.0]);
+        assert_eq!(a, a.transposed());
+        let image = a.times(q.row(1));
+        assert!(image.iter().zip(q.row(1)).all(|(image, q)| (image - 2.0 * q).abs() < 1e-14));
+    }
+}

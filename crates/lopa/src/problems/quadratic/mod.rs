@@ -19,6 +19,7 @@
 //! where |a_k| < 1, so that every batch is strongly convex, and all of a_k, b_k, γ_k, φ_k, χ_k have
 //! mean zero over the samples, so that the full batch is the problem without noise.
 
+mod exact;
 mod file;
 mod make;
 mod noise;
@@ -28,13 +29,15 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::exact::{Coefficients, x_star};
+
 use self::noise::Noise;
-use super::linalg::{Cholesky, Matrix};
+use super::linalg::Matrix;
 use super::{Kind, Setting, boxed};
 use crate::data::Features;
 use crate::error::Result;
 use crate::problem::{At, Bilevel, Dims};
-use crate::real::{Real, axpy, cast, dot, update};
+use crate::real::{Real, cast, dot, update};
 use crate::registry::{Fault, Params, params};
 
 /// Parameters of the `quadratic` problem.
@@ -104,7 +107,7 @@ impl<T: Real> Kind<T> for Problem {
     fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
         let nodes = coefficients(&options, setting.nodes, setting.seed)?;
-        let x_star: Option<Arc<[f64]>> = Quadratic::<T>::x_star(&nodes).map(Arc::from);
+        let x_star: Option<Arc<[f64]>> = x_star(&nodes).map(Arc::from);
         let part = |(i, exact): (usize, Coefficients)| {
             let noise = Noise::draw(options.noise, options.samples, exact.dims(), setting.seed, i);
             Quadratic::new(exact, noise, x_star.clone())
@@ -131,67 +134,6 @@ pub fn coefficients(options: &Options, nodes: usize, seed: u64) -> Result<Vec<Co
     }
 }
 
-/// The coefficients of one node's f_i and g_i, and the closed forms that follow from them.
-#[derive(Debug, Clone)]
-pub struct Coefficients {
-    a: Matrix<f64>,
-    b: Matrix<f64>,
-    c: Vec<f64>,
-    d: Matrix<f64>,
-    e: Vec<f64>,
-    r: Matrix<f64>,
-    q: Vec<f64>,
-    factor: Cholesky,
-}
-
-impl Coefficients {
-    /// The lengths of x and θ.
-    pub fn dims(&self) -> Dims {
-        Dims { n: self.b.cols(), p: self.b.rows() }
-    }
-
-    /// θ*(x) = A⁻¹(B x + c).
-    pub fn theta_star(&self, x: &[f64]) -> Vec<f64> {
-        let mut rhs = self.c.clone();
-        self.b.add_product(1.0, x, &mut rhs);
-        self.factor.solve(&rhs)
-    }
-
-    /// v*(x) = A⁻¹Dᵀ(D θ*(x) − e).
-    pub fn v_star(&self, x: &[f64]) -> Vec<f64> {
-        self.factor.solve(&self.d.transposed_times(&self.residual(&self.theta_star(x))))
-    }
-
-    /// ∇Φ_i(x) = R x − q + Bᵀv*(x).
-    pub fn grad_phi(&self, x: &[f64]) -> Vec<f64> {
-        let mut out = self.r.times(x);
-        axpy(-1.0, &self.q, &mut out);
-        self.b.add_transposed_product(1.0, &self.v_star(x), &mut out);
-        out
-    }
-
-    /// Φ_i(x) = f_i(x, θ*(x)).
-    pub fn phi(&self, x: &[f64]) -> f64 {
-        let residual = self.residual(&self.theta_star(x));
-        0.5 * dot(&residual, &residual) + self.r.half_square(x) - dot(x, &self.q)
-    }
-
-    /// ∇²Φ_i · x = R x + MᵀM x with M = D A⁻¹B.
-    pub fn hess_phi(&self, x: &[f64]) -> Vec<f64> {
-        let mx = self.d.times(&self.factor.solve(&self.b.times(x)));
-        let mut out = self.r.times(x);
-        let back = self.factor.solve(&self.d.transposed_times(&mx));
-        self.b.add_transposed_product(1.0, &back, &mut out);
-        out
-    }
-
-    fn residual(&self, theta: &[f64]) -> Vec<f64> {
-        let mut residual = self.d.times(theta);
-        axpy(-1.0, &self.e, &mut residual);
-        residual
-    }
-}
-
 /// A node's part.
 pub struct Quadratic<T> {
     exact: Coefficients,
@@ -208,27 +150,6 @@ pub struct Quadratic<T> {
 }
 
 impl<T: Real> Quadratic<T> {
-    /// Where ∇Φ = 0: the minimiser of Φ if Φ is convex, as it is for made problems; `None` if the
-    /// mean Hessian of Φ is not positive definite.
-    pub fn x_star(nodes: &[Coefficients]) -> Option<Vec<f64>> {
-        let n = nodes.first()?.dims().n;
-        let sum = |each: &dyn Fn(&Coefficients) -> Vec<f64>| {
-            let mut sum = vec![0.0; n];
-            nodes.iter().for_each(|node| axpy(1.0, &each(node), &mut sum));
-            sum
-        };
-        let column = |j: usize| {
-            let axis: Vec<f64> = (0..n).map(|t| f64::from(u8::from(t == j))).collect();
-            sum(&|node| node.hess_phi(&axis))
-        };
-        let columns: Vec<Vec<f64>> = (0..n).map(column).collect();
-        let hessian = Matrix::from_fn(n, n, |i, j| columns[j][i]);
-        // ∇Φ(0) + ∇²Φ x* = 0
-        let mut x = sum(&|node| node.grad_phi(&vec![0.0; n]));
-        x.iter_mut().for_each(|x| *x = -*x);
-        Some(Cholesky::new(&hessian)?.solve(&x))
-    }
-
     fn new(exact: Coefficients, noise: Noise<T>, x_star: Option<Arc<[f64]>>) -> Quadratic<T> {
         Quadratic {
             a: exact.a.cast(),

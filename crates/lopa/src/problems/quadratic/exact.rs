@@ -1,0 +1,86 @@
+//! Coefficients of a quadratic and the closed forms that follow from them.
+
+use super::super::linalg::{Cholesky, Matrix};
+use crate::problem::Dims;
+use crate::real::{axpy, dot};
+
+/// The coefficients of one node's f_i and g_i, and the closed forms that follow from them.
+#[derive(Debug, Clone)]
+pub struct Coefficients {
+    pub(super) a: Matrix<f64>,
+    pub(super) b: Matrix<f64>,
+    pub(super) c: Vec<f64>,
+    pub(super) d: Matrix<f64>,
+    pub(super) e: Vec<f64>,
+    pub(super) r: Matrix<f64>,
+    pub(super) q: Vec<f64>,
+    pub(super) factor: Cholesky,
+}
+
+impl Coefficients {
+    /// The lengths of x and θ.
+    pub fn dims(&self) -> Dims {
+        Dims { n: self.b.cols(), p: self.b.rows() }
+    }
+
+    /// θ*(x) = A⁻¹(B x + c).
+    pub fn theta_star(&self, x: &[f64]) -> Vec<f64> {
+        let mut rhs = self.c.clone();
+        self.b.add_product(1.0, x, &mut rhs);
+        self.factor.solve(&rhs)
+    }
+
+    /// v*(x) = A⁻¹Dᵀ(D θ*(x) − e).
+    pub fn v_star(&self, x: &[f64]) -> Vec<f64> {
+        self.factor.solve(&self.d.transposed_times(&self.residual(&self.theta_star(x))))
+    }
+
+    /// ∇Φ_i(x) = R x − q + Bᵀv*(x).
+    pub fn grad_phi(&self, x: &[f64]) -> Vec<f64> {
+        let mut out = self.r.times(x);
+        axpy(-1.0, &self.q, &mut out);
+        self.b.add_transposed_product(1.0, &self.v_star(x), &mut out);
+        out
+    }
+
+    /// Φ_i(x) = f_i(x, θ*(x)).
+    pub fn phi(&self, x: &[f64]) -> f64 {
+        let residual = self.residual(&self.theta_star(x));
+        0.5 * dot(&residual, &residual) + self.r.half_square(x) - dot(x, &self.q)
+    }
+
+    /// ∇²Φ_i · x = R x + MᵀM x with M = D A⁻¹B.
+    pub fn hess_phi(&self, x: &[f64]) -> Vec<f64> {
+        let mx = self.d.times(&self.factor.solve(&self.b.times(x)));
+        let mut out = self.r.times(x);
+        let back = self.factor.solve(&self.d.transposed_times(&mx));
+        self.b.add_transposed_product(1.0, &back, &mut out);
+        out
+    }
+
+    fn residual(&self, theta: &[f64]) -> Vec<f64> {
+        let mut residual = self.d.times(theta);
+        axpy(-1.0, &self.e, &mut residual);
+        residual
+    }
+}
+
+/// The minimiser x* of Φ; `None` if Φ is not strongly convex, as a file's R may make it.
+pub fn x_star(nodes: &[Coefficients]) -> Option<Vec<f64>> {
+    let n = nodes.first()?.dims().n;
+    let sum = |each: &dyn Fn(&Coefficients) -> Vec<f64>| {
+        let mut sum = vec![0.0; n];
+        nodes.iter().for_each(|node| axpy(1.0, &each(node), &mut sum));
+        sum
+    };
+    let column = |j: usize| {
+        let axis: Vec<f64> = (0..n).map(|t| f64::from(u8::from(t == j))).collect();
+        sum(&|node| node.hess_phi(&axis))
+    };
+    let columns: Vec<Vec<f64>> = (0..n).map(column).collect();
+    let hessian = Matrix::from_fn(n, n, |i, j| columns[j][i]);
+    // ∇Φ(0) + ∇²Φ x* = 0
+    let mut x = sum(&|node| node.grad_phi(&vec![0.0; n]));
+    x.iter_mut().for_each(|x| *x = -*x);
+    Some(Cholesky::new(&hessian)?.solve(&x))
+}
