@@ -18,9 +18,15 @@ fn main() -> ExitCode {
         Command::Run(args) => commands::run::run(args, &output),
         Command::Check(args) => commands::check::check(args, &output),
         Command::List(args) => commands::list::list(args, &output),
-        Command::Graph { command: GraphCommand::Make(args) } => commands::graph::make(args, &output),
-        Command::Graph { command: GraphCommand::Show(args) } => commands::graph::show(args, &output),
-        Command::Graph { command: GraphCommand::Check(args) } => commands::graph::check(args, &output),
+        Command::Graph { command: GraphCommand::Make(args) } => {
+            commands::graph::make(args, &output)
+        }
+        Command::Graph { command: GraphCommand::Show(args) } => {
+            commands::graph::show(args, &output)
+        }
+        Command::Graph { command: GraphCommand::Check(args) } => {
+            commands::graph::check(args, &output)
+        }
         Command::Ls(args) => commands::ls::ls(args, &output),
         Command::Schema => commands::texts::schema(&output),
         Command::Completions(args) => commands::texts::completions(args, &output),

@@ -87,7 +87,7 @@ fn print(text: &str) {
 /// An aligned table: the first column to the left, numbers to the right.
 pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(head).add_rows(rows);
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(head).add_rows(rows);
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
         if at > 0 {

@@ -70,7 +70,8 @@ impl Source {
                 }
                 DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
                     let numbered = items.iter().enumerate();
-                    numbered.for_each(|(i, item)| walk(source, &deeper(&i.to_string()), item, into));
+                    numbered
+                        .for_each(|(i, item)| walk(source, &deeper(&i.to_string()), item, into));
                 }
                 _ => {
                     into.insert(path.to_string(), source.place(&value.span()));

@@ -51,12 +51,7 @@ pub fn solve(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64]) -> Solution 
     Solution { theta, v, phi, grad, converged: inner && linear }
 }
 
-fn newton(
-    part: &mut dyn Bilevel<f64>,
-    x: &[f64],
-    guess: &[f64],
-    all: &[u32],
-) -> (Vec<f64>, bool) {
+fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) -> (Vec<f64>, bool) {
     let mut theta = guess.to_vec();
     let mut grad = vec![0.0; theta.len()];
     part.grad_theta_g(At { x, theta: &theta }, all, &mut grad);

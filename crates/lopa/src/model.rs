@@ -86,8 +86,7 @@ impl Model {
         let about = header.metadata().as_ref().and_then(|metadata| metadata.get("lopa"));
         let about = about.ok_or_else(|| wrong("the header has no entry `lopa`".into()))?;
         let about: About = serde_json::from_str(about).map_err(|error| wrong(error.to_string()))?;
-        let tensors =
-            SafeTensors::deserialize(&file).map_err(|error| wrong(error.to_string()))?;
+        let tensors = SafeTensors::deserialize(&file).map_err(|error| wrong(error.to_string()))?;
         let read = |name: &str| -> Result<(Vec<f64>, Vec<usize>)> {
             let view = tensors.tensor(name).map_err(|error| wrong(error.to_string()))?;
             if view.dtype() != Dtype::F64 {
@@ -104,7 +103,8 @@ impl Model {
                 _ => Err(wrong(format!("the tensor `{name}` is not a matrix"))),
             }
         };
-        let scaling = Scaling { shift: read("scaling.shift")?.0, factor: read("scaling.factor")?.0 };
+        let scaling =
+            Scaling { shift: read("scaling.shift")?.0, factor: read("scaling.factor")?.0 };
         let model = Model { about, x: rows("x")?, theta: rows("theta")?, scaling };
         let scaled = |values: &[f64]| values.is_empty() || values.len() == model.about.features;
         let fits = model.x.len() == model.theta.len()

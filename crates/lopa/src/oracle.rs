@@ -85,13 +85,7 @@ pub struct Batches {
 impl Batches {
     /// The same size for every derivative.
     pub fn all(size: Option<usize>) -> Batches {
-        Batches {
-            grad_g: size,
-            hess_g: size,
-            cross_g: size,
-            grad_theta_f: size,
-            grad_x_f: size,
-        }
+        Batches { grad_g: size, hess_g: size, cross_g: size, grad_theta_f: size, grad_x_f: size }
     }
 }
 

@@ -260,7 +260,11 @@ struct Record<'a, T: Real> {
 }
 
 impl<'a, T: Real> Record<'a, T> {
-    fn new(job: &'a Job<'a>, recipe: &'a Recipe<T>, judges: &'a mut [Box<dyn Bilevel<f64>>]) -> Self {
+    fn new(
+        job: &'a Job<'a>,
+        recipe: &'a Recipe<T>,
+        judges: &'a mut [Box<dyn Bilevel<f64>>],
+    ) -> Self {
         Record {
             job,
             recipe,
@@ -313,9 +317,9 @@ impl<'a, T: Real> Record<'a, T> {
             };
             (name, spent / limit)
         };
-        let iterations = run.iterations.map(|most| ("iteration", row.iteration as f64 / most as f64));
-        let parts: Vec<(&str, f64)> =
-            run.budget.limits().map(part).chain(iterations).collect();
+        let iterations =
+            run.iterations.map(|most| ("iteration", row.iteration as f64 / most as f64));
+        let parts: Vec<(&str, f64)> = run.budget.limits().map(part).chain(iterations).collect();
         // Seconds differ from run to run, so they decide where to measure only if nothing else can.
         let steady = parts.iter().filter(|(name, _)| *name != "seconds").map(|(_, part)| *part);
         let used = match parts.len() {
@@ -353,9 +357,12 @@ impl<'a, T: Real> Record<'a, T> {
         let row = self.row.as_ref().expect("a row was measured");
         let value = row.value(metric).ok_or_else(|| {
             let known: Vec<_> = row.values.keys().map(String::as_str).collect();
-            Error::config("config/unknown-name", format!("the target's metric `{metric}` is not measured here"))
-                .at("run.target")
-                .hint(format!("measured: {}", known.join(", ")))
+            Error::config(
+                "config/unknown-name",
+                format!("the target's metric `{metric}` is not measured here"),
+            )
+            .at("run.target")
+            .hint(format!("measured: {}", known.join(", ")))
         })?;
         Ok(at_least.is_some_and(|bound| value >= bound) || at_most.is_some_and(|b| value <= b))
     }

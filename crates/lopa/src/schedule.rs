@@ -64,7 +64,12 @@ impl Schedule {
         Fault::unless(first > 0.0 && first.is_finite(), key, first, "a positive number")?;
         if let Schedule::Stages(Stages { factor, every, .. }) = *self {
             let sane = factor > 0.0 && factor <= 1.0;
-            Fault::unless(sane, key, format!("{{ factor = {factor} }}"), "with a factor in (0, 1]")?;
+            Fault::unless(
+                sane,
+                key,
+                format!("{{ factor = {factor} }}"),
+                "with a factor in (0, 1]",
+            )?;
             Fault::unless(every > 0, key, "{ every = 0 }", "with stages of at least 1 iteration")?;
         }
         Ok(())

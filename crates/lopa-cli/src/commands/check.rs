@@ -30,7 +30,13 @@ pub fn check(args: &CheckArgs, output: &Output) -> Result<ExitCode> {
 }
 
 /// Writes a table as TOML, each value with its origin behind it.
-fn write(text: &mut String, header: &str, path: &str, table: &Table, origins: &BTreeMap<String, String>) {
+fn write(
+    text: &mut String,
+    header: &str,
+    path: &str,
+    table: &Table,
+    origins: &BTreeMap<String, String>,
+) {
     let under = |base: &str, key: &str| match base {
         "" => key.to_string(),
         _ => format!("{base}.{key}"),
@@ -56,7 +62,9 @@ fn write(text: &mut String, header: &str, path: &str, table: &Table, origins: &B
                 write(text, &header, &path, table, origins);
             }
             Value::Array(items) => {
-                for (i, item) in items.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_table()?))) {
+                for (i, item) in
+                    items.iter().enumerate().filter_map(|(i, v)| Some((i, v.as_table()?)))
+                {
                     text.push_str(&format!("\n[[{header}]]\n"));
                     write(text, &header, &under(&path, &i.to_string()), item, origins);
                 }

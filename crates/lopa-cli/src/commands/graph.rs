@@ -38,13 +38,13 @@ pub fn make(args: &MakeArgs, output: &Output) -> Result<ExitCode> {
             file.write(path)?;
             output.note(&format!("written to {}", path.display()));
             if output.json() {
-                output.document(&json!(mixing.analyse(file.graph())));
+                output.document(&json!(mixing.analyse(&file.graph)));
             }
         }
-        None if output.json() => output.document(&json!(mixing.analyse(file.graph()))),
+        None if output.json() => output.document(&json!(mixing.analyse(&file.graph))),
         None => output.text(&file.to_text(Format::Toml)),
     }
-    let analysis = mixing.analyse(file.graph());
+    let analysis = mixing.analyse(&file.graph);
     output.note(&format!("rho = {:.4}, lambda_min = {:.4}", analysis.rho, analysis.lambda_min));
     Ok(ExitCode::SUCCESS)
 }
@@ -64,7 +64,7 @@ pub fn show(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
 
 pub fn check(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
     let (graph, mixing) = read(args)?;
-    mixing.check(&graph)?;
+    network::check(&graph, &mixing)?;
     let analysis = mixing.analyse(&graph);
     for warning in warnings(&analysis, true) {
         output.warn(&warning);
@@ -85,7 +85,7 @@ fn read(args: &GraphArgs) -> Result<(Graph, Mixing)> {
     if find("graph", &graphs(), &args.graph).is_err() && path.exists() {
         let file = GraphFile::read(path)?;
         let own = file.mixing()?;
-        let graph = file.graph().clone();
+        let graph = file.graph.clone();
         let mixing = match own {
             Some(mixing) => mixing,
             None => weigh(&weights, &graph)?,
@@ -127,7 +127,8 @@ fn picture(graph: &Graph, mixing: &Mixing) -> String {
         let more = if m > 40 { format!("\n  … {} more nodes", m - 40) } else { String::new() };
         return format!(" node  neighbours\n{}{more}", shown.join("\n"));
     }
-    let head: Vec<String> = std::iter::once("w".into()).chain((0..m).map(|j| j.to_string())).collect();
+    let head: Vec<String> =
+        std::iter::once("w".into()).chain((0..m).map(|j| j.to_string())).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let cell = |i, j| match mixing.weight(i, j) {
         0.0 => "·".to_string(),

@@ -28,7 +28,9 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
     if output.json() {
         match &lists[..] {
             [(_, only)] => output.document(only),
-            several => output.document(&several.iter().cloned().map(|(k, v)| (k.to_string(), v)).collect()),
+            several => {
+                output.document(&several.iter().cloned().map(|(k, v)| (k.to_string(), v)).collect())
+            }
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -67,7 +69,8 @@ fn lines(what: What) -> Value {
 
 fn section(name: &str, lines: &Value) -> String {
     let lines = lines.as_array().expect("a registry is a list");
-    let keys: Vec<&str> = lines[0].as_object().expect("an entry").keys().map(String::as_str).collect();
+    let keys: Vec<&str> =
+        lines[0].as_object().expect("an entry").keys().map(String::as_str).collect();
     let row = |line: &Value| {
         keys.iter().map(|key| line[key].as_str().unwrap_or_default().to_string()).collect()
     };

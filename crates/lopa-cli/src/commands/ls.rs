@@ -46,7 +46,12 @@ fn describe(path: &Path) -> Option<Value> {
         results.as_array()?.iter().filter_map(|run| run["algorithm"].as_str()).collect();
     algorithms.dedup();
     let mut seen = Vec::new();
-    algorithms.retain(|name| !seen.contains(name) && { seen.push(*name); true });
+    algorithms.retain(|name| {
+        !seen.contains(name) && {
+            seen.push(*name);
+            true
+        }
+    });
     Some(json!({
         "run": path.file_name()?.to_string_lossy(),
         "path": path.display().to_string(),

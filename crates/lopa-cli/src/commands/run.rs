@@ -181,7 +181,8 @@ impl Observer for Reporter<'_> {
         self.name = format!("[{}/{}] {algorithm}, seed {seed}", self.done + 1, self.runs);
         if self.output.bars() {
             let template = "{prefix:<30} {bar:30.cyan/dim} {percent:>3}% {msg} eta {eta}";
-            let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+            let style =
+                ProgressStyle::with_template(template).expect("the template is well-formed");
             let bar = ProgressBar::new(1000).with_style(style.progress_chars("━╸─"));
             bar.set_prefix(self.name.clone());
             self.bar = Some(bar);

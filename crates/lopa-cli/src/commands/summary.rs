@@ -141,7 +141,10 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome]) -> String {
 }
 
 /// The measure that decides, and whether more of it is better.
-fn decisive(experiment: &Experiment, outcomes: &[Outcome]) -> Option<(&'static str, &'static str, bool)> {
+fn decisive(
+    experiment: &Experiment,
+    outcomes: &[Outcome],
+) -> Option<(&'static str, &'static str, bool)> {
     [
         ("test_accuracy", "test accuracy", true),
         ("grad_phi_sq", "|∇Φ(x̄)|²", false),
@@ -177,7 +180,9 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         let apart = (mean - their).abs();
         let noise = (sd * sd + theirs * theirs).sqrt();
         text += &match (seeds, apart > 2.0 * noise) {
-            (1, _) => format!("; {second} follows with {} (one seed: no spread is known)", figure(*their)),
+            (1, _) => {
+                format!("; {second} follows with {} (one seed: no spread is known)", figure(*their))
+            }
             (_, true) => format!(", clearly ahead of {second} with {}", figure(*their)),
             (_, false) => format!(
                 "; {second} with {} is within the spread over {seeds} seeds",

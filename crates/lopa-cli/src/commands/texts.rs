@@ -43,8 +43,7 @@ fn page(command: clap::Command) -> Vec<u8> {
 
 fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> Result<usize> {
     let path = folder.join(format!("{name}.1"));
-    let titled = command.clone().name(name.to_string());
-    std::fs::write(&path, page(titled)).map_err(|error| cannot(&path, error))?;
+    std::fs::write(&path, page(command.clone())).map_err(|error| cannot(&path, error))?;
     let deeper = command.get_subcommands().filter(|sub| sub.get_name() != "help");
     let pages = deeper.map(|sub| write_pages(sub, &format!("{name}-{}", sub.get_name()), folder));
     Ok(1 + pages.sum::<Result<usize>>()?)

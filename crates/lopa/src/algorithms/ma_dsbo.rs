@@ -60,7 +60,8 @@ impl Params for MaDsboParams {
             gamma.check_weight("gamma")?;
         } else {
             let weight = self.alpha.check_weight("alpha").is_ok();
-            let must = "at most 1 where it is the weight of the average too: give gamma its own value";
+            let must =
+                "at most 1 where it is the weight of the average too: give gamma its own value";
             Fault::unless(weight, "alpha", self.alpha.at(0), must)?;
         }
         let fits = |turns| (1..=MOST_TURNS).contains(&turns);
@@ -147,12 +148,6 @@ impl<T: Real> Algorithm<T> for MaDsbo<T> {
     }
 
     fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("v", &self.v),
-            ("u", &self.u),
-            ("r", &self.r),
-            ("x", &self.x),
-        ]
+        vec![("theta", &self.theta), ("v", &self.v), ("u", &self.u), ("r", &self.r), ("x", &self.x)]
     }
 }

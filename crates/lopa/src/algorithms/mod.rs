@@ -116,7 +116,12 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
             lopa::facts(Scheme::LocalGradient),
             |p, s| lopa::start(Scheme::LocalGradient, p, s),
         ),
-        entry("spdb", "primal-dual or tracking, Hessian inverse by a loop", spdb::FACTS, spdb::start),
+        entry(
+            "spdb",
+            "primal-dual or tracking, Hessian inverse by a loop",
+            spdb::FACTS,
+            spdb::start,
+        ),
         entry(
             "ma-dsbo",
             "moving average, inner and Hessian-inverse loops, personalised",

@@ -104,9 +104,9 @@ struct Spdb<T> {
     params: SpdbParams,
     x: Vec<T>,
     theta: Vec<T>,
-    v: Vec<T>, // [∇²_θθ g]⁻¹ ∇_θ f
-    u: Vec<T>, // estimate of ∇Φ_i
-    y: Vec<T>, // direction of x (gt)
+    v: Vec<T>,    // [∇²_θθ g]⁻¹ ∇_θ f
+    u: Vec<T>,    // estimate of ∇Φ_i
+    y: Vec<T>,    // direction of x (gt)
     dual: Vec<T>, // M (al)
     d: Vec<T>,
     work: Workspace<T>,

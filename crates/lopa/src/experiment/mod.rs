@@ -2,9 +2,7 @@
 
 mod run_spec;
 
-pub use run_spec::{
-    BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target,
-};
+pub use run_spec::{BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target};
 
 use serde::Serialize;
 use toml::{Table, Value};
@@ -170,11 +168,7 @@ fn unneeded(section: &str, problem: &str, place: String) -> Error {
     Error::config("config/unknown-key", message).at(place).hint("leave the section out")
 }
 
-fn default_choice<B: ?Sized>(
-    name: &str,
-    what: &str,
-    registry: &[Entry<B>],
-) -> Result<Choice> {
+fn default_choice<B: ?Sized>(name: &str, what: &str, registry: &[Entry<B>]) -> Result<Choice> {
     let source = Source::new("default", format!("choice = {{ name = \"{name}\" }}"));
     source.root()?.required("choice")?.choice(what, registry)
 }

@@ -235,4 +235,3 @@ impl Params for RunSpec {
         Ok(())
     }
 }
-

@@ -36,9 +36,15 @@ pub fn build(graph: &Choice, weights: &Choice, nodes: usize, seed: u64) -> Resul
     check_connected(&graph)?;
     let mixing =
         (find("weights", &self::weights(), &weights.name)?.build)(&weights.params, &graph)?;
-    mixing.check_support(&graph)?;
-    mixing.check_mixes(&graph)?;
+    check(&graph, &mixing)?;
     Ok((graph, mixing))
+}
+
+/// Whether a run can reach agreement on this network; if not, which nodes stand in the way.
+pub fn check(graph: &Graph, mixing: &Mixing) -> Result<()> {
+    check_connected(graph)?;
+    mixing.check_support(graph)?;
+    mixing.check_mixes(graph)
 }
 
 fn check_connected(graph: &Graph) -> Result<()> {

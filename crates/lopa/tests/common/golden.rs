@@ -156,10 +156,8 @@ impl Golden {
             vector(&self.json["data"]["label"][i]).iter().map(|&label| label as u32).collect();
         let all: Vec<u32> = (0..labels.len() as u32).collect();
         let set = self.set("S", i, labels);
-        let empty = Dataset::new(
-            Features::Dense { cols: set.features().cols(), values: vec![] },
-            vec![],
-        );
+        let empty =
+            Dataset::new(Features::Dense { cols: set.features().cols(), values: vec![] }, vec![]);
         let local = Local {
             train: set.samples(all.clone()),
             validation: set.samples(all),
@@ -178,7 +176,8 @@ impl Golden {
         let (alpha, beta, gamma) = (&p["alpha"], &p["beta"], &p["gamma"]);
         let (lambda, tau) = (&p["lambda"], &p["tau"]);
         let steps = format!("alpha = {alpha}, beta = {beta}, lambda = {lambda}");
-        let lopa = |start: &str| format!("{steps}, gamma = {gamma}, tau = {tau}, start = '{start}'");
+        let lopa =
+            |start: &str| format!("{steps}, gamma = {gamma}, tau = {tau}, start = '{start}'");
         let spdb = |consensus: &str, inverse: &str| {
             let q = &entry["Q"];
             format!("{steps}, consensus = '{consensus}', inverse = '{inverse}', hv_steps = {q}")
@@ -219,8 +218,7 @@ pub fn run(golden: &Golden, name: &str) -> Vec<State> {
             oracle.script_truncations(vector(lengths).iter().map(|&q| q as usize).collect());
         }
         let at = |name: &str| start[name][i].clone();
-        let start =
-            Start { x: at("x"), theta: at("theta"), v: at("v"), oracle: &mut oracle };
+        let start = Start { x: at("x"), theta: at("theta"), v: at("v"), oracle: &mut oracle };
         let algorithm = (entry.build.start)(&params, start).unwrap();
         Node { algorithm, oracle }
     };
