@@ -337,6 +337,22 @@ fn standardising_a_constant_column_leaves_no_nan() {
 }
 
 #[test]
+fn zeros_that_are_not_stored_count_in_means_and_deviations() {
+    let files = [
+        ("a.csv", b"0,5,a\n4,0,b\n8,0,a\n".to_vec()),
+        ("a.txt", b"a 2:5\nb 1:4\na 1:8\n".to_vec()),
+    ];
+    let common = "test = 0\nscaling = 'standardise'\ncolumns = [0]";
+    let full = load_files(&format!("name = 'csv'\npath = 'a.csv'\n{common}"), &files).unwrap();
+    let sparse = load_files(&format!("name = 'libsvm'\npath = 'a.txt'\n{common}"), &files).unwrap();
+    assert_eq!(full.scaling.shift, [4.0, 0.0]);
+    assert!((full.scaling.factor[0] - (3.0f64 / 32.0).sqrt()).abs() < 1e-15);
+    assert_eq!(full.scaling, sparse.scaling);
+    assert_eq!(digest(&full), digest(&sparse));
+    assert_eq!(sparse.train.features().stored(), 4);
+}
+
+#[test]
 fn digests_tell_data_apart() {
     let with = |text: &str| {
         let files = [("a.csv", text.as_bytes().to_vec())];
