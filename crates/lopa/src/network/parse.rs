@@ -63,7 +63,7 @@ pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
                 .hint("a graph file has `nodes = 3` and `edges = [[0, 1], [1, 2]]`")
         };
         let nodes = root.value::<usize>("nodes")?.ok_or_else(|| missing("nodes"))?;
-        let edges = root.value::<Vec<Spanned<(usize, usize)>>>("edges")?;
+        let edges = root.value::<Vec<Spanned<Vec<usize>>>>("edges")?;
         let weights = root.value::<Vec<f64>>("weights")?;
         root.finish(&["nodes", "edges", "weights"])?;
         Ok((nodes, edges.ok_or_else(|| missing("edges"))?, weights))
@@ -75,13 +75,19 @@ pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
             .hint("`weights` has one number for each of `edges`, in the same order"));
     }
     let newlines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
-    let lines = edges.into_iter().enumerate().map(|(e, edge)| Line {
+    let line = |(e, edge): (usize, Spanned<Vec<usize>>)| {
         // Counted once for all edges: a look at the text for each would be quadratic.
-        number: newlines.partition_point(|&at| at < edge.span().start) + 1,
-        edge: edge.into_inner(),
-        weight: weights.as_ref().map(|weights| weights[e]),
-    });
-    Ok((nodes, lines.collect()))
+        let number = newlines.partition_point(|&at| at < edge.span().start) + 1;
+        let weight = weights.as_ref().map(|weights| weights[e]);
+        match edge.get_ref()[..] {
+            [i, j] => Ok(Line { edge: (i, j), weight, number }),
+            ref other => Err(malformed(format!("an edge has two nodes, not {}", other.len()))
+                .at(format!("{name}:{number}"))
+                .hint("write an edge as `[0, 1]`")),
+        }
+    };
+    let lines: Vec<Line> = edges.into_iter().enumerate().map(line).collect::<Result<_>>()?;
+    Ok((nodes, lines))
 }
 
 pub(super) fn from_edge_list(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {

@@ -123,22 +123,19 @@ impl Goal<'_> {
     fn draw(&self, stream: &mut Stream) -> Result<Found> {
         let pairs = shuffled_pairs(self.nodes, stream);
         let mut best = None;
-        // `few` edges mix too slowly, `many` do not.
+        // Fewer than `few` edges mix too slowly, `many` do not.
         let (mut few, mut many) = (self.nodes - 1, pairs.len());
-        loop {
+        while few < many {
             let middle = few.midpoint(many);
             let found = self.measure(&pairs[..middle])?;
-            if found.rho > self.target {
-                few = middle + 1;
-            } else {
-                many = middle;
+            match found.rho > self.target {
+                true => few = middle + 1,
+                false => many = middle,
             }
             best = Some(self.nearer(best, found));
-            if few >= many {
-                break;
-            }
         }
-        self.refine(best.expect("the loop ran"), &pairs, stream)
+        let best = self.nearer(best, self.measure(&pairs[..many])?);
+        self.refine(best, &pairs, stream)
     }
 
     /// Flips random edges, keeping what comes nearer.
