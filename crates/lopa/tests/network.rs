@@ -102,6 +102,29 @@ fn rho_of_the_papers_ring_and_star() {
     close("{ name = 'circulant', offsets = [1, 2] }", "'metropolis'", 0.4189);
 }
 
+/// Every rule on the star of three leaves, by hand: degrees 3 and 1, λ_max(L) = 4.
+#[test]
+fn weights_by_hand() {
+    for (name, on_edge) in [
+        ("metropolis", 1.0 / 4.0),
+        ("lazy-metropolis", 1.0 / 8.0),
+        ("max-degree", 1.0 / 4.0),
+        ("constant", 1.0 / 3.0),
+        ("laplacian", 1.0 / 6.0),
+    ] {
+        let (_, mixing) = network("'star'", &format!("'{name}'"), 4).unwrap();
+        let [(0, to_hub), (3, own)] = mixing.row(3) else { panic!("{name}: {:?}", mixing.row(3)) };
+        assert!((to_hub - on_edge).abs() < 1e-14, "{name}");
+        assert!((own - (1.0 - on_edge)).abs() < 1e-14, "{name}");
+        assert!((mixing.weight(0, 0) - (1.0 - 3.0 * on_edge)).abs() < 1e-14, "{name}");
+    }
+    // Metropolis looks at the two ends of an edge, max-degree at all nodes.
+    let (_, mixing) = network("'barbell'", "'metropolis'", 6).unwrap();
+    assert_eq!((mixing.weight(0, 1), mixing.weight(2, 3)), (1.0 / 3.0, 1.0 / 4.0));
+    let (_, mixing) = network("'barbell'", "'max-degree'", 6).unwrap();
+    assert_eq!((mixing.weight(0, 1), mixing.weight(2, 3)), (1.0 / 4.0, 1.0 / 4.0));
+}
+
 #[test]
 fn closed_forms() {
     use std::f64::consts::PI;
@@ -235,6 +258,20 @@ fn negative_eigenvalues_are_warned_of_where_they_matter() {
     assert!(mild.contains("-0.333") && mild.contains("lazy-metropolis"), "{mild}");
     assert!(warnings(&analysis("'ring'", "'lazy-metropolis'", 8), true).is_empty());
     assert!(warnings(&analysis("'complete'", "'metropolis'", 8), true).is_empty());
+}
+
+/// The draws are part of what a seed means: they must not change from one version to the next.
+#[test]
+fn drawn_graphs_stay_as_they_are() {
+    let edges = |graph| network(graph, "'metropolis'", 6).unwrap().0.edges().collect::<Vec<_>>();
+    assert_eq!(
+        edges("{ name = 'erdos-renyi', p = 0.4, seed = 7 }"),
+        [(0, 5), (1, 3), (2, 5), (3, 4), (3, 5), (4, 5)]
+    );
+    assert_eq!(
+        edges("{ name = 'random-regular', degree = 3, seed = 7 }"),
+        [(0, 1), (0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (2, 5), (3, 4), (4, 5)]
+    );
 }
 
 // The search
@@ -381,8 +418,7 @@ proptest! {
         for format in [Format::Toml, Format::EdgeList] {
             let back = GraphFile::parse("g", &file.to_text(format), format).unwrap();
             prop_assert_eq!(&back.graph, &file.graph);
-            let none = back.weights.is_none() && graph.edges().next().is_none();
-            prop_assert!(none || back.weights == file.weights);
+            prop_assert!(back.weights == file.weights || graph.edges().next().is_none());
             if let Some(mixing) = back.mixing().unwrap() {
                 prop_assert_eq!(mixing, rule("metropolis", &graph));
             }
@@ -671,6 +707,10 @@ fn networks_in_files() {
         let error = network("'ring'", &this, 7).unwrap_err();
         refused(error, "network/weight-without-edge", &[name, "w[0][2]"]);
     }
+    let alone = folder.path().join("alone.toml");
+    std::fs::write(&alone, "nodes = 1\nedges = []").unwrap();
+    let this = format!("{{ name = 'file', path = '{}' }}", alone.display());
+    assert_eq!(network(&this, &this, 1).unwrap(), network("'ring'", "'metropolis'", 1).unwrap());
     let bare = folder.path().join("bare.txt");
     std::fs::write(&bare, "\u{feff}# a triangle\n0 1 # first\n\n 1\t2\n2, 0\n").unwrap();
     let this = format!("{{ name = 'file', path = '{}' }}", bare.display());
@@ -691,6 +731,18 @@ fn networks_in_files() {
     refused(network("'path'", &this, 3).unwrap_err(), "network/unreadable", &["heavy.txt"]);
     let error = GraphFile::new(graph, &mixing).write(folder.path()).unwrap_err();
     assert_eq!((error.kind, error.id), (Kind::Storage, "storage/unwritable"));
+}
+
+#[test]
+fn weights_stay_with_their_edges_in_any_order() {
+    let toml = "nodes = 3\nedges = [[2, 1], [0, 1]]\nweights = [0.2, 0.1]";
+    for (text, format) in [(toml, Format::Toml), ("2 1 0.2\n1 0 0.1", Format::EdgeList)] {
+        let file = GraphFile::parse("g", text, format).unwrap();
+        assert_eq!(file.weights, Some(vec![0.1, 0.2]));
+        let mixing = file.mixing().unwrap().unwrap();
+        assert_eq!((mixing.weight(0, 1), mixing.weight(2, 1)), (0.1, 0.2));
+        assert!((mixing.weight(1, 1) - 0.7).abs() < 1e-15);
+    }
 }
 
 #[test]
