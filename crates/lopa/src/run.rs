@@ -425,7 +425,15 @@ impl<'a, T: Real> Record<'a, T> {
             let (x, theta) = &self.good[culprit.node];
             let part = &mut *self.judges[culprit.node];
             let Choice { params, .. } = &self.job.algorithm.choice;
-            diagnose(culprit, &self.recipe.facts, params, part, At { x, theta })
+            let why = diagnose(culprit, &self.recipe.facts, params, part, At { x, theta });
+            let lambda_min = self.job.world.analysis.lambda_min;
+            match self.recipe.facts.needs_lazy && lambda_min < -1e-9 {
+                true => format!(
+                    "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
+                     and this method bears larger steps if it is not negative"
+                ),
+                false => why,
+            }
         });
         Ok(Outcome {
             algorithm: self.job.algorithm.label.clone(),
