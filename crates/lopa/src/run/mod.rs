@@ -14,6 +14,7 @@ use crate::algorithms::{Recipe, Start, algorithms};
 use crate::data::Data;
 use crate::engine::{Node, Simulation};
 use crate::error::Result;
+use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::network;
 use crate::oracle::Oracle;
@@ -75,7 +76,7 @@ pub struct Outcome {
     /// SHA-256 of every variable at every measurement, to the bit.
     pub digest: String,
     /// (x_i, θ_i) of every node at the end.
-    pub models: Vec<(Vec<f64>, Vec<f64>)>,
+    pub models: Vec<Point>,
 }
 
 impl Experiment {

@@ -11,7 +11,7 @@ use crate::config::Choice;
 use crate::diagnose::diagnose;
 use crate::engine::{Node, Simulation};
 use crate::error::{Error, Result};
-use crate::evaluate;
+use crate::evaluate::{self, Point};
 use crate::experiment::{Exactly, Target};
 use crate::problem::{At, Bilevel};
 use crate::real::{Real, cast};
@@ -53,7 +53,7 @@ pub struct Record<'a, T: Real> {
     measured: u64,
     row: Option<Row>,
     nodes: Vec<Vec<(&'static str, f64)>>,
-    good: Vec<(Vec<f64>, Vec<f64>)>,
+    good: Vec<Point>,
     culprit: Option<watch::Culprit>,
 }
 
@@ -85,7 +85,7 @@ impl<'a, T: Real> Record<'a, T> {
     pub fn follow(&mut self, simulation: &Simulation<T>, clock: &Clock) -> Result<Option<Stop>> {
         let (used, done) = self.used(simulation, clock);
         let evaluations = self.job.experiment.run.evaluations as f64;
-        if simulation.k() % watch::EVERY == 0 || done.is_some() {
+        if simulation.k().is_multiple_of(watch::EVERY) || done.is_some() {
             self.culprit = self.watch.look(simulation.k(), simulation.nodes());
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
@@ -257,7 +257,7 @@ fn costs<T: Real>(simulation: &Simulation<T>, clock: &Clock) -> Row {
     }
 }
 
-fn points<T: Real>(simulation: &Simulation<T>) -> Vec<(Vec<f64>, Vec<f64>)> {
+fn points<T: Real>(simulation: &Simulation<T>) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
         (cast(x), cast(theta))
