@@ -9,7 +9,7 @@ use crate::output::{self, bytes, number};
 
 /// What is about to be run.
 pub fn heading(experiment: &Experiment) -> String {
-    let Experiment { name, problem, data, network, run, algorithms } = experiment;
+    let Experiment { name, problem, data, network, run, algorithms, .. } = experiment;
     let data = data.as_ref().map(|spec| format!(" on {}", spec.source.name)).unwrap_or_default();
     let (seeds, count) = (run.seeds.len(), algorithms.len());
     format!(

@@ -39,13 +39,16 @@ impl Params for DgdParams {
 
 /// What is worth knowing of DGD.
 pub const FACTS: Facts = Facts {
-    source: "Lian et al., NeurIPS 2017",
+    source: "Lian et al., NeurIPS 2017 [K]",
     sends: "θ, or x and θ",
+    floats: ["p", "p"],
     hessians: "0",
-    loops: "none",
-    needs_lazy: false,
+    calls: ["1", "0", "0", "0"],
+    complexity: "ε⁻²",
+    assumes: "bounded dissimilarity",
     second_order: false,
     steps: &[("theta", "alpha"), ("x", "alpha")],
+    ..Facts::LOOPLESS
 };
 
 struct Dgd<T> {

@@ -26,6 +26,7 @@ use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
+use crate::scope::Scope;
 
 /// LoPA's step sizes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -89,17 +90,25 @@ pub fn facts(scheme: Scheme) -> Facts {
     Facts {
         source: match scheme {
             Scheme::Alone => "ours, a baseline",
-            _ => "Niu et al., JMLR 26(76), 2025",
+            _ => "Niu et al., JMLR 26(76), 2025 [V]",
         },
+        scopes: &[Scope::Personal],
         sends: match scheme {
             Scheme::LocalGradient => "x",
             Scheme::GradientTracking => "x, y",
             Scheme::Alone => "nothing",
         },
-        hessians: "1",
-        loops: "none",
+        floats: match scheme {
+            Scheme::LocalGradient => ["n", "–"],
+            Scheme::GradientTracking => ["2n", "–"],
+            Scheme::Alone => ["0", "–"],
+        },
+        complexity: if scheme == Scheme::Alone { "–" } else { "ε⁻²" },
+        assumes: match scheme {
+            Scheme::LocalGradient => "bounded dissimilarity",
+            _ => "none",
+        },
         needs_lazy: scheme == Scheme::GradientTracking,
-        second_order: true,
         steps: &[
             ("theta", "beta"),
             ("d", "beta"),
@@ -110,6 +119,7 @@ pub fn facts(scheme: Scheme) -> Facts {
             ("z", "alpha"),
             ("s", "alpha"),
         ],
+        ..Facts::LOOPLESS
     }
 }
 
@@ -131,7 +141,7 @@ struct Lopa<T> {
 pub fn start<T: Real>(
     scheme: Scheme,
     params: LopaParams,
-    Start { x, theta, v, oracle }: Start<T>,
+    Start { x, theta, v, oracle, .. }: Start<T>,
 ) -> Result<Box<dyn Algorithm<T>>> {
     let of_x = || vec![T::zero(); x.len()];
     let of_theta = || vec![T::zero(); theta.len()];

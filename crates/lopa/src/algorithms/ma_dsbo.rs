@@ -22,6 +22,7 @@ use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
+use crate::scope::Scope;
 
 /// MA-DSBO's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -72,13 +73,16 @@ impl Params for MaDsboParams {
 
 /// What is worth knowing of MA-DSBO.
 pub const FACTS: Facts = Facts {
-    source: "Chen et al., ICML 2023",
-    sends: "x",
+    source: "Chen et al., ICML 2023 [V]; without mixing θ and v [D]",
+    scopes: &[Scope::Personal],
+    floats: ["n", "–"],
     hessians: "Q",
+    calls: ["N", "1", "Q", "1"],
     loops: "N on θ, Q on v",
-    needs_lazy: false,
-    second_order: true,
+    complexity: "ε⁻² log 1/ε",
+    assumes: "Lipschitz f",
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("u", "alpha")],
+    ..Facts::LOOPLESS
 };
 
 struct MaDsbo<T> {

@@ -15,6 +15,7 @@ use crate::oracle::Oracle;
 use crate::problem::At;
 use crate::real::Real;
 use crate::registry::{Entry, Params, params};
+use crate::scope::Scope;
 
 /// One node's side of an algorithm.
 ///
@@ -55,6 +56,8 @@ pub struct Start<'a, T: Real> {
     pub theta: Vec<T>,
     /// v_i⁰
     pub v: Vec<T>,
+    /// Whose inner problem is solved: an algorithm that serves both scopes mixes θ in the global one.
+    pub scope: Scope,
     /// For the estimates that belong to the start.
     pub oracle: &'a mut Oracle<T>,
 }
@@ -64,12 +67,24 @@ pub struct Start<'a, T: Real> {
 pub struct Facts {
     /// Who published it.
     pub source: &'static str,
+    /// The scopes it serves.
+    pub scopes: &'static [Scope],
     /// Vectors sent to each neighbour in an iteration.
     pub sends: &'static str,
+    /// Scalars sent to each neighbour in an iteration, in the personal and in the global scope.
+    pub floats: [&'static str; 2],
     /// Hessian-vector products in an iteration.
     pub hessians: &'static str,
+    /// Calls in an iteration of ∇_θ g, ∇²_xθ g · v, ∇_θ f and ∇_x f.
+    pub calls: [&'static str; 4],
     /// Loops inside an iteration.
     pub loops: &'static str,
+    /// Samples to an ε-stationary point, as its authors claim.
+    pub complexity: &'static str,
+    /// What it assumes of how nodes differ.
+    pub assumes: &'static str,
+    /// What a user must know who runs it in the global scope.
+    pub warning: Option<&'static str>,
     /// Whether a smallest eigenvalue of W near −1 endangers it (gradient tracking, augmented
     /// Lagrangian).
     pub needs_lazy: bool,
@@ -78,6 +93,25 @@ pub struct Facts {
     /// Which step size drives which variable, most upstream first: the order in which a
     /// divergence is traced.
     pub steps: &'static [(&'static str, &'static str)],
+}
+
+impl Facts {
+    /// What holds for most: both scopes, no loops, each derivative once in an iteration.
+    pub const LOOPLESS: Facts = Facts {
+        source: "",
+        scopes: Scope::BOTH,
+        sends: "x",
+        floats: ["n", "n + 2p"],
+        hessians: "1",
+        calls: ["1"; 4],
+        loops: "none",
+        complexity: "–",
+        assumes: "none",
+        warning: None,
+        needs_lazy: false,
+        second_order: true,
+        steps: &[],
+    };
 }
 
 /// How an algorithm is made.

@@ -27,6 +27,7 @@ use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
+use crate::scope::Scope;
 
 /// SPDB's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -84,12 +85,15 @@ impl Params for SpdbParams {
 
 /// What is worth knowing of SPDB.
 pub const FACTS: Facts = Facts {
-    source: "Lu et al., ICASSP 2022 (constants uncertain)",
+    source: "Lu et al., ICASSP 2022 [K]: its text was not available",
+    scopes: &[Scope::Personal],
     sends: "x (al); x, y (gt)",
+    floats: ["n (al), 2n (gt)", "–"],
     hessians: "< Q",
+    calls: ["N", "1", "1", "1"],
     loops: "N on θ, Q on v",
+    complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
-    second_order: true,
     steps: &[
         ("theta", "beta"),
         ("v", "lambda"),
@@ -98,6 +102,7 @@ pub const FACTS: Facts = Facts {
         ("y", "alpha"),
         ("u", "alpha"),
     ],
+    ..Facts::LOOPLESS
 };
 
 struct Spdb<T> {

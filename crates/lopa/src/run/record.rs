@@ -15,6 +15,7 @@ use crate::evaluate::{self, Point};
 use crate::experiment::{Exactly, Target};
 use crate::problem::{At, Bilevel};
 use crate::real::{Real, cast};
+use crate::scope::Scope;
 use crate::trace::{Row, Stop};
 use crate::watch::{self, Watch};
 
@@ -182,8 +183,13 @@ impl<'a, T: Real> Record<'a, T> {
         let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
         let mut row = costs(simulation, clock);
         if sound {
-            let locals = evaluate::all(self.judges, &points, exact, self.context.pool);
+            let (scope, pool) = (self.job.experiment.scope, self.context.pool);
+            let personal = exact && scope == Scope::Personal;
+            let locals = evaluate::all(self.judges, &points, personal, pool);
             row.values = evaluate::summarise(&locals);
+            if scope == Scope::Global {
+                row.values.extend(evaluate::common(self.judges, &points, exact, pool));
+            }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;
         }

@@ -59,6 +59,7 @@ impl Experiment {
         let setting = Setting {
             nodes: self.network.nodes,
             seed,
+            scope: self.scope,
             batch: self.run.batch.batches().grad_g,
             data,
             partition: &world.partition.nodes,

@@ -73,7 +73,8 @@ impl Bench {
         }
         let registry = algorithms::<T>();
         let recipe = &find("algorithm", &registry, &self.choice().name).unwrap().build;
-        let start = Start { x, theta, v, oracle: &mut oracle };
+        let scope = self.experiment.scope;
+        let start = Start { x, theta, v, scope, oracle: &mut oracle };
         let algorithm = (recipe.start)(&self.choice().params, start).unwrap();
         Node { algorithm, oracle }
     }

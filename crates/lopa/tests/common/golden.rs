@@ -12,6 +12,7 @@ use lopa::oracle::{Batches, Oracle};
 use lopa::problem::Bilevel;
 use lopa::problems::{self, Local, hyperparameter, representation};
 use lopa::registry::find;
+use lopa::scope::Scope;
 use serde_json::Value;
 
 /// Vectors by variable, then node.
@@ -113,6 +114,7 @@ impl Golden {
                 let params = entry.resolve(section).unwrap();
                 let setting = problems::Setting {
                     nodes: m,
+                    scope: Scope::Personal,
                     seed: 0,
                     batch: None,
                     data: None,
@@ -218,7 +220,9 @@ pub fn run(golden: &Golden, name: &str) -> Vec<State> {
             oracle.script_truncations(vector(lengths).iter().map(|&q| q as usize).collect());
         }
         let at = |name: &str| start[name][i].clone();
-        let start = Start { x: at("x"), theta: at("theta"), v: at("v"), oracle: &mut oracle };
+        let scope = Scope::Personal;
+        let [x, theta, v] = ["x", "theta", "v"].map(at);
+        let start = Start { x, theta, v, scope, oracle: &mut oracle };
         let algorithm = (entry.build.start)(&params, start).unwrap();
         Node { algorithm, oracle }
     };

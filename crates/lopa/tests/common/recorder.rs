@@ -18,7 +18,7 @@ pub struct Recorder<T> {
 }
 
 impl<T: Real> Recorder<T> {
-    pub fn new(part: Box<dyn Bilevel<T>>) -> (Box<dyn Bilevel<T>>, Log) {
+    pub fn wrap(part: Box<dyn Bilevel<T>>) -> (Box<dyn Bilevel<T>>, Log) {
         let log = Log::default();
         (Box::new(Recorder { part, log: log.clone() }), log)
     }

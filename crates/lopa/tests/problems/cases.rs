@@ -8,6 +8,7 @@ use lopa::problems::{Setting, problems};
 use lopa::random::{Purpose, Stream};
 use lopa::real::{Real, cast};
 use lopa::registry::find;
+use lopa::scope::Scope;
 
 /// A problem as written in an experiment file.
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +109,7 @@ impl Case {
         let (data, partition) = (self.data(sparse), partition());
         let setting = Setting {
             nodes: NODES,
+            scope: Scope::Personal,
             seed: 3,
             batch: Some(BATCH),
             data: data.as_ref(),

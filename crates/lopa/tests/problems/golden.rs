@@ -6,6 +6,7 @@ use lopa::problems::linalg::{Cholesky, Matrix};
 use lopa::problems::quadratic::{self, coefficients};
 use lopa::problems::{Local, Setting, hyperparameter, representation};
 use lopa::problems::{hyperparameter::Hyperparameter, representation::Representation};
+use lopa::scope::Scope;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -69,7 +70,14 @@ fn check_oracles(file: &Value, parts: &mut [Box<dyn Bilevel<f64>>], layout: &Lay
 fn quadratic() {
     let file: Value = serde_json::from_str(&std::fs::read_to_string(QUADRATIC).unwrap()).unwrap();
     let text = format!("name = 'quadratic'\nfile = '{QUADRATIC}'");
-    let setting = Setting { nodes: 3, seed: 0, batch: None, data: None, partition: &[] };
+    let setting = Setting {
+        nodes: 3,
+        scope: Scope::Personal,
+        seed: 0,
+        batch: None,
+        data: None,
+        partition: &[],
+    };
     let mut parts = build::<f64>(&text, &setting).unwrap();
     check_oracles(&file, &mut parts, &Layout::same(3, 2));
 

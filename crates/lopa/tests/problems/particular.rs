@@ -6,6 +6,7 @@ use lopa::problems::quadratic::{self, coefficients};
 use lopa::problems::{Scale, Setting};
 use lopa::random::{Purpose, Stream};
 use lopa::real::{axpy, dot};
+use lopa::scope::Scope;
 use proptest::prelude::*;
 
 use super::cases::*;
@@ -250,8 +251,14 @@ fn cleaning_weights_find_the_corrupted_samples() {
 fn splits_are_repeated_by_the_seed_and_changed_by_another() {
     let (data, partition) = (data(3, false), partition());
     let f = |seed: u64| {
-        let setting =
-            Setting { nodes: NODES, seed, batch: None, data: Some(&data), partition: &partition };
+        let setting = Setting {
+            nodes: NODES,
+            scope: Scope::Personal,
+            seed,
+            batch: None,
+            data: Some(&data),
+            partition: &partition,
+        };
         let mut parts = build::<f64>("name = 'hyperparameter'", &setting).unwrap();
         let point = Point::new(parts[0].as_ref(), 1);
         let count = parts[0].samples_f();
@@ -269,8 +276,14 @@ fn accuracies_count_the_right_samples() {
         labels.filter(|(_, label)| wanted.contains(label)).map(|(row, _)| row as u32).collect()
     };
     let partition = vec![of_class(&[0, 2]), of_class(&[1, 3])];
-    let setting =
-        Setting { nodes: 2, seed: 0, batch: None, data: Some(&data), partition: &partition };
+    let setting = Setting {
+        nodes: 2,
+        scope: Scope::Personal,
+        seed: 0,
+        batch: None,
+        data: Some(&data),
+        partition: &partition,
+    };
     let text = "name = 'representation'\nhidden = [6]";
     let chosen = choice(text).unwrap();
     let registry = lopa::problems::problems::<f64>();
@@ -302,8 +315,14 @@ fn large_batches_are_the_sum_of_their_blocks() {
     let said = [false, true].map(|sparse| {
         let train = Dataset::new(features(&rows, sparse), labels.clone());
         let data = Data { train, ..data(3, sparse) };
-        let setting =
-            Setting { nodes: 1, seed: 0, batch: None, data: Some(&data), partition: &partition };
+        let setting = Setting {
+            nodes: 1,
+            scope: Scope::Personal,
+            seed: 0,
+            batch: None,
+            data: Some(&data),
+            partition: &partition,
+        };
         let mut part =
             build::<f64>("name = 'representation'\nhidden = [3]", &setting).unwrap().remove(0);
         let point = Point::new(part.as_ref(), 1);

@@ -3,12 +3,20 @@
 use lopa::data::{Data, Dataset, Features};
 use lopa::error::{Error, Kind};
 use lopa::problems::Setting;
+use lopa::scope::Scope;
 use serde_json::{Value, json};
 
 use super::cases::*;
 
 fn refused(text: &str, data: Option<&Data>, partition: &[Vec<u32>]) -> Error {
-    let setting = Setting { nodes: partition.len(), seed: 0, batch: None, data, partition };
+    let setting = Setting {
+        nodes: partition.len(),
+        scope: Scope::Personal,
+        seed: 0,
+        batch: None,
+        data,
+        partition,
+    };
     match build::<f64>(text, &setting) {
         Ok(_) => panic!("{text:?} was taken"),
         Err(error) => error,
