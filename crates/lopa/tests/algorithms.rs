@@ -1,6 +1,7 @@
 //! What every line of the registry of algorithms promises, in both precisions.
 //!
-//! The parameters are those of `experiments/quadratic.toml`; a new algorithm is added there.
+//! The parameters are those of `experiments/quadratic.toml` and, for the global scope, of
+//! `experiments/quadratic-global.toml`; a new algorithm is added there.
 
 mod common;
 
@@ -14,45 +15,68 @@ use lopa::experiment::Experiment;
 use lopa::network::Mixing;
 use lopa::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use lopa::problem::At;
+use lopa::problems::quadratic;
 use lopa::real::Real;
+use lopa::registry::{find, params};
+use lopa::scope::Scope;
 use toml::Table;
 
-const FILE: &str = include_str!("../../../experiments/quadratic.toml");
+/// The file of a scope.
+fn file(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Personal => include_str!("../../../experiments/quadratic.toml"),
+        Scope::Global => include_str!("../../../experiments/quadratic-global.toml"),
+    }
+}
 
 /// Noise and minibatches for the file's problem, on a graph without symmetries.
 const NOISY: [&str; 4] =
     ["problem.noise=0.5", "problem.samples=30", "run.batch=4", "network.graph=path"];
 
-/// The file's algorithms, and other choices that they have.
-fn variants() -> Vec<(String, Vec<String>)> {
-    let registered: Vec<_> = algorithms::<f64>().iter().map(|entry| entry.name).collect();
-    let plain = registered.iter().map(|name| (name.to_string(), Vec::new()));
-    let more = [
-        ("lopa-gt", "start=zero"),
-        ("spdb", "consensus=gt"),
-        ("spdb", "inverse=neumann"),
-        ("spdb", "inner_steps=3"),
-        ("ma-dsbo", "warm=false"),
+/// The files' algorithms, and other choices that they have.
+fn variants() -> Vec<(Scope, &'static str, &'static [&'static str])> {
+    let registry = algorithms::<f64>();
+    let plain = registry.iter().flat_map(|entry| {
+        entry.build.facts.scopes.iter().map(|&scope| (scope, entry.name, &[][..]))
+    });
+    let more: [(&[Scope], &str, &[&str]); 14] = [
+        (Scope::BOTH, "lopa-gt", &["start=zero"]),
+        (&[Scope::Personal], "spdb", &["consensus=gt"]),
+        (&[Scope::Personal], "spdb", &["inverse=neumann"]),
+        (&[Scope::Personal], "spdb", &["inner_steps=3"]),
+        (&[Scope::Personal], "ma-dsbo", &["warm=false"]),
+        (&[Scope::Global], "ma-dsbo", &["inner_steps=1", "hv_steps=1"]),
+        (&[Scope::Global], "slam", &["inverse=neumann"]),
+        (Scope::BOTH, "mdbo", &["inverse=neumann"]),
+        (Scope::BOTH, "gossip-dsbo-mf", &["inverse=neumann"]),
+        (Scope::BOTH, "d-soba", &["order=first", "delta=0.1"]),
+        (Scope::BOTH, "sldbo", &["radius=0.5"]),
+        (Scope::BOTH, "zhang", &["order=alternating"]),
+        (&[Scope::Personal], "prometheus", &["period=0"]),
+        (&[Scope::Personal], "prometheus", &["l1=0.1", "low=-0.5", "high=0.5", "tau=2.0"]),
     ];
-    let changed = more.iter().map(|(name, set)| (name.to_string(), vec![set.to_string()]));
+    let changed = more
+        .into_iter()
+        .flat_map(|(scopes, name, own)| scopes.iter().map(move |&scope| (scope, name, own)));
     plain.chain(changed).collect()
 }
 
-/// One algorithm of the file, with overrides of the file and of its own parameters.
-fn bench(name: &str, own: &[String], sets: &[&str]) -> Bench {
+/// One algorithm of a file, with overrides of the file and of its own parameters.
+fn bench(scope: Scope, name: &str, own: &[&str], sets: &[&str]) -> Bench {
     let own = own.iter().map(|set| format!("algorithm.{name}.{set}"));
     let sets = sets.iter().map(|set| set.to_string()).chain(own).collect();
-    let source = Source { name: "quadratic.toml".into(), text: FILE.into(), sets };
+    let source = Source { name: "file.toml".into(), text: file(scope).into(), sets };
     let mut experiment = Experiment::read(&source).unwrap();
     experiment.algorithms.retain(|algorithm| algorithm.choice.name == name);
-    assert_eq!(experiment.algorithms.len(), 1, "{name} stands once in quadratic.toml");
+    assert_eq!(experiment.algorithms.len(), 1, "{name} stands once in the file of its scope");
     Bench::of(experiment)
 }
 
 /// Calls a test with every variant of every algorithm.
 fn each(sets: &[&str], test: impl Fn(&str, &Bench)) {
-    for (name, own) in variants() {
-        test(&format!("{name} {}", own.join(" ")), &bench(&name, &own, sets));
+    for (scope, name, own) in variants() {
+        let label = format!("{name} {} ({})", own.join(" "), scope.name());
+        test(&label, &bench(scope, name, own, sets));
     }
 }
 
@@ -60,7 +84,8 @@ fn each(sets: &[&str], test: impl Fn(&str, &Bench)) {
 fn unknown_keys_are_named() {
     for entry in algorithms::<f64>() {
         let sets = vec![format!("algorithm.{}.momentun=0.9", entry.name)];
-        let source = Source { name: "quadratic.toml".into(), text: FILE.into(), sets };
+        let text = file(entry.build.facts.scopes[0]).into();
+        let source = Source { name: "file.toml".into(), text, sets };
         let error = Experiment::read(&source).unwrap_err();
         assert_eq!((error.kind, error.id), (Kind::Config, "config/unknown-key"));
         assert!(error.message.contains("`momentun`"), "{error}");
@@ -196,8 +221,24 @@ fn renumbered_nodes_have_renumbered_results() {
     });
 }
 
-/// What a node asks for at the start and in every iteration; products of a random series aside.
-fn costs(name: &str, params: &Table) -> (Counts, Counts, &'static [&'static str]) {
+/// The table of costs: what a node asks for on minibatches and on all samples.
+#[derive(Default)]
+struct Costs {
+    batch: Counts,
+    full: Counts,
+    /// Variables as long as what is sent to a neighbour in an iteration.
+    sent: Vec<&'static str>,
+    rounds: u64,
+}
+
+fn times(k: u64, counts: Counts) -> Counts {
+    let mut sum = Counts::default();
+    (0..k).for_each(|_| sum += counts);
+    sum
+}
+
+/// Of `k` iterations; products of a random series aside.
+fn costs(scope: Scope, name: &str, params: &Table, k: u64) -> Costs {
     let whole = |key: &str| params.get(key).map_or(0, |value| value.as_integer().unwrap()) as u64;
     let word = |key: &str| params.get(key).map_or("", |value| value.as_str().unwrap());
     let (inner, q) = (whole("inner_steps"), whole("hv_steps"));
@@ -210,17 +251,78 @@ fn costs(name: &str, params: &Table) -> (Counts, Counts, &'static [&'static str]
         ..Counts::default()
     };
     let series = if word("inverse") == "shia" { q.saturating_sub(1) } else { 0 };
-    let (none, hyper) = (Counts::default(), counts(0, series, 1, 1, 1));
-    match name {
-        "lopa-gt" => (counts(1, 1, 1, 1, 1), counts(1, 1, 1, 1, 1), &["x", "y"]),
-        "lopa-lg" => (counts(1, 1, 1, 1, 1), counts(1, 1, 1, 1, 1), &["x"]),
-        "local" => (counts(1, 1, 1, 1, 1), counts(1, 1, 1, 1, 1), &[]),
-        "spdb" if word("consensus") == "gt" => (hyper, counts(inner, series, 1, 1, 1), &["x", "y"]),
-        "spdb" => (none, counts(inner, series, 1, 1, 1), &["x"]),
-        "ma-dsbo" => (none, counts(inner, q, 1, q, 1), &["x"]),
-        "dgd" => (none, counts(1, 0, 0, 0, 0), &["theta"]),
+    let (one, hyper) = (counts(1, 1, 1, 1, 1), counts(1, series, 1, 1, 1));
+    let gradient = counts(1, 0, 0, 0, 0);
+    let first = Counts { grad_theta_g: 3, grad_x_g: 2, ..counts(0, 0, 0, 1, 1) };
+    let twice = |counts| times(2 * (k - 1), counts);
+    let global = scope == Scope::Global;
+    let sent = |personal: &[&'static str], more: &[&'static str]| {
+        let more = if global { more } else { &[] };
+        [personal, more].concat()
+    };
+    let (none, mut rounds, mut full) = (&[][..], 1, Counts::default());
+    let (batch, sent) = match name {
+        "lopa-gt" => (times(k + 1, one), sent(&["x", "y"], &["theta", "v", "y_theta", "y_v"])),
+        "lopa-lg" => (times(k + 1, one), sent(&["x"], &["theta", "v"])),
+        "local" => {
+            rounds = 0;
+            (times(k + 1, one), vec![])
+        }
+        "spdb" => {
+            let mut batch = times(k, counts(inner, series, 1, 1, 1));
+            if word("consensus") == "gt" {
+                batch += counts(0, series, 1, 1, 1);
+                (batch, sent(&["x", "y"], none))
+            } else {
+                (batch, sent(&["x"], none))
+            }
+        }
+        "slam" => (times(k, hyper), sent(&["x", "theta"], none)),
+        "ma-dsbo" if global => {
+            rounds = inner + q + 1;
+            let loops = ["theta"].repeat(inner as usize);
+            let higp = ["v", "d"].repeat(q as usize);
+            (times(k, counts(inner, q, 1, q + 1, 1)), [vec!["x"], loops, higp].concat())
+        }
+        "ma-dsbo" => (times(k, counts(inner, q, 1, q, 1)), sent(&["x"], none)),
+        "gossip-dsbo" => {
+            let (p, more) = (6, ["theta", "s", "h", "U", "V"]);
+            (times(k, counts(1, q * p, p, 1, 1)), sent(&["x"], &more))
+        }
+        "gossip-dsbo-mf" => (times(k, hyper), sent(&["x"], &["r", "theta"])),
+        "mdbo" => (times(k, hyper), sent(&["x", "Zf"], &["theta", "Zg"])),
+        "vrdbo" => {
+            full = hyper;
+            (twice(hyper), sent(&["x", "Zf"], &["theta", "Zg"]))
+        }
+        "d-soba" => {
+            let each = if word("order") == "first" { first } else { one };
+            (times(k + 1, each), sent(&["x"], &["theta", "v"]))
+        }
+        "sldbo" => (times(k + 1, one), sent(&["x", "tx"], &["theta", "t_theta", "v", "tv"])),
+        "zhang" => {
+            let alternating = word("order") == "alternating";
+            rounds = if alternating && global { 3 } else { 1 };
+            // One at the first point, then two: at the old point and at the new one.
+            let batch = times(2 * k + 1 - 2 * u64::from(alternating), one);
+            (batch, sent(&["x", "Zu"], &["theta", "Ze", "v", "Zc"]))
+        }
+        "prometheus" | "interact" => {
+            let batch = match whole("period") {
+                0 => times(k + 1, hyper),
+                period => {
+                    full = times(1 + k / period, hyper);
+                    times(2 * (k - k / period), hyper)
+                }
+            };
+            (batch, sent(&["x", "y"], none))
+        }
+        "dgd" | "extra" => (times(k, gradient), sent(&["theta"], none)),
+        "exact-diffusion" => (times(k + 1, gradient), sent(&["theta"], none)),
+        "gt-sgd" => (times(k + 1, gradient), sent(&["theta", "y"], none)),
         other => panic!("{other}: add its line of the table of costs"),
-    }
+    };
+    Costs { batch, full, sent, rounds }
 }
 
 fn total(c: &Counts) -> u64 {
@@ -232,20 +334,22 @@ fn total(c: &Counts) -> u64 {
 fn costs_are_those_of_the_table() {
     let iterations = 40;
     each(&NOISY, |name, bench| {
-        let choice = bench.choice();
-        let (start, each, shared) = costs(&choice.name, &choice.params);
+        let (scope, choice) = (bench.experiment.scope, bench.choice());
+        let Costs { batch, full, sent, rounds } =
+            costs(scope, &choice.name, &choice.params, iterations);
         let neumann = choice.params.get("inverse").is_some_and(|i| i.as_str() == Some("neumann"));
-        let simulation = bench.run::<f64>(iterations);
+        let simulation = bench.run::<f64>(iterations as usize);
         let mut products = 0;
         for node in simulation.nodes() {
-            let mut want = start;
-            (0..iterations).for_each(|_| want += each);
             let got = node.oracle.counts();
+            let mut batch = batch;
             if neumann {
-                want.hess_g = got.hess_g;
+                batch.hess_g = got.hess_g;
                 products += got.hess_g;
             }
-            want.samples = 4 * total(&want);
+            let mut want = batch;
+            want += full;
+            want.samples = 4 * total(&batch) + 30 * total(&full);
             assert_eq!(got, want, "{name}");
         }
         if neumann {
@@ -254,10 +358,10 @@ fn costs_are_those_of_the_table() {
             assert!((12.5..16.5).contains(&average), "{name}: {average}");
         }
         let length = |name: &&str| variable(&simulation.nodes()[0], name).len() as u64;
-        let message: u64 = shared.iter().map(length).sum();
+        let message: u64 = sent.iter().map(length).sum();
         let degrees = 2 * 7; // of a path of eight
-        assert_eq!(simulation.exchanges(), iterations as u64, "{name}");
-        assert_eq!(simulation.floats(), iterations as u64 * degrees * message, "{name}");
+        assert_eq!(simulation.exchanges(), iterations * rounds, "{name}");
+        assert_eq!(simulation.floats(), iterations * degrees * message, "{name}");
     });
 }
 
@@ -287,7 +391,10 @@ fn one_node_works<T: Real>() {
         let mut part = bench.parts::<f64>().remove(0);
         let random =
             bench.choice().params.get("inverse").is_some_and(|i| i.as_str() != Some("shia"));
-        if bench.choice().name != "dgd" && !random && !name.contains("warm=false") {
+        let registry = algorithms::<f64>();
+        let facts = find("algorithm", &registry, &bench.choice().name).unwrap().build.facts;
+        let held_back = ["warm=false", "hv_steps=1", "radius", "l1"];
+        if facts.second_order && !random && !held_back.iter().any(|held| name.contains(held)) {
             let grad = lopa::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
             assert!(norm(&grad) < 1.0, "{name}: |∇Φ| = {}", norm(&grad));
         }
@@ -301,29 +408,45 @@ fn one_node_alone_works() {
     one_node_works::<f64>();
 }
 
+/// |∇Φ(x̄)|² and the consensus error at the end of a run of one of the files.
+fn ends(scope: Scope, name: &str) -> (f64, f64) {
+    let bench = bench(scope, name, &[], &[]);
+    let iterations = bench.experiment.run.iterations.unwrap() as usize;
+    let x = rows(&bench.run::<f64>(iterations), "x");
+    let options = params(&bench.experiment.problem.params);
+    let nodes = quadratic::coefficients(&options, 8, bench.seed()).unwrap();
+    let nodes = match scope {
+        Scope::Personal => nodes,
+        Scope::Global => vec![quadratic::Coefficients::mean(&nodes).unwrap()],
+    };
+    let centre = mean(&x);
+    let grads: Vec<_> = nodes.iter().map(|node| node.grad_phi(&centre)).collect();
+    (norm(&mean(&grads)).powi(2), spread(&x))
+}
+
 #[test]
-fn the_file_does_what_its_comment_says() {
+fn the_files_do_what_their_comments_say() {
     for entry in algorithms::<f64>() {
-        let bench = bench(entry.name, &[], &[]);
-        let iterations = bench.experiment.run.iterations.unwrap() as usize;
-        let simulation = bench.run::<f64>(iterations);
-        let x = rows(&simulation, "x");
-        let centre = mean(&x);
-        let grads: Vec<_> = bench
-            .parts::<f64>()
-            .iter_mut()
-            .map(|part| lopa::exact::solve(part.as_mut(), &centre, &[0.0; 6]).grad)
-            .collect();
-        let (grad_sq, apart) = (norm(&mean(&grads)).powi(2), spread(&x));
-        let said = match entry.name {
-            "lopa-gt" => grad_sq < 1e-20 && apart < 1e-20,
-            "spdb" => (1e-20..1e-16).contains(&grad_sq) && apart < 1e-20,
-            "lopa-lg" | "ma-dsbo" => (0.05..0.2).contains(&grad_sq) && apart > 0.05,
-            "local" => (5.0..20.0).contains(&apart),
-            "dgd" => (40.0..60.0).contains(&grad_sq) && apart == 0.0,
-            other => panic!("{other}: say in the file's comment what to expect of it"),
-        };
-        assert!(said, "{}: |∇Φ|² = {grad_sq:e}, consensus {apart:e}", entry.name);
+        for &scope in entry.build.facts.scopes {
+            let (grad_sq, apart) = ends(scope, entry.name);
+            let said = match (scope, entry.name) {
+                (_, "dgd" | "gt-sgd" | "extra" | "exact-diffusion") => {
+                    (30.0..60.0).contains(&grad_sq) && apart == 0.0
+                }
+                (_, "lopa-gt" | "sldbo" | "zhang") => grad_sq < 1e-20 && apart < 1e-20,
+                (Scope::Personal, "spdb" | "mdbo" | "vrdbo" | "prometheus" | "interact") => {
+                    (1e-20..1e-16).contains(&grad_sq) && apart < 1e-16
+                }
+                (Scope::Personal, "local") => (5.0..20.0).contains(&apart),
+                (Scope::Personal, _) => (0.05..0.2).contains(&grad_sq) && apart > 0.05,
+                (Scope::Global, "slam" | "mdbo" | "vrdbo") => {
+                    (0.9..1.1).contains(&grad_sq) && apart < 1e-20
+                }
+                (Scope::Global, _) => (0.1..1.0).contains(&grad_sq) && apart > 0.01,
+            };
+            let what = format!("{} ({})", entry.name, scope.name());
+            assert!(said, "{what}: |∇Φ|² = {grad_sq:e}, consensus {apart:e}");
+        }
     }
 }
 
@@ -420,7 +543,7 @@ fn nodes_draw_independently_and_an_address_is_always_the_same_draw() {
 
 #[test]
 fn an_oracle_can_go_back_to_an_iteration() {
-    let bench = bench("lopa-gt", &[], &NOISY);
+    let bench = bench(Scope::Personal, "lopa-gt", &[], &NOISY);
     let (part, log) = Recorder::wrap(bench.parts::<f32>().remove(2));
     let mut oracle = Oracle::new(part, Batches::all(Some(6)), false, 9, 2);
     let (x, theta) = ([0.0; 5], [0.0; 6]);

@@ -9,8 +9,9 @@
 //! r⁺ = (1 − γ) r + γ u
 //! ```
 //!
-//! The published method seeks a common θ and mixes it, too. With no mixing of θ and v, which is
-//! how LoPA's authors compare with it, its Hessian-inverse solver HIGP becomes this plain loop.
+//! The published method seeks a common θ and mixes it, too: see `ma_dsbo_global.rs`. With no mixing
+//! of θ and v, which is how LoPA's authors compare with it, its Hessian-inverse solver HIGP becomes
+//! this plain loop [D].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,6 @@ use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
-use crate::scope::Scope;
 
 /// MA-DSBO's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -74,10 +74,10 @@ impl Params for MaDsboParams {
 /// What is worth knowing of MA-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Chen et al., ICML 2023 [V]; without mixing θ and v [D]",
-    scopes: &[Scope::Personal],
-    floats: ["n", "–"],
+    sends: "x; with N of θ, Q of z and d (global)",
+    floats: ["n", "n + Np + 2Qp"],
     hessians: "Q",
-    calls: ["N", "1", "Q", "1"],
+    calls: ["N", "1", "Q; Q + 1 (global)", "1"],
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     assumes: "Lipschitz f",

@@ -23,6 +23,10 @@ pub struct RunSpec {
     /// One minibatch of f and one of g for all derivatives of an iteration, not five.
     #[serde(default)]
     pub shared_samples: bool,
+    /// δ: products with second derivatives become central differences of gradients, of this
+    /// width. Left out, they are computed as such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finite_differences: Option<f64>,
     /// The precision of the run; measurements are always in f64.
     #[serde(default)]
     pub precision: Precision,
@@ -220,6 +224,9 @@ impl Params for RunSpec {
             let fits = (1..1 << 24).contains(&size);
             Fault::unless(fits, "batch", size, "from 1 to 16777215, or \"full\"")?;
         }
+        let delta = self.finite_differences.unwrap_or(1.0);
+        let sane = delta > 0.0 && delta.is_finite();
+        Fault::unless(sane, "finite_differences", delta, "a positive number")?;
         for (name, limit) in self.budget.limits() {
             let sane = limit > 0.0 && limit.is_finite();
             let value = format!("{{ {name} = {limit} }}");

@@ -166,6 +166,9 @@ impl Job<'_> {
             let v = vec![T::zero(); part.dims().p];
             let batches = run.batch.batches();
             let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed, i);
+            if let Some(delta) = run.finite_differences {
+                oracle.take_differences(delta);
+            }
             let scope = self.experiment.scope;
             let start = Start { x, theta, v, scope, oracle: &mut oracle };
             let algorithm = (recipe.start)(&self.algorithm.choice.params, start)?;

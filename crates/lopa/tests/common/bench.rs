@@ -68,6 +68,9 @@ impl Bench {
         let run = &self.experiment.run;
         let batches = run.batch.batches();
         let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed(), number);
+        if let Some(delta) = run.finite_differences {
+            oracle.take_differences(delta);
+        }
         if !truncations.is_empty() {
             oracle.script_truncations(truncations.to_vec());
         }
