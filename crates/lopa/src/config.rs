@@ -29,7 +29,7 @@ impl Source {
 
     /// The place of a span: `file:line:column`, or the override it stands in.
     ///
-    /// Spans of the n-th override are shifted behind the text; see [`Source::offset`].
+    /// Spans of the n-th override are shifted behind the text.
     pub fn place(&self, span: &Range<usize>) -> String {
         if let Some(set) = (0..self.sets.len()).rev().find(|&i| span.start >= self.offset(i)) {
             return format!("--set {}", self.sets[set]);

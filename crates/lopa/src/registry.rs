@@ -67,8 +67,12 @@ impl<B: ?Sized> Entry<B> {
     /// A line for something with parameters `P`.
     pub fn new<P: Params>(name: &'static str, about: &'static str, build: Box<B>) -> Entry<B> {
         let resolve = |section: Section| {
+            let place = section.place();
             let params: P = section.read()?;
-            Ok(Table::try_from(params).expect("parameters are representable in TOML"))
+            Table::try_from(params).map_err(|error| {
+                let message = format!("a number is too large: {error}");
+                Error::config("config/out-of-range", message).at(place)
+            })
         };
         Entry { name, about, build, resolve, schema: SchemaGenerator::subschema_for::<P> }
     }

@@ -7,7 +7,7 @@ use super::Features;
 use super::source::{Table, Usual};
 use crate::error::{Error, Result};
 
-/// Feature j becomes (raw − shift[j]) · factor[j]. Empty vectors stand for no change.
+/// Feature j becomes `(raw − shift[j]) · factor[j]`. Empty vectors stand for no change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
     /// Subtracted first.

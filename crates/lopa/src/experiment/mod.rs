@@ -184,7 +184,12 @@ fn read_network(mut section: Section) -> Result<NetworkSpec> {
         let message = format!("`nodes = {nodes}` must be from 1 to 1000000");
         return Err(Error::config("config/out-of-range", message).at(nodes_at));
     }
-    let seed = section.value("seed")?;
+    let seed_at = section.place_of("seed");
+    let seed: Option<u64> = section.value("seed")?;
+    if let Some(seed) = seed.filter(|&seed| seed > i64::MAX as u64) {
+        let message = format!("`seed = {seed}` must be below 2^63");
+        return Err(Error::config("config/out-of-range", message).at(seed_at));
+    }
     let graph = section.required("graph")?.choice("graph", &network::graphs())?;
     let weights = match section.section("weights")? {
         Some(section) => section.choice("weights", &network::weights())?,

@@ -53,7 +53,7 @@ impl Format {
 pub struct GraphFile {
     /// The graph.
     pub graph: Graph,
-    /// The weights of its edges, in the order of [`Graph::edges`], if it has any.
+    /// The weights of its edges, in the order of [`Graph::edges`], unless the edges have none.
     pub weights: Option<Vec<f64>>,
 }
 
@@ -125,34 +125,30 @@ impl GraphFile {
 
 /// The weights in the order of the sorted edges; all edges have one or none has.
 fn sorted_weights(name: &str, lines: Vec<Line>) -> Result<Option<Vec<f64>>> {
-    let weighted = lines.iter().filter(|line| line.weight.is_some()).count();
-    if weighted == 0 {
+    // Where there is no edge, no weight is missing.
+    if !lines.is_empty() && lines.iter().all(|line| line.weight.is_none()) {
         return Ok(None);
     }
-    let mut sorted = Vec::with_capacity(lines.len());
-    for Line { edge: (i, j), weight, number } in lines {
-        let place = format!("{name}:{number}");
-        let Some(weight) = weight else {
-            return Err(Error::network(
-                "network/edge-without-weight",
-                format!("the edge {i} – {j} has no weight, though others have"),
-            )
-            .at(place)
-            .hint("give every edge a weight, or none"));
-        };
-        check_weight(i, j, weight).map_err(|error| error.at(place))?;
-        sorted.push(((i.min(j), i.max(j)), weight));
-    }
+    let weight = |Line { edge: (i, j), weight, number }: Line| {
+        let weight = check_weight(i, j, weight).map_err(|e| e.at(format!("{name}:{number}")))?;
+        Ok(((i.min(j), i.max(j)), weight))
+    };
+    let mut sorted: Vec<_> = lines.into_iter().map(weight).collect::<Result<_>>()?;
     sorted.sort_unstable_by_key(|(edge, _)| *edge);
     Ok(Some(sorted.into_iter().map(|(_, weight)| weight).collect()))
 }
 
-fn check_weight(i: usize, j: usize, weight: f64) -> Result<()> {
+fn check_weight(i: usize, j: usize, weight: Option<f64>) -> Result<f64> {
+    let Some(weight) = weight else {
+        let message = format!("the edge {i} – {j} has no weight, though others have");
+        return Err(Error::network("network/edge-without-weight", message)
+            .hint("give every edge a weight, or none"));
+    };
     let id = match weight {
         w if !w.is_finite() => "network/not-a-number",
         w if w < 0.0 => "network/negative-weight",
         0.0 => "network/edge-without-weight",
-        _ => return Ok(()),
+        _ => return Ok(weight),
     };
     Err(Error::network(id, format!("the edge {i} – {j} has the weight {weight}"))
         .hint("the weight of an edge is above 0 and at most 1"))

@@ -33,6 +33,7 @@ pub(super) fn read_matrix(path: &Path) -> Result<Vec<Vec<f64>>> {
     cells_of(&text).map(row).collect()
 }
 
+/// The text of a file, if it is text and not endless.
 pub(super) fn text_of(path: &Path) -> Result<String> {
     let place = path.display().to_string();
     let unreadable =
@@ -42,7 +43,7 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
     let limited = file.take(MAX_BYTES + 1).read_to_string(&mut text);
     match limited {
         Ok(length) if length as u64 > MAX_BYTES => Err(unreadable("the file is too long".into())),
-        Ok(_) => Ok(text),
+        Ok(_) => Ok(text.trim_start_matches('\u{feff}').to_string()),
         Err(error) => Err(unreadable(format!("cannot read the file as text: {error}"))),
     }
 }
@@ -51,39 +52,56 @@ fn malformed(message: String) -> Error {
     Error::network("network/malformed-file", message)
 }
 
-pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
-    let source = Source::new(name, text);
-    // What the strict reader says of experiment files is true here too, but the trouble is a graph.
-    let ours = |error: Error| Error { kind: Kind::Network, id: "network/malformed-file", ..error };
-    let read = || -> Result<_> {
-        let mut root = source.root()?;
+/// What graph.toml holds, as it stands there.
+struct Written {
+    nodes: usize,
+    edges: Vec<Spanned<Vec<usize>>>,
+    weights: Option<Vec<f64>>,
+}
+
+impl Written {
+    fn read(name: &str, text: &str) -> Result<Written> {
         let missing = |key: &str| {
             malformed(format!("the key `{key}` is missing"))
                 .at(name)
                 .hint("a graph file has `nodes = 3` and `edges = [[0, 1], [1, 2]]`")
         };
-        let nodes = root.value::<usize>("nodes")?.ok_or_else(|| missing("nodes"))?;
-        let edges = root.value::<Vec<Spanned<(usize, usize)>>>("edges")?;
-        let weights = root.value::<Vec<f64>>("weights")?;
+        let source = Source::new(name, text);
+        let mut root = source.root()?;
+        let nodes = root.value("nodes")?.ok_or_else(|| missing("nodes"))?;
+        let (edges, weights) = (root.value("edges")?, root.value("weights")?);
         root.finish(&["nodes", "edges", "weights"])?;
-        Ok((nodes, edges.ok_or_else(|| missing("edges"))?, weights))
-    };
-    let (nodes, edges, weights) = read().map_err(ours)?;
+        Ok(Written { nodes, edges: edges.ok_or_else(|| missing("edges"))?, weights })
+    }
+}
+
+/// The number of nodes and the edges of a graph.toml.
+pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
+    // What the strict reader says of experiment files is true here too, but the trouble is a graph.
+    let ours = |error: Error| Error { kind: Kind::Network, id: "network/malformed-file", ..error };
+    let Written { nodes, edges, weights } = Written::read(name, text).map_err(ours)?;
     if let Some(weights) = weights.as_ref().filter(|weights| weights.len() != edges.len()) {
         return Err(malformed(format!("{} weights for {} edges", weights.len(), edges.len()))
             .at(name)
             .hint("`weights` has one number for each of `edges`, in the same order"));
     }
     let newlines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
-    let lines = edges.into_iter().enumerate().map(|(e, edge)| Line {
+    let line = |(e, edge): (usize, Spanned<Vec<usize>>)| {
         // Counted once for all edges: a look at the text for each would be quadratic.
-        number: newlines.partition_point(|&at| at < edge.span().start) + 1,
-        edge: edge.into_inner(),
-        weight: weights.as_ref().map(|weights| weights[e]),
-    });
-    Ok((nodes, lines.collect()))
+        let number = newlines.partition_point(|&at| at < edge.span().start) + 1;
+        let weight = weights.as_ref().map(|weights| weights[e]);
+        match edge.get_ref()[..] {
+            [i, j] => Ok(Line { edge: (i, j), weight, number }),
+            ref other => Err(malformed(format!("an edge has two nodes, not {}", other.len()))
+                .at(format!("{name}:{number}"))
+                .hint("write an edge as `[0, 1]`")),
+        }
+    };
+    let lines: Vec<Line> = edges.into_iter().enumerate().map(line).collect::<Result<_>>()?;
+    Ok((nodes, lines))
 }
 
+/// The number of nodes and the edges of an edge list.
 pub(super) fn from_edge_list(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
     let lines: Vec<Line> = cells_of(text)
         .map(|(number, cells)| {
@@ -125,7 +143,6 @@ fn edge_line(number: usize, cells: &[&str]) -> Result<Line> {
 
 /// The lines that hold something, each with its number, cut at commas or else at blanks.
 fn cells_of(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
-    let text = text.trim_start_matches('\u{feff}');
     text.lines().enumerate().filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or("").trim();
         let cells = match line.contains(',') {

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::raw::{Names, Part, Raw, Table};
+use super::names::Names;
+use super::raw::{Part, Raw, Table};
 use super::{Where, file};
 use crate::data::Features;
 use crate::error::{Error, Result};

@@ -9,6 +9,7 @@ mod file;
 mod idx;
 mod integers;
 mod libsvm;
+mod names;
 mod npy;
 mod npy_header;
 mod npz;

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::names::{Names, numeral};
 use super::npy_header::Header;
-use super::raw::{Names, Part, Raw, Table, numeral};
+use super::raw::{Part, Raw, Table};
 use super::{Where, file};
 use crate::data::Features;
 use crate::error::{Error, Result};

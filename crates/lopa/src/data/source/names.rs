@@ -1,0 +1,61 @@
+//! Numbering the names of classes and groups.
+
+use std::collections::HashMap;
+
+/// Numbers names in the order of their first appearance; sorted when all are known.
+#[derive(Default)]
+pub struct Names {
+    /// From a name as written to its number; never iterated over.
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Names {
+    /// The number of a name; `+1`, `1` and `1.0` are one name. An empty one or a NaN has none.
+    pub fn number(&mut self, written: &str) -> Option<u32> {
+        if let Some(&number) = self.numbers.get(written) {
+            return Some(number);
+        }
+        let name = match written.parse::<f64>() {
+            Ok(number) => numeral(number)?,
+            Err(_) if written.is_empty() => return None,
+            Err(_) => written.to_string(),
+        };
+        let number = match self.numbers.get(&name) {
+            Some(&number) => number,
+            None => {
+                self.names.push(name.clone());
+                self.names.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(name, number);
+        self.numbers.insert(written.to_string(), number);
+        Some(number)
+    }
+
+    /// The names in their final order (as numbers if all are, else by alphabet), and the final
+    /// number of each provisional one.
+    pub fn sorted(self) -> (Vec<String>, Vec<u32>) {
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        let numbers: Option<Vec<f64>> = self.names.iter().map(|name| name.parse().ok()).collect();
+        match numbers {
+            Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
+            None => order.sort_by(|&a, &b| self.names[a].cmp(&self.names[b])),
+        }
+        let mut place = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new as u32;
+        }
+        (order.iter().map(|&old| self.names[old].clone()).collect(), place)
+    }
+}
+
+/// A number as the name of a class: whole numbers without a point, NaN and infinities not at all.
+pub fn numeral(number: f64) -> Option<String> {
+    let whole = number.fract() == 0.0 && number.abs() < 2f64.powi(53);
+    match number.is_finite() {
+        true if whole => Some((number as i64).to_string()),
+        true => Some(number.to_string()),
+        false => None,
+    }
+}
