@@ -8,7 +8,7 @@ mod common;
 use cases::{CASES, Case, Point, all, close};
 use common::bench::{distance, norm};
 use common::golden::{Golden, matrix};
-use common::recorder::Recorder;
+use common::recorder::recorder;
 use lopa::exact::{TOLERANCE, conjugate_gradients, largest_curvature, solve};
 use lopa::problem::{At, Bilevel};
 use lopa::problems::Setting;
@@ -33,7 +33,7 @@ fn golden_solutions() {
 
 /// A quadratic whose closed form is hidden, so that Newton's method has to find θ*.
 fn hidden(part: Box<dyn Bilevel<f64>>) -> Box<dyn Bilevel<f64>> {
-    let (mut part, _) = Recorder::new(part);
+    let (mut part, _) = recorder(part);
     assert!(part.theta_star(&[0.0; 4]).is_none());
     part
 }

