@@ -49,8 +49,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
         || typed.windows(2).any(|pair| pair == ["--format", "json"]);
     if error.use_stderr() && json {
         let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        let message = first.strip_prefix("error: ").unwrap_or(first);
+        let first = text.split("\n\n").next().unwrap_or_default();
+        let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+        let message = first.strip_prefix("error: ").unwrap_or(&first);
         let error = Error::config("config/usage", message).at("the command line");
         print(&format!("{:#}\n", described(&error.hint("try `lopa --help`"))));
     }

@@ -110,14 +110,26 @@ fn weigh(choice: &Choice, graph: &Graph) -> Result<Mixing> {
 }
 
 fn graph_choice(kind: &str, with: &[String]) -> Result<Choice> {
-    let mut source = Source::new("the command line", format!("graph = {{ name = {kind:?} }}"));
-    source.sets = with.iter().map(|set| format!("graph.{set}")).collect();
-    source.root()?.required("graph")?.choice("graph", &graphs())
+    if let Some(bare) = with.iter().find(|pair| !pair.contains('=')) {
+        return Err(Error::config("config/bad-override", "a parameter needs a `=`")
+            .at(format!("--with {bare}"))
+            .hint("write it as `--with p=0.4`"));
+    }
+    let mut source =
+        Source::new("graph", format!("graph = {{ name = {} }}", toml::Value::from(kind)));
+    source.sets = with.iter().map(|pair| format!("graph.{pair}")).collect();
+    let section = source.root().and_then(|mut root| root.required("graph"));
+    section.and_then(|section| section.choice("graph", &graphs())).map_err(|error| {
+        let with = error.place.as_deref().and_then(|place| place.strip_prefix("--set graph."));
+        Error { place: Some(with.map_or(kind.into(), |pair| format!("--with {pair}"))), ..error }
+    })
 }
 
 fn weights_choice(name: &str) -> Result<Choice> {
-    let source = Source::new("--weights", format!("weights = {{ name = {name:?} }}"));
-    source.root()?.required("weights")?.choice("weights", &weights())
+    let source =
+        Source::new("weights", format!("weights = {{ name = {} }}", toml::Value::from(name)));
+    let choice = source.root()?.required("weights")?.choice("weights", &weights());
+    choice.map_err(|error| Error { place: Some(format!("--weights {name}")), ..error })
 }
 
 fn described(graph: &Graph, mixing: &Mixing, analysis: &Analysis) -> Value {

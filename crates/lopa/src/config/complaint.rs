@@ -39,7 +39,7 @@ impl Places {
     /// The span of a key's value, or of the section if it is not there.
     pub fn span_of(&self, key: &str) -> &Range<usize> {
         let path = below(&self.path, key);
-        let found = self.spans.iter().rfind(|(known, _)| *known == path);
+        let found = self.spans.iter().find(|(known, _)| *known == path);
         found.map_or(&self.span, |(_, span)| span)
     }
 

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::complaint::{Places, inside, unknown_key};
 use super::{Choice, Source, below};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 use crate::registry::{Entry, Params, find};
 
 /// A table being read: keys are taken out of it one by one, and what is left over is an error.
@@ -69,8 +69,12 @@ impl<'s> Section<'s> {
     pub fn required(&mut self, key: &str) -> Result<Section<'s>> {
         self.section(key)?.ok_or_else(|| {
             let path = below(&self.path, key);
-            Error::config("config/missing-key", format!("the section `[{path}]` is missing"))
-                .at(self.place())
+            let message = format!("the section `[{path}]` is missing");
+            let error = Error::config("config/missing-key", message).at(self.place());
+            match nearest(key, self.table.keys().map(|key| &**key.get_ref())) {
+                Some(near) => error.hint(format!("is it what `{near}` is meant to be?")),
+                None => error,
+            }
         })
     }
 
