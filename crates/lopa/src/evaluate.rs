@@ -11,6 +11,9 @@ use crate::exact::{Solution, solve};
 use crate::problem::{At, Bilevel};
 use crate::real::{axpy, dot};
 
+/// (x_i, θ_i) of a node, in double precision.
+pub type Point = (Vec<f64>, Vec<f64>);
+
 /// What one node contributes to a measurement.
 #[derive(Debug, Clone)]
 pub struct Local {
@@ -77,12 +80,12 @@ pub fn summarise(nodes: &[Local]) -> BTreeMap<String, f64> {
 /// All nodes' contributions, on a pool's threads if there is one.
 pub fn all(
     parts: &mut [Box<dyn Bilevel<f64>>],
-    points: &[(Vec<f64>, Vec<f64>)],
+    points: &[Point],
     exact: bool,
     pool: Option<&ThreadPool>,
 ) -> Vec<Local> {
     let mean = mean(points.iter().map(|(x, _)| &x[..]));
-    let one = |(part, (x, theta)): (&mut Box<dyn Bilevel<f64>>, &(Vec<f64>, Vec<f64>))| {
+    let one = |(part, (x, theta)): (&mut Box<dyn Bilevel<f64>>, &Point)| {
         local(&mut **part, At { x, theta }, &mean, exact)
     };
     match pool {

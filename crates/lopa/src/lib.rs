@@ -7,11 +7,11 @@
 //! (1)  min_x Φ(x) = 1/m Σ_i f_i(x, θ_i*(x)),   θ_i*(x) = argmin_θ g_i(x, θ)
 //! ```
 //!
-//! A [problem](problem) is m parts, one a node, each giving five derivatives. An
+//! A [problem] is m parts, one a node, each giving five derivatives. An
 //! [algorithm](algorithms) is one node's variables and one step; it says which vectors it shares
-//! and is handed their weighted neighbour sum. An [engine](engine) moves those vectors. A
-//! [trace](trace) is what came out. Everything a user picks is picked by name from a
-//! [registry](registry).
+//! and is handed their weighted neighbour sum. An [engine] moves those vectors. A
+//! [trace] is what came out. Everything a user picks is picked by name from a
+//! [registry].
 //!
 //! | paper | code | what |
 //! |---|---|---|

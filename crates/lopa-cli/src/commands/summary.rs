@@ -55,7 +55,7 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
 /// get; a table must fit a terminal.
 const COLUMNS: [(&str, &str, Style); 10] = [
     ("test_accuracy", "test accuracy", Style::Share),
-    ("train_accuracy", "train accuracy", Style::Share),
+    ("own_test_accuracy", "own classes", Style::Share),
     ("loss", "loss", Style::Spread),
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
@@ -144,7 +144,7 @@ fn decisive(
     outcomes: &[Outcome],
 ) -> Option<(&'static str, &'static str, bool)> {
     [
-        ("test_accuracy", "test accuracy", true),
+        ("own_test_accuracy", "test accuracy on a node's own classes", true),
         ("grad_phi_sq", "|∇Φ|²", false),
         ("loss", "loss", false),
     ]

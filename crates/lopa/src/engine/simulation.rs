@@ -67,7 +67,7 @@ impl<'p, T: Real> Simulation<'p, T> {
                         .for_each(work)
                 }),
             }
-            self.exchanges += 1;
+            self.exchanges += u64::from(!self.messages[0].is_empty());
             let sent = |(row, message): (&Row<T>, &Vec<T>)| (row.len() * message.len()) as u64;
             self.floats += self.rows.iter().zip(&self.messages).map(sent).sum::<u64>();
             std::mem::swap(&mut self.messages, &mut self.next);

@@ -1,4 +1,6 @@
 //! What several tests need.
 #![allow(dead_code)]
 
+pub mod bench;
 pub mod golden;
+pub mod recorder;

@@ -1,0 +1,73 @@
+//! What all runs of a seed share: the network, the partition, the parts of the problem.
+
+use super::Context;
+use crate::data::partition::{self, Partition, Rows};
+use crate::data::{self, Data, Where};
+use crate::error::Result;
+use crate::experiment::{DataSpec, Experiment};
+use crate::network::{self, Analysis, Graph, Mixing};
+use crate::problem::Bilevel;
+use crate::problems::{Setting, problems};
+use crate::real::Real;
+use crate::registry::find;
+
+/// All that the runs of one seed share.
+pub struct World {
+    /// The graph.
+    pub graph: Graph,
+    /// W.
+    pub mixing: Mixing,
+    /// What is known of W.
+    pub analysis: Analysis,
+    /// Who has which samples.
+    pub partition: Partition,
+}
+
+impl Experiment {
+    /// Loads the experiment's data, if it has any.
+    pub fn load_data(&self, context: &Context) -> Result<Option<Data>> {
+        // The hold-out set does not depend on the run's seed: every seed is tested on the same.
+        let place = Where { directory: context.data_dir.clone(), seed: 0 };
+        let load = |spec: &DataSpec| {
+            data::load(&spec.source, &spec.preparation, &place).map_err(|error| error.at("[data]"))
+        };
+        self.data.as_ref().map(load).transpose()
+    }
+
+    /// Draws the network and the partition of a seed.
+    pub fn world(&self, data: Option<&Data>, seed: u64) -> Result<World> {
+        let spec = &self.network;
+        let graph_seed = spec.seed.unwrap_or(seed);
+        let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, graph_seed)
+            .map_err(|error| error.at("[network]"))?;
+        let analysis = mixing.analyse(&graph);
+        let partition = match (&self.data, data) {
+            (Some(spec), Some(data)) => {
+                let classes = data.classes.len();
+                let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
+                partition::split(&spec.partition, &rows).map_err(|error| error.at("[partition]"))?
+            }
+            _ => Partition { nodes: Vec::new() },
+        };
+        Ok(World { graph, mixing, analysis, partition })
+    }
+
+    /// The nodes' parts of the problem.
+    pub fn parts<T: Real>(
+        &self,
+        data: Option<&Data>,
+        world: &World,
+        seed: u64,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        let setting = Setting {
+            nodes: self.network.nodes,
+            seed,
+            batch: self.run.batch.batches().grad_g,
+            data,
+            partition: &world.partition.nodes,
+        };
+        let registry = problems::<T>();
+        let kind = &find("problem", &registry, &self.problem.name)?.build;
+        kind.parts(&self.problem.params, &setting).map_err(|error| error.at("[problem]"))
+    }
+}
