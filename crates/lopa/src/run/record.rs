@@ -171,7 +171,7 @@ impl<'a, T: Real> Record<'a, T> {
                 "config/unknown-name",
                 format!("the target's metric `{metric}` is not measured here"),
             )
-            .at("run.target")
+            .at("[run.target]")
             .hint(format!("measured: {}", known.join(", ")))
         })?;
         Ok(at_least.is_some_and(|bound| value >= bound) || at_most.is_some_and(|b| value <= b))
