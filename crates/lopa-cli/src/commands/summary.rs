@@ -192,9 +192,28 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         };
     }
     text += ".";
+    text += &unseen(experiment, outcomes, best);
     text += &consensus(experiment, outcomes);
     text += &lost;
     text
+}
+
+/// Who names classes best that a node never saw, if it is another than the best on its own.
+fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
+    let mean = |(label, runs): (_, Vec<&Outcome>)| {
+        Some((label, spread(&values(&runs, "test_accuracy")?).0))
+    };
+    let all: Vec<(&str, f64)> = groups(experiment, outcomes).filter_map(mean).collect();
+    let Some(&(first, leading)) = all.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return String::new();
+    };
+    match all.iter().find(|(label, _)| *label == best) {
+        Some((_, own)) if leading > own + 0.01 => format!(
+            " On all classes, also those a node never saw, {first} leads with {leading:.3} \
+             (a personal model cannot name what it never saw)."
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Who agrees best on x.
