@@ -79,10 +79,13 @@ fn arrays_have_labels_beside_them() {
     assert_eq!(read("a.npz", &other, Some("kind")).unwrap(), with);
 }
 
+/// A file's name and content, the label asked for, and the id and a part of the complaint.
+type Case<'a> = (&'a str, &'a [u8], Option<&'a str>, &'a str, &'a str);
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let flat = doubles("(6,)", &[1.0; 6]);
-    let cases: [(&str, &[u8], Option<&str>, &str, &str); 11] = [
+    let cases: [Case; 11] = [
         ("a.csv", b"1,2\n", None, "data/shape-mismatch", "have 2 columns, and the model needs 3"),
         ("a.csv", b"1;2;3\n", None, "data/shape-mismatch", "have 1 columns"),
         ("a.csv", b"1,2,3,4,5\n", None, "data/shape-mismatch", "have 5 columns"),
