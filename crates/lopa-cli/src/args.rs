@@ -36,6 +36,8 @@ pub struct Global {
 pub enum Format {
     /// For people
     Table,
+    /// For people, with tables in Markdown
+    Md,
     /// For scripts: one JSON document
     Json,
 }
@@ -63,6 +65,10 @@ pub enum Command {
         #[command(subcommand)]
         command: GraphCommand,
     },
+    /// Let a personal model of a run predict the classes of new rows
+    Predict(PredictArgs),
+    /// Measure the models of a run: on new rows, or once more on the run's own data
+    Evaluate(EvaluateArgs),
     /// List the runs in a folder
     Ls(LsArgs),
     /// Print the JSON Schema of experiment files, for editors
@@ -89,6 +95,13 @@ pub struct FileArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ThreadArgs {
+    /// Threads; results do not depend on their number [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
+    pub jobs: Option<usize>,
+}
+
+#[derive(Debug, Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub file: FileArgs,
@@ -98,9 +111,8 @@ pub struct RunArgs {
     /// Seeds in place of the file's; may be given several times
     #[arg(short, long = "seed", value_name = "SEED")]
     pub seeds: Vec<u64>,
-    /// Threads; results do not depend on their number [default: all cores]
-    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
-    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -158,9 +170,9 @@ pub struct GraphArgs {
     /// A parameter of the kind: `--with p=0.4`
     #[arg(long = "with", value_name = "KEY=VALUE")]
     pub with: Vec<String>,
-    /// Mixing weights (`lopa list weights`)
-    #[arg(short, long, default_value = "metropolis")]
-    pub weights: String,
+    /// Mixing weights (`lopa list weights`) [default: the file's own, else metropolis]
+    #[arg(short, long)]
+    pub weights: Option<String>,
     /// Seed of random graphs
     #[arg(short, long, default_value_t = 1)]
     pub seed: u64,
@@ -201,33 +213,48 @@ pub struct ModelArgs {
     /// Algorithm (its label in the experiment)
     #[arg(short, long)]
     pub algorithm: Option<String>,
-    /// Node
-    #[arg(short, long)]
-    pub node: Option<usize>,
-    /// Seed; the first of the run if left out
+    /// Seed [default: the first of the run; all of them where its own data is measured again]
     #[arg(short, long)]
     pub seed: Option<u64>,
-    /// Data file: .csv, .libsvm/.svm/.txt, .npy or .npz, with raw features as before scaling
-    #[arg(short, long)]
-    pub input: Option<PathBuf>,
-    /// Column of a CSV file that holds the label: a name or a number from 0; the last if left out
-    #[arg(long)]
-    pub label: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct PredictArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    /// Node whose personal model is used
+    #[arg(short, long)]
+    pub node: usize,
+    /// Data file: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy or .npz, with features as before
+    /// scaling
+    #[arg(short, long, value_name = "FILE")]
+    pub input: PathBuf,
+    /// Column of the labels, if there is one column more than features: a name or a number from 0;
+    /// in an .npz file, their array [default: the last column, or `y`]
+    #[arg(long)]
+    pub label: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Folder with the data sets, to measure again on the experiment's own data
+    /// Data file with labels, as for `lopa predict`; without it, the run's own data is measured
+    /// again and compared with its results
+    #[arg(short, long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// Node whose personal model is used [default: all]
+    #[arg(short, long, requires = "input")]
+    pub node: Option<usize>,
+    /// Column of the labels: a name or a number from 0; in an .npz file, their array
+    /// [default: the last column, or `y`]
+    #[arg(long, requires = "input")]
+    pub label: Option<String>,
+    /// Folder with the data sets
     #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]

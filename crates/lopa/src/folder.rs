@@ -62,6 +62,7 @@ impl RunFolder {
             "status": "running",
             "experiment_digest": digest,
             "data_digest": data.map(data::digest),
+            "algorithms": experiment.algorithms.iter().map(|spec| &spec.label).collect::<Vec<_>>(),
             "seeds": experiment.run.seeds,
             "worlds": [],
             "threads": threads,

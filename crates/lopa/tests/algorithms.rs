@@ -6,7 +6,7 @@
 mod common;
 
 use common::bench::*;
-use common::recorder::{Call, Log, Recorder, take};
+use common::recorder::{Call, Log, recorder, take};
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::engine::Simulation;
@@ -460,7 +460,7 @@ fn recorded(run: &str, node: usize) -> (Simulation<'static, f64>, Log) {
          run = {{ iterations = 1, seeds = [5], {run} }}"
     );
     let bench = Bench::new(&setup, "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1");
-    let (part, log) = Recorder::wrap(bench.parts().remove(0));
+    let (part, log) = recorder(bench.parts().remove(0));
     let nodes = vec![bench.node(node, part)];
     (Simulation::new(nodes, &bench.world.mixing, None), log)
 }
@@ -544,7 +544,7 @@ fn nodes_draw_independently_and_an_address_is_always_the_same_draw() {
 #[test]
 fn an_oracle_can_go_back_to_an_iteration() {
     let bench = bench(Scope::Personal, "lopa-gt", &[], &NOISY);
-    let (part, log) = Recorder::wrap(bench.parts::<f32>().remove(2));
+    let (part, log) = recorder(bench.parts::<f32>().remove(2));
     let mut oracle = Oracle::new(part, Batches::all(Some(6)), false, 9, 2);
     let (x, theta) = ([0.0; 5], [0.0; 6]);
     let at = At { x: &x, theta: &theta };

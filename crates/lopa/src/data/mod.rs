@@ -11,7 +11,7 @@ pub use digest::digest;
 pub use features::{Features, Samples};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
-pub use source::{Class, Part, Raw, SourceBuild, Table, Usual, Where, sources};
+pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
 
 use std::sync::Arc;
 use std::sync::OnceLock;

@@ -221,7 +221,7 @@ fn read_algorithms(root: &mut Section, scope: Scope) -> Result<Vec<AlgorithmSpec
     let root_at = root.place_of("algorithm");
     let mut specs: Vec<AlgorithmSpec> = Vec::new();
     for mut section in root.list("algorithm")? {
-        let place = section.place_of("name");
+        let (place, label_at) = (section.place_of("name"), section.place_of("label"));
         let label: Option<String> = section.value("label")?;
         let choice = section.choice("algorithm", &registry)?;
         serves(&registry, &choice.name, scope).map_err(|error| error.at(&place))?;
@@ -230,7 +230,7 @@ fn read_algorithms(root: &mut Section, scope: Scope) -> Result<Vec<AlgorithmSpec
         if label.is_empty() || !label.chars().all(plain) {
             let message = format!("the label `{label}` cannot be part of a file's name");
             return Err(Error::config("config/out-of-range", message)
-                .at(place)
+                .at(label_at)
                 .hint("use letters, digits, `-`, `_` and `.`"));
         }
         if specs.iter().any(|spec| spec.label == label) {

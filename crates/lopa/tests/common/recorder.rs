@@ -12,17 +12,18 @@ pub type Call = (&'static str, Vec<u32>);
 pub type Log = Arc<Mutex<Vec<Call>>>;
 
 /// Wraps a part and logs every derivative that is asked of it.
-pub struct Recorder<T> {
+struct Recorder<T> {
     part: Box<dyn Bilevel<T>>,
     log: Log,
 }
 
-impl<T: Real> Recorder<T> {
-    pub fn wrap(part: Box<dyn Bilevel<T>>) -> (Box<dyn Bilevel<T>>, Log) {
-        let log = Log::default();
-        (Box::new(Recorder { part, log: log.clone() }), log)
-    }
+/// A part that logs, and its log.
+pub fn recorder<T: Real>(part: Box<dyn Bilevel<T>>) -> (Box<dyn Bilevel<T>>, Log) {
+    let log = Log::default();
+    (Box::new(Recorder { part, log: log.clone() }), log)
+}
 
+impl<T: Real> Recorder<T> {
     fn note(&self, name: &'static str, batch: &[u32]) {
         self.log.lock().unwrap().push((name, batch.to_vec()));
     }

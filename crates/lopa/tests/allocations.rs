@@ -1,0 +1,182 @@
+//! Iterations in steady state allocate nothing.
+//!
+//! One exception is counted apart: matrix products take a packing buffer from the heap in every
+//! call. Those buffers are known by their alignment, which no vector of numbers asks for.
+#![allow(unsafe_code)]
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use common::bench::Bench;
+use lopa::real::Real;
+
+struct Counting;
+
+thread_local! {
+    // This thread alone, so that the test harness is not counted.
+    static SEEN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+fn note(layout: Layout) {
+    // A thread that is going away has no counters any more.
+    let _ = SEEN.try_with(|seen| {
+        let (plain, aligned) = seen.get();
+        seen.set(match layout.align() > 16 {
+            false => (plain + 1, aligned),
+            true => (plain, aligned + 1),
+        });
+    });
+}
+
+// SAFETY: every call is handed to the system's allocator as it came; counting touches no memory
+// but the thread's own counter, which needs no allocation.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        note(layout);
+        unsafe { System.realloc(ptr, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const QUADRATIC: &str = "problem = { name = 'quadratic', noise = 0.2, samples = 30 }";
+
+fn learning(problem: &str, sparsity: f64) -> String {
+    format!(
+        "problem = {{ name = '{problem}' }}
+         data = {{ name = 'blobs', rows = 200, features = 6, sparsity = {sparsity} }}"
+    )
+}
+
+/// (Vectors, packing buffers) allocated in ten iterations.
+fn allocated<T: Real>(problem: &str, batch: &str, algorithm: &str) -> (u64, u64) {
+    let setup = format!(
+        "{problem}
+         network = {{ nodes = 4, graph = 'ring', weights = 'lazy-metropolis' }}
+         run = {{ iterations = 1, batch = {batch} }}"
+    );
+    let mut simulation = Bench::new(&setup, algorithm).run::<T>(5);
+    let before = SEEN.get();
+    (0..10).for_each(|_| simulation.iterate());
+    let after = SEEN.get();
+    (after.0 - before.0, after.1 - before.1)
+}
+
+fn check(problem: &str) {
+    let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
+    check_each(
+        problem,
+        &[
+            format!("name = 'lopa-gt', {steps}"),
+            format!("name = 'lopa-lg', {steps}"),
+            format!("name = 'local', {steps}"),
+            format!("name = 'spdb', {steps}, hv_steps = 4"),
+            format!("name = 'spdb', {steps}, inverse = 'shia', consensus = 'gt', inner_steps = 2"),
+            format!("name = 'ma-dsbo', {steps}"),
+            "name = 'dgd', alpha = 0.001".to_string(),
+        ],
+    );
+}
+
+/// What serves both scopes, and the other scope's own.
+fn check_field(problem: &str) {
+    let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
+    let both = [
+        format!("name = 'lopa-gt', {steps}"),
+        format!("name = 'lopa-lg', {steps}"),
+        format!("name = 'ma-dsbo', {steps}"),
+        format!("name = 'gossip-dsbo', {steps}, gamma = 0.1"),
+        format!("name = 'gossip-dsbo-mf', {steps}, gamma = 0.1"),
+        format!("name = 'mdbo', {steps}, eta = 0.5, gamma = 0.1"),
+        format!("name = 'vrdbo', {steps}, eta = 0.5, gamma = 0.1"),
+        format!("name = 'd-soba', {steps}"),
+        format!("name = 'd-soba', {steps}, order = 'first'"),
+        format!("name = 'sldbo', {steps}, radius = 1"),
+        format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1"),
+        format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1, order = 'alternating'"),
+        "name = 'gt-sgd', alpha = 0.001".to_string(),
+        "name = 'extra', alpha = 0.001".to_string(),
+        "name = 'exact-diffusion', alpha = 0.001".to_string(),
+    ];
+    check_each(problem, &both);
+    let personal = [
+        format!("name = 'prometheus', {steps}, period = 3, l1 = 0.1"),
+        format!("name = 'interact', {steps}"),
+    ];
+    check_each(problem, &personal);
+    let global = format!("scope = 'global'\n{problem}");
+    check_each(&global, &both);
+    check_each(&global, &[format!("name = 'slam', {steps}")]);
+}
+
+fn check_each(problem: &str, algorithms: &[String]) {
+    for algorithm in algorithms {
+        for batch in ["7", "'full'"] {
+            let (vectors, _) = allocated::<f64>(problem, batch, algorithm);
+            assert_eq!(vectors, 0, "{problem}, {algorithm}, batch {batch}");
+            let (vectors, _) = allocated::<f32>(problem, batch, algorithm);
+            assert_eq!(vectors, 0, "{problem}, {algorithm}, batch {batch}, f32");
+        }
+    }
+}
+
+#[test]
+fn the_counter_counts() {
+    let before = SEEN.get();
+    let mut grown = vec![0.0f64];
+    grown.extend([1.0; 100]);
+    drop(std::hint::black_box(grown));
+    assert_eq!(SEEN.get().0 - before.0, 2);
+}
+
+#[test]
+fn quadratic() {
+    check(QUADRATIC);
+    let algorithm = "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1";
+    assert_eq!(allocated::<f64>(QUADRATIC, "7", algorithm), (0, 0));
+}
+
+#[test]
+fn the_field() {
+    check_field(QUADRATIC);
+    check_field(&learning("hyperparameter", 0.0));
+}
+
+#[test]
+fn hyperparameter() {
+    check(&learning("hyperparameter", 0.0));
+    check(&learning("hyperparameter", 0.6));
+}
+
+#[test]
+fn representation() {
+    check(&learning("representation', hidden = [5], activation = 'tanh", 0.0));
+    check(&learning(
+        "representation', hidden = [5, 4], validation = 0.3, activation = 'sigmoid",
+        0.6,
+    ));
+}
+
+#[test]
+fn meta_learning() {
+    check(&learning("meta-learning", 0.0));
+    check(&learning("meta-learning", 0.6));
+}
+
+#[test]
+fn hyper_cleaning() {
+    check(&learning("hyper-cleaning", 0.0));
+    check(&learning("hyper-cleaning", 0.6));
+}
