@@ -9,7 +9,8 @@ const HEAD: &str = "# Algorithms
 This table is made from the registry; a test keeps it true. Marks behind a source: [V] the formulas
 were read in it, [D] derived here, [K] from general knowledge, its text was not available. Counts
 are calls a node makes in an iteration; N and Q are `inner_steps` and `hv_steps`; floats go to each
-neighbour in an iteration (personal; global). Complexity, in samples to
+neighbour in an iteration (personal; global); (+ …) is sent in the global scope only; where there are
+two counts, the second is that of `order = \"first\"`. Complexity, in samples to
 an ε-stationary point, and assumptions are as the authors, or those who compare with them, state
 them; they were not checked here.
 

@@ -1,7 +1,7 @@
 //! D-SOBA (Kong, Zhu, Lu, Huang, Yuan, *Journal of Machine Learning Research* 26(240), 2025).
 //!
 //! ```text
-//! d = ∇_θ ĝ(x, θ; ξ),   h = ∇²_θθ ĝ(x, θ; ξ) v − ∇_θ f̂(x, θ; ς),   s = ∇_x f̂(x, θ; ς) − ∇²_xθ ĝ(x, θ; ξ) v
+//! d = ∇_θ ĝ,   h = ∇²_θθ ĝ v − ∇_θ f̂,   s = ∇_x f̂ − ∇²_xθ ĝ v       all at (x, θ; ξ, ς)
 //! (9)   x⁺ = Σ_j w_ij (x_j − α r_j)                      the old r
 //! (10)  θ⁺ = Σ_j w_ij (θ_j − β d_j)
 //! (11)  v⁺ = Σ_j w_ij (v_j − λ h_j)
@@ -86,9 +86,9 @@ impl Params for DSobaParams {
 /// What is worth knowing of D-SOBA.
 pub const FACTS: Facts = Facts {
     source: "Kong et al., JMLR 26(240), 2025 [V]; without mixing θ and v [D]",
-    sends: "x; with θ, v (global)",
-    hessians: "1 (second), 0 (first)",
-    calls: ["1 (second), 3 (first)", "1 (second), 0 and 2 ∇_x g (first)", "1", "1"],
+    sends: "x (+ θ, v)",
+    hessians: "1 or 0",
+    calls: ["1 or 3", "1 or 0 and 2 ∇_x g", "1", "1"],
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity of ∇g",
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("s", "alpha")],

@@ -70,7 +70,7 @@ impl Params for GossipParams {
 /// What is worth knowing of Gossip-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Yang et al., NeurIPS 2022 [K]; without mixing θ [D]",
-    sends: "x; with θ, s, h, U, V (global)",
+    sends: "x (+ θ, s, h, U, V)",
     floats: ["n", "2n + 2p + np + Qp²"],
     hessians: "Q p",
     calls: ["1", "p", "1", "1"],

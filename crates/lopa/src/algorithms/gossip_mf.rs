@@ -64,7 +64,7 @@ impl GossipMfParams {
 /// What is worth knowing of it.
 pub const FACTS: Facts = Facts {
     source: "after Gao et al., AISTATS 2023 [D]",
-    sends: "x; with r, θ (global)",
+    sends: "x (+ r, θ)",
     floats: ["n", "2n + p"],
     hessians: "< Q",
     loops: "Q on v",

@@ -1,4 +1,4 @@
-//! u = ∇_x f̂ − ∇²_xθ ĝ v with v ≈ [∇²_θθ g]⁻¹ ∇_θ f by a loop of Hessian-vector products at (x, θ).
+//! u = ∇_x f̂ − ∇²_xθ ĝ v with v ≈ [∇²_θθ g]⁻¹ ∇_θ f by a loop of Hessian-vector products.
 //!
 //! ```text
 //! Neumann, randomly truncated: q ~ U{0, …, Q−1};  r = Π_{t<q} (I − λ H_t) b;  v = Q λ r

@@ -98,8 +98,8 @@ pub fn facts(scheme: Scheme) -> Facts {
             _ => Scope::BOTH,
         },
         sends: match scheme {
-            Scheme::LocalGradient => "x; with θ, v (global)",
-            Scheme::GradientTracking => "x, y; with θ, yθ, v, yv (global)",
+            Scheme::LocalGradient => "x (+ θ, v)",
+            Scheme::GradientTracking => "x, y (+ θ, yθ, v, yv)",
             Scheme::Alone => "nothing",
         },
         floats: match scheme {

@@ -93,8 +93,8 @@ impl<T: Real> Algorithm<T> for LopaGlobal<T> {
         });
         let average = |s, z| s + (one - gamma) * (z - s);
         if self.tracking {
-            let wy = pieces.next(n);
-            update(&mut self.y, [wy, &self.now.s, &self.z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
+            let (wy, s) = (pieces.next(n), &self.now.s);
+            update(&mut self.y, [wy, s, &self.z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
         }
         update(&mut self.z, [&self.now.s], |z, [s]| average(s, z)); // (9)
         if !self.tracking {

@@ -74,7 +74,7 @@ impl Params for MaDsboParams {
 /// What is worth knowing of MA-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Chen et al., ICML 2023 [V]; without mixing θ and v [D]",
-    sends: "x; with N of θ, Q of z and d (global)",
+    sends: "x (+ N θ, Q z, Q d)",
     floats: ["n", "n + Np + 2Qp"],
     hessians: "Q",
     calls: ["N", "1", "Q; Q + 1 (global)", "1"],

@@ -86,7 +86,7 @@ pub fn facts(estimator: Estimator) -> Facts {
     };
     Facts {
         source: "Gao et al., AISTATS 2023 [V]; without mixing θ [D]",
-        sends: "x, Zf; with θ, Zg (global)",
+        sends: "x, Zf (+ θ, Zg)",
         floats: ["2n", "2n + 2p"],
         hessians,
         calls,

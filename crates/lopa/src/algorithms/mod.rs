@@ -16,6 +16,7 @@ pub mod ma_dsbo;
 mod ma_dsbo_global;
 pub mod mdbo;
 pub mod prometheus;
+mod prox;
 pub mod single_level;
 pub mod slam;
 pub mod sldbo;
@@ -72,7 +73,7 @@ pub struct Start<'a, T: Real> {
     pub theta: Vec<T>,
     /// v_i⁰
     pub v: Vec<T>,
-    /// Whose inner problem is solved: an algorithm that serves both scopes mixes θ in the global one.
+    /// Whose inner problem is solved: what serves both scopes mixes θ in the global one.
     pub scope: Scope,
     /// For the estimates that belong to the start.
     pub oracle: &'a mut Oracle<T>,
@@ -85,7 +86,7 @@ pub struct Facts {
     pub source: &'static str,
     /// The scopes it serves.
     pub scopes: &'static [Scope],
-    /// Vectors sent to each neighbour in an iteration.
+    /// Vectors sent to each neighbour in an iteration; (+ what the global scope adds).
     pub sends: &'static str,
     /// Scalars sent to each neighbour in an iteration, in the personal and in the global scope.
     pub floats: [&'static str; 2],
@@ -179,7 +180,7 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
         ),
         entry(
             "lopa-lg",
-            "LoPA with local gradients: half the bytes, a bias of order alpha",
+            "LoPA with local gradients: half the bytes, a bias of order α",
             lopa::facts(LocalGradient),
             |p, s| lopa_in_its_scope(LocalGradient, p, s),
         ),
@@ -191,13 +192,13 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
         ),
         entry(
             "slam",
-            "primal-dual on both levels, local Hessian inverse by a loop",
+            "primal-dual on both levels, local Hessian inverse",
             slam::FACTS,
             slam::start,
         ),
         entry(
             "ma-dsbo",
-            "moving average, inner and Hessian-inverse loops, which communicate in the global scope",
+            "moving average, inner and Hessian-inverse loops",
             ma_dsbo::FACTS,
             |p, s| match s.scope {
                 Scope::Personal => ma_dsbo::start(p, s),
@@ -218,7 +219,7 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
         ),
         entry(
             "mdbo",
-            "momentum and tracking on both levels, local Hessian inverse by a loop",
+            "momentum and tracking, local Hessian inverse by a loop",
             mdbo::facts(Momentum),
             |p, s| mdbo::start(Momentum, p, s),
         ),
@@ -227,7 +228,7 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
         }),
         entry(
             "d-soba",
-            "no loops, adapt then combine, second-order or first-order",
+            "no loops, adapt then combine, second or first order",
             d_soba::FACTS,
             d_soba::start,
         ),
@@ -237,12 +238,7 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
             sldbo::FACTS,
             sldbo::start,
         ),
-        entry(
-            "zhang",
-            "no loops, STORM and tracking on three levels, simultaneous or alternating",
-            zhang::FACTS,
-            zhang::start,
-        ),
+        entry("zhang", "no loops, STORM and tracking on three levels", zhang::FACTS, zhang::start),
         entry(
             "prometheus",
             "tracking and SPIDER with a proximal step: bounds and l1 on x",
@@ -270,13 +266,13 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
         ),
         entry(
             "exact-diffusion",
-            "single-level exact diffusion: EXTRA's adapt-then-combine sister",
+            "single-level exact diffusion: EXTRA, adapt then combine",
             single_level::facts(Single::ExactDiffusion),
             |p, s| single_level::start(Single::ExactDiffusion, p, s),
         ),
         entry(
             "local",
-            "LoPA's updates without communication: the baseline of going alone",
+            "LoPA's updates without communication: going alone",
             lopa::facts(Alone),
             |p, s| lopa::start(Alone, p, s),
         ),

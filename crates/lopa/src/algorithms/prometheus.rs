@@ -1,4 +1,4 @@
-//! Prometheus (Liu et al., *ICML* 2023) and INTERACT: personal θ, tracking, SPIDER, a proximal step.
+//! Prometheus (Liu et al., *ICML* 2023) and INTERACT: tracking, SPIDER, a proximal step.
 //!
 //! ```text
 //! (8)   x̃  = argmin_{x ∈ X} ⟨y, x⟩ + τ/2 |x − x_i|² + l₁ |x|₁        X: low ≤ x ≤ high
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::consensus::track;
 use super::estimator::storm;
 use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::prox::Prox;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
 use crate::oracle::{Oracle, XI1};
@@ -112,10 +113,7 @@ impl InteractParams {
 impl Params for PrometheusParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.common().check()?;
-        let Prox { tau, l1, low, high } = self.prox();
-        Fault::unless(tau > 0.0 && tau.is_finite(), "tau", tau, "a positive number")?;
-        Fault::unless(l1 >= 0.0 && l1.is_finite(), "l1", l1, "0 or a positive number")?;
-        Fault::unless(low <= high, "low", low, &format!("at most `high = {high}`"))
+        self.prox().check()
     }
 }
 
@@ -129,27 +127,6 @@ impl PrometheusParams {
         let low = self.low.unwrap_or(f64::NEG_INFINITY);
         let high = self.high.unwrap_or(f64::INFINITY);
         Prox { tau: self.tau, l1: self.l1, low, high }
-    }
-}
-
-/// (8): the set X, the weight of |x|₁, and τ.
-#[derive(Debug, Clone, Copy)]
-struct Prox {
-    tau: f64,
-    l1: f64,
-    low: f64,
-    high: f64,
-}
-
-impl Prox {
-    const PLAIN: Prox = Prox { tau: 1.0, l1: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-
-    /// x̃ of one entry: threshold, then clip, which is exact because both act on entries alone.
-    fn apply<T: Real>(self, x: T, y: T) -> T {
-        let tau = T::of(self.tau);
-        let there = x - y / tau;
-        let shrunk = (there.abs() - T::of(self.l1) / tau).max(T::zero()) * there.signum();
-        shrunk.max(T::of(self.low)).min(T::of(self.high))
     }
 }
 
@@ -279,7 +256,9 @@ impl<T: Real> Algorithm<T> for Prometheus<T> {
         self.old.x.copy_from_slice(&self.x);
         self.old.theta.copy_from_slice(&self.theta);
         self.old.u.copy_from_slice(&self.u);
-        update(&mut self.x, [wx, &self.y], |x, [wx, y]| wx + alpha * (prox.apply(x, y) - x)); // (8), (9)
+        update(&mut self.x, [wx, &self.y], |x, [wx, y]| {
+            wx + alpha * (prox.apply(x, y) - x) // (8), (9)
+        });
         axpy(-beta, &self.d, &mut self.theta); // (10)
         self.estimate(oracle); // (11)
         track(&mut self.y, wy, &self.u, &self.old.u); // (13)

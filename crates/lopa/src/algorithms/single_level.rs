@@ -4,12 +4,14 @@
 //! w = θ, or (θ, x) where the problem says so;   q = ∇ĝ(w; ξ)
 //!
 //! gradient tracking   w⁺ = Σ_j w_ij w_j − α y,    y⁺ = Σ_j w_ij y_j + q⁺ − q,    y⁰ = q⁰
-//! EXTRA               w¹ = W w⁰ − α q⁰,   wᵏ⁺² = 2 V wᵏ⁺¹ − V wᵏ − α (qᵏ⁺¹ − qᵏ),   V = (I + W) / 2
-//! exact diffusion     ψ⁺ = w − α q,   φ⁺ = ψ⁺ + w − ψ,   w⁺ = V φ⁺,                  ψ⁰ = w⁰
+//! EXTRA               w¹ = W w⁰ − α q⁰,   wᵏ⁺² = 2 V wᵏ⁺¹ − V wᵏ − α (qᵏ⁺¹ − qᵏ)
+//! exact diffusion     ψ⁺ = w − α q,   φ⁺ = ψ⁺ + w − ψ,   w⁺ = V φ⁺,   ψ⁰ = w⁰
+//! both with           V = (I + W) / 2
 //! ```
 //!
 //! Gradient tracking: Di Lorenzo and Scutari 2016, Nedić et al. 2017, with stochastic gradients
-//! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed 2019.
+//! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed
+//! 2019.
 
 use super::dgd::{DgdParams, single};
 use super::{Algorithm, Facts, Start};
@@ -38,7 +40,7 @@ pub fn facts(scheme: Scheme) -> Facts {
             Scheme::ExactDiffusion => "Yuan et al., IEEE Trans. Signal Processing 67(3), 2019 [K]",
         },
         sends: match scheme {
-            Scheme::GradientTracking => "θ and y, or x, θ and y",
+            Scheme::GradientTracking => "θ, y, or x, θ, y",
             _ => "θ, or x and θ",
         },
         floats: match scheme {

@@ -12,8 +12,11 @@
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so the duals are formed there.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::consensus::{Pieces, dual};
-use super::hypergradient::{Hypergradient, Series};
+use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
 use crate::error::Result;
 use crate::oracle::{Oracle, XI1};
@@ -22,8 +25,6 @@ use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
 use crate::scope::Scope;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// SLAM's step sizes and loop.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +41,7 @@ pub struct SlamParams {
     pub hv_steps: usize,
     /// How the Hessian's inverse is approximated.
     #[serde(default)]
-    pub inverse: super::Inverse,
+    pub inverse: Inverse,
 }
 
 impl Params for SlamParams {

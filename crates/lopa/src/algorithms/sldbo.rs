@@ -55,7 +55,7 @@ impl Params for SldboParams {
 /// What is worth knowing of SLDBO.
 pub const FACTS: Facts = Facts {
     source: "Dong et al., arXiv 2311.08945 [K]; without mixing θ and v [D]",
-    sends: "x, tx; with θ, tθ, v, tv (global)",
+    sends: "x, tx (+ θ, tθ, v, tv)",
     floats: ["2n", "2n + 4p"],
     complexity: "ε⁻¹ (deterministic)",
     needs_lazy: true,

@@ -76,7 +76,7 @@ impl Params for ZhangParams {
 /// What is worth knowing of it.
 pub const FACTS: Facts = Facts {
     source: "Zhang et al., arXiv 2311.11342 [K]; without mixing θ and v [D]",
-    sends: "x, Zu; with θ, Ze, v, Zc (global)",
+    sends: "x, Zu (+ θ, Ze, v, Zc)",
     floats: ["2n", "2n + 4p"],
     hessians: "2",
     calls: ["2"; 4],
