@@ -54,6 +54,8 @@ pub enum Color {
 pub enum Command {
     /// Run an experiment: every algorithm of the file on every seed
     Run(RunArgs),
+    /// Search step sizes for every algorithm of a file with the same budget, on other seeds
+    Tune(TuneArgs),
     /// Check an experiment file and print it with every default filled in
     Check(CheckArgs),
     /// List what experiment files can choose from
@@ -62,6 +64,11 @@ pub enum Command {
     Graph {
         #[command(subcommand)]
         command: GraphCommand,
+    },
+    /// List, fetch, check and describe data sets
+    Data {
+        #[command(subcommand)]
+        command: DataCommand,
     },
     /// List the runs in a folder
     Ls(LsArgs),
@@ -104,6 +111,23 @@ pub struct RunArgs {
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// File to write the tuned experiment to [default: FILE-tuned.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// File that keeps finished trials; an interrupted search goes on from it [default:
+    /// FILE-tune.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    /// Threads, each with a trial of its own; results do not depend on their number [default: all
+    /// cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
+    pub jobs: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -191,6 +215,28 @@ pub struct MakeArgs {
     /// File to write: .toml, or .csv for an edge list; without it, TOML on standard output
     #[arg(short, long)]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// List the published data sets: size, licence, and whether they are here
+    List(DataArgs),
+    /// Download data sets from their authors' addresses, verify and unpack them
+    #[cfg(feature = "fetch")]
+    Fetch(DataArgs),
+    /// Say whether the files hold what their authors published; exit code 3 if not
+    Check(DataArgs),
+    /// Say what is in data sets: rows, features, classes
+    Stats(DataArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Names of data sets; without any, all of them
+    pub names: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
 }
 
 /// Which trained models.

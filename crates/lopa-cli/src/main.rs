@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     let output = Output::new(&cli.global);
     let done = match &cli.command {
         Command::Run(args) => commands::run::run(args, &output),
+        Command::Tune(args) => commands::tune::tune(args, &output),
         Command::Check(args) => commands::check::check(args, &output),
         Command::List(args) => commands::list::list(args, &output),
         Command::Graph { command: GraphCommand::Make(args) } => {
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Command::Graph { command: GraphCommand::Check(args) } => {
             commands::graph::check(args, &output)
         }
+        Command::Data { command } => commands::data::data(command, &output),
         Command::Ls(args) => commands::ls::ls(args, &output),
         Command::Schema => commands::texts::schema(&output),
         Command::Completions(args) => commands::texts::completions(args, &output),

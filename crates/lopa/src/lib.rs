@@ -49,4 +49,5 @@ pub mod run;
 pub mod schedule;
 pub mod schema;
 pub mod trace;
+pub mod tune;
 pub mod watch;

@@ -11,6 +11,7 @@ use crate::experiment::RunSpec;
 use crate::network::{graphs, weights};
 use crate::problems::problems;
 use crate::registry::Entry;
+use crate::tune::TuneSpec;
 
 /// The schema of an experiment file.
 pub fn experiment() -> Value {
@@ -21,6 +22,7 @@ pub fn experiment() -> Value {
     let seed = json!({ "type": "integer", "minimum": 0 });
     let preparation = generator.subschema_for::<Preparation>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
+    let tune = generator.subschema_for::<TuneSpec>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -46,6 +48,7 @@ pub fn experiment() -> Value {
                 },
             },
             "run": run,
+            "tune": tune,
             "algorithm": {
                 "type": "array",
                 "minItems": 1,

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod check;
+pub mod data;
 pub mod graph;
 pub mod list;
 pub mod ls;
@@ -9,3 +10,4 @@ pub mod saved;
 pub mod source;
 pub mod summary;
 pub mod texts;
+pub mod tune;

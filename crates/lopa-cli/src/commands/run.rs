@@ -110,13 +110,13 @@ pub fn pool(threads: usize) -> Result<Option<rayon::ThreadPool>> {
 }
 
 /// Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends at once.
-struct Signals {
-    either: Arc<AtomicBool>,
+pub struct Signals {
+    pub either: Arc<AtomicBool>,
     terminated: Arc<AtomicBool>,
 }
 
 impl Signals {
-    fn listen() -> Result<Signals> {
+    pub fn listen() -> Result<Signals> {
         let signals = Signals {
             either: Arc::new(AtomicBool::new(false)),
             terminated: Arc::new(AtomicBool::new(false)),
@@ -137,7 +137,7 @@ impl Signals {
         Ok(signals)
     }
 
-    fn code(&self) -> Option<u8> {
+    pub fn code(&self) -> Option<u8> {
         let stopped = self.either.load(Ordering::Relaxed);
         let terminated = self.terminated.load(Ordering::Relaxed);
         stopped.then_some(if terminated { 143 } else { 130 })

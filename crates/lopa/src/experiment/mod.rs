@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::network;
 use crate::problems::problems;
 use crate::registry::{Entry, find};
+use crate::tune::TuneSpec;
 
 /// A checked experiment, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,12 +67,17 @@ pub struct AlgorithmSpec {
     pub choice: Choice,
 }
 
-const SECTIONS: [&str; 8] =
-    ["schema", "name", "problem", "data", "partition", "network", "run", "algorithm"];
+const SECTIONS: [&str; 9] =
+    ["schema", "name", "problem", "data", "partition", "network", "run", "algorithm", "tune"];
 
 impl Experiment {
     /// Reads and checks an experiment file with its overrides.
     pub fn read(source: &Source) -> Result<Experiment> {
+        Ok(Experiment::read_with_tune(source)?.0)
+    }
+
+    /// The same, with what its `[tune]` section asks for; a run does not depend on it.
+    pub fn read_with_tune(source: &Source) -> Result<(Experiment, Option<TuneSpec>)> {
         let mut root = source.root()?;
         let place = root.place_of("schema");
         if let Some(schema @ ..=0 | schema @ 2..) = root.value::<i64>("schema")? {
@@ -94,8 +100,13 @@ impl Experiment {
         let network = read_network(root.required("network")?)?;
         let run: RunSpec = root.required("run")?.read()?;
         let algorithms = read_algorithms(&mut root)?;
+        let tune_at = root.place_of("tune");
+        let tune = root.section("tune")?.map(Section::read::<TuneSpec>).transpose()?;
         root.finish(&SECTIONS)?;
-        Ok(Experiment { name, problem, data, network, run, algorithms })
+        if let Some(tune) = &tune {
+            tune.fits(&run, &algorithms).map_err(|error| error.at(tune_at))?;
+        }
+        Ok((Experiment { name, problem, data, network, run, algorithms }, tune))
     }
 
     /// The file that says all this with nothing left to defaults.
