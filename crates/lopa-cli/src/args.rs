@@ -56,6 +56,8 @@ pub enum Command {
     Run(RunArgs),
     /// Search step sizes for every algorithm of a file with the same budget, on other seeds
     Tune(TuneArgs),
+    /// Run the paper's experiments again and judge its claims
+    Reproduce(ReproduceArgs),
     /// Check an experiment file and print it with every default filled in
     Check(CheckArgs),
     /// List what experiment files can choose from
@@ -126,6 +128,34 @@ pub struct TuneArgs {
     pub journal: Option<PathBuf>,
     /// Threads, each with a trial of its own; results do not depend on their number [default: all
     /// cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
+    pub jobs: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// Figures: fig1 to fig8, or all
+    #[arg(required = true)]
+    pub figures: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
+    /// A tenth of the iterations on two seeds: minutes instead of an hour
+    #[arg(long)]
+    pub quick: bool,
+    /// Seeds 1 to N in place of the files'
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<usize>,
+    /// Folder for runs, results and claims; what is finished in it is not run again
+    #[arg(short, long, value_name = "DIR", default_value = "reproduction")]
+    pub out: PathBuf,
+    /// Also write the page about it here
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+    /// Folder with changed experiment files, in place of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
+    /// Threads; results do not depend on their number [default: all cores]
     #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
     pub jobs: Option<usize>,
 }

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Run(args) => commands::run::run(args, &output),
         Command::Tune(args) => commands::tune::tune(args, &output),
+        Command::Reproduce(args) => commands::reproduce::reproduce(args, &output),
         Command::Check(args) => commands::check::check(args, &output),
         Command::List(args) => commands::list::list(args, &output),
         Command::Graph { command: GraphCommand::Make(args) } => {

@@ -45,6 +45,7 @@ pub mod problems;
 pub mod random;
 pub mod real;
 pub mod registry;
+pub mod reproduce;
 pub mod run;
 pub mod schedule;
 pub mod schema;

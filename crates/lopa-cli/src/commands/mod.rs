@@ -5,6 +5,7 @@ pub mod data;
 pub mod graph;
 pub mod list;
 pub mod ls;
+pub mod reproduce;
 pub mod run;
 pub mod saved;
 pub mod source;

@@ -28,7 +28,10 @@ pub fn tune(args: &TuneArgs, output: &Output) -> Result<ExitCode> {
     };
     let told = |trial: &Trial, number: usize, of: usize| {
         let value = trial.value.map_or("diverged".into(), output::number);
-        output.note(&format!("{} trial {number}: {value} ({of} trials in this stage)", trial.algorithm));
+        output.note(&format!(
+            "{} trial {number}: {value} ({of} trials in this stage)",
+            trial.algorithm
+        ));
     };
     let tuned = match search(&source, &journal, &context, &told) {
         Err(error) if error.id == "tune/interrupted" => {
@@ -53,7 +56,11 @@ pub fn tune(args: &TuneArgs, output: &Output) -> Result<ExitCode> {
         let rows = tuned.best.iter().map(row).collect();
         output.text(&output::list(&["algorithm", "best", "with"], rows).to_string());
     }
-    output.note(&format!("tuned experiment in {}, journal in {}", out.display(), journal.display()));
+    output.note(&format!(
+        "tuned experiment in {}, journal in {}",
+        out.display(),
+        journal.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
