@@ -35,6 +35,7 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     }
     let runs = args.out.join("runs");
     let mut done: Vec<(Part, Traces)> = Vec::new();
+    let mut labels = Vec::new();
     for (number, part) in parts.iter().enumerate() {
         output.note(&format!("[{}/{}] {}", number + 1, parts.len(), part.experiment.name));
         let data = stock.load(&part.experiment, &context)?;
@@ -44,7 +45,15 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
             output.note("interrupted: the same command goes on from here");
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
+        if part.figures.contains(&"fig3") && part.steps == "paper" {
+            labels.push(
+                json!({ "variant": part.variant, "labels": lopa::reproduce::labels(&folder)? }),
+            );
+        }
         done.push((part.clone(), read(&folder)?));
+    }
+    if !labels.is_empty() {
+        write(&args.out.join("fig4.json"), &format!("{:#}\n", Value::Array(labels)))?;
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();

@@ -8,7 +8,7 @@ mod traces;
 
 pub use page::{page, table};
 pub use stats::{Interval, interval, spread};
-pub use traces::{Run, Traces, read};
+pub use traces::{Run, Traces, labels, read};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
