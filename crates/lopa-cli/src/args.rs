@@ -56,6 +56,10 @@ pub enum Color {
 pub enum Command {
     /// Run an experiment: every algorithm of the file on every seed
     Run(RunArgs),
+    /// Search step sizes for every algorithm of a file with the same budget, on other seeds
+    Tune(TuneArgs),
+    /// Run the paper's experiments again and judge its claims
+    Reproduce(ReproduceArgs),
     /// Check an experiment file and print it with every default filled in
     Check(CheckArgs),
     /// List what experiment files can choose from
@@ -69,6 +73,11 @@ pub enum Command {
     Predict(PredictArgs),
     /// Measure the models of a run: on new rows, or once more on the run's own data
     Evaluate(EvaluateArgs),
+    /// List, fetch, check and describe data sets
+    Data {
+        #[command(subcommand)]
+        command: DataCommand,
+    },
     /// List the runs in a folder
     Ls(LsArgs),
     /// Print the JSON Schema of experiment files, for editors
@@ -116,6 +125,48 @@ pub struct RunArgs {
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// File to write the tuned experiment to [default: FILE-tuned.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// File that keeps finished trials; an interrupted search goes on from it [default:
+    /// FILE-tune.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// Figures: fig1 to fig8, or all
+    #[arg(required = true)]
+    pub figures: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
+    /// A tenth of the iterations on two seeds: minutes instead of an hour
+    #[arg(long)]
+    pub quick: bool,
+    /// Seeds 1 to N in place of the files'
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<usize>,
+    /// Folder for runs, results and claims; what is finished in it is not run again
+    #[arg(short, long, value_name = "DIR", default_value = "reproduction")]
+    pub out: PathBuf,
+    /// Also write the page about it here
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+    /// Folder with changed experiment files, in place of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]
@@ -203,6 +254,28 @@ pub struct MakeArgs {
     /// File to write: .toml, or .csv for an edge list; without it, TOML on standard output
     #[arg(short, long)]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// List the published data sets: size, licence, and whether they are here
+    List(DataArgs),
+    /// Download data sets from their authors' addresses, verify and unpack them
+    #[cfg(feature = "fetch")]
+    Fetch(DataArgs),
+    /// Say whether the files hold what their authors published; exit code 3 if not
+    Check(DataArgs),
+    /// Say what is in data sets: rows, features, classes
+    Stats(DataArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Names of data sets; without any, all of them
+    pub names: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
 }
 
 /// Which trained models.

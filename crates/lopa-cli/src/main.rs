@@ -24,6 +24,8 @@ fn main() -> ExitCode {
 fn run(command: &Command, output: &Output) -> Result<ExitCode> {
     match command {
         Command::Run(args) => commands::run::run(args, output),
+        Command::Tune(args) => commands::tune::tune(args, output),
+        Command::Reproduce(args) => commands::reproduce::reproduce(args, output),
         Command::Check(args) => commands::check::check(args, output),
         Command::List(args) => commands::list::list(args, output),
         Command::Graph { command: GraphCommand::Make(args) } => commands::graph::make(args, output),
@@ -33,6 +35,7 @@ fn run(command: &Command, output: &Output) -> Result<ExitCode> {
         }
         Command::Predict(args) => commands::predict::predict(args, output),
         Command::Evaluate(args) => commands::evaluate::evaluate(args, output),
+        Command::Data { command } => commands::data::data(command, output),
         Command::Ls(args) => commands::ls::ls(args, output),
         Command::Schema => commands::texts::schema(output),
         Command::Completions(args) => commands::texts::completions(args, output),

@@ -12,6 +12,7 @@ use crate::network::{graphs, weights};
 use crate::problems::problems;
 use crate::registry::Entry;
 use crate::scope::Scope;
+use crate::tune::TuneSpec;
 
 /// The schema of an experiment file.
 pub fn experiment() -> Value {
@@ -23,6 +24,7 @@ pub fn experiment() -> Value {
     let preparation = generator.subschema_for::<Preparation>().to_value();
     let scope = generator.subschema_for::<Scope>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
+    let tune = generator.subschema_for::<TuneSpec>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -49,6 +51,7 @@ pub fn experiment() -> Value {
                 },
             },
             "run": run,
+            "tune": tune,
             "algorithm": {
                 "type": "array",
                 "minItems": 1,

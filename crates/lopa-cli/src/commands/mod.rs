@@ -2,12 +2,14 @@
 
 pub mod again;
 pub mod check;
+pub mod data;
 pub mod evaluate;
 pub mod graph;
 pub mod list;
 pub mod ls;
 pub mod predict;
 pub mod reporter;
+pub mod reproduce;
 pub mod run;
 pub mod saved;
 pub mod score;
@@ -16,3 +18,4 @@ pub mod source;
 pub mod summary;
 pub mod texts;
 pub mod threads;
+pub mod tune;

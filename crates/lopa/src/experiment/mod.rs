@@ -16,6 +16,7 @@ use crate::network;
 use crate::problems::problems;
 use crate::registry::{Entry, find};
 use crate::scope::Scope;
+use crate::tune::TuneSpec;
 
 /// A checked experiment, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,12 +70,27 @@ pub struct AlgorithmSpec {
     pub choice: Choice,
 }
 
-const SECTIONS: [&str; 9] =
-    ["schema", "name", "scope", "problem", "data", "partition", "network", "run", "algorithm"];
+const SECTIONS: [&str; 10] = [
+    "schema",
+    "name",
+    "scope",
+    "problem",
+    "data",
+    "partition",
+    "network",
+    "run",
+    "algorithm",
+    "tune",
+];
 
 impl Experiment {
     /// Reads and checks an experiment file with its overrides.
     pub fn read(source: &Source) -> Result<Experiment> {
+        Ok(Experiment::read_with_tune(source)?.0)
+    }
+
+    /// The same, with what its `[tune]` section asks for; a run does not depend on it.
+    pub fn read_with_tune(source: &Source) -> Result<(Experiment, Option<TuneSpec>)> {
         let mut root = source.root()?;
         let place = root.place_of("schema");
         if let Some(schema @ ..=0 | schema @ 2..) = root.value::<i64>("schema")? {
@@ -98,8 +114,13 @@ impl Experiment {
         let network = read_network(root.required("network")?)?;
         let run: RunSpec = root.required("run")?.read()?;
         let algorithms = read_algorithms(&mut root, scope)?;
+        let tune_at = root.place_of("tune");
+        let tune = root.section("tune")?.map(Section::read::<TuneSpec>).transpose()?;
         root.finish(&SECTIONS)?;
-        Ok(Experiment { name, scope, problem, data, network, run, algorithms })
+        if let Some(tune) = &tune {
+            tune.fits(&run, &algorithms).map_err(|error| error.at(tune_at))?;
+        }
+        Ok((Experiment { name, scope, problem, data, network, run, algorithms }, tune))
     }
 
     /// The file that says all this with nothing left to defaults.

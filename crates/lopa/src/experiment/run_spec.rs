@@ -44,6 +44,18 @@ pub struct RunSpec {
     pub target: Option<Target>,
 }
 
+impl RunSpec {
+    /// Leaves only a share of the iterations and of the budget.
+    pub fn shorten(&mut self, share: f64) {
+        self.iterations = self.iterations.map(|most| ((most as f64 * share).ceil() as u64).max(1));
+        let Budget { hessians, jacobians, gradients, samples, exchanges, bytes, seconds } =
+            &mut self.budget;
+        for limit in [hessians, jacobians, gradients, samples, exchanges, bytes, seconds] {
+            *limit = limit.map(|limit| limit * share);
+        }
+    }
+}
+
 /// `f32` or `f64`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
