@@ -183,12 +183,14 @@ fn whoever_stops_short_says_so_in_the_global_scope_alone() {
 fn noisy(scope: Scope, algorithm: &str) -> Simulation<'static, f64> {
     let setup = format!(
         "scope = '{}'
-         problem = {{ name = 'quadratic', n = 3, p = 4, noise = 0.5, samples = 20 }}
-         network = {{ nodes = 5, graph = 'path' }}
+         problem = {{ name = 'quadratic', n = 3, p = 4, condition = 2, noise = 0.5, samples = 20 }}
+         network = {{ nodes = 5, graph = 'path', weights = 'lazy-metropolis' }}
          run = {{ iterations = 1, batch = 3 }}",
         scope.name()
     );
-    Bench::new(&setup, algorithm).run(60)
+    let simulation = Bench::new(&setup, algorithm).run(60);
+    assert!(largest(&rows(&simulation, "x").concat()) < 100.0, "{algorithm} diverges");
+    simulation
 }
 
 #[test]
