@@ -31,13 +31,45 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// One algorithm ends with a better measure than another.
-    Ends { measure: Measure, better: &'static str, worse: &'static str },
+    Ends {
+        /// What is compared.
+        measure: Measure,
+        /// Said to be better.
+        better: &'static str,
+        /// Said to be worse.
+        worse: &'static str,
+    },
     /// One algorithm needs less of a cost for the level that both reach.
-    Cheaper { cost: &'static str, measure: Measure, better: &'static str, worse: &'static str },
+    Cheaper {
+        /// What is spent.
+        cost: &'static str,
+        /// What has to reach the level.
+        measure: Measure,
+        /// Said to spend less.
+        better: &'static str,
+        /// Said to spend more.
+        worse: &'static str,
+    },
     /// An algorithm does better here than in another variant.
-    Falls { measure: Measure, algorithm: &'static str, worse: Place },
+    Falls {
+        /// What is compared.
+        measure: Measure,
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Where it is said to do worse.
+        worse: Place,
+    },
     /// From here to another variant one algorithm loses more than another.
-    FallsMore { measure: Measure, more: &'static str, less: &'static str, worse: Place },
+    FallsMore {
+        /// What is compared.
+        measure: Measure,
+        /// Said to lose more.
+        more: &'static str,
+        /// Said to lose less.
+        less: &'static str,
+        /// Where both are said to do worse.
+        worse: Place,
+    },
 }
 
 /// A measure by its name; accuracies are better the higher, all others the lower.

@@ -85,7 +85,7 @@ impl Space {
             return Err(Error::config("config/out-of-range", message)
                 .hint(format!("allow `trials = {}`, or give fewer values", fixed + 1)));
         }
-        let fits = |points: usize| points.pow(free as u32).saturating_mul(fixed) <= most;
+        let fits = |points: usize| points.saturating_pow(free as u32).saturating_mul(fixed) <= most;
         let points = (1..=most).take_while(|&points| fits(points)).last().unwrap_or(0);
         if points == 0 || self.axes.is_empty() {
             return Ok(Vec::new());
