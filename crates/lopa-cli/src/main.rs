@@ -28,6 +28,7 @@ fn main() -> ExitCode {
             commands::graph::check(args, &output)
         }
         Command::Ls(args) => commands::ls::ls(args, &output),
+        Command::Report(args) => commands::report::report(args, &output),
         Command::Schema => commands::texts::schema(&output),
         Command::Completions(args) => commands::texts::completions(args, &output),
         Command::Man(args) => commands::texts::man(args, &output),

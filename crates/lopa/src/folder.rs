@@ -6,6 +6,7 @@
 //!   resolved.toml     the experiment, with every default filled in
 //!   metrics.jsonl     one line a measurement, appended as it is taken
 //!   results.json      one entry a run: the last measurement, the digest, how it ended
+//!   partition-seed<seed>.json   who holds which samples; `partition.name = "file"` reads it
 //!   models/<algorithm>-seed<seed>.safetensors
 //! ```
 
@@ -31,6 +32,7 @@ pub struct RunFolder {
     manifest: Value,
     results: Vec<Value>,
     about: ModelParts,
+    labels: Vec<u32>,
 }
 
 struct ModelParts {
@@ -62,6 +64,7 @@ impl RunFolder {
             "status": "running",
             "experiment_digest": digest,
             "data_digest": data.map(data::digest),
+            "classes": data.map(|data| &data.classes),
             "seeds": experiment.run.seeds,
             "worlds": [],
             "threads": threads,
@@ -73,7 +76,8 @@ impl RunFolder {
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
             scaling: data.map_or(data::Scaling::default(), |data| data.scaling.clone()),
         };
-        let mut folder = RunFolder { path, metrics, manifest, results: Vec::new(), about };
+        let labels = data.map_or(Vec::new(), |data| data.train.labels().to_vec());
+        let mut folder = RunFolder { path, metrics, manifest, results: Vec::new(), about, labels };
         folder.write_manifest()?;
         Ok(folder)
     }
@@ -89,13 +93,19 @@ impl RunFolder {
         let weights: Vec<_> = (0..world.mixing.nodes()).map(|i| world.mixing.row(i)).collect();
         let graph = serde_json::to_vec(&(&edges, &weights)).expect("numbers are JSON");
         let partition = &world.partition;
+        if !partition.nodes.is_empty() {
+            let path = self.path.join(format!("partition-seed{seed}.json"));
+            write(&path, partition.to_json(self.labels.len()).as_bytes())?;
+        }
         let note = json!({
             "seed": seed,
             "graph_digest": hex(&Sha256::digest(&graph)),
             "rho": world.analysis.rho,
             "edges": edges,
+            "weights": weights,
             "partition_digest": (!partition.nodes.is_empty()).then(|| partition.digest()),
             "samples": partition.nodes.iter().map(Vec::len).collect::<Vec<_>>(),
+            "class_counts": partition.counts(&self.labels, self.about.classes.len()),
         });
         self.manifest["worlds"].as_array_mut().expect("made as a list").push(note);
         self.write_manifest()

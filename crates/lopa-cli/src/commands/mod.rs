@@ -4,6 +4,7 @@ pub mod check;
 pub mod graph;
 pub mod list;
 pub mod ls;
+pub mod report;
 pub mod run;
 pub mod saved;
 pub mod source;
