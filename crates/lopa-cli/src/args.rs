@@ -80,6 +80,8 @@ pub enum Command {
     },
     /// List the runs in a folder
     Ls(LsArgs),
+    /// Make one HTML file, and figures, from run folders
+    Report(ReportArgs),
     /// Print the JSON Schema of experiment files, for editors
     Schema,
     /// Print a completion script for a shell
@@ -335,6 +337,31 @@ pub struct LsArgs {
     /// Folder with run folders
     #[arg(env = "LOPA_RUNS_DIR", default_value = "runs")]
     pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Run folders
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The report: one HTML file that needs no network
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub out: PathBuf,
+    /// Write the figures too, as SVG and PNG, into this folder
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+    /// The report's heading
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Cost along the horizontal axis: hessians, iteration, seconds, bytes, ...
+    #[arg(long, value_name = "COST")]
+    pub x: Option<String>,
+    /// Measure to draw, such as loss or test_accuracy; may be given several times
+    #[arg(long, value_name = "MEASURE")]
+    pub y: Vec<String>,
+    /// File of claims; without it, `claims.json` in, beside or above the run folders
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -64,6 +64,7 @@ impl RunFolder {
             "experiment_digest": digest,
             "data_digest": data.map(data::digest),
             "algorithms": experiment.algorithms.iter().map(|spec| &spec.label).collect::<Vec<_>>(),
+            "classes": data.map(|data| &data.classes),
             "seeds": experiment.run.seeds,
             "worlds": [],
             "threads": threads,

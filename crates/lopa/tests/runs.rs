@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lopa::config::Source;
 use lopa::data::Data;
+use lopa::data::partition::Partition;
 use lopa::error::{Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::{RunFolder, model_path, result};
@@ -465,6 +466,17 @@ fn a_run_folder_tells_everything() {
         assert_eq!(manifest["worlds"].as_array().unwrap().len(), 2);
         assert_eq!(manifest["data_digest"].is_string(), data.is_some());
         assert_eq!(manifest["worlds"][0]["partition_digest"].is_string(), data.is_some());
+        for world in manifest["worlds"].as_array().unwrap() {
+            assert_eq!(world["weights"].as_array().unwrap().len(), experiment.network.nodes);
+            let partition = path.join(format!("partition-seed{}.json", world["seed"]));
+            assert_eq!(partition.exists(), data.is_some());
+            if let Some(data) = &data {
+                let partition = Partition::read(&partition, data.train.len()).unwrap();
+                let counts = partition.counts(data.train.labels(), data.classes.len());
+                assert_eq!(world["class_counts"], serde_json::json!(counts));
+                assert_eq!(world["partition_digest"], partition.digest());
+            }
+        }
 
         let metrics = std::fs::read_to_string(path.join("metrics.jsonl")).unwrap();
         assert_eq!(metrics.lines().count(), recording.rows.len());

@@ -8,6 +8,7 @@ pub mod graph;
 pub mod list;
 pub mod ls;
 pub mod predict;
+pub mod report;
 pub mod reporter;
 pub mod reproduce;
 pub mod run;
