@@ -161,7 +161,7 @@ pub fn labels(runs: &[&Saved]) -> Option<Figure> {
     let panels: Vec<Panel> = runs.iter().filter_map(panel).collect();
     let about = "Samples of each class at each node".to_string();
     let note = "Training samples of each class at each node.".to_string();
-    (!panels.is_empty()).then(|| Figure { about, panels, columns: 3, note })
+    (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
 }
 
 fn heat(saved: &Saved) -> Option<Heat> {
@@ -194,7 +194,7 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
     let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
     let about = format!("The network of {}", saved.title());
     let note = "Lines are as thick as their weights.".to_string();
-    (!panels.is_empty()).then(|| Figure { about, panels, columns: 3, note })
+    (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
 }
 
 fn network(world: &Value) -> Option<Network> {
