@@ -144,6 +144,7 @@ impl RunFolder {
             "graph_digest": hex(&Sha256::digest(&graph)),
             "rho": world.analysis.rho,
             "edges": edges,
+            "weights": weights,
             "partition_digest": (!partition.nodes.is_empty()).then(|| partition.digest()),
             "samples": partition.nodes.iter().map(Vec::len).collect::<Vec<_>>(),
             "classes": classes,
