@@ -15,8 +15,8 @@
 //! ∇²_θθ ĝ v ≈ [∇_θ ĝ(x, θ + δv) − ∇_θ ĝ(x, θ − δv)] / 2δ,   ∇²_xθ ĝ v likewise with ∇_x ĝ
 //! ```
 //!
-//! The algorithm was read in the paper [V]; its τα is α here, its h is r, its averaging weight θ
-//! is γ. The start is left open there: r⁰ = 0. Without mixing θ and v it is our personal form [D].
+//! The algorithm was read in the paper \[V\]; its τα is α here, its h is r, its averaging weight θ
+//! is γ. The start is left open there: r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -12,10 +12,10 @@
 //! 14  Y⁺ = λ R                                              ≈ [∇²_θθ g]⁻¹
 //! ```
 //!
-//! The equations are from memory [K]; the numbers of the lines that hold the Jacobian and the loop
+//! The equations are from memory \[K\]; the numbers of the lines that hold the Jacobian and the loop
 //! were confirmed by another paper. The start is ours: s, h, U = 0, V_r = I / λ, so that Y = λ I.
 //! Matrices are made of products with unit vectors and counted as such: Q p Hessian and p
-//! Jacobian products in an iteration. With a personal θ nothing but x is mixed [D].
+//! Jacobian products in an iteration. With a personal θ nothing but x is mixed \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

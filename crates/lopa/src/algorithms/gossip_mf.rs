@@ -7,8 +7,8 @@
 //! θ⁺ = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ)
 //! ```
 //!
-//! That it has implicit products and exchanges parameters and estimates only is known [V]; the
-//! equations are the natural ones [D]. Its Hessians are local: see the warning of MDBO. With a
+//! That it has implicit products and exchanges parameters and estimates only is known \[V\]; the
+//! equations are the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a
 //! personal θ nothing but x is mixed.
 
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! LoPA with one θ for all nodes: θ and v are mixed, too. Ours, not the paper's [D].
+//! LoPA with one θ for all nodes: θ and v are mixed, too. Ours, not the paper's \[D\].
 //!
 //! ```text
 //!        local gradients (LG)                 gradient tracking (GT)

@@ -11,7 +11,7 @@
 //!
 //! The published method seeks a common θ and mixes it, too: see `ma_dsbo_global.rs`. With no mixing
 //! of θ and v, which is how LoPA's authors compare with it, its Hessian-inverse solver HIGP becomes
-//! this plain loop [D].
+//! this plain loop \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! MA-DSBO as published (Chen, Huang, Ma, Balasubramanian, *ICML* 2023, Algorithms 1–3): one θ for
-//! all nodes, with loops that communicate [V].
+//! all nodes, with loops that communicate \[V\].
 //!
 //! ```text
 //! T exchanges of θ        θ ← Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ_t)

@@ -10,11 +10,11 @@
 //! x⁺ = x − η (x − Σ_j w_ij x_j) − α η Zf⁺,             θ⁺ likewise with β and Zg⁺
 //! ```
 //!
-//! Algorithms 1 and 2 were read in the paper [V]; its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO)
+//! Algorithms 1 and 2 were read in the paper \[V\]; its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO)
 //! and α₁η² = α₂η² (VRDBO) are γ. Its
 //! truncation is drawn from 0, …, J with the factor J, which is biased: ours from 0, …, Q − 1.
 //! The paper assumes i.i.d. data: F uses local Hessians, and where the g_i differ, the mean of
-//! the F_i is not ∇Φ in the global scope. With a personal θ it is right, and exact [D].
+//! the F_i is not ∇Φ in the global scope. With a personal θ it is right, and exact \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

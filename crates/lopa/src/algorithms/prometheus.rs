@@ -9,10 +9,10 @@
 //! (13)  y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! with the hypergradient of hypergradient.rs. The algorithm was read in the paper [V]; its u is y
+//! with the hypergradient of hypergradient.rs. The algorithm was read in the paper \[V\]; its u is y
 //! here and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
 //! (Liu et al., 2022), of which the abstract was read, is taken to be the same without (8):
-//! x⁺ = Σ_j w_ij x_j − α y [K].
+//! x⁺ = Σ_j w_ij x_j − α y \[K\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

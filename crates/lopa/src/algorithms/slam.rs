@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Of the paper its abstract was read: a linearised augmented Lagrangian on both levels. The
-//! scaling of the multipliers and the estimator are guesses [K]. With local Hessians, as here, it
-//! stops short of the solution where the g_i differ [D]. With a personal θ it is SPDB.
+//! scaling of the multipliers and the estimator are guesses \[K\]. With local Hessians, as here, it
+//! stops short of the solution where the g_i differ \[D\]. With a personal θ it is SPDB.
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so the duals are formed there.
 

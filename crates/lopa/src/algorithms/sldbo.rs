@@ -10,8 +10,8 @@
 //!
 //! Of the paper its abstract was read: single loop, two matrix-vector products, tracking and a
 //! projection, no assumption on heterogeneity, deterministic. Where it mixes and projects is a
-//! guess [K]. With full batches it is the published setting; minibatches work, too. Without mixing
-//! θ and v, tθ = d and tv = h: our personal form [D].
+//! guess \[K\]. With full batches it is the published setting; minibatches work, too. Without mixing
+//! θ and v, tθ = d and tv = h: our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

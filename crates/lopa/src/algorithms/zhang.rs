@@ -14,7 +14,7 @@
 //!
 //! The first refresh is E = Z = D. Of the paper its abstracts were read: two algorithms, one
 //! simultaneous, one alternating, variance-reduced, no strong assumption on heterogeneity. The
-//! equations follow the same group's VRDBO [K]. Without mixing θ and v: our personal form [D].
+//! equations follow the same group's VRDBO \[K\]. Without mixing θ and v: our personal form \[D\].
 
 use std::ops::RangeInclusive;
 
