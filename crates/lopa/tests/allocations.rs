@@ -4,6 +4,7 @@
 //! call. Those buffers are known by their alignment, which no vector of numbers asks for.
 #![allow(unsafe_code)]
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,12 +1,10 @@
 //! Where the algorithms of the field end up, and what holds on the way: who is exact where nodes
 //! differ, whose bias shrinks with the step, who stops short in the global scope and says so.
 
-mod common;
-
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
-use common::bench::*;
+use crate::common::bench::*;
 use lopa::config::Source;
 use lopa::engine::Simulation;
 use lopa::experiment::Experiment;

@@ -1,5 +1,4 @@
 //! Fetching data sets from a server on this machine that misbehaves on demand.
-#![cfg(feature = "fetch")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::cases::{Batches, Point, build, close, features, oracles};
 
 const QUADRATIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/quadratic_path3.json");
-const LOGISTIC: &str = include_str!("../golden/logistic_ring4_mean.json");
-const MLP: &str = include_str!("../golden/mlp_path3_bias.json");
+const LOGISTIC: &str = include_str!("../../golden/logistic_ring4_mean.json");
+const MLP: &str = include_str!("../../golden/mlp_path3_bias.json");
 
 fn read<V: DeserializeOwned>(file: &Value, path: &str) -> V {
     serde_json::from_value(file.pointer(path).unwrap().clone()).unwrap()

@@ -1,7 +1,5 @@
 //! Whole runs: how they end, what they measure, what they leave behind.
 
-mod common;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 

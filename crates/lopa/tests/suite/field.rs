@@ -1,11 +1,9 @@
 //! Every algorithm of the field, in both scopes, against the trajectories of an independent
 //! implementation: `golden/make_field.py`.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::bench::*;
+use crate::common::bench::*;
 use lopa::algorithms::algorithms;
 use lopa::engine::Simulation;
 use lopa::network::Mixing;

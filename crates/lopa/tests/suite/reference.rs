@@ -9,11 +9,9 @@
 //!
 //! stand here in closed form.
 
-mod common;
-
 use std::io::Write;
 
-use common::bench::{Bench, rows};
+use crate::common::bench::{Bench, rows};
 use lopa::engine::Simulation;
 use lopa::network::Mixing;
 
@@ -312,11 +310,11 @@ fn steps_in_stages() {
 
 #[test]
 fn the_stacked_form_agrees_with_the_golden_trajectories() {
-    let golden = common::golden::Golden::read("quadratic_path3");
+    let golden = crate::common::golden::Golden::read("quadratic_path3");
     let json = golden.json();
     let data = &json["data"];
-    let of = |key: &str, i: usize| common::golden::matrix(&data[key][i]);
-    let flat = |key: &str, i: usize| common::golden::vector(&data[key][i]);
+    let of = |key: &str, i: usize| crate::common::golden::matrix(&data[key][i]);
+    let flat = |key: &str, i: usize| crate::common::golden::vector(&data[key][i]);
     let part = |i: usize| Part {
         a: of("A", i),
         b: of("B", i),
@@ -326,8 +324,8 @@ fn the_stacked_form_agrees_with_the_golden_trajectories() {
         r: of("R", i),
         q: flat("q", i),
     };
-    let start = |key: &str| common::golden::matrix(&json["init"][key]);
-    let w = common::golden::matrix(&json["graph"]["W"]);
+    let start = |key: &str| crate::common::golden::matrix(&json["init"][key]);
+    let w = crate::common::golden::matrix(&json["graph"]["W"]);
     let cases = [
         ("lopa_lg_z0_s", Scheme::Lg, false),
         ("lopa_lg_z0_zero", Scheme::Lg, true),

@@ -1,9 +1,7 @@
 //! Malformed and missing files: each is refused with its id and its place, and none causes a panic
 //! or an allocation that the file does not justify.
 
-mod files;
-
-use files::*;
+use crate::files::*;
 use lopa::error::Kind;
 use proptest::prelude::*;
 

@@ -79,7 +79,7 @@ fn parameters_out_of_range() {
 
 #[test]
 fn bad_files_of_a_quadratic() {
-    let golden = include_str!("../golden/quadratic_path3.json");
+    let golden = include_str!("../../golden/quadratic_path3.json");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("quadratic.json");
     let refuse = |text: &str, nodes: usize| {

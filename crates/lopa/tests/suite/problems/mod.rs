@@ -1,6 +1,6 @@
 //! Every problem of the registry keeps the promises of `Bilevel`.
 
-mod cases;
+pub mod cases;
 mod conformance;
 mod golden;
 mod particular;

@@ -3,9 +3,7 @@
 //! Niu, Xu, Sun, Huang, Chai, *Journal of Machine Learning Research* 26(76), 2025. Equation
 //! numbers are those of `algorithms/lopa.rs`.
 
-mod common;
-
-use common::bench::*;
+use crate::common::bench::*;
 use lopa::engine::Simulation;
 use lopa::oracle::Counts;
 use lopa::problems::quadratic::{self, Coefficients, coefficients};

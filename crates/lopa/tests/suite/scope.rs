@@ -1,8 +1,6 @@
 //! One inner problem for all nodes: exact evaluation against closed forms, and what is refused.
 
-mod common;
-
-use common::bench::*;
+use crate::common::bench::*;
 use lopa::config::Source;
 use lopa::evaluate;
 use lopa::exact;
@@ -48,7 +46,7 @@ fn the_global_hypergradient_is_that_of_the_mean_problem() {
 
     // It is the derivative of what it says, and not the mean of the personal ones.
     let local: Vec<_> = nodes.iter().map(|node| node.grad_phi(&x)).collect();
-    assert!(distance(&common::bench::mean(&local), &alone.grad) > 0.1);
+    assert!(distance(&crate::common::bench::mean(&local), &alone.grad) > 0.1);
     for j in 0..3 {
         let phi = |step: f64| {
             let mut there = x;

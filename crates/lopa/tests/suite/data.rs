@@ -1,10 +1,8 @@
 //! Data sources and preparation: every reader on small files, and on the real ones if they are there.
 
-mod files;
-
 use std::path::PathBuf;
 
-use files::*;
+use crate::files::*;
 use lopa::data::{Features, Method, Preparation, digest, prepare, sources};
 use proptest::prelude::*;
 
@@ -195,7 +193,7 @@ fn npy_reads_columns_first_and_later_versions() {
         x.extend((header.len() as u32).to_le_bytes());
         x.extend(header.as_bytes());
         x.extend(&data);
-        let files = [("x.npy", x), ("y.npy", npy(&files::header("|u1", "(2, 1)"), &[1, 2]))];
+        let files = [("x.npy", x), ("y.npy", npy(&crate::files::header("|u1", "(2, 1)"), &[1, 2]))];
         let section = "name = 'npy'\nfeatures = 'x.npy'\nlabels = 'y.npy'\ntest = 0";
         let rows = dense(&load_files(section, &files).unwrap().train);
         assert_eq!(rows.concat(), (0..12).map(f64::from).collect::<Vec<_>>());

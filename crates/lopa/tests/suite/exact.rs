@@ -1,14 +1,9 @@
 //! Exact solves against golden values, closed forms and finite differences.
 
-#[allow(dead_code)]
-#[path = "problems/cases.rs"]
-mod cases;
-mod common;
-
-use cases::{CASES, Case, Point, all, close};
-use common::bench::{distance, norm};
-use common::golden::{Golden, matrix};
-use common::recorder::recorder;
+use crate::common::bench::{distance, norm};
+use crate::common::golden::{Golden, matrix};
+use crate::common::recorder::recorder;
+use crate::problems::cases::{CASES, Case, Point, all, close};
 use lopa::exact::{TOLERANCE, conjugate_gradients, largest_curvature, solve};
 use lopa::problem::{At, Bilevel};
 use lopa::problems::Setting;
@@ -55,7 +50,7 @@ fn closed_forms_of_the_quadratic() {
         let nodes = coefficients(&options, 3, 5).unwrap();
         let x = [0.3, -1.2, 0.7, 2.0];
         for hide in [false, true] {
-            let parts = cases::build::<f64>(&text, &setting).unwrap();
+            let parts = crate::problems::cases::build::<f64>(&text, &setting).unwrap();
             for (node, part) in nodes.iter().zip(parts) {
                 let mut part = if hide { hidden(part) } else { part };
                 let found = solve(part.as_mut(), &x, &[1.0; 7]);
@@ -228,7 +223,7 @@ fn the_largest_curvature_is_found() {
         partition: &[],
     };
     let text = "name = 'quadratic'\nn = 3\np = 5\ncondition = 50";
-    for part in &mut cases::build::<f64>(text, &setting).unwrap() {
+    for part in &mut crate::problems::cases::build::<f64>(text, &setting).unwrap() {
         let found = largest_curvature(part.as_mut(), At { x: &[0.0; 3], theta: &[0.0; 5] });
         assert!((0.999..=1.0 + 1e-12).contains(&found), "{found}");
     }

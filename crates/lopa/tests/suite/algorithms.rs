@@ -3,10 +3,8 @@
 //! The parameters are those of `experiments/quadratic.toml` and, for the global scope, of
 //! `experiments/quadratic-global.toml`; a new algorithm is added there.
 
-mod common;
-
-use common::bench::*;
-use common::recorder::{Call, Log, recorder, take};
+use crate::common::bench::*;
+use crate::common::recorder::{Call, Log, recorder, take};
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::engine::Simulation;
@@ -24,8 +22,8 @@ use toml::Table;
 /// The file of a scope.
 fn file(scope: Scope) -> &'static str {
     match scope {
-        Scope::Personal => include_str!("../../../experiments/quadratic.toml"),
-        Scope::Global => include_str!("../../../experiments/quadratic-global.toml"),
+        Scope::Personal => include_str!("../../../../experiments/quadratic.toml"),
+        Scope::Global => include_str!("../../../../experiments/quadratic-global.toml"),
     }
 }
 

@@ -1,10 +1,8 @@
 //! New rows for trained models, in every format.
 
-mod files;
-
 use std::path::PathBuf;
 
-use files::{doubles, gzip, header, npy, zip};
+use crate::files::{doubles, gzip, header, npy, zip};
 use lopa::data::{Features, NewRows, new_rows};
 use lopa::error::Result;
 

@@ -2,9 +2,7 @@
 //!
 //! `golden/README.md` says how they were made and in which order variables are updated.
 
-mod common;
-
-use common::golden::{Golden, run};
+use crate::common::golden::{Golden, run};
 
 fn check(file: &str, name: &str) {
     let golden = Golden::read(file);
