@@ -28,6 +28,7 @@
 //! | ξ, ς | `XI1` …, `SIGMA1` … | minibatches of g and of f |
 
 pub mod algorithms;
+pub mod compare;
 pub mod config;
 pub mod data;
 pub mod diagnose;
@@ -47,10 +48,13 @@ pub mod random;
 pub mod real;
 pub mod registry;
 pub mod reproduce;
+pub mod resume;
 pub mod run;
 pub mod schedule;
 pub mod schema;
 pub mod scope;
+pub mod statistics;
 pub mod trace;
+pub mod traces;
 pub mod tune;
 pub mod watch;

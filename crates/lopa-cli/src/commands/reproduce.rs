@@ -10,8 +10,10 @@ use lopa::data::{Data, Where};
 use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
 use lopa::reproduce::claims::{Judgement, claims, judge};
-use lopa::reproduce::{Part, Traces, complete, entries, page, read};
+use lopa::reproduce::{Part, entries, page};
+use lopa::resume::complete;
 use lopa::run::Context;
+use lopa::traces::{Traces, labels, read};
 use serde_json::{Value, json};
 
 use super::signals::Signals;
@@ -36,7 +38,7 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     }
     let runs = args.out.join("runs");
     let mut done: Vec<(Part, Traces)> = Vec::new();
-    let mut labels = Vec::new();
+    let mut shown = Vec::new();
     for (number, part) in parts.iter().enumerate() {
         output.note(&format!("[{}/{}] {}", number + 1, parts.len(), part.experiment.name));
         let data = stock.load(&part.experiment, &context)?;
@@ -47,14 +49,12 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
         if part.figures.contains(&"fig3") && part.steps == "paper" {
-            labels.push(
-                json!({ "variant": part.variant, "labels": lopa::reproduce::labels(&folder)? }),
-            );
+            shown.push(json!({ "variant": part.variant, "labels": labels(&folder)? }));
         }
         done.push((part.clone(), read(&folder)?));
     }
-    if !labels.is_empty() {
-        write(&args.out.join("fig4.json"), &format!("{:#}\n", Value::Array(labels)))?;
+    if !shown.is_empty() {
+        write(&args.out.join("fig4.json"), &format!("{:#}\n", Value::Array(shown)))?;
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();

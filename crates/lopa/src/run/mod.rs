@@ -1,5 +1,6 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
+mod meter;
 mod record;
 mod world;
 
