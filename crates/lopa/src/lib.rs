@@ -30,6 +30,7 @@
 pub mod algorithms;
 pub mod compare;
 pub mod config;
+mod conjugate;
 pub mod data;
 pub mod diagnose;
 pub mod engine;

@@ -4,6 +4,7 @@
 mod algorithms;
 mod bad_data;
 mod common;
+mod compare;
 mod config;
 mod convergence;
 mod data;

@@ -70,18 +70,17 @@ fn winners(answer: &Comparison, output: &Output) -> String {
             place.map_or(String::new(), |place| level(place, count))
         };
         match &standing.lead {
-            None => cells.extend(["nobody", "", "", "", ""].map(String::from)),
+            None => cells.extend(["nobody", "", "", ""].map(String::from)),
             Some(Lead { winner, runner_up, by, .. }) => {
                 let second = runner_up.clone().unwrap_or_default();
                 let lead = by.map_or("not known".into(), |by| difference(by, answer.scale));
-                cells.extend([winner.clone(), of(winner), second.clone(), of(&second), lead]);
+                cells.extend([winner.clone(), of(winner), second, lead]);
             }
         }
         cells.push(standing.lead.as_ref().map_or(String::new(), verdict));
         cells
     };
-    let head =
-        ["cost", "budget", "ahead", "with", "next", "with", "lead, 95 % interval", "significant"];
+    let head = ["cost", "budget", "ahead", "with", "next", "lead, 95 % interval", "significant"];
     output.list(&head, answer.standings.iter().map(line).collect())
 }
 
@@ -177,7 +176,7 @@ pub fn closing(answer: &Comparison) -> String {
     let mut text = format!("By {measure} at equal budgets, {said}.");
     if let Some(target) = answer.target {
         text += &match wins(&answer.races) {
-            Some(said) => format!(" For {measure} of {}, the cheapest: {said}.", number(target)),
+            Some(said) => format!(" To reach {measure} of {}, {said}.", number(target)),
             None => {
                 format!(" {measure} of {} was reached by nobody on every seed.", number(target))
             }
@@ -204,7 +203,10 @@ fn wins(standings: &[Standing]) -> Option<String> {
     }
     let said: Vec<String> = winners
         .iter()
-        .map(|(winner, costs)| format!("{winner} is ahead under {}", costs.join(", ")))
+        .map(|(winner, costs)| match costs.len() {
+            count if count == standings.len() => format!("{winner} is ahead under every cost"),
+            _ => format!("{winner} is ahead under {}", costs.join(", ")),
+        })
         .collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
