@@ -3,8 +3,10 @@
 pub mod claims;
 mod page;
 pub mod paper;
+mod sentences;
 
 pub use page::{page, table};
+pub use sentences::claims;
 
 use serde_json::{Value, json};
 
