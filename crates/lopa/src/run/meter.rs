@@ -74,7 +74,7 @@ impl Meter {
         let share: f64 = limits().map(|limit| (limit.spent / limit.most).min(1.0)).sum();
         let due = share * self.evaluations / limits().count().max(1) as f64;
         let all = limits().all(|limit| limit.spent >= limit.most);
-        let last = limits().last().filter(|_| all);
+        let last = limits().next_back().filter(|_| all);
         Reading { due, done: last.map(Limit::stop), brink: limits().any(Limit::nears) }
     }
 }
