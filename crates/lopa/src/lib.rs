@@ -37,6 +37,7 @@ pub mod evaluate;
 pub mod exact;
 pub mod experiment;
 pub mod folder;
+pub mod kernels;
 pub mod model;
 pub mod network;
 pub mod oracle;
