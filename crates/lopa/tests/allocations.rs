@@ -1,4 +1,4 @@
-//! Iterations in steady state allocate nothing.
+//! Iterations in steady state allocate nothing, and nodes hold as much as the documentation says.
 #![allow(unsafe_code)]
 
 mod common;
@@ -14,27 +14,30 @@ struct Counting;
 thread_local! {
     // This thread alone, so that the test harness is not counted.
     static SEEN: Cell<u64> = const { Cell::new(0) };
+    static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-fn note() {
-    // A thread that is going away has no counter any more.
-    let _ = SEEN.try_with(|seen| seen.set(seen.get() + 1));
+fn note(calls: u64, bytes: i64) {
+    // A thread that is going away has no counters any more.
+    let _ = SEEN.try_with(|seen| seen.set(seen.get() + calls));
+    let _ = HELD.try_with(|held| held.set(held.get() + bytes));
 }
 
 // SAFETY: every call is handed to the system's allocator as it came; counting touches no memory
-// but the thread's own counter, which needs no allocation.
+// but the thread's own counters, which need no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note();
+        note(1, layout.size() as i64);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        note(0, -(layout.size() as i64));
         unsafe { System.dealloc(ptr, layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        note();
+        note(1, new_size as i64 - layout.size() as i64);
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 }
@@ -123,4 +126,36 @@ fn meta_learning() {
 fn hyper_cleaning() {
     check(&learning("hyper-cleaning", 0.0));
     check(&learning("hyper-cleaning", 0.6));
+}
+
+/// Bytes that a node of LoPA-GT holds after some iterations, and what `docs/performance.md` says.
+fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
+    let (nodes, rows, features, classes) = (40, 4000, 64, 10);
+    let setup = format!(
+        "problem = {{ name = 'representation', hidden = [{hidden}] }}
+         data = {{ name = 'blobs', rows = {rows}, features = {features}, classes = {classes}, test = 0.01 }}
+         network = {{ nodes = {nodes}, graph = 'ring', weights = 'lazy-metropolis' }}
+         run = {{ iterations = 1, batch = {batch} }}"
+    );
+    let bench = Bench::new(&setup, "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1");
+    drop(bench.run::<T>(0)); // so that the features in this precision are there, once for all
+    let before = HELD.get();
+    let simulation = bench.run::<T>(3);
+    let held = (HELD.get() - before) as f64 / nodes as f64;
+    let n = (features + 1) * hidden;
+    let p = (hidden + 1) * classes;
+    let samples = rows as f64 * 0.99 / nodes as f64;
+    let numbers = 9 * n + 4 * p + batch * (2 * hidden + 3 * classes);
+    drop(simulation);
+    (held, (numbers * T::BYTES) as f64 + 4.0 * (5.0 * samples + rows as f64 * 0.01))
+}
+
+#[test]
+fn memory_is_as_stated() {
+    for (hidden, batch) in [(28, 50), (5, 20), (100, 10)] {
+        for (held, stated) in [memory::<f32>(hidden, batch), memory::<f64>(hidden, batch)] {
+            let ratio = held / stated;
+            assert!((0.8..=1.2).contains(&ratio), "{hidden}, {batch}: {held} of {stated}");
+        }
+    }
 }

@@ -11,6 +11,7 @@
 #[allow(dead_code)]
 mod bench;
 mod cases;
+mod scale;
 
 use std::time::Instant;
 
@@ -27,6 +28,7 @@ fn main() {
         ["export", name, dir] => cases::export(cases::find(name), dir),
         ["rate", name, precision, threads] => rate(cases::find(name), precision, threads),
         ["loss", name, iterations] => loss(cases::find(name), iterations),
+        ["scale", ref sizes @ ..] => scale::table(sizes),
         ["once", name] => once(cases::find(name)),
         _ => table(&args),
     }

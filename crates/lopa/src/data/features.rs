@@ -83,13 +83,7 @@ impl<T: Real> Features<T> {
     }
 
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`: rows × width, for weights cols × width.
-    pub fn product(
-        &self,
-        rows: Rows,
-        weights: &[T],
-        width: usize,
-        out: &mut [T],
-    ) {
+    pub fn product(&self, rows: Rows, weights: &[T], width: usize, out: &mut [T]) {
         let level = Level::best();
         match self.sparse() {
             None => self.each_block(rows, |first, rows| {
@@ -104,13 +98,7 @@ impl<T: Real> Features<T> {
     }
 
     /// `out[q, :] += Σ_r a[row_r, q] residual[r, :]`: cols × width, for residuals rows × width.
-    pub fn add_transposed_product(
-        &self,
-        rows: Rows,
-        residual: &[T],
-        width: usize,
-        out: &mut [T],
-    ) {
+    pub fn add_transposed_product(&self, rows: Rows, residual: &[T], width: usize, out: &mut [T]) {
         let level = Level::best();
         match self.sparse() {
             None => self.each_block(rows, |first, rows| {

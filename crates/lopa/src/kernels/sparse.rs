@@ -18,32 +18,40 @@ pub struct Csr<'a, T> {
 }
 
 impl<'a, T> Csr<'a, T> {
+    #[inline(always)]
     fn row(&self, row: usize) -> (&'a [u32], &'a [T]) {
         let entries = self.starts[row]..self.starts[row + 1];
         (&self.columns[entries.clone()], &self.values[entries])
     }
 
     /// Rows lie far apart: fetching one early hides how long that takes.
+    #[inline(always)]
     fn prefetch(&self, row: Option<usize>) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(start) = row.and_then(|row| self.starts.get(row)) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let columns = self.columns.as_ptr().wrapping_add(*start).cast();
-            let values = self.values.as_ptr().wrapping_add(*start).cast();
-            // SAFETY: a prefetch touches nothing, and every such processor has it.
-            #[allow(unsafe_code)]
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(columns);
-                _mm_prefetch::<_MM_HINT_T0>(values);
-            }
+        if let Some(row) = row {
+            let (columns, values) = self.row(row);
+            fetch(columns);
+            fetch(values);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = row;
+    }
+
+    /// How many rows ahead are fetched: more of short ones.
+    fn ahead(&self) -> usize {
+        (512 * self.starts.len() / self.values.len().max(1)).clamp(1, 16)
     }
 }
 
-/// How many rows ahead are fetched.
-const AHEAD: usize = 4;
+/// Asks for every cache line of a slice.
+#[inline(always)]
+fn fetch<T>(slice: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for byte in (0..size_of_val(slice)).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch touches nothing, and every such processor has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().cast::<i8>().wrapping_add(byte)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = slice;
+}
 
 /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
@@ -59,7 +67,7 @@ pub unsafe fn product<V: Vector>(
 ) {
     for from in (0..width).step_by(4 * V::LANES) {
         let left = width - from;
-        let mut ahead = rows.iter().skip(AHEAD);
+        let mut ahead = rows.iter().skip(matrix.ahead());
         for (row, out) in rows.iter().zip(out.chunks_exact_mut(width)) {
             matrix.prefetch(ahead.next());
             let (w, out) = (&weights[from..], &mut out[from..]);
@@ -138,7 +146,7 @@ pub unsafe fn add_transposed<V: Vector>(
     }
     for from in (0..width).step_by(4 * V::LANES) {
         let left = width - from;
-        let mut ahead = rows.iter().skip(AHEAD);
+        let mut ahead = rows.iter().skip(matrix.ahead());
         for (row, delta) in rows.iter().zip(delta.chunks_exact(width)) {
             matrix.prefetch(ahead.next());
             let (delta, out) = (&delta[from..], &mut out[from..]);
@@ -170,7 +178,7 @@ unsafe fn add_to_few<V: Vector>(
     unsafe {
         let mask = V::mask(width);
         let mut sums = [V::splat(V::ZERO); FEW];
-        let mut ahead = rows.iter().skip(AHEAD);
+        let mut ahead = rows.iter().skip(matrix.ahead());
         for (row, delta) in rows.iter().zip(delta.chunks_exact(width)) {
             matrix.prefetch(ahead.next());
             let (columns, values) = matrix.row(row);
