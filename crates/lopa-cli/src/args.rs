@@ -36,6 +36,8 @@ pub struct Global {
 pub enum Format {
     /// For people
     Table,
+    /// For people, with tables in Markdown
+    Md,
     /// For scripts: one JSON document
     Json,
 }
@@ -54,6 +56,10 @@ pub enum Color {
 pub enum Command {
     /// Run an experiment: every algorithm of the file on every seed
     Run(RunArgs),
+    /// Search step sizes for every algorithm of a file with the same budget, on other seeds
+    Tune(TuneArgs),
+    /// Run the paper's experiments again and judge its claims
+    Reproduce(ReproduceArgs),
     /// Check an experiment file and print it with every default filled in
     Check(CheckArgs),
     /// List what experiment files can choose from
@@ -63,8 +69,19 @@ pub enum Command {
         #[command(subcommand)]
         command: GraphCommand,
     },
+    /// Let a personal model of a run predict the classes of new rows
+    Predict(PredictArgs),
+    /// Measure the models of a run: on new rows, or once more on the run's own data
+    Evaluate(EvaluateArgs),
+    /// List, fetch, check and describe data sets
+    Data {
+        #[command(subcommand)]
+        command: DataCommand,
+    },
     /// List the runs in a folder
     Ls(LsArgs),
+    /// Make one HTML file, and figures, from run folders
+    Report(ReportArgs),
     /// Print the JSON Schema of experiment files, for editors
     Schema,
     /// Print a completion script for a shell
@@ -89,6 +106,13 @@ pub struct FileArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ThreadArgs {
+    /// Threads; results do not depend on their number [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
+    pub jobs: Option<usize>,
+}
+
+#[derive(Debug, Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub file: FileArgs,
@@ -98,12 +122,53 @@ pub struct RunArgs {
     /// Seeds in place of the file's; may be given several times
     #[arg(short, long = "seed", value_name = "SEED")]
     pub seeds: Vec<u64>,
-    /// Threads; results do not depend on their number [default: all cores]
-    #[arg(short = 'j', long = "jobs", value_name = "N", env = "LOPA_THREADS")]
-    pub jobs: Option<usize>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// File to write the tuned experiment to [default: FILE-tuned.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// File that keeps finished trials; an interrupted search goes on from it [default:
+    /// FILE-tune.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub journal: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    /// Figures: fig1 to fig8, or all
+    #[arg(required = true)]
+    pub figures: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
+    /// A tenth of the iterations on two seeds: minutes instead of an hour
+    #[arg(long)]
+    pub quick: bool,
+    /// Seeds 1 to N in place of the files'
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<usize>,
+    /// Folder for runs, results and claims; what is finished in it is not run again
+    #[arg(short, long, value_name = "DIR", default_value = "reproduction")]
+    pub out: PathBuf,
+    /// Also write the page about it here
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+    /// Folder with changed experiment files, in place of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    pub experiments: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]
@@ -158,9 +223,9 @@ pub struct GraphArgs {
     /// A parameter of the kind: `--with p=0.4`
     #[arg(long = "with", value_name = "KEY=VALUE")]
     pub with: Vec<String>,
-    /// Mixing weights (`lopa list weights`)
-    #[arg(short, long, default_value = "metropolis")]
-    pub weights: String,
+    /// Mixing weights (`lopa list weights`) [default: the file's own, else metropolis]
+    #[arg(short, long)]
+    pub weights: Option<String>,
     /// Seed of random graphs
     #[arg(short, long, default_value_t = 1)]
     pub seed: u64,
@@ -193,6 +258,28 @@ pub struct MakeArgs {
     pub out: Option<PathBuf>,
 }
 
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// List the published data sets: size, licence, and whether they are here
+    List(DataArgs),
+    /// Download data sets from their authors' addresses, verify and unpack them
+    #[cfg(feature = "fetch")]
+    Fetch(DataArgs),
+    /// Say whether the files hold what their authors published; exit code 3 if not
+    Check(DataArgs),
+    /// Say what is in data sets: rows, features, classes
+    Stats(DataArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct DataArgs {
+    /// Names of data sets; without any, all of them
+    pub names: Vec<String>,
+    /// Folder with the data sets
+    #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
+    pub data: Option<PathBuf>,
+}
+
 /// Which trained models.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
@@ -201,33 +288,48 @@ pub struct ModelArgs {
     /// Algorithm (its label in the experiment)
     #[arg(short, long)]
     pub algorithm: Option<String>,
-    /// Node
-    #[arg(short, long)]
-    pub node: Option<usize>,
-    /// Seed; the first of the run if left out
+    /// Seed [default: the first of the run; all of them where its own data is measured again]
     #[arg(short, long)]
     pub seed: Option<u64>,
-    /// Data file: .csv, .libsvm/.svm/.txt, .npy or .npz, with raw features as before scaling
-    #[arg(short, long)]
-    pub input: Option<PathBuf>,
-    /// Column of a CSV file that holds the label: a name or a number from 0; the last if left out
-    #[arg(long)]
-    pub label: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct PredictArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    /// Node whose personal model is used
+    #[arg(short, long)]
+    pub node: usize,
+    /// Data file: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy or .npz, with features as before
+    /// scaling
+    #[arg(short, long, value_name = "FILE")]
+    pub input: PathBuf,
+    /// Column of the labels, if there is one column more than features: a name or a number from 0;
+    /// in an .npz file, their array [default: the last column, or `y`]
+    #[arg(long)]
+    pub label: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Folder with the data sets, to measure again on the experiment's own data
+    /// Data file with labels, as for `lopa predict`; without it, the run's own data is measured
+    /// again and compared with its results
+    #[arg(short, long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// Node whose personal model is used [default: all]
+    #[arg(short, long, requires = "input")]
+    pub node: Option<usize>,
+    /// Column of the labels: a name or a number from 0; in an .npz file, their array
+    /// [default: the last column, or `y`]
+    #[arg(long, requires = "input")]
+    pub label: Option<String>,
+    /// Folder with the data sets
     #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
     pub data: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +337,31 @@ pub struct LsArgs {
     /// Folder with run folders
     #[arg(env = "LOPA_RUNS_DIR", default_value = "runs")]
     pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Run folders
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The report: one HTML file that needs no network
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    pub out: PathBuf,
+    /// Write the figures too, as SVG and PNG, into this folder
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+    /// The report's heading
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Cost along the horizontal axis: hessians, iteration, seconds, bytes, ...
+    #[arg(long, value_name = "COST")]
+    pub x: Option<String>,
+    /// Measure to draw, such as loss or test_accuracy; may be given several times
+    #[arg(long, value_name = "MEASURE")]
+    pub y: Vec<String>,
+    /// File of claims; without it, `claims.json` in, beside or above the run folders
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,10 @@
 //! Results on standard output, all else on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use lopa::error::Error;
 use serde_json::{Value, json};
 
@@ -17,13 +18,17 @@ pub struct Output {
     bars: bool,
 }
 
+/// A line below the head, and nothing else.
+const PLAIN: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
 impl Output {
     pub fn new(global: &Global) -> Output {
         let terminal = std::io::stderr().is_terminal();
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let color = match global.color {
-            Color::Auto => terminal && !plain,
+            Color::Auto => (terminal || set("CLICOLOR_FORCE")) && !plain,
             Color::Always => true,
             Color::Never => false,
         };
@@ -36,14 +41,14 @@ impl Output {
         self.format == Format::Json
     }
 
+    /// Whether tables are for a page of text, where they may be wide.
+    pub fn markdown(&self) -> bool {
+        self.format == Format::Md
+    }
+
     /// Whether progress bars are welcome.
     pub fn bars(&self) -> bool {
         self.bars
-    }
-
-    /// Whether notes are unwelcome.
-    pub fn quiet(&self) -> bool {
-        self.quiet
     }
 
     /// The one document that scripts get.
@@ -59,51 +64,89 @@ impl Output {
     /// A remark to a person.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
     /// A warning to a person.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
-            eprintln!("{} {text}", self.paint("33", "warning:"));
+            say(format_args!("{} {text}", self.paint("33", "warning:")));
         }
     }
 
-    /// Text in a colour, where colour is welcome.
-    pub fn paint(&self, code: &str, text: &str) -> String {
+    /// What went wrong, to a person.
+    pub fn complain(&self, error: &Error) {
+        say(format_args!("{} {error}", self.paint("31;1", &format!("error[{}]:", error.id))));
+    }
+
+    /// What went wrong, to whoever called, and the exit code.
+    pub fn fail(&self, error: &Error) -> ExitCode {
+        if self.json() {
+            self.document(&described(error));
+        }
+        self.complain(error);
+        ExitCode::from(error.kind.exit_code())
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
+
+    /// A table of numbers: the first column to the left, the others to the right.
+    pub fn table(&self, head: &[&str], rows: Vec<Vec<String>>) -> String {
+        self.grid(head, rows, CellAlignment::Right)
+    }
+
+    /// A table of words: every column to the left.
+    pub fn list(&self, head: &[&str], rows: Vec<Vec<String>>) -> String {
+        self.grid(head, rows, CellAlignment::Left)
+    }
+
+    fn grid(&self, head: &[&str], rows: Vec<Vec<String>>, others: CellAlignment) -> String {
+        let markdown = self.markdown();
+        let cell = |text: &str| if markdown { text.replace('|', "\\|") } else { text.to_string() };
+        let mut table = Table::new();
+        table.set_header(head.iter().map(|text| cell(text)));
+        table.add_rows(rows.iter().map(|row| row.iter().map(|text| cell(text))));
+        table.load_style(if markdown { presets::ASCII_MARKDOWN } else { PLAIN });
+        for (at, column) in table.column_iter_mut().enumerate() {
+            if !markdown {
+                column.set_padding((0, 1));
+            }
+            column.set_cell_alignment(if at == 0 { CellAlignment::Left } else { others });
+        }
+        table.trim_fmt()
+    }
+}
+
+/// An error as scripts see it.
+pub fn described(error: &Error) -> Value {
+    json!({ "error": {
+        "id": error.id,
+        "message": error.message,
+        "where": error.place,
+        "hint": error.hint,
+        "retryable": false,
+    }})
 }
 
 /// Prints, and ends quietly if nobody reads any more.
-fn print(text: &str) {
+pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-        std::process::exit(0);
-    }
-}
-
-/// An aligned table: the first column to the left, numbers to the right.
-pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(head).add_rows(rows);
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if at > 0 {
-            column.set_cell_alignment(CellAlignment::Right);
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            say(format_args!("error[storage/write]: cannot write to standard output: {error}"));
+            std::process::exit(5);
         }
     }
-    table
 }
 
-/// The same, with every column to the left.
-pub fn list(head: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let mut table = table(head, rows);
-    table.column_iter_mut().for_each(|column| {
-        column.set_cell_alignment(CellAlignment::Left);
-    });
-    table
+/// A line on standard error; nobody need read it.
+fn say(text: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// A number with four significant digits.
@@ -121,22 +164,10 @@ pub fn number(value: f64) -> String {
 
 /// Bytes with a binary unit.
 pub fn bytes(value: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let power = (value.max(1.0).log2() / 10.0).floor().min(4.0);
-    format!("{:.1} {}", value / 1024f64.powf(power), units[power as usize])
-}
-
-/// Says what went wrong and gives the exit code.
-pub fn report_error(error: &Error, output: &Output) -> ExitCode {
-    if output.json() {
-        output.document(&json!({ "error": {
-            "id": error.id,
-            "message": error.message,
-            "where": error.place,
-            "hint": error.hint,
-            "retryable": false,
-        }}));
+    if value < 1024.0 {
+        return format!("{value:.0} B");
     }
-    eprintln!("{} {error}", output.paint("31;1", &format!("error[{}]:", error.id)));
-    ExitCode::from(error.kind.exit_code())
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let power = (value.log2() / 10.0).floor().min(4.0);
+    format!("{:.1} {}", value / 1024f64.powf(power), units[power as usize - 1])
 }

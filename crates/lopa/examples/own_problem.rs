@@ -16,6 +16,7 @@ use lopa::network::Mixing;
 use lopa::oracle::{Batches, Oracle};
 use lopa::problem::{At, Bilevel, Dims};
 use lopa::registry::find;
+use lopa::scope::Scope;
 
 struct Centre {
     a: Vec<f64>,
@@ -82,7 +83,8 @@ fn main() -> Result<()> {
     let params = entry.resolve(source.root()?.required("a")?)?;
     let node = |(i, (a, b)): (usize, (Vec<f64>, Vec<f64>))| {
         let mut oracle = Oracle::new(Box::new(Centre { a, b }), Batches::all(None), false, 1, i);
-        let start = Start { x: vec![0.0], theta: vec![0.0], v: vec![0.0], oracle: &mut oracle };
+        let [x, theta, v] = [(); 3].map(|()| vec![0.0]);
+        let start = Start { x, theta, v, scope: Scope::Personal, oracle: &mut oracle };
         Ok(Node { algorithm: (entry.build.start)(&params, start)?, oracle })
     };
     let nodes = parts.into_iter().enumerate().map(node).collect::<Result<_>>()?;

@@ -6,7 +6,7 @@ use crate::algorithms::Facts;
 use crate::exact::largest_curvature;
 use crate::problem::{At, Bilevel};
 use crate::schedule::Schedule;
-use crate::watch::Culprit;
+use crate::watch::{Culprit, Grown};
 
 /// Says what grew first and which step size is the suspect.
 ///
@@ -18,53 +18,58 @@ pub fn diagnose(
     part: &mut dyn Bilevel<f64>,
     at: At<f64>,
 ) -> String {
-    let Culprit { node, variable, k, size, early } = culprit;
+    let Culprit { node, k, grown } = culprit;
+    let (suspect, reason) = match suspect(facts, params, *k, part, at) {
+        Some((suspect, reason)) => (suspect, format!("; the suspect is {reason}")),
+        None => ("", String::new()),
+    };
+    // Of all that has grown, what the suspect drives is nearest to the cause.
+    let driven = |grown: &&Grown| facts.steps.contains(&(grown.variable, suspect));
+    let Grown { variable, size, early } = grown.iter().find(driven).unwrap_or(&grown[0]);
     let grew = match size.is_finite() {
         true => format!("grew from {early:.1e} to {size:.1e}"),
         false => "stopped being a number".to_string(),
     };
-    let seen = format!("{variable} at node {node} {grew} by iteration {k}, before all else");
-    match suspect(facts, params, *k, variable, part, at) {
-        Some(reason) => format!("{seen}; {reason}"),
-        None => seen,
-    }
+    format!("{variable} at node {node} {grew} by iteration {k}, before all else{reason}")
 }
 
+/// The step size that is too large, and why it is thought to be.
 fn suspect(
     facts: &Facts,
     params: &Table,
     k: u64,
-    variable: &str,
     part: &mut dyn Bilevel<f64>,
     at: At<f64>,
-) -> Option<String> {
+) -> Option<(&'static str, String)> {
     let step = |key: &str| -> Option<f64> {
         let schedule: Schedule = params.get(key)?.clone().try_into().ok()?;
         Some(schedule.at(k))
     };
     // Steps on θ and v are judged by the curvature of g, whatever grew first: an inner loop that
-    // is not stable drags x along, and x is then what is seen.
+    // is not stable drags x along, and one that is stable is dragged along by x.
     let inner = facts.steps.iter().filter(|(variable, _)| ["theta", "v"].contains(variable));
     let curvature = largest_curvature(part, at);
-    for (_, key) in inner.clone() {
+    for &(_, key) in inner.clone() {
         let Some(value) = step(key) else { continue };
         if let Some(reason) = part.unstable(at, value) {
-            return Some(format!("the suspect is {key} = {value}: {reason}"));
+            return Some((key, format!("{key} = {value}: {reason}")));
         }
         if value * curvature >= 2.0 {
             let limit = 2.0 / curvature;
-            return Some(format!(
-                "the suspect is {key} = {value}: the curvature of g there is about \
-                 {curvature:.3e}, and a stable step stays below 2 / {curvature:.3e} = {limit:.3e}"
-            ));
+            let reason = format!(
+                "{key} = {value}: the curvature of g there is about {curvature:.3e}, and a stable \
+                 step stays below 2 / {curvature:.3e} = {limit:.3e}"
+            );
+            return Some((key, reason));
         }
     }
-    let (_, key) = facts.steps.iter().find(|(name, _)| *name == variable)?;
+    let &(_, key) = facts.steps.iter().find(|(variable, _)| *variable == "x")?;
     let value = step(key)?;
-    let cleared: Vec<_> = inner.map(|(_, key)| *key).filter(|inner| inner != key).collect();
+    let cleared: Vec<_> = inner.map(|(_, key)| *key).filter(|inner| *inner != key).collect();
     let cleared = match &cleared[..] {
         [] => String::new(),
-        keys => format!(" ({} is within its limit 2 / L)", keys.join(" and ")),
+        [one] => format!(" ({one} is within its limit 2 / L)"),
+        keys => format!(" ({} are within their limit 2 / L)", keys.join(" and ")),
     };
-    Some(format!("the suspect is {key} = {value}{cleared}: try a tenth of it"))
+    Some((key, format!("{key} = {value}{cleared}: try a tenth of it")))
 }

@@ -1,5 +1,7 @@
 //! Measuring a run from outside: each node's own metrics, consensus, and Φ at the mean.
 //!
+//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should agree, too.
+//!
 //! Always in double precision, on all of a node's data, with the clock stopped.
 
 use std::collections::BTreeMap;
@@ -8,6 +10,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::exact::{Solution, solve};
+use crate::mean::Mean;
 use crate::problem::{At, Bilevel};
 use crate::real::{axpy, dot};
 
@@ -41,6 +44,35 @@ pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool
         exact,
         theta_error_sq,
     }
+}
+
+/// What the global scope adds to a measurement: how far the θ_i are apart, and, if asked for, Φ,
+/// ∇Φ and the distance of the θ_i from the common θ*(x̄).
+pub fn common(
+    parts: &mut [Box<dyn Bilevel<f64>>],
+    points: &[Point],
+    exact: bool,
+    pool: Option<&ThreadPool>,
+) -> BTreeMap<String, f64> {
+    let x = mean(points.iter().map(|(x, _)| &x[..]));
+    let theta = mean(points.iter().map(|(_, theta)| &theta[..]));
+    let off_sq = |from: &[f64]| {
+        let off = |(_, theta): &Point| -> f64 {
+            theta.iter().zip(from).map(|(a, b)| (a - b) * (a - b)).sum()
+        };
+        points.iter().map(off).sum::<f64>() / points.len() as f64
+    };
+    let mut values = BTreeMap::from([("theta_consensus".to_string(), off_sq(&theta))]);
+    if exact {
+        let solution = solve(&mut Mean::new(parts, pool), &x, &theta);
+        values.insert("phi".into(), solution.phi);
+        values.insert("grad_phi_sq".into(), dot(&solution.grad, &solution.grad));
+        values.insert("theta_error".into(), off_sq(&solution.theta));
+        if !solution.converged {
+            values.insert("unsolved_nodes".into(), points.len() as f64);
+        }
+    }
+    values
 }
 
 /// The mean over nodes, in their order.

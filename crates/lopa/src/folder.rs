@@ -6,6 +6,7 @@
 //!   resolved.toml     the experiment, with every default filled in
 //!   metrics.jsonl     one line a measurement, appended as it is taken
 //!   results.json      one entry a run: the last measurement, the digest, how it ended
+//!   partition-seed<seed>.json        which training rows each node holds
 //!   models/<algorithm>-seed<seed>.safetensors
 //! ```
 
@@ -36,6 +37,7 @@ pub struct RunFolder {
 struct ModelParts {
     problem: crate::config::Choice,
     features: usize,
+    labels: Vec<u32>,
     classes: Vec<String>,
     scaling: data::Scaling,
 }
@@ -49,9 +51,8 @@ impl RunFolder {
         data: Option<&Data>,
         threads: usize,
     ) -> Result<RunFolder> {
-        let resolved = toml::to_string(&experiment.resolved()).expect("a table is TOML");
-        let digest = hex(&Sha256::digest(&resolved));
-        let path = free(runs, &format!("{}-{}", experiment.name, &digest[..8]))?;
+        let (resolved, digest) = resolved(experiment);
+        let path = free(runs, &folder_name(experiment))?;
         write(&path.join("resolved.toml"), resolved.as_bytes())?;
         let metrics_path = path.join("metrics.jsonl");
         let metrics = File::create(&metrics_path).map_err(|error| cannot(&metrics_path, error))?;
@@ -62,20 +63,60 @@ impl RunFolder {
             "status": "running",
             "experiment_digest": digest,
             "data_digest": data.map(data::digest),
+            "algorithms": experiment.algorithms.iter().map(|spec| &spec.label).collect::<Vec<_>>(),
+            "classes": data.map(|data| &data.classes),
             "seeds": experiment.run.seeds,
             "worlds": [],
             "threads": threads,
             "machine": machine(),
         });
-        let about = ModelParts {
-            problem: experiment.problem.clone(),
-            features: data.map_or(0, |data| data.train.features().cols()),
-            classes: data.map_or(Vec::new(), |data| data.classes.clone()),
-            scaling: data.map_or(data::Scaling::default(), |data| data.scaling.clone()),
-        };
+        let about = ModelParts::of(experiment, data);
         let mut folder = RunFolder { path, metrics, manifest, results: Vec::new(), about };
         folder.write_manifest()?;
         Ok(folder)
+    }
+
+    /// Goes on with the folder that an earlier run of the same experiment left below `runs`, or
+    /// makes it. What had come to its end is kept, what had not is forgotten.
+    pub fn resume(
+        runs: &Path,
+        experiment: &Experiment,
+        data: Option<&Data>,
+        threads: usize,
+    ) -> Result<RunFolder> {
+        let path = runs.join(folder_name(experiment));
+        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
+        let parse = |text: String| serde_json::from_str::<Value>(&text).ok();
+        let ours = |manifest: &Value| manifest["experiment_digest"] == resolved(experiment).1;
+        let Some(manifest) = read("manifest.json").and_then(parse).filter(ours) else {
+            return RunFolder::create(runs, experiment, data, threads);
+        };
+        let results = match read("results.json").and_then(parse) {
+            Some(Value::Array(results)) => results,
+            _ => Vec::new(),
+        };
+        let metrics_path = path.join("metrics.jsonl");
+        let ended = |line: &&str| {
+            let row: Value = serde_json::from_str(line).unwrap_or(Value::Null);
+            let same = |key: &str, run: &Value| run[key] == row[key];
+            results.iter().any(|run| same("algorithm", run) && same("seed", run))
+        };
+        let kept: Vec<String> = read("metrics.jsonl")
+            .unwrap_or_default()
+            .lines()
+            .filter(ended)
+            .map(|line| format!("{line}\n"))
+            .collect();
+        write(&metrics_path, kept.concat().as_bytes())?;
+        let open = fs::OpenOptions::new().append(true).open(&metrics_path);
+        let metrics = open.map_err(|error| cannot(&metrics_path, error))?;
+        let about = ModelParts::of(experiment, data);
+        Ok(RunFolder { path, metrics, manifest, results, about })
+    }
+
+    /// Whether a run of this algorithm on this seed has come to its end.
+    pub fn has(&self, algorithm: &str, seed: u64) -> bool {
+        self.results.iter().any(|run| run["algorithm"] == algorithm && run["seed"] == seed)
     }
 
     /// Where it is.
@@ -88,14 +129,26 @@ impl RunFolder {
         let edges: Vec<_> = world.graph.edges().map(|(i, j)| [i, j]).collect();
         let weights: Vec<_> = (0..world.mixing.nodes()).map(|i| world.mixing.row(i)).collect();
         let graph = serde_json::to_vec(&(&edges, &weights)).expect("numbers are JSON");
+        let worlds = self.manifest["worlds"].as_array().expect("made as a list");
+        if worlds.iter().any(|world| world["seed"] == seed) {
+            return Ok(());
+        }
         let partition = &world.partition;
+        let ModelParts { labels, classes, .. } = &self.about;
+        if !partition.nodes.is_empty() {
+            let path = self.path.join(format!("partition-seed{seed}.json"));
+            partition.write(&path, labels.len())?;
+        }
         let note = json!({
             "seed": seed,
             "graph_digest": hex(&Sha256::digest(&graph)),
             "rho": world.analysis.rho,
             "edges": edges,
+            "weights": weights,
             "partition_digest": (!partition.nodes.is_empty()).then(|| partition.digest()),
             "samples": partition.nodes.iter().map(Vec::len).collect::<Vec<_>>(),
+            "classes": classes,
+            "class_counts": partition.counts(labels, classes.len()),
         });
         self.manifest["worlds"].as_array_mut().expect("made as a list").push(note);
         self.write_manifest()
@@ -114,7 +167,7 @@ impl RunFolder {
     /// Saves a run's models and result.
     pub fn end(&mut self, outcome: &Outcome) -> Result<()> {
         let (x, theta) = outcome.models.iter().cloned().unzip();
-        let ModelParts { problem, features, classes, scaling } = &self.about;
+        let ModelParts { problem, features, classes, scaling, .. } = &self.about;
         let about = About {
             algorithm: outcome.algorithm.clone(),
             seed: outcome.seed,
@@ -142,6 +195,29 @@ impl RunFolder {
         let text = serde_json::to_string_pretty(&self.manifest).expect("a manifest is JSON");
         write(&self.path.join("manifest.json"), text.as_bytes())
     }
+}
+
+impl ModelParts {
+    fn of(experiment: &Experiment, data: Option<&Data>) -> ModelParts {
+        ModelParts {
+            problem: experiment.problem.clone(),
+            features: data.map_or(0, |data| data.train.features().cols()),
+            labels: data.map_or(Vec::new(), |data| data.train.labels().to_vec()),
+            classes: data.map_or(Vec::new(), |data| data.classes.clone()),
+            scaling: data.map_or(data::Scaling::default(), |data| data.scaling.clone()),
+        }
+    }
+}
+
+/// The experiment with nothing left to defaults, and its digest.
+fn resolved(experiment: &Experiment) -> (String, String) {
+    let resolved = toml::to_string(&experiment.resolved()).expect("a table is TOML");
+    let digest = hex(&Sha256::digest(&resolved));
+    (resolved, digest)
+}
+
+fn folder_name(experiment: &Experiment) -> String {
+    format!("{}-{}", experiment.name, &resolved(experiment).1[..8])
 }
 
 /// The models of an algorithm and a seed in a run folder.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use toml::Table;
 
 use crate::config::Choice;
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::problem::At;
 use crate::problems::problems;
 use crate::registry::find;
+use crate::run::hex;
 
 /// The models that one run of one algorithm ended with.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +47,15 @@ pub struct About {
     pub classes: Vec<String>,
 }
 
+/// The entry of the file's header that is ours.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    #[serde(flatten)]
+    about: About,
+    /// Of everything else, so that damage is seen.
+    sha256: String,
+}
+
 impl Model {
     /// Writes the file; it is complete or not there at all.
     pub fn save(&self, path: &Path) -> Result<()> {
@@ -64,8 +75,9 @@ impl Model {
                 TensorView::new(Dtype::F64, shape.clone(), data).map(|view| (*name, view))
             })
             .collect();
-        let about = serde_json::to_string(&self.about).map_err(|error| wrong(error.to_string()))?;
-        let metadata = HashMap::from([("lopa".to_string(), about)]);
+        let header = Header { about: self.about.clone(), sha256: self.digest() };
+        let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
+        let metadata = HashMap::from([("lopa".to_string(), header)]);
         let views = views.map_err(|error| wrong(error.to_string()))?;
         let file = safetensors::serialize(views, Some(metadata))
             .map_err(|error| wrong(error.to_string()))?;
@@ -83,9 +95,10 @@ impl Model {
         let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
         let (_, header) =
             SafeTensors::read_metadata(&file).map_err(|error| wrong(error.to_string()))?;
-        let about = header.metadata().as_ref().and_then(|metadata| metadata.get("lopa"));
-        let about = about.ok_or_else(|| wrong("the header has no entry `lopa`".into()))?;
-        let about: About = serde_json::from_str(about).map_err(|error| wrong(error.to_string()))?;
+        let entry = header.metadata().as_ref().and_then(|metadata| metadata.get("lopa"));
+        let entry = entry.ok_or_else(|| wrong("the header has no entry `lopa`".into()))?;
+        let Header { about, sha256 } =
+            serde_json::from_str(entry).map_err(|error| wrong(error.to_string()))?;
         let tensors = SafeTensors::deserialize(&file).map_err(|error| wrong(error.to_string()))?;
         let read = |name: &str| -> Result<(Vec<f64>, Vec<usize>)> {
             let view = tensors.tensor(name).map_err(|error| wrong(error.to_string()))?;
@@ -110,7 +123,24 @@ impl Model {
         let fits = model.x.len() == model.theta.len()
             && scaled(&model.scaling.shift)
             && scaled(&model.scaling.factor);
-        if fits { Ok(model) } else { Err(wrong("its tensors do not fit together".into())) }
+        if !fits {
+            return Err(wrong("its tensors do not fit together".into()));
+        }
+        match model.digest() == sha256 {
+            true => Ok(model),
+            false => Err(wrong("it was damaged or changed after it was written".into())),
+        }
+    }
+
+    /// SHA-256 of what the models are and of every number in them.
+    fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(serde_json::to_vec(&self.about).expect("plain values are JSON"));
+        let Scaling { shift, factor } = &self.scaling;
+        for values in self.x.iter().chain(&self.theta).chain([shift, factor]) {
+            hasher.update(bytes(values));
+        }
+        hex(&hasher.finalize())
     }
 
     /// Class numbers that node i's model gives to raw features.

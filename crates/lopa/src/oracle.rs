@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::{At, Bilevel};
 use crate::random::{Purpose, Stream};
-use crate::real::Real;
+use crate::real::{Real, update};
 
 /// Which of an iteration's independent minibatches: ξ₁, ξ₂, … of g, ς₁, ς₂ of f.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,33 @@ pub struct Oracle<T: Real> {
     sampler: Sampler,
     batches: Batches,
     counts: Counts,
+    differences: Option<Differences<T>>,
     scripted: Option<std::vec::IntoIter<usize>>,
+}
+
+/// ∂/∂θ of a gradient along v, by [∇(x, θ + δv) − ∇(x, θ − δv)] / 2δ on one minibatch.
+struct Differences<T> {
+    delta: T,
+    theta: Vec<T>,
+    hold: Vec<T>,
+}
+
+impl<T: Real> Differences<T> {
+    fn take(
+        &mut self,
+        At { x, theta }: At<T>,
+        v: &[T],
+        out: &mut [T],
+        mut gradient: impl FnMut(At<T>, &mut [T]),
+    ) {
+        let (delta, there) = (self.delta, &mut self.theta);
+        let below = &mut self.hold[..out.len()];
+        update(there, [theta, v], |_, [theta, v]| theta + delta * v);
+        gradient(At { x, theta: there }, out);
+        update(there, [theta, v], |_, [theta, v]| theta - delta * v);
+        gradient(At { x, theta: there }, below);
+        update(out, [below], |above, [below]| (above - below) / (delta + delta));
+    }
 }
 
 /// Draws minibatches into one buffer.
@@ -106,13 +132,14 @@ struct Sampler {
     stream: Stream,
     address: u64, // 0 at the start, k + 1 in iteration k
     shared: bool,
+    full: bool,
     all: Vec<u32>,
     batch: Vec<u32>,
 }
 
 impl Sampler {
     fn draw(&mut self, Draw(slot): Draw, size: Option<usize>, of: usize) -> &[u32] {
-        let Some(size) = size else {
+        let Some(size) = size.filter(|_| !self.full) else {
             return &self.all[..of];
         };
         let slot = if self.shared { slot - slot % A_TURN } else { slot };
@@ -137,14 +164,28 @@ impl<T: Real> Oracle<T> {
     ) -> Oracle<T> {
         let all = (0..part.samples_f().max(part.samples_g()) as u32).collect();
         let stream = Stream::new(seed, Purpose::Sampling, node);
-        let sampler = Sampler { stream, address: 0, shared, all, batch: Vec::new() };
-        Oracle { part, sampler, batches, counts: Counts::default(), scripted: None }
+        let sampler = Sampler { stream, address: 0, shared, full: false, all, batch: Vec::new() };
+        let counts = Counts::default();
+        Oracle { part, sampler, batches, counts, differences: None, scripted: None }
     }
 
     /// Puts a fixed sequence in place of the random truncations, to compare with another
     /// implementation step by step.
     pub fn script_truncations(&mut self, lengths: Vec<usize>) {
         self.scripted = Some(lengths.into_iter());
+    }
+
+    /// From here on every minibatch is all samples, until it is switched off.
+    pub fn take_all(&mut self, all: bool) {
+        self.sampler.full = all;
+    }
+
+    /// From here on products with second derivatives are central differences of gradients with
+    /// the width `delta`, and counted as the two gradients that they are.
+    pub fn take_differences(&mut self, delta: f64) {
+        let (n, p) = (self.part.dims().n, self.part.dims().p);
+        let [theta, hold] = [p, n.max(p)].map(|length| vec![T::zero(); length]);
+        self.differences = Some(Differences { delta: T::of(delta), theta, hold });
     }
 
     /// The iteration under way.
@@ -187,6 +228,12 @@ impl<T: Real> Oracle<T> {
     /// ∇²_θθ ĝ(x, θ; ξ) v
     pub fn hess_g(&mut self, at: At<T>, xi: Draw, v: &[T], out: &mut [T]) {
         let batch = self.sampler.draw(xi, self.batches.hess_g, self.part.samples_g());
+        if let Some(differences) = &mut self.differences {
+            self.counts.grad_theta_g += 2;
+            self.counts.samples += 2 * batch.len() as u64;
+            let part = &mut *self.part;
+            return differences.take(at, v, out, |at, out| part.grad_theta_g(at, batch, out));
+        }
         self.counts.hess_g += 1;
         self.counts.samples += batch.len() as u64;
         self.part.hess_g(at, batch, v, out);
@@ -195,6 +242,12 @@ impl<T: Real> Oracle<T> {
     /// ∇²_xθ ĝ(x, θ; ξ) v
     pub fn cross_g(&mut self, at: At<T>, xi: Draw, v: &[T], out: &mut [T]) {
         let batch = self.sampler.draw(xi, self.batches.cross_g, self.part.samples_g());
+        if let Some(differences) = &mut self.differences {
+            self.counts.grad_x_g += 2;
+            self.counts.samples += 2 * batch.len() as u64;
+            let part = &mut *self.part;
+            return differences.take(at, v, out, |at, out| part.grad_x_g(at, batch, out));
+        }
         self.counts.cross_g += 1;
         self.counts.samples += batch.len() as u64;
         self.part.cross_g(at, batch, v, out);

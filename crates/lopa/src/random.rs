@@ -22,6 +22,8 @@ pub enum Purpose {
     Start = 4,
     /// Making a synthetic problem.
     Problem = 5,
+    /// Choosing what a search tries.
+    Tuning = 6,
 }
 
 /// A stream of random numbers that can be put at any address.

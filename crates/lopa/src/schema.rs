@@ -11,6 +11,8 @@ use crate::experiment::RunSpec;
 use crate::network::{graphs, weights};
 use crate::problems::problems;
 use crate::registry::Entry;
+use crate::scope::Scope;
+use crate::tune::TuneSpec;
 
 /// The schema of an experiment file.
 pub fn experiment() -> Value {
@@ -20,7 +22,9 @@ pub fn experiment() -> Value {
     let count = json!({ "type": "integer", "minimum": 1, "maximum": 1_000_000 });
     let seed = json!({ "type": "integer", "minimum": 0 });
     let preparation = generator.subschema_for::<Preparation>().to_value();
+    let scope = generator.subschema_for::<Scope>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
+    let tune = generator.subschema_for::<TuneSpec>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -31,6 +35,7 @@ pub fn experiment() -> Value {
         "properties": {
             "schema": { "const": 1 },
             "name": { "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]*$" },
+            "scope": scope,
             "problem": choice(&problems::<f64>(), &mut generator, &json!({})),
             "data": choice(&sources(), &mut generator, &preparation["properties"]),
             "partition": choice(&partitions(), &mut generator, &json!({})),
@@ -46,6 +51,7 @@ pub fn experiment() -> Value {
                 },
             },
             "run": run,
+            "tune": tune,
             "algorithm": {
                 "type": "array",
                 "minItems": 1,

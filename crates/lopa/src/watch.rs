@@ -12,23 +12,36 @@ const NOTED: f64 = 1e3;
 /// Growth at which a run is given up.
 const GIVEN_UP: f64 = 1e9;
 
-/// What grew first.
+/// The node at which a variable outgrew its early size first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Culprit {
     /// The node.
     pub node: usize,
-    /// The variable's name.
-    pub variable: &'static str,
     /// The iteration at which it was noted.
     pub k: u64,
-    /// Its largest entry then; not a number if it had stopped being one.
+    /// Its variables that had outgrown their early sizes by then, the one that grew most first.
+    pub grown: Vec<Grown>,
+}
+
+/// A variable that grew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// Its name.
+    pub variable: &'static str,
+    /// Its largest entry when it was noted; not a number if it had stopped being one.
     pub size: f64,
     /// Its largest entry early in the run.
     pub early: f64,
 }
 
-/// Keeps the size that each variable of each node had early in the run, and notes the first that
-/// outgrew it.
+impl Grown {
+    fn growth(&self) -> f64 {
+        if self.size.is_finite() { self.size / self.early } else { f64::INFINITY }
+    }
+}
+
+/// Keeps the size that each variable of each node had early in the run, and notes the first node
+/// at which one outgrew it.
 #[derive(Debug, Default)]
 pub struct Watch {
     early: Vec<Vec<f64>>,
@@ -39,9 +52,10 @@ impl Watch {
     /// Looks at all nodes; tells what grew first if the run is beyond saving.
     pub fn look<T: Real>(&mut self, k: u64, nodes: &[Node<T>]) -> Option<Culprit> {
         let mut lost = false;
-        let mut worst: Option<(f64, Culprit)> = None;
+        let mut worst: Option<Culprit> = None;
         self.early.resize(nodes.len(), Vec::new());
         for (i, (node, early)) in nodes.iter().zip(&mut self.early).enumerate() {
+            let mut grown = Vec::new();
             for (at, (variable, values)) in node.algorithm.variables().into_iter().enumerate() {
                 let size = largest(values);
                 if early.len() == at {
@@ -51,15 +65,17 @@ impl Watch {
                 if k <= 3 * EVERY && size.is_finite() && size < NOTED {
                     early[at] = early[at].max(size);
                 }
-                let growth = if size.is_finite() { size / early[at] } else { f64::INFINITY };
-                lost |= growth > GIVEN_UP;
-                if growth > NOTED && worst.as_ref().is_none_or(|(most, _)| growth > *most) {
-                    let culprit = Culprit { node: i, variable, k, size, early: early[at] };
-                    worst = Some((growth, culprit));
-                }
+                grown.push(Grown { variable, size, early: early[at] });
+            }
+            grown.retain(|variable| variable.growth() > NOTED);
+            grown.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
+            let most = |grown: &[Grown]| grown.first().map_or(0.0, Grown::growth);
+            lost |= most(&grown) > GIVEN_UP;
+            if most(&grown) > worst.as_ref().map_or(0.0, |worst| most(&worst.grown)) {
+                worst = Some(Culprit { node: i, k, grown });
             }
         }
-        self.first = self.first.take().or(worst.map(|(_, culprit)| culprit));
+        self.first = self.first.take().or(worst);
         if lost { self.first.clone() } else { None }
     }
 }

@@ -1,6 +1,7 @@
 //! Iterations in steady state allocate nothing, and nodes hold as much as the documentation says.
 #![allow(unsafe_code)]
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -69,19 +70,57 @@ fn allocated<T: Real>(problem: &str, batch: &str, algorithm: &str) -> u64 {
 
 fn check(problem: &str) {
     let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
-    for algorithm in [
+    check_each(
+        problem,
+        &[
+            format!("name = 'lopa-gt', {steps}"),
+            format!("name = 'lopa-lg', {steps}"),
+            format!("name = 'local', {steps}"),
+            format!("name = 'spdb', {steps}, hv_steps = 4"),
+            format!("name = 'spdb', {steps}, inverse = 'shia', consensus = 'gt', inner_steps = 2"),
+            format!("name = 'ma-dsbo', {steps}"),
+            "name = 'dgd', alpha = 0.001".to_string(),
+        ],
+    );
+}
+
+/// What serves both scopes, and the other scope's own.
+fn check_field(problem: &str) {
+    let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
+    let both = [
         format!("name = 'lopa-gt', {steps}"),
         format!("name = 'lopa-lg', {steps}"),
-        format!("name = 'local', {steps}"),
-        format!("name = 'spdb', {steps}, hv_steps = 4"),
-        format!("name = 'spdb', {steps}, inverse = 'shia', consensus = 'gt', inner_steps = 2"),
         format!("name = 'ma-dsbo', {steps}"),
-        "name = 'dgd', alpha = 0.001".to_string(),
-    ] {
+        format!("name = 'gossip-dsbo', {steps}, gamma = 0.1"),
+        format!("name = 'gossip-dsbo-mf', {steps}, gamma = 0.1"),
+        format!("name = 'mdbo', {steps}, eta = 0.5, gamma = 0.1"),
+        format!("name = 'vrdbo', {steps}, eta = 0.5, gamma = 0.1"),
+        format!("name = 'd-soba', {steps}"),
+        format!("name = 'd-soba', {steps}, order = 'first'"),
+        format!("name = 'sldbo', {steps}, radius = 1"),
+        format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1"),
+        format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1, order = 'alternating'"),
+        "name = 'gt-sgd', alpha = 0.001".to_string(),
+        "name = 'extra', alpha = 0.001".to_string(),
+        "name = 'exact-diffusion', alpha = 0.001".to_string(),
+    ];
+    check_each(problem, &both);
+    let personal = [
+        format!("name = 'prometheus', {steps}, period = 3, l1 = 0.1"),
+        format!("name = 'interact', {steps}"),
+    ];
+    check_each(problem, &personal);
+    let global = format!("scope = 'global'\n{problem}");
+    check_each(&global, &both);
+    check_each(&global, &[format!("name = 'slam', {steps}")]);
+}
+
+fn check_each(problem: &str, algorithms: &[String]) {
+    for algorithm in algorithms {
         for batch in ["7", "'full'"] {
-            let found = allocated::<f64>(problem, batch, &algorithm);
+            let found = allocated::<f64>(problem, batch, algorithm);
             assert_eq!(found, 0, "{problem}, {algorithm}, batch {batch}");
-            let found = allocated::<f32>(problem, batch, &algorithm);
+            let found = allocated::<f32>(problem, batch, algorithm);
             assert_eq!(found, 0, "{problem}, {algorithm}, batch {batch}, f32");
         }
     }
@@ -99,6 +138,12 @@ fn the_counter_counts() {
 #[test]
 fn quadratic() {
     check(QUADRATIC);
+}
+
+#[test]
+fn the_field() {
+    check_field(QUADRATIC);
+    check_field(&learning("hyperparameter", 0.0));
 }
 
 #[test]

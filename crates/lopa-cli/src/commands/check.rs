@@ -51,6 +51,8 @@ fn write(
         // `graph = "ring"` gives the name that `graph.name` has here.
         let short = path.strip_suffix(".name").and_then(|parent| origins.get(parent));
         let origin = origins.get(&path).or(short).map_or("default", String::as_str);
+        // An override may hold line ends; a comment may not.
+        let origin = origin.replace(char::is_control, " ");
         let line = format!("{key} = {value}");
         text.push_str(&format!("{line:<40} # {origin}\n"));
     }

@@ -1,1 +1,132 @@
-//! `lopa evaluate`.
+//! `lopa evaluate`: how good the models of a run are.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use lopa::data::new_rows;
+use lopa::error::{Error, Result};
+use lopa::model::Model;
+use serde_json::{Value, json};
+
+use super::again;
+use super::saved::{Run, Saved, one_each};
+use super::score::{Score, Truth};
+use crate::args::EvaluateArgs;
+use crate::output::Output;
+
+pub fn evaluate(args: &EvaluateArgs, output: &Output) -> Result<ExitCode> {
+    let saved = Saved::open(&args.model.run)?;
+    match &args.input {
+        Some(input) => on_new_rows(args, input, &saved, output),
+        None => again::measure(args, &saved, output),
+    }
+}
+
+fn on_new_rows(
+    args: &EvaluateArgs,
+    input: &Path,
+    saved: &Saved,
+    output: &Output,
+) -> Result<ExitCode> {
+    let runs = one_each(&saved.runs(&args.model)?);
+    let models: Vec<Model> = runs.iter().map(|run| saved.model(run)).collect::<Result<_>>()?;
+    // All models of a run have the same features and classes.
+    let first = &models[0];
+    let rows = new_rows(input, saved.features(first)?, args.label.as_deref())?;
+    let labels = rows.labels.as_deref().ok_or_else(|| {
+        Error::data("data/no-labels", "the file has no labels to compare with")
+            .at(input.display().to_string())
+            .hint("add a column of labels, or predict them with `lopa predict`")
+    })?;
+    let truth = Truth::new(labels, &first.about.classes);
+    warn_of_strangers(&truth, output);
+    let mut results = Vec::new();
+    for (run, model) in runs.iter().zip(&models) {
+        let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
+        let score = |node| {
+            let predicted = model.predict(node, &rows.features)?;
+            Ok((node, Score::new(&model.about.classes, &truth, &predicted)))
+        };
+        results.push((*run, nodes.map(score).collect::<Result<Vec<_>>>()?));
+    }
+    if output.json() {
+        let describe = |(run, scores): &(&Run, Vec<_>)| described(run, scores, &truth);
+        output.document(&Value::Array(results.iter().map(describe).collect()));
+    } else if args.node.is_some() {
+        let details = |(run, scores): &(&Run, Vec<_>)| detailed(run, &scores[0], output);
+        output.text(&results.iter().map(details).collect::<Vec<_>>().join("\n\n"));
+    } else {
+        output.text(&by_node(&results, output));
+    }
+    output.note(&format!("{} rows of {}", labels.len(), input.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn warn_of_strangers(truth: &Truth, output: &Output) {
+    let mut some: Vec<String> = truth.unknown.iter().take(5).map(|l| format!("`{l}`")).collect();
+    if truth.unknown.len() > some.len() {
+        some.push("…".into());
+    }
+    if !some.is_empty() {
+        output.warn(&format!(
+            "{} rows count as wrong: the models know no class {}",
+            truth.strangers(),
+            some.join(", ")
+        ));
+    }
+}
+
+type Scores<'a> = Vec<(usize, Score<'a>)>;
+
+/// Mean, smallest and largest.
+fn spread(scores: &Scores) -> [(&'static str, f64); 3] {
+    let values: Vec<f64> = scores.iter().map(|(_, score)| score.accuracy()).collect();
+    [
+        ("mean", values.iter().sum::<f64>() / values.len() as f64),
+        ("min", values.iter().copied().fold(f64::INFINITY, f64::min)),
+        ("max", values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+    ]
+}
+
+fn described(run: &Run, scores: &Scores, truth: &Truth) -> Value {
+    let [(_, mean), (_, min), (_, max)] = spread(scores);
+    json!({
+        "algorithm": run.algorithm,
+        "seed": run.seed,
+        "rows": truth.numbers.len(),
+        "unknown_labels": truth.unknown,
+        "accuracy": mean,
+        "accuracy_min": min,
+        "accuracy_max": max,
+        "nodes": scores.iter().map(|(node, score)| score.to_json(*node)).collect::<Vec<_>>(),
+    })
+}
+
+/// All about one node's model.
+fn detailed(run: &Run, (node, score): &(usize, Score), output: &Output) -> String {
+    let head = ["class", "rows", "right", "recall", "precision"];
+    let name = format!("{}, seed {}, node {node}", run.algorithm, run.seed);
+    let accuracy = format!("accuracy {:.4}", score.accuracy());
+    let worst = score.confusions();
+    let mistake = |(is, taken, count): &(&str, &str, usize)| format!("{is} for {taken} ({count})");
+    let worst: Vec<String> = worst.iter().take(5).map(mistake).collect();
+    let worst = match worst.is_empty() {
+        true => "no row of a known class was taken for another".to_string(),
+        false => format!("most often taken: {}", worst.join(", ")),
+    };
+    format!("{name}: {accuracy}\n\n{}\n\n{worst}", output.table(&head, score.lines()))
+}
+
+/// The accuracy of every node, a column an algorithm.
+fn by_node(results: &[(&Run, Scores)], output: &Output) -> String {
+    let mut head = vec!["node"];
+    head.extend(results.iter().map(|(run, _)| run.algorithm.as_str()));
+    let line = |name: String, value: &dyn Fn(&Scores) -> f64| {
+        let cells = results.iter().map(|(_, scores)| format!("{:.4}", value(scores)));
+        std::iter::once(name).chain(cells).collect()
+    };
+    let nodes = results.first().map_or(0, |(_, scores)| scores.len());
+    let of_node = |i: usize| line(i.to_string(), &|scores| scores[i].1.accuracy());
+    let of_all = |i: usize| line(["mean", "min", "max"][i].into(), &|scores| spread(scores)[i].1);
+    output.table(&head, (0..nodes).map(of_node).chain((0..3).map(of_all)).collect())
+}

@@ -9,10 +9,10 @@ use lopa::network::{
     self, Analysis, Format, Graph, GraphFile, Mixing, graphs, search, warnings, weights,
 };
 use lopa::registry::find;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{GraphArgs, MakeArgs};
-use crate::output::{self, Output, number};
+use crate::output::{Output, number};
 
 pub fn make(args: &MakeArgs, output: &Output) -> Result<ExitCode> {
     let weights = weights_choice(&args.weights)?;
@@ -32,19 +32,18 @@ pub fn make(args: &MakeArgs, output: &Output) -> Result<ExitCode> {
                 .hint("name a kind (`lopa list graphs`), or give --rho"));
         }
     };
+    let analysis = mixing.analyse(&graph);
+    let document = described(&graph, &mixing, &analysis);
     let file = GraphFile::new(graph, &mixing);
-    match &args.out {
-        Some(path) => {
-            file.write(path)?;
-            output.note(&format!("written to {}", path.display()));
-            if output.json() {
-                output.document(&json!(mixing.analyse(&file.graph)));
-            }
-        }
-        None if output.json() => output.document(&json!(mixing.analyse(&file.graph))),
-        None => output.text(&file.to_text(Format::Toml)),
+    if let Some(path) = &args.out {
+        file.write(path)?;
+        output.note(&format!("written to {}", path.display()));
     }
-    let analysis = mixing.analyse(&file.graph);
+    if output.json() {
+        output.document(&document);
+    } else if args.out.is_none() {
+        output.text(&file.to_text(Format::Toml));
+    }
     output.note(&format!("rho = {:.4}, lambda_min = {:.4}", analysis.rho, analysis.lambda_min));
     Ok(ExitCode::SUCCESS)
 }
@@ -52,13 +51,14 @@ pub fn make(args: &MakeArgs, output: &Output) -> Result<ExitCode> {
 pub fn show(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
     let (graph, mixing) = read(args)?;
     let analysis = mixing.analyse(&graph);
-    if output.json() {
-        let edges: Vec<_> = graph.edges().collect();
-        output.document(&json!({ "analysis": analysis, "edges": edges, "weights": mixing.rows() }));
-        return Ok(ExitCode::SUCCESS);
+    match output.json() {
+        true => output.document(&described(&graph, &mixing, &analysis)),
+        false => output.text(&format!(
+            "{}\n\n{}",
+            picture(&graph, &mixing, output),
+            properties(&analysis, output)
+        )),
     }
-    output.text(&picture(&graph, &mixing));
-    output.text(&describe(&analysis));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -69,28 +69,22 @@ pub fn check(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
     for warning in warnings(analysis.lambda_min, true) {
         output.warn(&warning);
     }
-    if output.json() {
-        output.document(&json!(analysis));
-    } else {
-        output.text(&describe(&analysis));
+    match output.json() {
+        true => output.document(&json!(analysis)),
+        false => output.text(&properties(&analysis, output)),
     }
     output.note("a run can use it");
     Ok(ExitCode::SUCCESS)
 }
 
-/// The graph of a file with its own weights or given ones, or of a kind.
+/// The graph of a file, or of a kind.
 fn read(args: &GraphArgs) -> Result<(Graph, Mixing)> {
-    let weights = weights_choice(&args.weights)?;
+    let kinds = graphs();
+    let kind = kinds.iter().find(|kind| kind.name == args.graph);
     let path = Path::new(&args.graph);
-    if find("graph", &graphs(), &args.graph).is_err() && path.exists() {
+    if kind.is_none() && (path.exists() || args.graph.contains(['.', '/'])) {
         let file = GraphFile::read(path)?;
-        let own = file.mixing()?;
-        let graph = file.graph.clone();
-        let mixing = match own {
-            Some(mixing) => mixing,
-            None => weigh(&weights, &graph)?,
-        };
-        return Ok((graph, mixing));
+        return weighted(file.graph.clone(), file.mixing()?, args);
     }
     let choice = graph_choice(&args.graph, &args.with)?;
     let nodes = args.nodes.ok_or_else(|| {
@@ -98,8 +92,16 @@ fn read(args: &GraphArgs) -> Result<(Graph, Mixing)> {
             .at("--nodes")
             .hint("say it with `-m 10`")
     })?;
-    let graph = (find("graph", &graphs(), &choice.name)?.build)(&choice.params, nodes, args.seed)?;
-    let mixing = weigh(&weights, &graph)?;
+    let graph = (find("graph", &kinds, &choice.name)?.build)(&choice.params, nodes, args.seed)?;
+    weighted(graph, None, args)
+}
+
+/// A graph with the weights that are asked for, else with its own, else with Metropolis weights.
+fn weighted(graph: Graph, own: Option<Mixing>, args: &GraphArgs) -> Result<(Graph, Mixing)> {
+    let mixing = match (&args.weights, own) {
+        (None, Some(own)) => own,
+        (asked, _) => weigh(&weights_choice(asked.as_deref().unwrap_or("metropolis"))?, &graph)?,
+    };
     Ok((graph, mixing))
 }
 
@@ -108,45 +110,79 @@ fn weigh(choice: &Choice, graph: &Graph) -> Result<Mixing> {
 }
 
 fn graph_choice(kind: &str, with: &[String]) -> Result<Choice> {
-    let mut source = Source::new("the command line", format!("graph = {{ name = {kind:?} }}"));
-    source.sets = with.iter().map(|set| format!("graph.{set}")).collect();
-    source.root()?.required("graph")?.choice("graph", &graphs())
+    if let Some(bare) = with.iter().find(|pair| !pair.contains('=')) {
+        return Err(Error::config("config/bad-override", "a parameter needs a `=`")
+            .at(format!("--with {bare}"))
+            .hint("write it as `--with p=0.4`"));
+    }
+    let mut source =
+        Source::new("graph", format!("graph = {{ name = {} }}", toml::Value::from(kind)));
+    source.sets = with.iter().map(|pair| format!("graph.{pair}")).collect();
+    let section = source.root().and_then(|mut root| root.required("graph"));
+    section.and_then(|section| section.choice("graph", &graphs())).map_err(|error| {
+        let with = error.place.as_deref().and_then(|place| place.strip_prefix("--set graph."));
+        Error { place: Some(with.map_or(kind.into(), |pair| format!("--with {pair}"))), ..error }
+    })
 }
 
 fn weights_choice(name: &str) -> Result<Choice> {
-    let source = Source::new("--weights", format!("weights = {{ name = {name:?} }}"));
-    source.root()?.required("weights")?.choice("weights", &weights())
+    let source =
+        Source::new("weights", format!("weights = {{ name = {} }}", toml::Value::from(name)));
+    let choice = source.root()?.required("weights")?.choice("weights", &weights());
+    choice.map_err(|error| Error { place: Some(format!("--weights {name}")), ..error })
+}
+
+fn described(graph: &Graph, mixing: &Mixing, analysis: &Analysis) -> Value {
+    let edges: Vec<_> = graph.edges().collect();
+    json!({ "analysis": analysis, "edges": edges, "weights": mixing.rows() })
 }
 
 /// W as a matrix for few nodes, the neighbours of each node for many.
-fn picture(graph: &Graph, mixing: &Mixing) -> String {
+fn picture(graph: &Graph, mixing: &Mixing, output: &Output) -> String {
+    const FEW: usize = 16;
+    const SHOWN: usize = 40;
     let m = graph.nodes();
-    if m > 16 {
-        let line = |i: usize| format!("{i:>5}  {:?}", graph.neighbours(i));
-        let shown: Vec<_> = (0..m.min(40)).map(line).collect();
-        let more = if m > 40 { format!("\n  … {} more nodes", m - 40) } else { String::new() };
-        return format!(" node  neighbours\n{}{more}", shown.join("\n"));
+    if m > FEW {
+        let others = |i: usize| graph.neighbours(i).iter().map(usize::to_string);
+        let line = |i: usize| vec![i.to_string(), others(i).collect::<Vec<_>>().join(" ")];
+        let shown = output.list(&["node", "neighbours"], (0..m.min(SHOWN)).map(line).collect());
+        return match m {
+            ..=SHOWN => shown,
+            _ => format!("{shown}\n… {} more nodes", m - SHOWN),
+        };
     }
     let head: Vec<String> =
-        std::iter::once("w".into()).chain((0..m).map(|j| j.to_string())).collect();
+        std::iter::once("W".into()).chain((0..m).map(|j| j.to_string())).collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let cell = |i, j| match mixing.weight(i, j) {
         0.0 => "·".to_string(),
         w => format!("{w:.3}"),
     };
     let row = |i: usize| std::iter::once(i.to_string()).chain((0..m).map(|j| cell(i, j))).collect();
-    output::table(&head, (0..m).map(row).collect()).to_string()
+    output.table(&head, (0..m).map(row).collect())
 }
 
-fn describe(analysis: &Analysis) -> String {
-    let value = serde_json::to_value(analysis).expect("an analysis is JSON");
+fn properties(analysis: &Analysis, output: &Output) -> String {
+    let value = json!(analysis);
     let object = value.as_object().expect("an analysis is an object");
-    let rows = object.iter().map(|(key, value)| {
-        let shown = match value.as_f64() {
-            Some(x) if value.is_f64() => number(x),
-            _ => value.to_string(),
-        };
-        vec![key.replace('_', " "), shown]
-    });
-    output::list(&["", ""], rows.collect()).to_string()
+    let shown = |value: &Value| match value {
+        Value::Number(n) if n.is_f64() => number(n.as_f64().unwrap_or(f64::NAN)),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.into(),
+        Value::Null => "–".into(),
+        Value::Array(pairs) if pairs.is_empty() => "none".into(),
+        Value::Array(pairs) => bridges(pairs),
+        other => other.to_string(),
+    };
+    let row = |(key, value): (&String, &Value)| vec![key.replace('_', " "), shown(value)];
+    output.list(&["property", "value"], object.iter().map(row).collect())
+}
+
+fn bridges(pairs: &[Value]) -> String {
+    const SHOWN: usize = 8;
+    let some: Vec<String> =
+        pairs.iter().take(SHOWN).map(|pair| format!("{}–{}", pair[0], pair[1])).collect();
+    match pairs.len() {
+        ..=SHOWN => some.join(", "),
+        n => format!("{}, … ({n} in all)", some.join(", ")),
+    }
 }

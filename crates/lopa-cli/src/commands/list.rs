@@ -12,7 +12,7 @@ use lopa::registry::Entry;
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, What};
-use crate::output::{self, Output};
+use crate::output::Output;
 
 pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
     let all = [
@@ -34,7 +34,8 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let sections: Vec<String> = lists.iter().map(|(name, lines)| section(name, lines)).collect();
+    let sections: Vec<String> =
+        lists.iter().map(|(name, lines)| section(name, lines, output)).collect();
     output.text(&sections.join("\n\n"));
     Ok(ExitCode::SUCCESS)
 }
@@ -67,22 +68,21 @@ fn lines(what: What) -> Value {
     }
 }
 
-fn section(name: &str, lines: &Value) -> String {
+fn section(name: &str, lines: &Value, output: &Output) -> String {
     let lines = lines.as_array().expect("a registry is a list");
-    let keys: Vec<&str> =
-        lines[0].as_object().expect("an entry").keys().map(String::as_str).collect();
+    let keys = lines[0].as_object().expect("an entry").keys().map(String::as_str);
+    // More would not fit a terminal.
+    let keys: Vec<&str> = keys.take(if output.markdown() { usize::MAX } else { 4 }).collect();
     let row = |line: &Value| {
         keys.iter().map(|key| line[key].as_str().unwrap_or_default().to_string()).collect()
     };
-    let head: Vec<&str> = keys
-        .iter()
-        .map(|&key| match key {
-            "name" => name,
-            "about" => "",
-            "hessians" => "Hess·v / iteration",
-            "sends" => "sends",
-            other => other,
-        })
-        .collect();
-    output::list(&head, lines.iter().map(row).collect()).to_string()
+    let head = |&key: &&str| match key {
+        "name" => name.to_string(),
+        "about" => "what it is".into(),
+        "hessians" => "Hess·v".into(),
+        other => other.to_string(),
+    };
+    let head: Vec<String> = keys.iter().map(head).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    output.list(&head, lines.iter().map(row).collect())
 }

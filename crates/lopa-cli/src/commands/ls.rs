@@ -7,13 +7,16 @@ use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::args::LsArgs;
-use crate::output::{self, Output};
+use crate::output::Output;
+
+const COLUMNS: [&str; 5] = ["run", "status", "started", "algorithms", "seeds"];
 
 pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
+    let folder = args.folder.display();
     let entries = std::fs::read_dir(&args.folder).map_err(|error| {
         Error::storage("storage/read", format!("cannot list the runs: {error}"))
-            .at(args.folder.display().to_string())
-            .hint("`lopa run` makes the folder; another one can be named")
+            .at(folder.to_string())
+            .hint("name the folder that `lopa run` was given with --out (`runs` by default)")
     })?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
@@ -22,17 +25,15 @@ pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
         output.document(&Value::Array(runs));
         return Ok(ExitCode::SUCCESS);
     }
-    let cell = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "–".into(),
-        other => other.to_string(),
-    };
-    let row = |run: &Value| {
-        ["run", "status", "started", "algorithms", "seeds"].map(|key| cell(&run[key])).to_vec()
-    };
-    let head = ["run", "status", "started", "algorithms", "seeds"];
-    output.text(&output::list(&head, runs.iter().map(row).collect()).to_string());
-    output.note(&format!("{} run(s) in {}", runs.len(), args.folder.display()));
+    let row = |run: &Value| COLUMNS.map(|key| cell(&run[key])).to_vec();
+    if !runs.is_empty() {
+        output.text(&output.list(&COLUMNS, runs.iter().map(row).collect()));
+    }
+    output.note(&match runs.len() {
+        0 => format!("no runs in {folder}"),
+        1 => format!("1 run in {folder}"),
+        n => format!("{n} runs in {folder}"),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -40,24 +41,21 @@ pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
 fn describe(path: &Path) -> Option<Value> {
     let manifest = std::fs::read_to_string(path.join("manifest.json")).ok()?;
     let manifest: Value = serde_json::from_str(&manifest).ok()?;
-    let results = std::fs::read_to_string(path.join("results.json")).unwrap_or_default();
-    let results: Value = serde_json::from_str(&results).unwrap_or(Value::Null);
-    let mut algorithms: Vec<&str> =
-        results.as_array()?.iter().filter_map(|run| run["algorithm"].as_str()).collect();
-    algorithms.dedup();
-    let mut seen = Vec::new();
-    algorithms.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(*name);
-            true
-        }
-    });
     Some(json!({
         "run": path.file_name()?.to_string_lossy(),
         "path": path.display().to_string(),
         "status": manifest["status"],
         "started": manifest["started"],
-        "algorithms": algorithms.join(", "),
-        "seeds": manifest["seeds"].as_array().map_or(0, Vec::len),
+        "algorithms": manifest["algorithms"],
+        "seeds": manifest["seeds"],
     }))
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "–".into(),
+        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }

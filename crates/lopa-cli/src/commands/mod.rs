@@ -1,11 +1,22 @@
-//! One file a command.
+//! One file a command, and what several of them need.
 
+pub mod again;
 pub mod check;
+pub mod data;
+pub mod evaluate;
 pub mod graph;
 pub mod list;
 pub mod ls;
+pub mod predict;
+pub mod report;
+pub mod reporter;
+pub mod reproduce;
 pub mod run;
 pub mod saved;
+pub mod score;
+pub mod signals;
 pub mod source;
 pub mod summary;
 pub mod texts;
+pub mod threads;
+pub mod tune;

@@ -1,5 +1,7 @@
 //! The experiment that a command line means.
 
+use std::io::ErrorKind;
+
 use lopa::config::Source;
 use lopa::error::{Error, Result};
 
@@ -15,9 +17,12 @@ pub fn source(args: &FileArgs) -> Result<Source> {
         Some(path) => {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|error| {
-                Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
-                    .at(&name)
-                    .hint("`lopa run` without a file runs the built-in quickstart")
+                let message = format!("cannot read the experiment: {error}");
+                Error::config("config/unreadable", message).at(&name).hint(match error.kind() {
+                    ErrorKind::InvalidData => "an experiment is a TOML file: save it as UTF-8",
+                    ErrorKind::NotFound => "without a file, the built-in quickstart is meant",
+                    _ => "name a TOML file that can be read",
+                })
             })?;
             Source::new(name, text)
         }

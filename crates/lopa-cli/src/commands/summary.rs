@@ -5,11 +5,11 @@ use lopa::run::{Outcome, hex};
 use lopa::trace::Stop;
 use sha2::{Digest, Sha256};
 
-use crate::output::{self, bytes, number};
+use crate::output::{Output, bytes, number};
 
 /// What is about to be run.
 pub fn heading(experiment: &Experiment) -> String {
-    let Experiment { name, problem, data, network, run, algorithms } = experiment;
+    let Experiment { name, problem, data, network, run, algorithms, .. } = experiment;
     let data = data.as_ref().map(|spec| format!(" on {}", spec.source.name)).unwrap_or_default();
     let (seeds, count) = (run.seeds.len(), algorithms.len());
     format!(
@@ -31,13 +31,12 @@ fn plural(count: usize) -> &'static str {
 fn limits(experiment: &Experiment) -> String {
     let run = &experiment.run;
     let named = |(name, limit): (&str, f64)| match name {
-        "hessians" => format!("{} Hessian-vector products a node", number(limit)),
-        "jacobians" => format!("{} Jacobian-vector products a node", number(limit)),
-        "gradients" => format!("{} gradients a node", number(limit)),
-        "samples" => format!("{} samples a node", number(limit)),
-        "exchanges" => format!("{} rounds", number(limit)),
-        "bytes" => bytes(limit),
-        _ => format!("{} {name}", number(limit)),
+        "hessians" => format!("{limit} Hessian-vector products a node"),
+        "jacobians" => format!("{limit} Jacobian-vector products a node"),
+        "gradients" | "samples" => format!("{limit} {name} a node"),
+        "exchanges" => format!("{limit} rounds"),
+        "bytes" => format!("{} sent", bytes(limit)),
+        _ => format!("{limit} {name}"),
     };
     let iterations = run.iterations.map(|most| format!("{most} iterations"));
     let all: Vec<_> = run.budget.limits().map(named).chain(iterations).collect();
@@ -52,17 +51,16 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
     (mean, if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
-/// Columns: name in rows, head, how a mean and its spread are written.
-const COLUMNS: [(&str, &str, Style); 12] = [
+/// Columns: name in rows, head, how a mean and its spread are written. What else is known, scripts
+/// get; a table must fit a terminal.
+const COLUMNS: [(&str, &str, Style); 10] = [
     ("test_accuracy", "test accuracy", Style::Share),
-    ("train_accuracy", "train accuracy", Style::Share),
+    ("own_test_accuracy", "own classes", Style::Share),
     ("loss", "loss", Style::Spread),
-    ("phi", "Φ(x̄)", Style::Spread),
-    ("grad_phi_sq", "|∇Φ(x̄)|²", Style::Mean),
+    ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
-    ("iteration", "iterations", Style::Count),
+    ("x_error", "|x−x*|²", Style::Mean),
     ("hessians", "Hess·v", Style::Count),
-    ("jacobians", "Jac·v", Style::Count),
     ("gradients", "gradients", Style::Count),
     ("bytes", "sent", Style::Bytes),
     ("seconds", "seconds", Style::Seconds),
@@ -87,7 +85,7 @@ impl Style {
             Style::Share => format!("{mean:.3}"),
             Style::Spread if several => format!("{} ± {}", number(mean), short(sd)),
             Style::Spread => number(mean),
-            Style::Mean => format!("{mean:.1e}"),
+            Style::Mean => number(mean),
             Style::Count => format!("{mean:.0}"),
             Style::Bytes => bytes(mean),
             Style::Seconds => format!("{mean:.2}"),
@@ -117,7 +115,7 @@ fn values(runs: &[&Outcome], name: &str) -> Option<Vec<f64>> {
 }
 
 /// One line an algorithm: mean ± standard deviation over the seeds.
-pub fn table(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> String {
     let measured =
         |name: &str| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some());
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(name, _, _)| measured(name)).collect();
@@ -137,7 +135,7 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         cells
     };
     let ran = groups(experiment, outcomes).filter(|(_, runs)| !runs.is_empty());
-    output::table(&head, ran.map(line).collect()).to_string()
+    output.table(&head, ran.map(line).collect())
 }
 
 /// The measure that decides, and whether more of it is better.
@@ -146,8 +144,8 @@ fn decisive(
     outcomes: &[Outcome],
 ) -> Option<(&'static str, &'static str, bool)> {
     [
-        ("test_accuracy", "test accuracy", true),
-        ("grad_phi_sq", "|∇Φ(x̄)|²", false),
+        ("own_test_accuracy", "test accuracy on a node's own classes", true),
+        ("grad_phi_sq", "|∇Φ|²", false),
         ("loss", "loss", false),
     ]
     .into_iter()
@@ -175,6 +173,9 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let seeds = experiment.run.seeds.len();
     let (best, mean, sd) = ranked[0];
     let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
+    if ranked.len() == 1 {
+        return format!("With {budget}, {best} ends with {said} {}.{lost}", figure(mean));
+    }
     let mut text = format!("With {budget}, {best} ends with the best {said}, {}", figure(mean));
     if let Some((second, their, theirs)) = ranked.get(1) {
         let apart = (mean - their).abs();
@@ -191,9 +192,28 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         };
     }
     text += ".";
+    text += &unseen(experiment, outcomes, best);
     text += &consensus(experiment, outcomes);
     text += &lost;
     text
+}
+
+/// Who names classes best that a node never saw, if it is another than the best on its own.
+fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
+    let mean = |(label, runs): (_, Vec<&Outcome>)| {
+        Some((label, spread(&values(&runs, "test_accuracy")?).0))
+    };
+    let all: Vec<(&str, f64)> = groups(experiment, outcomes).filter_map(mean).collect();
+    let Some(&(first, leading)) = all.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return String::new();
+    };
+    match all.iter().find(|(label, _)| *label == best) {
+        Some((_, own)) if leading > own + 0.01 => format!(
+            " On all classes, also those a node never saw, {first} leads with {leading:.3} \
+             (a personal model cannot name what it never saw)."
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Who agrees best on x.
@@ -203,10 +223,10 @@ fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         Some(spread(&values(&runs, "consensus")?).0)
     };
     match (mean("lopa-gt"), mean("lopa-lg")) {
-        (Some(gt), Some(lg)) if gt > 0.0 && lg > gt => format!(
-            " Gradient tracking keeps the copies of x {} times closer together than local \
+        (Some(gt), Some(lg)) if gt > 0.0 && lg > 1.5 * gt => format!(
+            " Gradient tracking keeps the copies of x {:.0} times closer together than local \
              gradients do (consensus {} against {}).",
-            number((lg / gt).round()),
+            lg / gt,
             number(gt),
             number(lg)
         ),

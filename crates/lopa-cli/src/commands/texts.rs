@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use lopa::error::{Error, Result};
+use serde_json::json;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::output::Output;
@@ -17,20 +18,31 @@ pub fn schema(output: &Output) -> Result<ExitCode> {
 pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "lopa", &mut script);
-    output.text(&String::from_utf8_lossy(&script));
+    let script = String::from_utf8_lossy(&script);
+    match output.json() {
+        true => output.document(&json!({ "shell": args.shell.to_string(), "script": script })),
+        false => output.text(&script),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn man(args: &ManArgs, output: &Output) -> Result<ExitCode> {
     let mut command = Cli::command();
     command.build();
-    match &args.out {
-        None => output.text(&String::from_utf8_lossy(&page(command))),
-        Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
-            let count = write_pages(&command, "lopa", folder)?;
-            output.note(&format!("{count} pages in {}", folder.display()));
+    let Some(folder) = &args.out else {
+        let page = page(command);
+        let page = String::from_utf8_lossy(&page);
+        match output.json() {
+            true => output.document(&json!({ "page": page })),
+            false => output.text(&page),
         }
+        return Ok(ExitCode::SUCCESS);
+    };
+    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
+    let pages = write_pages(&command, "lopa", folder)?;
+    output.note(&format!("{} pages in {}", pages.len(), folder.display()));
+    if output.json() {
+        output.document(&json!({ "pages": pages }));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -41,12 +53,15 @@ fn page(command: clap::Command) -> Vec<u8> {
     page
 }
 
-fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> Result<usize> {
+/// Writes the pages of a command and of those below it, and names their files.
+fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> Result<Vec<String>> {
     let path = folder.join(format!("{name}.1"));
     std::fs::write(&path, page(command.clone())).map_err(|error| cannot(&path, error))?;
-    let deeper = command.get_subcommands().filter(|sub| sub.get_name() != "help");
-    let pages = deeper.map(|sub| write_pages(sub, &format!("{name}-{}", sub.get_name()), folder));
-    Ok(1 + pages.sum::<Result<usize>>()?)
+    let mut written = vec![path.display().to_string()];
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        written.extend(write_pages(below, &format!("{name}-{}", below.get_name()), folder)?);
+    }
+    Ok(written)
 }
 
 fn cannot(path: &Path, error: std::io::Error) -> Error {

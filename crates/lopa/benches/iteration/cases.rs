@@ -8,6 +8,7 @@ use lopa::data::Features;
 use lopa::experiment::Experiment;
 use lopa::problems::{Local, Setting};
 use lopa::random::{Purpose, Stream};
+use lopa::scope::Scope;
 
 use crate::bench::{Bench, dense, rows};
 
@@ -160,6 +161,7 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
     let setting = Setting {
         nodes: case.nodes,
         seed: bench.seed(),
+        scope: Scope::Personal,
         batch: None,
         data: Some(data),
         partition: &bench.world.partition.nodes,

@@ -7,7 +7,7 @@
 //! `-- export NAME DIR` writes what another implementation needs to compute the same thing, and
 //! `-- once NAME` does one iteration between two marks, for instruction counts.
 
-#[path = "../../tests/common/bench.rs"]
+#[path = "../../tests/suite/common/bench.rs"]
 #[allow(dead_code)]
 mod bench;
 mod cases;

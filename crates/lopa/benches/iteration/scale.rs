@@ -8,6 +8,7 @@ use lopa::problem::Bilevel;
 use lopa::problems::{Setting, problems};
 use lopa::random::{Purpose, Stream};
 use lopa::registry::find;
+use lopa::scope::Scope;
 
 use crate::bench::Bench;
 
@@ -63,8 +64,14 @@ fn parts(bench: &Bench, nodes: usize) -> Vec<Box<dyn Bilevel<f32>>> {
         (0..SAMPLES).map(|_| stream.below(data.train.len()) as u32).collect()
     };
     let partition: Vec<Vec<u32>> = (0..nodes).map(draw).collect();
-    let setting =
-        Setting { nodes, seed: 1, batch: Some(32), data: Some(data), partition: &partition };
+    let setting = Setting {
+        nodes,
+        seed: 1,
+        scope: Scope::Personal,
+        batch: Some(32),
+        data: Some(data),
+        partition: &partition,
+    };
     let registry = problems::<f32>();
     let kind = &find("problem", &registry, "representation").expect("it is there").build;
     kind.parts(&bench.experiment.problem.params, &setting).expect("enough samples")

@@ -39,13 +39,16 @@ impl Params for DgdParams {
 
 /// What is worth knowing of DGD.
 pub const FACTS: Facts = Facts {
-    source: "Lian et al., NeurIPS 2017",
+    source: "Lian et al., NeurIPS 2017 [K]",
     sends: "θ, or x and θ",
+    floats: ["p", "p"],
     hessians: "0",
-    loops: "none",
-    needs_lazy: false,
+    calls: ["1", "0", "0", "0"],
+    complexity: "ε⁻²",
+    assumes: "bounded dissimilarity",
     second_order: false,
     steps: &[("theta", "alpha"), ("x", "alpha")],
+    ..Facts::LOOPLESS
 };
 
 struct Dgd<T> {
@@ -60,18 +63,28 @@ struct Dgd<T> {
 /// A node that runs DGD.
 pub fn start<T: Real>(
     params: DgdParams,
-    Start { mut x, theta, oracle, .. }: Start<T>,
+    Start { x, theta, oracle, .. }: Start<T>,
 ) -> Result<Box<dyn Algorithm<T>>> {
-    if let Some(mu) = params.mu {
-        let ridge = oracle.part().ridge_x(mu).ok_or_else(|| {
-            Error::config("config/no-meaning", "dgd: `mu` has no meaning for this problem")
-                .hint("leave `mu` out: the problem's own regularisation is used")
-        })?;
-        x = cast(&ridge);
-    }
-    let both = oracle.part().single_level() == SingleLevel::Both;
+    let (x, both) = single(&params, x, oracle)?;
     let (grad_x, grad_theta) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
     Ok(Box::new(Dgd { params, both, x, theta, grad_x, grad_theta }))
+}
+
+/// The x that a single-level method starts from, and whether it trains x, too.
+pub(super) fn single<T: Real>(
+    params: &DgdParams,
+    x: Vec<T>,
+    oracle: &mut Oracle<T>,
+) -> Result<(Vec<T>, bool)> {
+    let both = oracle.part().single_level() == SingleLevel::Both;
+    let Some(mu) = params.mu else {
+        return Ok((x, both));
+    };
+    let ridge = oracle.part().ridge_x(mu).ok_or_else(|| {
+        Error::config("config/no-meaning", "`mu` has no meaning for this problem")
+            .hint("leave `mu` out: the problem's own regularisation is used")
+    })?;
+    Ok((cast(&ridge), both))
 }
 
 impl<T: Real> Algorithm<T> for Dgd<T> {

@@ -19,13 +19,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::directions::{Directions, FIVE};
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
-use crate::oracle::{Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::oracle::Oracle;
 use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
+use crate::scope::Scope;
 
 /// LoPA's step sizes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -89,17 +91,28 @@ pub fn facts(scheme: Scheme) -> Facts {
     Facts {
         source: match scheme {
             Scheme::Alone => "ours, a baseline",
-            _ => "Niu et al., JMLR 26(76), 2025",
+            _ => "Niu et al., JMLR 26(76), 2025 [V]; global scope ours [D]",
+        },
+        scopes: match scheme {
+            Scheme::Alone => &[Scope::Personal],
+            _ => Scope::BOTH,
         },
         sends: match scheme {
-            Scheme::LocalGradient => "x",
-            Scheme::GradientTracking => "x, y",
+            Scheme::LocalGradient => "x (+ θ, v)",
+            Scheme::GradientTracking => "x, y (+ θ, yθ, v, yv)",
             Scheme::Alone => "nothing",
         },
-        hessians: "1",
-        loops: "none",
+        floats: match scheme {
+            Scheme::LocalGradient => ["n", "n + 2p"],
+            Scheme::GradientTracking => ["2n", "2n + 4p"],
+            Scheme::Alone => ["0", "–"],
+        },
+        complexity: if scheme == Scheme::Alone { "–" } else { "ε⁻²" },
+        assumes: match scheme {
+            Scheme::LocalGradient => "bounded dissimilarity",
+            _ => "none",
+        },
         needs_lazy: scheme == Scheme::GradientTracking,
-        second_order: true,
         steps: &[
             ("theta", "beta"),
             ("d", "beta"),
@@ -110,6 +123,7 @@ pub fn facts(scheme: Scheme) -> Facts {
             ("z", "alpha"),
             ("s", "alpha"),
         ],
+        ..Facts::LOOPLESS
     }
 }
 
@@ -118,50 +132,26 @@ struct Lopa<T> {
     params: LopaParams,
     x: Vec<T>,
     theta: Vec<T>,
-    v: Vec<T>, // tracks [∇²_θθ g]⁻¹ ∇_θ f
-    d: Vec<T>, // direction of θ
-    h: Vec<T>, // direction of v
-    s: Vec<T>, // estimate of ∇Φ_i
-    z: Vec<T>, // moving average of s
-    y: Vec<T>, // direction of x
-    hold: Vec<T>,
+    v: Vec<T>,          // tracks [∇²_θθ g]⁻¹ ∇_θ f
+    now: Directions<T>, // d of θ, h of v, and s, the estimate of ∇Φ_i
+    z: Vec<T>,          // moving average of s
+    y: Vec<T>,          // direction of x
 }
 
 /// A node that runs LoPA.
 pub fn start<T: Real>(
     scheme: Scheme,
     params: LopaParams,
-    Start { x, theta, v, oracle }: Start<T>,
+    Start { x, theta, v, oracle, .. }: Start<T>,
 ) -> Result<Box<dyn Algorithm<T>>> {
-    let of_x = || vec![T::zero(); x.len()];
-    let of_theta = || vec![T::zero(); theta.len()];
-    let hold = vec![T::zero(); x.len().max(theta.len())];
-    let (d, h, s, z, y) = (of_theta(), of_theta(), of_x(), of_x(), of_x());
-    let mut node = Lopa { scheme, params, x, theta, v, d, h, s, z, y, hold };
-    node.estimate(oracle);
-    if node.params.start == StartZ::Estimate {
-        node.z.copy_from_slice(&node.s);
-        node.y.copy_from_slice(&node.s);
-    }
-    Ok(Box::new(node))
-}
-
-impl<T: Real> Lopa<T> {
-    /// (6), (7), (8) at the current point.
-    fn estimate(&mut self, oracle: &mut Oracle<T>) {
-        let at = At { x: &self.x, theta: &self.theta };
-        oracle.grad_theta_g(at, XI1, &mut self.d); // (6)
-
-        let grad_theta_f = &mut self.hold[..self.theta.len()];
-        oracle.hess_g(at, XI2, &self.v, &mut self.h);
-        oracle.grad_theta_f(at, SIGMA1, grad_theta_f);
-        update(&mut self.h, [grad_theta_f], |hess_v, [grad]| hess_v - grad); // (7)
-
-        let cross_v = &mut self.hold[..self.x.len()];
-        oracle.grad_x_f(at, SIGMA2, &mut self.s);
-        oracle.cross_g(at, XI3, &self.v, cross_v);
-        update(&mut self.s, [cross_v], |grad, [cross_v]| grad - cross_v); // (8)
-    }
+    let mut now = Directions::new(x.len(), theta.len(), FIVE);
+    now.evaluate(At { x: &x, theta: &theta }, &v, oracle); // (6)–(8)
+    let z = match params.start {
+        StartZ::Estimate => now.s.clone(),
+        StartZ::Zero => vec![T::zero(); x.len()],
+    };
+    let y = z.clone();
+    Ok(Box::new(Lopa { scheme, params, x, theta, v, now, z, y }))
 }
 
 impl<T: Real> Algorithm<T> for Lopa<T> {
@@ -182,8 +172,9 @@ impl<T: Real> Algorithm<T> for Lopa<T> {
         let (gamma, tau, one) = (now(gamma), now(tau), T::one());
         let average = |s, z| s + (one - gamma) * (z - s);
 
-        update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d); // (4)
-        update(&mut self.v, [&self.h], |v, [h]| v - lambda * h); // (5)
+        let Directions { d, h, s, .. } = &self.now;
+        update(&mut self.theta, [d], |theta, [d]| theta - beta * d); // (4)
+        update(&mut self.v, [h], |v, [h]| v - lambda * h); // (5)
         match self.scheme {
             Scheme::Alone => update(&mut self.x, [&self.y], |x, [y]| x - tau * alpha * y),
             _ => update(&mut self.x, [mixed, &self.y], |x, [wx, y]| {
@@ -192,13 +183,13 @@ impl<T: Real> Algorithm<T> for Lopa<T> {
         }
         if self.scheme == Scheme::GradientTracking {
             let wy = &mixed[self.x.len()..];
-            update(&mut self.y, [wy, &self.s, &self.z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
+            update(&mut self.y, [wy, s, &self.z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
         }
-        update(&mut self.z, [&self.s], |z, [s]| average(s, z)); // (9)
+        update(&mut self.z, [s], |z, [s]| average(s, z)); // (9)
         if self.scheme != Scheme::GradientTracking {
             self.y.copy_from_slice(&self.z); // (11)
         }
-        self.estimate(oracle); // (6)–(8)
+        self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle); // (6)–(8)
     }
 
     fn at(&self) -> At<'_, T> {
@@ -208,10 +199,10 @@ impl<T: Real> Algorithm<T> for Lopa<T> {
     fn variables(&self) -> Vec<(&'static str, &[T])> {
         vec![
             ("theta", &self.theta),
-            ("d", &self.d),
+            ("d", &self.now.d),
             ("v", &self.v),
-            ("h", &self.h),
-            ("s", &self.s),
+            ("h", &self.now.h),
+            ("s", &self.now.s),
             ("z", &self.z),
             ("y", &self.y),
             ("x", &self.x),

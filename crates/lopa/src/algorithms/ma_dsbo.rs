@@ -9,8 +9,9 @@
 //! r⁺ = (1 − γ) r + γ u
 //! ```
 //!
-//! The published method seeks a common θ and mixes it, too. With no mixing of θ and v, which is
-//! how LoPA's authors compare with it, its Hessian-inverse solver HIGP becomes this plain loop.
+//! The published method seeks a common θ and mixes it, too: see `ma_dsbo_global.rs`. With no mixing
+//! of θ and v, which is how LoPA's authors compare with it, its Hessian-inverse solver HIGP becomes
+//! this plain loop \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,13 +73,16 @@ impl Params for MaDsboParams {
 
 /// What is worth knowing of MA-DSBO.
 pub const FACTS: Facts = Facts {
-    source: "Chen et al., ICML 2023",
-    sends: "x",
+    source: "Chen et al., ICML 2023 [V]; without mixing θ and v [D]",
+    sends: "x (+ N θ, Q z, Q d)",
+    floats: ["n", "n + Np + 2Qp"],
     hessians: "Q",
+    calls: ["N", "1", "Q; Q + 1 (global)", "1"],
     loops: "N on θ, Q on v",
-    needs_lazy: false,
-    second_order: true,
+    complexity: "ε⁻² log 1/ε",
+    assumes: "Lipschitz f",
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("u", "alpha")],
+    ..Facts::LOOPLESS
 };
 
 struct MaDsbo<T> {

@@ -2,11 +2,28 @@
 //!
 //! To add one, copy `dgd.rs`, put the formulas on top, and add a line to [`algorithms`].
 
+mod consensus;
+pub mod d_soba;
 pub mod dgd;
+mod directions;
+mod estimator;
+pub mod gossip;
+pub mod gossip_mf;
 mod hypergradient;
 pub mod lopa;
+mod lopa_global;
 pub mod ma_dsbo;
+mod ma_dsbo_global;
+pub mod mdbo;
+pub mod prometheus;
+mod prox;
+pub mod single_level;
+pub mod slam;
+pub mod sldbo;
 pub mod spdb;
+pub mod zhang;
+
+pub use hypergradient::Inverse;
 
 use toml::Table;
 
@@ -14,7 +31,8 @@ use crate::error::Result;
 use crate::oracle::Oracle;
 use crate::problem::At;
 use crate::real::Real;
-use crate::registry::{Entry, Params, params};
+use crate::registry::{Entry, Fault, Params, params};
+use crate::scope::Scope;
 
 /// One node's side of an algorithm.
 ///
@@ -55,6 +73,8 @@ pub struct Start<'a, T: Real> {
     pub theta: Vec<T>,
     /// v_i⁰
     pub v: Vec<T>,
+    /// Whose inner problem is solved: what serves both scopes mixes θ in the global one.
+    pub scope: Scope,
     /// For the estimates that belong to the start.
     pub oracle: &'a mut Oracle<T>,
 }
@@ -64,12 +84,24 @@ pub struct Start<'a, T: Real> {
 pub struct Facts {
     /// Who published it.
     pub source: &'static str,
-    /// Vectors sent to each neighbour in an iteration.
+    /// The scopes it serves.
+    pub scopes: &'static [Scope],
+    /// Vectors sent to each neighbour in an iteration; (+ what the global scope adds).
     pub sends: &'static str,
+    /// Scalars sent to each neighbour in an iteration, in the personal and in the global scope.
+    pub floats: [&'static str; 2],
     /// Hessian-vector products in an iteration.
     pub hessians: &'static str,
+    /// Calls in an iteration of ∇_θ g, ∇²_xθ g · v, ∇_θ f and ∇_x f.
+    pub calls: [&'static str; 4],
     /// Loops inside an iteration.
     pub loops: &'static str,
+    /// Samples to an ε-stationary point, as its authors claim.
+    pub complexity: &'static str,
+    /// What it assumes of how nodes differ.
+    pub assumes: &'static str,
+    /// What a user must know who runs it in the global scope.
+    pub warning: Option<&'static str>,
     /// Whether a smallest eigenvalue of W near −1 endangers it (gradient tracking, augmented
     /// Lagrangian).
     pub needs_lazy: bool,
@@ -78,6 +110,25 @@ pub struct Facts {
     /// Which step size drives which variable, most upstream first: the order in which a
     /// divergence is traced.
     pub steps: &'static [(&'static str, &'static str)],
+}
+
+impl Facts {
+    /// What holds for most: both scopes, no loops, each derivative once in an iteration.
+    pub const LOOPLESS: Facts = Facts {
+        source: "",
+        scopes: Scope::BOTH,
+        sends: "x",
+        floats: ["n", "n + 2p"],
+        hessians: "1",
+        calls: ["1"; 4],
+        loops: "none",
+        complexity: "–",
+        assumes: "none",
+        warning: None,
+        needs_lazy: false,
+        second_order: true,
+        steps: &[],
+    };
 }
 
 /// How an algorithm is made.
@@ -100,21 +151,38 @@ fn entry<T: Real, P: Params>(
     Entry::new::<P>(name, about, Box::new(Recipe { facts, start }))
 }
 
+/// What whoever mixes θ but not Hessians must be told.
+const LOCAL_HESSIANS: &str = "each node inverts its own Hessian, so that where the g_i differ, the \
+    mean of the nodes' estimates is not the gradient of the global problem, and it stops short of \
+    the solution";
+
+/// A usual number of terms.
+fn ten() -> usize {
+    10
+}
+
+/// η must be a weight.
+fn check_eta(eta: f64) -> std::result::Result<(), Fault> {
+    Fault::unless(eta > 0.0 && eta <= 1.0, "eta", eta, "above 0 and at most 1")
+}
+
 /// The registry of algorithms.
 pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
-    use lopa::Scheme;
+    use lopa::Scheme::{Alone, GradientTracking, LocalGradient};
+    use mdbo::Estimator::{Momentum, Storm};
+    use single_level::Scheme as Single;
     vec![
         entry(
             "lopa-gt",
             "LoPA with gradient tracking: exact under heterogeneity",
-            lopa::facts(Scheme::GradientTracking),
-            |p, s| lopa::start(Scheme::GradientTracking, p, s),
+            lopa::facts(GradientTracking),
+            |p, s| lopa_in_its_scope(GradientTracking, p, s),
         ),
         entry(
             "lopa-lg",
-            "LoPA with local gradients: half the bytes, a bias of order alpha",
-            lopa::facts(Scheme::LocalGradient),
-            |p, s| lopa::start(Scheme::LocalGradient, p, s),
+            "LoPA with local gradients: half the bytes, a bias of order α",
+            lopa::facts(LocalGradient),
+            |p, s| lopa_in_its_scope(LocalGradient, p, s),
         ),
         entry(
             "spdb",
@@ -123,17 +191,102 @@ pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
             spdb::start,
         ),
         entry(
+            "slam",
+            "primal-dual on both levels, local Hessian inverse",
+            slam::FACTS,
+            slam::start,
+        ),
+        entry(
             "ma-dsbo",
-            "moving average, inner and Hessian-inverse loops, personalised",
+            "moving average, inner and Hessian-inverse loops",
             ma_dsbo::FACTS,
-            ma_dsbo::start,
+            |p, s| match s.scope {
+                Scope::Personal => ma_dsbo::start(p, s),
+                Scope::Global => ma_dsbo_global::start(p, s),
+            },
+        ),
+        entry(
+            "gossip-dsbo",
+            "averages of whole Jacobians and Hessians, p ≤ 500",
+            gossip::FACTS,
+            gossip::start,
+        ),
+        entry(
+            "gossip-dsbo-mf",
+            "Gossip-DSBO with products in place of matrices",
+            gossip_mf::FACTS,
+            gossip_mf::start,
+        ),
+        entry(
+            "mdbo",
+            "momentum and tracking, local Hessian inverse by a loop",
+            mdbo::facts(Momentum),
+            |p, s| mdbo::start(Momentum, p, s),
+        ),
+        entry("vrdbo", "MDBO with variance reduction (STORM)", mdbo::facts(Storm), |p, s| {
+            mdbo::start(Storm, p, s)
+        }),
+        entry(
+            "d-soba",
+            "no loops, adapt then combine, second or first order",
+            d_soba::FACTS,
+            d_soba::start,
+        ),
+        entry(
+            "sldbo",
+            "no loops, tracking on three levels, projected v",
+            sldbo::FACTS,
+            sldbo::start,
+        ),
+        entry("zhang", "no loops, STORM and tracking on three levels", zhang::FACTS, zhang::start),
+        entry(
+            "prometheus",
+            "tracking and SPIDER with a proximal step: bounds and l1 on x",
+            prometheus::PROMETHEUS,
+            prometheus::start,
+        ),
+        entry(
+            "interact",
+            "tracking and SPIDER, Hessian inverse by a loop",
+            prometheus::INTERACT,
+            prometheus::start_interact,
         ),
         entry("dgd", "single-level decentralised gradient descent", dgd::FACTS, dgd::start),
         entry(
+            "gt-sgd",
+            "single-level gradient tracking",
+            single_level::facts(Single::GradientTracking),
+            |p, s| single_level::start(Single::GradientTracking, p, s),
+        ),
+        entry(
+            "extra",
+            "single-level EXTRA: exact with the bytes of DGD",
+            single_level::facts(Single::Extra),
+            |p, s| single_level::start(Single::Extra, p, s),
+        ),
+        entry(
+            "exact-diffusion",
+            "single-level exact diffusion: EXTRA, adapt then combine",
+            single_level::facts(Single::ExactDiffusion),
+            |p, s| single_level::start(Single::ExactDiffusion, p, s),
+        ),
+        entry(
             "local",
-            "LoPA's updates without communication: the baseline of going alone",
-            lopa::facts(Scheme::Alone),
-            |p, s| lopa::start(Scheme::Alone, p, s),
+            "LoPA's updates without communication: going alone",
+            lopa::facts(Alone),
+            |p, s| lopa::start(Alone, p, s),
         ),
     ]
+}
+
+/// The paper's LoPA, or the one with a common θ.
+fn lopa_in_its_scope<T: Real>(
+    scheme: lopa::Scheme,
+    params: lopa::LopaParams,
+    start: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    match start.scope {
+        Scope::Personal => lopa::start(scheme, params, start),
+        Scope::Global => lopa_global::start(scheme, params, start),
+    }
 }

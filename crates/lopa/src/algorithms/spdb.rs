@@ -19,7 +19,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hypergradient::{Inverse, Workspace, hypergradient};
+use super::consensus::dual;
+use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
 use crate::oracle::{MOST_TURNS, Oracle, XI1};
@@ -27,6 +28,7 @@ use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
+use crate::scope::Scope;
 
 /// SPDB's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +44,7 @@ pub struct SpdbParams {
     #[serde(default = "one")]
     pub inner_steps: usize,
     /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "ten")]
+    #[serde(default = "super::ten")]
     pub hv_steps: usize,
     /// How the Hessian's inverse is approximated.
     #[serde(default)]
@@ -67,29 +69,33 @@ fn one() -> usize {
     1
 }
 
-fn ten() -> usize {
-    10
-}
-
 impl Params for SpdbParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
         self.beta.check("beta")?;
-        self.lambda.check("lambda")?;
-        let fits = |turns| (1..=MOST_TURNS).contains(&turns);
-        Fault::unless(fits(self.inner_steps), "inner_steps", self.inner_steps, "from 1 to 500")?;
-        Fault::unless(fits(self.hv_steps), "hv_steps", self.hv_steps, "from 1 to 500")
+        let fits = (1..=MOST_TURNS).contains(&self.inner_steps);
+        Fault::unless(fits, "inner_steps", self.inner_steps, "from 1 to 500")?;
+        self.series().check()
+    }
+}
+
+impl SpdbParams {
+    fn series(&self) -> Series {
+        Series { inverse: self.inverse, hv_steps: self.hv_steps, lambda: self.lambda }
     }
 }
 
 /// What is worth knowing of SPDB.
 pub const FACTS: Facts = Facts {
-    source: "Lu et al., ICASSP 2022 (constants uncertain)",
+    source: "Lu et al., ICASSP 2022 [K]: its text was not available",
+    scopes: &[Scope::Personal],
     sends: "x (al); x, y (gt)",
+    floats: ["n (al), 2n (gt)", "–"],
     hessians: "< Q",
+    calls: ["N", "1", "1", "1"],
     loops: "N on θ, Q on v",
+    complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
-    second_order: true,
     steps: &[
         ("theta", "beta"),
         ("v", "lambda"),
@@ -98,18 +104,17 @@ pub const FACTS: Facts = Facts {
         ("y", "alpha"),
         ("u", "alpha"),
     ],
+    ..Facts::LOOPLESS
 };
 
 struct Spdb<T> {
     params: SpdbParams,
     x: Vec<T>,
     theta: Vec<T>,
-    v: Vec<T>,    // [∇²_θθ g]⁻¹ ∇_θ f
-    u: Vec<T>,    // estimate of ∇Φ_i
-    y: Vec<T>,    // direction of x (gt)
-    dual: Vec<T>, // M (al)
     d: Vec<T>,
-    work: Workspace<T>,
+    hyper: Hypergradient<T>, // v, u
+    y: Vec<T>,               // direction of x (gt)
+    dual: Vec<T>,            // M (al)
 }
 
 /// A node that runs SPDB.
@@ -117,15 +122,12 @@ pub fn start<T: Real>(
     params: SpdbParams,
     Start { x, theta, oracle, .. }: Start<T>,
 ) -> Result<Box<dyn Algorithm<T>>> {
-    let work = Workspace::new(x.len(), theta.len());
-    let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
-    let (u, y, dual, v, d) = (of_x(), of_x(), of_x(), of_theta(), of_theta());
-    let mut node = Spdb { params, x, theta, v, u, y, dual, d, work };
-    if node.params.consensus == Consensus::Gt {
-        node.hyper(oracle);
-        node.y.copy_from_slice(&node.u);
+    let mut hyper = Hypergradient::new(x.len(), theta.len(), params.series());
+    if params.consensus == Consensus::Gt {
+        hyper.evaluate(At { x: &x, theta: &theta }, oracle);
     }
-    Ok(Box::new(node))
+    let (y, dual, d) = (hyper.u.clone(), vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+    Ok(Box::new(Spdb { params, x, theta, d, hyper, y, dual }))
 }
 
 impl<T: Real> Spdb<T> {
@@ -139,10 +141,7 @@ impl<T: Real> Spdb<T> {
     }
 
     fn hyper(&mut self, oracle: &mut Oracle<T>) {
-        let SpdbParams { inverse, hv_steps, lambda, .. } = &self.params;
-        let series = (*inverse, *hv_steps, T::of(lambda.at(oracle.k())));
-        let at = At { x: &self.x, theta: &self.theta };
-        hypergradient(series, at, oracle, &mut self.v, &mut self.u, &mut self.work);
+        self.hyper.evaluate(At { x: &self.x, theta: &self.theta }, oracle);
     }
 }
 
@@ -160,20 +159,20 @@ impl<T: Real> Algorithm<T> for Spdb<T> {
         match self.params.consensus {
             Consensus::Al => {
                 if oracle.k() > 0 {
-                    update(&mut self.dual, [&self.x, wx], |dual, [x, wx]| dual + (x - wx));
+                    dual(&mut self.dual, &self.x, wx);
                 }
                 self.inner(oracle);
                 self.hyper(oracle);
-                update(&mut self.x, [wx, &self.u, &self.dual], |_, [wx, u, dual]| {
+                update(&mut self.x, [wx, &self.hyper.u, &self.dual], |_, [wx, u, dual]| {
                     wx - alpha * u - dual
                 });
             }
             Consensus::Gt => {
                 self.inner(oracle);
                 update(&mut self.x, [wx, &self.y], |_, [wx, y]| wx - alpha * y);
-                update(&mut self.y, [wy, &self.u], |_, [wy, u]| wy - u);
+                update(&mut self.y, [wy, &self.hyper.u], |_, [wy, u]| wy - u);
                 self.hyper(oracle);
-                update(&mut self.y, [&self.u], |wy_less_u, [u]| wy_less_u + u);
+                update(&mut self.y, [&self.hyper.u], |wy_less_u, [u]| wy_less_u + u);
             }
         }
     }
@@ -187,10 +186,11 @@ impl<T: Real> Algorithm<T> for Spdb<T> {
             Consensus::Al => ("M", &self.dual[..]),
             Consensus::Gt => ("y", &self.y[..]),
         };
-        vec![("theta", &self.theta), ("v", &self.v), ("u", &self.u), consensus, ("x", &self.x)]
+        let Hypergradient { v, u, .. } = &self.hyper;
+        vec![("theta", &self.theta), ("v", v), ("u", u), consensus, ("x", &self.x)]
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {
-        (self.params.consensus == Consensus::Gt).then_some((&self.y[..], &self.u[..]))
+        (self.params.consensus == Consensus::Gt).then_some((&self.y[..], &self.hyper.u[..]))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::kernels::{Blocks, Csr, Level, Rows};
+use crate::kernels::{BLOCK, Blocks, Csr, Level, Rows};
 use crate::real::{Real, cast};
 
 /// A matrix of features, one row a sample.
@@ -135,9 +135,6 @@ impl<T: Real> Features<T> {
         }
     }
 }
-
-/// So many dense rows are multiplied at a time: they stay in the cache.
-const BLOCK: usize = 64;
 
 /// Some rows of a shared feature matrix with their labels: a node's data.
 #[derive(Debug, Clone)]

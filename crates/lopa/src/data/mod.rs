@@ -1,17 +1,21 @@
 //! Data: features and labels, where they come from, and how they are split over nodes.
 
+mod catalog;
 mod digest;
 mod features;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 pub mod partition;
 mod prepare;
 mod scaling;
 mod source;
 
+pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use digest::digest;
 pub use features::{Features, Samples};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
-pub use source::{Class, Part, Raw, SourceBuild, Table, Usual, Where, sources};
+pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
 
 use std::sync::Arc;
 use std::sync::OnceLock;

@@ -7,7 +7,7 @@ pub use run_spec::{BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSp
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::algorithms::algorithms;
+use crate::algorithms::{Recipe, algorithms};
 use crate::config::{Choice, Section, Source};
 use crate::data::partition::partitions;
 use crate::data::{self, Preparation};
@@ -15,12 +15,16 @@ use crate::error::{Error, Result};
 use crate::network;
 use crate::problems::problems;
 use crate::registry::{Entry, find};
+use crate::scope::Scope;
+use crate::tune::TuneSpec;
 
 /// A checked experiment, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     /// The name of its run folder.
     pub name: String,
+    /// Whose inner problem it is.
+    pub scope: Scope,
     /// The problem.
     pub problem: Choice,
     /// Where its data come from, if it needs any.
@@ -66,12 +70,27 @@ pub struct AlgorithmSpec {
     pub choice: Choice,
 }
 
-const SECTIONS: [&str; 8] =
-    ["schema", "name", "problem", "data", "partition", "network", "run", "algorithm"];
+const SECTIONS: [&str; 10] = [
+    "schema",
+    "name",
+    "scope",
+    "problem",
+    "data",
+    "partition",
+    "network",
+    "run",
+    "algorithm",
+    "tune",
+];
 
 impl Experiment {
     /// Reads and checks an experiment file with its overrides.
     pub fn read(source: &Source) -> Result<Experiment> {
+        Ok(Experiment::read_with_tune(source)?.0)
+    }
+
+    /// The same, with what its `[tune]` section asks for; a run does not depend on it.
+    pub fn read_with_tune(source: &Source) -> Result<(Experiment, Option<TuneSpec>)> {
         let mut root = source.root()?;
         let place = root.place_of("schema");
         if let Some(schema @ ..=0 | schema @ 2..) = root.value::<i64>("schema")? {
@@ -88,14 +107,20 @@ impl Experiment {
                 .at(name_at)
                 .hint("use letters, digits, `-`, `_` and `.`"));
         }
+        let scope: Scope = root.value("scope")?.unwrap_or_default();
         let problem_at = root.place_of("problem");
         let problem = root.required("problem")?.choice("problem", &problems::<f64>())?;
         let data = read_data(&mut root, &problem, &problem_at)?;
         let network = read_network(root.required("network")?)?;
         let run: RunSpec = root.required("run")?.read()?;
-        let algorithms = read_algorithms(&mut root)?;
+        let algorithms = read_algorithms(&mut root, scope)?;
+        let tune_at = root.place_of("tune");
+        let tune = root.section("tune")?.map(Section::read::<TuneSpec>).transpose()?;
         root.finish(&SECTIONS)?;
-        Ok(Experiment { name, problem, data, network, run, algorithms })
+        if let Some(tune) = &tune {
+            tune.fits(&run, &algorithms).map_err(|error| error.at(tune_at))?;
+        }
+        Ok((Experiment { name, scope, problem, data, network, run, algorithms }, tune))
     }
 
     /// The file that says all this with nothing left to defaults.
@@ -103,6 +128,7 @@ impl Experiment {
         let mut table = Table::new();
         table.insert("schema".into(), Value::Integer(1));
         table.insert("name".into(), self.name.clone().into());
+        table.insert("scope".into(), self.scope.name().into());
         table.insert("problem".into(), self.problem.to_table().into());
         if let Some(DataSpec { source, preparation, partition }) = &self.data {
             let mut data = source.to_table();
@@ -199,20 +225,33 @@ fn read_network(mut section: Section) -> Result<NetworkSpec> {
     Ok(NetworkSpec { nodes, graph, weights, seed })
 }
 
-fn read_algorithms(root: &mut Section) -> Result<Vec<AlgorithmSpec>> {
+/// An algorithm must serve the file's scope.
+fn serves(registry: &[Entry<Recipe<f64>>], name: &str, scope: Scope) -> Result<()> {
+    if find("algorithm", registry, name)?.build.facts.scopes.contains(&scope) {
+        return Ok(());
+    }
+    let all = registry.iter().filter(|entry| entry.build.facts.scopes.contains(&scope));
+    let names: Vec<_> = all.map(|entry| entry.name).collect();
+    let message = format!("`{name}` does not serve `scope = \"{}\"`", scope.name());
+    Err(Error::config("config/wrong-scope", message)
+        .hint(format!("these do: {}", names.join(", "))))
+}
+
+fn read_algorithms(root: &mut Section, scope: Scope) -> Result<Vec<AlgorithmSpec>> {
     let registry = algorithms::<f64>();
     let root_at = root.place_of("algorithm");
     let mut specs: Vec<AlgorithmSpec> = Vec::new();
     for mut section in root.list("algorithm")? {
-        let place = section.place_of("name");
+        let (place, label_at) = (section.place_of("name"), section.place_of("label"));
         let label: Option<String> = section.value("label")?;
         let choice = section.choice("algorithm", &registry)?;
+        serves(&registry, &choice.name, scope).map_err(|error| error.at(&place))?;
         let label = label.unwrap_or_else(|| choice.name.clone());
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if label.is_empty() || !label.chars().all(plain) {
             let message = format!("the label `{label}` cannot be part of a file's name");
             return Err(Error::config("config/out-of-range", message)
-                .at(place)
+                .at(label_at)
                 .hint("use letters, digits, `-`, `_` and `.`"));
         }
         if specs.iter().any(|spec| spec.label == label) {

@@ -23,6 +23,10 @@ pub struct RunSpec {
     /// One minibatch of f and one of g for all derivatives of an iteration, not five.
     #[serde(default)]
     pub shared_samples: bool,
+    /// δ: products with second derivatives become central differences of gradients, of this
+    /// width. Left out, they are computed as such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finite_differences: Option<f64>,
     /// The precision of the run; measurements are always in f64.
     #[serde(default)]
     pub precision: Precision,
@@ -38,6 +42,18 @@ pub struct RunSpec {
     /// A measure that ends the run when it is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
+}
+
+impl RunSpec {
+    /// Leaves only a share of the iterations and of the budget.
+    pub fn shorten(&mut self, share: f64) {
+        self.iterations = self.iterations.map(|most| ((most as f64 * share).ceil() as u64).max(1));
+        let Budget { hessians, jacobians, gradients, samples, exchanges, bytes, seconds } =
+            &mut self.budget;
+        for limit in [hessians, jacobians, gradients, samples, exchanges, bytes, seconds] {
+            *limit = limit.map(|limit| limit * share);
+        }
+    }
 }
 
 /// `f32` or `f64`.
@@ -220,6 +236,9 @@ impl Params for RunSpec {
             let fits = (1..1 << 24).contains(&size);
             Fault::unless(fits, "batch", size, "from 1 to 16777215, or \"full\"")?;
         }
+        let delta = self.finite_differences.unwrap_or(1.0);
+        let sane = delta > 0.0 && delta.is_finite();
+        Fault::unless(sane, "finite_differences", delta, "a positive number")?;
         for (name, limit) in self.budget.limits() {
             let sane = limit > 0.0 && limit.is_finite();
             let value = format!("{{ {name} = {limit} }}");

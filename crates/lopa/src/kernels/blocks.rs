@@ -6,7 +6,7 @@
 
 use super::Rows;
 use super::sparse::Csr;
-use super::vector::Vector;
+use super::vector::{Number, Vector};
 
 /// Columns in a block.
 const BLOCK: usize = 16;
@@ -87,7 +87,7 @@ pub unsafe fn product<V: Vector>(
         // SAFETY: bits stand for entries and columns that are there, as `check` and `new` made
         // sure; a mask keeps loads at the end of `weights` within them.
         unsafe {
-            let mut sums = [V::splat(V::ZERO); 2];
+            let mut sums = [V::splat(V::Scalar::ZERO); 2];
             let (blocks, entry) = blocks.row(row);
             let (mut from, mut turn) = (values.as_ptr().add(entry), 0);
             for block in blocks {

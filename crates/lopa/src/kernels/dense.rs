@@ -1,6 +1,6 @@
 //! Products of dense rows, which may lie anywhere, with a matrix of few columns.
 
-use super::vector::Vector;
+use super::vector::{Number, Vector};
 
 /// `out[r, :] = Σ_q row_r[q] weights[q, :]`, added to what was there if `add`.
 ///
@@ -14,21 +14,23 @@ pub unsafe fn product<V: Vector>(
     add: bool,
     out: &mut [V::Scalar],
 ) {
-    let two = 2 * V::LANES;
-    unsafe {
-        for from in (0..width).step_by(two) {
-            let mut panel = Panel { weights, width, from, add, out };
-            let mut done = 0;
-            while done < rows.len() {
-                let rest = &rows[done..];
-                done += match (width - from <= V::LANES, rest.len()) {
-                    (true, 5..) => panel.rows::<V, 16, 1>(rest, done),
-                    (true, _) => panel.rows::<V, 4, 1>(rest, done),
-                    (false, 5..) => panel.rows::<V, 8, 2>(rest, done),
-                    (false, _) => panel.rows::<V, 4, 2>(rest, done),
+    let mut from = 0;
+    while from < width {
+        let two = V::WHOLE && width - from > V::LANES;
+        let mut panel = Panel { weights, width, from, add, out };
+        let mut done = 0;
+        while done < rows.len() {
+            let rest = &rows[done..];
+            unsafe {
+                done += match (two, V::WHOLE && rest.len() > 4) {
+                    (false, false) => panel.rows::<V, 4, 1>(rest, done),
+                    (false, true) => panel.rows::<V, 16, 1>(rest, done),
+                    (true, false) => panel.rows::<V, 4, 2>(rest, done),
+                    (true, true) => panel.rows::<V, 8, 2>(rest, done),
                 };
             }
         }
+        from += if two { 2 * V::LANES } else { V::LANES };
     }
 }
 
@@ -41,7 +43,7 @@ struct Panel<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Copy> Panel<'_, T> {
+impl<T: Number> Panel<'_, T> {
     /// The next `R` rows against `C` vectors of columns, in registers; tells how many there were.
     #[inline(always)]
     unsafe fn rows<V: Vector<Scalar = T>, const R: usize, const C: usize>(
@@ -58,7 +60,7 @@ impl<T: Copy> Panel<'_, T> {
         // loads and stores within `width`.
         unsafe {
             let last = V::mask(width.min(from + C * V::LANES) - from - (C - 1) * V::LANES);
-            let mut sums = [[V::splat(V::ZERO); C]; R];
+            let mut sums = [[V::splat(V::Scalar::ZERO); C]; R];
             let mut weights = self.weights.as_ptr().add(from);
             for q in 0..cols {
                 let w = load::<V, C>(weights, last);
@@ -119,32 +121,30 @@ pub unsafe fn add_transposed<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
-    let two = 2 * V::LANES;
-    let cols = rows[0].len();
-    unsafe {
-        for from in (0..width).step_by(two) {
-            let out = out.as_mut_ptr().add(from);
-            let delta = delta.as_ptr().add(from);
-            let left = width - from;
+    let cols = out.len() / width;
+    let mut from = 0;
+    while from < width {
+        let left = width - from;
+        let two = V::WHOLE && left > V::LANES;
+        // SAFETY: `from` is within `width`, `q` and what follows it within `cols`.
+        unsafe {
+            let (delta, out) = (delta.as_ptr().add(from), out.as_mut_ptr().add(from));
             let mut q = 0;
-            while q + 8 <= cols {
-                match left <= V::LANES {
-                    true => columns::<V, 8, 1>(rows, q, delta, width, left, out),
-                    false => columns::<V, 8, 2>(rows, q, delta, width, left, out),
-                }
-                q += 8;
-            }
-            for q in q..cols {
-                match left <= V::LANES {
-                    true => columns::<V, 1, 1>(rows, q, delta, width, left, out),
-                    false => columns::<V, 1, 2>(rows, q, delta, width, left, out),
-                }
+            while q < cols {
+                q += match (two, V::WHOLE && q + 8 <= cols, q + 4 <= cols) {
+                    (true, true, _) => columns::<V, 8, 2>(rows, q, delta, width, left, out),
+                    (true, false, _) => columns::<V, 1, 2>(rows, q, delta, width, left, out),
+                    (false, true, _) => columns::<V, 8, 1>(rows, q, delta, width, left, out),
+                    (false, _, true) => columns::<V, 4, 1>(rows, q, delta, width, left, out),
+                    (false, ..) => columns::<V, 1, 1>(rows, q, delta, width, left, out),
+                };
             }
         }
+        from += if two { 2 * V::LANES } else { V::LANES };
     }
 }
 
-/// `Q` columns of the rows from `q` on, against `C` vectors of columns of delta.
+/// `Q` columns of the rows from `q` on, against `C` vectors of columns of delta; tells how many.
 #[inline(always)]
 unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
     rows: &[&[V::Scalar]],
@@ -153,11 +153,11 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
     width: usize,
     left: usize,
     out: *mut V::Scalar,
-) {
+) -> usize {
     // SAFETY: q + Q is within the rows, and the mask keeps loads and stores within `width`.
     unsafe {
         let last = V::mask(left.min(C * V::LANES) - (C - 1) * V::LANES);
-        let mut sums = [[V::splat(V::ZERO); C]; Q];
+        let mut sums = [[V::splat(V::Scalar::ZERO); C]; Q];
         for (r, row) in rows.iter().enumerate() {
             let d = load::<V, C>(delta.add(r * width), last);
             for i in 0..Q {
@@ -178,6 +178,7 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
             store(out.add((q + i) * width), sums[i], last);
         }
     }
+    Q
 }
 
 /// `out[r] = Σ_q row_r[q] weights[q]`.
@@ -186,28 +187,31 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
 /// See [`Vector`]; rows and `weights` have equally many numbers.
 #[inline(always)]
 pub unsafe fn dots<V: Vector>(rows: &[&[V::Scalar]], weights: &[V::Scalar], out: &mut [V::Scalar]) {
-    let (eights, rest) = rows.as_chunks::<8>();
-    let (out, last) = out.split_at_mut(8 * eights.len());
-    unsafe {
-        for (rows, out) in eights.iter().zip(out.chunks_exact_mut(8)) {
-            dots_of::<V, 8>(rows, weights, out);
-        }
-        for (row, out) in rest.iter().zip(last) {
-            dots_of::<V, 1>(&[row], weights, std::slice::from_mut(out));
+    let mut done = 0;
+    while done < rows.len() {
+        let (rows, out) = (&rows[done..], &mut out[done..]);
+        unsafe {
+            done += match rows.len() {
+                8.. if V::WHOLE => dots_of::<V, 8>(rows, weights, out),
+                4.. => dots_of::<V, 4>(rows, weights, out),
+                _ => dots_of::<V, 1>(rows, weights, out),
+            };
         }
     }
 }
 
+/// The first `R` rows; tells how many.
 #[inline(always)]
 unsafe fn dots_of<V: Vector, const R: usize>(
-    rows: &[&[V::Scalar]; R],
+    rows: &[&[V::Scalar]],
     weights: &[V::Scalar],
     out: &mut [V::Scalar],
-) {
+) -> usize {
+    let rows = &rows[..R];
     let cols = weights.len();
     // SAFETY: q + LANES ≤ cols, and the mask keeps the last loads within `cols`.
     unsafe {
-        let mut sums = [V::splat(V::ZERO); R];
+        let mut sums = [V::splat(V::Scalar::ZERO); R];
         let mut q = 0;
         while q + V::LANES <= cols {
             let w = V::load(weights.as_ptr().add(q));
@@ -228,6 +232,7 @@ unsafe fn dots_of<V: Vector, const R: usize>(
             out[r] = sums[r].total();
         }
     }
+    R
 }
 
 /// `out[q] += Σ_r row_r[q] delta[r]`.
@@ -244,17 +249,18 @@ pub unsafe fn add_sums<V: Vector>(
     // SAFETY: q + C · LANES ≤ cols, and the mask keeps the last loads and stores within `cols`.
     unsafe {
         let mut q = 0;
-        while q + 8 * V::LANES <= cols {
-            sums_of::<V, 8>(rows, q, delta, V::mask(V::LANES), out);
-            q += 8 * V::LANES;
-        }
         while q < cols {
-            sums_of::<V, 1>(rows, q, delta, V::mask((cols - q).min(V::LANES)), out);
-            q += V::LANES;
+            let (left, all) = (cols - q, V::mask(V::LANES));
+            q += match left / V::LANES {
+                8.. if V::WHOLE => sums_of::<V, 8>(rows, q, delta, all, out),
+                4.. => sums_of::<V, 4>(rows, q, delta, all, out),
+                _ => sums_of::<V, 1>(rows, q, delta, V::mask(left.min(V::LANES)), out),
+            };
         }
     }
 }
 
+/// `C` vectors of columns from `q` on; tells how many columns.
 #[inline(always)]
 unsafe fn sums_of<V: Vector, const C: usize>(
     rows: &[&[V::Scalar]],
@@ -262,7 +268,7 @@ unsafe fn sums_of<V: Vector, const C: usize>(
     delta: &[V::Scalar],
     last: V::Mask,
     out: &mut [V::Scalar],
-) {
+) -> usize {
     unsafe {
         let mut sums = load::<V, C>(out.as_ptr().add(q), last);
         for (row, &delta) in rows.iter().zip(delta) {
@@ -273,4 +279,5 @@ unsafe fn sums_of<V: Vector, const C: usize>(
         }
         store(out.as_mut_ptr().add(q), sums, last);
     }
+    C * V::LANES
 }

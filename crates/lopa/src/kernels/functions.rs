@@ -1,25 +1,30 @@
 //! eˣ and what is made of it, many at a time.
 
-use super::vector::Vector;
+use super::vector::{Number, Split, Vector};
 
-/// eˣ to about one unit in the last place.
+/// eˣ to about one unit in the last place: x = n ln 2 + r with |r| ≤ ln 2 / 2, and a series for eʳ.
 #[inline(always)]
 unsafe fn exp_of<V: Vector>(x: V) -> V {
+    let Split { log2_e, minus_high, minus_low, round } = V::Scalar::SPLIT;
+    let [low, high] = V::Scalar::EXP_RANGE;
+    let (&first, others) = V::Scalar::INVERSE_FACTORIALS.split_last().expect("there are some");
     unsafe {
-        let (low, high) = (V::splat(V::EXP_RANGE[0]), V::splat(V::EXP_RANGE[1]));
         // The argument comes second, so that what is not a number stays so.
-        let (r, half_power) = high.min(low.max(x)).reduce();
-        let (&first, others) = V::INVERSE_FACTORIALS.split_last().expect("there are some");
+        let x = V::splat(high).min(V::splat(low).max(x));
+        let shifted = x.mul_add(V::splat(log2_e), V::splat(round));
+        let n = shifted.sub(V::splat(round));
+        let r = n.mul_add(V::splat(minus_low), n.mul_add(V::splat(minus_high), x));
         let mut sum = V::splat(first);
         for &factor in others.iter().rev() {
             sum = sum.mul_add(r, V::splat(factor));
         }
-        let half = sum.mul(half_power);
+        let half = sum.mul(shifted.half_power());
         half.add(half)
     }
 }
 
-/// Applies `$f` to every number, in an unsafe block. A macro, since a closure would be compiled for the baseline.
+/// Applies `$f` to every number, in an unsafe block. A macro, since a closure would be compiled for
+/// the baseline.
 macro_rules! each {
     ($v:ty, $all:ident, $x:ident => $f:expr) => {
         // SAFETY: i + LANES ≤ len, and the mask keeps the last access within the slice.
@@ -56,7 +61,7 @@ pub unsafe fn exp<V: Vector>(all: &mut [V::Scalar]) {
 #[inline(always)]
 pub unsafe fn sigmoid<V: Vector>(all: &mut [V::Scalar]) {
     unsafe {
-        let (zero, one) = (V::splat(V::ZERO), V::splat(V::ONE));
+        let (zero, one) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::ONE));
         each!(V, all, x => one.div(one.add(exp_of(zero.sub(x)))))
     }
 }
@@ -92,7 +97,7 @@ unsafe fn softmax_short<V: Vector, const R: usize>(rows: &mut [V::Scalar], width
     // SAFETY: the mask keeps every access within its row.
     unsafe {
         let mask = V::mask(width);
-        let (zero, lowest) = (V::splat(V::ZERO), V::splat(V::LOWEST));
+        let (zero, lowest) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::LOWEST));
         let mut z = [zero; R];
         for r in 0..R {
             z[r] = V::load_part(at.add(r * width), mask);
@@ -113,8 +118,8 @@ unsafe fn softmax_long<V: Vector>(row: &mut [V::Scalar]) {
     let (at, len) = (row.as_mut_ptr(), row.len());
     // SAFETY: the masks keep every access within the row.
     unsafe {
-        let lowest = V::splat(V::LOWEST);
-        let (mut top, mut sum) = (lowest, V::splat(V::ZERO));
+        let lowest = V::splat(V::Scalar::LOWEST);
+        let (mut top, mut sum) = (lowest, V::splat(V::Scalar::ZERO));
         for i in (0..len).step_by(V::LANES) {
             let mask = V::mask((len - i).min(V::LANES));
             top = top.max(V::load_part(at.add(i), mask).or_else(lowest, mask));
@@ -123,7 +128,7 @@ unsafe fn softmax_long<V: Vector>(row: &mut [V::Scalar]) {
         for i in (0..len).step_by(V::LANES) {
             let mask = V::mask((len - i).min(V::LANES));
             let e = exp_of(V::load_part(at.add(i), mask).sub(top));
-            sum = sum.add(e.or_else(V::splat(V::ZERO), mask));
+            sum = sum.add(e.or_else(V::splat(V::Scalar::ZERO), mask));
             e.store_part(at.add(i), mask);
         }
         let sum = V::splat(sum.total());

@@ -1,10 +1,9 @@
 //! The few loops that take the time, in the widest vectors that the processor has.
 //!
 //! Each is written once over [`Vector`](vector::Vector) and compiled for AVX-512, for AVX2 with
-//! FMA and for any processor; which one runs is decided when it is called. Sums are formed in an
-//! order that depends on the instruction set, so the last bits of a result may differ between
-//! kinds of processors; on one kind they never do, whatever the number of threads. Rows are read
-//! where they lie: nothing is copied or allocated.
+//! FMA and for any processor; which one runs is decided when it is called. All form the same sums
+//! in the same order, so that results have the same bits on each. Rows are read where they lie:
+//! nothing is copied or allocated.
 //!
 //! Unsafe code is in this folder alone.
 #![allow(unsafe_code)]
@@ -12,16 +11,24 @@
 mod blocks;
 mod dense;
 mod functions;
+#[cfg(target_arch = "x86_64")]
+mod pair;
+mod plain;
 mod rows;
+mod short;
 mod sparse;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use blocks::Blocks;
+pub use rows::{BLOCK, Rows, each_block};
 pub use sparse::Csr;
 
-use vector::{Plain, Vector};
+#[cfg(target_arch = "x86_64")]
+use pair::Pair;
+use plain::Plain;
+use vector::Vector;
 
 /// An instruction set that this processor has; the kernels are its methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +49,13 @@ impl Level {
     pub fn best() -> Level {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("popcnt") {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("popcnt");
+            if avx2 && is_x86_feature_detected!("avx512f") {
                 return Level(Set::Avx512);
             }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if avx2 {
                 return Level(Set::Avx2);
             }
         }
@@ -65,65 +75,35 @@ impl Level {
     }
 }
 
-/// Rows of a matrix: by number, or by numbers in a list of rows.
-#[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
-    /// The numbers, in the order wanted.
-    pub numbers: &'a [u32],
-    /// The rows that the numbers stand for; without it they stand for themselves.
-    pub of: Option<&'a [u32]>,
-}
-
-impl Rows<'_> {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.numbers.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
-    }
-
-    /// The rows.
-    #[inline(always)]
-    pub fn iter(&self) -> impl Iterator<Item = usize> + Clone {
-        let of = self.of;
-        self.numbers.iter().map(move |&j| of.map_or(j, |of| of[j as usize]) as usize)
-    }
-}
-
 /// The registers that a scalar type comes in.
 pub trait Lanes: Sized + Copy + PartialEq + Default + 'static {
     #[doc(hidden)]
     #[allow(private_bounds)]
     type Plain: Vector<Scalar = Self>;
+    #[cfg(target_arch = "x86_64")]
     #[doc(hidden)]
     #[allow(private_bounds)]
     type Avx2: Vector<Scalar = Self>;
+    #[cfg(target_arch = "x86_64")]
     #[doc(hidden)]
     #[allow(private_bounds)]
     type Avx512: Vector<Scalar = Self>;
 }
 
 macro_rules! lanes {
-    ($t:ty, $avx2:ident, $avx512:ident) => {
+    ($t:ty, $lanes:literal, $avx2:ident, $avx512:ident) => {
         impl Lanes for $t {
-            type Plain = Plain<$t>;
+            type Plain = Plain<$t, $lanes>;
             #[cfg(target_arch = "x86_64")]
-            type Avx2 = std::arch::x86_64::$avx2;
+            type Avx2 = Pair<std::arch::x86_64::$avx2>;
             #[cfg(target_arch = "x86_64")]
             type Avx512 = std::arch::x86_64::$avx512;
-            #[cfg(not(target_arch = "x86_64"))]
-            type Avx2 = Plain<$t>;
-            #[cfg(not(target_arch = "x86_64"))]
-            type Avx512 = Plain<$t>;
         }
     };
 }
 
-lanes!(f32, __m256, __m512);
-lanes!(f64, __m256d, __m512d);
+lanes!(f32, 16, __m256, __m512);
+lanes!(f64, 8, __m256d, __m512d);
 
 /// Defines a kernel: its body compiled for every level, behind a check of what it relies on.
 macro_rules! kernel {
@@ -271,7 +251,7 @@ kernel! {
 
 kernel! {
     /// `out[q, :] = factors[q] rows[q, :]`; `rows` and `out` are factors × width.
-    scale_rows = rows::scale,
+    scale_rows = short::scale,
     (factors: &[T], rows: &[T], width: usize, out: &mut [T]),
     {
         assert_eq!(rows.len(), factors.len() * width, "a row for each factor");
@@ -281,7 +261,7 @@ kernel! {
 
 kernel! {
     /// `out[q] = Σ_c a[q, c] b[q, c]`; `a` and `b` are out × width.
-    row_dots = rows::dots,
+    row_dots = short::dots,
     (a: &[T], b: &[T], width: usize, out: &mut [T]),
     {
         assert_eq!(a.len(), out.len() * width, "a row for each result");

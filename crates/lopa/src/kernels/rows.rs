@@ -1,52 +1,42 @@
-//! A number for each short row, and back.
+//! Which rows a kernel takes.
 
-use super::vector::Vector;
+/// Rows of a matrix: by number, or by numbers in a list of rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// The numbers, in the order wanted.
+    pub numbers: &'a [u32],
+    /// The rows that the numbers stand for; without it they stand for themselves.
+    pub of: Option<&'a [u32]>,
+}
 
-/// `out[q, :] = factors[q] rows[q, :]`.
-///
-/// # Safety
-/// See [`Vector`]; `rows` and `out` have as many rows of `width` numbers as there are factors.
-#[inline(always)]
-pub unsafe fn scale<V: Vector>(
-    factors: &[V::Scalar],
-    rows: &[V::Scalar],
-    width: usize,
-    out: &mut [V::Scalar],
-) {
-    // SAFETY: the mask keeps loads and stores within the row.
-    unsafe {
-        for from in (0..width).step_by(V::LANES) {
-            let mask = V::mask((width - from).min(V::LANES));
-            for (q, &factor) in factors.iter().enumerate() {
-                let row = V::load_part(rows.as_ptr().add(q * width + from), mask);
-                let out = out.as_mut_ptr().add(q * width + from);
-                V::splat(factor).mul(row).store_part(out, mask);
-            }
-        }
+impl Rows<'_> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// The rows.
+    #[inline(always)]
+    pub fn iter(&self) -> impl Iterator<Item = usize> + Clone {
+        let of = self.of;
+        self.numbers.iter().map(move |&j| of.map_or(j, |of| of[j as usize]) as usize)
     }
 }
 
-/// `out[q] = Σ_c a[q, c] b[q, c]`.
-///
-/// # Safety
-/// See [`Vector`]; `a` and `b` have as many rows of `width` numbers as `out` has numbers.
-#[inline(always)]
-pub unsafe fn dots<V: Vector>(
-    a: &[V::Scalar],
-    b: &[V::Scalar],
-    width: usize,
-    out: &mut [V::Scalar],
-) {
-    // SAFETY: the mask keeps loads within the row.
-    unsafe {
-        for (q, out) in out.iter_mut().enumerate() {
-            let mut sum = V::splat(V::ZERO);
-            for from in (0..width).step_by(V::LANES) {
-                let (at, mask) = (q * width + from, V::mask((width - from).min(V::LANES)));
-                let a = V::load_part(a.as_ptr().add(at), mask);
-                sum = a.mul_add(V::load_part(b.as_ptr().add(at), mask), sum);
-            }
-            *out = sum.total();
-        }
+/// Calls `f(number of the first, rows)` for rows one after the other, some at a time.
+pub fn each_block<T>(values: &[T], cols: usize, mut f: impl FnMut(usize, &[&[T]])) {
+    let mut block: [&[T]; BLOCK] = [&[]; BLOCK];
+    for (b, values) in values.chunks(BLOCK * cols).enumerate() {
+        let count = values.len() / cols;
+        block.iter_mut().zip(values.chunks_exact(cols)).for_each(|(place, row)| *place = row);
+        f(b * BLOCK, &block[..count]);
     }
 }
+
+/// So many dense rows are multiplied at a time: they stay in the cache.
+pub const BLOCK: usize = 64;

@@ -2,7 +2,7 @@
 
 use super::Rows;
 use super::dense::{load, store};
-use super::vector::Vector;
+use super::vector::{Number, Vector};
 
 /// A sparse matrix: row r holds the entries `starts[r]..starts[r + 1]`.
 #[derive(Clone, Copy)]
@@ -72,10 +72,12 @@ pub unsafe fn product<V: Vector>(
             matrix.prefetch(ahead.next());
             let (w, out) = (&weights[from..], &mut out[from..]);
             unsafe {
-                match left.div_ceil(V::LANES) {
-                    1 => product_row::<V, 1, 4>(matrix, row, w, width, left, out),
-                    2 => product_row::<V, 2, 2>(matrix, row, w, width, left, out),
-                    3 => product_row::<V, 3, 2>(matrix, row, w, width, left, out),
+                // How many sums there are depends on the width alone, since bits depend on it.
+                match (left.div_ceil(V::LANES), width <= V::LANES) {
+                    (_, true) => product_row::<V, 1, 4>(matrix, row, w, width, left, out),
+                    (1, _) => product_row::<V, 1, 2>(matrix, row, w, width, left, out),
+                    (2, _) => product_row::<V, 2, 2>(matrix, row, w, width, left, out),
+                    (3, _) => product_row::<V, 3, 2>(matrix, row, w, width, left, out),
                     _ => product_row::<V, 4, 2>(matrix, row, w, width, left, out),
                 }
             }
@@ -100,7 +102,7 @@ unsafe fn product_row<V: Vector, const C: usize, const S: usize>(
     // stores within `width`.
     unsafe {
         let last = V::mask(left.min(C * V::LANES) - (C - 1) * V::LANES);
-        let mut sums = [[V::splat(V::ZERO); C]; S];
+        let mut sums = [[V::splat(V::Scalar::ZERO); C]; S];
         for (columns, values) in heads.iter().zip(head_values) {
             for s in 0..S {
                 assert!((columns[s] as usize) < matrix.cols, "a column beyond the matrix");
@@ -177,7 +179,7 @@ unsafe fn add_to_few<V: Vector>(
     // SAFETY: the mask keeps loads and stores within `width`.
     unsafe {
         let mask = V::mask(width);
-        let mut sums = [V::splat(V::ZERO); FEW];
+        let mut sums = [V::splat(V::Scalar::ZERO); FEW];
         let mut ahead = rows.iter().skip(matrix.ahead());
         for (row, delta) in rows.iter().zip(delta.chunks_exact(width)) {
             matrix.prefetch(ahead.next());

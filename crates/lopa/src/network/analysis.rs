@@ -110,8 +110,8 @@ fn sigma(m: usize, (lambda_2, lambda_min): (f64, f64)) -> f64 {
     if m == 1 { 0.0 } else { lambda_2.abs().max(lambda_min.abs()) }
 }
 
-/// What a user should be told of W's smallest eigenvalue before a run; `tracking` if an algorithm tracks gradients or uses an
-/// augmented Lagrangian, which negative eigenvalues of W make unstable.
+/// What a user should be told of W's smallest eigenvalue before a run; `tracking` if an algorithm
+/// tracks gradients or uses an augmented Lagrangian, which negative eigenvalues make unstable.
 pub fn warnings(lambda_min: f64, tracking: bool) -> Vec<String> {
     let remedy = "lazy weights, (W + I)/2, cure it: `weights = \"lazy-metropolis\"`";
     match tracking {

@@ -1,7 +1,7 @@
 //! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers are made of it.
 
 use crate::data::{Features, Samples};
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Level, each_block};
 use crate::real::{Real, axpy};
 
 /// Rows that can be multiplied with a matrix: a batch, a whole data set, activations in memory.
@@ -98,17 +98,6 @@ impl<T: Real> Rows<T> for Table<'_, T> {
             let delta = &delta[first * width..(first + rows.len()) * width];
             Level::best().add_dense_transposed(rows, delta, width, out);
         });
-    }
-}
-
-/// Calls `f(number of the first, rows)` for rows one after the other, some at a time.
-fn each_block<T: Real>(values: &[T], cols: usize, mut f: impl FnMut(usize, &[&[T]])) {
-    const BLOCK: usize = 64;
-    let mut block: [&[T]; BLOCK] = [&[]; BLOCK];
-    for (b, values) in values.chunks(BLOCK * cols).enumerate() {
-        let count = values.len() / cols;
-        block.iter_mut().zip(values.chunks_exact(cols)).for_each(|(place, row)| *place = row);
-        f(b * BLOCK, &block[..count]);
     }
 }
 

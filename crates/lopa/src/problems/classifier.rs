@@ -11,7 +11,7 @@
 
 use super::affine::{Affine, Rows};
 use crate::kernels::Level;
-use crate::real::{Real, dot};
+use crate::real::{Real, dot, update};
 
 /// ℓ(z; y), finite for every finite z.
 pub fn loss<T: Real>(z: &[T], label: u32) -> T {
@@ -35,7 +35,9 @@ pub fn decide<T: Real>(z: &[T]) -> u32 {
 
 /// 1 / (1 + e^{−z}).
 pub fn sigmoid<T: Real>(z: T) -> T {
-    T::one() / (T::one() + (-z).exp())
+    let mut z = [z];
+    Level::best().sigmoid(&mut z);
+    z[0]
 }
 
 /// log(1 + e^z), without overflow for large z.
@@ -189,20 +191,23 @@ impl<T: Real> Classifier<T> {
     /// scores ← w_r ∇ℓ(z_r), from the scores z.
     fn find_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
         let width = self.map.outputs;
-        if width > 1 {
-            Level::best().softmax(&mut self.scores, width);
+        if width == 1 {
+            return self.find_logistic_slopes(each);
         }
-        for (r, z) in self.scores.chunks_exact_mut(width).enumerate() {
+        Level::best().softmax(&mut self.scores, width);
+        for (r, p) in self.scores.chunks_exact_mut(width).enumerate() {
             let (label, weight) = each(r);
-            match z {
-                [z] if label == 0 => *z = -weight * sigmoid(-*z),
-                [z] => *z = weight * sigmoid(*z),
-                p => {
-                    p[label as usize] -= T::one();
-                    p.iter_mut().for_each(|p| *p *= weight);
-                }
-            }
+            p[label as usize] -= T::one();
+            p.iter_mut().for_each(|p| *p *= weight);
         }
+    }
+
+    /// [`find_slopes`](Self::find_slopes) of one column: −y w_r σ(−y z_r).
+    fn find_logistic_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
+        let minus_y = |r| if each(r).0 == 0 { -T::one() } else { T::one() };
+        self.scores.iter_mut().enumerate().for_each(|(r, z)| *z *= minus_y(r));
+        Level::best().sigmoid(&mut self.scores);
+        self.scores.iter_mut().enumerate().for_each(|(r, s)| *s *= minus_y(r) * each(r).1);
     }
 
     /// tangents ← w_r ∇²ℓ(z_r) a_r with a = s V + v_b, from the scores z, which are kept.
@@ -210,19 +215,25 @@ impl<T: Real> Classifier<T> {
         self.map.apply(rows, v, &mut self.tangents);
         self.spent.clone_from(&self.scores);
         let width = self.map.outputs;
-        if width > 1 {
-            Level::best().softmax(&mut self.spent, width);
+        if width == 1 {
+            return self.find_logistic_curves(each);
         }
+        Level::best().softmax(&mut self.spent, width);
         let spent = self.spent.chunks_exact(width);
         for (r, (p, a)) in spent.zip(self.tangents.chunks_exact_mut(width)).enumerate() {
             let (_, weight) = each(r);
-            match (p, a) {
-                ([z], [a]) => *a *= weight * sigmoid(*z) * sigmoid(-*z),
-                (p, a) => {
-                    let mean: T = p.iter().zip(&*a).map(|(&p, &a)| p * a).sum();
-                    a.iter_mut().zip(p).for_each(|(a, &p)| *a = weight * p * (*a - mean));
-                }
-            }
+            let mean: T = p.iter().zip(&*a).map(|(&p, &a)| p * a).sum();
+            a.iter_mut().zip(p).for_each(|(a, &p)| *a = weight * p * (*a - mean));
+        }
+    }
+
+    /// [`find_curves`](Self::find_curves) of one column: w_r σ(z_r) σ(−z_r) a_r.
+    fn find_logistic_curves(&mut self, each: impl Fn(usize) -> (u32, T)) {
+        // The smaller of σ(z) and σ(−z), so that what 1 lacks to the larger loses no digits.
+        update(&mut self.spent, [], |z, []| -z.abs());
+        Level::best().sigmoid(&mut self.spent);
+        for (r, (&s, a)) in self.spent.iter().zip(&mut self.tangents).enumerate() {
+            *a *= each(r).1 * s * (T::one() - s);
         }
     }
 }

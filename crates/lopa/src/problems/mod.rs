@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::problem::{At, Bilevel};
 use crate::real::Real;
 use crate::registry::{Entry, Fault};
+use crate::scope::Scope;
 
 /// What a problem is built from.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub struct Setting<'a> {
     pub nodes: usize,
     /// The seed of splits, corruption and synthetic problems.
     pub seed: u64,
+    /// Whose inner problem it is.
+    pub scope: Scope,
     /// The batch size; `None` stands for the full batch.
     pub batch: Option<usize>,
     /// The data set, if there is one.

@@ -22,6 +22,7 @@ use crate::problem::Bilevel;
 use crate::random::{Purpose, Stream};
 use crate::real::{Real, cast};
 use crate::registry::find;
+use crate::scope::Scope;
 use crate::trace::{Row, Stop};
 
 use record::{Clock, Record};
@@ -136,6 +137,9 @@ impl Job<'_> {
         for warning in network::warnings(self.world.analysis.lambda_min, recipe.facts.needs_lazy) {
             observer.warn(&format!("{}: {warning}", self.algorithm.label));
         }
+        if let (Scope::Global, Some(warning)) = (self.experiment.scope, recipe.facts.warning) {
+            observer.warn(&format!("{}: {warning}", self.algorithm.label));
+        }
         let mut clock = Clock::default();
         clock.go();
         let nodes = self.nodes(recipe)?;
@@ -162,7 +166,11 @@ impl Job<'_> {
             let v = vec![T::zero(); part.dims().p];
             let batches = run.batch.batches();
             let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed, i);
-            let start = Start { x, theta, v, oracle: &mut oracle };
+            if let Some(delta) = run.finite_differences {
+                oracle.take_differences(delta);
+            }
+            let scope = self.experiment.scope;
+            let start = Start { x, theta, v, scope, oracle: &mut oracle };
             let algorithm = (recipe.start)(&self.algorithm.choice.params, start)?;
             Ok(Node { algorithm, oracle })
         };

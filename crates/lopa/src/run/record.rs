@@ -15,6 +15,7 @@ use crate::evaluate::{self, Point};
 use crate::experiment::{Exactly, Target};
 use crate::problem::{At, Bilevel};
 use crate::real::{Real, cast};
+use crate::scope::Scope;
 use crate::trace::{Row, Stop};
 use crate::watch::{self, Watch};
 
@@ -83,23 +84,23 @@ impl<'a, T: Real> Record<'a, T> {
 
     /// After an iteration: is it over, is it time to measure?
     pub fn follow(&mut self, simulation: &Simulation<T>, clock: &Clock) -> Result<Option<Stop>> {
-        let (used, done) = self.used(simulation, clock);
-        let evaluations = self.job.experiment.run.evaluations as f64;
+        let (due, done) = self.due(simulation, clock);
         if simulation.k().is_multiple_of(watch::EVERY) || done.is_some() {
             self.culprit = self.watch.look(simulation.k(), simulation.nodes());
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
-            self.observer.progress(simulation.k(), used);
+            let evaluations = self.job.experiment.run.evaluations as f64;
+            self.observer.progress(simulation.k(), due / evaluations);
         }
         if self.context.interrupt.load(Ordering::Relaxed) {
             return Ok(Some(Stop::Interrupted));
         }
-        if used == 0.0 && simulation.k() >= PATIENCE {
+        if due == 0.0 && simulation.k() >= PATIENCE {
             return Err(self.endless());
         }
-        if done.is_none() && used * evaluations >= self.measured as f64 {
-            return self.measure(simulation, clock, used);
+        if done.is_none() && due >= self.measured as f64 {
+            return self.measure(simulation, clock, due);
         }
         Ok(done)
     }
@@ -113,8 +114,9 @@ impl<'a, T: Real> Record<'a, T> {
             .hint("add `iterations`, or a limit on something it does spend")
     }
 
-    /// The used part of the budget, and how the run ends if it is used up.
-    fn used(&self, simulation: &Simulation<T>, clock: &Clock) -> (f64, Option<Stop>) {
+    /// How many measurements the used part of the budget is worth, and how the run ends if all of
+    /// it is used up.
+    fn due(&self, simulation: &Simulation<T>, clock: &Clock) -> (f64, Option<Stop>) {
         let run = &self.job.experiment.run;
         let row = costs(simulation, clock);
         let part = |(name, limit): (&'static str, f64)| {
@@ -123,23 +125,26 @@ impl<'a, T: Real> Record<'a, T> {
                 "hessians" if !self.recipe.facts.second_order => row.iteration as f64 + 1.0,
                 _ => row.value(name).expect("a budget names a cost"),
             };
-            (name, spent / limit)
+            (name, spent, limit)
         };
-        let iterations =
-            run.iterations.map(|most| ("iteration", row.iteration as f64 / most as f64));
-        let parts: Vec<(&str, f64)> = run.budget.limits().map(part).chain(iterations).collect();
+        let iterations = run.iterations.map(|most| ("iteration", most as f64));
+        let parts: Vec<_> = run.budget.limits().chain(iterations).map(part).collect();
+        // Multiplied first, so that rounding does not miss what is due at a whole iteration.
+        let worth = |&(_, spent, limit): &(_, f64, f64)| spent * run.evaluations as f64 / limit;
+        let (seconds, steady): (Vec<_>, Vec<_>) =
+            parts.iter().partition(|(name, ..)| *name == "seconds");
+        let most = |parts: Vec<_>| parts.into_iter().map(worth).fold(0.0, f64::max);
         // Seconds differ from run to run, so they decide where to measure only if nothing else can.
-        let steady = parts.iter().filter(|(name, _)| *name != "seconds").map(|(_, part)| *part);
-        let used = match parts.len() {
-            1 => parts[0].1,
-            _ => steady.fold(0.0, f64::max),
+        let due = match most(steady) {
+            due if due > 0.0 => due,
+            _ => most(seconds),
         };
-        let done = match parts.iter().find(|(_, part)| *part >= 1.0) {
-            Some(("iteration", _)) => Some(Stop::Finished),
+        let done = match parts.iter().find(|(_, spent, limit)| spent >= limit) {
+            Some(("iteration", ..)) => Some(Stop::Finished),
             Some(_) => Some(Stop::Budget),
             None => None,
         };
-        (used, done)
+        (due, done)
     }
 
     /// A measurement; tells if the target is reached.
@@ -147,12 +152,11 @@ impl<'a, T: Real> Record<'a, T> {
         &mut self,
         simulation: &Simulation<T>,
         clock: &Clock,
-        used: f64,
+        due: f64,
     ) -> Result<Option<Stop>> {
         let exact = self.job.experiment.run.exact == Exactly::Always;
         self.take(simulation, clock, exact)?;
-        let evaluations = self.job.experiment.run.evaluations as f64;
-        self.measured = (used * evaluations).floor() as u64 + 1;
+        self.measured = due.floor() as u64 + 1;
         let reached = match &self.job.experiment.run.target {
             Some(target) => self.reached(target)?,
             None => false,
@@ -168,7 +172,7 @@ impl<'a, T: Real> Record<'a, T> {
                 "config/unknown-name",
                 format!("the target's metric `{metric}` is not measured here"),
             )
-            .at("run.target")
+            .at("[run.target]")
             .hint(format!("measured: {}", known.join(", ")))
         })?;
         Ok(at_least.is_some_and(|bound| value >= bound) || at_most.is_some_and(|b| value <= b))
@@ -182,8 +186,13 @@ impl<'a, T: Real> Record<'a, T> {
         let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
         let mut row = costs(simulation, clock);
         if sound {
-            let locals = evaluate::all(self.judges, &points, exact, self.context.pool);
+            let (scope, pool) = (self.job.experiment.scope, self.context.pool);
+            let personal = exact && scope == Scope::Personal;
+            let locals = evaluate::all(self.judges, &points, personal, pool);
             row.values = evaluate::summarise(&locals);
+            if scope == Scope::Global {
+                row.values.extend(evaluate::common(self.judges, &points, exact, pool));
+            }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;
         }

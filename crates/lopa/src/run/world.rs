@@ -28,7 +28,9 @@ impl Experiment {
     pub fn load_data(&self, context: &Context) -> Result<Option<Data>> {
         // The hold-out set does not depend on the run's seed: every seed is tested on the same.
         let place = Where { directory: context.data_dir.clone(), seed: 0 };
-        let load = |spec: &DataSpec| data::load(&spec.source, &spec.preparation, &place);
+        let load = |spec: &DataSpec| {
+            data::load(&spec.source, &spec.preparation, &place).map_err(|error| error.at("[data]"))
+        };
         self.data.as_ref().map(load).transpose()
     }
 
@@ -36,13 +38,14 @@ impl Experiment {
     pub fn world(&self, data: Option<&Data>, seed: u64) -> Result<World> {
         let spec = &self.network;
         let graph_seed = spec.seed.unwrap_or(seed);
-        let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, graph_seed)?;
+        let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, graph_seed)
+            .map_err(|error| error.at("[network]"))?;
         let analysis = mixing.spectrum();
         let partition = match (&self.data, data) {
             (Some(spec), Some(data)) => {
                 let classes = data.classes.len();
                 let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
-                partition::split(&spec.partition, &rows)?
+                partition::split(&spec.partition, &rows).map_err(|error| error.at("[partition]"))?
             }
             _ => Partition { nodes: Vec::new() },
         };
@@ -59,12 +62,13 @@ impl Experiment {
         let setting = Setting {
             nodes: self.network.nodes,
             seed,
+            scope: self.scope,
             batch: self.run.batch.batches().grad_g,
             data,
             partition: &world.partition.nodes,
         };
         let registry = problems::<T>();
         let kind = &find("problem", &registry, &self.problem.name)?.build;
-        kind.parts(&self.problem.params, &setting)
+        kind.parts(&self.problem.params, &setting).map_err(|error| error.at("[problem]"))
     }
 }

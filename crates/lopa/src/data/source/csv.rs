@@ -33,7 +33,7 @@ pub struct Csv {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Header {
+pub enum Header {
     /// It has if no feature in it is a number.
     #[default]
     Auto,
@@ -43,7 +43,7 @@ enum Header {
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Column {
+pub enum Column {
     Number(i64),
     Name(String),
 }
@@ -83,12 +83,17 @@ fn read_part(
     path: &str,
     place: &Where,
     like: Option<usize>,
-    (labels, groups): (&mut Names, &mut Names),
+    names: (&mut Names, &mut Names),
 ) -> Result<Part> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
-    let rows = Rows::open(csv, &name, &bytes)?;
-    let wide = rows.first.len();
-    let cols = wide - 1 - usize::from(rows.group.is_some());
+    let rows = Rows::open(&name, &bytes, csv.delimiter.as_bytes()[0])?;
+    let label = rows.find(&csv.label, csv.header)?;
+    let group = csv.group.as_ref().map(|group| rows.find(group, csv.header)).transpose()?;
+    if group == Some(label) {
+        let message = format!("column {label} cannot be both the label and the group");
+        return Err(Error::data("data/no-column", message).at(format!("{name}:1")));
+    }
+    let cols = rows.wide() - 1 - usize::from(group.is_some());
     if cols == 0 {
         let error = Error::data("data/no-features", "no column is left for the features");
         let near = if rows.first.iter().any(|cell| cell.iter().any(|b| b";\t |".contains(b))) {
@@ -102,57 +107,19 @@ fn read_part(
         let message = format!("there are {cols} features here, and {like} to train on");
         return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
     }
-    let (label, group) = (rows.label, rows.group);
-    let mut part =
-        Part { table: Table::Bytes { cols, values: vec![] }, labels: vec![], groups: vec![] };
-    let mut values = Vec::new();
-    rows.each(|line, cells| {
-        for (j, cell) in cells.enumerate() {
-            let wrong = |id, message: String| Error::data(id, message).at(format!("{name}:{line}"));
-            let text = std::str::from_utf8(cell)
-                .map_err(|_| wrong("data/bad-text", format!("column {j} is not UTF-8 text")))?;
-            let named = |names: &mut Names, what: &str| {
-                names.number(text).ok_or_else(|| {
-                    wrong("data/bad-label", format!("the {what} `{text}` in column {j} is no name"))
-                })
-            };
-            if j == label {
-                part.labels.push(named(labels, "label")?);
-            } else if Some(j) == group {
-                part.groups.push(named(groups, "group")?);
-            } else {
-                let number: f64 = text.parse().map_err(|_| {
-                    wrong("data/bad-number", format!("`{text}` in column {j} is not a number"))
-                        .hint("features must be numbers: fill gaps in, and number categories")
-                })?;
-                if !number.is_finite() {
-                    return Err(wrong("data/not-finite", format!("column {j} holds `{text}`"))
-                        .hint("fill gaps in, or leave the row out"));
-                }
-                values.push(number);
-            }
-        }
-        Ok(())
-    })?;
-    if part.labels.is_empty() {
-        return Err(Error::data("data/empty", "the file has no rows").at(&name));
-    }
-    part.table = Table::Numbers(Features::Dense { cols, values });
-    Ok(part)
+    rows.read(csv.header, (Some(label), group), names)
 }
 
-/// The rows of a file, with its columns found.
-struct Rows<'a> {
+/// The rows of a file.
+pub struct Rows<'a> {
     name: &'a str,
     reader: csv::Reader<&'a [u8]>,
     first: csv::ByteRecord,
-    header: bool,
-    label: usize,
-    group: Option<usize>,
 }
 
 impl<'a> Rows<'a> {
-    fn open(csv: &Csv, name: &'a str, bytes: &'a [u8]) -> Result<Rows<'a>> {
+    /// Opens a file whose contents are these bytes.
+    pub fn open(name: &'a str, bytes: &'a [u8], delimiter: u8) -> Result<Rows<'a>> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             return Err(Error::data("data/bad-text", "the text is UTF-16, not UTF-8")
@@ -163,35 +130,73 @@ impl<'a> Rows<'a> {
             .has_headers(false)
             .flexible(true)
             .trim(csv::Trim::All)
-            .delimiter(csv.delimiter.as_bytes()[0])
+            .delimiter(delimiter)
             .from_reader(bytes);
         let mut first = csv::ByteRecord::new();
         if !reader.read_byte_record(&mut first).map_err(|error| broken(name, &error))? {
             return Err(Error::data("data/empty", "the file is empty").at(name));
         }
-        let find = |column: &Column| find_column(column, &first, csv.header, name);
-        let label = find(&csv.label)?;
-        let group = csv.group.as_ref().map(find).transpose()?;
-        if group == Some(label) {
-            let message = format!("column {label} cannot be both the label and the group");
-            return Err(Error::data("data/no-column", message).at(format!("{name}:1")));
-        }
-        let number =
-            |cell: &[u8]| std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
-        let features = first.iter().enumerate().filter(|&(j, _)| j != label && Some(j) != group);
-        let header = match csv.header {
+        Ok(Rows { name, reader, first })
+    }
+
+    /// How many columns the first row has.
+    pub fn wide(&self) -> usize {
+        self.first.len()
+    }
+
+    /// The number of a column.
+    pub fn find(&self, column: &Column, header: Header) -> Result<usize> {
+        find_column(column, &self.first, header, self.name)
+    }
+
+    /// Reads all rows; what is neither label nor group is a feature.
+    pub fn read(
+        self,
+        header: Header,
+        (label, group): (Option<usize>, Option<usize>),
+        (labels, groups): (&mut Names, &mut Names),
+    ) -> Result<Part> {
+        let name = self.name;
+        let is_feature = |j: usize| Some(j) != label && Some(j) != group;
+        let cols = (0..self.wide()).filter(|&j| is_feature(j)).count();
+        let header = match header {
             Header::Yes => true,
             Header::No => false,
-            Header::Auto => !features.map(|(_, cell)| cell).any(number),
+            Header::Auto => !self.first.iter().enumerate().any(|(j, c)| is_feature(j) && number(c)),
         };
-        Ok(Rows { name, reader, first, header, label, group })
+        let mut part =
+            Part { table: Table::Bytes { cols, values: vec![] }, labels: vec![], groups: vec![] };
+        let mut values = Vec::new();
+        self.each(header, |line, cells| {
+            for (j, cell) in cells.enumerate() {
+                let place = || format!("{name}:{line}");
+                let text = text(cell, j).map_err(|error| error.at(place()))?;
+                if Some(j) == label {
+                    part.labels.push(named(text, j, labels).map_err(|error| error.at(place()))?);
+                } else if Some(j) == group {
+                    part.groups.push(named(text, j, groups).map_err(|error| error.at(place()))?);
+                } else {
+                    values.push(finite(text, j).map_err(|error| error.at(place()))?);
+                }
+            }
+            Ok(())
+        })?;
+        if values.is_empty() {
+            return Err(Error::data("data/empty", "the file has no rows").at(name));
+        }
+        part.table = Table::Numbers(Features::Dense { cols, values });
+        Ok(part)
     }
 
     /// Calls `f(line, cells)` for every row; all must be as wide as the first.
-    fn each(mut self, mut f: impl FnMut(u64, csv::ByteRecordIter) -> Result<()>) -> Result<()> {
+    fn each(
+        mut self,
+        header: bool,
+        mut f: impl FnMut(u64, csv::ByteRecordIter) -> Result<()>,
+    ) -> Result<()> {
         let (wide, mut record) = (self.first.len(), self.first);
         let mut more = true;
-        if self.header {
+        if header {
             more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
         }
         while more {
@@ -204,6 +209,33 @@ impl<'a> Rows<'a> {
             more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
         }
         Ok(())
+    }
+}
+
+fn number(cell: &[u8]) -> bool {
+    std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+fn text(cell: &[u8], j: usize) -> Result<&str> {
+    std::str::from_utf8(cell)
+        .map_err(|_| Error::data("data/bad-text", format!("column {j} is not UTF-8 text")))
+}
+
+fn named(text: &str, j: usize, names: &mut Names) -> Result<u32> {
+    names
+        .number(text)
+        .ok_or_else(|| Error::data("data/bad-label", format!("`{text}` in column {j} is no name")))
+}
+
+fn finite(text: &str, j: usize) -> Result<f64> {
+    let number: f64 = text.parse().map_err(|_| {
+        Error::data("data/bad-number", format!("`{text}` in column {j} is not a number"))
+            .hint("features must be numbers: fill gaps in, and number categories")
+    })?;
+    match number.is_finite() {
+        true => Ok(number),
+        false => Err(Error::data("data/not-finite", format!("column {j} holds `{text}`"))
+            .hint("fill gaps in, or leave the row out")),
     }
 }
 

@@ -41,14 +41,7 @@ pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
     let mut names = Names::default();
     let mut read = |path: &String| {
         let (name, bytes) = file::read(&file::find(path, place)?)?;
-        let mut rows = Rows::new(&libsvm);
-        for (i, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
-            rows.add(line, &mut names).map_err(|error| error.at(format!("{name}:{}", i + 1)))?;
-        }
-        match rows.labels.is_empty() {
-            true => Err(Error::data("data/empty", "the file has no rows").at(&name)),
-            false => Ok(rows),
-        }
+        Rows::read(&libsvm, true, (&name, &bytes), &mut names)
     };
     let train = read(&libsvm.path)?;
     let test = libsvm.test_path.as_ref().map(&mut read).transpose()?;
@@ -61,9 +54,22 @@ pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
     Raw::named(train, test, names, Names::default()).map_err(|error| error.at(&libsvm.path))
 }
 
+/// New rows for a model of so many features; whether the first row has a label says whether all do.
+pub fn new_rows(name: &str, bytes: &[u8], features: usize) -> Result<(Raw, bool)> {
+    let options =
+        Libsvm { path: name.into(), test_path: None, features: Some(features), zero_based: false };
+    let mut first = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let labelled = first.next().is_none_or(|word| !word.contains(&b':'));
+    let mut names = Names::default();
+    let rows = Rows::read(&options, labelled, (name, bytes), &mut names)?;
+    let raw = Raw::named(rows.part(features), None, names, Names::default());
+    Ok((raw.map_err(|error| error.at(name))?, labelled))
+}
+
 /// Rows read so far.
 struct Rows<'a> {
     libsvm: &'a Libsvm,
+    labelled: bool,
     cols: usize,
     starts: Vec<usize>,
     columns: Vec<u32>,
@@ -71,26 +77,35 @@ struct Rows<'a> {
     labels: Vec<u32>,
 }
 
-impl Rows<'_> {
-    fn new(libsvm: &Libsvm) -> Rows<'_> {
+impl<'a> Rows<'a> {
+    fn read(
+        libsvm: &'a Libsvm,
+        labelled: bool,
+        (name, bytes): (&str, &[u8]),
+        names: &mut Names,
+    ) -> Result<Rows<'a>> {
         let (columns, values, labels) = (Vec::new(), Vec::new(), Vec::new());
-        Rows { libsvm, cols: 0, starts: vec![0], columns, values, labels }
+        let mut rows = Rows { libsvm, labelled, cols: 0, starts: vec![0], columns, values, labels };
+        for (i, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+            rows.add(line, names).map_err(|error| error.at(format!("{name}:{}", i + 1)))?;
+        }
+        match rows.starts.len() {
+            1 => Err(Error::data("data/empty", "the file has no rows").at(name)),
+            _ => Ok(rows),
+        }
     }
 
     fn add(&mut self, line: &[u8], names: &mut Names) -> Result<()> {
         let text = std::str::from_utf8(line)
             .map_err(|_| Error::data("data/bad-text", "the line is not UTF-8 text"))?;
         let text = text.split('#').next().unwrap_or_default();
-        let mut words = text.split_ascii_whitespace();
-        let Some(label) = words.next() else { return Ok(()) };
-        if label.contains([':', ',']) {
-            let message = format!("the row starts with `{label}`, which is not one label");
-            return Err(Error::data("data/bad-label", message)
-                .hint("every row starts with its one label, then has `index:value` pairs"));
+        let mut words = text.split_ascii_whitespace().peekable();
+        if words.peek().is_none() {
+            return Ok(());
         }
-        self.labels.push(names.number(label).ok_or_else(|| {
-            Error::data("data/bad-label", format!("the label `{label}` is no name"))
-        })?);
+        if let Some(label) = words.next_if(|_| self.labelled) {
+            self.labels.push(class(label, names)?);
+        }
         let mut previous = None;
         for word in words {
             let (column, value) = self.pair(word)?;
@@ -132,7 +147,7 @@ impl Rows<'_> {
         if column as usize >= most {
             let message =
                 format!("the index of `{word}` is beyond the {most} features there may be");
-            return Err(wrong(message, "correct it, or set `features`"));
+            return Err(wrong(message, "correct it, or let there be more features"));
         }
         let value: f64 = value.parse().map_err(|_| {
             Error::data("data/bad-number", format!("the value of `{word}` is not a number"))
@@ -148,4 +163,15 @@ impl Rows<'_> {
         let table = Table::Numbers(Features::Sparse { cols, starts, columns, values });
         Part { table, labels, groups: Vec::new() }
     }
+}
+
+fn class(label: &str, names: &mut Names) -> Result<u32> {
+    if label.contains([':', ',']) {
+        let message = format!("the row starts with `{label}`, which is not one label");
+        return Err(Error::data("data/bad-label", message)
+            .hint("every row starts with its one label, then has `index:value` pairs"));
+    }
+    names
+        .number(label)
+        .ok_or_else(|| Error::data("data/bad-label", format!("the label `{label}` is no name")))
 }

@@ -10,6 +10,7 @@ mod idx;
 mod integers;
 mod libsvm;
 mod names;
+mod new;
 mod npy;
 mod npy_header;
 mod npz;
@@ -19,6 +20,7 @@ mod zip;
 
 use std::path::{Path, PathBuf};
 
+pub use new::{NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 
 use crate::error::Result;

@@ -154,6 +154,12 @@ impl Array {
         }
     }
 
+    /// The features alone.
+    pub fn unlabelled(self) -> Result<Raw> {
+        let part = Part { table: self.into_table()?, labels: Vec::new(), groups: Vec::new() };
+        Raw::named(part, None, Names::default(), Names::default())
+    }
+
     fn into_labels(self, rows: usize, names: &mut Names) -> Result<Vec<u32>> {
         if self.shape[0] != rows || self.shape[1..].iter().any(|&size| size != 1) {
             let message = format!("labels have shape {:?}, and there are {rows} rows", self.shape);

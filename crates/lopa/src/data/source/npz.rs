@@ -42,18 +42,33 @@ pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
     let npz: Npz = params(table);
     let (name, bytes) = file::read(&file::find(&npz.path, place)?)?;
     let archive = Archive::open(&name, &bytes)?;
-    let array = |wanted: &str| {
-        let entry = archive.find(&format!("{wanted}.npy")).ok_or_else(|| {
-            let known: Vec<&str> =
-                archive.names().filter_map(|name| name.strip_suffix(".npy")).take(20).collect();
-            let near = nearest(wanted, known.iter().copied());
-            let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-            Error::data("data/no-array", format!("the archive has no array `{wanted}`"))
-                .at(&name)
-                .hint(format!("{did}it has: {}", known.join(", ")))
-        })?;
-        Array::read(&format!("{name}, array `{wanted}`"), &archive.unpack(entry)?)
-    };
     let test = pair(npz.test_features.as_deref(), npz.test_labels.as_deref())?;
-    assemble(array, (&npz.features, &npz.labels), test).map_err(|error| error.at(&npz.path))
+    assemble(|wanted| array(&name, &archive, wanted), (&npz.features, &npz.labels), test)
+        .map_err(|error| error.at(&npz.path))
+}
+
+/// An array of an archive by its name.
+fn array(name: &str, archive: &Archive, wanted: &str) -> Result<Array> {
+    let entry = archive.find(&format!("{wanted}.npy")).ok_or_else(|| {
+        let known: Vec<&str> =
+            archive.names().filter_map(|name| name.strip_suffix(".npy")).take(20).collect();
+        let near = nearest(wanted, known.iter().copied());
+        let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        Error::data("data/no-array", format!("the archive has no array `{wanted}`"))
+            .at(name)
+            .hint(format!("{did}it has: {}", known.join(", ")))
+    })?;
+    Array::read(&format!("{name}, array `{wanted}`"), &archive.unpack(entry)?)
+}
+
+/// New rows: the array `X`, and labels in the array called `label`, or in `y` if there is one.
+pub fn new_rows(name: &str, bytes: &[u8], label: Option<&str>) -> Result<(Raw, bool)> {
+    let archive = Archive::open(name, bytes)?;
+    let labelled = label.is_some() || archive.find("y.npy").is_some();
+    if !labelled {
+        return Ok((array(name, &archive, &x())?.unlabelled()?, false));
+    }
+    let label = label.map_or_else(y, str::to_string);
+    let raw = assemble(|wanted| array(name, &archive, wanted), (&x(), &label), None);
+    Ok((raw.map_err(|error| error.at(name))?, true))
 }

@@ -18,6 +18,35 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
+    /// 1/m Σ_i of f_i and g_i, which is a quadratic of the same form: the D_i stand below each
+    /// other, each divided by √m, and so do the e_i. `None` without nodes.
+    pub fn mean(nodes: &[Coefficients]) -> Option<Coefficients> {
+        let m = nodes.len() as f64;
+        let Dims { n, p } = nodes.first()?.dims();
+        let matrix = |rows, cols, of: &dyn Fn(&Coefficients) -> &Matrix<f64>| {
+            let sum = |i: usize, j: usize| nodes.iter().map(|node| of(node).row(i)[j]).sum::<f64>();
+            Matrix::from_fn(rows, cols, |i, j| sum(i, j) / m)
+        };
+        let vector = |of: &dyn Fn(&Coefficients) -> &Vec<f64>| {
+            let mut mean = vec![0.0; of(&nodes[0]).len()];
+            nodes.iter().for_each(|node| axpy(1.0 / m, of(node), &mut mean));
+            mean
+        };
+        let rows: Vec<&[f64]> =
+            nodes.iter().flat_map(|node| (0..node.d.rows()).map(|i| node.d.row(i))).collect();
+        let a = matrix(p, p, &|node| &node.a);
+        Some(Coefficients {
+            factor: Cholesky::new(&a)?,
+            a,
+            b: matrix(p, n, &|node| &node.b),
+            c: vector(&|node| &node.c),
+            d: Matrix::from_fn(rows.len(), p, |i, j| rows[i][j] / m.sqrt()),
+            e: nodes.iter().flat_map(|node| &node.e).map(|e| e / m.sqrt()).collect(),
+            r: matrix(n, n, &|node| &node.r),
+            q: vector(&|node| &node.q),
+        })
+    }
+
     /// The lengths of x and θ.
     pub fn dims(&self) -> Dims {
         Dims { n: self.b.cols(), p: self.b.rows() }

@@ -39,6 +39,7 @@ use crate::error::Result;
 use crate::problem::{At, Bilevel, Dims};
 use crate::real::{Real, cast, dot, update};
 use crate::registry::{Fault, Params, params};
+use crate::scope::Scope;
 
 /// Parameters of the `quadratic` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -107,7 +108,11 @@ impl<T: Real> Kind<T> for Problem {
     fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
         let nodes = coefficients(&options, setting.nodes, setting.seed)?;
-        let x_star: Option<Arc<[f64]>> = x_star(&nodes).map(Arc::from);
+        let x_star: Option<Arc<[f64]>> = match setting.scope {
+            Scope::Personal => x_star(&nodes),
+            Scope::Global => Coefficients::mean(&nodes).and_then(|mean| x_star(&[mean])),
+        }
+        .map(Arc::from);
         let part = |(i, exact): (usize, Coefficients)| {
             let noise = Noise::draw(options.noise, options.samples, exact.dims(), setting.seed, i);
             Quadratic::new(exact, noise, x_star.clone())

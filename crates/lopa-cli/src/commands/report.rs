@@ -1,0 +1,63 @@
+//! `lopa report`: run folders as one HTML file, and as figures.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lopa::error::{Error, Result};
+use lopa_report::html::Report;
+use lopa_report::pictures::{self, View};
+use lopa_report::saved::{self, Saved};
+use serde_json::{Value, json};
+
+use crate::args::ReportArgs;
+use crate::output::Output;
+
+pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
+    let runs = args.runs.iter().map(|run| Saved::read(run)).collect::<Result<Vec<_>>>()?;
+    let view = View { x: args.x.clone(), y: args.y.clone() };
+    view.check(&runs)?;
+    let figures = match &args.figures {
+        Some(folder) => pictures::write(folder, &runs, &view)?,
+        None => Vec::new(),
+    };
+    let title = args.title.clone().unwrap_or_else(|| title(&runs));
+    let report = Report { title, runs, claims: claims(args)?, view };
+    write(&args.out, &report.html())?;
+    if output.json() {
+        let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();
+        output.document(&json!({ "report": args.out.display().to_string(), "figures": names }));
+    } else {
+        let written = figures.iter().chain([&args.out]).map(|path| path.display().to_string());
+        output.text(&written.collect::<Vec<_>>().join("\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn title(runs: &[Saved]) -> String {
+    match runs {
+        [run] => format!("{}: results", run.title()),
+        _ => format!("{} runs", runs.len()),
+    }
+}
+
+/// The claims that were named, or those that lie with the runs.
+fn claims(args: &ReportArgs) -> Result<Vec<Value>> {
+    match &args.claims {
+        Some(path) => saved::claims(path),
+        None => {
+            let found = args.runs.iter().find_map(|run| saved::find_claims(run).transpose());
+            Ok(found.transpose()?.unwrap_or_default())
+        }
+    }
+}
+
+fn write(path: &Path, html: &str) -> Result<()> {
+    let cannot = |path: &PathBuf, error: std::io::Error| {
+        Error::storage("storage/write", format!("cannot write the report: {error}"))
+            .at(path.display().to_string())
+            .hint("choose another file with --out")
+    };
+    let partial = path.with_extension("partial");
+    std::fs::write(&partial, html).map_err(|error| cannot(&partial, error))?;
+    std::fs::rename(&partial, path).map_err(|error| cannot(&path.to_path_buf(), error))
+}

@@ -1,0 +1,191 @@
+//! `lopa reproduce`: the paper's figures and claims.
+
+mod figures;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lopa::config::Choice;
+use lopa::data::{Data, Where};
+use lopa::error::{Error, Result};
+use lopa::experiment::{DataSpec, Experiment};
+use lopa::reproduce::claims::{Judgement, claims, judge};
+use lopa::reproduce::{Part, Traces, complete, entries, page, read};
+use lopa::run::Context;
+use serde_json::{Value, json};
+
+use super::signals::Signals;
+use super::threads::{pool, threads};
+use crate::args::ReproduceArgs;
+use crate::output::{Output, number};
+
+pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
+    let parts = figures::parts(args)?;
+    let threads = threads(&args.threads)?;
+    let pool = pool(threads)?;
+    let signals = Signals::listen()?;
+    let context = Context {
+        pool: pool.as_ref(),
+        data_dir: Where::new(args.data.as_deref(), 0).directory,
+        interrupt: signals.interrupt(),
+    };
+    let mut stock = Stock::default();
+    // What is missing is said before hours are spent on what is there.
+    for part in &parts {
+        stock.look(&part.experiment, &context)?;
+    }
+    let runs = args.out.join("runs");
+    let mut done: Vec<(Part, Traces)> = Vec::new();
+    let mut labels = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        output.note(&format!("[{}/{}] {}", number + 1, parts.len(), part.experiment.name));
+        let data = stock.load(&part.experiment, &context)?;
+        let told = &mut |text: &str| output.note(text);
+        let (folder, whole) = complete(&part.experiment, data, (&runs, threads), &context, told)?;
+        if !whole {
+            output.note("interrupted: the same command goes on from here");
+            return Ok(ExitCode::from(signals.code().unwrap_or(130)));
+        }
+        if part.figures.contains(&"fig3") && part.steps == "paper" {
+            labels.push(
+                json!({ "variant": part.variant, "labels": lopa::reproduce::labels(&folder)? }),
+            );
+        }
+        done.push((part.clone(), read(&folder)?));
+    }
+    if !labels.is_empty() {
+        write(&args.out.join("fig4.json"), &format!("{:#}\n", Value::Array(labels)))?;
+    }
+    let results: Vec<Value> =
+        done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();
+    let judged: Vec<Judgement> = claims()
+        .iter()
+        .flat_map(|claim| ["paper", "tuned"].map(|steps| judge(claim, steps, &done)))
+        .flatten()
+        .collect();
+    write_all(args, &results, &judged)?;
+    if output.json() {
+        output.document(&Value::Array(results));
+    } else {
+        output.text(&levels(&results, output));
+        output.text(&verdicts(&judged, output));
+    }
+    output.note(&format!("everything in {}", args.out.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The data set that was used last: figures that share one follow each other.
+#[derive(Default)]
+struct Stock {
+    held: Option<(DataSpec, Data)>,
+    seen: Vec<Choice>,
+}
+
+impl Stock {
+    /// Whether the files of an experiment's data set are there.
+    fn look(&mut self, experiment: &Experiment, context: &Context) -> Result<()> {
+        let Some(spec) = &experiment.data else { return Ok(()) };
+        if !self.seen.contains(&spec.source) {
+            self.load(experiment, context)?;
+            self.seen.push(spec.source.clone());
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, experiment: &Experiment, context: &Context) -> Result<Option<&Data>> {
+        let Some(spec) = &experiment.data else { return Ok(None) };
+        let same =
+            |held: &DataSpec| held.source == spec.source && held.preparation == spec.preparation;
+        if !self.held.as_ref().is_some_and(|(held, _)| same(held)) {
+            self.held = None;
+            let data = experiment.load_data(context)?.expect("there is a data section");
+            self.held = Some((spec.clone(), data));
+        }
+        Ok(self.held.as_ref().map(|(_, data)| data))
+    }
+}
+
+fn write_all(args: &ReproduceArgs, results: &[Value], judged: &[Judgement]) -> Result<()> {
+    let command = figures::command(args);
+    let text = page(&command, results, judged);
+    let pretty = |value: Value| format!("{value:#}\n");
+    write(&args.out.join("results.json"), &pretty(Value::Array(results.to_vec())))?;
+    write(&args.out.join("claims.json"), &pretty(json!(judged)))?;
+    write(&args.out.join("claims.md"), &lopa::reproduce::table(judged))?;
+    write(&args.out.join("reproduction.md"), &text)?;
+    match &args.page {
+        Some(path) => write(path, &text),
+        None => Ok(()),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let parent = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    parent.and_then(|()| std::fs::write(path, text)).map_err(|error| {
+        Error::storage("storage/write", format!("cannot write: {error}"))
+            .at(path.display().to_string())
+            .hint("choose another folder with --out")
+    })
+}
+
+/// Our levels with the paper's beside them.
+fn levels(results: &[Value], output: &Output) -> String {
+    let paper = lopa::reproduce::paper::levels();
+    let row = |entry: &Value| {
+        let word = |key: &str| entry[key].as_str().unwrap_or("").to_string();
+        let level = paper.iter().find(|level| {
+            entry["figure"] == level.figure
+                && entry["dataset"] == level.dataset
+                && entry["variant"].as_str() == level.variant
+                && entry["algorithm"] == level.algorithm
+        });
+        let mean = |key: &str| entry[key]["mean"].as_f64();
+        let said = |value: Option<f64>| value.map_or(String::new(), number);
+        vec![
+            word("figure"),
+            format!("{} {}", word("dataset"), word("variant")),
+            word("algorithm"),
+            word("steps"),
+            said(mean("loss")),
+            said(level.and_then(|level| level.loss)),
+            said(mean("test_accuracy")),
+            said(level.map(|level| level.test_accuracy)),
+            said(mean("phi")),
+            said(mean("consensus")),
+            said(mean("hessians")),
+            said(mean("seconds")),
+        ]
+    };
+    let head = [
+        "figure",
+        "data",
+        "algorithm",
+        "steps",
+        "loss",
+        "paper",
+        "test acc.",
+        "paper",
+        "Φ(x̄)",
+        "consensus",
+        "Hess·v",
+        "seconds",
+    ];
+    output.list(&head, results.iter().map(row).collect())
+}
+
+fn verdicts(judged: &[Judgement], output: &Output) -> String {
+    let row = |judgement: &Judgement| {
+        let interval = judgement.interval.map_or(String::new(), |i| {
+            format!("{} ({} to {})", number(i.mean), number(i.low), number(i.high))
+        });
+        let Judgement { figure, claim, steps, verdict, .. } = judgement;
+        vec![figure.to_string(), claim.clone(), steps.to_string(), interval, verdict.words().into()]
+    };
+    let head = ["figure", "claim", "steps", "difference (95 %)", "verdict"];
+    output.list(&head, judged.iter().map(row).collect())
+}
+
+/// Where a changed experiment file lies, if a folder of them was given.
+fn changed(folder: Option<&PathBuf>, name: &str) -> Option<PathBuf> {
+    folder.map(|folder| folder.join(name))
+}

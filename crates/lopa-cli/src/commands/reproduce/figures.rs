@@ -1,0 +1,132 @@
+//! The experiments of the figures, built in.
+
+use lopa::config::Source;
+use lopa::error::{Error, Result, nearest};
+use lopa::experiment::{Exactly, Experiment};
+use lopa::reproduce::Part;
+
+use crate::args::ReproduceArgs;
+
+/// A file: its name without `.toml`, its text, the figures, the data set, the variant.
+struct File {
+    name: &'static str,
+    steps: &'static str,
+    text: &'static str,
+    figures: &'static [&'static str],
+    dataset: &'static str,
+    variant: Option<&'static str>,
+}
+
+macro_rules! file {
+    ($name:literal, $figures:expr, $dataset:literal, $variant:expr) => {
+        [
+            File {
+                name: $name,
+                steps: "paper",
+                text: include_str!(concat!("../../../../../experiments/", $name, ".toml")),
+                figures: &$figures,
+                dataset: $dataset,
+                variant: $variant,
+            },
+            File {
+                name: concat!($name, "-tuned"),
+                steps: "tuned",
+                text: include_str!(concat!("../../../../../experiments/", $name, "-tuned.toml")),
+                figures: &$figures,
+                dataset: $dataset,
+                variant: $variant,
+            },
+        ]
+    };
+}
+
+/// Those that share a data set follow each other.
+fn files() -> Vec<File> {
+    let files = [
+        file!("fig1-mnist-4-nodes", ["fig1"], "mnist", None),
+        file!("fig2-mnist-8-nodes", ["fig2"], "mnist", None),
+        file!("fig3-mnist-iid", ["fig3"], "mnist", Some("iid")),
+        file!("fig3-mnist-weak", ["fig3"], "mnist", Some("weak")),
+        file!("fig3-mnist-strong", ["fig3"], "mnist", Some("strong")),
+        file!("fig5-6-mnist", ["fig5", "fig6"], "mnist", None),
+        file!("fig5-6-covtype", ["fig5", "fig6"], "covtype", None),
+        file!("fig5-6-cifar10", ["fig5", "fig6"], "cifar10", None),
+        file!("fig7-ring", ["fig7"], "mnist", Some("ring")),
+        file!("fig7-star", ["fig7"], "mnist", Some("star")),
+        file!("fig7-random", ["fig7"], "mnist", Some("random")),
+        file!("fig7-metropolis-92", ["fig7"], "mnist", Some("metropolis-92")),
+        file!("fig7-metropolis-79", ["fig7"], "mnist", Some("metropolis-79")),
+        file!("fig7-metropolis-42", ["fig7"], "mnist", Some("metropolis-42")),
+        file!("fig8-mnist", ["fig8"], "mnist", None),
+        file!("fig8-covtype", ["fig8"], "covtype", None),
+        file!("fig8-cifar10", ["fig8"], "cifar10", None),
+    ];
+    files.into_iter().flatten().collect()
+}
+
+const FIGURES: [&str; 9] = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "all"];
+
+/// What a quick look runs: so much of the budget, on so many seeds.
+const QUICK: (f64, usize) = (0.1, 2);
+
+/// The experiments that were asked for, with the seeds that were asked for.
+pub fn parts(args: &ReproduceArgs) -> Result<Vec<Part>> {
+    for figure in &args.figures {
+        if !FIGURES.contains(&figure.as_str()) {
+            let error = Error::config("config/unknown-name", format!("unknown figure `{figure}`"));
+            let near = nearest(figure, FIGURES).map(|near| format!("did you mean `{near}`? "));
+            let near = near.unwrap_or_default();
+            return Err(error.hint(format!("{near}known: {}", FIGURES.join(", "))));
+        }
+    }
+    // Figure 4 shows the labels of the nodes in Figure 3.
+    let asked = |file: &File| {
+        args.figures.iter().any(|figure| {
+            figure == "all"
+                || file.figures.contains(&figure.as_str())
+                || (figure == "fig4" && file.figures == ["fig3"])
+        })
+    };
+    files().iter().filter(|file| asked(file)).map(|file| part(file, args)).collect()
+}
+
+fn part(file: &File, args: &ReproduceArgs) -> Result<Part> {
+    let name = format!("{}.toml", file.name);
+    let text = match super::changed(args.experiments.as_ref(), &name) {
+        None => file.text.to_string(),
+        Some(path) => std::fs::read_to_string(&path).map_err(|error| {
+            Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
+                .at(path.display().to_string())
+        })?,
+    };
+    let mut experiment = Experiment::read(&Source::new(&name, text))?;
+    let run = &mut experiment.run;
+    let seeds = args.seeds.unwrap_or(if args.quick { QUICK.1 } else { run.seeds.len() });
+    run.seeds = (1..=seeds.max(1) as u64).collect();
+    if args.quick {
+        run.shorten(QUICK.0);
+        run.evaluations = 3;
+        // Exact solves are what takes long in the large problems, and those measure them at the end.
+        run.exact = match run.exact {
+            Exactly::Always => Exactly::End,
+            _ => Exactly::Never,
+        };
+    }
+    let File { figures, dataset, variant, steps, .. } = *file;
+    Ok(Part { figures, dataset, variant, steps, experiment })
+}
+
+/// The command that does the same again.
+pub fn command(args: &ReproduceArgs) -> String {
+    let mut command = format!("lopa reproduce {} --data data", args.figures.join(" "));
+    if args.quick {
+        command += " --quick";
+    }
+    if let Some(seeds) = args.seeds {
+        command += &format!(" --seeds {seeds}");
+    }
+    if args.page.is_some() {
+        command += " --page docs/reproduction.md";
+    }
+    command
+}

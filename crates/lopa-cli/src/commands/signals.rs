@@ -1,0 +1,46 @@
+//! Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lopa::error::{Error, Result};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// What signals came in.
+#[derive(Default)]
+pub struct Signals {
+    either: Arc<AtomicBool>,
+    terminated: Arc<AtomicBool>,
+}
+
+impl Signals {
+    pub fn listen() -> Result<Signals> {
+        let signals = Signals::default();
+        signals.register().map_err(|error| {
+            Error::config("config/signals", format!("cannot listen to signals: {error}"))
+        })?;
+        Ok(signals)
+    }
+
+    fn register(&self) -> std::io::Result<()> {
+        for (signal, code) in [(SIGINT, 130), (SIGTERM, 143)] {
+            flag::register_conditional_shutdown(signal, code, self.either.clone())?;
+            flag::register(signal, self.either.clone())?;
+        }
+        flag::register(SIGTERM, self.terminated.clone())?;
+        Ok(())
+    }
+
+    /// Set once a clean stop is asked for.
+    pub fn interrupt(&self) -> &AtomicBool {
+        &self.either
+    }
+
+    /// The exit code that tells of the signal, if one came in.
+    pub fn code(&self) -> Option<u8> {
+        let stopped = self.either.load(Ordering::Relaxed);
+        let terminated = self.terminated.load(Ordering::Relaxed);
+        stopped.then_some(if terminated { 143 } else { 130 })
+    }
+}

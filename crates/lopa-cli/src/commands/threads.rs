@@ -1,0 +1,33 @@
+//! How many threads there are.
+
+use lopa::error::{Error, Result};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::args::ThreadArgs;
+
+/// As many threads as asked for, or as there are cores.
+pub fn threads(args: &ThreadArgs) -> Result<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    match args.jobs {
+        None => Ok(cores),
+        Some(n) if (1..=1024).contains(&n) => Ok(n),
+        Some(n) => {
+            let message = format!("a run cannot have {n} threads");
+            Err(Error::config("config/out-of-range", message)
+                .at("--jobs")
+                .hint("ask for 1 to 1024, here or with LOPA_THREADS"))
+        }
+    }
+}
+
+/// A pool of threads, if more than one is asked for.
+pub fn pool(threads: usize) -> Result<Option<ThreadPool>> {
+    if threads == 1 {
+        return Ok(None);
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map(Some).map_err(|error| {
+        Error::config("config/threads", format!("cannot start {threads} threads: {error}"))
+            .at("--jobs")
+    })
+}

@@ -1,0 +1,70 @@
+//! `lopa tune`: a fair search for step sizes, and the tuned experiment file.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lopa::data::Where;
+use lopa::error::{Error, Result};
+use lopa::run::Context;
+use lopa::tune::{Trial, tune as search};
+use serde_json::json;
+
+use super::signals::Signals;
+use super::source::source;
+use super::threads::{pool, threads};
+use crate::args::TuneArgs;
+use crate::output::{Output, number};
+
+pub fn tune(args: &TuneArgs, output: &Output) -> Result<ExitCode> {
+    let source = source(&args.file)?;
+    let file = args.file.file.clone().unwrap_or_else(|| "quickstart.toml".into());
+    let out = args.out.clone().unwrap_or_else(|| beside(&file, "-tuned.toml"));
+    let journal = args.journal.clone().unwrap_or_else(|| beside(&file, "-tune.jsonl"));
+    let pool = pool(threads(&args.threads)?)?;
+    let signals = Signals::listen()?;
+    let context = Context {
+        pool: pool.as_ref(),
+        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
+        interrupt: signals.interrupt(),
+    };
+    let told = |trial: &Trial, at: usize, of: usize| {
+        let value = trial.value.map_or("diverged".into(), number);
+        output
+            .note(&format!("{} trial {at}: {value} ({of} trials in this stage)", trial.algorithm));
+    };
+    let tuned = match search(&source, &journal, &context, &told) {
+        Err(error) if error.id == "tune/interrupted" => {
+            output.warn(&error.to_string());
+            return Ok(ExitCode::from(signals.code().unwrap_or(130)));
+        }
+        tuned => tuned?,
+    };
+    std::fs::write(&out, &tuned.text).map_err(|error| {
+        Error::storage("storage/write", format!("cannot write the tuned experiment: {error}"))
+            .at(out.display().to_string())
+            .hint("choose another file with --out")
+    })?;
+    if output.json() {
+        output.document(&json!({ "best": tuned.best, "trials": tuned.trials, "file": out }));
+    } else {
+        let row = |best: &Trial| {
+            let values = best.params.iter().map(|(key, value)| format!("{key} = {value}"));
+            let value = best.value.map_or("diverged".into(), number);
+            vec![best.algorithm.clone(), value, values.collect::<Vec<_>>().join(", ")]
+        };
+        let rows = tuned.best.iter().map(row).collect();
+        output.text(&output.list(&["algorithm", "best", "with"], rows));
+    }
+    output.note(&format!(
+        "tuned experiment in {}, journal in {}",
+        out.display(),
+        journal.display()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `dir/name.toml` → `dir/name-tuned.toml`.
+fn beside(file: &Path, end: &str) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{stem}{end}"))
+}

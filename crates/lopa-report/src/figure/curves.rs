@@ -1,0 +1,162 @@
+//! Curves with bands on linear or logarithmic axes.
+
+use super::{Frame, Style};
+use crate::svg::{Anchor, Drawing};
+use crate::ticks::Scale;
+
+/// A panel's axes and curves.
+#[derive(Debug, Clone)]
+pub struct Axes {
+    /// The words below the horizontal axis.
+    pub x: String,
+    /// The words beside the vertical axis.
+    pub y: String,
+    /// Whether the horizontal axis is logarithmic.
+    pub log_x: bool,
+    /// Whether the vertical axis is logarithmic.
+    pub log_y: bool,
+    /// The curves.
+    pub curves: Vec<Curve>,
+}
+
+/// A curve with a band.
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub label: String,
+    /// Its looks.
+    pub style: Style,
+    /// Its points, from left to right.
+    pub points: Vec<Point>,
+}
+
+/// A point of a curve, with the ends of the band there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The abscissa.
+    pub x: f64,
+    /// The mean.
+    pub y: f64,
+    /// The lower end of the band.
+    pub low: f64,
+    /// The upper end of the band.
+    pub high: f64,
+}
+
+impl Curve {
+    /// Whether it stands still on the horizontal axis: an algorithm that does not pay this cost.
+    pub fn is_free(&self) -> bool {
+        let first = self.points.first().map(|point| point.x);
+        self.points.len() > 1 && self.points.iter().all(|point| Some(point.x) == first)
+    }
+
+    /// The points to draw: of a free algorithm, its last level from end to end.
+    fn drawn(&self, x: &Scale) -> Vec<Point> {
+        match self.points.last() {
+            Some(last) if self.is_free() => [x.low, x.high].map(|x| Point { x, ..*last }).to_vec(),
+            _ => self.points.clone(),
+        }
+    }
+}
+
+impl Axes {
+    pub(super) fn draw(&self, drawing: &mut Drawing, frame: Frame) {
+        let points = || self.curves.iter().flat_map(|curve| &curve.points);
+        let x = Scale::from_start(points().map(|point| point.x), self.log_x);
+        let y = Scale::around(points().flat_map(|p| [p.low, p.y, p.high]), self.log_y);
+        self.draw_axes(drawing, frame, &x, &y);
+        let place = |at: f64, value: f64| {
+            let (right, up) = (x.place(at)?, y.place(value)?);
+            Some([frame.left + right * frame.width, frame.bottom() - up * frame.height])
+        };
+        for curve in &self.curves {
+            let points = curve.drawn(&x);
+            let shown = points.iter().filter(|point| place(point.x, point.y).is_some());
+            // A lower end that a logarithmic axis cannot show lies on its floor.
+            let low = shown.clone().filter_map(|p| place(p.x, p.low).or_else(|| place(p.x, y.low)));
+            let mut band: Vec<_> = shown.clone().filter_map(|p| place(p.x, p.high)).collect();
+            band.extend(low.collect::<Vec<_>>().into_iter().rev());
+            let colour = curve.style.colour;
+            drawing.path(&band, true, &format!("fill=\"{colour}\" fill-opacity=\"0.16\""));
+        }
+        for curve in &self.curves {
+            let points = curve.drawn(&x);
+            let line: Vec<_> = points.iter().filter_map(|p| place(p.x, p.y)).collect();
+            drawing.path(&line, false, &format!("fill=\"none\" {}", stroke(curve.style)));
+        }
+    }
+
+    fn draw_axes(&self, drawing: &mut Drawing, frame: Frame, x: &Scale, y: &Scale) {
+        let hair = "stroke=\"currentColor\" stroke-opacity=\"0.13\"";
+        let mark = "stroke=\"currentColor\" stroke-opacity=\"0.55\"";
+        for tick in y.ticks(5) {
+            let Some(up) = y.place(tick.value) else { continue };
+            let at = frame.bottom() - up * frame.height;
+            if tick.label.is_empty() {
+                drawing.line([frame.left - 3.0, at], [frame.left, at], mark);
+                continue;
+            }
+            drawing.line([frame.left, at], [frame.right(), at], hair);
+            drawing.line([frame.left - 5.0, at], [frame.left, at], mark);
+            drawing.text([frame.left - 9.0, at + 4.0], Anchor::End, &tick.label, "");
+        }
+        for tick in x.ticks(5) {
+            let Some(right) = x.place(tick.value) else { continue };
+            let at = frame.left + right * frame.width;
+            let long = if tick.label.is_empty() { 3.0 } else { 5.0 };
+            drawing.line([at, frame.bottom()], [at, frame.bottom() + long], mark);
+            drawing.text([at, frame.bottom() + 19.0], Anchor::Middle, &tick.label, "");
+        }
+        drawing.line([frame.left, frame.top], [frame.left, frame.bottom()], mark);
+        drawing.line([frame.left, frame.bottom()], [frame.right(), frame.bottom()], mark);
+        let middle = frame.middle();
+        drawing.text([middle[0], frame.bottom() + 39.0], Anchor::Middle, &self.x, "");
+        drawing.upright([frame.left - 50.0, middle[1]], &self.y, "");
+    }
+}
+
+/// The stroke of a style.
+pub(super) fn stroke(style: Style) -> String {
+    let dash = match style.dash {
+        "" => String::new(),
+        dash => format!(" stroke-dasharray=\"{dash}\""),
+    };
+    format!("stroke=\"{}\" stroke-width=\"1.8\" stroke-linejoin=\"round\"{dash}", style.colour)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::style;
+    use super::*;
+
+    fn curve(xs: &[f64]) -> Curve {
+        let point = |x: &f64| Point { x: *x, y: 1.0 + x, low: 0.0, high: 2.0 + x };
+        Curve { label: "a".into(), style: style(0), points: xs.iter().map(point).collect() }
+    }
+
+    #[test]
+    fn who_pays_nothing_is_a_level() {
+        assert!(curve(&[0.0, 0.0, 0.0]).is_free());
+        assert!(!curve(&[0.0, 1.0]).is_free());
+        assert!(!curve(&[0.0]).is_free());
+        let scale = Scale { low: 0.0, high: 9.0, log: false };
+        let level = curve(&[0.0, 0.0]).drawn(&scale);
+        assert_eq!([level[0].x, level[1].x], [0.0, 9.0]);
+    }
+
+    #[test]
+    fn a_band_stays_in_its_frame_on_a_logarithmic_axis() {
+        let axes = Axes {
+            x: "x".into(),
+            y: "y".into(),
+            log_x: false,
+            log_y: true,
+            curves: vec![curve(&[0.0, 1.0, 5.0])],
+        };
+        let mut drawing = Drawing::default();
+        axes.draw(&mut drawing, Frame { left: 0.0, top: 0.0, width: 100.0, height: 50.0 });
+        let text = drawing.inline(100.0, 50.0, "");
+        assert!(text.contains("fill-opacity=\"0.16\""));
+        assert!(!text.contains("NaN") && !text.contains("inf"));
+    }
+}

@@ -1,0 +1,180 @@
+//! A graph with its weights, placed so that distances on paper are distances in the graph.
+
+use std::collections::VecDeque;
+
+use super::Frame;
+use crate::svg::{Anchor, Drawing};
+
+/// A graph and its mixing weights.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    /// For each node i the pairs (j, w_ij), its own among them.
+    pub weights: Vec<Vec<(usize, f64)>>,
+}
+
+/// More nodes than this are more than a picture can show.
+pub const MOST_NODES: usize = 150;
+
+impl Network {
+    /// The edges i < j with their weights.
+    pub fn edges(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        let rows = self.weights.iter().enumerate();
+        let pairs = rows.flat_map(|(i, row)| row.iter().map(move |&(j, w)| (i, j, w)));
+        pairs.filter(|&(i, j, w)| i < j && w != 0.0)
+    }
+
+    pub(super) fn draw(&self, drawing: &mut Drawing, frame: Frame) {
+        let m = self.weights.len();
+        if m > MOST_NODES {
+            let text = format!("{m} nodes are too many to draw");
+            drawing.text(frame.middle(), Anchor::Middle, &text, "");
+            return;
+        }
+        let places = fit(&self.layout(), frame);
+        let radius = (90.0 / (m as f64 + 2.0)).clamp(3.0, 11.0);
+        let edges: Vec<_> = self.edges().collect();
+        let most = edges.iter().map(|edge| edge.2).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        for &(i, j, w) in &edges {
+            let look = format!(
+                "stroke=\"currentColor\" stroke-opacity=\"0.45\" stroke-width=\"{:.2}\"",
+                0.6 + 2.4 * w / most
+            );
+            drawing.line(places[i], places[j], &look);
+        }
+        if edges.len() <= 24 {
+            edges.iter().for_each(|&(i, j, w)| write_weight(drawing, places[i], places[j], w));
+        }
+        for (i, at) in places.iter().enumerate() {
+            let own = self.weights[i].iter().find(|(j, _)| *j == i).map_or(0.0, |(_, w)| *w);
+            let about = format!("node {i}, own weight {own:.3}");
+            drawing.disc(*at, radius, &about, "fill=\"#0077BB\"");
+            if radius > 7.0 {
+                let at = [at[0], at[1] + 3.5];
+                let look =
+                    "font-size=\"10\" font-weight=\"600\" fill=\"#fff\" pointer-events=\"none\"";
+                drawing.text(at, Anchor::Middle, &i.to_string(), look);
+            }
+        }
+    }
+
+    /// Places by stress majorisation from a circle: deterministic, and a ring stays a ring.
+    fn layout(&self) -> Vec<[f64; 2]> {
+        let m = self.weights.len();
+        let distance: Vec<Vec<f64>> = (0..m).map(|i| self.distances(i)).collect();
+        let size = m as f64 / std::f64::consts::TAU;
+        let on_circle = |i: usize| {
+            let angle = std::f64::consts::TAU * (i as f64 / m as f64 - 0.25);
+            [size * angle.cos(), size * angle.sin()]
+        };
+        let mut places: Vec<[f64; 2]> = (0..m).map(on_circle).collect();
+        for _ in 0..300 {
+            for i in 0..m {
+                places[i] = settle(i, &places, &distance[i]);
+            }
+        }
+        places
+    }
+
+    /// The number of edges from a node to every node.
+    fn distances(&self, from: usize) -> Vec<f64> {
+        let m = self.weights.len();
+        // Nodes that cannot be reached stand far away.
+        let mut distance = vec![m as f64; m];
+        distance[from] = 0.0;
+        let mut queue = VecDeque::from([from]);
+        while let Some(i) = queue.pop_front() {
+            for &(j, w) in &self.weights[i] {
+                if w != 0.0 && j < m && distance[j] == m as f64 && j != from {
+                    distance[j] = distance[i] + 1.0;
+                    queue.push_back(j);
+                }
+            }
+        }
+        distance
+    }
+}
+
+/// Where the others, each at its distance, would have a node.
+fn settle(i: usize, places: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
+    let (mut sum, mut total) = ([0.0; 2], 0.0);
+    for (j, other) in places.iter().enumerate().filter(|(j, _)| *j != i) {
+        let apart = [places[i][0] - other[0], places[i][1] - other[1]];
+        let length = apart[0].hypot(apart[1]).max(1e-9);
+        let weight = distance[j].powi(-2);
+        for axis in 0..2 {
+            sum[axis] += weight * (other[axis] + distance[j] * apart[axis] / length);
+        }
+        total += weight;
+    }
+    if total > 0.0 { sum.map(|sum| sum / total) } else { places[i] }
+}
+
+/// Scales places into a frame, keeping their shape.
+fn fit(places: &[[f64; 2]], frame: Frame) -> Vec<[f64; 2]> {
+    let range = |axis: usize| {
+        let values = places.iter().map(|place| place[axis]);
+        (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
+    };
+    let [(left, right), (top, bottom)] = [range(0), range(1)];
+    let room = [frame.width - 28.0, frame.height - 28.0];
+    let scale = (room[0] / (right - left).max(1e-9)).min(room[1] / (bottom - top).max(1e-9));
+    let [x, y] = frame.middle();
+    let put = |place: &[f64; 2]| {
+        [
+            x + scale * (place[0] - (left + right) / 2.0),
+            y + scale * (place[1] - (top + bottom) / 2.0),
+        ]
+    };
+    places.iter().map(put).collect()
+}
+
+/// A weight in the middle of its edge, with a halo in place of a background.
+fn write_weight(drawing: &mut Drawing, from: [f64; 2], to: [f64; 2], weight: f64) {
+    // Off the middle, since edges cross there.
+    let at = [0.62 * from[0] + 0.38 * to[0], 0.62 * from[1] + 0.38 * to[1] + 3.0];
+    let text = format!("{weight:.2}");
+    let text = text.trim_start_matches('0');
+    let look = "class=\"halo\" font-size=\"9\" stroke=\"#fff\" stroke-width=\"3\" \
+                paint-order=\"stroke\"";
+    drawing.text(at, Anchor::Middle, text, look);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(m: usize, edges: &[(usize, usize)]) -> Network {
+        let mut weights: Vec<Vec<(usize, f64)>> = (0..m).map(|i| vec![(i, 0.5)]).collect();
+        for &(i, j) in edges {
+            weights[i].push((j, 0.25));
+            weights[j].push((i, 0.25));
+        }
+        Network { weights }
+    }
+
+    fn apart(a: [f64; 2], b: [f64; 2]) -> f64 {
+        (a[0] - b[0]).hypot(a[1] - b[1])
+    }
+
+    #[test]
+    fn a_star_has_its_centre_in_the_middle() {
+        let star = network(6, &[(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]);
+        let places = star.layout();
+        let rays: Vec<f64> = (1..6).map(|i| apart(places[0], places[i])).collect();
+        for ray in &rays {
+            assert!((ray - rays[0]).abs() < 0.15, "{rays:?}");
+        }
+        assert_eq!(star.distances(3), [1.0, 2.0, 2.0, 0.0, 2.0, 2.0]);
+        assert_eq!(star.edges().count(), 5);
+    }
+
+    #[test]
+    fn single_nodes_and_torn_graphs_are_drawn_within_the_frame() {
+        let frame = Frame { left: 10.0, top: 20.0, width: 100.0, height: 80.0 };
+        for network in [network(1, &[]), network(2, &[]), network(5, &[(0, 1), (2, 3)])] {
+            for [x, y] in fit(&network.layout(), frame) {
+                assert!((10.0..=110.0).contains(&x) && (20.0..=100.0).contains(&y));
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The report: one HTML file with everything in it, that asks nothing of any network.
+
+mod data;
+mod number;
+mod section;
+mod tables;
+
+use serde_json::Value;
+
+use crate::pictures::{Styles, View};
+use crate::saved::Saved;
+use crate::svg::escape;
+
+/// What a report is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// Its heading.
+    pub title: String,
+    /// The runs, in the order of their sections.
+    pub runs: Vec<Saved>,
+    /// Verdicts on claims.
+    pub claims: Vec<Value>,
+    /// What the charts show first.
+    pub view: View,
+}
+
+const STYLE: &str = include_str!("../../assets/report.css");
+const CHART_STYLE: &str = include_str!("../../assets/uPlot.min.css");
+const CHART: &str = include_str!("../../assets/uPlot.iife.min.js");
+const CHART_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
+const SCRIPT: &str = include_str!("../../assets/report.js");
+
+// Whatever slips in, the browser asks nobody for anything.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+impl Report {
+    /// The page.
+    pub fn html(&self) -> String {
+        let styles = Styles::of(&self.runs);
+        let sections: String = (0..self.runs.len())
+            .map(|n| section::section(n, &self.runs[n], &styles, &self.view))
+            .collect();
+        let (title, claims) = (escape(&self.title), tables::claims(&self.claims));
+        let (nav, data) = (self.navigation(), data::script(&self.runs, &styles, &self.view));
+        let version = env!("CARGO_PKG_VERSION");
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"generator\" content=\"lopa {version}\">\n\
+             <title>{title}</title>\n<style>{CHART_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
+             <a class=\"skip\" href=\"#main\">Skip to the results</a>\n\
+             <header><h1>{title}</h1>\n<button type=\"button\" id=\"theme\" hidden>Dark</button>\n\
+             </header>\n{nav}<main id=\"main\">\n{claims}{sections}</main>\n\
+             <footer>Made by lopa {version} from {count}. \
+             Charts by uPlot (MIT licence). Colours by Paul Tol.</footer>\n{data}\
+             <script>/*\n{CHART_LICENCE}\n*/\n{CHART}</script>\n<script>{SCRIPT}</script>\n\
+             </body>\n</html>\n",
+            count = number::count(self.runs.len(), "run folder"),
+        )
+    }
+
+    fn navigation(&self) -> String {
+        if self.runs.len() + usize::from(!self.claims.is_empty()) < 2 {
+            return String::new();
+        }
+        let claims = match self.claims.is_empty() {
+            true => "",
+            false => "<li><a href=\"#claims\">Claims</a></li>",
+        };
+        let entry = |(n, run): (usize, &Saved)| {
+            format!("<li><a href=\"#run-{n}\">{}</a></li>", escape(&section::heading(run)))
+        };
+        let entries: String = self.runs.iter().enumerate().map(entry).collect();
+        format!("<nav aria-label=\"Runs\"><ul>{claims}{entries}</ul></nav>\n")
+    }
+}

@@ -1,0 +1,98 @@
+//! Numbers for people.
+
+/// How the numbers of a column are written, so that they stand in line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Format {
+    /// With as many digits after the point.
+    Fixed(usize),
+    /// With an exponent.
+    Exponent,
+    /// As bytes, with a unit.
+    Bytes,
+}
+
+impl Format {
+    /// The format of a column.
+    pub fn of(name: &str, values: &[f64]) -> Format {
+        let sizes = || values.iter().map(|value| value.abs()).filter(|size| *size > 0.0);
+        let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+        match most {
+            _ if name == "bytes" => Format::Bytes,
+            _ if values.iter().all(|value| value.fract() == 0.0) && most < 1e12 => Format::Fixed(0),
+            _ if most >= 1e7 || least < 1e-3 => Format::Exponent,
+            most if most >= 1e4 => Format::Fixed(0),
+            most if most >= 100.0 => Format::Fixed(1),
+            most if most >= 10.0 => Format::Fixed(2),
+            _ => Format::Fixed(4),
+        }
+    }
+
+    /// A number in this format.
+    pub fn write(self, value: f64) -> String {
+        let text = match self {
+            Format::Fixed(digits) => grouped(&format!("{value:.digits$}")),
+            Format::Exponent if value == 0.0 => "0".into(),
+            Format::Exponent => format!("{value:.2e}"),
+            Format::Bytes => bytes(value),
+        };
+        text.replace('-', "\u{2212}")
+    }
+
+    /// A spread in this format; none if there is none.
+    pub fn spread(self, sd: f64) -> String {
+        match self {
+            _ if sd == 0.0 => String::new(),
+            Format::Exponent => format!("± {sd:.0e}").replace('-', "\u{2212}"),
+            _ => format!("± {}", self.write(sd)),
+        }
+    }
+}
+
+/// A count with its noun.
+pub fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// Thin spaces between thousands.
+fn grouped(text: &str) -> String {
+    let whole = text.find('.').unwrap_or(text.len());
+    let mut out = String::new();
+    for (k, letter) in text.chars().enumerate() {
+        let left = whole.saturating_sub(k);
+        if k > 0 && k < whole && left.is_multiple_of(3) && out != "-" && whole > 4 {
+            out.push('\u{2009}');
+        }
+        out.push(letter);
+    }
+    out
+}
+
+fn bytes(value: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let power = (value.max(1.0).log2() / 10.0).floor().min(4.0);
+    let digits = if power == 0.0 { 0 } else { 1 };
+    format!("{:.digits$} {}", value / 1024f64.powf(power), units[power as usize])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_in_line() {
+        let write = |name: &str, values: &[f64]| -> Vec<String> {
+            let format = Format::of(name, values);
+            values.iter().map(|value| format.write(*value)).collect()
+        };
+        assert_eq!(write("loss", &[0.5, 0.12345]), ["0.5000", "0.1235"]);
+        assert_eq!(write("phi", &[0.5, 1e-9]), ["5.00e\u{2212}1", "1.00e\u{2212}9"]);
+        assert_eq!(
+            write("hessians", &[1000.0, 160000.0]),
+            ["1\u{2009}000", "160\u{2009}000"].map(|t| if t.len() < 9 { "1000" } else { t })
+        );
+        assert_eq!(write("bytes", &[0.0, 1536.0]), ["0 B", "1.5 KiB"]);
+        assert_eq!(Format::Fixed(2).spread(0.0), "");
+        assert_eq!(Format::Exponent.spread(2e-6), "± 2e\u{2212}6");
+        assert_eq!(grouped("-123456.5"), "-123\u{2009}456.5");
+    }
+}

@@ -1,0 +1,112 @@
+//! A run's part of the report.
+
+use serde_json::Value;
+
+use super::number::count;
+use super::tables;
+use crate::pictures::{Styles, View, curves, labels, networks};
+use crate::saved::Saved;
+use crate::statistics::traces;
+use crate::svg::escape;
+
+/// What a run is called: its experiment's name, or its folder's if that says more.
+pub fn heading(saved: &Saved) -> String {
+    saved.title().to_string()
+}
+
+/// The section of the n-th run. It can be read without scripts; with them, the static curves give
+/// way to charts.
+pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String {
+    let traces = traces(saved);
+    let (heading, name) = (escape(&heading(saved)), escape(&saved.name));
+    let curves = curves(saved, styles, view).inline();
+    let (facts, notes) = (facts(saved), divergences(saved));
+    let (quality, costs) = (tables::quality(&traces, styles), tables::costs(&traces, styles));
+    let pictures = pictures(saved);
+    let more: String = [
+        details("Every node", &tables::nodes(saved)),
+        details("Every seed", &tables::runs(saved)),
+        details("Settings", &format!("<pre><code>{}</code></pre>", escape(&saved.settings))),
+        details("Environment", &environment(&saved.manifest)),
+    ]
+    .concat();
+    format!(
+        "<section class=\"run\" id=\"run-{n}\" aria-labelledby=\"heading-{n}\">\n\
+         <div class=\"title\"><h2 id=\"heading-{n}\">{heading}</h2><code>{name}</code></div>\n\
+         <p class=\"facts\">{facts}</p>\n{notes}\
+         <div class=\"charts\" data-run=\"{n}\"><div class=\"still\">{curves}</div></div>\n\
+         <h3>At the end</h3>\n{quality}{costs}{pictures}\
+         <div class=\"more\">{more}</div>\n\
+         <p class=\"downloads\" data-run=\"{n}\" hidden></p>\n</section>\n"
+    )
+}
+
+/// The run in one line.
+fn facts(saved: &Saved) -> String {
+    let manifest = &saved.manifest;
+    let seeds = manifest["seeds"].as_array().map_or(0, Vec::len);
+    let mut facts = vec![count(saved.algorithms().len(), "algorithm"), count(seeds, "seed")];
+    if let Some(nodes) = saved.worlds().first().and_then(|world| world["weights"].as_array()) {
+        facts.push(count(nodes.len(), "node"));
+    }
+    match manifest["status"].as_str() {
+        None | Some("done") => {}
+        Some(status) => facts.push(format!("status: {status}")),
+    }
+    facts.extend(
+        manifest["started"].as_str().map(|time| time.replace('T', " ").replace('Z', " UTC")),
+    );
+    escape(&facts.join(" · "))
+}
+
+/// What did not end well, and why.
+fn divergences(saved: &Saved) -> String {
+    let note = |run: &Value| {
+        let label = run["algorithm"].as_str().unwrap_or("?");
+        let why = run["diagnosis"].as_str().unwrap_or("its values are not numbers any more");
+        format!(
+            "<li><strong>{}</strong>, seed {}, diverged at iteration {}: {}</li>",
+            escape(label),
+            escape(&run["seed"].to_string()),
+            escape(&run["iteration"].to_string()),
+            escape(why)
+        )
+    };
+    let diverged = saved.results.iter().filter(|run| run["stop"] == "diverged");
+    let notes: String = diverged.map(note).collect();
+    if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
+}
+
+fn pictures(saved: &Saved) -> String {
+    let picture = |title: &str, figure: Option<crate::figure::Figure>| {
+        figure.map_or(String::new(), |figure| {
+            let svg = figure.inline();
+            format!("<figure><figcaption><h3>{title}</h3></figcaption><div class=\"wide\">{svg}</div></figure>\n")
+        })
+    };
+    let both = picture("Network", networks(saved)) + &picture("Labels", labels(&[saved]));
+    format!("<div class=\"pictures\">\n{both}</div>\n")
+}
+
+fn details(title: &str, content: &str) -> String {
+    match content.is_empty() {
+        true => String::new(),
+        false => format!("<details><summary>{title}</summary>{content}</details>\n"),
+    }
+}
+
+/// The manifest without what has its own place.
+fn environment(manifest: &Value) -> String {
+    let Value::Object(manifest) = manifest else { return String::new() };
+    let own = ["worlds", "classes"];
+    let row = |(key, value): (&String, &Value)| {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(key), escape(&text))
+    };
+    let rows: String =
+        manifest.iter().filter(|(key, _)| !own.contains(&key.as_str())).map(row).collect();
+    format!("<div class=\"wide\"><table class=\"text\"><tbody>{rows}</tbody></table></div>")
+}

@@ -1,0 +1,236 @@
+//! Tables of results.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::number::Format;
+use crate::pictures::{Styles, quantities};
+use crate::quantity::{self, Better, COSTS, is_cost};
+use crate::saved::Saved;
+use crate::statistics::{Summary, Trace};
+use crate::svg::escape;
+
+/// The measures at the end, an algorithm a row; the best of each column stands out.
+pub fn quality(traces: &[Trace], styles: &Styles) -> String {
+    let names = quantities(traces);
+    let measures: Vec<&str> = names.iter().map(String::as_str).filter(|n| !is_cost(n)).collect();
+    ending(traces, &measures, styles, "Quality: mean ± standard deviation over seeds")
+}
+
+/// The costs up to the end.
+pub fn costs(traces: &[Trace], styles: &Styles) -> String {
+    let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).collect();
+    ending(traces, &names, styles, "Cost: mean ± standard deviation over seeds")
+}
+
+fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> String {
+    if traces.is_empty() || names.is_empty() {
+        return String::new();
+    }
+    let head: String = names.iter().map(|name| column(&quantity::title(name))).collect();
+    let columns: Vec<Column> = names.iter().map(|name| Column::of(name, traces)).collect();
+    let row = |trace: &Trace| {
+        let cells: String = columns.iter().map(|column| column.cell(trace)).collect();
+        format!("<tr>{}{cells}</tr>\n", row_head(&trace.algorithm, styles))
+    };
+    let rows: String = traces.iter().map(row).collect();
+    table("numbers", caption, &format!("{}{head}", column("Algorithm")), &rows)
+}
+
+/// One quantity at the end of all algorithms.
+struct Column<'a> {
+    name: &'a str,
+    format: Format,
+    best: Option<f64>,
+}
+
+impl Column<'_> {
+    fn of<'a>(name: &'a str, traces: &[Trace]) -> Column<'a> {
+        let last = traces.iter().filter_map(|trace| trace.last.get(name));
+        let means: Vec<f64> = last.map(|summary| summary.mean).collect();
+        let best = match quantity::known(name).map(|quantity| quantity.better) {
+            Some(Better::More) => means.iter().copied().reduce(f64::max),
+            Some(Better::Less) => means.iter().copied().reduce(f64::min),
+            _ => None,
+        };
+        Column { name, format: Format::of(name, &means), best: best.filter(|_| means.len() > 1) }
+    }
+
+    fn cell(&self, trace: &Trace) -> String {
+        let Some(Summary { mean, sd, .. }) = trace.last.get(self.name) else {
+            return "<td>–</td>".into();
+        };
+        let class = if self.best == Some(*mean) { " class=\"best\"" } else { "" };
+        let spread = match self.format.spread(*sd) {
+            spread if spread.is_empty() => spread,
+            spread => format!(" <span class=\"sd\">{spread}</span>"),
+        };
+        format!("<td{class}>{}{spread}</td>", self.format.write(*mean))
+    }
+}
+
+/// Every node's measures at the end: a table a measure, a row a node, means over seeds.
+pub fn nodes(saved: &Saved) -> String {
+    let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
+    for run in &saved.results {
+        let algorithm = run["algorithm"].as_str().unwrap_or("?");
+        for (i, node) in run["nodes"].as_array().into_iter().flatten().enumerate() {
+            for (name, value) in node.as_object().into_iter().flatten() {
+                let of_measure = values.entry(name).or_default();
+                of_measure.entry((i, algorithm)).or_default().extend(value.as_f64());
+            }
+        }
+    }
+    let algorithms = saved.algorithms();
+    let one = |(name, values): (&&str, &BTreeMap<(usize, &str), Vec<f64>>)| {
+        node_table(name, values, &algorithms)
+    };
+    values.iter().map(one).collect()
+}
+
+fn node_table(
+    name: &str,
+    values: &BTreeMap<(usize, &str), Vec<f64>>,
+    algorithms: &[&str],
+) -> String {
+    let mean = |i: usize, algorithm: &str| {
+        Some(Summary::of(values.get(&(i, algorithm))?.iter().copied())?.mean)
+    };
+    let all: Vec<f64> = values.keys().filter_map(|(i, algorithm)| mean(*i, algorithm)).collect();
+    let format = Format::of(name, &all);
+    let nodes = values.keys().map(|(i, _)| i + 1).max().unwrap_or(0);
+    let row = |i: usize| {
+        let cell = |algorithm: &&str| match mean(i, algorithm) {
+            Some(value) => format!("<td>{}</td>", format.write(value)),
+            None => "<td>–</td>".into(),
+        };
+        let cells: String = algorithms.iter().map(cell).collect();
+        format!("<tr><th scope=\"row\">{i}</th>{cells}</tr>\n")
+    };
+    let rows: String = (0..nodes).map(row).collect();
+    let head: String = algorithms.iter().map(|label| column(label)).collect();
+    let caption = format!("{} at each node: mean over seeds", quantity::title(name));
+    table("numbers", &caption, &format!("{}{head}", column("Node")), &rows)
+}
+
+/// How every run ended.
+pub fn runs(saved: &Saved) -> String {
+    let row = |run: &Value| {
+        let text = |key: &str| match &run[key] {
+            Value::String(text) => escape(text),
+            other => escape(&other.to_string()),
+        };
+        format!(
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>\
+             <td><code>{}</code></td></tr>\n",
+            text("algorithm"),
+            text("seed"),
+            text("stop"),
+            text("iteration"),
+            text("digest").chars().take(16).collect::<String>()
+        )
+    };
+    let rows: String = saved.results.iter().map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    let head: String =
+        ["Algorithm", "Seed", "End", "Iterations", "Digest of the trajectory"].map(column).concat();
+    table("text", "How every run ended", &head, &rows)
+}
+
+/// The verdicts on claims, whatever columns they have.
+pub fn claims(claims: &[Value]) -> String {
+    let mut keys: Vec<&String> = Vec::new();
+    for key in claims.iter().filter_map(Value::as_object).flat_map(|claim| claim.keys()) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() {
+        return String::new();
+    }
+    let head: String = keys.iter().map(|key| column(&capital(&key.replace('_', " ")))).collect();
+    let row = |claim: &Value| {
+        let cells: String = keys.iter().map(|key| claim_cell(&claim[key.as_str()])).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = claims.iter().map(row).collect();
+    let table = table("text", "Each claim, how it was tested, and what came out", &head, &rows);
+    format!("<section id=\"claims\"><h2>Claims</h2>\n{table}</section>\n")
+}
+
+fn claim_cell(value: &Value) -> String {
+    match value {
+        Value::Null => "<td>–</td>".into(),
+        Value::Number(number) => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            format!("<td class=\"number\">{}</td>", Format::of("", &[number]).write(number))
+        }
+        Value::String(text) => match text.as_str() {
+            "held" => "<td><span class=\"verdict held\">✓ held</span></td>".into(),
+            "did not hold" => {
+                "<td><span class=\"verdict failed\">✗ did not hold</span></td>".into()
+            }
+            "tie" => "<td><span class=\"verdict\">≈ tie</span></td>".into(),
+            text => format!("<td>{}</td>", escape(text)),
+        },
+        Value::Array(list) if list.iter().all(Value::is_number) => {
+            let write = |number: &Value| {
+                let number = number.as_f64().unwrap_or(f64::NAN);
+                Format::of("", &[number]).write(number)
+            };
+            let numbers: Vec<String> = list.iter().map(write).collect();
+            format!("<td class=\"number\">{}</td>", numbers.join(" to "))
+        }
+        other => format!("<td>{}</td>", escape(&other.to_string())),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn column(title: &str) -> String {
+    format!("<th scope=\"col\">{}</th>", escape(title))
+}
+
+fn row_head(label: &str, styles: &Styles) -> String {
+    let colour = styles.style(label).colour;
+    format!(
+        "<th scope=\"row\"><span class=\"swatch\" style=\"background:{colour}\"></span>{}</th>",
+        escape(label)
+    )
+}
+
+fn table(class: &str, caption: &str, head: &str, rows: &str) -> String {
+    format!(
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\
+         <table class=\"{class}\"><caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n\
+         <tbody>{rows}</tbody></table></div>\n",
+        caption = escape(caption)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn claims_of_any_shape_are_shown_and_escaped() {
+        assert_eq!(claims(&[]), "");
+        let list = [
+            json!({ "claim": "a <b> & c", "verdict": "held", "ci": [0.1, 0.2] }),
+            json!({ "claim": "d", "verdict": "did not hold", "p_value": 0.25 }),
+        ];
+        let html = claims(&list);
+        assert!(html.contains("a &lt;b&gt; &amp; c"));
+        assert!(html.contains("verdict held") && html.contains("verdict failed"));
+        assert!(html.contains("0.1000 to 0.2000"));
+        assert!(html.contains(">P value<") && html.contains("<td>–</td>"));
+    }
+}

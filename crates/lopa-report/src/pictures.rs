@@ -1,0 +1,238 @@
+//! The figures of run folders: training curves, label distributions, networks.
+
+use std::path::{Path, PathBuf};
+
+use lopa::error::{Error, Result, nearest};
+use serde_json::Value;
+
+use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
+use crate::png::png;
+use crate::quantity::{self, is_cost};
+use crate::saved::Saved;
+use crate::statistics::{Trace, traces};
+
+/// Which quantities to draw.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// The cost along the horizontal axis; if none is named, Hessian-vector products, or iterations
+    /// where there are none.
+    pub x: Option<String>,
+    /// The measures to draw; if none is named, those of the paper.
+    pub y: Vec<String>,
+}
+
+/// Which algorithm looks how: the same in all pictures of a report.
+#[derive(Debug, Clone)]
+pub struct Styles(Vec<String>);
+
+impl Styles {
+    /// The styles of all algorithms of some runs.
+    pub fn of(runs: &[Saved]) -> Styles {
+        let mut labels: Vec<String> = Vec::new();
+        for label in runs.iter().flat_map(Saved::algorithms) {
+            if !labels.iter().any(|known| known == label) {
+                labels.push(label.to_string());
+            }
+        }
+        Styles(labels)
+    }
+
+    /// The style of an algorithm.
+    pub fn style(&self, label: &str) -> Style {
+        style(self.0.iter().position(|known| known == label).unwrap_or(self.0.len()))
+    }
+}
+
+/// The names of all quantities in some traces, costs first.
+pub fn quantities(traces: &[Trace]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in traces.iter().flat_map(|trace| &trace.points).flat_map(|point| point.keys()) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    quantity::sort(&mut names);
+    names
+}
+
+impl View {
+    /// Refuses quantities that none of the runs measured.
+    pub fn check(&self, runs: &[Saved]) -> Result<()> {
+        let known: Vec<String> = runs.iter().flat_map(|run| quantities(&traces(run))).collect();
+        let flags = self.x.iter().map(|x| ("--x", x)).chain(self.y.iter().map(|y| ("--y", y)));
+        for (flag, name) in flags {
+            if !known.contains(name) {
+                let message = format!("no run has measured `{name}`");
+                let near = nearest(name, known.iter().map(String::as_str));
+                let mut all = known.clone();
+                quantity::sort(&mut all);
+                all.dedup();
+                let hint = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are: {}", all.join(", ")),
+                };
+                return Err(Error::config("config/unknown-name", message).at(flag).hint(hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// The horizontal axis for some traces.
+    pub fn x(&self, traces: &[Trace]) -> String {
+        let used = |name: &str| {
+            let points = traces.iter().flat_map(|trace| &trace.points);
+            points.filter_map(|point| point.get(name)).any(|summary| summary.high > 0.0)
+        };
+        match &self.x {
+            Some(name) => name.clone(),
+            None if used("hessians") => "hessians".into(),
+            None => "iteration".into(),
+        }
+    }
+
+    /// The vertical axes for some traces, at most `most` of them if they were not chosen.
+    pub fn y(&self, traces: &[Trace], usual: &[&str], most: usize) -> Vec<String> {
+        let there = quantities(traces);
+        if !self.y.is_empty() {
+            return self.y.iter().filter(|name| there.contains(name)).cloned().collect();
+        }
+        let usual = usual.iter().map(|name| name.to_string());
+        let mut names: Vec<String> = usual.filter(|name| there.contains(name)).collect();
+        for name in there.iter().filter(|name| !is_cost(name)) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names.truncate(most);
+        names
+    }
+}
+
+/// The training curves of a run: a panel a measure.
+pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
+    let traces = traces(saved);
+    let x = view.x(&traces);
+    let paper = ["loss", "train_accuracy", "test_accuracy", "grad_phi_sq", "consensus"];
+    let panels: Vec<Panel> =
+        view.y(&traces, &paper, 3).iter().map(|y| panel(&traces, styles, &x, y)).collect();
+    let seeds = traces.iter().map(|trace| trace.seeds.len()).max().unwrap_or(0);
+    let mut note = match seeds {
+        0 | 1 => String::new(),
+        n => format!("Lines: mean over {n} seeds. Bands: from the smallest to the largest."),
+    };
+    let free = |panel: &Panel| match &panel.content {
+        Content::Curves(axes) => axes.curves.iter().any(Curve::is_free),
+        _ => false,
+    };
+    if panels.iter().any(free) {
+        note += " Level lines: where algorithms end that do without this cost.";
+    }
+    let about = format!("Training curves of {}", saved.title());
+    Figure { about, panels, columns: 3, note }
+}
+
+fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
+    let log_y = quantity::known(y).is_some_and(|quantity| quantity.log);
+    let curve = |trace: &Trace| Curve {
+        label: trace.algorithm.clone(),
+        style: styles.style(&trace.algorithm),
+        points: points(trace, x, y),
+    };
+    let (x_title, y_title) = (quantity::title(x), quantity::title(y));
+    let curves = traces.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+    let axes = Axes { x: x_title, y: y_title.clone(), log_x: false, log_y, curves };
+    Panel { title: y_title, content: Content::Curves(axes) }
+}
+
+fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
+    let point = |point: &std::collections::BTreeMap<String, crate::statistics::Summary>| {
+        let (x, y) = (point.get(x)?, point.get(y)?);
+        Some(Point { x: x.mean, y: y.mean, low: y.low, high: y.high })
+    };
+    trace.points.iter().filter_map(point).collect()
+}
+
+/// Which node has how much of which class, for the first seed of each run, side by side.
+pub fn labels(runs: &[&Saved]) -> Option<Figure> {
+    let panel = |saved: &&Saved| {
+        let heat = heat(saved)?;
+        Some(Panel { title: saved.title().to_string(), content: Content::Heat(heat) })
+    };
+    let panels: Vec<Panel> = runs.iter().filter_map(panel).collect();
+    let about = "Samples of each class at each node".to_string();
+    let note = "Training samples of each class at each node.".to_string();
+    (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
+}
+
+fn heat(saved: &Saved) -> Option<Heat> {
+    let counts = saved.worlds().first()?["class_counts"].as_array()?;
+    let row = |row: &Value| -> Vec<u64> {
+        row.as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
+    };
+    let counts: Vec<Vec<u64>> = counts.iter().map(row).collect();
+    let names = saved.manifest["classes"].as_array()?.iter();
+    let columns: Vec<String> = names.filter_map(|name| Some(name.as_str()?.to_string())).collect();
+    let whole = !counts.is_empty() && !columns.is_empty();
+    (whole && counts.iter().all(|row| row.len() == columns.len()))
+        .then_some(Heat { columns, counts })
+}
+
+/// The network of each seed of a run, once if all are the same.
+pub fn networks(saved: &Saved) -> Option<Figure> {
+    let worlds = saved.worlds();
+    let fixed = worlds.windows(2).all(|pair| pair[0]["graph_digest"] == pair[1]["graph_digest"]);
+    let shown = if fixed { worlds.get(..1)? } else { worlds };
+    let panel = |world: &Value| {
+        let network = network(world)?;
+        let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
+        let title = match fixed {
+            true => rho,
+            false => format!("seed {}, {rho}", world["seed"]),
+        };
+        Some(Panel { title, content: Content::Network(network) })
+    };
+    let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
+    let about = format!("The network of {}", saved.title());
+    let note = "Lines are as thick as their weights.".to_string();
+    (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
+}
+
+fn network(world: &Value) -> Option<Network> {
+    let rows = world["weights"].as_array()?;
+    let pair = |pair: &Value| Some((pair[0].as_u64()? as usize, pair[1].as_f64()?));
+    let row = |row: &Value| -> Vec<(usize, f64)> {
+        let pairs = row.as_array().into_iter().flatten().filter_map(pair);
+        pairs.filter(|(j, _)| *j < rows.len()).collect()
+    };
+    Some(Network { weights: rows.iter().map(row).collect() })
+}
+
+/// Writes all figures of some runs as SVG and PNG; says which files were written.
+pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
+    let styles = Styles::of(runs);
+    let mut figures: Vec<(String, Figure)> = Vec::new();
+    for run in runs {
+        let prefix = if runs.len() == 1 { String::new() } else { format!("{}-", run.name) };
+        figures.push((format!("{prefix}curves"), curves(run, &styles, view)));
+        figures.extend(networks(run).map(|figure| (format!("{prefix}network"), figure)));
+    }
+    let all: Vec<&Saved> = runs.iter().collect();
+    figures.extend(labels(&all).map(|figure| ("labels".to_string(), figure)));
+    let mut files = Vec::new();
+    for (name, figure) in figures {
+        let svg = figure.svg();
+        for (ending, content) in [("svg", svg.clone().into_bytes()), ("png", png(&svg, 3.0)?)] {
+            let path = folder.join(format!("{name}.{ending}"));
+            std::fs::write(&path, content).map_err(|error| cannot(&path, error))?;
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn cannot(path: &Path, error: std::io::Error) -> Error {
+    Error::storage("storage/write", format!("cannot write the figures: {error}"))
+        .at(path.display().to_string())
+        .hint("choose another folder with --figures")
+}

@@ -1,0 +1,82 @@
+//! What is measured: its words, its usual axis, and which way is better.
+
+/// A cost or a measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quantity {
+    /// Its name in files.
+    pub name: &'static str,
+    /// Its words on axes and over columns.
+    pub title: &'static str,
+    /// Whether its axis is usually logarithmic.
+    pub log: bool,
+    /// Which way is better.
+    pub better: Better,
+}
+
+/// Which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// The larger the better.
+    More,
+    /// The smaller the better.
+    Less,
+    /// Neither.
+    Neither,
+}
+
+const fn cost(name: &'static str, title: &'static str) -> Quantity {
+    Quantity { name, title, log: false, better: Better::Neither }
+}
+
+const fn measure(name: &'static str, title: &'static str, log: bool, better: Better) -> Quantity {
+    Quantity { name, title, log, better }
+}
+
+/// Costs, in the order of menus.
+pub const COSTS: [Quantity; 8] = [
+    cost("iteration", "Iterations"),
+    cost("hessians", "Hessian-vector products a node"),
+    cost("jacobians", "Jacobian-vector products a node"),
+    cost("gradients", "Gradients a node"),
+    cost("samples", "Samples a node"),
+    cost("bytes", "Bytes sent over all links"),
+    cost("exchanges", "Rounds of communication"),
+    cost("seconds", "Seconds"),
+];
+
+/// Measures that are known by name, in the order of menus.
+pub const MEASURES: [Quantity; 9] = [
+    measure("loss", "Loss", true, Better::Less),
+    measure("train_accuracy", "Training accuracy", false, Better::More),
+    measure("test_accuracy", "Test accuracy", false, Better::More),
+    measure("own_test_accuracy", "Test accuracy on own classes", false, Better::More),
+    measure("phi", "Φ(x\u{304})", true, Better::Less),
+    measure("grad_phi_sq", "Squared gradient of Φ(x\u{304})", true, Better::Less),
+    measure("theta_error", "Inner error |θ − θ*|²", true, Better::Less),
+    measure("consensus", "Consensus error |x − x\u{304}|²", true, Better::Less),
+    measure("tracking", "Tracking error", true, Better::Neither),
+];
+
+/// A known quantity by its name.
+pub fn known(name: &str) -> Option<Quantity> {
+    COSTS.iter().chain(&MEASURES).find(|quantity| quantity.name == name).copied()
+}
+
+/// Whether it is a cost.
+pub fn is_cost(name: &str) -> bool {
+    COSTS.iter().any(|cost| cost.name == name)
+}
+
+/// The words for a quantity; an unknown one is called by its name.
+pub fn title(name: &str) -> String {
+    known(name).map_or_else(|| name.replace('_', " "), |quantity| quantity.title.to_string())
+}
+
+/// Sorts names into the order of menus; unknown ones come last, by the alphabet.
+pub fn sort(names: &mut [String]) {
+    let place = |name: &String| {
+        let all = COSTS.iter().chain(&MEASURES);
+        all.map(|quantity| quantity.name).position(|known| known == name).unwrap_or(usize::MAX)
+    };
+    names.sort_by_key(|name| (place(name), name.clone()));
+}

@@ -1,0 +1,106 @@
+// Drives a report in Chromium and fails loudly.
+//   usage: node check.js REPORT.html PROFILE [FOLDER FOR SCREENSHOTS]
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [report, profile, shots] = process.argv.slice(2);
+const address = pathToFileURL(report).href;
+
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath: "/usr/bin/chromium",
+  headless: true,
+  acceptDownloads: true,
+  viewport: { width: 1360, height: 900 },
+  args: [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+  ],
+});
+
+try {
+  const page = await browser.newPage();
+  const trouble = [];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
+  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (url !== address && !url.startsWith("blob:")) trouble.push(`request for ${url}`);
+  });
+  const run = page.locator("section.run").first();
+  const picture = () => run.locator("canvas").first().evaluate((canvas) => canvas.toDataURL());
+  const changes = async (what, action) => {
+    const before = await picture();
+    await action();
+    assert.notEqual(await picture(), before, `${what} changes the plot`);
+  };
+
+  await page.goto(address);
+  await run.locator("canvas").first().waitFor();
+  assert.equal(await run.locator("canvas").count(), 2, "two charts in place of the static curves");
+  assert.equal(await run.locator(".still").count(), 0);
+
+  const costs = await run.locator("select.x option").evaluateAll((all) => all.map((one) => one.value));
+  assert.deepEqual(costs, ["iteration", "hessians", "jacobians", "gradients", "samples", "bytes", "exchanges", "seconds"]);
+  for (const cost of costs.filter((cost) => cost !== "hessians"))
+    await changes(`the axis ${cost}`, () => run.locator("select.x").selectOption(cost));
+  const measures = await run.locator("select.y").first().locator("option").evaluateAll((all) => all.map((one) => one.value));
+  assert.ok(measures.includes("loss") && measures.includes("consensus"), String(measures));
+  await changes("the vertical axis", () => run.locator("select.y").first().selectOption("consensus"));
+  await changes("a logarithmic vertical axis", () => run.locator("input.log-y").first().click());
+  await changes("a logarithmic horizontal axis", () => run.locator("input.log-x").click());
+  await changes("the band", () => run.locator("select.band").selectOption("none"));
+
+  const button = run.locator(".algorithms button").first();
+  await changes("switching an algorithm off", () => button.click());
+  assert.equal(await button.getAttribute("aria-pressed"), "false");
+  await button.focus();
+  await changes("switching it on by the keyboard", () => page.keyboard.press("Space"));
+  assert.equal(await button.getAttribute("aria-pressed"), "true");
+  for (const one of await run.locator(".algorithms button").all()) await one.click();
+  for (const one of await run.locator(".algorithms button").all()) await one.click();
+
+  const tip = run.locator(".tip").first();
+  await run.locator(".u-over").first().hover({ position: { x: 200, y: 100 } });
+  await tip.waitFor();
+  assert.match(await tip.innerText(), /lopa-gt/);
+  await page.mouse.move(0, 0);
+  await run.locator(".chart").first().focus();
+  await page.keyboard.press("ArrowRight");
+  const first = await tip.innerText();
+  await page.keyboard.press("ArrowRight");
+  assert.notEqual(await tip.innerText(), first, "arrow keys walk along the curves");
+
+  for (const [kind, check] of [
+    ["csv", (text) => text.startsWith("algorithm,seed,iteration,") && text.split("\n").length > 20],
+    ["json", (text) => JSON.parse(text)[0].algorithm === "lopa-gt"],
+  ]) {
+    const [download] = await Promise.all([page.waitForEvent("download"), run.locator(`button.${kind}`).click()]);
+    assert.ok(check(readFileSync(await download.path(), "utf8")), `the ${kind} download`);
+  }
+
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await changes("the dark theme", () => page.locator("#theme").click());
+  assert.notEqual(await ground(), light);
+
+  for (const [name, width, scheme] of [["light", 1360, "light"], ["dark", 1360, "dark"], ["narrow", 400, "light"]]) {
+    const view = await browser.newPage();
+    await view.setViewportSize({ width, height: 900 });
+    await view.emulateMedia({ colorScheme: scheme });
+    await view.goto(address);
+    await view.locator("canvas").first().waitFor();
+    const beyond = await view.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(beyond <= 0, `the ${name} page is ${beyond} pixels too wide`);
+    if (shots) {
+      await view.locator("canvas").last().scrollIntoViewIfNeeded();
+      await view.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+    }
+    await view.close();
+  }
+  assert.deepEqual(trouble, [], "no errors and no requests");
+  console.log("the report works in Chromium");
+} finally {
+  await browser.close();
+}

@@ -1,0 +1,181 @@
+//! Whole reports of small runs.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use lopa::config::Source;
+use lopa::error::Result;
+use lopa::experiment::Experiment;
+use lopa::folder::RunFolder;
+use lopa::run::{Context, Observer, Outcome, World};
+use lopa::trace::Row;
+use lopa_report::html::Report;
+use lopa_report::pictures::{self, View};
+use lopa_report::saved::Saved;
+use serde_json::{Value, json};
+
+const ALGORITHMS: &str = "
+network = { nodes = 4, graph = 'ring', weights = 'lazy-metropolis' }
+run = { seeds = [1, 2], iterations = 20, batch = 5, evaluations = 4 }
+[[algorithm]]
+name = 'lopa-gt'
+alpha = 0.02
+beta = 0.5
+lambda = 0.5
+[[algorithm]]
+name = 'dgd'
+label = 'dgd-and-co'
+alpha = 0.1";
+
+const QUADRATIC: &str = "
+name = 'quadratic'
+problem = { name = 'quadratic', n = 3, p = 4, condition = 2, heterogeneity = 0.5 }";
+
+const BLOBS: &str = "
+name = 'blobs'
+problem = { name = 'representation', hidden = [4] }
+data = { name = 'blobs' }
+partition = { name = 'classes', per_node = 2 }";
+
+struct Keep(RunFolder);
+
+impl Observer for Keep {
+    fn world(&mut self, seed: u64, world: &World) -> Result<()> {
+        self.0.world(seed, world)
+    }
+    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
+        self.0.row(algorithm, seed, row)
+    }
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        self.0.end(outcome)
+    }
+}
+
+/// Runs a small experiment into a folder.
+fn run(problem: &str, runs: &Path) -> PathBuf {
+    let source = Source::new("small.toml", format!("{problem}{ALGORITHMS}"));
+    let experiment = Experiment::read(&source).unwrap();
+    let interrupt = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt };
+    let data = experiment.load_data(&context).unwrap();
+    let folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
+    let mut keep = Keep(folder);
+    experiment.run_on(data.as_ref(), &context, &mut keep).unwrap();
+    keep.0.finish("done").unwrap();
+    keep.0.path().to_path_buf()
+}
+
+fn both(runs: &Path) -> Vec<Saved> {
+    [QUADRATIC, BLOBS].iter().map(|text| Saved::read(&run(text, runs)).unwrap()).collect()
+}
+
+fn report(runs: Vec<Saved>) -> Report {
+    let claims = vec![json!({ "claim": "<i>GT</i> wins", "verdict": "held" })];
+    Report { title: "Two </title> runs".into(), runs, claims, view: View::default() }
+}
+
+/// The data that the page's script reads.
+fn embedded(html: &str) -> Value {
+    let start = "<script type=\"application/json\" id=\"data\">";
+    let from = html.find(start).unwrap() + start.len();
+    let to = from + html[from..].find("</script>").unwrap();
+    serde_json::from_str(&html[from..to]).unwrap()
+}
+
+#[test]
+fn a_report_holds_everything_and_asks_for_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = both(folder.path());
+    let html = report(runs.clone()).html();
+    for word in ["src=\"", "href=\"http", "url(", "@import", "<link", "<iframe", "fetch("] {
+        assert!(!html.contains(word), "`{word}` in the page");
+    }
+    // What users wrote is text, not markup.
+    assert!(!html.contains("<i>GT") && !html.contains("Two </title>"));
+    assert!(html.contains("dgd-and-co"));
+
+    let data = embedded(&html);
+    for (run, saved) in data["runs"].as_array().unwrap().iter().zip(&runs) {
+        assert_eq!(run["rows"]["rows"].as_array().unwrap().len(), saved.rows.len());
+        let algorithms = run["algorithms"].as_array().unwrap();
+        assert_eq!(algorithms.len(), 2);
+        let first: Vec<f64> = (saved.rows.iter())
+            .filter(|row| row.algorithm == "lopa-gt" && row.values["iteration"] == 0.0)
+            .map(|row| row.values["loss"])
+            .collect();
+        assert_eq!(first.len(), 2, "two seeds");
+        let column = &algorithms[0]["points"]["loss"];
+        assert_eq!(column["mean"][0].as_f64().unwrap(), (first[0] + first[1]) / 2.0);
+        assert_eq!(column["high"][0].as_f64().unwrap(), first[0].max(first[1]));
+        for cost in ["iteration", "hessians", "jacobians", "gradients", "samples", "bytes"] {
+            assert!(algorithms[1]["points"][cost].is_object(), "{cost}");
+        }
+    }
+    // Readable without scripts: curves, network, labels, tables.
+    assert_eq!(html.matches("<div class=\"still\"><svg").count(), 2);
+    assert_eq!(html.matches("<h3>Network</h3>").count(), 2);
+    assert_eq!(html.matches("<h3>Labels</h3>").count(), 1);
+    for text in ["ρ = ", "verdict held", "Every node", "heterogeneity", "data_digest"] {
+        assert!(html.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn divergence_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut saved = Saved::read(&run(QUADRATIC, folder.path())).unwrap();
+    saved.results[0]["stop"] = json!("diverged");
+    saved.results[0]["diagnosis"] = json!("alpha is <too> large");
+    let html = report(vec![saved]).html();
+    assert!(html.contains("diverged at iteration 20: alpha is &lt;too&gt; large"));
+}
+
+#[test]
+fn an_unfinished_run_has_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = run(QUADRATIC, folder.path());
+    std::fs::remove_file(path.join("results.json")).unwrap();
+    std::fs::write(path.join("metrics.jsonl"), "").unwrap();
+    let html = report(vec![Saved::read(&path).unwrap()]).html();
+    assert!(html.contains("Settings"));
+}
+
+#[test]
+fn figures_are_the_same_bytes_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = both(folder.path());
+    let write = |name: &str| {
+        let folder = folder.path().join(name);
+        let files = pictures::write(&folder, &runs, &View::default()).unwrap();
+        files.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>()
+    };
+    let (first, second) = (write("one"), write("two"));
+    assert_eq!(first, second);
+    // Curves and network of both runs, labels of the one that has some; SVG and PNG.
+    assert_eq!(first.len(), 10);
+    for pair in first.chunks(2) {
+        assert!(pair[0].starts_with(b"<svg") && pair[1].starts_with(b"\x89PNG"));
+        let svg = String::from_utf8(pair[0].clone()).unwrap();
+        assert!(!svg.contains("NaN"), "{svg}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_cannot_be_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = [Saved::read(&run(QUADRATIC, folder.path())).unwrap()];
+    let view = View { x: Some("hessian".into()), y: Vec::new() };
+    let error = view.check(&runs).unwrap_err();
+    assert_eq!((error.id, error.place.as_deref()), ("config/unknown-name", Some("--x")));
+    assert!(error.hint.unwrap().contains("`hessians`"));
+    let view = View { x: None, y: vec!["phi".into()] };
+    view.check(&runs).unwrap();
+}
+
+#[test]
+fn other_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(Saved::read(folder.path()).unwrap_err().id, "storage/read");
+    std::fs::write(folder.path().join("manifest.json"), "{").unwrap();
+    assert_eq!(Saved::read(folder.path()).unwrap_err().id, "storage/damaged");
+}

@@ -1,0 +1,181 @@
+//! D-SOBA (Kong, Zhu, Lu, Huang, Yuan, *Journal of Machine Learning Research* 26(240), 2025).
+//!
+//! ```text
+//! d = ∇_θ ĝ,   h = ∇²_θθ ĝ v − ∇_θ f̂,   s = ∇_x f̂ − ∇²_xθ ĝ v       all at (x, θ; ξ, ς)
+//! (9)   x⁺ = Σ_j w_ij (x_j − α r_j)                      the old r
+//! (10)  θ⁺ = Σ_j w_ij (θ_j − β d_j)
+//! (11)  v⁺ = Σ_j w_ij (v_j − λ h_j)
+//! (12)  r⁺ = (1 − γ) r + γ s                             s at (x, θ, v)
+//! ```
+//!
+//! One minibatch ξ of g and one ς of f serve all terms. `order = "first"` (D-SOBA-FO) takes the
+//! products from differences of gradients on ξ:
+//!
+//! ```text
+//! ∇²_θθ ĝ v ≈ [∇_θ ĝ(x, θ + δv) − ∇_θ ĝ(x, θ − δv)] / 2δ,   ∇²_xθ ĝ v likewise with ∇_x ĝ
+//! ```
+//!
+//! The algorithm was read in the paper \[V\]; its τα is α here, its h is r, its averaging weight θ
+//! is γ. The start is left open there: r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::directions::{Directions, TWO};
+use super::estimator::average;
+use super::{Algorithm, Facts, Start};
+use crate::error::Result;
+use crate::oracle::Oracle;
+use crate::problem::At;
+use crate::real::{Real, axpy};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// D-SOBA's step sizes.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DSobaParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step size of v.
+    pub lambda: Schedule,
+    /// Weight of the moving average.
+    #[serde(default = "a_fifth")]
+    pub gamma: Schedule,
+    /// Products of second derivatives themselves, or differences of gradients.
+    #[serde(default)]
+    pub order: Order,
+    /// δ of the differences; only with `order = "first"`.
+    #[serde(default = "a_thousandth")]
+    pub delta: f64,
+}
+
+/// Which derivatives are asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// D-SOBA-SO.
+    #[default]
+    Second,
+    /// D-SOBA-FO.
+    First,
+}
+
+fn a_fifth() -> Schedule {
+    Schedule::Constant(0.2)
+}
+
+fn a_thousandth() -> f64 {
+    1e-3
+}
+
+impl Params for DSobaParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.lambda.check("lambda")?;
+        self.gamma.check_weight("gamma")?;
+        let sane = self.delta > 0.0 && self.delta.is_finite();
+        Fault::unless(sane, "delta", self.delta, "a positive number")
+    }
+}
+
+/// What is worth knowing of D-SOBA.
+pub const FACTS: Facts = Facts {
+    source: "Kong et al., JMLR 26(240), 2025 [V]; without mixing θ and v [D]",
+    sends: "x (+ θ, v)",
+    hessians: "1 or 0",
+    calls: ["1 or 3", "1 or 0 and 2 ∇_x g", "1", "1"],
+    complexity: "ε⁻²",
+    assumes: "bounded dissimilarity of ∇g",
+    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("s", "alpha")],
+    ..Facts::LOOPLESS
+};
+
+struct DSoba<T> {
+    params: DSobaParams,
+    scope: Scope,
+    x: Vec<T>,
+    theta: Vec<T>,
+    v: Vec<T>,
+    r: Vec<T>,          // moving average of s
+    now: Directions<T>, // d, h, s at (x, θ, v)
+    steps: [T; 3],      // α, β, λ of the iteration to come
+}
+
+/// A node that runs D-SOBA.
+pub fn start<T: Real>(
+    params: DSobaParams,
+    Start { x, theta, v, scope, oracle }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    if params.order == Order::First {
+        oracle.take_differences(params.delta);
+    }
+    let now = Directions::new(x.len(), theta.len(), TWO);
+    let (r, steps) = (vec![T::zero(); x.len()], [T::zero(); 3]);
+    let mut node = DSoba { params, scope, x, theta, v, r, now, steps };
+    node.prepare(0, oracle);
+    Ok(Box::new(node))
+}
+
+impl<T: Real> DSoba<T> {
+    /// The directions and step sizes of iteration `k`, which the half-steps to share are made of.
+    fn prepare(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle);
+        let DSobaParams { alpha, beta, lambda, .. } = &self.params;
+        self.steps = [alpha, beta, lambda].map(|schedule| T::of(schedule.at(k)));
+    }
+}
+
+impl<T: Real> Algorithm<T> for DSoba<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        let [alpha, beta, lambda] = self.steps;
+        let mut half_step = |x: &[T], step: T, direction: &[T]| {
+            message.extend(x.iter().zip(direction).map(|(&x, &d)| x - step * d));
+        };
+        half_step(&self.x, alpha, &self.r);
+        if self.scope == Scope::Global {
+            half_step(&self.theta, beta, &self.now.d);
+            half_step(&self.v, lambda, &self.now.h);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let [_, beta, lambda] = self.steps;
+        let (wx, inner) = mixed.split_at(self.x.len());
+        self.x.copy_from_slice(wx); // (9)
+        match self.scope {
+            Scope::Global => {
+                let (w_theta, wv) = inner.split_at(self.theta.len());
+                self.theta.copy_from_slice(w_theta); // (10)
+                self.v.copy_from_slice(wv); // (11)
+            }
+            Scope::Personal => {
+                axpy(-beta, &self.now.d, &mut self.theta);
+                axpy(-lambda, &self.now.h, &mut self.v);
+            }
+        }
+        average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k))); // (12)
+        self.prepare(k + 1, oracle);
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("d", &self.now.d),
+            ("v", &self.v),
+            ("h", &self.now.h),
+            ("s", &self.now.s),
+            ("r", &self.r),
+            ("x", &self.x),
+        ]
+    }
+}

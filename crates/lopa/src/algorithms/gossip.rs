@@ -1,0 +1,245 @@
+//! Gossip-DSBO (Yang, Zhang, Wang, *NeurIPS* 2022), with whole matrices: for small p only.
+//!
+//! ```text
+//!  4  x⁺ = Σ_j w_ij x_j − α (s − U Y h)
+//!  5  θ⁺ = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ)
+//!  6  s⁺ = (1 − γ) Σ_j w_ij s_j + γ ∇_x f̂(x, θ; ς)
+//!  7  h⁺ = (1 − γ) Σ_j w_ij h_j + γ ∇_θ f̂(x, θ; ς)
+//!  8  U⁺ = (1 − γ) Σ_j w_ij U_j + γ ∇²_xθ ĝ(x, θ; ξ)
+//! 10  for r = 1, …, Q, from R = I
+//! 11     V_r⁺ = (1 − γ) Σ_j w_ij V_{r,j} + γ ∇²_θθ ĝ(x, θ; ξ_r)
+//! 12     R ← I + (I − λ V_r⁺) R
+//! 14  Y⁺ = λ R                                              ≈ [∇²_θθ g]⁻¹
+//! ```
+//!
+//! The equations are from memory \[K\]; the numbers of the lines that hold the Jacobian and the loop
+//! were confirmed by another paper. The start is ours: s, h, U = 0, V_r = I / λ, so that Y = λ I.
+//! Matrices are made of products with unit vectors and counted as such: Q p Hessian and p
+//! Jacobian products in an iteration. With a personal θ nothing but x is mixed \[D\].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::consensus::{Pieces, combine};
+use super::estimator::average;
+use super::{Algorithm, Facts, Start};
+use crate::error::{Error, Result};
+use crate::kernels::{Level, each_block};
+use crate::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::At;
+use crate::real::{Real, axpy, dot, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// The largest p that it is run with: beyond, matrices of p² entries are no longer a method.
+pub const MOST_P: usize = 500;
+
+/// Gossip-DSBO's parameters.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GossipParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Weight of the moving averages.
+    pub gamma: Schedule,
+    /// 1 / L: step of the Hessian-inverse series.
+    pub lambda: f64,
+    /// Q: averaged Hessians, which are the terms of the series.
+    #[serde(default = "five")]
+    pub hv_steps: usize,
+}
+
+fn five() -> usize {
+    5
+}
+
+impl Params for GossipParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.gamma.check_weight("gamma")?;
+        let sane = self.lambda > 0.0 && self.lambda.is_finite();
+        Fault::unless(sane, "lambda", self.lambda, "a positive number")?;
+        let fits = (1..=MOST_TURNS).contains(&self.hv_steps);
+        Fault::unless(fits, "hv_steps", self.hv_steps, "from 1 to 500")
+    }
+}
+
+/// What is worth knowing of Gossip-DSBO.
+pub const FACTS: Facts = Facts {
+    source: "Yang et al., NeurIPS 2022 [K]; without mixing θ [D]",
+    sends: "x (+ θ, s, h, U, V)",
+    floats: ["n", "2n + 2p + np + Qp²"],
+    hessians: "Q p",
+    calls: ["1", "p", "1", "1"],
+    loops: "Q on matrices",
+    complexity: "ε⁻² log 1/ε",
+    assumes: "bounded gradients",
+    steps: &[
+        ("theta", "beta"),
+        ("V", "lambda"),
+        ("Y", "lambda"),
+        ("x", "alpha"),
+        ("s", "alpha"),
+        ("h", "alpha"),
+        ("U", "alpha"),
+    ],
+    ..Facts::LOOPLESS
+};
+
+struct Gossip<T> {
+    params: GossipParams,
+    scope: Scope,
+    x: Vec<T>,
+    theta: Vec<T>,
+    s: Vec<T>,    // average of ∇_x f
+    h: Vec<T>,    // average of ∇_θ f
+    u: Vec<T>,    // average of ∇²_xθ g, column by column
+    hess: Vec<T>, // V_1, …, V_Q: averages of ∇²_θθ g
+    y: Vec<T>,    // ≈ [∇²_θθ g]⁻¹
+    new: New<T>,
+}
+
+/// Derivatives at the current point, and places to work in.
+struct New<T> {
+    grad_theta_g: Vec<T>,
+    grad_x_f: Vec<T>,
+    grad_theta_f: Vec<T>,
+    jacobian: Vec<T>,
+    hessians: Vec<T>,
+    unit: Vec<T>,
+    product: Vec<T>,
+}
+
+/// A node that runs Gossip-DSBO.
+pub fn start<T: Real>(
+    params: GossipParams,
+    Start { x, theta, scope, .. }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let (n, p, q) = (x.len(), theta.len(), params.hv_steps);
+    if p > MOST_P {
+        let message = format!("gossip-dsbo keeps matrices of p² entries, and p is {p} here");
+        return Err(Error::config("config/too-large", message)
+            .hint(format!("it serves p ≤ {MOST_P}: use `gossip-dsbo-mf`, which has no matrices")));
+    }
+    let zeros = |length: usize| vec![T::zero(); length];
+    let identity = |scale: f64| {
+        let mut matrix = zeros(p * p);
+        matrix.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::of(scale));
+        matrix
+    };
+    let new = New {
+        grad_theta_g: zeros(p),
+        grad_x_f: zeros(n),
+        grad_theta_f: zeros(p),
+        jacobian: zeros(n * p),
+        hessians: zeros(q * p * p),
+        unit: zeros(p),
+        product: zeros(p * p),
+    };
+    let (s, h, u) = (zeros(n), zeros(p), zeros(n * p));
+    let (hess, y) = (identity(1.0 / params.lambda).repeat(q), identity(params.lambda));
+    Ok(Box::new(Gossip { params, scope, x, theta, s, h, u, hess, y, new }))
+}
+
+impl<T: Real> New<T> {
+    /// All derivatives at a point, matrices by products with unit vectors.
+    fn evaluate(&mut self, at: At<T>, oracle: &mut Oracle<T>) {
+        let (n, p) = (at.x.len(), at.theta.len());
+        oracle.grad_theta_g(at, XI1, &mut self.grad_theta_g);
+        oracle.grad_x_f(at, SIGMA2, &mut self.grad_x_f);
+        oracle.grad_theta_f(at, SIGMA1, &mut self.grad_theta_f);
+        for j in 0..p {
+            self.unit[j] = T::one();
+            oracle.cross_g(at, XI3, &self.unit, &mut self.jacobian[j * n..][..n]);
+            for (r, hessian) in self.hessians.chunks_exact_mut(p * p).enumerate() {
+                oracle.hess_g(at, XI2.turn(r), &self.unit, &mut hessian[j * p..][..p]);
+            }
+            self.unit[j] = T::zero();
+        }
+    }
+}
+
+impl<T: Real> Gossip<T> {
+    /// 4, where Σ_j w_ij x_j is already in x.
+    fn move_x(&mut self, alpha: T) {
+        let (n, p) = (self.x.len(), self.theta.len());
+        axpy(-alpha, &self.s, &mut self.x);
+        for (row, column) in self.y.chunks_exact(p).zip(self.u.chunks_exact(n)) {
+            axpy(alpha * dot(row, &self.h), column, &mut self.x);
+        }
+    }
+
+    /// 9–14: Y from the V_r.
+    fn invert(&mut self) {
+        let (p, lambda) = (self.theta.len(), T::of(self.params.lambda));
+        let (r, next) = (&mut self.y, &mut self.new.product);
+        r.fill(T::zero());
+        r.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::one());
+        for hessian in self.hess.chunks_exact(p * p) {
+            // next = I + R − λ V_r R
+            each_block(hessian, p, |first, rows| {
+                let next = &mut next[first * p..(first + rows.len()) * p];
+                Level::best().dense_product(rows, r, p, false, next);
+            });
+            update(next, [r], |product, [r]| r - lambda * product);
+            next.iter_mut().step_by(p + 1).for_each(|entry| *entry += T::one());
+            std::mem::swap(r, next);
+        }
+        update(r, [], |r, []| lambda * r);
+    }
+}
+
+impl<T: Real> Algorithm<T> for Gossip<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.x);
+        if self.scope == Scope::Global {
+            let inner = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
+            inner.into_iter().for_each(|values| message.extend_from_slice(values));
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let GossipParams { alpha, beta, gamma, .. } = self.params;
+        let [alpha, beta, gamma] = [alpha, beta, gamma].map(|schedule| T::of(schedule.at(k)));
+        self.new.evaluate(At { x: &self.x, theta: &self.theta }, oracle);
+        let mut pieces = Pieces::new(mixed, self.scope);
+        let (n, p) = (self.x.len(), self.theta.len());
+        combine(&mut self.x, pieces.next(n));
+        self.move_x(alpha); // 4
+        combine(&mut self.theta, pieces.inner(p));
+        axpy(-beta, &self.new.grad_theta_g, &mut self.theta); // 5
+        let averages = [
+            (&mut self.s, &self.new.grad_x_f),     // 6
+            (&mut self.h, &self.new.grad_theta_f), // 7
+            (&mut self.u, &self.new.jacobian),     // 8
+            (&mut self.hess, &self.new.hessians),  // 11
+        ];
+        for (values, new) in averages {
+            let mixed = pieces.inner(values.len());
+            combine(values, mixed);
+            average(values, new, gamma);
+        }
+        self.invert(); // 12, 14
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("V", &self.hess),
+            ("Y", &self.y),
+            ("h", &self.h),
+            ("s", &self.s),
+            ("U", &self.u),
+            ("x", &self.x),
+        ]
+    }
+}

@@ -1,0 +1,135 @@
+//! Gossip-DSBO without matrices: what VRDBO's authors say they ran in its place.
+//!
+//! ```text
+//! u  = hyper(x, θ)                            see hypergradient.rs
+//! x⁺ = Σ_j w_ij x_j − α r                     the old r
+//! r⁺ = (1 − γ) Σ_j w_ij r_j + γ u
+//! θ⁺ = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ)
+//! ```
+//!
+//! That it has implicit products and exchanges parameters and estimates only is known \[V\]; the
+//! equations are the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a
+//! personal θ nothing but x is mixed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::consensus::{Pieces, combine};
+use super::estimator::average;
+use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
+use crate::error::Result;
+use crate::oracle::{Oracle, XI1};
+use crate::problem::At;
+use crate::real::{Real, axpy, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// The parameters of Gossip-DSBO without matrices.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GossipMfParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Weight of the moving average.
+    pub gamma: Schedule,
+    /// Step of the Hessian-inverse series: at most 1 / L.
+    pub lambda: Schedule,
+    /// Q: terms of the Hessian-inverse series.
+    #[serde(default = "super::ten")]
+    pub hv_steps: usize,
+    /// How the Hessian's inverse is approximated.
+    #[serde(default)]
+    pub inverse: Inverse,
+}
+
+impl Params for GossipMfParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.gamma.check_weight("gamma")?;
+        self.series().check()
+    }
+}
+
+impl GossipMfParams {
+    fn series(&self) -> Series {
+        Series { inverse: self.inverse, hv_steps: self.hv_steps, lambda: self.lambda }
+    }
+}
+
+/// What is worth knowing of it.
+pub const FACTS: Facts = Facts {
+    source: "after Gao et al., AISTATS 2023 [D]",
+    sends: "x (+ r, θ)",
+    floats: ["n", "2n + p"],
+    hessians: "< Q",
+    loops: "Q on v",
+    assumes: "i.i.d. data (global)",
+    warning: Some(LOCAL_HESSIANS),
+    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("u", "alpha"), ("r", "alpha")],
+    ..Facts::LOOPLESS
+};
+
+struct GossipMf<T> {
+    params: GossipMfParams,
+    scope: Scope,
+    x: Vec<T>,
+    theta: Vec<T>,
+    d: Vec<T>,
+    hyper: Hypergradient<T>, // v, u
+    r: Vec<T>,               // moving average of u
+}
+
+/// A node that runs it.
+pub fn start<T: Real>(
+    params: GossipMfParams,
+    Start { x, theta, scope, .. }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let hyper = Hypergradient::new(x.len(), theta.len(), params.series());
+    let (r, d) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+    Ok(Box::new(GossipMf { params, scope, x, theta, d, hyper, r }))
+}
+
+impl<T: Real> Algorithm<T> for GossipMf<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.x);
+        if self.scope == Scope::Global {
+            message.extend_from_slice(&self.r);
+            message.extend_from_slice(&self.theta);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let GossipMfParams { alpha, beta, gamma, .. } = self.params;
+        let [alpha, beta, gamma] = [alpha, beta, gamma].map(|schedule| T::of(schedule.at(k)));
+        let at = At { x: &self.x, theta: &self.theta };
+        self.hyper.evaluate(at, oracle);
+        oracle.grad_theta_g(at, XI1, &mut self.d);
+        let (n, p) = (self.x.len(), self.theta.len());
+        let mut pieces = Pieces::new(mixed, self.scope);
+        update(&mut self.x, [pieces.next(n), &self.r], |_, [wx, r]| wx - alpha * r);
+        combine(&mut self.r, pieces.inner(n));
+        average(&mut self.r, &self.hyper.u, gamma);
+        combine(&mut self.theta, pieces.inner(p));
+        axpy(-beta, &self.d, &mut self.theta);
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("v", &self.hyper.v),
+            ("u", &self.hyper.u),
+            ("r", &self.r),
+            ("x", &self.x),
+        ]
+    }
+}

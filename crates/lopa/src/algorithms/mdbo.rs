@@ -1,0 +1,249 @@
+//! MDBO and VRDBO (Gao, Gu, Thai, *AISTATS* 2023): momentum or STORM, tracked on both levels.
+//!
+//! ```text
+//! F = hyper(x, θ) (see hypergradient.rs),   G = ∇_θ ĝ(x, θ; ξ)
+//! k = 0:  u = Zf = F,   e = Zg = G                                  VRDBO: on all samples
+//! k > 0:  MDBO    u⁺ = (1 − γ) u + γ F,                e⁺ likewise with G
+//!         VRDBO   u⁺ = (1 − γ)(u − F') + F,            e⁺ likewise; F' at the point before, with
+//!                                                      the same minibatch and truncation
+//!         Zf⁺ = Σ_j w_ij Zf_j + u⁺ − u,                Zg⁺ = Σ_j w_ij Zg_j + e⁺ − e
+//! x⁺ = x − η (x − Σ_j w_ij x_j) − α η Zf⁺,             θ⁺ likewise with β and Zg⁺
+//! ```
+//!
+//! Algorithms 1 and 2 were read in the paper \[V\]; its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO)
+//! and α₁η² = α₂η² (VRDBO) are γ. Its
+//! truncation is drawn from 0, …, J with the factor J, which is biased: ours from 0, …, Q − 1.
+//! The paper assumes i.i.d. data: F uses local Hessians, and where the g_i differ, the mean of
+//! the F_i is not ∇Φ in the global scope. With a personal θ it is right, and exact \[D\].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::consensus::{Pieces, relax, track};
+use super::estimator::{average, storm};
+use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
+use crate::error::Result;
+use crate::oracle::{Oracle, XI1};
+use crate::problem::At;
+use crate::real::{Real, axpy};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// The parameters of MDBO and VRDBO.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MdboParams {
+    /// η: scales every step.
+    pub eta: f64,
+    /// Step size of x, times η.
+    pub alpha: Schedule,
+    /// Step size of θ, times η.
+    pub beta: Schedule,
+    /// Weight of new estimates: the paper's α₁ η (MDBO) and α₁ η² (VRDBO).
+    pub gamma: Schedule,
+    /// Step of the Hessian-inverse series: at most 1 / L.
+    pub lambda: Schedule,
+    /// Q: terms of the Hessian-inverse series.
+    #[serde(default = "super::ten")]
+    pub hv_steps: usize,
+    /// How the Hessian's inverse is approximated.
+    #[serde(default)]
+    pub inverse: Inverse,
+}
+
+impl Params for MdboParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.series().check()?;
+        self.gamma.check_weight("gamma")?;
+        super::check_eta(self.eta)
+    }
+}
+
+impl MdboParams {
+    fn series(&self) -> Series {
+        Series { inverse: self.inverse, hv_steps: self.hv_steps, lambda: self.lambda }
+    }
+}
+
+/// How estimates are carried on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimator {
+    /// MDBO.
+    Momentum,
+    /// VRDBO.
+    Storm,
+}
+
+/// What is worth knowing of MDBO and VRDBO.
+pub fn facts(estimator: Estimator) -> Facts {
+    let (hessians, calls, complexity) = match estimator {
+        Estimator::Momentum => ("< Q", ["1"; 4], "ε⁻² log 1/ε"),
+        Estimator::Storm => ("< 2Q", ["2"; 4], "ε⁻³ᐟ² log 1/ε"),
+    };
+    Facts {
+        source: "Gao et al., AISTATS 2023 [V]; without mixing θ [D]",
+        sends: "x, Zf (+ θ, Zg)",
+        floats: ["2n", "2n + 2p"],
+        hessians,
+        calls,
+        loops: "Q on v",
+        complexity,
+        assumes: "i.i.d. data (global)",
+        warning: Some(LOCAL_HESSIANS),
+        needs_lazy: true,
+        steps: &[
+            ("theta", "beta"),
+            ("v", "lambda"),
+            ("e", "beta"),
+            ("Zg", "beta"),
+            ("x", "alpha"),
+            ("u", "alpha"),
+            ("Zf", "alpha"),
+        ],
+        ..Facts::LOOPLESS
+    }
+}
+
+struct Mdbo<T> {
+    estimator: Estimator,
+    params: MdboParams,
+    scope: Scope,
+    x: Vec<T>,
+    theta: Vec<T>,
+    u: Vec<T>,  // estimate of ∇Φ
+    e: Vec<T>,  // estimate of ∇_θ g
+    zf: Vec<T>, // tracks u
+    zg: Vec<T>, // tracks e
+    hyper: Hypergradient<T>,
+    g: Vec<T>,
+    old: Old<T>,
+}
+
+/// The point before, the estimates before, and the derivatives there.
+struct Old<T> {
+    x: Vec<T>,
+    theta: Vec<T>,
+    u: Vec<T>,
+    e: Vec<T>,
+    hyper: Hypergradient<T>,
+    g: Vec<T>,
+}
+
+/// A node that runs MDBO or VRDBO.
+pub fn start<T: Real>(
+    estimator: Estimator,
+    params: MdboParams,
+    Start { x, theta, scope, .. }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
+    let hyper = || Hypergradient::new(x.len(), theta.len(), params.series());
+    let (u, e, zf, zg, g) = (of_x(), of_theta(), of_x(), of_theta(), of_theta());
+    let old = Old {
+        x: of_x(),
+        theta: of_theta(),
+        u: of_x(),
+        e: of_theta(),
+        hyper: hyper(),
+        g: of_theta(),
+    };
+    let hyper = hyper();
+    Ok(Box::new(Mdbo { estimator, params, scope, x, theta, u, e, zf, zg, hyper, g, old }))
+}
+
+impl<T: Real> Mdbo<T> {
+    /// u, e, Zf, Zg of the very first point.
+    fn first(&mut self, oracle: &mut Oracle<T>) {
+        oracle.take_all(self.estimator == Estimator::Storm);
+        self.evaluate(oracle);
+        oracle.take_all(false);
+        self.u.copy_from_slice(&self.hyper.u);
+        self.e.copy_from_slice(&self.g);
+        self.zf.copy_from_slice(&self.u);
+        self.zg.copy_from_slice(&self.e);
+    }
+
+    /// F and G.
+    fn evaluate(&mut self, oracle: &mut Oracle<T>) {
+        let at = At { x: &self.x, theta: &self.theta };
+        self.hyper.evaluate(at, oracle);
+        oracle.grad_theta_g(at, XI1, &mut self.g);
+    }
+
+    /// u⁺ and e⁺.
+    fn estimate(&mut self, oracle: &mut Oracle<T>) {
+        self.evaluate(oracle);
+        let a = T::of(self.params.gamma.at(oracle.k()));
+        let Mdbo { u, e, hyper, g, old, .. } = self;
+        old.u.copy_from_slice(u);
+        old.e.copy_from_slice(e);
+        match self.estimator {
+            Estimator::Momentum => {
+                average(u, &hyper.u, a);
+                average(e, g, a);
+            }
+            Estimator::Storm => {
+                let at = At { x: &old.x, theta: &old.theta };
+                old.hyper.evaluate(at, oracle);
+                oracle.grad_theta_g(at, XI1, &mut old.g);
+                storm(u, &hyper.u, &old.hyper.u, a);
+                storm(e, g, &old.g, a);
+            }
+        }
+    }
+}
+
+impl<T: Real> Algorithm<T> for Mdbo<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.x);
+        message.extend_from_slice(&self.zf);
+        if self.scope == Scope::Global {
+            message.extend_from_slice(&self.theta);
+            message.extend_from_slice(&self.zg);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let mut pieces = Pieces::new(mixed, self.scope);
+        let [wx, w_zf] = [self.x.len(); 2].map(|length| pieces.next(length));
+        let [w_theta, w_zg] = [self.theta.len(); 2].map(|length| pieces.inner(length));
+        if k == 0 {
+            self.first(oracle);
+        } else {
+            self.estimate(oracle);
+            track(&mut self.zf, w_zf, &self.u, &self.old.u);
+            track(&mut self.zg, w_zg, &self.e, &self.old.e);
+        }
+        self.old.x.copy_from_slice(&self.x);
+        self.old.theta.copy_from_slice(&self.theta);
+        let MdboParams { eta, alpha, beta, .. } = self.params;
+        relax(&mut self.x, wx, T::of(eta));
+        axpy(-T::of(alpha.at(k) * eta), &self.zf, &mut self.x);
+        relax(&mut self.theta, w_theta, T::of(eta));
+        axpy(-T::of(beta.at(k) * eta), &self.zg, &mut self.theta);
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("e", &self.e),
+            ("Zg", &self.zg),
+            ("v", &self.hyper.v),
+            ("u", &self.u),
+            ("Zf", &self.zf),
+            ("x", &self.x),
+        ]
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        Some((&self.zf[..], &self.u[..]))
+    }
+}

@@ -1,0 +1,285 @@
+//! Prometheus (Liu et al., *ICML* 2023) and INTERACT: tracking, SPIDER, a proximal step.
+//!
+//! ```text
+//! (8)   x̃  = argmin_{x ∈ X} ⟨y, x⟩ + τ/2 |x − x_i|² + l₁ |x|₁        X: low ≤ x ≤ high
+//! (9)   x⁺ = Σ_j w_ij x_j + α (x̃ − x_i)
+//! (10)  θ⁺ = θ − β d
+//! (11)  every P-th iteration on all samples:  u⁺ = hyper(x⁺, θ⁺),   d⁺ = ∇_θ g(x⁺, θ⁺)
+//!       else SPIDER:  u⁺ = u + hyper(x⁺, θ⁺) − hyper(x, θ),         d⁺ likewise, same minibatches
+//! (13)  y⁺ = Σ_j w_ij y_j + u⁺ − u
+//! ```
+//!
+//! with the hypergradient of hypergradient.rs. The algorithm was read in the paper \[V\]; its u is y
+//! here and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
+//! (Liu et al., 2022), of which the abstract was read, is taken to be the same without (8):
+//! x⁺ = Σ_j w_ij x_j − α y \[K\].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::consensus::track;
+use super::estimator::storm;
+use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::prox::Prox;
+use super::{Algorithm, Facts, Start};
+use crate::error::Result;
+use crate::oracle::{Oracle, XI1};
+use crate::problem::At;
+use crate::real::{Real, axpy, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// INTERACT's parameters.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InteractParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step of the Hessian-inverse series: at most 1 / L.
+    pub lambda: Schedule,
+    /// Q: terms of the Hessian-inverse series.
+    #[serde(default = "super::ten")]
+    pub hv_steps: usize,
+    /// How the Hessian's inverse is approximated.
+    #[serde(default = "shia")]
+    pub inverse: Inverse,
+    /// P: all samples are used every P-th iteration; 0 never uses them, nor SPIDER.
+    #[serde(default = "ten_iterations")]
+    pub period: u64,
+}
+
+/// Prometheus's parameters.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrometheusParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step of the Hessian-inverse series: at most 1 / L.
+    pub lambda: Schedule,
+    /// Q: terms of the Hessian-inverse series.
+    #[serde(default = "super::ten")]
+    pub hv_steps: usize,
+    /// How the Hessian's inverse is approximated.
+    #[serde(default = "shia")]
+    pub inverse: Inverse,
+    /// P: all samples are used every P-th iteration; 0 never uses them, nor SPIDER.
+    #[serde(default = "ten_iterations")]
+    pub period: u64,
+    /// τ of the proximal step.
+    #[serde(default = "one")]
+    pub tau: f64,
+    /// Weight of |x|₁, added to Φ.
+    #[serde(default)]
+    pub l1: f64,
+    /// Least value of every entry of x.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Greatest value of every entry of x.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+fn shia() -> Inverse {
+    Inverse::Shia
+}
+
+fn ten_iterations() -> u64 {
+    10
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Params for InteractParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.series().check()
+    }
+}
+
+impl InteractParams {
+    fn series(&self) -> Series {
+        Series { inverse: self.inverse, hv_steps: self.hv_steps, lambda: self.lambda }
+    }
+}
+
+impl Params for PrometheusParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.common().check()?;
+        self.prox().check()
+    }
+}
+
+impl PrometheusParams {
+    fn common(&self) -> InteractParams {
+        let &PrometheusParams { alpha, beta, lambda, hv_steps, inverse, period, .. } = self;
+        InteractParams { alpha, beta, lambda, hv_steps, inverse, period }
+    }
+
+    fn prox(&self) -> Prox {
+        let low = self.low.unwrap_or(f64::NEG_INFINITY);
+        let high = self.high.unwrap_or(f64::INFINITY);
+        Prox { tau: self.tau, l1: self.l1, low, high }
+    }
+}
+
+/// What is worth knowing of Prometheus.
+pub const PROMETHEUS: Facts = Facts {
+    source: "Liu et al., ICML 2023 [V]",
+    scopes: &[Scope::Personal],
+    sends: "x, y",
+    floats: ["2n", "–"],
+    hessians: "2(Q − 1)",
+    calls: ["2"; 4],
+    loops: "Q on v",
+    complexity: "ε⁻¹ √samples",
+    needs_lazy: true,
+    steps: &[
+        ("theta", "beta"),
+        ("d", "beta"),
+        ("v", "lambda"),
+        ("x", "alpha"),
+        ("u", "alpha"),
+        ("y", "alpha"),
+    ],
+    ..Facts::LOOPLESS
+};
+
+/// What is worth knowing of INTERACT.
+pub const INTERACT: Facts =
+    Facts { source: "Liu et al., 2022 [K]: Prometheus without its proximal step", ..PROMETHEUS };
+
+struct Prometheus<T> {
+    params: InteractParams,
+    prox: Prox,
+    x: Vec<T>,
+    theta: Vec<T>,
+    u: Vec<T>, // estimate of ∇Φ_i
+    d: Vec<T>, // estimate of ∇_θ g
+    y: Vec<T>, // tracks u
+    hyper: Hypergradient<T>,
+    grad: Vec<T>,
+    old: Old<T>,
+}
+
+/// The point before and the derivatives there.
+struct Old<T> {
+    x: Vec<T>,
+    theta: Vec<T>,
+    u: Vec<T>,
+    hyper: Hypergradient<T>,
+    grad: Vec<T>,
+}
+
+/// A node that runs INTERACT.
+pub fn start_interact<T: Real>(
+    params: InteractParams,
+    start: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    node(params, Prox::PLAIN, start)
+}
+
+/// A node that runs Prometheus.
+pub fn start<T: Real>(params: PrometheusParams, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+    node(params.common(), params.prox(), start)
+}
+
+fn node<T: Real>(
+    params: InteractParams,
+    prox: Prox,
+    Start { x, theta, oracle, .. }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
+    let hyper = || Hypergradient::new(x.len(), theta.len(), params.series());
+    let old = Old { x: of_x(), theta: of_theta(), u: of_x(), hyper: hyper(), grad: of_theta() };
+    let (hyper, u, d, y, grad) = (hyper(), of_x(), of_theta(), of_x(), of_theta());
+    let mut node = Prometheus { params, prox, x, theta, u, d, y, hyper, grad, old };
+    oracle.take_all(node.params.period > 0);
+    node.evaluate(oracle);
+    oracle.take_all(false);
+    node.renew();
+    node.y.copy_from_slice(&node.u);
+    Ok(Box::new(node))
+}
+
+impl<T: Real> Prometheus<T> {
+    /// The derivatives at the current point.
+    fn evaluate(&mut self, oracle: &mut Oracle<T>) {
+        let at = At { x: &self.x, theta: &self.theta };
+        self.hyper.evaluate(at, oracle);
+        oracle.grad_theta_g(at, XI1, &mut self.grad);
+    }
+
+    /// u and d are what was evaluated last.
+    fn renew(&mut self) {
+        self.u.copy_from_slice(&self.hyper.u);
+        self.d.copy_from_slice(&self.grad);
+    }
+
+    /// (11)
+    fn estimate(&mut self, oracle: &mut Oracle<T>) {
+        let period = self.params.period;
+        let due = period > 0 && (oracle.k() + 1).is_multiple_of(period);
+        oracle.take_all(due);
+        self.evaluate(oracle);
+        oracle.take_all(false);
+        if due || period == 0 {
+            return self.renew();
+        }
+        let old = &mut self.old;
+        let at = At { x: &old.x, theta: &old.theta };
+        old.hyper.evaluate(at, oracle);
+        oracle.grad_theta_g(at, XI1, &mut old.grad);
+        storm(&mut self.u, &self.hyper.u, &old.hyper.u, T::zero());
+        storm(&mut self.d, &self.grad, &old.grad, T::zero());
+    }
+}
+
+impl<T: Real> Algorithm<T> for Prometheus<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.x);
+        message.extend_from_slice(&self.y);
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let (alpha, beta) = (T::of(self.params.alpha.at(k)), T::of(self.params.beta.at(k)));
+        let (wx, wy) = mixed.split_at(self.x.len());
+        let prox = self.prox;
+        self.old.x.copy_from_slice(&self.x);
+        self.old.theta.copy_from_slice(&self.theta);
+        self.old.u.copy_from_slice(&self.u);
+        update(&mut self.x, [wx, &self.y], |x, [wx, y]| {
+            wx + alpha * (prox.apply(x, y) - x) // (8), (9)
+        });
+        axpy(-beta, &self.d, &mut self.theta); // (10)
+        self.estimate(oracle); // (11)
+        track(&mut self.y, wy, &self.u, &self.old.u); // (13)
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("d", &self.d),
+            ("v", &self.hyper.v),
+            ("u", &self.u),
+            ("y", &self.y),
+            ("x", &self.x),
+        ]
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        Some((&self.y[..], &self.u[..]))
+    }
+}

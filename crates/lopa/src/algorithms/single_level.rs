@@ -1,0 +1,172 @@
+//! Single-level companions of DGD that are exact where nodes differ [K: standard forms].
+//!
+//! ```text
+//! w = θ, or (θ, x) where the problem says so;   q = ∇ĝ(w; ξ)
+//!
+//! gradient tracking   w⁺ = Σ_j w_ij w_j − α y,    y⁺ = Σ_j w_ij y_j + q⁺ − q,    y⁰ = q⁰
+//! EXTRA               w¹ = W w⁰ − α q⁰,   wᵏ⁺² = 2 V wᵏ⁺¹ − V wᵏ − α (qᵏ⁺¹ − qᵏ)
+//! exact diffusion     ψ⁺ = w − α q,   φ⁺ = ψ⁺ + w − ψ,   w⁺ = V φ⁺,   ψ⁰ = w⁰
+//! both with           V = (I + W) / 2
+//! ```
+//!
+//! Gradient tracking: Di Lorenzo and Scutari 2016, Nedić et al. 2017, with stochastic gradients
+//! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed
+//! 2019.
+
+use super::dgd::{DgdParams, single};
+use super::{Algorithm, Facts, Start};
+use crate::error::Result;
+use crate::oracle::{Oracle, XI1};
+use crate::problem::At;
+use crate::real::{Real, update};
+
+/// Which companion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// Gradient tracking.
+    GradientTracking,
+    /// EXTRA.
+    Extra,
+    /// Exact diffusion.
+    ExactDiffusion,
+}
+
+/// What is worth knowing of them.
+pub fn facts(scheme: Scheme) -> Facts {
+    Facts {
+        source: match scheme {
+            Scheme::GradientTracking => "Pu and Nedić, Math. Programming 187, 2021 [K]",
+            Scheme::Extra => "Shi et al., SIAM J. Optimization 25(2), 2015 [K]",
+            Scheme::ExactDiffusion => "Yuan et al., IEEE Trans. Signal Processing 67(3), 2019 [K]",
+        },
+        sends: match scheme {
+            Scheme::GradientTracking => "θ, y, or x, θ, y",
+            _ => "θ, or x and θ",
+        },
+        floats: match scheme {
+            Scheme::GradientTracking => ["2p", "2p"],
+            _ => ["p", "p"],
+        },
+        complexity: match scheme {
+            Scheme::GradientTracking => "ε⁻²",
+            _ => "ε⁻¹ (deterministic)",
+        },
+        assumes: "none",
+        needs_lazy: scheme == Scheme::GradientTracking,
+        steps: &[("theta", "alpha"), ("x", "alpha"), ("y", "alpha")],
+        ..super::dgd::FACTS
+    }
+}
+
+struct SingleLevel<T> {
+    scheme: Scheme,
+    params: DgdParams,
+    w: Vec<T>,     // θ, then x
+    p: usize,      // length of θ
+    moving: usize, // how much of w is trained: p, or all
+    q: Vec<T>,     // ∇ĝ
+    q_old: Vec<T>, // that of the iteration before
+    y: Vec<T>,     // y, V wᵏ, or φ
+    psi: Vec<T>,   // exact diffusion's ψ
+}
+
+/// A node that runs one of them.
+pub fn start<T: Real>(
+    scheme: Scheme,
+    params: DgdParams,
+    start: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let Start { theta, oracle, .. } = start;
+    let (x, both) = single(&params, start.x, oracle)?;
+    let (n, p) = (x.len(), theta.len());
+    let moving = if both { p + n } else { p };
+    let w = [theta, x].concat();
+    let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
+    let psi = w[..moving].to_vec();
+    let mut node = SingleLevel { scheme, params, w, p, moving, q, q_old, y, psi };
+    match scheme {
+        Scheme::GradientTracking => {
+            node.evaluate(oracle);
+            node.y.copy_from_slice(&node.q);
+        }
+        Scheme::Extra => {}
+        Scheme::ExactDiffusion => node.adapt(0, oracle),
+    }
+    Ok(Box::new(node))
+}
+
+impl<T: Real> SingleLevel<T> {
+    /// q at w; the one before is kept.
+    fn evaluate(&mut self, oracle: &mut Oracle<T>) {
+        std::mem::swap(&mut self.q, &mut self.q_old);
+        let (theta, x) = self.w.split_at(self.p);
+        let at = At { x, theta };
+        oracle.grad_theta_g(at, XI1, &mut self.q[..self.p]);
+        if self.moving > self.p {
+            oracle.grad_x_g(at, XI1, &mut self.q[self.p..]);
+        }
+    }
+
+    /// Exact diffusion's ψ⁺ and φ⁺ of iteration `k`.
+    fn adapt(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let alpha = T::of(self.params.alpha.at(k));
+        self.evaluate(oracle);
+        let w = &self.w[..self.moving];
+        update(&mut self.y, [w, &self.q, &self.psi], |_, [w, q, psi]| (w - alpha * q) + w - psi);
+        update(&mut self.psi, [w, &self.q], |_, [w, q]| w - alpha * q);
+    }
+}
+
+impl<T: Real> Algorithm<T> for SingleLevel<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        if self.scheme != Scheme::ExactDiffusion {
+            message.extend_from_slice(&self.w[..self.moving]);
+        }
+        if self.scheme != Scheme::Extra {
+            message.extend_from_slice(&self.y);
+        }
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let (k, moving, half) = (oracle.k(), self.moving, T::of(0.5));
+        let alpha = T::of(self.params.alpha.at(k));
+        let (first, wy) = mixed.split_at(moving);
+        match self.scheme {
+            Scheme::GradientTracking => {
+                update(&mut self.w[..moving], [first, &self.y], |_, [ww, y]| ww - alpha * y);
+                self.evaluate(oracle);
+                update(&mut self.y, [wy, &self.q, &self.q_old], |_, [wy, q, old]| wy + q - old);
+            }
+            Scheme::Extra => {
+                self.evaluate(oracle);
+                let w = &mut self.w[..moving];
+                if k > 0 {
+                    let before = [first, &self.y, &self.q, &self.q_old];
+                    update(&mut self.psi, [w], |_, [w]| w);
+                    update(w, before, |w, [ww, vw, q, old]| w + ww - vw - alpha * (q - old));
+                } else {
+                    update(w, [first, &self.q], |_, [ww, q]| ww - alpha * q);
+                }
+                update(&mut self.y, [&self.psi, first], |_, [w, ww]| half * (w + ww));
+            }
+            Scheme::ExactDiffusion => {
+                update(&mut self.w[..moving], [&self.y, first], |_, [phi, w]| half * (phi + w));
+                self.adapt(k + 1, oracle);
+            }
+        }
+    }
+
+    fn at(&self) -> At<'_, T> {
+        let (theta, x) = self.w.split_at(self.p);
+        At { x, theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        let (theta, x) = self.w.split_at(self.p);
+        vec![("theta", theta), ("x", x), ("y", &self.y)]
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        (self.scheme == Scheme::GradientTracking).then_some((&self.y[..], &self.q[..]))
+    }
+}

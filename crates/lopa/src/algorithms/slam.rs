@@ -1,0 +1,145 @@
+//! SLAM (Lu, Zeng, Cui, Squillante, Horesh, Kingsbury, Liu, Hong, *NeurIPS* 2022).
+//!
+//! ```text
+//! θ⁺  = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ) − Mθ        Mθ⁺ = Mθ + θ⁺ − Σ_j w_ij θ_j⁺
+//! u   = hyper(x, θ⁺)                                 see hypergradient.rs
+//! x⁺  = Σ_j w_ij x_j − α u − Mx                      Mx⁺ = Mx + x⁺ − Σ_j w_ij x_j⁺
+//! ```
+//!
+//! Of the paper its abstract was read: a linearised augmented Lagrangian on both levels. The
+//! scaling of the multipliers and the estimator are guesses \[K\]. With local Hessians, as here, it
+//! stops short of the solution where the g_i differ \[D\]. With a personal θ it is SPDB.
+//!
+//! Σ_j w_ij x_j⁺ arrives with the next exchange, so the duals are formed there.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::consensus::{Pieces, dual};
+use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
+use crate::error::Result;
+use crate::oracle::{Oracle, XI1};
+use crate::problem::At;
+use crate::real::{Real, update};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// SLAM's step sizes and loop.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlamParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step of the Hessian-inverse series: at most 1 / L.
+    pub lambda: Schedule,
+    /// Q: terms of the Hessian-inverse series.
+    #[serde(default = "super::ten")]
+    pub hv_steps: usize,
+    /// How the Hessian's inverse is approximated.
+    #[serde(default)]
+    pub inverse: Inverse,
+}
+
+impl Params for SlamParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.series().check()
+    }
+}
+
+impl SlamParams {
+    fn series(&self) -> Series {
+        Series { inverse: self.inverse, hv_steps: self.hv_steps, lambda: self.lambda }
+    }
+}
+
+/// What is worth knowing of SLAM.
+pub const FACTS: Facts = Facts {
+    source: "Lu et al., NeurIPS 2022 [K]: its text was not available",
+    scopes: &[Scope::Global],
+    sends: "x, θ",
+    floats: ["–", "n + p"],
+    hessians: "< Q",
+    loops: "Q on v",
+    complexity: "ε⁻² log 1/ε",
+    assumes: "none claimed; with local Hessians, g_i that agree",
+    warning: Some(LOCAL_HESSIANS),
+    needs_lazy: true,
+    steps: &[
+        ("theta", "beta"),
+        ("v", "lambda"),
+        ("x", "alpha"),
+        ("u", "alpha"),
+        ("M_theta", "beta"),
+        ("M_x", "alpha"),
+    ],
+    ..Facts::LOOPLESS
+};
+
+struct Slam<T> {
+    params: SlamParams,
+    x: Vec<T>,
+    theta: Vec<T>,
+    d: Vec<T>,
+    hyper: Hypergradient<T>, // v, u
+    dual_x: Vec<T>,
+    dual_theta: Vec<T>,
+}
+
+/// A node that runs SLAM.
+pub fn start<T: Real>(
+    params: SlamParams,
+    Start { x, theta, .. }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let zeros = |length: usize| vec![T::zero(); length];
+    let hyper = Hypergradient::new(x.len(), theta.len(), params.series());
+    let (d, dual_x, dual_theta) = (zeros(theta.len()), zeros(x.len()), zeros(theta.len()));
+    Ok(Box::new(Slam { params, x, theta, d, hyper, dual_x, dual_theta }))
+}
+
+impl<T: Real> Algorithm<T> for Slam<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend_from_slice(&self.x);
+        message.extend_from_slice(&self.theta);
+    }
+
+    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let (alpha, beta) = (T::of(self.params.alpha.at(k)), T::of(self.params.beta.at(k)));
+        let mut pieces = Pieces::new(mixed, Scope::Global);
+        let [wx, w_theta] = [self.x.len(), self.theta.len()].map(|length| pieces.next(length));
+        if k > 0 {
+            dual(&mut self.dual_x, &self.x, wx);
+            dual(&mut self.dual_theta, &self.theta, w_theta);
+        }
+        let at = At { x: &self.x, theta: &self.theta };
+        oracle.grad_theta_g(at, XI1, &mut self.d);
+        update(&mut self.theta, [w_theta, &self.d, &self.dual_theta], |_, [wt, d, dual]| {
+            wt - beta * d - dual
+        });
+        self.hyper.evaluate(At { x: &self.x, theta: &self.theta }, oracle);
+        update(&mut self.x, [wx, &self.hyper.u, &self.dual_x], |_, [wx, u, dual]| {
+            wx - alpha * u - dual
+        });
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        vec![
+            ("theta", &self.theta),
+            ("v", &self.hyper.v),
+            ("u", &self.hyper.u),
+            ("M_theta", &self.dual_theta),
+            ("M_x", &self.dual_x),
+            ("x", &self.x),
+        ]
+    }
+}

@@ -1,0 +1,275 @@
+//! Zhang, Thai, Wu, Gao (arXiv 2311.11342): STORM and gradient tracking on three levels, no loops.
+//!
+//! ```text
+//! d = ∇_θ ĝ,   h = ∇²_θθ ĝ v − ∇_θ f̂,   s = ∇_x f̂ − ∇²_xθ ĝ v
+//! refresh θ:  e⁺ = (1 − γ)(e − d') + d        d' at the point of e's last refresh, same minibatch
+//!             Ze⁺ = Σ_j w_ij Ze_j + e⁺ − e
+//! move θ:     θ⁺ = θ − η (θ − Σ_j w_ij θ_j) − β η Ze
+//! likewise for v with h, c, Zc, λ, and for x with s, u, Zu, α
+//!
+//! simultaneous:  move θ, v, x; then refresh all at (x⁺, θ⁺, v⁺)
+//! alternating:   refresh θ at (x, θ), move θ; refresh v at (x, θ⁺, v), move v;
+//!                refresh x at (x, θ⁺, v⁺), move x
+//! ```
+//!
+//! The first refresh is E = Z = D. Of the paper its abstracts were read: two algorithms, one
+//! simultaneous, one alternating, variance-reduced, no strong assumption on heterogeneity. The
+//! equations follow the same group's VRDBO \[K\]. Without mixing θ and v: our personal form \[D\].
+
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::consensus::{relax, track};
+use super::directions::{Directions, FIVE};
+use super::estimator::storm;
+use super::{Algorithm, Facts, Start};
+use crate::error::Result;
+use crate::oracle::Oracle;
+use crate::problem::At;
+use crate::real::{Real, axpy};
+use crate::registry::{Fault, Params};
+use crate::schedule::Schedule;
+use crate::scope::Scope;
+
+/// The parameters of Zhang et al.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ZhangParams {
+    /// η: scales every step.
+    pub eta: f64,
+    /// Step size of x, times η.
+    pub alpha: Schedule,
+    /// Step size of θ, times η.
+    pub beta: Schedule,
+    /// Step size of v, times η.
+    pub lambda: Schedule,
+    /// Weight of new estimates.
+    pub gamma: Schedule,
+    /// Whether all three move at once or one after the other.
+    #[serde(default)]
+    pub order: Order,
+}
+
+/// Whether all three move at once or one after the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// At once: one exchange.
+    #[default]
+    Simultaneous,
+    /// θ, then v, then x: three exchanges in the global scope.
+    Alternating,
+}
+
+impl Params for ZhangParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.lambda.check("lambda")?;
+        self.gamma.check_weight("gamma")?;
+        super::check_eta(self.eta)
+    }
+}
+
+/// What is worth knowing of it.
+pub const FACTS: Facts = Facts {
+    source: "Zhang et al., arXiv 2311.11342 [K]; without mixing θ and v [D]",
+    sends: "x, Zu (+ θ, Ze, v, Zc)",
+    floats: ["2n", "2n + 4p"],
+    hessians: "2",
+    calls: ["2"; 4],
+    complexity: "ε⁻³ᐟ²",
+    needs_lazy: true,
+    steps: &[
+        ("theta", "beta"),
+        ("e", "beta"),
+        ("Ze", "beta"),
+        ("v", "lambda"),
+        ("c", "lambda"),
+        ("Zc", "lambda"),
+        ("x", "alpha"),
+        ("u", "alpha"),
+        ("Zu", "alpha"),
+    ],
+    ..Facts::LOOPLESS
+};
+
+/// One of θ, v, x with its estimate.
+struct Level<T> {
+    value: Vec<T>,
+    old: Vec<T>, // where the estimates were last refreshed
+    estimate: Vec<T>,
+    before: Vec<T>,
+    tracker: Vec<T>,
+}
+
+impl<T: Real> Level<T> {
+    fn new(value: Vec<T>) -> Level<T> {
+        let [estimate, before, tracker] = [(); 3].map(|()| vec![T::zero(); value.len()]);
+        Level { old: value.clone(), value, estimate, before, tracker }
+    }
+
+    /// E = Z = D.
+    fn begin(&mut self, new: &[T]) {
+        self.estimate.copy_from_slice(new);
+        self.tracker.copy_from_slice(new);
+    }
+
+    /// E⁺ and Z⁺.
+    fn refresh(&mut self, mixed: &[T], new: &[T], old: &[T], a: T) {
+        self.before.copy_from_slice(&self.estimate);
+        storm(&mut self.estimate, new, old, a);
+        track(&mut self.tracker, mixed, &self.estimate, &self.before);
+    }
+
+    fn advance(&mut self, mixed: &[T], eta: T, step: T) {
+        self.old.copy_from_slice(&self.value);
+        relax(&mut self.value, mixed, eta);
+        axpy(-step * eta, &self.tracker, &mut self.value);
+    }
+}
+
+/// θ, v and x in the list of levels, which is their order.
+const THETA: usize = 0;
+const V: usize = 1;
+const X: usize = 2;
+
+struct Zhang<T> {
+    params: ZhangParams,
+    scope: Scope,
+    levels: [Level<T>; 3],
+    new: Directions<T>,
+    old: Directions<T>,
+}
+
+/// A node that runs it.
+pub fn start<T: Real>(
+    params: ZhangParams,
+    Start { x, theta, v, scope, oracle }: Start<T>,
+) -> Result<Box<dyn Algorithm<T>>> {
+    let [new, old] = [(); 2].map(|()| Directions::new(x.len(), theta.len(), FIVE));
+    let levels = [theta, v, x].map(Level::new);
+    let mut node = Zhang { params, scope, levels, new, old };
+    if node.params.order == Order::Simultaneous {
+        (THETA..=X).for_each(|level| node.begin(level, oracle));
+    }
+    Ok(Box::new(node))
+}
+
+impl<T: Real> Zhang<T> {
+    /// The levels that exchange `e` serves.
+    fn served(&self, e: usize) -> RangeInclusive<usize> {
+        match self.exchanges() {
+            1 => THETA..=X,
+            _ => e..=e,
+        }
+    }
+
+    fn shared(&self, level: usize) -> bool {
+        level == X || self.scope == Scope::Global
+    }
+
+    fn begin(&mut self, level: usize, oracle: &mut Oracle<T>) {
+        evaluate(&mut self.new, level, self.levels.each_ref().map(|l| &l.value[..]), oracle);
+        self.levels[level].begin(direction(&self.new, level));
+    }
+
+    fn refresh(&mut self, level: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let a = T::of(self.params.gamma.at(oracle.k()));
+        evaluate(&mut self.old, level, self.levels.each_ref().map(|l| &l.old[..]), oracle);
+        evaluate(&mut self.new, level, self.levels.each_ref().map(|l| &l.value[..]), oracle);
+        let (new, old) = (direction(&self.new, level), direction(&self.old, level));
+        self.levels[level].refresh(mixed, new, old, a);
+    }
+
+    fn advance(&mut self, level: usize, mixed: &[T], k: u64) {
+        let ZhangParams { eta, alpha, beta, lambda, .. } = self.params;
+        let step = [beta, lambda, alpha][level].at(k);
+        self.levels[level].advance(mixed, T::of(eta), T::of(step));
+    }
+}
+
+/// d, h or s at (θ, v, x).
+fn evaluate<T: Real>(
+    into: &mut Directions<T>,
+    level: usize,
+    [theta, v, x]: [&[T]; 3],
+    oracle: &mut Oracle<T>,
+) {
+    let at = At { x, theta };
+    match level {
+        THETA => into.of_theta(at, oracle),
+        V => into.of_v(at, v, oracle),
+        _ => into.of_x(at, v, oracle),
+    }
+}
+
+fn direction<T>(of: &Directions<T>, level: usize) -> &[T] {
+    [&of.d, &of.h, &of.s][level]
+}
+
+impl<T: Real> Algorithm<T> for Zhang<T> {
+    fn exchanges(&self) -> usize {
+        match (self.params.order, self.scope) {
+            (Order::Alternating, Scope::Global) => 3,
+            _ => 1,
+        }
+    }
+
+    fn share(&self, e: usize, message: &mut Vec<T>) {
+        for level in self.served(e).filter(|&level| self.shared(level)) {
+            message.extend_from_slice(&self.levels[level].value);
+            message.extend_from_slice(&self.levels[level].tracker);
+        }
+    }
+
+    fn step(&mut self, e: usize, mut mixed: &[T], oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        let mut pieces = [[&mixed[..0]; 2]; 3];
+        for level in self.served(e).filter(|&level| self.shared(level)) {
+            for piece in &mut pieces[level] {
+                (*piece, mixed) = mixed.split_at(self.levels[level].value.len());
+            }
+        }
+        match self.params.order {
+            Order::Simultaneous => {
+                (THETA..=X).for_each(|level| self.advance(level, pieces[level][0], k));
+                (THETA..=X).for_each(|level| self.refresh(level, pieces[level][1], oracle));
+            }
+            Order::Alternating => {
+                for level in self.served(e) {
+                    match k {
+                        0 => self.begin(level, oracle),
+                        _ => self.refresh(level, pieces[level][1], oracle),
+                    }
+                    self.advance(level, pieces[level][0], k);
+                }
+            }
+        }
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.levels[X].value, theta: &self.levels[THETA].value }
+    }
+
+    fn variables(&self) -> Vec<(&'static str, &[T])> {
+        let [theta, v, x] = &self.levels;
+        vec![
+            ("theta", &theta.value),
+            ("e", &theta.estimate),
+            ("Ze", &theta.tracker),
+            ("v", &v.value),
+            ("c", &v.estimate),
+            ("Zc", &v.tracker),
+            ("x", &x.value),
+            ("u", &x.estimate),
+            ("Zu", &x.tracker),
+        ]
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        Some((&self.levels[X].tracker, &self.levels[X].estimate))
+    }
+}

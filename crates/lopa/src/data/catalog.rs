@@ -1,0 +1,158 @@
+//! The data sets their authors publish: where they are, what they hold, and whether a copy is whole.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use super::digest::hex;
+use crate::error::{Error, Result, nearest};
+
+/// A published data set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Its name in experiment files.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Its folder inside the data folder.
+    pub folder: PathBuf,
+    /// Samples, to train and to test on together.
+    pub rows: usize,
+    /// Features of a sample.
+    pub features: usize,
+    /// Classes.
+    pub classes: usize,
+    /// The licence its authors give.
+    pub licence: String,
+    /// How to cite it.
+    pub citation: String,
+    /// Addresses in the order they are tried; `{file}` stands for a file's name.
+    pub mirrors: Vec<String>,
+    /// The archive that all files come in, if they do.
+    pub archive: Option<Archive>,
+    /// Its files.
+    pub files: Vec<PublishedFile>,
+}
+
+/// A tar.gz file that holds the files of a data set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The folder inside it that the files are in.
+    pub inside: String,
+}
+
+/// A file of a published data set.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedFile {
+    /// Its name; one with `.gz` may also lie there unpacked.
+    pub name: String,
+    /// The size of its content, unpacked.
+    pub bytes: u64,
+    /// SHA-256 of its content, unpacked: mirrors pack the same content differently.
+    pub sha256: String,
+    /// About how many bytes are downloaded.
+    pub packed: Option<u64>,
+}
+
+/// What became of a published file on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It is there and holds what its authors published.
+    Good,
+    /// It is not there.
+    Missing,
+    /// It is there and holds something else, or cannot be read.
+    Different(String),
+}
+
+/// Every published data set that can be fetched.
+pub fn published() -> Vec<Published> {
+    serde_json::from_str(include_str!("../../assets/datasets.json")).expect("the list is sound")
+}
+
+/// A published data set by its name.
+pub fn find_published(name: &str) -> Result<Published> {
+    let all = published();
+    if let Some(found) = all.iter().find(|set| set.name == name) {
+        return Ok(found.clone());
+    }
+    let known: Vec<&str> = all.iter().map(|set| set.name.as_str()).collect();
+    let did = nearest(name, known.iter().copied());
+    let did = did.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Err(Error::config("config/unknown-name", format!("no published data set is called `{name}`"))
+        .hint(format!("{did}known: {}", known.join(", "))))
+}
+
+impl Published {
+    /// What became of each file below a data folder.
+    pub fn check(&self, directory: &Path) -> Vec<(&PublishedFile, State)> {
+        let folder = directory.join(&self.folder);
+        self.files.iter().map(|file| (file, file.state(&folder))).collect()
+    }
+
+    /// Bytes to download for all of it.
+    pub fn download_bytes(&self) -> u64 {
+        match &self.archive {
+            Some(archive) => archive.bytes,
+            None => self.files.iter().map(|file| file.packed.unwrap_or(file.bytes)).sum(),
+        }
+    }
+}
+
+impl PublishedFile {
+    /// What became of it in a folder.
+    pub fn state(&self, folder: &Path) -> State {
+        let plain = self.name.strip_suffix(".gz").unwrap_or(&self.name);
+        let places = [folder.join(&self.name), folder.join(plain)];
+        let Some(path) = places.iter().find(|path| path.exists()) else { return State::Missing };
+        match File::open(path).map_err(|error| error.to_string()).and_then(|file| self.verify(file))
+        {
+            Ok(()) => State::Good,
+            Err(why) => State::Different(why),
+        }
+    }
+
+    /// Whether a stream, packed with gzip or not, holds the published content.
+    pub fn verify(&self, stream: impl Read) -> std::result::Result<(), String> {
+        let mut stream = std::io::BufReader::with_capacity(1 << 16, stream);
+        let packed = std::io::BufRead::fill_buf(&mut stream)
+            .map_err(|error| error.to_string())?
+            .starts_with(&[0x1f, 0x8b]);
+        match packed {
+            true => self.verify_content(MultiGzDecoder::new(stream)),
+            false => self.verify_content(stream),
+        }
+    }
+
+    fn verify_content(&self, content: impl Read) -> std::result::Result<(), String> {
+        // One byte more than there should be is enough to see that there are too many.
+        let mut content = content.take(self.bytes + 1);
+        let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
+        loop {
+            match content.read(&mut buffer).map_err(|error| format!("it is damaged: {error}"))? {
+                0 => break,
+                count => hash.update(&buffer[..count]),
+            }
+            read = self.bytes + 1 - content.limit();
+        }
+        if read != self.bytes {
+            let found = if read > self.bytes { "more".into() } else { read.to_string() };
+            return Err(format!("it holds {found} bytes, not {}", self.bytes));
+        }
+        match hex(&hash.finalize()) == self.sha256 {
+            true => Ok(()),
+            false => Err(format!("its SHA-256 is not {}", self.sha256)),
+        }
+    }
+}

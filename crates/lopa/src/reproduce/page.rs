@@ -1,0 +1,89 @@
+//! The page that tells how the reproduction went, in Markdown.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::claims::Judgement;
+use super::paper::levels;
+
+/// The page: levels beside the paper's, claims with their verdicts, and the commands.
+pub fn page(command: &str, entries: &[Value], judgements: &[Judgement]) -> String {
+    let mut text = String::from(
+        "# Reproduction\n\n\
+         Every number here was measured by this software and is written by the command that ran \
+         it:\n\n```sh\n",
+    );
+    let _ = writeln!(text, "{command}\n```\n");
+    text.push_str(
+        "Settings are in `experiments/fig*.toml`; what the paper leaves open is said on top of \
+         each. *Paper* steps are those it gives, and where it gives none, the same for all \
+         algorithms; *tuned* ones are the result of `lopa tune` with the same number of trials \
+         for every algorithm, on other seeds.\n\n## Levels\n\nAt the end of the run, mean ± standard \
+         deviation over seeds; the paper's levels are read off its figures by eye.\n\n",
+    );
+    text.push_str("| figure | data | algorithm | steps | loss | train accuracy | test accuracy | paper's test accuracy | Φ(x̄) | consensus | Hessians | seconds |\n");
+    text.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+    let levels = levels();
+    for entry in entries {
+        let word = |key: &str| entry[key].as_str().unwrap_or_default().to_string();
+        let said = levels.iter().find(|level| {
+            entry["figure"] == level.figure
+                && entry["dataset"] == level.dataset
+                && entry["variant"].as_str() == level.variant
+                && entry["algorithm"] == level.algorithm
+        });
+        let said = said.map_or("".into(), |level| level.test_accuracy.to_string());
+        let data = match entry["variant"].as_str() {
+            Some(variant) => format!("{}, {variant}", word("dataset")),
+            None => word("dataset"),
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {data} | {} | {} | {} | {} | {} | {said} | {} | {} | {} | {} |",
+            word("figure"),
+            word("algorithm"),
+            word("steps"),
+            cell(&entry["loss"], 4),
+            cell(&entry["train_accuracy"], 3),
+            cell(&entry["test_accuracy"], 3),
+            cell(&entry["phi"], 4),
+            entry["consensus"]["mean"].as_f64().map_or("".into(), |mean| format!("{mean:.1e}")),
+            entry["hessians"]["mean"].as_f64().map_or("".into(), |mean| format!("{mean:.0}")),
+            entry["seconds"]["mean"].as_f64().map_or("".into(), |mean| format!("{mean:.1}")),
+        );
+    }
+    text.push_str("\n## Claims\n\n");
+    text.push_str(&table(judgements));
+    text
+}
+
+/// The table of claims.
+pub fn table(judgements: &[Judgement]) -> String {
+    let mut text = String::from(
+        "Tests are paired over seeds; the interval is the 95 % confidence interval of the mean \
+         difference, positive for the claim. A claim *held* if the interval lies above zero.\n\n\
+         | figure | claim | test | steps | mean (95 % interval) | pairs | verdict |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for judgement in judgements {
+        let (mean, pairs) = match &judgement.interval {
+            None => (String::new(), 0),
+            Some(i) => (format!("{:.3} ({:.3} to {:.3})", i.mean, i.low, i.high), i.pairs),
+        };
+        let Judgement { figure, claim, test, steps, verdict, .. } = judgement;
+        let verdict = verdict.words();
+        let _ = writeln!(
+            text,
+            "| {figure} | {claim} | {test} | {steps} | {mean} | {pairs} | {verdict} |"
+        );
+    }
+    text
+}
+
+fn cell(value: &Value, digits: usize) -> String {
+    match (value["mean"].as_f64(), value["std"].as_f64()) {
+        (Some(mean), Some(std)) => format!("{mean:.digits$} ± {std:.digits$}"),
+        _ => "".into(),
+    }
+}

@@ -1,0 +1,564 @@
+//! What every line of the registry of algorithms promises, in both precisions.
+//!
+//! The parameters are those of `experiments/quadratic.toml` and, for the global scope, of
+//! `experiments/quadratic-global.toml`; a new algorithm is added there.
+
+use crate::common::bench::*;
+use crate::common::recorder::{Call, Log, recorder, take};
+use lopa::algorithms::algorithms;
+use lopa::config::Source;
+use lopa::engine::Simulation;
+use lopa::error::Kind;
+use lopa::experiment::Experiment;
+use lopa::network::Mixing;
+use lopa::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use lopa::problem::At;
+use lopa::problems::quadratic;
+use lopa::real::Real;
+use lopa::registry::{find, params};
+use lopa::scope::Scope;
+use toml::Table;
+
+/// The file of a scope.
+fn file(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Personal => include_str!("../../../../experiments/quadratic.toml"),
+        Scope::Global => include_str!("../../../../experiments/quadratic-global.toml"),
+    }
+}
+
+/// Noise and minibatches for the file's problem, on a graph without symmetries.
+const NOISY: [&str; 4] =
+    ["problem.noise=0.5", "problem.samples=30", "run.batch=4", "network.graph=path"];
+
+/// The files' algorithms, and other choices that they have.
+fn variants() -> Vec<(Scope, &'static str, &'static [&'static str])> {
+    let registry = algorithms::<f64>();
+    let plain = registry.iter().flat_map(|entry| {
+        entry.build.facts.scopes.iter().map(|&scope| (scope, entry.name, &[][..]))
+    });
+    let more: [(&[Scope], &str, &[&str]); 14] = [
+        (Scope::BOTH, "lopa-gt", &["start=zero"]),
+        (&[Scope::Personal], "spdb", &["consensus=gt"]),
+        (&[Scope::Personal], "spdb", &["inverse=neumann"]),
+        (&[Scope::Personal], "spdb", &["inner_steps=3"]),
+        (&[Scope::Personal], "ma-dsbo", &["warm=false"]),
+        (&[Scope::Global], "ma-dsbo", &["inner_steps=1", "hv_steps=1"]),
+        (&[Scope::Global], "slam", &["inverse=neumann"]),
+        (Scope::BOTH, "mdbo", &["inverse=neumann"]),
+        (Scope::BOTH, "gossip-dsbo-mf", &["inverse=neumann"]),
+        (Scope::BOTH, "d-soba", &["order=first", "delta=0.1"]),
+        (Scope::BOTH, "sldbo", &["radius=0.5"]),
+        (Scope::BOTH, "zhang", &["order=alternating"]),
+        (&[Scope::Personal], "prometheus", &["period=0"]),
+        (&[Scope::Personal], "prometheus", &["l1=0.1", "low=-0.5", "high=0.5", "tau=2.0"]),
+    ];
+    let changed = more
+        .into_iter()
+        .flat_map(|(scopes, name, own)| scopes.iter().map(move |&scope| (scope, name, own)));
+    plain.chain(changed).collect()
+}
+
+/// One algorithm of a file, with overrides of the file and of its own parameters.
+fn bench(scope: Scope, name: &str, own: &[&str], sets: &[&str]) -> Bench {
+    let own = own.iter().map(|set| format!("algorithm.{name}.{set}"));
+    let sets = sets.iter().map(|set| set.to_string()).chain(own).collect();
+    let source = Source { name: "file.toml".into(), text: file(scope).into(), sets };
+    let mut experiment = Experiment::read(&source).unwrap();
+    experiment.algorithms.retain(|algorithm| algorithm.choice.name == name);
+    assert_eq!(experiment.algorithms.len(), 1, "{name} stands once in the file of its scope");
+    Bench::of(experiment)
+}
+
+/// Calls a test with every variant of every algorithm.
+fn each(sets: &[&str], test: impl Fn(&str, &Bench)) {
+    for (scope, name, own) in variants() {
+        let label = format!("{name} {} ({})", own.join(" "), scope.name());
+        test(&label, &bench(scope, name, own, sets));
+    }
+}
+
+#[test]
+fn unknown_keys_are_named() {
+    for entry in algorithms::<f64>() {
+        let sets = vec![format!("algorithm.{}.momentun=0.9", entry.name)];
+        let text = file(entry.build.facts.scopes[0]).into();
+        let source = Source { name: "file.toml".into(), text, sets };
+        let error = Experiment::read(&source).unwrap_err();
+        assert_eq!((error.kind, error.id), (Kind::Config, "config/unknown-key"));
+        assert!(error.message.contains("`momentun`"), "{error}");
+    }
+}
+
+fn messages_keep_their_length<T: Real>() {
+    each(&NOISY, |name, bench| {
+        let mut simulation = bench.start::<T>();
+        let exchanges = simulation.nodes()[0].algorithm.exchanges();
+        let mut lengths = vec![None; exchanges];
+        for _ in 0..10 {
+            for (e, length) in lengths.iter_mut().enumerate() {
+                for node in simulation.nodes() {
+                    let mut message = vec![T::one(); 3];
+                    node.algorithm.share(e, &mut message);
+                    assert_eq!(*length.get_or_insert(message.len()), message.len(), "{name}");
+                    assert_eq!(message[..3], [T::one(); 3], "{name}: share appends");
+                }
+            }
+            simulation.iterate();
+        }
+    });
+}
+
+#[test]
+fn messages_of_all_nodes_have_one_length_for_ever() {
+    messages_keep_their_length::<f32>();
+    messages_keep_their_length::<f64>();
+}
+
+fn variables_are_named_and_finite<T: Real>() {
+    each(&NOISY, |name, bench| {
+        let mut simulation = bench.start::<T>();
+        for _ in 0..200 {
+            simulation.iterate();
+        }
+        for node in simulation.nodes() {
+            let variables = node.algorithm.variables();
+            let mut names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
+            assert!(names.contains(&"x") && names.contains(&"theta"), "{name}: {names:?}");
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), variables.len(), "{name}: a name stands twice");
+            for (variable, values) in &variables {
+                assert!(values.iter().all(|v| v.is_finite()), "{name}: {variable} is not finite");
+            }
+            let at = node.algorithm.at();
+            assert_eq!((at.x, at.theta), (variable(node, "x"), variable(node, "theta")), "{name}");
+        }
+        let moved = rows(&simulation, "theta").concat();
+        assert!(largest(&moved) > 0.1, "{name} does nothing");
+    });
+}
+
+#[test]
+fn variables_have_their_own_names_and_stay_numbers() {
+    variables_are_named_and_finite::<f32>();
+    variables_are_named_and_finite::<f64>();
+}
+
+fn seeds_decide<T: Real>() {
+    each(&NOISY, |name, bench| {
+        let run = |seed: u64| {
+            let mut oracle_seed = bench.experiment.clone();
+            oracle_seed.run.seeds = vec![seed];
+            // The problem stays that of the first seed: only samples are drawn anew.
+            let other = Bench::of(oracle_seed);
+            let node = |(i, part)| other.node(i, part);
+            let nodes = bench.parts::<T>().into_iter().enumerate().map(node).collect();
+            let mut simulation = Simulation::new(nodes, &bench.world.mixing, None);
+            (0..20).for_each(|_| simulation.iterate());
+            bits(&simulation)
+        };
+        assert_eq!(run(1), run(1), "{name}");
+        assert_ne!(run(1), run(2), "{name}");
+    });
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    seeds_decide::<f32>();
+    seeds_decide::<f64>();
+}
+
+fn threads_do_not_matter<T: Real>() {
+    let pools = [1, 2, 3, 8]
+        .map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    each(&NOISY, |name, bench| {
+        let alone = bits(&bench.run::<T>(30));
+        for pool in &pools {
+            let nodes = bench.nodes::<T>();
+            let mut simulation = Simulation::new(nodes, &bench.world.mixing, Some(pool));
+            (0..30).for_each(|_| simulation.iterate());
+            assert!(bits(&simulation) == alone, "{name} on {} threads", pool.current_num_threads());
+        }
+    });
+}
+
+#[test]
+fn every_number_of_threads_gives_the_same_bits() {
+    threads_do_not_matter::<f32>();
+    threads_do_not_matter::<f64>();
+}
+
+/// Runs the nodes in the order that `order` lists them, on the network renumbered likewise. Each
+/// keeps the samples that it draws.
+fn renumbered(bench: &Bench, order: &[usize]) -> Simulation<'static, f64> {
+    let mut parts: Vec<_> = bench.parts().into_iter().map(Some).collect();
+    let node = |&i: &usize| bench.node(i, parts[i].take().unwrap());
+    let nodes = order.iter().map(node).collect();
+    let w = dense(&bench.world.mixing);
+    let row = |&i: &usize| order.iter().map(|&j| w[i][j]).collect();
+    let mixing = Mixing::from_matrix(order.iter().map(row).collect()).unwrap();
+    let mut simulation = Simulation::new(nodes, &mixing, None);
+    (0..50).for_each(|_| simulation.iterate());
+    simulation
+}
+
+#[test]
+fn renumbered_nodes_have_renumbered_results() {
+    let (straight, mixed) = ([0, 1, 2, 3, 4, 5, 6, 7], [3, 0, 6, 1, 7, 2, 5, 4]);
+    each(&NOISY, |name, bench| {
+        let (one, other) = (renumbered(bench, &straight), renumbered(bench, &mixed));
+        for (variable, _) in one.nodes()[0].algorithm.variables() {
+            let (one, other) = (rows(&one, variable), rows(&other, variable));
+            let size = largest(&one.concat()).max(1.0);
+            for (i, &was) in mixed.iter().enumerate() {
+                let off = largest(&minus(&other[i], &one[was]));
+                assert!(off <= 1e-12 * size, "{name}: {variable} of node {was} is off by {off:e}");
+            }
+        }
+    });
+}
+
+/// The table of costs: what a node asks for on minibatches and on all samples.
+#[derive(Default)]
+struct Costs {
+    batch: Counts,
+    full: Counts,
+    /// Variables as long as what is sent to a neighbour in an iteration.
+    sent: Vec<&'static str>,
+    rounds: u64,
+}
+
+fn times(k: u64, counts: Counts) -> Counts {
+    let mut sum = Counts::default();
+    (0..k).for_each(|_| sum += counts);
+    sum
+}
+
+/// Of `k` iterations; products of a random series aside.
+fn costs(scope: Scope, name: &str, params: &Table, k: u64) -> Costs {
+    let whole = |key: &str| params.get(key).map_or(0, |value| value.as_integer().unwrap()) as u64;
+    let word = |key: &str| params.get(key).map_or("", |value| value.as_str().unwrap());
+    let (inner, q) = (whole("inner_steps"), whole("hv_steps"));
+    let counts = |grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f| Counts {
+        grad_theta_g,
+        hess_g,
+        cross_g,
+        grad_theta_f,
+        grad_x_f,
+        ..Counts::default()
+    };
+    let series = if word("inverse") == "shia" { q.saturating_sub(1) } else { 0 };
+    let (one, hyper) = (counts(1, 1, 1, 1, 1), counts(1, series, 1, 1, 1));
+    let gradient = counts(1, 0, 0, 0, 0);
+    let first = Counts { grad_theta_g: 3, grad_x_g: 2, ..counts(0, 0, 0, 1, 1) };
+    let twice = |counts| times(2 * (k - 1), counts);
+    let global = scope == Scope::Global;
+    let sent = |personal: &[&'static str], more: &[&'static str]| {
+        let more = if global { more } else { &[] };
+        [personal, more].concat()
+    };
+    let (none, mut rounds, mut full) = (&[][..], 1, Counts::default());
+    let (batch, sent) = match name {
+        "lopa-gt" => (times(k + 1, one), sent(&["x", "y"], &["theta", "v", "y_theta", "y_v"])),
+        "lopa-lg" => (times(k + 1, one), sent(&["x"], &["theta", "v"])),
+        "local" => {
+            rounds = 0;
+            (times(k + 1, one), vec![])
+        }
+        "spdb" => {
+            let mut batch = times(k, counts(inner, series, 1, 1, 1));
+            if word("consensus") == "gt" {
+                batch += counts(0, series, 1, 1, 1);
+                (batch, sent(&["x", "y"], none))
+            } else {
+                (batch, sent(&["x"], none))
+            }
+        }
+        "slam" => (times(k, hyper), sent(&["x", "theta"], none)),
+        "ma-dsbo" if global => {
+            rounds = inner + q + 1;
+            let loops = ["theta"].repeat(inner as usize);
+            let higp = ["v", "d"].repeat(q as usize);
+            (times(k, counts(inner, q, 1, q + 1, 1)), [vec!["x"], loops, higp].concat())
+        }
+        "ma-dsbo" => (times(k, counts(inner, q, 1, q, 1)), sent(&["x"], none)),
+        "gossip-dsbo" => {
+            let (p, more) = (6, ["theta", "s", "h", "U", "V"]);
+            (times(k, counts(1, q * p, p, 1, 1)), sent(&["x"], &more))
+        }
+        "gossip-dsbo-mf" => (times(k, hyper), sent(&["x"], &["r", "theta"])),
+        "mdbo" => (times(k, hyper), sent(&["x", "Zf"], &["theta", "Zg"])),
+        "vrdbo" => {
+            full = hyper;
+            (twice(hyper), sent(&["x", "Zf"], &["theta", "Zg"]))
+        }
+        "d-soba" => {
+            let each = if word("order") == "first" { first } else { one };
+            (times(k + 1, each), sent(&["x"], &["theta", "v"]))
+        }
+        "sldbo" => (times(k + 1, one), sent(&["x", "tx"], &["theta", "t_theta", "v", "tv"])),
+        "zhang" => {
+            let alternating = word("order") == "alternating";
+            rounds = if alternating && global { 3 } else { 1 };
+            // One at the first point, then two: at the old point and at the new one.
+            let batch = times(2 * k + 1 - 2 * u64::from(alternating), one);
+            (batch, sent(&["x", "Zu"], &["theta", "Ze", "v", "Zc"]))
+        }
+        "prometheus" | "interact" => {
+            let batch = match whole("period") {
+                0 => times(k + 1, hyper),
+                period => {
+                    full = times(1 + k / period, hyper);
+                    times(2 * (k - k / period), hyper)
+                }
+            };
+            (batch, sent(&["x", "y"], none))
+        }
+        "dgd" | "extra" => (times(k, gradient), sent(&["theta"], none)),
+        "exact-diffusion" => (times(k + 1, gradient), sent(&["theta"], none)),
+        "gt-sgd" => (times(k + 1, gradient), sent(&["theta", "y"], none)),
+        other => panic!("{other}: add its line of the table of costs"),
+    };
+    Costs { batch, full, sent, rounds }
+}
+
+fn total(c: &Counts) -> u64 {
+    let Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, .. } = *c;
+    grad_theta_g + hess_g + cross_g + grad_theta_f + grad_x_f + grad_x_g
+}
+
+#[test]
+fn costs_are_those_of_the_table() {
+    let iterations = 40;
+    each(&NOISY, |name, bench| {
+        let (scope, choice) = (bench.experiment.scope, bench.choice());
+        let Costs { batch, full, sent, rounds } =
+            costs(scope, &choice.name, &choice.params, iterations);
+        let neumann = choice.params.get("inverse").is_some_and(|i| i.as_str() == Some("neumann"));
+        let simulation = bench.run::<f64>(iterations as usize);
+        let mut products = 0;
+        for node in simulation.nodes() {
+            let got = node.oracle.counts();
+            let mut batch = batch;
+            if neumann {
+                batch.hess_g = got.hess_g;
+                products += got.hess_g;
+            }
+            let mut want = batch;
+            want += full;
+            want.samples = 4 * total(&batch) + 30 * total(&full);
+            assert_eq!(got, want, "{name}");
+        }
+        if neumann {
+            // (Q − 1)/2 on average, with Q = 30: 14.5, give or take four standard deviations.
+            let average = products as f64 / (8 * iterations) as f64;
+            assert!((12.5..16.5).contains(&average), "{name}: {average}");
+        }
+        let length = |name: &&str| variable(&simulation.nodes()[0], name).len() as u64;
+        let message: u64 = sent.iter().map(length).sum();
+        let degrees = 2 * 7; // of a path of eight
+        assert_eq!(simulation.exchanges(), iterations * rounds, "{name}");
+        assert_eq!(simulation.floats(), iterations * degrees * message, "{name}");
+    });
+}
+
+#[test]
+fn dgd_trains_x_too_where_the_problem_says_so() {
+    let setup = "problem = { name = 'representation', hidden = [3] }
+        data = { name = 'blobs', rows = 60, features = 4 }
+        network = { nodes = 3, graph = 'path' }
+        run = { iterations = 1, batch = 5 }";
+    let bench = Bench::new(setup, "name = 'dgd', alpha = 0.1");
+    let simulation = bench.run::<f64>(10);
+    for node in simulation.nodes() {
+        let Counts { grad_theta_g, grad_x_g, samples, .. } = node.oracle.counts();
+        assert_eq!((grad_theta_g, grad_x_g, samples), (10, 10, 100));
+    }
+    let (n, p) = (rows(&simulation, "x")[0].len(), rows(&simulation, "theta")[0].len());
+    assert_eq!(simulation.floats(), 10 * 4 * (n + p) as u64);
+    assert!(distance(&rows(&simulation, "x")[0], &rows(&bench.start::<f64>(), "x")[0]) > 1e-3);
+}
+
+fn one_node_works<T: Real>() {
+    let sets = ["network.nodes=1", "network.graph=complete"];
+    each(&sets, |name, bench| {
+        let simulation = bench.run::<T>(500);
+        assert_eq!(simulation.floats(), 0, "{name}");
+        let x = rows(&simulation, "x").remove(0);
+        let mut part = bench.parts::<f64>().remove(0);
+        let random =
+            bench.choice().params.get("inverse").is_some_and(|i| i.as_str() != Some("shia"));
+        let registry = algorithms::<f64>();
+        let facts = find("algorithm", &registry, &bench.choice().name).unwrap().build.facts;
+        let held_back = ["warm=false", "hv_steps=1", "radius", "l1"];
+        if facts.second_order && !random && !held_back.iter().any(|held| name.contains(held)) {
+            let grad = lopa::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
+            assert!(norm(&grad) < 1.0, "{name}: |∇Φ| = {}", norm(&grad));
+        }
+        assert!(x.iter().all(|x| x.is_finite()), "{name}");
+    });
+}
+
+#[test]
+fn one_node_alone_works() {
+    one_node_works::<f32>();
+    one_node_works::<f64>();
+}
+
+/// |∇Φ(x̄)|² and the consensus error at the end of a run of one of the files.
+fn ends(scope: Scope, name: &str) -> (f64, f64) {
+    let bench = bench(scope, name, &[], &[]);
+    let iterations = bench.experiment.run.iterations.unwrap() as usize;
+    let x = rows(&bench.run::<f64>(iterations), "x");
+    let options = params(&bench.experiment.problem.params);
+    let nodes = quadratic::coefficients(&options, 8, bench.seed()).unwrap();
+    let nodes = match scope {
+        Scope::Personal => nodes,
+        Scope::Global => vec![quadratic::Coefficients::mean(&nodes).unwrap()],
+    };
+    let centre = mean(&x);
+    let grads: Vec<_> = nodes.iter().map(|node| node.grad_phi(&centre)).collect();
+    (norm(&mean(&grads)).powi(2), spread(&x))
+}
+
+#[test]
+fn the_files_do_what_their_comments_say() {
+    for entry in algorithms::<f64>() {
+        for &scope in entry.build.facts.scopes {
+            let (grad_sq, apart) = ends(scope, entry.name);
+            let said = match (scope, entry.name) {
+                (_, "dgd" | "gt-sgd" | "extra" | "exact-diffusion") => {
+                    (30.0..60.0).contains(&grad_sq) && apart == 0.0
+                }
+                (_, "lopa-gt" | "sldbo" | "zhang") => grad_sq < 1e-20 && apart < 1e-20,
+                (Scope::Personal, "spdb" | "mdbo" | "vrdbo" | "prometheus" | "interact") => {
+                    (1e-20..1e-16).contains(&grad_sq) && apart < 1e-16
+                }
+                (Scope::Personal, "local") => (5.0..20.0).contains(&apart),
+                (Scope::Personal, _) => (0.05..0.2).contains(&grad_sq) && apart > 0.05,
+                (Scope::Global, "slam" | "mdbo" | "vrdbo") => {
+                    (0.9..1.1).contains(&grad_sq) && apart < 1e-20
+                }
+                (Scope::Global, _) => (0.1..1.0).contains(&grad_sq) && apart > 0.01,
+            };
+            let what = format!("{} ({})", entry.name, scope.name());
+            assert!(said, "{what}: |∇Φ|² = {grad_sq:e}, consensus {apart:e}");
+        }
+    }
+}
+
+// ---- minibatches ----
+
+/// LoPA on one noisy quadratic that writes down its batches.
+fn recorded(run: &str, node: usize) -> (Simulation<'static, f64>, Log) {
+    let setup = format!(
+        "problem = {{ name = 'quadratic', n = 2, p = 2, noise = 1, samples = 1000 }}
+         network = {{ nodes = 1, graph = 'complete' }}
+         run = {{ iterations = 1, seeds = [5], {run} }}"
+    );
+    let bench = Bench::new(&setup, "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1");
+    let (part, log) = recorder(bench.parts().remove(0));
+    let nodes = vec![bench.node(node, part)];
+    (Simulation::new(nodes, &bench.world.mixing, None), log)
+}
+
+fn batch<'a>(calls: &'a [Call], name: &str) -> &'a [u32] {
+    &calls.iter().find(|(called, _)| *called == name).unwrap_or_else(|| panic!("{name}")).1
+}
+
+const FIVE: [&str; 5] = ["grad_theta_g", "hess_g", "cross_g", "grad_theta_f", "grad_x_f"];
+
+// Assumption 5: the five samples are "mutually independent for any iteration k; and also
+// independent across all the iterations".
+#[test]
+fn five_samples_are_drawn_anew_in_every_iteration() {
+    let (mut simulation, log) = recorded("batch = 20", 0);
+    let mut seen: Vec<Vec<u32>> = Vec::new();
+    for _ in 0..20 {
+        let calls = take(&log);
+        assert_eq!(calls.len(), 5);
+        for name in FIVE {
+            let batch = batch(&calls, name);
+            assert_eq!(batch.len(), 20);
+            assert!(batch.iter().all(|&sample| sample < 1000));
+            assert!(!seen.iter().any(|other| other == batch), "{name}: a batch came twice");
+            seen.push(batch.to_vec());
+        }
+        simulation.iterate();
+    }
+    // Uniform: 2000 draws from 1000 samples, in ten bins of 200 on average.
+    let mut bins = [0.0f64; 10];
+    seen.iter().flatten().for_each(|&sample| bins[sample as usize / 100] += 1.0);
+    let chi_square: f64 = bins.iter().map(|n| (n - 200.0).powi(2) / 200.0).sum();
+    assert!(chi_square < 33.0, "{bins:?}");
+}
+
+#[test]
+fn shared_samples_are_one_batch_for_all() {
+    let (mut simulation, log) = recorded("batch = 20, shared_samples = true", 0);
+    let mut last = Vec::new();
+    for _ in 0..10 {
+        let calls = take(&log);
+        let first = batch(&calls, FIVE[0]);
+        assert!(FIVE.iter().all(|name| batch(&calls, name) == first), "{calls:?}");
+        assert_ne!(first, last, "the next iteration draws anew");
+        last = first.to_vec();
+        simulation.iterate();
+    }
+}
+
+#[test]
+fn each_derivative_has_its_own_batch_size() {
+    let sizes = "batch = { grad_g = 3, hess_g = 5, cross_g = 7, grad_theta_f = 11 }";
+    let (mut simulation, log) = recorded(sizes, 0);
+    simulation.iterate();
+    let calls = take(&log);
+    let lengths = FIVE.map(|name| batch(&calls, name).len());
+    assert_eq!(lengths, [3, 5, 7, 11, 1000]);
+    assert_eq!(simulation.counts().samples, 2 * (3 + 5 + 7 + 11 + 1000));
+}
+
+#[test]
+fn a_full_batch_is_every_sample_once() {
+    let (_, log) = recorded("batch = 'full'", 0);
+    let all: Vec<u32> = (0..1000).collect();
+    let calls = take(&log);
+    assert!(FIVE.iter().all(|name| batch(&calls, name) == all));
+}
+
+#[test]
+fn nodes_draw_independently_and_an_address_is_always_the_same_draw() {
+    let calls = |node: usize| {
+        let (mut simulation, log) = recorded("batch = 20", node);
+        (0..3).for_each(|_| simulation.iterate());
+        take(&log)
+    };
+    let (zero, one) = (calls(0), calls(1));
+    assert_eq!(zero, calls(0));
+    assert!(zero.iter().zip(&one).all(|((_, a), (_, b))| a != b));
+}
+
+#[test]
+fn an_oracle_can_go_back_to_an_iteration() {
+    let bench = bench(Scope::Personal, "lopa-gt", &[], &NOISY);
+    let (part, log) = recorder(bench.parts::<f32>().remove(2));
+    let mut oracle = Oracle::new(part, Batches::all(Some(6)), false, 9, 2);
+    let (x, theta) = ([0.0; 5], [0.0; 6]);
+    let at = At { x: &x, theta: &theta };
+    let mut ask = |k: u64| {
+        oracle.begin(k);
+        let (mut of_x, mut of_theta) = ([0.0; 5], [0.0; 6]);
+        oracle.grad_x_f(at, SIGMA2, &mut of_x);
+        oracle.grad_theta_f(at, SIGMA1, &mut of_theta);
+        oracle.cross_g(at, XI3, &theta, &mut of_x);
+        oracle.hess_g(at, XI2, &theta, &mut of_theta);
+        oracle.grad_theta_g(at, XI1, &mut of_theta);
+        oracle.grad_theta_g(at, XI1.turn(1), &mut of_theta);
+        take(&log)
+    };
+    let (first, second) = (ask(7), ask(8));
+    assert_ne!(first, second);
+    assert_eq!(first, ask(7), "the same address is the same minibatch");
+    assert_ne!(first[4], first[5], "turns of a loop draw anew");
+}

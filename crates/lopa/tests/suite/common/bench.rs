@@ -1,0 +1,160 @@
+//! Experiments in few words, run step by step.
+
+use lopa::algorithms::{Start, algorithms};
+use lopa::config::{Choice, Source};
+use lopa::data::Data;
+use lopa::engine::{Node, Simulation};
+use lopa::experiment::Experiment;
+use lopa::network::Mixing;
+use lopa::oracle::Oracle;
+use lopa::problem::Bilevel;
+use lopa::random::{Purpose, Stream};
+use lopa::real::{Real, cast};
+use lopa::registry::find;
+use lopa::run::{Context, World};
+
+/// An experiment with one algorithm and everything that a run of it is made of.
+pub struct Bench {
+    pub experiment: Experiment,
+    pub data: Option<Data>,
+    pub world: World,
+}
+
+impl Bench {
+    /// From the text of a file and its only algorithm: `name = 'lopa-gt', alpha = 0.1, …`.
+    pub fn new(setup: &str, algorithm: &str) -> Bench {
+        let text = format!("algorithm = [{{ {algorithm} }}]\n{setup}");
+        let read = Experiment::read(&Source::new("test", &text));
+        Bench::of(read.unwrap_or_else(|error| panic!("{error}\n{text}")))
+    }
+
+    pub fn of(experiment: Experiment) -> Bench {
+        Bench::on(experiment, "".into())
+    }
+
+    pub fn on(experiment: Experiment, data_dir: std::path::PathBuf) -> Bench {
+        let interrupt = Default::default();
+        let context = Context { pool: None, data_dir, interrupt: &interrupt };
+        let data = experiment.load_data(&context).unwrap();
+        let world = experiment.world(data.as_ref(), experiment.run.seeds[0]).unwrap();
+        Bench { experiment, data, world }
+    }
+
+    pub fn seed(&self) -> u64 {
+        self.experiment.run.seeds[0]
+    }
+
+    pub fn choice(&self) -> &Choice {
+        &self.experiment.algorithms[0].choice
+    }
+
+    pub fn parts<T: Real>(&self) -> Vec<Box<dyn Bilevel<T>>> {
+        self.experiment.parts(self.data.as_ref(), &self.world, self.seed()).unwrap()
+    }
+
+    /// A node that draws from the streams of node `number`, from the problem's own start.
+    pub fn node<T: Real>(&self, number: usize, part: Box<dyn Bilevel<T>>) -> Node<T> {
+        let x = cast(&part.start_x(&mut Stream::new(self.seed(), Purpose::Start, 0)));
+        let own = &mut Stream::new(self.seed(), Purpose::Start, 1 + number);
+        let theta = cast(&part.start_theta(own));
+        let v = vec![T::zero(); theta.len()];
+        self.node_from(number, part, [x, theta, v], &[])
+    }
+
+    /// A node that starts at a given (x, θ, v), and takes its first truncations from a list.
+    pub fn node_from<T: Real>(
+        &self,
+        number: usize,
+        part: Box<dyn Bilevel<T>>,
+        [x, theta, v]: [Vec<T>; 3],
+        truncations: &[usize],
+    ) -> Node<T> {
+        let run = &self.experiment.run;
+        let batches = run.batch.batches();
+        let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed(), number);
+        if let Some(delta) = run.finite_differences {
+            oracle.take_differences(delta);
+        }
+        if !truncations.is_empty() {
+            oracle.script_truncations(truncations.to_vec());
+        }
+        let registry = algorithms::<T>();
+        let recipe = &find("algorithm", &registry, &self.choice().name).unwrap().build;
+        let scope = self.experiment.scope;
+        let start = Start { x, theta, v, scope, oracle: &mut oracle };
+        let algorithm = (recipe.start)(&self.choice().params, start).unwrap();
+        Node { algorithm, oracle }
+    }
+
+    pub fn nodes<T: Real>(&self) -> Vec<Node<T>> {
+        self.parts().into_iter().enumerate().map(|(i, part)| self.node(i, part)).collect()
+    }
+
+    /// All nodes at their start, as a run has them.
+    pub fn start<T: Real>(&self) -> Simulation<'static, T> {
+        Simulation::new(self.nodes(), &self.world.mixing, None)
+    }
+
+    /// All nodes after so many iterations.
+    pub fn run<T: Real>(&self, iterations: usize) -> Simulation<'static, T> {
+        let mut simulation = self.start();
+        (0..iterations).for_each(|_| simulation.iterate());
+        simulation
+    }
+}
+
+/// W as a dense matrix.
+pub fn dense(mixing: &Mixing) -> Vec<Vec<f64>> {
+    let m = mixing.nodes();
+    (0..m).map(|i| (0..m).map(|j| mixing.weight(i, j)).collect()).collect()
+}
+
+/// A variable of every node.
+pub fn rows<T: Real>(simulation: &Simulation<T>, name: &str) -> Vec<Vec<f64>> {
+    simulation.nodes().iter().map(|node| cast(variable(node, name))).collect()
+}
+
+/// A variable of a node.
+pub fn variable<'a, T: Real>(node: &'a Node<T>, name: &str) -> &'a [T] {
+    let variables = node.algorithm.variables();
+    variables.into_iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}")).1
+}
+
+/// Every bit of every variable of every node.
+pub fn bits<T: Real>(simulation: &Simulation<T>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for node in simulation.nodes() {
+        for (_, values) in node.algorithm.variables() {
+            values.iter().for_each(|value| value.extend_le(&mut bytes));
+        }
+    }
+    bytes
+}
+
+pub fn mean(rows: &[Vec<f64>]) -> Vec<f64> {
+    let sum = |j: usize| rows.iter().map(|row| row[j]).sum::<f64>();
+    (0..rows[0].len()).map(|j| sum(j) / rows.len() as f64).collect()
+}
+
+pub fn norm(a: &[f64]) -> f64 {
+    a.iter().map(|a| a * a).sum::<f64>().sqrt()
+}
+
+pub fn minus(a: &[f64], b: &[f64]) -> Vec<f64> {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+pub fn distance(a: &[f64], b: &[f64]) -> f64 {
+    norm(&minus(a, b))
+}
+
+/// The mean of ‖x_i − x̄‖².
+pub fn spread(rows: &[Vec<f64>]) -> f64 {
+    let centre = mean(rows);
+    rows.iter().map(|row| distance(row, &centre).powi(2)).sum::<f64>() / rows.len() as f64
+}
+
+pub fn largest(a: &[f64]) -> f64 {
+    a.iter().fold(0.0, |most, a| a.abs().max(most))
+}

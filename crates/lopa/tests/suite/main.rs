@@ -1,0 +1,27 @@
+//! The library's tests, in one program: the algorithms are generic in the precision, and every program that
+//! uses them compiles them anew.
+
+mod algorithms;
+mod bad_data;
+mod common;
+mod config;
+mod convergence;
+mod data;
+mod documentation;
+mod exact;
+#[cfg(feature = "fetch")]
+mod fetch;
+mod field;
+mod files;
+mod golden;
+mod kernels;
+mod network;
+mod new_rows;
+mod paper;
+mod partition;
+mod problems;
+mod reference;
+mod reproduce;
+mod runs;
+mod scope;
+mod tune;

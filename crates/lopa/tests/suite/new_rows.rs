@@ -1,0 +1,107 @@
+//! New rows for trained models, in every format.
+
+use std::path::PathBuf;
+
+use crate::files::{doubles, gzip, header, npy, zip};
+use lopa::data::{Features, NewRows, new_rows};
+use lopa::error::Result;
+
+/// Writes a file and reads it for a model of three features.
+fn read(name: &str, bytes: &[u8], label: Option<&str>) -> Result<NewRows> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    new_rows(&path, 3, label)
+}
+
+fn three() -> Features<f64> {
+    Features::Dense { cols: 3, values: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0] }
+}
+
+fn labels(of: &[&str]) -> Option<Vec<String>> {
+    Some(of.iter().map(|label| label.to_string()).collect())
+}
+
+#[test]
+fn tables_tell_by_their_width_whether_they_have_labels() {
+    let last = NewRows { features: three(), labels: labels(&["a", "1"]) };
+    let none = NewRows { features: three(), labels: None };
+    for (name, text) in [
+        ("a.csv", "1,2,3,a\n4,5,6,+1\n"),
+        ("a.data", "1,2,3,a\n4,5,6,1.0\n"),
+        ("a.tsv", "1\t2\t3\ta\n4\t5\t6\t1\n"),
+        ("a.CSV", "x,y,z,kind\n1,2,3,a\n4,5,6,1\n"),
+    ] {
+        assert_eq!(read(name, text.as_bytes(), None).unwrap(), last, "{name}");
+    }
+    assert_eq!(read("a.csv", b"1,2,3\n4,5,6\n", None).unwrap(), none);
+    assert_eq!(read("a.csv.gz", &gzip(b"x,y,z\n1,2,3\n4,5,6\n"), None).unwrap(), none);
+}
+
+#[test]
+fn the_label_column_is_chosen_by_name_or_number() {
+    let first = NewRows { features: three(), labels: labels(&["a", "b"]) };
+    let text = b"kind,x,y,z\na,1,2,3\nb,4,5,6\n";
+    assert_eq!(read("a.csv", text, Some("kind")).unwrap(), first);
+    assert_eq!(read("a.csv", text, Some("0")).unwrap(), first);
+    assert_eq!(read("a.csv", text, Some("-4")).unwrap(), first);
+}
+
+#[test]
+fn libsvm_stays_sparse_and_is_as_wide_as_the_model() {
+    let sparse = Features::Sparse {
+        cols: 3,
+        starts: vec![0, 1, 1, 3],
+        columns: vec![1, 0, 1],
+        values: vec![2.0, 1.0, 5.0],
+    };
+    let rows = read("a.libsvm", b"+1 2:2\n-1\n1 1:1 2:5\n", None).unwrap();
+    assert_eq!(rows, NewRows { features: sparse, labels: labels(&["1", "-1", "1"]) });
+    let bare = read("a.txt", b"2:2\n1:1 2:5\n", None).unwrap();
+    assert_eq!((bare.features.rows(), bare.features.cols(), bare.labels), (2, 3, None));
+}
+
+#[test]
+fn arrays_have_labels_beside_them() {
+    let x = doubles("(2, 3)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let y = npy(&header("|u1", "(2,)"), &[7, 9]);
+    let none = NewRows { features: three(), labels: None };
+    let with = NewRows { features: three(), labels: labels(&["7", "9"]) };
+    assert_eq!(read("a.npy", &x, None).unwrap(), none);
+    let bytes = npy(&header("|u1", "(2, 3)"), &[1, 2, 3, 4, 5, 6]);
+    assert_eq!(read("a.npy.gz", &gzip(&bytes), None).unwrap(), none);
+    assert_eq!(read("a.npz", &zip(&[("X.npy", x.clone(), 0)]), None).unwrap(), none);
+    let both = zip(&[("X.npy", x.clone(), 8), ("y.npy", y.clone(), 8)]);
+    assert_eq!(read("a.npz", &both, None).unwrap(), with);
+    let other = zip(&[("X.npy", x, 0), ("kind.npy", y, 0)]);
+    assert_eq!(read("a.npz", &other, Some("kind")).unwrap(), with);
+}
+
+/// A file's name and content, the label asked for, and the id and a part of the complaint.
+type Case<'a> = (&'a str, &'a [u8], Option<&'a str>, &'a str, &'a str);
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let flat = doubles("(6,)", &[1.0; 6]);
+    let cases: [Case; 11] = [
+        ("a.csv", b"1,2\n", None, "data/shape-mismatch", "have 2 columns, and the model needs 3"),
+        ("a.csv", b"1;2;3\n", None, "data/shape-mismatch", "have 1 columns"),
+        ("a.csv", b"1,2,3,4,5\n", None, "data/shape-mismatch", "have 5 columns"),
+        ("a.csv", b"1,2,3\n", Some("kind"), "data/shape-mismatch", "or 4 with labels"),
+        ("a.csv", b"x,y,z,k\n1,2,3,a\n", Some("kind"), "data/no-column", "`kind`"),
+        ("a.csv", b"1,2,3\n1,x,3\n", None, "data/bad-number", "`x`"),
+        ("a.csv", b"x,y,z\n", None, "data/empty", "no rows"),
+        ("a.svm", b"1 4:1\n", None, "data/bad-index", "`4:1`"),
+        ("a.npy", &flat, None, "data/shape-mismatch", "have 1 features, and the model needs 3"),
+        ("a.npz", &zip(&[("x.npy", flat.clone(), 0)]), None, "data/no-array", "`X`"),
+        ("a.parquet", b"", None, "data/unknown-format", "format"),
+    ];
+    for (name, bytes, label, id, part) in cases {
+        let error = read(name, bytes, label).unwrap_err();
+        assert_eq!(error.id, id, "{name}: {error}");
+        assert!(error.message.contains(part), "{name}: {error}");
+        assert!(error.place.as_ref().is_some_and(|place| place.contains(name)), "{error:?}");
+    }
+    let missing = new_rows(&PathBuf::from("no/such.csv"), 3, None).unwrap_err();
+    assert_eq!(missing.id, "data/unreadable");
+}

@@ -1,0 +1,207 @@
+//! The problems as the tests build them, on small data made here.
+
+use lopa::config::{Choice, Source};
+use lopa::data::{Data, Dataset, Features, Scaling};
+use lopa::error::Result;
+use lopa::problem::{At, Bilevel};
+use lopa::problems::{Setting, problems};
+use lopa::random::{Purpose, Stream};
+use lopa::real::{Real, cast};
+use lopa::registry::find;
+use lopa::scope::Scope;
+
+/// A problem as written in an experiment file.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// The `[problem]` section.
+    pub text: &'static str,
+    /// Classes of the data.
+    pub classes: usize,
+    /// What ⟨v, ∇²g v⟩ / |v|² is never below, for |x| ≤ 1.
+    pub mu: f64,
+}
+
+const fn case(text: &'static str, classes: usize, mu: f64) -> Case {
+    Case { text, classes, mu }
+}
+
+/// At least one for each line of the registry.
+pub const CASES: &[Case] = &[
+    case("name = 'quadratic'\nn = 4\np = 3\ncondition = 5", 0, 0.2),
+    case("name = 'quadratic'\nn = 3\np = 4\nnoise = 0.5\nsamples = 7", 0, 0.2 / 3.0),
+    case("name = 'hyperparameter'", 2, 0.73),
+    case("name = 'hyperparameter'\nscale = 'sum'\nvalidation = 0.3", 3, 0.73),
+    case("name = 'representation'\nhidden = [3]", 3, 0.52),
+    case(
+        "name = 'representation'\nhidden = [4, 3]\nactivation = 'tanh'\nvalidation = 0.25",
+        2,
+        0.52,
+    ),
+    case("name = 'representation'\nhidden = [3]\nscale = 'batch-sum'\nridge = 0.1", 4, 0.1),
+    case("name = 'meta-learning'\ntasks = 4\nnu = 1.5", 3, 1.5),
+    case("name = 'meta-learning'\ntasks = 1\nscale = 'sum'", 2, 1.0),
+    case("name = 'hyper-cleaning'\nridge = 0.1", 3, 0.2),
+    case("name = 'hyper-cleaning'\ncorruption = 0\nscale = 'batch-sum'", 2, 0.002),
+];
+
+pub const NODES: usize = 3;
+pub const BATCH: usize = 6;
+const FEATURES: usize = 5;
+
+/// Clouds of points around a centre for each class, with holes, dense or sparse.
+pub fn data(classes: usize, sparse: bool) -> Data {
+    let mut stream = Stream::new(7, Purpose::Data, 0);
+    let mut set = |count: usize| {
+        let mut rows: Vec<Vec<f64>> = Vec::new();
+        let labels: Vec<u32> = (0..count).map(|_| stream.below(classes) as u32).collect();
+        for &label in &labels {
+            let centre = |q: usize| if q % classes == label as usize { 1.2 } else { -0.3 };
+            let entry =
+                |q| if stream.unit() < 0.3 { 0.0 } else { centre(q) + 0.4 * stream.normal() };
+            rows.push((0..FEATURES).map(entry).collect());
+        }
+        Dataset::new(features(&rows, sparse), labels)
+    };
+    let (train, test) = (set(43), set(20));
+    let classes = (0..classes).map(|class| class.to_string()).collect();
+    Data { train, test, classes, scaling: Scaling::default() }
+}
+
+pub fn features(rows: &[Vec<f64>], sparse: bool) -> Features<f64> {
+    let cols = rows[0].len();
+    if !sparse {
+        return Features::Dense { cols, values: rows.concat() };
+    }
+    let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in rows {
+        for (q, &value) in row.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+            columns.push(q as u32);
+            values.push(value);
+        }
+        starts.push(values.len());
+    }
+    Features::Sparse { cols, starts, columns, values }
+}
+
+/// Rows dealt out unevenly: the nodes hold 10, 14 and 19.
+pub fn partition() -> Vec<Vec<u32>> {
+    let bounds = [0, 10, 24, 43];
+    bounds.windows(2).map(|w| (w[0]..w[1]).collect()).collect()
+}
+
+pub fn choice(text: &str) -> Result<Choice> {
+    let source = Source::new("test", text);
+    source.root()?.choice("problem", &problems::<f64>())
+}
+
+pub fn build<T: Real>(text: &str, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    let choice = choice(text)?;
+    let registry = problems::<T>();
+    find("problem", &registry, &choice.name)?.build.parts(&choice.params, setting)
+}
+
+impl Case {
+    pub fn data(&self, sparse: bool) -> Option<Data> {
+        (self.classes > 0).then(|| data(self.classes, sparse))
+    }
+
+    pub fn parts<T: Real>(&self, sparse: bool) -> Vec<Box<dyn Bilevel<T>>> {
+        let (data, partition) = (self.data(sparse), partition());
+        let setting = Setting {
+            nodes: NODES,
+            scope: Scope::Personal,
+            seed: 3,
+            batch: Some(BATCH),
+            data: data.as_ref(),
+            partition: &partition,
+        };
+        build(self.text, &setting).unwrap()
+    }
+}
+
+/// A point (x, θ) and a direction v, at random.
+pub struct Point {
+    pub x: Vec<f64>,
+    pub theta: Vec<f64>,
+    pub v: Vec<f64>,
+}
+
+impl Point {
+    pub fn new<T: Real>(part: &dyn Bilevel<T>, number: usize) -> Point {
+        let mut stream = Stream::new(11, Purpose::Start, number);
+        let mut draw = |count| (0..count).map(|_| stream.between(-1.0, 1.0)).collect::<Vec<_>>();
+        let dims = part.dims();
+        Point { x: draw(dims.n), theta: draw(dims.p), v: draw(dims.p) }
+    }
+
+    pub fn at(&self) -> At<'_, f64> {
+        At { x: &self.x, theta: &self.theta }
+    }
+}
+
+pub fn all(count: usize) -> Vec<u32> {
+    (0..count as u32).collect()
+}
+
+/// The batches that oracles of f and of g are asked with.
+#[derive(Clone)]
+pub struct Batches {
+    pub f: Vec<u32>,
+    pub g: Vec<u32>,
+}
+
+impl Batches {
+    pub fn full<T: Real>(part: &dyn Bilevel<T>) -> Batches {
+        Batches { f: all(part.samples_f()), g: all(part.samples_g()) }
+    }
+
+    /// A small one, in which a number stands twice.
+    pub fn small() -> Batches {
+        Batches { f: vec![1, 0, 1], g: vec![2, 0, 2, 3] }
+    }
+}
+
+pub const ORACLES: [&str; 8] =
+    ["f", "g", "grad_x_f", "grad_theta_f", "grad_theta_g", "hess_g", "cross_g", "grad_x_g"];
+
+/// What every oracle says, in the order of [`ORACLES`]; outputs hold NaN before they are asked.
+pub fn oracles<T: Real>(
+    part: &mut dyn Bilevel<T>,
+    point: &Point,
+    batch: &Batches,
+) -> Vec<Vec<f64>> {
+    let (x, theta, v): (Vec<T>, Vec<T>, Vec<T>) =
+        (cast(&point.x), cast(&point.theta), cast(&point.v));
+    let at = At { x: &x, theta: &theta };
+    let dims = part.dims();
+    let (mut n, mut p) = (vec![T::nan(); dims.n], vec![T::nan(); dims.p]);
+    let mut said = vec![vec![part.f(at, &batch.f)], vec![part.g(at, &batch.g)]];
+    part.grad_x_f(at, &batch.f, &mut n);
+    said.push(cast(&n));
+    part.grad_theta_f(at, &batch.f, &mut p);
+    said.push(cast(&p));
+    p.fill(T::nan());
+    part.grad_theta_g(at, &batch.g, &mut p);
+    said.push(cast(&p));
+    p.fill(T::nan());
+    part.hess_g(at, &batch.g, &v, &mut p);
+    said.push(cast(&p));
+    n.fill(T::nan());
+    part.cross_g(at, &batch.g, &v, &mut n);
+    said.push(cast(&n));
+    n.fill(T::nan());
+    part.grad_x_g(at, &batch.g, &mut n);
+    said.push(cast(&n));
+    said
+}
+
+/// |a − b| ≤ tolerance (1 + |b|), in the largest entry.
+#[track_caller]
+pub fn close(what: &str, a: &[f64], b: &[f64], tolerance: f64) {
+    assert_eq!(a.len(), b.len(), "{what}: lengths differ");
+    let size = b.iter().fold(0.0f64, |most, b| most.max(b.abs()));
+    for (j, (a, b)) in a.iter().zip(b).enumerate() {
+        let off = (a - b).abs();
+        assert!(off <= tolerance * (1.0 + size), "{what}[{j}]: {a} and {b} differ by {off:e}");
+    }
+}
