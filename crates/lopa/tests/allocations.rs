@@ -178,7 +178,7 @@ fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
     let (nodes, rows, features, classes) = (40, 4000, 64, 10);
     let setup = format!(
         "problem = {{ name = 'representation', hidden = [{hidden}] }}
-         data = {{ name = 'blobs', rows = {rows}, features = {features}, classes = {classes}, test = 0.01 }}
+         data = {{ name = 'blobs', rows = {rows}, features = {features}, centres = {classes}, test = 0.01 }}
          network = {{ nodes = {nodes}, graph = 'ring', weights = 'lazy-metropolis' }}
          run = {{ iterations = 1, batch = {batch} }}"
     );
@@ -192,7 +192,8 @@ fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
     let samples = rows as f64 * 0.99 / nodes as f64;
     let numbers = 9 * n + 4 * p + batch * (2 * hidden + 3 * classes);
     drop(simulation);
-    (held, (numbers * T::BYTES) as f64 + 4.0 * (5.0 * samples + rows as f64 * 0.01))
+    let row_numbers = 5.0 * samples + rows as f64 * 0.01;
+    (held, (numbers * T::BYTES) as f64 + 4.0 * row_numbers + 3000.0)
 }
 
 #[test]
