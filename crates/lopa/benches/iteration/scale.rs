@@ -26,14 +26,12 @@ pub fn table(sizes: &[&str]) {
 
 fn line(nodes: usize) {
     let begin = Instant::now();
-    let setup = format!(
-        "problem = {{ name = 'representation', hidden = [20], ridge = 0.01 }}
-         data = {{ name = 'digits' }}
-         network = {{ nodes = 8, graph = 'ring', weights = 'lazy-metropolis' }}
-         run = {{ iterations = 1, batch = 32 }}"
-    );
+    let setup = "problem = { name = 'representation', hidden = [20], ridge = 0.01 }
+         data = { name = 'digits' }
+         network = { nodes = 8, graph = 'ring', weights = 'lazy-metropolis' }
+         run = { iterations = 1, batch = 32 }";
     let algorithm = "name = 'lopa-gt', alpha = 1.0, beta = 0.3, lambda = 0.3";
-    let bench = Bench::new(&setup, algorithm);
+    let bench = Bench::new(setup, algorithm);
     let ring = format!(
         "problem = {{ name = 'quadratic' }}
          network = {{ nodes = {nodes}, graph = {{ name = 'random-regular', degree = 4 }}, weights = 'lazy-metropolis' }}

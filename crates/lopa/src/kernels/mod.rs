@@ -107,7 +107,8 @@ lanes!(f64, 8, __m256d, __m512d);
 
 /// Defines a kernel: its body compiled for every level, behind a check of what it relies on.
 macro_rules! kernel {
-    ($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*), $check:expr) => {
+    ($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
+     $(, $check:block)?) => {
         impl Level {
             $(#[$doc])*
             pub fn $name<T: Lanes>(self, $($arg: $type),*) {
@@ -121,7 +122,7 @@ macro_rules! kernel {
                 unsafe fn avx2<T: Lanes>($($arg: $type),*) {
                     unsafe { $($body)::+::<T::Avx2>($($arg),*) }
                 }
-                $check;
+                $($check)?
                 // SAFETY: the check holds, and a level is one that the processor has.
                 match self.0 {
                     #[cfg(target_arch = "x86_64")]
@@ -218,7 +219,9 @@ kernel! {
         weights: &[T],
         out: &mut [T]
     ),
-    blocks.check(values, weights)
+    {
+        blocks.check(values, weights);
+    }
 }
 
 kernel! {
@@ -231,22 +234,27 @@ kernel! {
         delta: &[T],
         out: &mut [T]
     ),
-    blocks.check(values, out)
+    {
+        blocks.check(values, out);
+    }
 }
 
 kernel! {
     /// x ← eˣ, infinite where it is too large, the least positive number where too small.
-    exp = functions::exp, (x: &mut [T]), ()
+    exp = functions::exp, (x: &mut [T])
 }
 
 kernel! {
     /// x ← 1 / (1 + e⁻ˣ).
-    sigmoid = functions::sigmoid, (x: &mut [T]), ()
+    sigmoid = functions::sigmoid, (x: &mut [T])
 }
 
 kernel! {
     /// z_r ← e^{z_r} / Σ_c e^{z_rc} for every row r of `width` numbers.
-    softmax = functions::softmax, (z: &mut [T], width: usize), assert!(width > 0)
+    softmax = functions::softmax, (z: &mut [T], width: usize),
+    {
+        assert!(width > 0, "rows have numbers");
+    }
 }
 
 kernel! {

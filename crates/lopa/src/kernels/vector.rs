@@ -90,7 +90,7 @@ impl Number for f32 {
     const EXP_RANGE: [f32; 2] = [-86.6, 89.0];
     const SPLIT: Split<f32> = Split {
         log2_e: std::f32::consts::LOG2_E,
-        minus_high: -0.693_359_375, // nine bits, so that n · high is exact
+        minus_high: -355.0 / 512.0, // nine bits, so that n · high is exact
         minus_low: 2.121_944_4e-4,
         round: 12_582_912.0, // 1.5 · 2²³
     };
