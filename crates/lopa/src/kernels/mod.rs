@@ -1,6 +1,6 @@
 //! The few loops that take the time, in the widest vectors that the processor has.
 //!
-//! Each is written once over [`Vector`](vector::Vector) and compiled for AVX-512, for AVX2 with
+//! Each is written once over `Vector` and compiled for AVX-512, for AVX2 with
 //! FMA and for any processor; which one runs is decided when it is called. All form the same sums
 //! in the same order, so that results have the same bits on each. Rows are read where they lie:
 //! nothing is copied or allocated.
