@@ -39,6 +39,7 @@ pub mod evaluate;
 pub mod exact;
 pub mod experiment;
 pub mod folder;
+pub mod kernels;
 pub mod mean;
 pub mod model;
 pub mod network;

@@ -15,6 +15,7 @@ mod fetch;
 mod field;
 mod files;
 mod golden;
+mod kernels;
 mod network;
 mod new_rows;
 mod paper;
