@@ -203,6 +203,11 @@ impl<T: Real> Oracle<T> {
         self.counts
     }
 
+    /// Counts on from what an earlier run had asked.
+    pub fn count_from(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
     /// The problem's part, for what needs no minibatch.
     pub fn part(&mut self) -> &mut dyn Bilevel<T> {
         &mut *self.part

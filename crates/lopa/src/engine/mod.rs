@@ -16,6 +16,17 @@ pub struct Node<T: Real> {
     pub oracle: Oracle<T>,
 }
 
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Iterations done.
+    pub k: u64,
+    /// Rounds of communication done.
+    pub exchanges: u64,
+    /// Scalars sent over all links.
+    pub floats: u64,
+}
+
 /// Row i of W in the precision of the run: (j, w_ij) for the neighbours of i, increasing j.
 pub type Row<T> = Vec<(usize, T)>;
 

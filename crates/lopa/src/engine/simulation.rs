@@ -3,7 +3,7 @@
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::{Node, Row, mix, row};
+use super::{Node, Progress, Row, mix, row};
 use crate::network::Mixing;
 use crate::oracle::Counts;
 use crate::real::Real;
@@ -15,9 +15,7 @@ pub struct Simulation<'p, T: Real> {
     messages: Vec<Vec<T>>,
     next: Vec<Vec<T>>,
     mixed: Vec<Vec<T>>,
-    k: u64,
-    exchanges: u64,
-    floats: u64,
+    progress: Progress,
     pool: Option<&'p ThreadPool>,
 }
 
@@ -32,14 +30,21 @@ impl<'p, T: Real> Simulation<'p, T> {
             node.algorithm.share(0, message);
         }
         let (next, mixed) = (messages.clone(), messages.clone());
-        Simulation { nodes, rows, messages, next, mixed, k: 0, exchanges: 0, floats: 0, pool }
+        let progress = Progress::default();
+        Simulation { nodes, rows, messages, next, mixed, progress, pool }
+    }
+
+    /// Goes on from where an earlier run left its nodes, which are the nodes here.
+    pub fn from(mut self, progress: Progress) -> Self {
+        self.progress = progress;
+        self
     }
 
     /// One iteration of every node.
     pub fn iterate(&mut self) {
         let exchanges = self.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
-            let (k, rows, messages) = (self.k, &self.rows, &self.messages);
+            let (k, rows, messages) = (self.progress.k, &self.rows, &self.messages);
             let work = |(i, ((node, next), mixed)): Work<T>| {
                 let row = &rows[i];
                 mix(row, &messages[i], |j| &messages[j], mixed);
@@ -67,12 +72,12 @@ impl<'p, T: Real> Simulation<'p, T> {
                         .for_each(work)
                 }),
             }
-            self.exchanges += u64::from(!self.messages[0].is_empty());
+            self.progress.exchanges += u64::from(!self.messages[0].is_empty());
             let sent = |(row, message): (&Row<T>, &Vec<T>)| (row.len() * message.len()) as u64;
-            self.floats += self.rows.iter().zip(&self.messages).map(sent).sum::<u64>();
+            self.progress.floats += self.rows.iter().zip(&self.messages).map(sent).sum::<u64>();
             std::mem::swap(&mut self.messages, &mut self.next);
         }
-        self.k += 1;
+        self.progress.k += 1;
     }
 
     /// The nodes.
@@ -85,19 +90,24 @@ impl<'p, T: Real> Simulation<'p, T> {
         &mut self.nodes
     }
 
+    /// How far it has come.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
     /// Iterations done.
     pub fn k(&self) -> u64 {
-        self.k
+        self.progress.k
     }
 
     /// Rounds of communication done.
     pub fn exchanges(&self) -> u64 {
-        self.exchanges
+        self.progress.exchanges
     }
 
     /// Scalars sent over all links so far.
     pub fn floats(&self) -> u64 {
-        self.floats
+        self.progress.floats
     }
 
     /// What all nodes asked of their oracles so far.
