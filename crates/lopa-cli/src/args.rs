@@ -124,9 +124,22 @@ pub struct RunArgs {
     pub seeds: Vec<u64>,
     #[command(flatten)]
     pub threads: ThreadArgs,
+    /// Whether to go on with an earlier run of the same experiment that did not come to its end
+    #[arg(long, value_enum, default_value_t = Resume::Auto)]
+    pub resume: Resume,
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Resume {
+    /// Go on if there is such a run, else start one
+    Auto,
+    /// Always start a run of its own
+    Never,
+    /// Go on, or fail with exit code 5
+    Require,
 }
 
 #[derive(Debug, Args)]

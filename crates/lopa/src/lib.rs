@@ -28,6 +28,8 @@
 //! | ξ, ς | `XI1` …, `SIGMA1` … | minibatches of g and of f |
 
 pub mod algorithms;
+pub mod bytes;
+pub mod checkpoint;
 pub mod config;
 pub mod data;
 pub mod diagnose;
@@ -51,6 +53,7 @@ pub mod run;
 pub mod schedule;
 pub mod schema;
 pub mod scope;
+pub mod storage;
 pub mod trace;
 pub mod tune;
 pub mod watch;

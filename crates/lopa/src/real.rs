@@ -39,6 +39,9 @@ pub trait Real:
     /// Appends the little-endian bytes: the form that digests are taken of.
     fn extend_le(self, bytes: &mut Vec<u8>);
 
+    /// From [`Real::BYTES`] little-endian bytes.
+    fn from_le(bytes: &[u8]) -> Self;
+
     /// `c ← alpha a b + beta c`, row-major with the given row and column strides.
     ///
     /// `a` is m × k, `b` is k × n, `c` is m × n.
@@ -71,6 +74,10 @@ macro_rules! real {
 
             fn extend_le(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn from_le(bytes: &[u8]) -> Self {
+                Self::from_le_bytes(bytes.try_into().expect("as many bytes as a scalar has"))
             }
 
             #[allow(unsafe_code)]

@@ -16,7 +16,7 @@ use super::signals::Signals;
 use super::source::source;
 use super::summary;
 use super::threads::{pool, threads};
-use crate::args::RunArgs;
+use crate::args::{Resume, RunArgs};
 use crate::output::Output;
 
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     if args.dry_run {
         return dry_run(&experiment, data.as_ref(), output);
     }
-    let folder = RunFolder::create(&args.out, &experiment, data.as_ref(), threads)?;
+    let folder = folder(args, &experiment, data.as_ref(), threads, output)?;
     let mut reporter = Reporter::new(output, folder, &experiment);
     let done = experiment.run_on(data.as_ref(), &context, &mut reporter);
     reporter.folder.finish(match (&done, signals.code()) {
@@ -51,7 +51,34 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     output.note(&format!("\n{}", summary::closing(&experiment, &outcomes)));
     output.note(&format!("trajectory digest {}", summary::digest(&outcomes)));
     output.note(&format!("results in {}", reporter.folder.path().display()));
+    if signals.code().is_some() {
+        output.note("interrupted: the same command goes on from here");
+    }
     Ok(exit_code(&outcomes, &signals))
+}
+
+/// The folder of an earlier run that did not come to its end, or a new one.
+fn folder(
+    args: &RunArgs,
+    experiment: &Experiment,
+    data: Option<&Data>,
+    threads: usize,
+    output: &Output,
+) -> Result<RunFolder> {
+    if args.resume != Resume::Never
+        && let Some(folder) = RunFolder::unfinished(&args.out, experiment, data)?
+    {
+        output.note(&format!("going on with {}", folder.path().display()));
+        return Ok(folder);
+    }
+    if args.resume == Resume::Require {
+        let message = "there is no run of this experiment to go on with: none was begun with the \
+            same file, data and version, or all came to their end or are still at work";
+        return Err(Error::storage("storage/nothing-to-resume", message)
+            .at(args.out.display().to_string())
+            .hint("leave `--resume require` out to start one"));
+    }
+    RunFolder::create(&args.out, experiment, data, threads)
 }
 
 /// The experiment of the file, on the seeds of the command line if it has any.

@@ -5,4 +5,5 @@ mod commands;
 mod interrupt;
 mod models;
 mod program;
+mod resume;
 mod runs;

@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
+use crate::checkpoint::State;
 use crate::data::Data;
 use crate::error::Result;
 use crate::experiment::Experiment;
@@ -47,20 +48,15 @@ pub fn complete(
 ) -> Result<(PathBuf, bool)> {
     let mut folder = RunFolder::resume(runs, experiment, data, threads)?;
     let path = folder.path().to_path_buf();
-    for &seed in &experiment.run.seeds {
-        let mut rest = experiment.clone();
-        rest.run.seeds = vec![seed];
-        rest.algorithms.retain(|algorithm| !folder.has(&algorithm.label, seed));
-        if !rest.algorithms.is_empty() {
-            rest.run_on(data, context, &mut Keeper { folder: &mut folder, told })?;
-        }
-        if context.interrupt.load(Ordering::Relaxed) {
-            folder.finish("interrupted")?;
-            return Ok((path, false));
-        }
-    }
-    folder.finish("done")?;
-    Ok((path, true))
+    let done = experiment.run_on(data, context, &mut Keeper { folder: &mut folder, told });
+    let interrupted = context.interrupt.load(Ordering::Relaxed);
+    folder.finish(match (&done, interrupted) {
+        (Err(_), _) => "failed",
+        (Ok(_), true) => "interrupted",
+        (Ok(_), false) => "done",
+    })?;
+    done?;
+    Ok((path, !interrupted))
 }
 
 /// Keeps what comes of a run.
@@ -72,6 +68,18 @@ struct Keeper<'a> {
 impl Observer for Keeper<'_> {
     fn world(&mut self, seed: u64, world: &World) -> Result<()> {
         self.folder.world(seed, world)
+    }
+
+    fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        Ok(self.folder.ended(algorithm, seed))
+    }
+
+    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+        self.folder.kept(algorithm, seed, &mut |refused| (self.told)(&refused))
+    }
+
+    fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
+        self.folder.keep(algorithm, seed, state)
     }
 
     fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {

@@ -1,5 +1,6 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
+mod interval;
 mod record;
 mod world;
 
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::ThreadPool;
 
 use crate::algorithms::{Recipe, Start, algorithms};
+use crate::bytes::Hash;
+use crate::checkpoint::{self, State};
 use crate::data::Data;
 use crate::engine::{Node, Simulation};
 use crate::error::Result;
@@ -25,7 +28,8 @@ use crate::registry::find;
 use crate::scope::Scope;
 use crate::trace::{Row, Stop};
 
-use record::{Clock, Record};
+use interval::Interval;
+use record::{Clock, Record, misfit};
 
 /// What a run is given from outside.
 pub struct Context<'a> {
@@ -43,8 +47,20 @@ pub trait Observer {
     fn world(&mut self, _seed: u64, _world: &World) -> Result<()> {
         Ok(())
     }
+    /// The outcome of a run that came to its end before: it is not run again.
+    fn ended(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<Outcome>> {
+        Ok(None)
+    }
     /// A run of one algorithm on one seed begins.
     fn begin(&mut self, _algorithm: &str, _seed: u64) {}
+    /// Where an earlier run stood that did not come to its end: this one goes on from there.
+    fn kept(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<State>> {
+        Ok(None)
+    }
+    /// Keeps where the run stands.
+    fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
+        Ok(())
+    }
     /// Something the user should know.
     fn warn(&mut self, _text: &str) {}
     /// How far the run under way has come: iterations, and the used part of its budget.
@@ -73,7 +89,7 @@ pub struct Outcome {
     /// The last measurement.
     pub row: Row,
     /// The problem's metrics of every node, at the end.
-    pub nodes: Vec<Vec<(&'static str, f64)>>,
+    pub nodes: Vec<Vec<(String, f64)>>,
     /// SHA-256 of every variable at every measurement, to the bit.
     pub digest: String,
     /// (x_i, θ_i) of every node at the end.
@@ -99,6 +115,10 @@ impl Experiment {
             observer.world(seed, &world)?;
             let mut judges = self.parts::<f64>(data, &world, seed)?;
             for algorithm in &self.algorithms {
+                if let Some(outcome) = observer.ended(&algorithm.label, seed)? {
+                    outcomes.push(outcome);
+                    continue;
+                }
                 observer.begin(&algorithm.label, seed);
                 let job = Job { experiment: self, data, world: &world, seed, algorithm };
                 let outcome = match self.run.precision {
@@ -142,17 +162,29 @@ impl Job<'_> {
         }
         let mut clock = Clock::default();
         clock.go();
-        let nodes = self.nodes(recipe)?;
+        let mut nodes = self.nodes(recipe)?;
+        let kept = observer.kept(&self.algorithm.label, self.seed)?;
+        let trails = kept.as_ref().map(|state| restore(state, &mut nodes)).transpose()?;
         let mut simulation = Simulation::new(nodes, &self.world.mixing, context.pool);
         clock.halt();
+        if let Some(state) = &kept {
+            simulation = simulation.from(state.progress);
+            clock.from(state.seconds);
+        }
 
         let mut record = Record::new(self, recipe, judges, context, observer);
-        let mut stop = record.measure(&simulation, &clock, 0.0)?;
+        let mut stop = record.begin(&simulation, &clock, kept.as_ref().zip(trails))?;
+        drop(kept);
+        let mut interval = Interval::new(&self.experiment.checkpoint);
         while stop.is_none() {
             clock.go();
             simulation.iterate();
             clock.halt();
             stop = record.follow(&simulation, &clock)?;
+            let due = stop.is_none() && interval.due(simulation.k());
+            if due || stop == Some(Stop::Interrupted) {
+                interval.time(|| record.keep(&simulation, &clock))?;
+            }
         }
         record.close(&simulation, &clock, stop.expect("the loop ended"))
     }
@@ -176,6 +208,15 @@ impl Job<'_> {
         };
         parts.into_iter().enumerate().map(make).collect()
     }
+}
+
+/// Puts all nodes back to where they stood, and gives their trails.
+fn restore<T: Real>(state: &State, nodes: &mut [Node<T>]) -> Result<Vec<Hash>> {
+    if state.nodes.len() != nodes.len() {
+        return Err(misfit());
+    }
+    let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);
+    nodes.iter_mut().zip(&state.nodes).map(put_back).collect::<Option<_>>().ok_or_else(misfit)
 }
 
 /// Lower-case hexadecimal.

@@ -7,6 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::{Context, Job, Observer, Outcome, hex};
 use crate::algorithms::Recipe;
+use crate::bytes::Hash;
+use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
 use crate::engine::{Node, Simulation};
@@ -36,6 +38,11 @@ impl Clock {
         self.since = Some(Instant::now());
     }
 
+    /// Counts on from seconds spent before.
+    pub fn from(&mut self, seconds: f64) {
+        self.seconds += seconds;
+    }
+
     /// Computing pauses.
     pub fn halt(&mut self) {
         self.seconds += self.since.take().map_or(0.0, |since| since.elapsed().as_secs_f64());
@@ -49,11 +56,12 @@ pub struct Record<'a, T: Real> {
     judges: &'a mut [Box<dyn Bilevel<f64>>],
     context: &'a Context<'a>,
     observer: &'a mut dyn Observer,
-    hasher: Sha256,
+    trails: Vec<Hash>, // of each node: SHA-256 of the trail so far, k and every variable
+    names: Vec<&'static str>,
     watch: Watch,
     measured: u64,
     row: Option<Row>,
-    nodes: Vec<Vec<(&'static str, f64)>>,
+    nodes: Vec<Vec<(String, f64)>>,
     good: Vec<Point>,
     culprit: Option<watch::Culprit>,
 }
@@ -72,7 +80,8 @@ impl<'a, T: Real> Record<'a, T> {
             judges,
             context,
             observer,
-            hasher: Sha256::new(),
+            trails: vec![Hash::default(); job.experiment.network.nodes],
+            names: Vec::new(),
             watch: Watch::default(),
             measured: 0,
             row: None,
@@ -82,27 +91,65 @@ impl<'a, T: Real> Record<'a, T> {
         }
     }
 
+    /// The start of a run: the first measurement, or all as it was where an earlier run stood.
+    pub fn begin(
+        &mut self,
+        simulation: &Simulation<T>,
+        clock: &Clock,
+        kept: Option<(&State, Vec<Hash>)>,
+    ) -> Result<Option<Stop>> {
+        let variables = simulation.nodes()[0].algorithm.variables();
+        self.names = variables.into_iter().map(|(name, _)| name).collect();
+        let Some((state, trails)) = kept else {
+            return self.measure(simulation, clock, 0.0);
+        };
+        self.trails = trails;
+        self.watch = Watch::restore(&state.watch, &self.names).ok_or_else(misfit)?;
+        self.measured = state.measured;
+        self.good = points(simulation);
+        Ok(None)
+    }
+
+    /// Where the run stands.
+    pub fn state(&self, simulation: &Simulation<T>, clock: &Clock) -> State {
+        let nodes = simulation.nodes().iter().zip(&self.trails);
+        State {
+            progress: simulation.progress(),
+            seconds: clock.seconds,
+            measured: self.measured,
+            watch: self.watch.save(&self.names),
+            nodes: nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect(),
+        }
+    }
+
+    /// Hands where the run stands to the observer.
+    pub fn keep(&mut self, simulation: &Simulation<T>, clock: &Clock) -> Result<()> {
+        let state = self.state(simulation, clock);
+        self.observer.keep(&self.job.algorithm.label, self.job.seed, state)
+    }
+
     /// After an iteration: is it over, is it time to measure?
     pub fn follow(&mut self, simulation: &Simulation<T>, clock: &Clock) -> Result<Option<Stop>> {
         let (due, done) = self.due(simulation, clock);
         if simulation.k().is_multiple_of(watch::EVERY) || done.is_some() {
-            self.culprit = self.watch.look(simulation.k(), simulation.nodes());
+            let sizes: Vec<_> = simulation.nodes().iter().map(watch::sizes).collect();
+            self.culprit = self.watch.look(simulation.k(), &self.names, &sizes);
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
             let evaluations = self.job.experiment.run.evaluations as f64;
             self.observer.progress(simulation.k(), due / evaluations);
         }
-        if self.context.interrupt.load(Ordering::Relaxed) {
-            return Ok(Some(Stop::Interrupted));
-        }
         if due == 0.0 && simulation.k() >= PATIENCE {
             return Err(self.endless());
         }
-        if done.is_none() && due >= self.measured as f64 {
-            return self.measure(simulation, clock, due);
-        }
-        Ok(done)
+        let stop = match done {
+            None if due >= self.measured as f64 => self.measure(simulation, clock, due)?,
+            _ => done,
+        };
+        // Last: a run that goes on from here has done all that belongs to this iteration.
+        let interrupted = self.context.interrupt.load(Ordering::Relaxed);
+        Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
     }
 
     fn endless(&self) -> Error {
@@ -193,7 +240,7 @@ impl<'a, T: Real> Record<'a, T> {
             if scope == Scope::Global {
                 row.values.extend(evaluate::common(self.judges, &points, exact, pool));
             }
-            self.nodes = locals.into_iter().map(|local| local.values).collect();
+            self.nodes = locals.into_iter().map(named).collect();
             self.good = points;
         }
         if let Some(gap) = tracking(simulation) {
@@ -206,13 +253,16 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     fn hash(&mut self, simulation: &Simulation<T>) {
-        let mut bytes = simulation.k().to_le_bytes().to_vec();
-        for node in simulation.nodes() {
+        let mut bytes = Vec::new();
+        for (node, trail) in simulation.nodes().iter().zip(&mut self.trails) {
+            bytes.clear();
+            bytes.extend_from_slice(trail);
+            bytes.extend_from_slice(&simulation.k().to_le_bytes());
             for (_, values) in node.algorithm.variables() {
                 values.iter().for_each(|value| value.extend_le(&mut bytes));
             }
+            *trail = Sha256::digest(&bytes).into();
         }
-        self.hasher.update(&bytes);
     }
 
     /// The last measurement, and the outcome.
@@ -250,10 +300,22 @@ impl<'a, T: Real> Record<'a, T> {
             diagnosis,
             row: self.row.expect("a row was measured"),
             nodes: self.nodes,
-            digest: hex(&self.hasher.finalize()),
+            digest: hex(&Sha256::digest(self.trails.concat())),
             models: points(simulation),
         })
     }
+}
+
+/// A node's metrics by name.
+fn named(local: evaluate::Local) -> Vec<(String, f64)> {
+    local.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+}
+
+/// The error of a checkpoint that is sound, but not that of such a run.
+pub fn misfit() -> Error {
+    let message = "the checkpoint does not fit the run: its variables are others";
+    Error::storage("storage/checkpoint", message)
+        .hint("start a run of its own with `--resume never`")
 }
 
 fn costs<T: Real>(simulation: &Simulation<T>, clock: &Clock) -> Row {
