@@ -24,8 +24,7 @@ impl Writer {
     /// Scalars, and how many they are.
     pub fn reals<T: Real>(&mut self, values: &[T]) {
         self.u64(values.len() as u64);
-        self.0.reserve(values.len() * T::BYTES);
-        values.iter().for_each(|value| value.extend_le(&mut self.0));
+        T::extend_le(values, &mut self.0);
     }
 
     /// Bytes, and how many they are.
@@ -76,7 +75,9 @@ impl<'a> Reader<'a> {
     pub fn reals<T: Real>(&mut self) -> Option<Vec<T>> {
         let length = usize::try_from(self.u64()?).ok()?;
         let bytes = self.raw(length.checked_mul(T::BYTES)?)?;
-        Some(bytes.chunks_exact(T::BYTES).map(T::from_le).collect())
+        let mut values = vec![T::zero(); length];
+        T::read_le(bytes, &mut values);
+        Some(values)
     }
 
     /// Bytes with their length in front.

@@ -1,8 +1,17 @@
 //! Engines: what moves the shared vectors. They know no algorithm.
 
+mod cluster;
+mod links;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod simulation;
+mod transport;
 
+pub use cluster::Cluster;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
 pub use simulation::Simulation;
+pub use transport::{Alone, Parcel, Round, Transport, block};
 
 use crate::algorithms::Algorithm;
 use crate::oracle::Oracle;
