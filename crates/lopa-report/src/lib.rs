@@ -6,6 +6,7 @@
 
 pub mod figure;
 pub mod html;
+pub mod paper;
 pub mod pictures;
 pub mod png;
 pub mod quantity;

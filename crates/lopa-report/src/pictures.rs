@@ -27,14 +27,19 @@ pub struct Styles(Vec<String>);
 
 impl Styles {
     /// The styles of all algorithms of some runs.
-    pub fn of(runs: &[Saved]) -> Styles {
-        let mut labels: Vec<String> = Vec::new();
-        for label in runs.iter().flat_map(Saved::algorithms) {
-            if !labels.iter().any(|known| known == label) {
-                labels.push(label.to_string());
+    pub fn of<'a>(runs: impl IntoIterator<Item = &'a Saved>) -> Styles {
+        Styles::named(runs.into_iter().flat_map(Saved::algorithms))
+    }
+
+    /// The styles of curves with these labels.
+    pub fn named<'a>(labels: impl IntoIterator<Item = &'a str>) -> Styles {
+        let mut known: Vec<String> = Vec::new();
+        for label in labels {
+            if !known.iter().any(|known| known == label) {
+                known.push(label.to_string());
             }
         }
-        Styles(labels)
+        Styles(known)
     }
 
     /// The style of an algorithm.
@@ -116,6 +121,13 @@ pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
     let panels: Vec<Panel> =
         view.y(&traces, &paper, 3).iter().map(|y| panel(&traces, styles, &x, y)).collect();
     let seeds = traces.iter().map(|trace| trace.seeds.len()).max().unwrap_or(0);
+    let note = note(&panels, seeds);
+    let about = format!("Training curves of {}", saved.title());
+    Figure { about, panels, columns: 3, note }
+}
+
+/// How to read the panels.
+pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
     let mut note = match seeds {
         0 | 1 => String::new(),
         n => format!("Lines: mean over {n} seeds. Bands: from the smallest to the largest."),
@@ -127,11 +139,11 @@ pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
     if panels.iter().any(free) {
         note += " Level lines: where algorithms end that do without this cost.";
     }
-    let about = format!("Training curves of {}", saved.title());
-    Figure { about, panels, columns: 3, note }
+    note
 }
 
-fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
+/// The curves of some traces: a cost along, a measure up.
+pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
     let log_y = quantity::known(y).is_some_and(|quantity| quantity.log);
     let curve = |trace: &Trace| Curve {
         label: trace.algorithm.clone(),
@@ -152,11 +164,12 @@ fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
     trace.points.iter().filter_map(point).collect()
 }
 
-/// Which node has how much of which class, for the first seed of each run, side by side.
-pub fn labels(runs: &[&Saved]) -> Option<Figure> {
-    let panel = |saved: &&Saved| {
+/// Which node has how much of which class, for the first seed of each run, side by side under their
+/// headings.
+pub fn labels(runs: &[(&str, &Saved)]) -> Option<Figure> {
+    let panel = |(title, saved): &(&str, &Saved)| {
         let heat = heat(saved)?;
-        Some(Panel { title: saved.title().to_string(), content: Content::Heat(heat) })
+        Some(Panel { title: title.to_string(), content: Content::Heat(heat) })
     };
     let panels: Vec<Panel> = runs.iter().filter_map(panel).collect();
     let about = "Samples of each class at each node".to_string();
@@ -183,18 +196,22 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
     let fixed = worlds.windows(2).all(|pair| pair[0]["graph_digest"] == pair[1]["graph_digest"]);
     let shown = if fixed { worlds.get(..1)? } else { worlds };
     let panel = |world: &Value| {
-        let network = network(world)?;
-        let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
-        let title = match fixed {
-            true => rho,
-            false => format!("seed {}, {rho}", world["seed"]),
-        };
-        Some(Panel { title, content: Content::Network(network) })
+        let panel = network_panel(world)?;
+        Some(match fixed {
+            true => panel,
+            false => Panel { title: format!("seed {}, {}", world["seed"], panel.title), ..panel },
+        })
     };
     let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
     let about = format!("The network of {}", saved.title());
     let note = "Lines are as thick as their weights.".to_string();
     (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
+}
+
+/// The network of a world under its ρ.
+pub(crate) fn network_panel(world: &Value) -> Option<Panel> {
+    let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
+    Some(Panel { title: rho, content: Content::Network(network(world)?) })
 }
 
 fn network(world: &Value) -> Option<Network> {
@@ -209,7 +226,6 @@ fn network(world: &Value) -> Option<Network> {
 
 /// Writes all figures of some runs as SVG and PNG; says which files were written.
 pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     let styles = Styles::of(runs);
     let mut figures: Vec<(String, Figure)> = Vec::new();
     for run in runs {
@@ -217,8 +233,14 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
         figures.push((format!("{prefix}curves"), curves(run, &styles, view)));
         figures.extend(networks(run).map(|figure| (format!("{prefix}network"), figure)));
     }
-    let all: Vec<&Saved> = runs.iter().collect();
+    let all: Vec<(&str, &Saved)> = runs.iter().map(|run| (run.title(), run)).collect();
     figures.extend(labels(&all).map(|figure| ("labels".to_string(), figure)));
+    save(folder, &figures)
+}
+
+/// Saves figures under their names as SVG and PNG; says which files were written.
+pub fn save(folder: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     let mut files = Vec::new();
     for (name, figure) in figures {
         let svg = figure.svg();
@@ -234,5 +256,5 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
 fn cannot(path: &Path, error: std::io::Error) -> Error {
     Error::storage("storage/write", format!("cannot write the figures: {error}"))
         .at(path.display().to_string())
-        .hint("choose another folder with --figures")
+        .hint("choose a folder that can be written")
 }

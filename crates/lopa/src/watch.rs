@@ -77,9 +77,8 @@ impl Watch {
         if lost { self.first.clone() } else { None }
     }
 
-    /// All that it knows, as bytes.
-    pub fn save(&self, names: &[&'static str]) -> Vec<u8> {
-        let mut out = Writer::default();
+    /// Writes down all that it knows.
+    pub fn save(&self, names: &[&'static str], out: &mut Writer) {
         out.u64(self.early.len() as u64);
         self.early.iter().for_each(|early| out.reals(early));
         let first = self.first.iter();
@@ -93,12 +92,10 @@ impl Watch {
                 out.f64(*early);
             }
         }
-        out.done()
     }
 
     /// The watch that was saved; `None` if these are not its bytes.
-    pub fn restore(bytes: &[u8], names: &[&'static str]) -> Option<Watch> {
-        let mut bytes = Reader::new(bytes);
+    pub fn restore(bytes: &mut Reader, names: &[&'static str]) -> Option<Watch> {
         let mut watch = Watch::default();
         for _ in 0..bytes.u64()? {
             let early = bytes.reals()?;
@@ -114,7 +111,6 @@ impl Watch {
             }
             watch.first = Some(Culprit { node, k, grown });
         }
-        bytes.end()?;
         Some(watch)
     }
 }

@@ -84,7 +84,8 @@ fn pictures(saved: &Saved) -> String {
             format!("<figure><figcaption><h3>{title}</h3></figcaption><div class=\"wide\">{svg}</div></figure>\n")
         })
     };
-    let both = picture("Network", networks(saved)) + &picture("Labels", labels(&[saved]));
+    let both =
+        picture("Network", networks(saved)) + &picture("Labels", labels(&[(saved.title(), saved)]));
     format!("<div class=\"pictures\">\n{both}</div>\n")
 }
 

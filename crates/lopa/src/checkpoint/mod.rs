@@ -32,10 +32,8 @@ pub struct State {
     pub progress: Progress,
     /// Seconds of computing.
     pub seconds: f64,
-    /// The measurement that is due next.
-    pub measured: u64,
-    /// What is known of how variables grow: see [`crate::watch::Watch::save`].
-    pub watch: Vec<u8>,
+    /// What whoever follows the run keeps: measurements due, the budget, how variables grow.
+    pub record: Vec<u8>,
     /// Each node: see [`save`].
     pub nodes: Vec<Vec<u8>>,
 }
@@ -54,14 +52,14 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The content of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let State { progress, seconds, measured, watch, nodes } = &self.state;
+        let State { progress, seconds, record, nodes } = &self.state;
         let mut head = Writer::default();
         head.raw(&self.run);
-        for value in [self.metrics, progress.k, progress.exchanges, progress.floats, *measured] {
+        for value in [self.metrics, progress.k, progress.exchanges, progress.floats] {
             head.u64(value);
         }
         head.f64(*seconds);
-        head.bytes(watch);
+        head.bytes(record);
         head.u64(nodes.len() as u64);
         let mut file = Writer::default();
         file.raw(MAGIC);
@@ -98,10 +96,10 @@ fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let mut head = Reader::new(head);
     let (run, metrics) = (head.hash()?, head.u64()?);
     let progress = Progress { k: head.u64()?, exchanges: head.u64()?, floats: head.u64()? };
-    let (measured, seconds, watch) = (head.u64()?, head.f64()?, head.bytes()?.to_vec());
+    let (seconds, record) = (head.f64()?, head.bytes()?.to_vec());
     let nodes = usize::try_from(head.u64()?).ok()?;
     head.end()?;
-    let state = State { progress, seconds, measured, watch, nodes: Vec::new() };
+    let state = State { progress, seconds, record, nodes: Vec::new() };
     Some((Checkpoint { run, metrics, state }, nodes))
 }
 

@@ -20,6 +20,7 @@ pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, ne
 use std::sync::Arc;
 use std::sync::OnceLock;
 
+use crate::kernels::Blocks;
 use crate::real::Real;
 
 /// Labelled samples of one kind: a training set, a test set.
@@ -27,6 +28,7 @@ use crate::real::Real;
 pub struct Dataset {
     features: Arc<Features<f64>>,
     single: OnceLock<Arc<Features<f32>>>,
+    blocks: Arc<OnceLock<Blocks>>,
     labels: Arc<[u32]>,
     groups: Option<Groups>,
     held: Option<Held>,
@@ -56,7 +58,8 @@ impl Dataset {
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
         assert_eq!(features.rows(), labels.len(), "one label a row");
         let (features, single) = (Arc::new(features), OnceLock::new());
-        Dataset { features, single, labels: labels.into(), groups: None, held: None }
+        let (blocks, labels) = (Arc::default(), labels.into());
+        Dataset { features, single, blocks, labels, groups: None, held: None }
     }
 
     /// The same rows, each in a group.
@@ -101,13 +104,13 @@ impl Dataset {
             _ => Box::new(self.single.get_or_init(|| Arc::new(self.features.cast())).clone()),
         };
         let features = *any.downcast::<Arc<Features<T>>>().expect("T is f32 or f64");
-        match &self.held {
-            None => Samples::new(features, self.labels.clone(), rows),
+        let (labels, rows) = match &self.held {
+            None => (&self.labels, rows),
             Some(Held { places, labels }) => {
-                let rows = rows.into_iter().map(|row| places[row as usize]).collect();
-                Samples::new(features, labels.clone(), rows)
+                (labels, rows.into_iter().map(|row| places[row as usize]).collect())
             }
-        }
+        };
+        Samples::with_blocks(features, labels.clone(), rows, self.blocks.clone())
     }
 
     /// Lets go of the features of all rows but these; rows keep their numbers, and all their
@@ -118,6 +121,7 @@ impl Dataset {
         (0..).zip(rows).for_each(|(place, &row)| places[row as usize] = place);
         self.features = Arc::new(self.features.select(rows));
         self.single = OnceLock::new();
+        self.blocks = Arc::default();
         let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
         self.held = Some(Held { places, labels });
     }

@@ -2,6 +2,7 @@
 //! on any number of threads and processes.
 
 use std::ops::Range;
+use std::sync::Mutex;
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -31,7 +32,7 @@ struct Team<'a, T: Real> {
     nodes: Vec<Node<T>>,
     rows: Vec<Row<T>>,
     next: Vec<Vec<T>>,
-    mixed: Vec<Vec<T>>,
+    mixed: Vec<Mutex<Vec<T>>>, // one a thread: it is done with when the node's step is
     pool: Option<&'a ThreadPool>,
 }
 
@@ -52,7 +53,9 @@ impl<'a, T: Real> Cluster<'a, T> {
         }
         let neighbours = |i: usize| mixing.row(i).iter().filter(|(j, _)| *j != i).count() as u64;
         let arrows = (0..mixing.nodes()).map(neighbours).sum();
-        let (next, mixed) = (messages.clone(), messages.clone());
+        let next = messages.clone();
+        let threads = pool.map_or(1, ThreadPool::current_num_threads);
+        let mixed = (0..threads).map(|_| Mutex::new(messages[0].clone())).collect();
         let team = Team { nodes, rows, next, mixed, pool };
         Cluster { here, team, messages, links, arrows, progress: Progress::default(), transport }
     }
@@ -181,24 +184,26 @@ struct Step<'s, T> {
     messages: &'s [Vec<T>],
 }
 
-type Work<'w, T> = (((&'w mut Node<T>, &'w Row<T>), (&'w mut Vec<T>, &'w mut Vec<T>)), &'w Vec<T>);
+type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Vec<T>));
 
 impl<T: Real> Team<'_, T> {
     /// Mixing, step and next message of the nodes that hear none of the messages that come in, or
-    /// of those that do: `count` tells the two kinds of neighbours apart.
+    /// of those that do: neighbours from `count` on are elsewhere.
     fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
         let Team { nodes, rows, next, mixed, pool } = self;
-        let &Step { k, e, exchanges, messages } = step;
+        let (&Step { k, e, exchanges, messages }, pool) = (step, *pool);
         let far = |row: &Row<T>| row.iter().any(|&(j, _)| j >= count);
-        let one = |(((node, row), (next, mixed)), own): Work<T>| {
-            if far(row) != heard.is_some() {
+        let one = |(i, (node, next)): Work<T>| {
+            if far(&rows[i]) != heard.is_some() {
                 return;
             }
             let message = |j: usize| match heard {
                 Some(heard) if j >= count => &heard[j - count][..],
                 _ => &messages[j][..],
             };
-            mix(row, own, message, mixed);
+            let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
+            let mixed = &mut *mixed[thread].lock().expect("a step does not panic");
+            mix(&rows[i], &messages[i], message, mixed);
             if e == 0 {
                 node.oracle.begin(k);
             }
@@ -207,19 +212,9 @@ impl<T: Real> Team<'_, T> {
             node.algorithm.share((e + 1) % exchanges, next);
         };
         match pool {
-            None => nodes
-                .iter_mut()
-                .zip(rows.iter())
-                .zip(next.iter_mut().zip(mixed))
-                .zip(messages)
-                .for_each(one),
+            None => nodes.iter_mut().zip(next).enumerate().for_each(one),
             Some(pool) => pool.install(|| {
-                nodes
-                    .par_iter_mut()
-                    .zip(rows.par_iter())
-                    .zip(next.par_iter_mut().zip(mixed))
-                    .zip(messages)
-                    .for_each(one)
+                nodes.par_iter_mut().zip(next).enumerate().for_each(one);
             }),
         }
     }

@@ -4,7 +4,9 @@ mod checkpoint_spec;
 mod run_spec;
 
 pub use checkpoint_spec::CheckpointSpec;
-pub use run_spec::{BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target};
+pub use run_spec::{
+    BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target, Until,
+};
 
 use serde::Serialize;
 use toml::{Table, Value};

@@ -1,8 +1,9 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
-mod budget;
+mod agreed;
 mod clock;
 mod interval;
+mod meter;
 mod record;
 mod world;
 
@@ -216,7 +217,8 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let registry = algorithms::<T>();
         let recipe = &find("algorithm", &registry, &self.algorithm.choice.name)?.build;
-        for warning in network::warnings(&self.scene.world.analysis, recipe.facts.needs_lazy) {
+        let lambda_min = self.scene.world.analysis.lambda_min;
+        for warning in network::warnings(lambda_min, recipe.facts.needs_lazy) {
             observer.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         if let (Scope::Global, Some(warning)) = (self.experiment.scope, recipe.facts.warning) {

@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use super::budget::{self, Agreed, agree};
+use super::agreed::{Agreed, agree, own_costs};
 use super::clock::Clock;
+use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, hex};
 use crate::algorithms::Recipe;
-use crate::bytes::Hash;
+use crate::bytes::{Hash, Reader, Writer};
 use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
@@ -25,6 +26,10 @@ use crate::scope::Scope;
 use crate::trace::{Row, Stop};
 use crate::watch::{self, Culprit, Watch};
 
+/// Iterations after which a budget that nothing was spent of is taken for a mistake: a randomly
+/// truncated series may do without products for a while.
+const PATIENCE: u64 = 100;
+
 /// Follows a run: measures it, hashes it, and says when it is over.
 pub struct Record<'a, T: Real> {
     job: &'a Job<'a>,
@@ -35,6 +40,7 @@ pub struct Record<'a, T: Real> {
     trails: Vec<Hash>, // of each node here: SHA-256 of the trail so far, k and every variable
     names: Vec<&'static str>,
     watch: Watch,
+    meter: Meter,
     measured: u64,
     row: Option<Row>,
     nodes: Vec<Vec<(String, f64)>>,
@@ -59,6 +65,7 @@ impl<'a, T: Real> Record<'a, T> {
             observer,
             names: Vec::new(),
             watch: Watch::default(),
+            meter: Meter::new(&job.experiment.run),
             measured: 0,
             row: None,
             nodes: Vec::new(),
@@ -80,10 +87,26 @@ impl<'a, T: Real> Record<'a, T> {
             return self.measure(cluster, clock, 0.0);
         };
         self.trails = trails;
-        self.watch = Watch::restore(&state.watch, &self.names).ok_or_else(misfit)?;
-        self.measured = state.measured;
+        self.restore(&state.record).ok_or_else(misfit)?;
         self.good = points(cluster)?;
         Ok(None)
+    }
+
+    /// What it must know to follow the run from here on.
+    fn save(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u64(self.measured);
+        self.meter.save(&mut out);
+        self.watch.save(&self.names, &mut out);
+        out.done()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut bytes = Reader::new(bytes);
+        self.measured = bytes.u64()?;
+        self.meter.restore(&mut bytes)?;
+        self.watch = Watch::restore(&mut bytes, &self.names)?;
+        bytes.end()
     }
 
     /// Hands where the run stands to the observer.
@@ -97,8 +120,7 @@ impl<'a, T: Real> Record<'a, T> {
         let state = State {
             progress: cluster.progress(),
             seconds: clock.seconds(),
-            measured: self.measured,
-            watch: self.watch.save(&self.names),
+            record: self.save(),
             nodes,
         };
         self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
@@ -109,12 +131,13 @@ impl<'a, T: Real> Record<'a, T> {
         let (run, k) = (&self.job.experiment.run, cluster.progress().k);
         let looks = k.is_multiple_of(watch::EVERY);
         // Others are asked only where it matters: each time costs a round trip.
-        let asks = cluster.is_whole() || looks || budget::is_shared(run);
+        let asks = cluster.is_whole() || looks || self.meter.is_shared();
         let Agreed { costs, interrupted } = match asks {
             true => agree(cluster, clock, self.context.interrupt.load(Ordering::Relaxed))?,
-            false => Agreed { costs: budget::own_costs(cluster), interrupted: false },
+            false => Agreed { costs: own_costs(cluster), interrupted: false },
         };
-        let (due, done) = budget::due(run, self.recipe.facts.second_order, &costs);
+        let second_order = self.recipe.facts.second_order;
+        let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
             let sizes = cluster.nodes().iter().map(watch::sizes).collect();
             self.culprit = self.watch.look(k, &self.names, &cluster.everyone(sizes)?);
@@ -123,13 +146,24 @@ impl<'a, T: Real> Record<'a, T> {
             }
             self.observer.progress(k, due / run.evaluations as f64);
         }
-        budget::check(&self.job.algorithm.label, due, k)?;
+        if due == 0.0 && k >= PATIENCE {
+            return Err(self.endless());
+        }
         let stop = match done {
-            None if due >= self.measured as f64 => self.measure(cluster, clock, due)?,
+            None if brink || due >= self.measured as f64 => self.measure(cluster, clock, due)?,
             _ => done,
         };
         // Last: a run that goes on from here has done all that belongs to this iteration.
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
+    }
+
+    fn endless(&self) -> Error {
+        let label = &self.job.algorithm.label;
+        let message =
+            format!("the budget limits nothing that `{label}` spends: it would never end");
+        Error::config("config/endless", message)
+            .at("run.budget")
+            .hint("add `iterations`, or a limit on something it does spend")
     }
 
     /// A measurement; tells if the target is reached.
