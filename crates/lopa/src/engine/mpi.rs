@@ -24,6 +24,15 @@ impl Mpi {
         Ok(Mpi { universe })
     }
 
+    /// From here on a panic in this process ends all of them: the others would wait for it for ever.
+    pub fn abort_on_panic(&self) {
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            report(panic);
+            SimpleCommunicator::world().abort(101)
+        }));
+    }
+
     /// Ends all processes at once with an exit code.
     pub fn abort(&self, code: u8) -> ! {
         self.world().abort(i32::from(code))

@@ -230,7 +230,7 @@ fn an_interrupt_ends_everything() {
     let experiment = read(QUADRATIC, &["run.seeds=[1, 2]"]);
     let outcomes = experiment.run(&context, &mut observer).unwrap();
     let [outcome] = &outcomes[..] else { panic!("{} outcomes", outcomes.len()) };
-    assert_eq!((outcome.stop, outcome.row.iteration), (Stop::Interrupted, 30));
+    assert_eq!((outcome.stop, outcome.row.iteration), (Stop::Interrupted, 31));
     assert_eq!(observer.2, [("lopa-gt".to_string(), 1)]);
     assert!(outcome.models.iter().all(|(x, _)| x.iter().any(|x| *x != 0.0)));
 }
