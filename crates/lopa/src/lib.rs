@@ -51,6 +51,7 @@ pub mod run;
 pub mod schedule;
 pub mod schema;
 pub mod scope;
+pub mod theory;
 pub mod trace;
 pub mod tune;
 pub mod watch;

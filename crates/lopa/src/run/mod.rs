@@ -10,17 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 
-use crate::algorithms::{Recipe, Start, algorithms};
+use crate::algorithms::algorithms;
 use crate::data::Data;
-use crate::engine::{Node, Simulation};
+use crate::engine::Simulation;
 use crate::error::Result;
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::network;
-use crate::oracle::Oracle;
 use crate::problem::Bilevel;
-use crate::random::{Purpose, Stream};
-use crate::real::{Real, cast};
+use crate::real::Real;
 use crate::registry::find;
 use crate::scope::Scope;
 use crate::trace::{Row, Stop};
@@ -142,7 +140,8 @@ impl Job<'_> {
         }
         let mut clock = Clock::default();
         clock.go();
-        let nodes = self.nodes(recipe)?;
+        let Job { experiment, data, world, seed, algorithm } = *self;
+        let nodes = experiment.nodes(data, world, seed, &algorithm.choice)?;
         let mut simulation = Simulation::new(nodes, &self.world.mixing, context.pool);
         clock.halt();
 
@@ -155,26 +154,6 @@ impl Job<'_> {
             stop = record.follow(&simulation, &clock)?;
         }
         record.close(&simulation, &clock, stop.expect("the loop ended"))
-    }
-
-    fn nodes<T: Real>(&self, recipe: &Recipe<T>) -> Result<Vec<Node<T>>> {
-        let run = &self.experiment.run;
-        let parts = self.experiment.parts::<T>(self.data, self.world, self.seed)?;
-        let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let x = cast(&part.start_x(&mut Stream::new(self.seed, Purpose::Start, 0)));
-            let theta = cast(&part.start_theta(&mut Stream::new(self.seed, Purpose::Start, 1 + i)));
-            let v = vec![T::zero(); part.dims().p];
-            let batches = run.batch.batches();
-            let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed, i);
-            if let Some(delta) = run.finite_differences {
-                oracle.take_differences(delta);
-            }
-            let scope = self.experiment.scope;
-            let start = Start { x, theta, v, scope, oracle: &mut oracle };
-            let algorithm = (recipe.start)(&self.algorithm.choice.params, start)?;
-            Ok(Node { algorithm, oracle })
-        };
-        parts.into_iter().enumerate().map(make).collect()
     }
 }
 

@@ -1,14 +1,19 @@
 //! What all runs of a seed share: the network, the partition, the parts of the problem.
 
 use super::Context;
+use crate::algorithms::{Start, algorithms};
+use crate::config::Choice;
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
+use crate::engine::Node;
 use crate::error::Result;
 use crate::experiment::{DataSpec, Experiment};
 use crate::network::{self, Analysis, Graph, Mixing};
+use crate::oracle::Oracle;
 use crate::problem::Bilevel;
 use crate::problems::{Setting, problems};
-use crate::real::Real;
+use crate::random::{Purpose, Stream};
+use crate::real::{Real, cast};
 use crate::registry::find;
 
 /// All that the runs of one seed share.
@@ -70,5 +75,30 @@ impl Experiment {
         let registry = problems::<T>();
         let kind = &find("problem", &registry, &self.problem.name)?.build;
         kind.parts(&self.problem.params, &setting).map_err(|error| error.at("[problem]"))
+    }
+
+    /// The nodes of an algorithm at their start.
+    pub fn nodes<T: Real>(
+        &self,
+        data: Option<&Data>,
+        world: &World,
+        seed: u64,
+        Choice { name, params }: &Choice,
+    ) -> Result<Vec<Node<T>>> {
+        let registry = algorithms::<T>();
+        let recipe = &find("algorithm", &registry, name)?.build;
+        let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
+            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
+            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
+            let v = vec![T::zero(); part.dims().p];
+            let batches = self.run.batch.batches();
+            let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
+            if let Some(delta) = self.run.finite_differences {
+                oracle.take_differences(delta);
+            }
+            let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
+            Ok(Node { algorithm: (recipe.start)(params, start)?, oracle })
+        };
+        self.parts::<T>(data, world, seed)?.into_iter().enumerate().map(make).collect()
     }
 }

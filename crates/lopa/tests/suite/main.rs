@@ -23,4 +23,5 @@ mod reference;
 mod reproduce;
 mod runs;
 mod scope;
+mod theory;
 mod tune;
