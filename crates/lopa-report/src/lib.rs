@@ -9,6 +9,7 @@ pub mod html;
 pub mod pictures;
 pub mod png;
 pub mod quantity;
+pub mod rates;
 pub mod saved;
 pub mod statistics;
 pub mod svg;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
+use lopa::theory::lyapunov::TERMS;
 use serde_json::Value;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
@@ -152,6 +153,58 @@ fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
     trace.points.iter().filter_map(point).collect()
 }
 
+/// The terms of the Lyapunov function, one upon the other: a panel for each run that has them.
+///
+/// Φ is drawn above its lowest mean, so that every layer is positive.
+pub fn lyapunov(saved: &Saved) -> Option<Figure> {
+    let traces = traces(saved);
+    let x = View { x: Some("iteration".into()), ..View::default() }.x(&traces);
+    let panel = |trace: &Trace| {
+        let curves = layers(trace, &x);
+        let axes = Axes {
+            x: quantity::title(&x),
+            y: "V, term upon term".into(),
+            log_x: false,
+            log_y: true,
+            curves,
+        };
+        let title = trace.algorithm.clone();
+        (!axes.curves.is_empty()).then_some(Panel { title, content: Content::Curves(axes) })
+    };
+    let panels: Vec<Panel> = traces.iter().filter_map(panel).collect();
+    let about = format!("The terms of the Lyapunov function of {}", saved.title());
+    let note = "Each band is one term with its weight, upon those before it; Phi above its lowest \
+                value. Means over seeds.";
+    (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note: note.into() })
+}
+
+fn layers(trace: &Trace, x: &str) -> Vec<Curve> {
+    let of = |k: usize, term: &str| {
+        let found = trace.points[k].get(&format!("lyapunov_{term}"));
+        found.map(|summary| summary.mean)
+    };
+    let shown: Vec<usize> =
+        (0..trace.points.len()).filter(|&k| of(k, TERMS[0]).is_some()).collect();
+    let lowest = shown.iter().filter_map(|&k| of(k, TERMS[0])).fold(f64::INFINITY, f64::min);
+    let mut below = vec![0.0; trace.points.len()];
+    let mut curves = Vec::new();
+    // The objective last: the errors fall to nothing, and it is what remains.
+    for (n, term) in TERMS.iter().enumerate().skip(1).chain([(0, &TERMS[0])]) {
+        let mut points = Vec::new();
+        for &k in &shown {
+            let (Some(at), Some(own)) = (trace.points[k].get(x), of(k, term)) else { continue };
+            let own = if n == 0 { own - lowest } else { own };
+            let low = below[k];
+            below[k] += own;
+            points.push(Point { x: at.mean, y: below[k], low, high: below[k] });
+        }
+        if points.iter().any(|point| point.y > point.low) {
+            curves.push(Curve { label: format!("d{n} {term}"), style: style(n), points });
+        }
+    }
+    curves
+}
+
 /// Which node has how much of which class, for the first seed of each run, side by side.
 pub fn labels(runs: &[&Saved]) -> Option<Figure> {
     let panel = |saved: &&Saved| {
@@ -215,6 +268,7 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
     for run in runs {
         let prefix = if runs.len() == 1 { String::new() } else { format!("{}-", run.name) };
         figures.push((format!("{prefix}curves"), curves(run, &styles, view)));
+        figures.extend(lyapunov(run).map(|figure| (format!("{prefix}lyapunov"), figure)));
         figures.extend(networks(run).map(|figure| (format!("{prefix}network"), figure)));
     }
     let all: Vec<&Saved> = runs.iter().collect();

@@ -12,10 +12,12 @@ use crate::diagnose::diagnose;
 use crate::engine::{Node, Simulation};
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Point};
-use crate::experiment::{Exactly, Target};
+use crate::experiment::{Exactly, Experiment, Target};
 use crate::problem::{At, Bilevel};
 use crate::real::{Real, cast};
 use crate::scope::Scope;
+use crate::theory::course::Setup;
+use crate::theory::trace::Trace;
 use crate::trace::{Row, Stop};
 use crate::watch::{self, Watch};
 
@@ -56,6 +58,7 @@ pub struct Record<'a, T: Real> {
     nodes: Vec<Vec<(&'static str, f64)>>,
     good: Vec<Point>,
     culprit: Option<watch::Culprit>,
+    lyapunov: Option<Trace>,
 }
 
 impl<'a, T: Real> Record<'a, T> {
@@ -66,7 +69,11 @@ impl<'a, T: Real> Record<'a, T> {
         context: &'a Context<'a>,
         observer: &'a mut dyn Observer,
     ) -> Self {
+        let Experiment { run, scope, .. } = job.experiment;
+        let traced = run.lyapunov && *scope == Scope::Personal;
+        let lyapunov = traced.then(|| Trace::of(&job.algorithm.choice)).flatten();
         Record {
+            lyapunov,
             job,
             recipe,
             judges,
@@ -192,6 +199,11 @@ impl<'a, T: Real> Record<'a, T> {
             row.values = evaluate::summarise(&locals);
             if scope == Scope::Global {
                 row.values.extend(evaluate::common(self.judges, &points, exact, pool));
+            }
+            if let Some(trace) = &mut self.lyapunov {
+                let Job { experiment, data, world, seed, .. } = *self.job;
+                let setup = Setup { experiment, data, world, seed, pool };
+                row.values.extend(trace.measure(&setup, simulation, self.judges));
             }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;

@@ -155,10 +155,19 @@ pub fn sigma_c(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> f64 {
 /// How many times the samples of ∇_x f each derivative should get, so that all five parts of the
 /// variance weigh the same: the key of its batch size, by the measured variances, and the order
 /// that the remark on improved complexity gives in m and κ.
-pub fn balanced_batches(variance: &Variance, nodes: usize, kappa: f64) -> Vec<(&'static str, f64, f64)> {
+pub fn balanced_batches(
+    variance: &Variance,
+    nodes: usize,
+    kappa: f64,
+) -> Vec<(&'static str, f64, f64)> {
     let m = nodes as f64;
     let orders = [1.0, kappa.powi(2), m * kappa, m * kappa.powi(3), m * kappa.powi(5)];
     let least = if variance.f_x > 0.0 { variance.f_x } else { variance.total() / 5.0 };
     let times = |part: f64| if least > 0.0 { part / least } else { 1.0 };
-    variance.list().into_iter().zip(orders).map(|((key, part), order)| (key, times(part), order)).collect()
+    variance
+        .list()
+        .into_iter()
+        .zip(orders)
+        .map(|((key, part), order)| (key, times(part), order))
+        .collect()
 }

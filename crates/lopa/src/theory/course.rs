@@ -182,7 +182,8 @@ pub fn looks(last: u64, count: usize) -> Vec<u64> {
 pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice {
     let mut params: Table = spec.choice.params.clone();
     let Steps { alpha, beta, lambda, gamma, tau } = *steps;
-    let all = [("alpha", alpha), ("beta", beta), ("lambda", lambda), ("gamma", gamma), ("tau", tau)];
+    let all =
+        [("alpha", alpha), ("beta", beta), ("lambda", lambda), ("gamma", gamma), ("tau", tau)];
     for (key, value) in all {
         params.insert(key.into(), Value::Float(value));
     }

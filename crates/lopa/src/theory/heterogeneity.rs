@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
+use super::Constants;
 use super::lyapunov::{apart, centre};
 use super::measure::{Depth, Probe, ends, norm};
-use super::Constants;
 use crate::exact::solve;
 use crate::problem::{At, Bilevel};
 use crate::real::axpy;
@@ -85,7 +85,9 @@ pub fn at(parts: &mut Parts, x: &[f64], best: &[Vec<f64>], depth: Depth) -> Diss
     let (mut jacobian, mut hessian) = (0.0, 0.0);
     for (j, theta) in best.iter().enumerate() {
         let at = At { x, theta };
-        let of = |write: &dyn Fn(&mut dyn Bilevel<f64>, &[u32], &mut [f64]), length: usize, parts: &mut Parts| {
+        let of = |write: &dyn Fn(&mut dyn Bilevel<f64>, &[u32], &mut [f64]),
+                  length: usize,
+                  parts: &mut Parts| {
             let one = |part: &mut Box<dyn Bilevel<f64>>| {
                 let all: Vec<u32> = (0..part.samples_f() as u32).collect();
                 let mut out = vec![0.0; length];
@@ -95,7 +97,8 @@ pub fn at(parts: &mut Parts, x: &[f64], best: &[Vec<f64>], depth: Depth) -> Diss
             scatter(&parts.iter_mut().map(one).collect::<Vec<_>>())
         };
         outer_x = outer_x.max(of(&|part, all, out| part.grad_x_f(at, all, out), x.len(), parts));
-        let theta_scatter = of(&|part, all, out| part.grad_theta_f(at, all, out), theta.len(), parts);
+        let theta_scatter =
+            of(&|part, all, out| part.grad_theta_f(at, all, out), theta.len(), parts);
         outer_theta = outer_theta.max(theta_scatter);
         for i in (0..m).filter(|&i| i != j) {
             let [a, b] = matrices_apart(parts, [i, j], at, depth);

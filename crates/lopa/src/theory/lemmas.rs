@@ -45,8 +45,7 @@ pub fn recursions(
     let noise_v = c.sigma_f_theta.powi(2) + m_hat_sq * c.sigma_g_theta_theta.powi(2);
     let moved = push.powi(2) * y_sq;
     let r_y = 2.0 * d.l.powi(2) / s.gamma;
-    let by_errors =
-        d.l_fg_x * (e.consensus + e.inner) + 4.0 * c.c_g_x_theta.powi(2) * e.hv;
+    let by_errors = d.l_fg_x * (e.consensus + e.inner) + 4.0 * c.c_g_x_theta.powi(2) * e.hv;
     let line = |name, place, left, right| Recursion { name, place, left, right };
     let mut all = vec![
         line(

@@ -29,6 +29,7 @@ pub mod practical;
 pub mod rates;
 pub mod steps;
 pub mod study;
+pub mod trace;
 pub mod weights;
 
 pub use constants::{Constants, Known, Origin};

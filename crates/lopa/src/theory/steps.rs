@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::bound::{self, Start};
 use super::{Constants, Derived};
+use crate::algorithms::lopa::LopaParams;
+use crate::schedule::Schedule;
 
 /// Where the direction of x comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -47,6 +49,20 @@ pub struct Steps {
     pub gamma: f64,
     /// τ, the relaxation.
     pub tau: f64,
+}
+
+impl Steps {
+    /// Those of the first iteration.
+    pub fn of(params: &LopaParams) -> Steps {
+        let at = |schedule: &Schedule| schedule.at(0);
+        Steps {
+            alpha: at(&params.alpha),
+            beta: at(&params.beta),
+            lambda: at(&params.lambda),
+            gamma: at(&params.gamma),
+            tau: at(&params.tau),
+        }
+    }
 }
 
 /// Where a step size may lie for a given α: from `slope` · α to `high`.
@@ -119,8 +135,8 @@ pub fn admissible(scheme: Scheme, c: &Constants, d: &Derived, tau: f64) -> Admis
     let (u2, gamma_alpha) = match scheme {
         Scheme::LocalGradient => (gap / (12.0 * root_phi), f64::INFINITY),
         Scheme::GradientTracking => {
-            let room = gap.powi(2) / (24.0 * root_phi)
-                * over(c.c_g_x_theta, c.sigma_g_x_theta).min(1.0);
+            let room =
+                gap.powi(2) / (24.0 * root_phi) * over(c.c_g_x_theta, c.sigma_g_x_theta).min(1.0);
             ((room / (2.0 * gamma.slope)).sqrt(), room)
         }
     };

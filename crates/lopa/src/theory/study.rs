@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::exact::solve;
 use crate::experiment::{AlgorithmSpec, Experiment};
 use crate::problem::Bilevel;
-use crate::problems::Setting;
 use crate::registry::params;
 use crate::schedule::Schedule;
 use crate::scope::Scope;
@@ -79,12 +78,7 @@ impl<'a> Study<'a> {
         };
         let runs = specs.iter().map(run).collect::<Result<Vec<_>>>()?;
         let region = Region::around(&mut parts, &seen(&runs), setup.seed);
-        let subject = Subject {
-            problem: &experiment.problem,
-            setting: setting(&setup),
-            batches: experiment.run.batch.batches(),
-            rho: setup.world.analysis.rho,
-        };
+        let subject = Subject::of(&setup);
         let constants = measure::constants(&subject, &mut parts, &region, setup.pool);
         let values = constants.values();
         let phi_low = lowest(&setup, &mut parts, &runs);
@@ -131,7 +125,8 @@ impl<'a> Study<'a> {
 
     /// The practical suggestion for a case.
     pub fn suggestion(&self, case: &Case) -> Result<Suggestion> {
-        let places: Vec<&Place> = self.region.places[..2.min(self.region.places.len())].iter().collect();
+        let places: Vec<&Place> =
+            self.region.places[..2.min(self.region.places.len())].iter().collect();
         practical::suggest(&self.setup, &case.spec, case.scheme, &case.steps, &places, self.planned)
     }
 
@@ -224,9 +219,8 @@ fn lopa(experiment: &Experiment) -> Result<Vec<(Scheme, AlgorithmSpec)>> {
             .hint("leave `scope` out, or write `scope = \"personal\"`"));
     }
     let specs = experiment.algorithms.iter();
-    let found: Vec<_> = specs
-        .filter_map(|spec| Some((Scheme::of(&spec.choice.name)?, spec.clone())))
-        .collect();
+    let found: Vec<_> =
+        specs.filter_map(|spec| Some((Scheme::of(&spec.choice.name)?, spec.clone()))).collect();
     if found.is_empty() {
         let message = "the theorems are about `lopa-gt` and `lopa-lg`, and the file has neither";
         return Err(Error::config("theory/no-lopa", message)
@@ -254,17 +248,6 @@ pub fn planned(experiment: &Experiment) -> u64 {
     match least.into_iter().min() {
         None | Some(u64::MAX) => 1000,
         Some(planned) => planned,
-    }
-}
-
-fn setting<'a>(setup: &Setup<'a>) -> Setting<'a> {
-    Setting {
-        nodes: setup.experiment.network.nodes,
-        seed: setup.seed,
-        scope: setup.experiment.scope,
-        batch: setup.experiment.run.batch.batches().grad_g,
-        data: setup.data,
-        partition: &setup.world.partition.nodes,
     }
 }
 
@@ -313,14 +296,7 @@ fn case(
     phi_low: &Known,
 ) -> Case {
     let params: LopaParams = params(&spec.choice.params);
-    let at = |schedule: &Schedule| schedule.at(0);
-    let steps = Steps {
-        alpha: at(&params.alpha),
-        beta: at(&params.beta),
-        lambda: at(&params.lambda),
-        gamma: at(&params.gamma),
-        tau: at(&params.tau),
-    };
+    let steps = Steps::of(&params);
     let mut errors = course.seen[0].1.errors;
     errors.objective -= phi_low.value;
     let reused = params.start == StartZ::Estimate && !values.deterministic();

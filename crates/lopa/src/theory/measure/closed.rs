@@ -23,11 +23,8 @@ struct Loss {
 }
 
 const LOGISTIC: Loss = Loss { slope: 1.0, curve: 0.25, third: 0.096_225_044_864_937_63 };
-const SOFTMAX: Loss = Loss {
-    slope: std::f64::consts::SQRT_2,
-    curve: 0.5,
-    third: std::f64::consts::FRAC_1_SQRT_2,
-};
+const SOFTMAX: Loss =
+    Loss { slope: std::f64::consts::SQRT_2, curve: 0.5, third: std::f64::consts::FRAC_1_SQRT_2 };
 
 /// Puts bounds in the place of estimates wherever there are any.
 pub fn constants(subject: &Subject, seen: Constants<Known>, region: &Region) -> Constants<Known> {
@@ -40,11 +37,7 @@ pub fn constants(subject: &Subject, seen: Constants<Known>, region: &Region) -> 
 
 /// ∇_θ f and ∇²_θθ f are bounded for all θ; the regulariser over the ball of x; ∇²_xθ g where g
 /// does not exceed its value at θ = 0, which θ_i*(x) never does.
-fn hyperparameter(
-    subject: &Subject,
-    seen: Constants<Known>,
-    region: &Region,
-) -> Constants<Known> {
+fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) -> Constants<Known> {
     let options: hyperparameter::Options = params(&subject.problem.params);
     let split = Local::<f64>::split("hyperparameter", options.validation, &subject.setting);
     let Ok(locals) = split else { return seen };

@@ -9,12 +9,7 @@ use crate::theory::Constants;
 
 /// The worst values that a node's part shows at the region's points; its sampling errors are those
 /// of single samples.
-pub fn node(
-    part: &mut dyn Bilevel<f64>,
-    i: usize,
-    region: &Region,
-    depth: Depth,
-) -> Constants {
+pub fn node(part: &mut dyn Bilevel<f64>, i: usize, region: &Region, depth: Depth) -> Constants {
     let mut probe = Probe::new(part, depth);
     let one = |(k, place): (usize, &Place)| at_place(&mut probe, i, k, place, depth);
     region.places.iter().enumerate().map(one).reduce(worse).expect("a region has points")

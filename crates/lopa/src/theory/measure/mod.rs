@@ -23,6 +23,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::course::Setup;
 use super::heterogeneity::{self, Dissimilarity};
 use super::lyapunov::Snapshot;
 use super::{Constants, Known};
@@ -117,7 +118,8 @@ impl Region {
         let within = |a: &[f64], b: &[f64], r: f64| {
             a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt() <= r * (1.0 + 1e-9)
         };
-        let theta = |i: usize| within(&seen.state.theta[i], &self.theta_centre[i], self.theta_radius);
+        let theta =
+            |i: usize| within(&seen.state.theta[i], &self.theta_centre[i], self.theta_radius);
         seen.state.x.iter().all(|x| within(x, &self.centre, self.radius))
             && (0..self.theta_centre.len()).all(theta)
     }
@@ -141,6 +143,24 @@ pub struct Subject<'a> {
     pub batches: Batches,
     /// ρ of the mixing matrix.
     pub rho: f64,
+}
+
+impl<'a> Subject<'a> {
+    /// Of an experiment on a seed.
+    pub fn of(setup: &Setup<'a>) -> Subject<'a> {
+        let experiment = setup.experiment;
+        let batches = experiment.run.batch.batches();
+        let setting = Setting {
+            nodes: experiment.network.nodes,
+            seed: setup.seed,
+            scope: experiment.scope,
+            batch: batches.grad_g,
+            data: setup.data,
+            partition: &setup.world.partition.nodes,
+        };
+        let rho = setup.world.analysis.rho;
+        Subject { problem: &experiment.problem, setting, batches, rho }
+    }
 }
 
 /// The constants of Assumptions 1 to 5 over a region.

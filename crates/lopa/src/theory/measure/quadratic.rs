@@ -1,9 +1,9 @@
 //! The quadratic: matrices are exact, and what moves with x moves linearly, so that its size over
 //! a ball is bounded by that in the middle and the radius times the norm of the linear part.
 
+use super::Region;
 use super::probe::Depth;
 use super::spectrum::norm;
-use super::Region;
 use crate::exact::{Solution, solve};
 use crate::problem::{At, Bilevel};
 use crate::real::{axpy, dot};
@@ -68,8 +68,7 @@ fn inner(parts: &mut Parts, region: &Region, over: OverBall) -> f64 {
         let best = solved(parts, x, |own| own.theta);
         heterogeneity::inner_gradients(parts, x, &best)
     });
-    let matrices =
-        heterogeneity::at(parts, &region.centre, &region.theta_centre, Depth::QUADRATIC);
+    let matrices = heterogeneity::at(parts, &region.centre, &region.theta_centre, Depth::QUADRATIC);
     gradients.max(matrices.inner_jacobian.sqrt()).max(matrices.inner_hessian.sqrt())
 }
 

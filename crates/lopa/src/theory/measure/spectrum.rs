@@ -43,11 +43,7 @@ pub fn ends(
 }
 
 /// ‖J‖ of J: Rⁿ → R^p, by the eigenvalues of JᵀJ.
-pub fn norm(
-    dimension: usize,
-    steps: usize,
-    mut gram: impl FnMut(&[f64], &mut [f64]),
-) -> f64 {
+pub fn norm(dimension: usize, steps: usize, mut gram: impl FnMut(&[f64], &mut [f64])) -> f64 {
     ends(dimension, steps, |v, out| gram(v, out)).1.max(0.0).sqrt()
 }
 

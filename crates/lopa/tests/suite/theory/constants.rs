@@ -16,7 +16,9 @@ fn text(problem: &str) -> String {
 
 #[test]
 fn closed_forms_lie_above_estimates() {
-    for problem in ["name = 'hyperparameter', start = -2.0", "name = 'representation', hidden = [3]"] {
+    for problem in
+        ["name = 'hyperparameter', start = -2.0", "name = 'representation', hidden = [3]"]
+    {
         // The same problem under a name of its own would be estimated; here bounds are compared
         // with curvatures that the practical suggestion looks up at the same points.
         with_study(&text(problem), 20, |study| {

@@ -86,7 +86,8 @@ pub fn random(nodes: usize, n: usize, p: usize, coupling: f64, seed: u64) -> Val
         let mut row = || (0..cols).map(|_| size * stream.normal()).collect::<Vec<_>>();
         (0..nodes).map(|_| (0..rows).map(|_| row()).collect()).collect()
     };
-    let flat = |t: Vec<Vec<Vec<f64>>>| t.into_iter().map(|mut rows| rows.remove(0)).collect::<Vec<_>>();
+    let flat =
+        |t: Vec<Vec<Vec<f64>>>| t.into_iter().map(|mut rows| rows.remove(0)).collect::<Vec<_>>();
     let (b, d) = (table(p, n, coupling), table(p, p, 0.5));
     let (c, e) = (flat(table(1, p, 1.0)), flat(table(1, p, 1.0)));
     let q = flat(table(1, n, 1.0));
