@@ -6,6 +6,8 @@
 
 pub mod figure;
 pub mod html;
+pub mod lyapunov;
+pub mod paper;
 pub mod pictures;
 pub mod png;
 pub mod quantity;

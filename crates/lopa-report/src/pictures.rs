@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
-use lopa::theory::lyapunov::TERMS;
 use serde_json::Value;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
+use crate::lyapunov::lyapunov;
 use crate::png::png;
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
@@ -28,14 +28,19 @@ pub struct Styles(Vec<String>);
 
 impl Styles {
     /// The styles of all algorithms of some runs.
-    pub fn of(runs: &[Saved]) -> Styles {
-        let mut labels: Vec<String> = Vec::new();
-        for label in runs.iter().flat_map(Saved::algorithms) {
-            if !labels.iter().any(|known| known == label) {
-                labels.push(label.to_string());
+    pub fn of<'a>(runs: impl IntoIterator<Item = &'a Saved>) -> Styles {
+        Styles::named(runs.into_iter().flat_map(Saved::algorithms))
+    }
+
+    /// The styles of curves with these labels.
+    pub fn named<'a>(labels: impl IntoIterator<Item = &'a str>) -> Styles {
+        let mut known: Vec<String> = Vec::new();
+        for label in labels {
+            if !known.iter().any(|known| known == label) {
+                known.push(label.to_string());
             }
         }
-        Styles(labels)
+        Styles(known)
     }
 
     /// The style of an algorithm.
@@ -117,6 +122,13 @@ pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
     let panels: Vec<Panel> =
         view.y(&traces, &paper, 3).iter().map(|y| panel(&traces, styles, &x, y)).collect();
     let seeds = traces.iter().map(|trace| trace.seeds.len()).max().unwrap_or(0);
+    let note = note(&panels, seeds);
+    let about = format!("Training curves of {}", saved.title());
+    Figure { about, panels, columns: 3, note }
+}
+
+/// How to read the panels.
+pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
     let mut note = match seeds {
         0 | 1 => String::new(),
         n => format!("Lines: mean over {n} seeds. Bands: from the smallest to the largest."),
@@ -128,11 +140,11 @@ pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
     if panels.iter().any(free) {
         note += " Level lines: where algorithms end that do without this cost.";
     }
-    let about = format!("Training curves of {}", saved.title());
-    Figure { about, panels, columns: 3, note }
+    note
 }
 
-fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
+/// The curves of some traces: a cost along, a measure up.
+pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
     let log_y = quantity::known(y).is_some_and(|quantity| quantity.log);
     let curve = |trace: &Trace| Curve {
         label: trace.algorithm.clone(),
@@ -153,63 +165,12 @@ fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
     trace.points.iter().filter_map(point).collect()
 }
 
-/// The terms of the Lyapunov function, one upon the other: a panel for each run that has them.
-///
-/// Φ is drawn above its lowest mean, so that every layer is positive.
-pub fn lyapunov(saved: &Saved) -> Option<Figure> {
-    let traces = traces(saved);
-    let x = View { x: Some("iteration".into()), ..View::default() }.x(&traces);
-    let panel = |trace: &Trace| {
-        let curves = layers(trace, &x);
-        let axes = Axes {
-            x: quantity::title(&x),
-            y: "V, term upon term".into(),
-            log_x: false,
-            log_y: true,
-            curves,
-        };
-        let title = trace.algorithm.clone();
-        (!axes.curves.is_empty()).then_some(Panel { title, content: Content::Curves(axes) })
-    };
-    let panels: Vec<Panel> = traces.iter().filter_map(panel).collect();
-    let about = format!("The terms of the Lyapunov function of {}", saved.title());
-    let note = "Each band is one term with its weight, upon those before it; Phi above its lowest \
-                value. Means over seeds.";
-    (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note: note.into() })
-}
-
-fn layers(trace: &Trace, x: &str) -> Vec<Curve> {
-    let of = |k: usize, term: &str| {
-        let found = trace.points[k].get(&format!("lyapunov_{term}"));
-        found.map(|summary| summary.mean)
-    };
-    let shown: Vec<usize> =
-        (0..trace.points.len()).filter(|&k| of(k, TERMS[0]).is_some()).collect();
-    let lowest = shown.iter().filter_map(|&k| of(k, TERMS[0])).fold(f64::INFINITY, f64::min);
-    let mut below = vec![0.0; trace.points.len()];
-    let mut curves = Vec::new();
-    // The objective last: the errors fall to nothing, and it is what remains.
-    for (n, term) in TERMS.iter().enumerate().skip(1).chain([(0, &TERMS[0])]) {
-        let mut points = Vec::new();
-        for &k in &shown {
-            let (Some(at), Some(own)) = (trace.points[k].get(x), of(k, term)) else { continue };
-            let own = if n == 0 { own - lowest } else { own };
-            let low = below[k];
-            below[k] += own;
-            points.push(Point { x: at.mean, y: below[k], low, high: below[k] });
-        }
-        if points.iter().any(|point| point.y > point.low) {
-            curves.push(Curve { label: format!("d{n} {term}"), style: style(n), points });
-        }
-    }
-    curves
-}
-
-/// Which node has how much of which class, for the first seed of each run, side by side.
-pub fn labels(runs: &[&Saved]) -> Option<Figure> {
-    let panel = |saved: &&Saved| {
+/// Which node has how much of which class, for the first seed of each run, side by side under their
+/// headings.
+pub fn labels(runs: &[(&str, &Saved)]) -> Option<Figure> {
+    let panel = |(title, saved): &(&str, &Saved)| {
         let heat = heat(saved)?;
-        Some(Panel { title: saved.title().to_string(), content: Content::Heat(heat) })
+        Some(Panel { title: title.to_string(), content: Content::Heat(heat) })
     };
     let panels: Vec<Panel> = runs.iter().filter_map(panel).collect();
     let about = "Samples of each class at each node".to_string();
@@ -236,18 +197,22 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
     let fixed = worlds.windows(2).all(|pair| pair[0]["graph_digest"] == pair[1]["graph_digest"]);
     let shown = if fixed { worlds.get(..1)? } else { worlds };
     let panel = |world: &Value| {
-        let network = network(world)?;
-        let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
-        let title = match fixed {
-            true => rho,
-            false => format!("seed {}, {rho}", world["seed"]),
-        };
-        Some(Panel { title, content: Content::Network(network) })
+        let panel = network_panel(world)?;
+        Some(match fixed {
+            true => panel,
+            false => Panel { title: format!("seed {}, {}", world["seed"], panel.title), ..panel },
+        })
     };
     let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
     let about = format!("The network of {}", saved.title());
     let note = "Lines are as thick as their weights.".to_string();
     (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
+}
+
+/// The network of a world under its ρ.
+pub(crate) fn network_panel(world: &Value) -> Option<Panel> {
+    let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
+    Some(Panel { title: rho, content: Content::Network(network(world)?) })
 }
 
 fn network(world: &Value) -> Option<Network> {
@@ -262,7 +227,6 @@ fn network(world: &Value) -> Option<Network> {
 
 /// Writes all figures of some runs as SVG and PNG; says which files were written.
 pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     let styles = Styles::of(runs);
     let mut figures: Vec<(String, Figure)> = Vec::new();
     for run in runs {
@@ -271,8 +235,14 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
         figures.extend(lyapunov(run).map(|figure| (format!("{prefix}lyapunov"), figure)));
         figures.extend(networks(run).map(|figure| (format!("{prefix}network"), figure)));
     }
-    let all: Vec<&Saved> = runs.iter().collect();
+    let all: Vec<(&str, &Saved)> = runs.iter().map(|run| (run.title(), run)).collect();
     figures.extend(labels(&all).map(|figure| ("labels".to_string(), figure)));
+    save(folder, &figures)
+}
+
+/// Saves figures under their names as SVG and PNG; says which files were written.
+pub fn save(folder: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>> {
+    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     let mut files = Vec::new();
     for (name, figure) in figures {
         let svg = figure.svg();
@@ -288,5 +258,5 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
 fn cannot(path: &Path, error: std::io::Error) -> Error {
     Error::storage("storage/write", format!("cannot write the figures: {error}"))
         .at(path.display().to_string())
-        .hint("choose another folder with --figures")
+        .hint("choose a folder that can be written")
 }

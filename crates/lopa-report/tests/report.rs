@@ -10,6 +10,7 @@ use lopa::folder::RunFolder;
 use lopa::run::{Context, Observer, Outcome, World};
 use lopa::trace::Row;
 use lopa_report::html::Report;
+use lopa_report::paper::{self, Shown};
 use lopa_report::pictures::{self, View};
 use lopa_report::saved::Saved;
 use serde_json::{Value, json};
@@ -158,6 +159,36 @@ fn figures_are_the_same_bytes_again() {
         let svg = String::from_utf8(pair[0].clone()).unwrap();
         assert!(!svg.contains("NaN"), "{svg}");
     }
+}
+
+#[test]
+fn the_papers_figures_are_drawn_from_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let [quadratic, blobs] = both(folder.path()).try_into().unwrap();
+    let shown = |figures, variant, steps, saved: &Saved| Shown {
+        figures,
+        dataset: "blobs",
+        variant,
+        steps,
+        saved: saved.clone(),
+    };
+    let runs = [
+        shown(&["fig1"], None, "paper", &quadratic),
+        shown(&["fig3"], Some("iid"), "paper", &blobs),
+        shown(&["fig3"], Some("strong"), "paper", &blobs),
+        shown(&["fig5", "fig6"], None, "tuned", &blobs),
+        shown(&["fig7"], Some("ring"), "paper", &blobs),
+        shown(&["fig7"], Some("metropolis-92"), "paper", &blobs),
+    ];
+    let figures = paper::figures(&runs);
+    let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = ["fig1", "fig3", "fig4", "fig5-tuned", "fig6-tuned", "fig7", "fig7-metropolis"];
+    assert_eq!(names, expected);
+    let svg = |name: &str| figures.iter().find(|(known, _)| known == name).unwrap().1.svg();
+    assert!(svg("fig3").contains("lopa-gt, iid") && svg("fig3").contains("dgd-and-co, strong"));
+    assert!(svg("fig4").contains(">iid<") && svg("fig4").contains(">Class<"));
+    assert!(svg("fig5-tuned").contains("Seconds") && svg("fig6-tuned").contains("Hessian"));
+    assert!(svg("fig7").contains("ring, ρ = ") && !svg("fig7").contains("metropolis-92"));
 }
 
 #[test]

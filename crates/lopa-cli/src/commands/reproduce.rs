@@ -9,9 +9,14 @@ use lopa::config::Choice;
 use lopa::data::{Data, Where};
 use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
-use lopa::reproduce::claims::{Judgement, claims, judge};
-use lopa::reproduce::{Part, Traces, complete, entries, page, read};
+use lopa::reproduce::claims::{Judgement, judge};
+use lopa::reproduce::{Part, Traces, claims, complete, entries, page, paper, read, table};
 use lopa::run::Context;
+use lopa_report::figure::Figure;
+use lopa_report::html::Report;
+use lopa_report::paper::Shown;
+use lopa_report::pictures::{self, View};
+use lopa_report::saved::Saved;
 use serde_json::{Value, json};
 
 use super::signals::Signals;
@@ -36,7 +41,7 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     }
     let runs = args.out.join("runs");
     let mut done: Vec<(Part, Traces)> = Vec::new();
-    let mut labels = Vec::new();
+    let mut shown: Vec<Shown> = Vec::new();
     for (number, part) in parts.iter().enumerate() {
         output.note(&format!("[{}/{}] {}", number + 1, parts.len(), part.experiment.name));
         let data = stock.load(&part.experiment, &context)?;
@@ -46,15 +51,9 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
             output.note("interrupted: the same command goes on from here");
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
-        if part.figures.contains(&"fig3") && part.steps == "paper" {
-            labels.push(
-                json!({ "variant": part.variant, "labels": lopa::reproduce::labels(&folder)? }),
-            );
-        }
+        let Part { figures, dataset, variant, steps, .. } = *part;
+        shown.push(Shown { figures, dataset, variant, steps, saved: Saved::read(&folder)? });
         done.push((part.clone(), read(&folder)?));
-    }
-    if !labels.is_empty() {
-        write(&args.out.join("fig4.json"), &format!("{:#}\n", Value::Array(labels)))?;
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();
@@ -63,7 +62,10 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         .flat_map(|claim| ["paper", "tuned"].map(|steps| judge(claim, steps, &done)))
         .flatten()
         .collect();
-    write_all(args, &results, &judged)?;
+    let figures = lopa_report::paper::figures(&shown);
+    pictures::save(&args.out, &figures)?;
+    write_results(args, &results, &judged, &figures)?;
+    write_report(args, shown, &judged)?;
     if output.json() {
         output.document(&Value::Array(results));
     } else {
@@ -105,18 +107,39 @@ impl Stock {
     }
 }
 
-fn write_all(args: &ReproduceArgs, results: &[Value], judged: &[Judgement]) -> Result<()> {
+fn write_results(
+    args: &ReproduceArgs,
+    results: &[Value],
+    judged: &[Judgement],
+    figures: &[(String, Figure)],
+) -> Result<()> {
     let command = figures::command(args);
-    let text = page(&command, results, judged);
+    let page = |folder: &str| {
+        let address = |(name, _): &(String, Figure)| format!("{folder}{name}.svg");
+        page(&command, results, judged, &figures.iter().map(address).collect::<Vec<_>>())
+    };
     let pretty = |value: Value| format!("{value:#}\n");
     write(&args.out.join("results.json"), &pretty(Value::Array(results.to_vec())))?;
     write(&args.out.join("claims.json"), &pretty(json!(judged)))?;
-    write(&args.out.join("claims.md"), &lopa::reproduce::table(judged))?;
-    write(&args.out.join("reproduction.md"), &text)?;
-    match &args.page {
-        Some(path) => write(path, &text),
-        None => Ok(()),
+    write(&args.out.join("claims.md"), &table(judged))?;
+    write(&args.out.join("reproduction.md"), &page(""))?;
+    let Some(path) = &args.page else { return Ok(()) };
+    let folder = path.with_extension("");
+    for (name, figure) in figures {
+        write(&folder.join(format!("{name}.svg")), &figure.svg())?;
     }
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    write(path, &page(&format!("{name}/")))
+}
+
+fn write_report(args: &ReproduceArgs, shown: Vec<Shown>, judged: &[Judgement]) -> Result<()> {
+    let report = Report {
+        title: "The paper, reproduced".into(),
+        runs: shown.into_iter().map(|one| one.saved).collect(),
+        claims: judged.iter().map(|judgement| json!(judgement)).collect(),
+        view: View::default(),
+    };
+    write(&args.out.join("report.html"), &report.html())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -130,15 +153,9 @@ fn write(path: &Path, text: &str) -> Result<()> {
 
 /// Our levels with the paper's beside them.
 fn levels(results: &[Value], output: &Output) -> String {
-    let paper = lopa::reproduce::paper::levels();
     let row = |entry: &Value| {
         let word = |key: &str| entry[key].as_str().unwrap_or("").to_string();
-        let level = paper.iter().find(|level| {
-            entry["figure"] == level.figure
-                && entry["dataset"] == level.dataset
-                && entry["variant"].as_str() == level.variant
-                && entry["algorithm"] == level.algorithm
-        });
+        let level = paper::level(entry);
         let mean = |key: &str| entry[key]["mean"].as_f64();
         let said = |value: Option<f64>| value.map_or(String::new(), number);
         vec![
@@ -147,7 +164,7 @@ fn levels(results: &[Value], output: &Output) -> String {
             word("algorithm"),
             word("steps"),
             said(mean("loss")),
-            said(level.and_then(|level| level.loss)),
+            said(level.as_ref().and_then(|level| level.loss)),
             said(mean("test_accuracy")),
             said(level.map(|level| level.test_accuracy)),
             said(mean("phi")),

@@ -16,14 +16,17 @@ impl Format {
     pub fn of(name: &str, values: &[f64]) -> Format {
         let sizes = || values.iter().map(|value| value.abs()).filter(|size| *size > 0.0);
         let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
-        match most {
-            _ if name == "bytes" => Format::Bytes,
-            _ if values.iter().all(|value| value.fract() == 0.0) && most < 1e12 => Format::Fixed(0),
-            _ if most >= 1e7 || least < 1e-3 => Format::Exponent,
-            most if most >= 1e4 => Format::Fixed(0),
-            most if most >= 100.0 => Format::Fixed(1),
-            most if most >= 10.0 => Format::Fixed(2),
-            _ => Format::Fixed(4),
+        if name == "bytes" {
+            return Format::Bytes;
+        }
+        if values.iter().all(|value| value.fract() == 0.0) && most < 1e12 {
+            return Format::Fixed(0);
+        }
+        // Four digits for the largest; the smallest must show two of them.
+        let digits = (3.0 - most.log10().floor()).clamp(0.0, 4.0);
+        match most >= 1e7 || least < 10f64.powf(1.0 - digits) {
+            true => Format::Exponent,
+            false => Format::Fixed(digits as usize),
         }
     }
 
@@ -85,6 +88,12 @@ mod tests {
             values.iter().map(|value| format.write(*value)).collect()
         };
         assert_eq!(write("loss", &[0.5, 0.12345]), ["0.5000", "0.1235"]);
+        assert_eq!(write("inner", &[18.5, 0.1]), ["18.50", "0.10"]);
+        assert_eq!(
+            write("consensus", &[950.8, 0.0303]),
+            ["9.51e2", "3.03e\u{2212}2"],
+            "a column of many magnitudes"
+        );
         assert_eq!(write("phi", &[0.5, 1e-9]), ["5.00e\u{2212}1", "1.00e\u{2212}9"]);
         assert_eq!(
             write("hessians", &[1000.0, 160000.0]),

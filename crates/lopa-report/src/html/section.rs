@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::number::count;
 use super::tables;
-use crate::pictures::{Styles, View, curves, labels, lyapunov, networks};
+use crate::lyapunov::lyapunov;
+use crate::pictures::{Styles, View, curves, labels, networks};
 use crate::saved::Saved;
 use crate::statistics::traces;
 use crate::svg::escape;
@@ -86,7 +87,7 @@ fn pictures(saved: &Saved) -> String {
     };
     let all = picture("Lyapunov function", lyapunov(saved))
         + &picture("Network", networks(saved))
-        + &picture("Labels", labels(&[saved]));
+        + &picture("Labels", labels(&[(saved.title(), saved)]));
     format!("<div class=\"pictures\">\n{all}</div>\n")
 }
 

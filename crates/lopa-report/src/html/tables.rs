@@ -184,6 +184,14 @@ fn claim_cell(value: &Value) -> String {
             let numbers: Vec<String> = list.iter().map(write).collect();
             format!("<td class=\"number\">{}</td>", numbers.join(" to "))
         }
+        Value::Object(interval) if interval.contains_key("low") => {
+            let write = |key: &str| {
+                let number = interval.get(key).and_then(Value::as_f64).unwrap_or(f64::NAN);
+                Format::of("", &[number]).write(number)
+            };
+            let (mean, low, high) = (write("mean"), write("low"), write("high"));
+            format!("<td class=\"number\">{mean} ({low} to {high})</td>")
+        }
         other => format!("<td>{}</td>", escape(&other.to_string())),
     }
 }
@@ -226,11 +234,13 @@ mod tests {
         let list = [
             json!({ "claim": "a <b> & c", "verdict": "held", "ci": [0.1, 0.2] }),
             json!({ "claim": "d", "verdict": "did not hold", "p_value": 0.25 }),
+            json!({ "interval": { "mean": 0.5, "low": 0.25, "high": 0.75, "pairs": 5 } }),
         ];
         let html = claims(&list);
         assert!(html.contains("a &lt;b&gt; &amp; c"));
         assert!(html.contains("verdict held") && html.contains("verdict failed"));
         assert!(html.contains("0.1000 to 0.2000"));
+        assert!(html.contains("0.5000 (0.2500 to 0.7500)"));
         assert!(html.contains(">P value<") && html.contains("<td>–</td>"));
     }
 }

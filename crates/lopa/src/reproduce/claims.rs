@@ -81,15 +81,18 @@ fn sign(measure: Measure) -> f64 {
 
 /// What became of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The interval lies on the claimed side.
+    #[serde(rename = "held")]
     Held,
     /// It lies on the other side.
+    #[serde(rename = "did not hold")]
     DidNotHold,
     /// It holds zero.
+    #[serde(rename = "tie")]
     Tie,
     /// There are fewer than two pairs of runs that did not diverge.
+    #[serde(rename = "not known")]
     Unknown,
 }
 
@@ -120,133 +123,6 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The mean difference and its interval, positive for the claim.
     pub interval: Option<Interval>,
-}
-
-/// Every claim.
-pub fn claims() -> Vec<Claim> {
-    let mut claims = Vec::new();
-    let lopa = [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")];
-    let others = [("spdb", "SPDB"), ("ma-dsbo", "MA-DSBO")];
-    let mut cheaper = |figure, places: Vec<Place>, cost, named: &str, measure| {
-        for (better, ours) in lopa {
-            for (worse, theirs) in others {
-                let on = match &places[..] {
-                    [(_, dataset, _)] => format!(" on {dataset}"),
-                    _ => " over all data sets".into(),
-                };
-                let said = measure_name(measure);
-                let text = format!("{ours} needs {named} than {theirs} for the same {said}{on}");
-                let test = Test::Cheaper { cost, measure, better, worse };
-                claims.push(Claim { figure, text, places: places.clone(), test });
-            }
-        }
-    };
-    let sets = ["mnist", "covtype", "cifar10"];
-    for figure in ["fig1", "fig2"] {
-        let place = vec![(figure, "mnist", None)];
-        cheaper(figure, place.clone(), "hessians", "fewer Hessians", "loss");
-        cheaper(figure, place, "hessians", "fewer Hessians", "test_accuracy");
-    }
-    for dataset in sets {
-        cheaper("fig5", vec![("fig5", dataset, None)], "seconds", "less time", "loss");
-    }
-    for dataset in sets {
-        cheaper("fig6", vec![("fig6", dataset, None)], "hessians", "fewer Hessians", "loss");
-    }
-    let two = [("fig1", "mnist", None), ("fig2", "mnist", None)];
-    let all: Vec<Place> = two.into_iter().chain(sets.map(|set| ("fig6", set, None))).collect();
-    cheaper("all", all.clone(), "hessians", "fewer Hessians", "loss");
-    cheaper("all", all, "seconds", "less time", "loss");
-    claims.extend(tracking());
-    claims.extend(heterogeneity());
-    claims.extend(connectivity());
-    claims.extend(single_level(&sets));
-    claims
-}
-
-fn measure_name(measure: Measure) -> &'static str {
-    match measure {
-        "test_accuracy" => "test accuracy",
-        "consensus" => "consensus error",
-        "phi" => "Φ(x̄)",
-        _ => "loss",
-    }
-}
-
-/// Gradient tracking against local gradients.
-fn tracking() -> Vec<Claim> {
-    let at = |figure, measure| {
-        let text = format!("LoPA-GT ends with a better {} than LoPA-LG", measure_name(measure));
-        let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        Claim { figure, text, places: vec![(figure, "mnist", None)], test }
-    };
-    ["fig1", "fig2"]
-        .into_iter()
-        .flat_map(|figure| {
-            ["test_accuracy", "loss", "consensus"].map(|measure| at(figure, measure))
-        })
-        .collect()
-}
-
-fn heterogeneity() -> Vec<Claim> {
-    let place = |variant| ("fig3", "mnist", Some(variant));
-    let measure = "test_accuracy";
-    let mut claims = Vec::new();
-    for variant in ["iid", "weak", "strong"] {
-        let text = format!("LoPA-GT is more accurate than LoPA-LG, {variant} labels");
-        let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        claims.push(Claim { figure: "fig3", text, places: vec![place(variant)], test });
-    }
-    for (algorithm, name) in [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")] {
-        for (from, to) in [("iid", "weak"), ("weak", "strong")] {
-            let text = format!("{name} is less accurate with {to} than with {from} labels");
-            let test = Test::Falls { measure, algorithm, worse: place(to) };
-            claims.push(Claim { figure: "fig3", text, places: vec![place(from)], test });
-        }
-    }
-    let text = "LoPA-LG loses more accuracy than LoPA-GT from iid to strong labels".into();
-    let test =
-        Test::FallsMore { measure, more: "lopa-lg", less: "lopa-gt", worse: place("strong") };
-    claims.push(Claim { figure: "fig3", text, places: vec![place("iid")], test });
-    claims
-}
-
-fn connectivity() -> Vec<Claim> {
-    let place = |variant| ("fig7", "mnist", Some(variant));
-    let kinds = [
-        ("named networks", ["random", "star", "ring"]),
-        ("Metropolis graphs", ["metropolis-42", "metropolis-79", "metropolis-92"]),
-    ];
-    let mut claims = Vec::new();
-    for (kind, [low, middle, high]) in kinds {
-        for measure in ["test_accuracy", "phi", "consensus"] {
-            let said = measure_name(measure);
-            for (algorithm, name) in [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")] {
-                let text = format!("{name}'s {said} gets worse from rho .42 to .92, {kind}");
-                let test = Test::Falls { measure, algorithm, worse: place(high) };
-                claims.push(Claim { figure: "fig7", text, places: vec![place(low)], test });
-            }
-            let text =
-                format!("LoPA-GT's {said} loses more than LoPA-LG's from rho .79 to .92, {kind}");
-            let (more, less) = ("lopa-gt", "lopa-lg");
-            let test = Test::FallsMore { measure, more, less, worse: place(high) };
-            claims.push(Claim { figure: "fig7", text, places: vec![place(middle)], test });
-        }
-    }
-    claims
-}
-
-fn single_level(sets: &[&'static str]) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for &dataset in sets {
-        for (better, name) in [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")] {
-            let text = format!("{name} is more accurate than DGD on {dataset}");
-            let test = Test::Ends { measure: "test_accuracy", better, worse: "dgd" };
-            let places = vec![("fig8", dataset, None)];
-            claims.push(Claim { figure: "fig8", text, places, test });
-        }
-    }
-    claims
 }
 
 /// Judges a claim under one kind of steps; none if its experiments were not run.
@@ -401,13 +277,5 @@ mod tests {
         lost.diverged = true;
         let traces = Traces { runs: vec![run("a", 2, &[(0.0, 4.0)]), lost] };
         assert!(TEST.differences(&traces, &traces).is_empty());
-    }
-
-    #[test]
-    fn every_figure_with_curves_has_claims() {
-        let claims = claims();
-        for figure in ["fig1", "fig2", "fig3", "fig5", "fig6", "fig7", "fig8", "all"] {
-            assert!(claims.iter().any(|claim| claim.figure == figure), "{figure}");
-        }
     }
 }

@@ -3,12 +3,14 @@
 pub mod claims;
 mod page;
 pub mod paper;
+mod sentences;
 mod stats;
 mod traces;
 
 pub use page::{page, table};
+pub use sentences::claims;
 pub use stats::{Interval, interval, spread};
-pub use traces::{Run, Traces, labels, read};
+pub use traces::{Run, Traces, read};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

@@ -5,10 +5,16 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::claims::Judgement;
-use super::paper::levels;
+use super::paper::level;
 
-/// The page: levels beside the paper's, claims with their verdicts, and the commands.
-pub fn page(command: &str, entries: &[Value], judgements: &[Judgement]) -> String {
+/// The page: levels beside the paper's, claims with their verdicts, the pictures at these addresses,
+/// and the command.
+pub fn page(
+    command: &str,
+    entries: &[Value],
+    judgements: &[Judgement],
+    pictures: &[String],
+) -> String {
     let mut text = String::from(
         "# Reproduction\n\n\
          Every number here was measured by this software and is written by the command that ran \
@@ -19,20 +25,15 @@ pub fn page(command: &str, entries: &[Value], judgements: &[Judgement]) -> Strin
         "Settings are in `experiments/fig*.toml`; what the paper leaves open is said on top of \
          each. *Paper* steps are those it gives, and where it gives none, the same for all \
          algorithms; *tuned* ones are the result of `lopa tune` with the same number of trials \
-         for every algorithm, on other seeds.\n\n## Levels\n\nAt the end of the run, mean ± standard \
+         for every algorithm, on other seeds. Where the paper is silent or wrong, [its \
+         errata](errata.md) say what is done here.\n\n## Levels\n\nAt the end of the run, mean ± standard \
          deviation over seeds; the paper's levels are read off its figures by eye.\n\n",
     );
     text.push_str("| figure | data | algorithm | steps | loss | train accuracy | test accuracy | paper's test accuracy | Φ(x̄) | consensus | Hessians | seconds |\n");
     text.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
-    let levels = levels();
     for entry in entries {
         let word = |key: &str| entry[key].as_str().unwrap_or_default().to_string();
-        let said = levels.iter().find(|level| {
-            entry["figure"] == level.figure
-                && entry["dataset"] == level.dataset
-                && entry["variant"].as_str() == level.variant
-                && entry["algorithm"] == level.algorithm
-        });
+        let said = level(entry);
         let said = said.map_or("".into(), |level| level.test_accuracy.to_string());
         let data = match entry["variant"].as_str() {
             Some(variant) => format!("{}, {variant}", word("dataset")),
@@ -55,6 +56,11 @@ pub fn page(command: &str, entries: &[Value], judgements: &[Judgement]) -> Strin
     }
     text.push_str("\n## Claims\n\n");
     text.push_str(&table(judgements));
+    text.push_str("\n## Figures\n");
+    for picture in pictures {
+        let name = picture.rsplit('/').next().unwrap_or(picture).trim_end_matches(".svg");
+        let _ = write!(text, "\n### {name}\n\n![{name}]({picture})\n");
+    }
     text
 }
 

@@ -1,5 +1,7 @@
 //! The levels that the paper's figures show, read off them by eye.
 
+use serde_json::Value;
+
 /// A level: (figure, data set, variant, algorithm), then loss, train and test accuracy at the end.
 pub struct Level {
     /// The figure.
@@ -19,6 +21,16 @@ pub struct Level {
 }
 
 const ALGORITHMS: [&str; 4] = ["lopa-gt", "lopa-lg", "spdb", "ma-dsbo"];
+
+/// The level that belongs to an entry of the results, if the paper shows it.
+pub fn level(entry: &Value) -> Option<Level> {
+    levels().into_iter().find(|level| {
+        entry["figure"] == level.figure
+            && entry["dataset"] == level.dataset
+            && entry["variant"].as_str() == level.variant
+            && entry["algorithm"] == level.algorithm
+    })
+}
 
 /// Every level.
 pub fn levels() -> Vec<Level> {

@@ -61,18 +61,6 @@ impl Run {
     }
 }
 
-/// How many samples of each class each node holds, by seed: what Figure 4 shows.
-pub fn labels(folder: &Path) -> Result<Value> {
-    let manifest: Value = serde_json::from_str(&text(folder, "manifest.json")?)
-        .map_err(|error| damaged(folder, "manifest.json", error))?;
-    let worlds = manifest["worlds"].as_array().map_or(&[][..], |worlds| worlds);
-    let label = |world: &Value| {
-        let keys = ["seed", "classes", "class_counts", "partition_digest"];
-        keys.map(|key| (key.to_string(), world[key].clone())).into_iter().collect::<Value>()
-    };
-    Ok(worlds.iter().map(label).collect())
-}
-
 fn text(folder: &Path, name: &str) -> Result<String> {
     std::fs::read_to_string(folder.join(name)).map_err(|error| {
         Error::storage("storage/read", format!("cannot read the run: {error}"))

@@ -1,0 +1,145 @@
+//! The paper's figures, in its layout, from the runs that re-create them.
+
+use crate::figure::{Figure, Panel};
+use crate::pictures::{Styles, labels, network_panel, note, panel};
+use crate::quantity;
+use crate::saved::Saved;
+use crate::statistics::{Trace, traces};
+
+/// A run and what of the paper it shows.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The figures it belongs to.
+    pub figures: &'static [&'static str],
+    /// The data set.
+    pub dataset: &'static str,
+    /// What tells it from others of the same figure: the heterogeneity, the network.
+    pub variant: Option<&'static str>,
+    /// `paper` or `tuned`.
+    pub steps: &'static str,
+    /// The run.
+    pub saved: Saved,
+}
+
+/// The figures that some runs allow, with the names of their files: `fig2` with the paper's step
+/// sizes, `fig2-tuned` with tuned ones.
+pub fn figures(runs: &[Shown]) -> Vec<(String, Figure)> {
+    let mut figures = Vec::new();
+    for steps in ["paper", "tuned"] {
+        let ending = if steps == "paper" { "" } else { "-tuned" };
+        let of = |figure: &str, variants: &[&str]| -> Vec<&Shown> {
+            let is = |run: &&Shown| {
+                let listed = |variant: &str| variants.is_empty() || variants.contains(&variant);
+                run.figures.contains(&figure)
+                    && run.steps == steps
+                    && run.variant.is_none_or(listed)
+            };
+            runs.iter().filter(is).collect()
+        };
+        let mut add = |name: &str, runs: &[&Shown], panels: Vec<Panel>, columns: usize| {
+            if !panels.is_empty() {
+                let how = if steps == "paper" { "the paper's" } else { "tuned" };
+                let about = format!("{name} with {how} step sizes");
+                let note = note(&panels, seeds(runs));
+                figures.push((format!("{name}{ending}"), Figure { about, panels, columns, note }));
+            }
+        };
+        for name in ["fig1", "fig2"] {
+            let runs = of(name, &[]);
+            add(name, &runs, by_measure(&runs, &["loss", "train_accuracy", "test_accuracy"]), 3);
+        }
+        let runs = of("fig3", &[]);
+        add("fig3", &runs, by_variant(&runs, &["test_accuracy", "loss"]), 2);
+        for (name, x) in [("fig5", "seconds"), ("fig6", "hessians")] {
+            let runs = of(name, &[]);
+            let panels = by_dataset(&runs, x, &["loss", "test_accuracy", "phi"]);
+            add(name, &runs, panels, runs.len());
+        }
+        let names = ["ring", "star", "random"];
+        let metropolis = ["metropolis-92", "metropolis-79", "metropolis-42"];
+        for (name, variants) in [("fig7", names), ("fig7-metropolis", metropolis)] {
+            let runs = of("fig7", &variants);
+            let networks = runs.iter().filter_map(|run| network_of(run));
+            let panels = networks.chain(by_network(&runs, &["test_accuracy", "consensus"]));
+            add(name, &runs, panels.collect(), runs.len().max(2));
+        }
+        let runs = of("fig8", &[]);
+        add("fig8", &runs, by_dataset(&runs, "iteration", &["test_accuracy", "loss"]), runs.len());
+    }
+    let is = |run: &&Shown| run.figures.contains(&"fig3") && run.steps == "paper";
+    let runs: Vec<(&str, &Saved)> = runs
+        .iter()
+        .filter(is)
+        .map(|run| (run.variant.unwrap_or(run.dataset), &run.saved))
+        .collect();
+    figures.extend(labels(&runs).map(|figure| ("fig4".to_string(), figure)));
+    figures.sort_by(|a, b| a.0.cmp(&b.0));
+    figures
+}
+
+fn seeds(runs: &[&Shown]) -> usize {
+    let traces = runs.iter().flat_map(|run| traces(&run.saved));
+    traces.map(|trace| trace.seeds.len()).max().unwrap_or(0)
+}
+
+/// One run, a panel a measure.
+fn by_measure(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
+    let one = |run: &&Shown| {
+        let traces = traces(&run.saved);
+        let styles = Styles::of([&run.saved]);
+        measures.iter().map(|y| panel(&traces, &styles, "hessians", y)).collect::<Vec<_>>()
+    };
+    runs.iter().flat_map(one).collect()
+}
+
+/// A row a measure, a column a data set.
+fn by_dataset(runs: &[&Shown], x: &str, measures: &[&str]) -> Vec<Panel> {
+    let styles = Styles::of(runs.iter().map(|run| &run.saved));
+    let one = |y: &&str| {
+        let panel = |run: &&Shown| Panel {
+            title: format!("{}: {}", run.dataset, quantity::title(y)),
+            ..panel(&traces(&run.saved), &styles, x, y)
+        };
+        runs.iter().map(panel).collect::<Vec<_>>()
+    };
+    measures.iter().flat_map(one).collect()
+}
+
+/// A panel a measure, a curve an algorithm and variant.
+fn by_variant(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
+    let named = |run: &&Shown| named(run, |trace, variant| format!("{trace}, {variant}"));
+    let all: Vec<Trace> = runs.iter().flat_map(named).collect();
+    let styles = Styles::named(all.iter().map(|trace| trace.algorithm.as_str()));
+    let shown = if all.is_empty() { &[] } else { measures };
+    shown.iter().map(|y| panel(&all, &styles, "hessians", y)).collect()
+}
+
+/// A row a measure, a column an algorithm, a curve a network.
+fn by_network(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
+    let algorithms = runs.first().map_or(Vec::new(), |run| run.saved.algorithms());
+    let styles = Styles::named(runs.iter().filter_map(|run| run.variant));
+    let one = |y: &str, algorithm: &str| {
+        let of_run = |run: &&Shown| {
+            let own = traces(&run.saved).into_iter().filter(|one| one.algorithm == algorithm);
+            let variant = run.variant.unwrap_or_default().to_string();
+            own.map(|one| Trace { algorithm: variant.clone(), ..one }).collect::<Vec<_>>()
+        };
+        let traces: Vec<Trace> = runs.iter().flat_map(of_run).collect();
+        let title = format!("{algorithm}: {}", quantity::title(y));
+        Panel { title, ..panel(&traces, &styles, "hessians", y) }
+    };
+    let row = |y: &&str| algorithms.iter().map(|a| one(y, a)).collect::<Vec<_>>();
+    measures.iter().flat_map(row).collect()
+}
+
+fn named(run: &Shown, name: impl Fn(&str, &str) -> String) -> Vec<Trace> {
+    let variant = run.variant.unwrap_or(run.dataset);
+    let rename = |trace: Trace| Trace { algorithm: name(&trace.algorithm, variant), ..trace };
+    traces(&run.saved).into_iter().map(rename).collect()
+}
+
+fn network_of(run: &Shown) -> Option<Panel> {
+    let panel = network_panel(run.saved.worlds().first()?)?;
+    let title = format!("{}, {}", run.variant.unwrap_or_default(), panel.title);
+    Some(Panel { title, ..panel })
+}
