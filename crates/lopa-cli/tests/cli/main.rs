@@ -6,3 +6,4 @@ mod interrupt;
 mod models;
 mod program;
 mod runs;
+mod theory;
