@@ -51,14 +51,14 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         * (w.d3 / c.nodes as f64 + w.d4 + 2.0 * w.d6 / gap)
         * (s.gamma * c.sigma_g_x_theta).powi(2)
         + 4.0 * w.d1 * (s.lambda * c.sigma_g_theta_theta).powi(2);
-    let [gradient, hv, inner, consensus] = match scheme {
-        Scheme::LocalGradient => ["(48)", "(49)", "(50)", "(51)"],
-        Scheme::GradientTracking => ["", "(88)", "(89)", "(90)"],
+    let [hv, inner, consensus] = match scheme {
+        Scheme::LocalGradient => ["(49)", "(50)", "(51)"],
+        Scheme::GradientTracking => ["(88)", "(89)", "(90)"],
     };
     if scheme == Scheme::LocalGradient {
         all.push(Condition {
             name: "gradient",
-            place: gradient,
+            place: "(48)",
             step: "alpha",
             says: "6 d5 tau alpha^2 / (1 - rho) <= tau alpha / 4",
             small: 6.0 * w.d5 * push * s.alpha / gap,
@@ -69,7 +69,7 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         name: "Hv errors",
         place: hv,
         step: "alpha",
-        says: "what Hv errors cost is below d1 mu_g lambda / 2",
+        says: "what Hv errors cost is below d1 mu lambda / 2",
         small: 4.0 * c.c_g_x_theta.powi(2) * handed_on + noisy,
         large: w.d1 * c.mu_g * s.lambda / 2.0,
     });
@@ -77,7 +77,7 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         name: "inner errors",
         place: inner,
         step: "alpha",
-        says: "what inner errors cost is below d2 omega_theta beta",
+        says: "what inner errors cost is below d2 omega beta",
         small: d.l_fg_x * handed_on,
         large: w.d2 * d.omega_theta * s.beta,
     });
@@ -85,7 +85,7 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         name: "consensus errors",
         place: consensus,
         step: "alpha",
-        says: "what consensus errors cost is below d5 tau (1 - rho) / 4",
+        says: "what consensus costs is below d5 tau (1 - rho) / 4",
         small: d.l_fg_x * handed_on,
         large: w.d5 * s.tau * gap / 4.0,
     });
@@ -139,7 +139,7 @@ fn objective(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps, w: &Weights)
         name: "objective",
         place: if scheme == Scheme::LocalGradient { "(47)" } else { "(87)" },
         step: "alpha",
-        says: "(d1 q_s + d2 p_s + (d3 + d4) r_y) tau^2 alpha^2 + L tau^2 alpha^2 / 2 <= tau alpha / 2",
+        says: "what |y|^2 costs is below tau alpha / 2",
         small: (small + d.l / 2.0) * moved,
         large: s.tau * s.alpha / 2.0,
     }

@@ -3,7 +3,8 @@
 use rayon::ThreadPool;
 use toml::{Table, Value};
 
-use super::lyapunov::{Snapshot, State, square};
+use super::lyapunov::{Snapshot, State, centre, square};
+use super::measure::ends;
 use super::{Scheme, Steps};
 use crate::config::Choice;
 use crate::data::Data;
@@ -12,7 +13,7 @@ use crate::error::Result;
 use crate::exact::{conjugate_gradients, solve};
 use crate::experiment::{AlgorithmSpec, Experiment};
 use crate::problem::Bilevel;
-use crate::real::axpy;
+use crate::real::{Real, axpy, cast};
 use crate::run::World;
 
 /// A run has lost its way where ‖∇Φ‖² is so many times what it was.
@@ -46,14 +47,14 @@ impl Setup<'_> {
 
 /// ∇Φ(x) = H x + h of a quadratic.
 #[derive(Debug, Clone)]
-pub struct Affine {
+pub struct LinearGradient {
     columns: Vec<Vec<f64>>,
     constant: Vec<f64>,
 }
 
-impl Affine {
+impl LinearGradient {
     /// Found by solving every part at the origin and at the unit vectors.
-    pub fn of(parts: &mut [Box<dyn Bilevel<f64>>]) -> Affine {
+    pub fn of(parts: &mut [Box<dyn Bilevel<f64>>]) -> LinearGradient {
         let n = parts[0].dims().n;
         let m = parts.len() as f64;
         let mut at = |x: &[f64]| {
@@ -70,7 +71,7 @@ impl Affine {
             column
         };
         let columns = (0..n).map(column).collect();
-        Affine { columns, constant }
+        LinearGradient { columns, constant }
     }
 
     /// ∇Φ(x)
@@ -80,14 +81,21 @@ impl Affine {
         out
     }
 
+    /// The outer eigenvalues of H.
+    pub fn curvatures(&self) -> (f64, f64) {
+        ends(self.columns.len(), usize::MAX, |v, out| self.product(v, out))
+    }
+
+    /// H v
+    fn product(&self, v: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        self.columns.iter().zip(v).for_each(|(column, v)| axpy(*v, column, out));
+    }
+
     /// x* with ∇Φ(x*) = 0, if Φ is strongly convex.
     pub fn minimiser(&self) -> Option<Vec<f64>> {
-        let product = |v: &[f64], out: &mut [f64]| {
-            out.fill(0.0);
-            self.columns.iter().zip(v).for_each(|(column, v)| axpy(*v, column, out));
-        };
         let minus: Vec<f64> = self.constant.iter().map(|h| -h).collect();
-        let (x, solved) = conjugate_gradients(product, &minus, 1e-12);
+        let (x, solved) = conjugate_gradients(|v, out| self.product(v, out), &minus, 1e-12);
         solved.then_some(x)
     }
 }
@@ -117,39 +125,44 @@ impl Course {
     }
 }
 
-/// Runs an algorithm for so many iterations and looks at it at `looks` (increasing, 0 first).
+/// x̄ of a run.
+pub fn mean_x<T: Real>(simulation: &Simulation<T>) -> Vec<f64> {
+    let all: Vec<Vec<f64>> =
+        simulation.nodes().iter().map(|node| cast(node.algorithm.at().x)).collect();
+    centre(&all)
+}
+
+/// Runs LoPA and looks at it at the iterations `looks` (increasing, 0 first), the last of which
+/// ends the run.
 pub fn run(setup: &Setup, choice: &Choice, looks: &[u64]) -> Result<Course> {
     let nodes = setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, choice)?;
     let mut simulation = Simulation::new(nodes, &setup.world.mixing, setup.pool);
     let mut parts = setup.parts()?;
-    let closed = setup.quadratic().then(|| Affine::of(&mut parts));
-    let mut course =
-        Course { seen: Vec::new(), averages: Vec::new(), lost: None, whole: closed.is_some() };
-    let (mut sum, mut first) = (0.0, f64::NAN);
-    for k in 0..=looks.last().copied().unwrap_or(0) {
-        let look = looks.contains(&k);
-        let state = (look || closed.is_some()).then(|| State::of(&simulation)).flatten();
-        if let (Some(closed), Some(state)) = (&closed, &state) {
-            sum += square(&closed.at(&state.mean_x()));
-        }
-        if let (true, Some(state)) = (look, state) {
-            let snapshot = Snapshot::new(&mut parts, state, setup.pool);
-            let now = snapshot.grad_phi_sq();
-            if k == 0 {
-                first = now;
+    let closed = setup.quadratic().then(|| LinearGradient::of(&mut parts));
+    let whole = closed.is_some();
+    let mut course = Course { seen: Vec::new(), averages: Vec::new(), lost: None, whole };
+    let mut sum = 0.0;
+    for &look in looks {
+        while simulation.k() < look {
+            simulation.iterate();
+            if let Some(closed) = &closed {
+                sum += square(&closed.at(&mean_x(&simulation)));
             }
-            if !now.is_finite() || now > LOST * first.max(1e-300) {
-                course.lost = Some(k);
-                break;
-            }
-            course.seen.push((k, snapshot));
-            let mean = match closed.is_some() {
-                true => sum / (k + 1) as f64,
-                false => trapezium(&course.seen),
-            };
-            course.averages.push((k, mean));
         }
-        simulation.iterate();
+        let Some(state) = State::of(&simulation) else { break };
+        let snapshot = Snapshot::new(&mut parts, state, setup.pool);
+        let now = snapshot.grad_phi_sq();
+        let first = course.seen.first().map_or(now, |(_, first)| first.grad_phi_sq());
+        if !now.is_finite() || now > LOST * first.max(f64::MIN_POSITIVE) {
+            course.lost = Some(look);
+            break;
+        }
+        if look == 0 {
+            sum = now;
+        }
+        course.seen.push((look, snapshot));
+        let mean = if whole { sum / (look + 1) as f64 } else { trapezium(&course.seen) };
+        course.averages.push((look, mean));
     }
     Ok(course)
 }

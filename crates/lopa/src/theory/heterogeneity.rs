@@ -5,11 +5,15 @@ use serde::Serialize;
 use super::Constants;
 use super::lyapunov::{apart, centre};
 use super::measure::{Depth, Probe, ends, norm};
-use crate::exact::solve;
+use crate::exact::{conjugate_gradients, solve};
+use crate::network::Mixing;
 use crate::problem::{At, Bilevel};
 use crate::real::axpy;
 
 type Parts = [Box<dyn Bilevel<f64>>];
+
+/// Nodes that a node's matrices are compared with, in estimates.
+const PARTNERS: usize = 4;
 
 /// The sums of Assumption 4 and of Lemma 1 at one x, or the largest of several.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -85,24 +89,22 @@ pub fn at(parts: &mut Parts, x: &[f64], best: &[Vec<f64>], depth: Depth) -> Diss
     let (mut jacobian, mut hessian) = (0.0, 0.0);
     for (j, theta) in best.iter().enumerate() {
         let at = At { x, theta };
-        let of = |write: &dyn Fn(&mut dyn Bilevel<f64>, &[u32], &mut [f64]),
-                  length: usize,
-                  parts: &mut Parts| {
-            let one = |part: &mut Box<dyn Bilevel<f64>>| {
-                let all: Vec<u32> = (0..part.samples_f() as u32).collect();
-                let mut out = vec![0.0; length];
-                write(&mut **part, &all, &mut out);
-                out
-            };
-            scatter(&parts.iter_mut().map(one).collect::<Vec<_>>())
-        };
-        outer_x = outer_x.max(of(&|part, all, out| part.grad_x_f(at, all, out), x.len(), parts));
-        let theta_scatter =
-            of(&|part, all, out| part.grad_theta_f(at, all, out), theta.len(), parts);
-        outer_theta = outer_theta.max(theta_scatter);
-        for i in (0..m).filter(|&i| i != j) {
-            let [a, b] = matrices_apart(parts, [i, j], at, depth);
-            (jacobian, hessian) = (jacobian + a * a, hessian + b * b);
+        let (mut in_x, mut in_theta) = (Vec::new(), Vec::new());
+        for part in parts.iter_mut() {
+            let all: Vec<u32> = (0..part.samples_f() as u32).collect();
+            let (mut to_x, mut to_theta) = (vec![0.0; x.len()], vec![0.0; theta.len()]);
+            part.grad_x_f(at, &all, &mut to_x);
+            part.grad_theta_f(at, &all, &mut to_theta);
+            in_x.push(to_x);
+            in_theta.push(to_theta);
+        }
+        outer_x = outer_x.max(scatter(&in_x));
+        outer_theta = outer_theta.max(scatter(&in_theta));
+        let partners = partners(m, depth);
+        for &step in &partners {
+            let [a, b] = matrices_apart(parts, [(j + step) % m, j], at, depth);
+            let weight = (m - 1) as f64 / partners.len() as f64;
+            (jacobian, hessian) = (jacobian + weight * a * a, hessian + weight * b * b);
         }
     }
     let inner = inner_gradients(parts, x, &best);
@@ -133,6 +135,13 @@ pub(super) fn inner_gradients(parts: &mut Parts, x: &[f64], best: &[Vec<f64>]) -
         }
     }
     all
+}
+
+/// How far the nodes are counted on from j whose matrices are compared with those of j: all of
+/// them, or a few evenly spread ones where it is an estimate anyway.
+fn partners(m: usize, depth: Depth) -> Vec<usize> {
+    let count = if depth == Depth::QUADRATIC { m - 1 } else { (m - 1).min(PARTNERS) };
+    (0..count).map(|k| 1 + k * (m - 1) / count).collect()
 }
 
 /// Σ_i ‖a_i − ā‖²
@@ -167,27 +176,47 @@ fn matrices_apart(parts: &mut Parts, [i, j]: [usize; 2], at: At<f64>, depth: Dep
 /// Whether gradient tracking is worth its double communication.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Where ‖∇Φ‖² stops with local gradients: (L_Φ α b / (1 − √ρ))² / m.
+    /// Where ‖∇Φ‖² stops with local gradients.
     pub floor: f64,
     /// ‖∇Φ‖² that the run reaches for other reasons: its length and its sampling errors.
     pub reached: f64,
 }
 
 impl Forecast {
-    /// For a step α, from the local smoothness L_Φ of the Φ_i and b at the start.
-    ///
-    /// At rest x_i − x̄ = −α (I − W)⁺(∇Φ_i − ∇Φ), and ∇Φ(x̄) is what these distances make of ∇Φ_i:
-    /// an estimate to first order in α, not a bound.
-    pub fn of(alpha: f64, smoothness: f64, b_sq: f64, c: &Constants, reached: f64) -> Forecast {
-        let slow = 1.0 - c.rho.sqrt();
-        let floor = (smoothness * alpha / slow).powi(2) * b_sq / c.nodes as f64;
-        Forecast { floor, reached }
-    }
-
     /// Tracking pays if heterogeneity alone would stop local gradients above what the run reaches.
     pub fn tracking_pays(&self) -> bool {
         self.floor > self.reached
     }
+}
+
+/// Where local gradients with step α rest, seen from x̄ near a stationary point: ‖∇Φ(x̄)‖².
+///
+/// At rest x_i − x̄ = −α [(I − W)⁺ (∇Φ_j − ∇Φ)_j]_i and Σ_i ∇Φ_i(x_i) = 0, so that ∇Φ(x̄) is minus
+/// the mean of ∇Φ_i(x_i) − ∇Φ_i(x̄): right to first order in α, no bound.
+pub fn floor(parts: &mut Parts, mixing: &Mixing, x: &[f64], best: &[Vec<f64>], alpha: f64) -> f64 {
+    let (m, n) = (parts.len(), x.len());
+    let mut grads = |points: &[Vec<f64>]| -> Vec<Vec<f64>> {
+        let one = |((part, x), guess): ((&mut Box<dyn Bilevel<f64>>, &Vec<f64>), &Vec<f64>)| {
+            solve(&mut **part, x, guess).grad
+        };
+        parts.iter_mut().zip(points).zip(best).map(one).collect()
+    };
+    let here = grads(&vec![x.to_vec(); m]);
+    let common = centre(&here);
+    let mut points = vec![x.to_vec(); m];
+    for j in 0..n {
+        let push: Vec<f64> = here.iter().map(|own| alpha * (own[j] - common[j])).collect();
+        let laplacian = |v: &[f64], out: &mut [f64]| {
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = mixing.row(i).iter().map(|&(k, w)| w * (v[i] - v[k])).sum();
+            }
+        };
+        let (rest, _) = conjugate_gradients(laplacian, &push, 1e-10);
+        points.iter_mut().zip(&rest).for_each(|(point, rest)| point[j] -= rest);
+    }
+    let mut moved = centre(&grads(&points));
+    axpy(-1.0, &common, &mut moved);
+    moved.iter().map(|g| g * g).sum()
 }
 
 /// The share of b² that Lemma 1 puts down to the inner level.

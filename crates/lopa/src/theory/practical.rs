@@ -52,13 +52,15 @@ pub fn suggest(
     let eigenvalues = [setup.world.analysis.lambda_2, setup.world.analysis.lambda_min];
     let limit_alpha = stable_alpha(scheme, smoothness, eigenvalues, own.gamma, own.tau);
     let inner = 1.0 / curvature.1;
-    let iterations = (planned / 10).clamp(20.min(planned), 200.max(20));
+    let iterations = (planned / 5).clamp(20.min(planned), 300);
+    // Multiples of the limit, and what the file has.
+    let mut alphas: Vec<f64> = [1, 0, -1, -2, -3].map(|p| limit_alpha * 2f64.powi(p)).to_vec();
+    alphas.push(own.alpha);
     let mut tried = Vec::new();
-    for power in [2, 1, 0, -1, -2, -3] {
-        let alpha = limit_alpha * 2f64.powi(power);
+    for alpha in alphas {
         let steps = Steps { alpha, beta: inner, lambda: inner, ..*own };
         let choice = course::with_steps(spec, scheme, &steps);
-        let run = course::run(setup, &choice, &[0, iterations])?;
+        let run = course::run(setup, &choice, &[iterations])?;
         let end = match (run.lost, run.seen.last()) {
             (None, Some((_, seen))) => Some(seen.errors.objective).filter(|phi| phi.is_finite()),
             _ => None,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::bound::{self, Start};
+use super::conditions::Condition;
 use super::{Constants, Derived};
 use crate::algorithms::lopa::LopaParams;
 use crate::schedule::Schedule;
@@ -153,15 +154,72 @@ pub fn admissible(scheme: Scheme, c: &Constants, d: &Derived, tau: f64) -> Admis
 impl Admissible {
     /// Whether the step sizes lie in the intervals.
     pub fn admits(&self, s: &Steps) -> bool {
-        let within = |step: f64, room: Room| {
-            step >= room.slope * s.alpha * (1.0 - 1e-12) && step <= room.high * (1.0 + 1e-12)
+        s.tau == self.tau && self.checks(s).iter().all(Condition::holds)
+    }
+
+    /// The intervals as conditions on given step sizes: each names the step size that breaks it.
+    pub fn checks(&self, s: &Steps) -> Vec<Condition> {
+        let check = |name, place, step, says, small, large| Condition {
+            name,
+            place,
+            step,
+            says,
+            small,
+            large,
         };
-        s.alpha <= self.u * (1.0 + 1e-12)
-            && within(s.lambda, self.lambda)
-            && within(s.beta, self.beta)
-            && within(s.gamma, self.gamma)
-            && s.gamma * s.alpha <= self.gamma_alpha * (1.0 + 1e-12)
-            && s.tau == self.tau
+        let least = |room: Room| room.slope * s.alpha;
+        let mut all = vec![
+            check("alpha <= u1", "(55) (94)", "alpha", "1 / (2 tau L)", s.alpha, self.u1),
+            check("alpha <= u2", "(60) (98)", "alpha", "network and phi", s.alpha, self.u2),
+            check("alpha <= u3", "(64) (102)", "alpha", "intervals not empty", s.alpha, self.u3),
+            check(
+                "lambda >= c alpha",
+                "(56) (95)",
+                "lambda",
+                "c = 48 L_v* C tau / mu_g",
+                least(self.lambda),
+                s.lambda,
+            ),
+            check(
+                "lambda small",
+                "(61) (99)",
+                "lambda",
+                "2 / (mu + L), mu / (24 sigma^2)",
+                s.lambda,
+                self.lambda.high,
+            ),
+            check(
+                "beta >= c alpha",
+                "(57) (96)",
+                "beta",
+                "c = 6 L_theta* a^1/2 tau / omega",
+                least(self.beta),
+                s.beta,
+            ),
+            check("beta small", "(62) (100)", "beta", "2 / (mu + L)", s.beta, self.beta.high),
+            check(
+                "gamma >= c alpha",
+                "(58) (97)",
+                "gamma",
+                "c = 4 L tau",
+                least(self.gamma),
+                s.gamma,
+            ),
+            check(
+                "gamma small",
+                "(63) (101)",
+                "gamma",
+                "1, C^2 / sigma^2",
+                s.gamma,
+                self.gamma.high,
+            ),
+        ];
+        if self.gamma_alpha.is_finite() {
+            let both = s.gamma * s.alpha;
+            let says = "(1 - rho)^2 / (24 phi^1/2)";
+            all.push(check("gamma alpha small", "(98)", "gamma", says, both, self.gamma_alpha));
+        }
+        all
     }
 
     /// c_λ, c_β, c_γ with λ = c_λ α, … admitted for every α up to u.

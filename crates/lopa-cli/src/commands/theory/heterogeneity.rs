@@ -77,12 +77,12 @@ fn verdict(case: &Case, forecast: &Forecast) -> String {
     let (floor, reached) = (short(floor), short(reached));
     match forecast.tracking_pays() {
         true => format!(
-            "With alpha = {alpha} ({}) local gradients are expected to stop near |grad Phi|^2 = {floor}; \
+            "With alpha = {alpha} ({}) local gradients come to rest near |grad Phi|^2 = {floor}; \
              these runs get to {reached}: tracking is worth sending y beside x.",
             case.label
         ),
         false => format!(
-            "With alpha = {alpha} ({}) local gradients are expected to stop near |grad Phi|^2 = {floor}, \
+            "With alpha = {alpha} ({}) local gradients come to rest near |grad Phi|^2 = {floor}, \
              below the {reached} these runs get to: send x alone and save half the bytes.",
             case.label
         ),

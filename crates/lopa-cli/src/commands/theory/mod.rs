@@ -68,6 +68,7 @@ fn study(
         seed,
         pool: context.pool,
     };
+    output.note("running LoPA and looking for constants along its way ...");
     let study = Study::new(setup, args.iterations)?;
     let Said { text, document } = say(&study, output)?;
     match output.json() {

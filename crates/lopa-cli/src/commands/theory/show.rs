@@ -18,8 +18,7 @@ pub fn say(study: &Study, output: &Output) -> Result<Said> {
         .map(|(symbol, _, value)| format!("{symbol} = {}", short(value)))
         .collect();
     text += &format!("{}\n{}\n\n", line.join("   "), constants::closing(study));
-    text +=
-        &section("Conditions (share of the room used)", &steps::conditions(study, output), output);
+    text += &section(steps::BOUNDS, &steps::bounds(study, output), output);
     text += &section("What to use instead", &steps::sizes(&advice, output), output);
     let mut documents = Vec::new();
     for one in &advice {

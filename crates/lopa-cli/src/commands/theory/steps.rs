@@ -2,6 +2,7 @@
 
 use lopa::error::Result;
 use lopa::theory::bound::{balanced_batches, sigma_c, sigma_p};
+use lopa::theory::conditions::Condition;
 use lopa::theory::practical::Suggestion;
 use lopa::theory::steps::{Admissible, Choice};
 use lopa::theory::study::Case;
@@ -27,10 +28,13 @@ pub fn advice<'a>(study: &'a Study) -> Result<Vec<Advice<'a>>> {
     study.cases.iter().map(one).collect()
 }
 
+/// The heading of the simple bounds.
+pub const BOUNDS: &str = "Your step sizes against the theorems' bounds (share of the room used)";
+
 pub fn say(study: &Study, output: &Output) -> Result<Said> {
     let advice = advice(study)?;
-    let mut text =
-        section("Conditions (share of the room used)", &conditions(study, output), output);
+    let mut text = section(BOUNDS, &bounds(study, output), output);
+    text += &section("Conditions of the proofs (share used)", &conditions(study, output), output);
     text += &section("Step sizes", &sizes(&advice, output), output);
     text += &section("What the theorems admit", &intervals(&advice, output), output);
     text += &section("Behind the practical suggestion", &reasons(&advice, output), output);
@@ -65,24 +69,33 @@ pub fn closing(study: &Study) -> String {
            this problem and guarantee nothing."
 }
 
-pub fn conditions(study: &Study, output: &Output) -> String {
+/// The proofs' own conditions on the file's step sizes.
+fn conditions(study: &Study, output: &Output) -> String {
+    let all = study.cases.iter().map(|case| study.conditions(case, &case.steps)).collect();
+    grid(study, all, output)
+}
+
+/// The simple bounds on the file's step sizes, which imply the proofs' conditions.
+pub fn bounds(study: &Study, output: &Output) -> String {
+    let all = study.cases.iter().map(|case| study.admissible(case).checks(&case.steps)).collect();
+    grid(study, all, output)
+}
+
+/// A row a condition, a column an algorithm.
+fn grid(study: &Study, per_case: Vec<Vec<Condition>>, output: &Output) -> String {
     let mut head = vec!["condition", "where", "restrains", "says"];
     head.extend(study.cases.iter().map(|case| case.label.as_str()));
-    let per_case: Vec<_> =
-        study.cases.iter().map(|case| study.conditions(case, &case.steps)).collect();
     let mut rows: Vec<Vec<String>> = Vec::new();
     for condition in per_case.iter().flatten() {
         if rows.iter().any(|row| row[0] == condition.name) {
             continue;
         }
-        let cell = |all: &Vec<lopa::theory::conditions::Condition>| match all
-            .iter()
-            .find(|other| other.name == condition.name)
-        {
-            None => "–".to_string(),
-            Some(own) if own.holds() => format!("{} ok", short(own.used())),
-            Some(own) => format!("{} BROKEN", short(own.used())),
-        };
+        let cell =
+            |all: &Vec<Condition>| match all.iter().find(|other| other.name == condition.name) {
+                None => "–".to_string(),
+                Some(own) if own.holds() => format!("{} ok", short(own.used())),
+                Some(own) => format!("{} BROKEN", short(own.used())),
+            };
         let places = per_case.iter().flatten().filter(|other| other.name == condition.name);
         let mut places: Vec<&str> = places.map(|other| other.place).collect();
         places.dedup();

@@ -178,20 +178,24 @@ fn second_moment(
     some: &[u32],
     mut product: impl FnMut(Option<&[u32]>, &[f64], &mut [f64], bool),
 ) -> f64 {
-    let (mut all, mut one) = (vec![0.0; rows], vec![0.0; rows]);
-    let (mut back, mut back_all) = (vec![0.0; p], vec![0.0; p]);
+    let [mut all, mut one, mut sum] = std::array::from_fn(|_| vec![0.0; rows]);
+    let mut back = vec![0.0; p];
+    let share = 1.0 / some.len() as f64;
+    // mean of Δᵀ(Δv) = mean of Mᵀ(Δv) − M̄ᵀ(mean of Δv)
     let moment = |v: &[f64], out: &mut [f64]| {
         out.fill(0.0);
+        sum.fill(0.0);
         product(None, v, &mut all, false);
         for sample in some {
             let batch = Some(std::slice::from_ref(sample));
             product(batch, v, &mut one, false);
             axpy(-1.0, &all, &mut one);
             product(batch, &one, &mut back, true);
-            product(None, &one, &mut back_all, true);
-            axpy(-1.0, &back_all, &mut back);
-            axpy(1.0 / some.len() as f64, &back, out);
+            axpy(share, &back, out);
+            axpy(share, &one, &mut sum);
         }
+        product(None, &sum, &mut back, true);
+        axpy(-1.0, &back, out);
     };
     ends(p, lanczos, moment).1.max(0.0)
 }

@@ -11,20 +11,15 @@ use crate::theory::{Scheme, Steps};
 
 type Points = Result<Vec<(f64, f64)>>;
 
-/// Step sizes that suit the base; the corollaries scale all of α, β, λ, γ together.
-fn steps(factor: f64) -> Steps {
-    Steps {
-        alpha: 0.04 * factor,
-        beta: 0.9 * factor,
-        lambda: 0.9 * factor,
-        gamma: 0.8 * factor,
-        tau: 0.5,
-    }
+/// Step sizes that suit a unit of α; the corollaries scale all of α, β, λ, γ together.
+fn steps(unit: f64, factor: f64) -> Steps {
+    let [beta, lambda, gamma] = [0.9, 0.9, 0.8].map(|step| step * factor);
+    Steps { alpha: 0.4 * unit * factor, beta, lambda, gamma, tau: 0.5 }
 }
 
 /// The same, but for another α.
 fn only_alpha(alpha: f64) -> Steps {
-    Steps { alpha, ..steps(1.0) }
+    Steps { alpha, ..steps(1.0, 1.0) }
 }
 
 const AVERAGE: &str = "mean of |grad Phi|^2 over the run";
@@ -40,11 +35,12 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -1.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, alpha = 0.04, K = 500 to 8000",
+        settings: "8 quadratics on a ring, alpha = 0.4 units, K = 500 to 8000",
         remark: "",
         measure: |lab, seed| {
             let ks = [500, 1000, 2000, 4000, 8000].map(|k| lab.iterations(k));
-            let run = lab.trial(seed).lopa(GradientTracking, steps(1.0), ks[4])?;
+            let trial = lab.trial(seed);
+            let run = trial.lopa(GradientTracking, steps(trial.unit()?, 1.0), ks[4])?;
             Ok(ks.iter().map(|&k| (k as f64, run.average(k))).collect())
         },
     },
@@ -56,12 +52,14 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -2.0 / 3.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, alpha = 0.04 (K/500)^-1/3, K = 500 to 32000",
+        settings: "8 quadratics on a ring, all steps proportional to (K/500)^-1/3, K = 500 to 32000",
         remark: "",
         measure: |lab, seed| {
+            let trial = lab.trial(seed);
+            let unit = trial.unit()?;
             let at = |k: f64| {
                 let last = lab.iterations(k as u64);
-                let run = lab.trial(seed).lopa(LocalGradient, steps((500.0 / k).cbrt()), last)?;
+                let run = trial.lopa(LocalGradient, steps(unit, (500.0 / k).cbrt()), last)?;
                 Ok((last as f64, run.average(last)))
             };
             [500.0, 2000.0, 8000.0, 32000.0].into_iter().map(at).collect()
@@ -71,19 +69,21 @@ pub(super) const CLAIMS: [Claim; 13] = [
         id: "lg-floor",
         claim: "LoPA-LG stops at a floor of order alpha^2",
         place: "Theorem 1, third term",
-        x: "alpha",
+        x: "alpha in units",
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, alpha = 0.005 to 0.04, 200/alpha iterations",
+        settings: "8 quadratics on a ring, alpha = 0.05 to 0.4 units, 4000/alpha iterations",
         remark: "",
         measure: |lab, seed| {
+            let trial = lab.trial(seed);
+            let unit = trial.unit()?;
             let at = |alpha: f64| {
-                let last = lab.iterations((200.0 / alpha) as u64);
-                let run = lab.trial(seed).lopa(LocalGradient, only_alpha(alpha), last)?;
+                let last = lab.iterations((4000.0 / alpha) as u64);
+                let run = trial.lopa(LocalGradient, only_alpha(alpha * unit), last)?;
                 Ok((alpha, run.floor()))
             };
-            [0.005, 0.01, 0.02, 0.04].into_iter().map(at).collect()
+            [0.05, 0.1, 0.2, 0.4].into_iter().map(at).collect()
         },
     },
     Claim {
@@ -144,7 +144,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::AtMost,
-        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.01; b measured at the end",
+        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.2 units; b measured at the end",
         remark: "an upper bound: the floor comes from b times how far the Hessians of the Phi_i \
                  differ, and both grow with the heterogeneity that is varied here",
         measure: |lab, seed| heterogeneity(lab, seed, LocalGradient),
@@ -157,7 +157,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: "mean of |grad Phi|^2 over the run, relative to its start",
         predicted: 0.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.01; b measured at the end",
+        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.2 units; b measured at the end",
         remark: "",
         measure: |lab, seed| heterogeneity(lab, seed, GradientTracking),
     },
@@ -169,12 +169,13 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::AtMost,
-        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.005",
+        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.1 units",
         remark: "an upper bound for the worst heterogeneity; here it lies in all eigenvectors of W",
         measure: |lab, seed| {
             let at = |graph: &str| {
                 let trial = lab.trial(seed).network(16, graph);
-                let run = trial.lopa(LocalGradient, only_alpha(0.005), lab.iterations(20_000))?;
+                let alpha = 0.1 * trial.unit()?;
+                let run = trial.lopa(LocalGradient, only_alpha(alpha), lab.iterations(20_000))?;
                 Ok((1.0 / (1.0 - trial.rho()?), run.floor()))
             };
             GRAPHS.into_iter().map(at).collect()
@@ -188,7 +189,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: "mean of |grad Phi|^2 over 1000 iterations, best of six alpha",
         predicted: 1.0,
         sense: Sense::AtMost,
-        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.0025 to 0.08",
+        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.025 to 0.8 units",
         remark: "an upper bound",
         measure: |lab, seed| network(lab, seed, LocalGradient),
     },
@@ -200,7 +201,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: "mean of |grad Phi|^2 over 1000 iterations, best of six alpha",
         predicted: 2.0,
         sense: Sense::AtMost,
-        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.0025 to 0.08",
+        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.025 to 0.8 units",
         remark: "an upper bound",
         measure: |lab, seed| network(lab, seed, GradientTracking),
     },
@@ -224,7 +225,7 @@ fn stochastic(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
     let at = |k: f64| {
         let last = lab.iterations(k as u64);
         let trial = lab.trial(seed).sampled(Sampled::All, 1.0);
-        let run = trial.lopa(scheme, steps((500.0 / k).sqrt()), last)?;
+        let run = trial.lopa(scheme, steps(trial.unit()?, (500.0 / k).sqrt()), last)?;
         Ok((last as f64, run.average(last)))
     };
     [500.0, 2000.0, 8000.0, 32000.0].into_iter().map(at).collect()
@@ -234,20 +235,18 @@ fn speed_up(lab: &Lab, seed: u64, sampled: Sampled) -> Points {
     let at = |nodes: usize| {
         let trial = lab.trial(seed).network(nodes, "complete").problem("heterogeneity", 0.0);
         let trial = trial.sampled(sampled, 1.0);
-        let run = trial.lopa(
-            GradientTracking,
-            Steps { beta: 0.2, lambda: 0.2, ..steps(1.0) },
-            lab.iterations(8000),
-        )?;
+        let gentle = Steps { beta: 0.2, lambda: 0.2, ..steps(trial.unit()?, 1.0) };
+        let run = trial.lopa(GradientTracking, gentle, lab.iterations(8000))?;
         Ok((nodes as f64, run.floor()))
     };
     [2, 4, 8, 16, 32].into_iter().map(at).collect()
 }
 
 fn heterogeneity(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
-    let at = |differ: f64| {
-        let trial = lab.trial(seed).problem("heterogeneity", differ);
-        let run = trial.lopa(scheme, only_alpha(0.01), lab.iterations(20_000))?;
+    let differing = |by: f64| lab.trial(seed).problem("heterogeneity", by);
+    let alpha = 0.2 * differing(0.4).unit()?;
+    let at = |by: f64| {
+        let run = differing(by).lopa(scheme, only_alpha(alpha), lab.iterations(20_000))?;
         let measured = match scheme {
             LocalGradient => run.floor(),
             GradientTracking => run.average(run.squares.len() as u64 - 1) / run.squares[0],
@@ -260,11 +259,11 @@ fn heterogeneity(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
 fn network(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
     let at = |graph: &str| {
         let trial = lab.trial(seed).network(16, graph);
-        let last = lab.iterations(1000);
+        let (last, unit) = (lab.iterations(1000), trial.unit()?);
         let mut best = f64::INFINITY;
-        for alpha in [0.0025, 0.005, 0.01, 0.02, 0.04, 0.08] {
+        for alpha in [0.025, 0.05, 0.1, 0.2, 0.4, 0.8] {
             // What diverges is not the best.
-            if let Ok(run) = trial.lopa(scheme, only_alpha(alpha), last) {
+            if let Ok(run) = trial.lopa(scheme, only_alpha(alpha * unit), last) {
                 best = best.min(run.average(last));
             }
         }
@@ -276,10 +275,11 @@ fn network(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
 fn hessians(lab: &Lab, seed: u64) -> Points {
     let trial = lab.trial(seed).problem("condition", 10.0);
     let last = lab.iterations(20_000);
-    let lopa = trial.lopa(GradientTracking, only_alpha(0.01), last)?;
+    let alpha = 0.2 * trial.unit()?;
+    let lopa = trial.lopa(GradientTracking, only_alpha(alpha), last)?;
     let mut looped = Vec::new();
     for q in [1, 2, 4, 8, 16, 32, 64] {
-        looped.extend(trial.run(&spdb(q), last, 1e-9));
+        looped.extend(trial.run(&spdb(alpha, q), last, 1e-9));
     }
     let to_reach = |eps: f64, run: &super::lab::Watched| {
         let at = run.squares.iter().position(|&now| now <= eps * run.squares[0])?;
@@ -294,9 +294,9 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
     Ok([2, 3, 4, 5, 6, 7, 8].into_iter().filter_map(at).collect())
 }
 
-fn spdb(hv_steps: i64) -> Choice {
+fn spdb(alpha: f64, hv_steps: i64) -> Choice {
     let mut params = Table::new();
-    for (key, value) in [("alpha", 0.01), ("beta", 0.9), ("lambda", 1.0)] {
+    for (key, value) in [("alpha", alpha), ("beta", 0.9), ("lambda", 1.0)] {
         params.insert(key.into(), value.into());
     }
     params.insert("hv_steps".into(), hv_steps.into());

@@ -6,9 +6,9 @@ use toml::{Table, Value};
 use crate::config::{Choice, Source};
 use crate::engine::Simulation;
 use crate::error::{Error, Result};
-use crate::evaluate::mean;
 use crate::experiment::{BatchSpec, EachBatch, Experiment};
-use crate::theory::course::Affine;
+use crate::problem::Bilevel;
+use crate::theory::course::{LinearGradient, mean_x};
 use crate::theory::lyapunov::{apart, square};
 use crate::theory::{Scheme, Steps};
 
@@ -132,6 +132,16 @@ impl Trial {
         Ok(self.experiment.world(None, self.seed)?.analysis.rho)
     }
 
+    /// 1 / the largest curvature of the Φ_i, which α is measured in: every seed has its own.
+    pub fn unit(&self) -> Result<f64> {
+        let world = self.experiment.world(None, self.seed)?;
+        let mut parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
+        let steepest = |part: &mut Box<dyn Bilevel<f64>>| {
+            LinearGradient::of(std::slice::from_mut(part)).curvatures().1
+        };
+        Ok(1.0 / parts.iter_mut().map(steepest).fold(0.0, f64::max))
+    }
+
     /// Runs LoPA for so many iterations.
     pub fn lopa(&self, scheme: Scheme, steps: Steps, iterations: u64) -> Result<Watched> {
         let Steps { alpha, beta, lambda, gamma, tau } = steps;
@@ -145,16 +155,13 @@ impl Trial {
     pub fn run(&self, choice: &Choice, iterations: u64, until: f64) -> Result<Watched> {
         let world = self.experiment.world(None, self.seed)?;
         let mut parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
-        let gradient = Affine::of(&mut parts);
+        let gradient = LinearGradient::of(&mut parts);
         let nodes = self.experiment.nodes::<f64>(None, &world, self.seed, choice)?;
         let mut simulation = Simulation::new(nodes, &world.mixing, None);
-        let centre = |simulation: &Simulation<f64>| {
-            mean(simulation.nodes().iter().map(|node| node.algorithm.at().x))
-        };
         let m = parts.len() as f64;
         let mut watched = Watched { squares: Vec::new(), hessians: Vec::new(), b_sq: 0.0 };
         for _ in 0..=iterations {
-            let now = square(&gradient.at(&centre(&simulation)));
+            let now = square(&gradient.at(&mean_x(&simulation)));
             watched.squares.push(now);
             watched.hessians.push(simulation.counts().hess_g as f64 / m);
             let first = watched.squares[0];
@@ -169,7 +176,7 @@ impl Trial {
             }
             simulation.iterate();
         }
-        let x = centre(&simulation);
+        let x = mean_x(&simulation);
         let common = gradient.at(&x);
         let own = parts.iter_mut().map(|part| crate::exact::solve(&mut **part, &x, &[]).grad);
         watched.b_sq = own.map(|grad| apart(&grad, &common)).sum();
