@@ -11,15 +11,15 @@ use crate::theory::{Scheme, Steps};
 
 type Points = Result<Vec<(f64, f64)>>;
 
-/// Step sizes that suit a unit of α; the corollaries scale all of α, β, λ, γ together.
-fn steps(unit: f64, factor: f64) -> Steps {
-    let [beta, lambda, gamma] = [0.9, 0.9, 0.8].map(|step| step * factor);
-    Steps { alpha: 0.4 * unit * factor, beta, lambda, gamma, tau: 0.5 }
+/// Step sizes with this α; the corollaries scale all of α, β, λ, γ together, here by `factor`.
+fn steps(alpha: f64, factor: f64) -> Steps {
+    let [alpha, beta, lambda, gamma] = [alpha, 0.9, 0.9, 0.8].map(|step| step * factor);
+    Steps { alpha, beta, lambda, gamma, tau: 0.5 }
 }
 
-/// The same, but for another α.
+/// The same, but for another α alone.
 fn only_alpha(alpha: f64) -> Steps {
-    Steps { alpha, ..steps(1.0, 1.0) }
+    steps(alpha, 1.0)
 }
 
 const AVERAGE: &str = "mean of |grad Phi|^2 over the run";
@@ -40,7 +40,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         measure: |lab, seed| {
             let ks = [500, 1000, 2000, 4000, 8000].map(|k| lab.iterations(k));
             let trial = lab.trial(seed);
-            let run = trial.lopa(GradientTracking, steps(trial.unit()?, 1.0), ks[4])?;
+            let run = trial.lopa(GradientTracking, only_alpha(0.4 * trial.unit()?), ks[4])?;
             Ok(ks.iter().map(|&k| (k as f64, run.average(k))).collect())
         },
     },
@@ -52,17 +52,18 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -2.0 / 3.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, all steps proportional to (K/500)^-1/3, K = 500 to 32000",
+        settings: "8 quadratics on a ring, alpha = 0.1 units at K = 4000, all steps proportional to K^-1/3, K = 4000 to 64000",
         remark: "",
         measure: |lab, seed| {
             let trial = lab.trial(seed);
             let unit = trial.unit()?;
             let at = |k: f64| {
                 let last = lab.iterations(k as u64);
-                let run = trial.lopa(LocalGradient, steps(unit, (500.0 / k).cbrt()), last)?;
+                let run =
+                    trial.lopa(LocalGradient, steps(0.1 * unit, (4000.0 / k).cbrt()), last)?;
                 Ok((last as f64, run.average(last)))
             };
-            [500.0, 2000.0, 8000.0, 32000.0].into_iter().map(at).collect()
+            [4000.0, 8000.0, 16_000.0, 32_000.0, 64_000.0].into_iter().map(at).collect()
         },
     },
     Claim {
@@ -73,17 +74,17 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, alpha = 0.05 to 0.4 units, 4000/alpha iterations",
+        settings: "8 quadratics on a ring, alpha = 0.0125 to 0.1 units, 600/alpha iterations",
         remark: "",
         measure: |lab, seed| {
             let trial = lab.trial(seed);
             let unit = trial.unit()?;
             let at = |alpha: f64| {
-                let last = lab.iterations((4000.0 / alpha) as u64);
+                let last = lab.iterations((600.0 / alpha) as u64);
                 let run = trial.lopa(LocalGradient, only_alpha(alpha * unit), last)?;
                 Ok((alpha, run.floor()))
             };
-            [0.05, 0.1, 0.2, 0.4].into_iter().map(at).collect()
+            [0.0125, 0.025, 0.05, 0.1].into_iter().map(at).collect()
         },
     },
     Claim {
@@ -94,7 +95,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -0.5,
         sense: Sense::Equal,
-        settings: "single samples, noise 1, steps proportional to (K/500)^-1/2, K = 500 to 32000",
+        settings: "single samples, noise 1, alpha = 0.4 units at K = 500, all steps proportional to (K/500)^-1/2, K = 500 to 32000",
         remark: "",
         measure: |lab, seed| stochastic(lab, seed, GradientTracking),
     },
@@ -106,7 +107,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -0.5,
         sense: Sense::Equal,
-        settings: "single samples, noise 1, steps proportional to (K/500)^-1/2, K = 500 to 32000",
+        settings: "single samples, noise 1, alpha = 0.4 units at K = 500, all steps proportional to (K/500)^-1/2, K = 500 to 32000",
         remark: "",
         measure: |lab, seed| stochastic(lab, seed, LocalGradient),
     },
@@ -118,7 +119,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: -1.0,
         sense: Sense::Equal,
-        settings: "equal nodes, complete graph, single samples of grad_x f and the Jacobian, m = 2 to 32",
+        settings: "equal nodes, complete graph, single samples of grad_x f and the Jacobian, noise 0.5, alpha = 0.1 units, m = 2 to 32",
         remark: "",
         measure: |lab, seed| speed_up(lab, seed, Sampled::Outer),
     },
@@ -130,7 +131,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 0.0,
         sense: Sense::AtMost,
-        settings: "equal nodes, complete graph, single samples of grad_theta f, grad_theta g, Hessian, m = 2 to 32",
+        settings: "equal nodes, complete graph, single samples of grad_theta f, grad_theta g, Hessian, noise 0.5, alpha = 0.1 units, m = 2 to 32",
         remark: "an upper bound: on quadratics the errors of theta_i and v_i enter the mean \
                  hypergradient linearly and average out over nodes like those of sigma_c, which the \
                  proof's Jensen step does not use",
@@ -144,7 +145,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::AtMost,
-        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.2 units; b measured at the end",
+        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.05 units; b measured at the end",
         remark: "an upper bound: the floor comes from b times how far the Hessians of the Phi_i \
                  differ, and both grow with the heterogeneity that is varied here",
         measure: |lab, seed| heterogeneity(lab, seed, LocalGradient),
@@ -157,7 +158,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: "mean of |grad Phi|^2 over the run, relative to its start",
         predicted: 0.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.2 units; b measured at the end",
+        settings: "8 quadratics on a ring, heterogeneity 0.05 to 0.4, alpha = 0.05 units; b measured at the end",
         remark: "",
         measure: |lab, seed| heterogeneity(lab, seed, GradientTracking),
     },
@@ -169,12 +170,12 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::AtMost,
-        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.1 units",
+        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.05 units",
         remark: "an upper bound for the worst heterogeneity; here it lies in all eigenvectors of W",
         measure: |lab, seed| {
             let at = |graph: &str| {
                 let trial = lab.trial(seed).network(16, graph);
-                let alpha = 0.1 * trial.unit()?;
+                let alpha = 0.05 * trial.unit()?;
                 let run = trial.lopa(LocalGradient, only_alpha(alpha), lab.iterations(20_000))?;
                 Ok((1.0 / (1.0 - trial.rho()?), run.floor()))
             };
@@ -225,7 +226,7 @@ fn stochastic(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
     let at = |k: f64| {
         let last = lab.iterations(k as u64);
         let trial = lab.trial(seed).sampled(Sampled::All, 1.0);
-        let run = trial.lopa(scheme, steps(trial.unit()?, (500.0 / k).sqrt()), last)?;
+        let run = trial.lopa(scheme, steps(0.4 * trial.unit()?, (500.0 / k).sqrt()), last)?;
         Ok((last as f64, run.average(last)))
     };
     [500.0, 2000.0, 8000.0, 32000.0].into_iter().map(at).collect()
@@ -234,8 +235,8 @@ fn stochastic(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
 fn speed_up(lab: &Lab, seed: u64, sampled: Sampled) -> Points {
     let at = |nodes: usize| {
         let trial = lab.trial(seed).network(nodes, "complete").problem("heterogeneity", 0.0);
-        let trial = trial.sampled(sampled, 1.0);
-        let gentle = Steps { beta: 0.2, lambda: 0.2, ..steps(trial.unit()?, 1.0) };
+        let trial = trial.sampled(sampled, 0.5);
+        let gentle = Steps { beta: 0.2, lambda: 0.2, ..only_alpha(0.1 * trial.unit()?) };
         let run = trial.lopa(GradientTracking, gentle, lab.iterations(8000))?;
         Ok((nodes as f64, run.floor()))
     };
@@ -244,7 +245,7 @@ fn speed_up(lab: &Lab, seed: u64, sampled: Sampled) -> Points {
 
 fn heterogeneity(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
     let differing = |by: f64| lab.trial(seed).problem("heterogeneity", by);
-    let alpha = 0.2 * differing(0.4).unit()?;
+    let alpha = 0.05 * differing(0.4).unit()?;
     let at = |by: f64| {
         let run = differing(by).lopa(scheme, only_alpha(alpha), lab.iterations(20_000))?;
         let measured = match scheme {

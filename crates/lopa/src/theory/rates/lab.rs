@@ -12,6 +12,9 @@ use crate::theory::course::{LinearGradient, mean_x};
 use crate::theory::lyapunov::{apart, square};
 use crate::theory::{Scheme, Steps};
 
+/// The id of the error that a diverging run is.
+pub(super) const DIVERGED: &str = "theory/diverged";
+
 /// What is varied, if no file says otherwise: eight quadratics on a ring.
 const BASE: &str = "
 name = 'rates'
@@ -167,7 +170,7 @@ impl Trial {
             let first = watched.squares[0];
             if !now.is_finite() || now > 1e12 * first {
                 let message = format!("{} diverged on seed {}", choice.name, self.seed);
-                return Err(Error::new(crate::error::Kind::Run, "theory/diverged", message)
+                return Err(Error::new(crate::error::Kind::Run, DIVERGED, message)
                     .at("lopa theory rates")
                     .hint("this quadratic is too steep for the steps of the claims"));
             }

@@ -52,6 +52,8 @@ pub struct Rate {
     pub remark: &'static str,
     /// The points of every seed.
     pub points: Vec<Vec<(f64, f64)>>,
+    /// Seeds on which a run diverged.
+    pub diverged: usize,
     /// The slope of every seed.
     pub slopes: Vec<f64>,
     /// Their mean with its confidence interval.
@@ -101,11 +103,16 @@ struct Claim {
 
 impl Claim {
     fn judge(&self, lab: &Lab, seeds: &[u64]) -> Result<Rate> {
-        let one = |seed: &u64| (self.measure)(lab, *seed);
+        // A seed on which a run diverges says nothing of a rate; it is counted, not hidden.
+        let one = |seed: &u64| match (self.measure)(lab, *seed) {
+            Err(error) if error.id == lab::DIVERGED => Ok(Vec::new()),
+            measured => measured,
+        };
         let points = match lab.pool {
             None => seeds.iter().map(one).collect::<Result<Vec<_>>>()?,
             Some(pool) => pool.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>>>())?,
         };
+        let diverged = points.iter().filter(|points| points.is_empty()).count();
         let slopes: Vec<f64> = points.iter().filter_map(|points| slope(points)).collect();
         let &Claim { id, claim, place, x, y, predicted, sense, settings, remark, .. } = self;
         let fitted = interval(&slopes);
@@ -120,6 +127,7 @@ impl Claim {
             settings,
             remark,
             points,
+            diverged,
             slopes,
             fitted,
         })

@@ -20,7 +20,10 @@ above).
 /// The page in Markdown; `figure` names the file of a claim's figure.
 pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = HEAD.to_string();
-    text.push_str(&format!("Seeds 1 to {seeds}, on random quadratics with exact gradients.\n\n"));
+    text.push_str(&format!(
+        "Seeds 1 to {seeds}, on random quadratics with exact gradients. A unit of alpha is 1 over \
+         the largest curvature of the Phi_i, which differs between seeds.\n\n"
+    ));
     text.push_str("| claim | paper | predicted | fitted | 95 % interval | seen |\n|---|---|---|---|---|---|\n");
     for rate in rates {
         let (fitted, range) = match &rate.fitted {
@@ -41,6 +44,9 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
             capital(rate.settings)
         ));
         text.push_str(&format!(" Measured: {}, over {}.", rate.y, rate.x));
+        if rate.diverged > 0 {
+            text.push_str(&format!(" {} seed(s) diverged and are left out.", rate.diverged));
+        }
         if let Some(remark) = remark(rate) {
             text.push_str(&format!(" {}.", capital(&remark)));
         }
