@@ -56,6 +56,11 @@ pub enum Color {
 pub enum Command {
     /// Run an experiment: every algorithm of the file on every seed
     Run(RunArgs),
+    /// Compare the algorithms of a file at equal budgets: who wins under which cost
+    ///
+    /// In place of a file, the folder of a run that is done may be named. What is finished in the
+    /// folder of the same experiment is not run again.
+    Compare(CompareArgs),
     /// Search step sizes for every algorithm of a file with the same budget, on other seeds
     Tune(TuneArgs),
     /// Run the paper's experiments again and judge its claims
@@ -132,6 +137,37 @@ pub struct RunArgs {
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// What every algorithm may spend: iterations, gradients, hessians, jacobians, samples, rounds,
+    /// bytes or seconds; may be given several times
+    ///
+    /// In place of the file's budget: every algorithm goes on until it has reached all of them. Under
+    /// a cost without a budget, the largest one counts that every algorithm reached.
+    #[arg(long = "budget", value_name = "COST=AMOUNT")]
+    pub budgets: Vec<String>,
+    /// Compare under these costs only; may be given several times
+    #[arg(long = "cost", value_name = "COST")]
+    pub costs: Vec<String>,
+    /// What decides: grad_phi_sq, phi, loss, test_accuracy, ... [default: test accuracy on a node's
+    /// own classes, else |grad Phi|^2, else the loss]
+    #[arg(long)]
+    pub measure: Option<String>,
+    /// Also compare what it costs to bring the measure to this level
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
+    pub target: Option<f64>,
+    /// Folder that run folders are made in
+    #[arg(short, long, value_name = "DIR", env = "LOPA_RUNS_DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Seeds in place of the file's; may be given several times
+    #[arg(short, long = "seed", value_name = "SEED")]
+    pub seeds: Vec<u64>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }
 
 #[derive(Debug, Args)]

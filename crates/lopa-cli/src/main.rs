@@ -24,6 +24,7 @@ fn main() -> ExitCode {
 fn run(command: &Command, output: &Output) -> Result<ExitCode> {
     match command {
         Command::Run(args) => commands::run::run(args, output),
+        Command::Compare(args) => commands::compare::compare(args, output),
         Command::Tune(args) => commands::tune::tune(args, output),
         Command::Reproduce(args) => commands::reproduce::reproduce(args, output),
         Command::Check(args) => commands::check::check(args, output),

@@ -9,6 +9,7 @@
 //!
 //! It runs outside every clock and counts nothing.
 
+use crate::conjugate::ConjugateGradients;
 use crate::problem::{At, Bilevel};
 use crate::real::{axpy, dot, update};
 
@@ -104,28 +105,19 @@ pub fn conjugate_gradients(
     b: &[f64],
     tolerance: f64,
 ) -> (Vec<f64>, bool) {
-    let (mut v, mut r, mut p) = (vec![0.0; b.len()], b.to_vec(), b.to_vec());
-    let mut hp = vec![0.0; b.len()];
-    let mut rr = dot(&r, &r);
-    let target = (tolerance * rr.sqrt()).max(1e-14);
+    let mut cg = ConjugateGradients::new(b.len());
+    cg.begin(b);
+    let target = (tolerance * cg.residual()).max(1e-14);
     for _ in 0..10 * b.len() + 100 {
-        if rr.sqrt() <= target {
-            return (v, true);
+        if cg.residual() <= target {
+            return (cg.v, true);
         }
-        product(&p, &mut hp);
-        let curvature = dot(&p, &hp);
-        if curvature.is_nan() || curvature <= 0.0 {
-            return (v, false);
+        if !cg.step(&mut product) {
+            return (cg.v, false);
         }
-        let a = rr / curvature;
-        axpy(a, &p, &mut v);
-        axpy(-a, &hp, &mut r);
-        let rr_new = dot(&r, &r);
-        let b = rr_new / rr;
-        update(&mut p, [&r], |p, [r]| r + b * p);
-        rr = rr_new;
     }
-    (v, rr.sqrt() <= target)
+    let solved = cg.residual() <= target;
+    (cg.v, solved)
 }
 
 /// The largest eigenvalue of ∇²_θθ g at a point, by power iteration: an estimate from below.

@@ -28,7 +28,9 @@
 //! | ξ, ς | `XI1` …, `SIGMA1` … | minibatches of g and of f |
 
 pub mod algorithms;
+pub mod compare;
 pub mod config;
+mod conjugate;
 pub mod data;
 pub mod diagnose;
 pub mod engine;
@@ -37,6 +39,7 @@ pub mod evaluate;
 pub mod exact;
 pub mod experiment;
 pub mod folder;
+pub mod kernels;
 pub mod mean;
 pub mod model;
 pub mod network;
@@ -47,11 +50,14 @@ pub mod random;
 pub mod real;
 pub mod registry;
 pub mod reproduce;
+pub mod resume;
 pub mod run;
 pub mod schedule;
 pub mod schema;
 pub mod scope;
+pub mod statistics;
 pub mod theory;
 pub mod trace;
+pub mod traces;
 pub mod tune;
 pub mod watch;

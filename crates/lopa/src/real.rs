@@ -5,6 +5,8 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 
+use crate::kernels::Lanes;
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -14,6 +16,7 @@ mod sealed {
 /// `f32` or `f64`.
 pub trait Real:
     sealed::Sealed
+    + Lanes
     + num_traits::Float
     + AddAssign
     + SubAssign
@@ -38,26 +41,10 @@ pub trait Real:
 
     /// Appends the little-endian bytes: the form that digests are taken of.
     fn extend_le(self, bytes: &mut Vec<u8>);
-
-    /// `c ← alpha a b + beta c`, row-major with the given row and column strides.
-    ///
-    /// `a` is m × k, `b` is k × n, `c` is m × n.
-    fn gemm(
-        size: [usize; 3],
-        alpha: Self,
-        a: Strided<Self>,
-        b: Strided<Self>,
-        beta: Self,
-        c: &mut [Self],
-    );
 }
 
-/// A matrix seen in a slice: data, row stride, column stride.
-#[derive(Clone, Copy)]
-pub struct Strided<'a, T>(pub &'a [T], pub usize, pub usize);
-
 macro_rules! real {
-    ($t:ty, $gemm:path) => {
+    ($t:ty) => {
         impl Real for $t {
             const BYTES: usize = size_of::<$t>();
 
@@ -72,49 +59,12 @@ macro_rules! real {
             fn extend_le(self, bytes: &mut Vec<u8>) {
                 bytes.extend_from_slice(&self.to_le_bytes());
             }
-
-            #[allow(unsafe_code)]
-            fn gemm(
-                [m, k, n]: [usize; 3],
-                alpha: Self,
-                Strided(a, a_row, a_col): Strided<Self>,
-                Strided(b, b_row, b_col): Strided<Self>,
-                beta: Self,
-                c: &mut [Self],
-            ) {
-                let reach = |rows: usize, cols: usize, row: usize, col: usize| {
-                    if rows * cols == 0 { 0 } else { (rows - 1) * row + (cols - 1) * col + 1 }
-                };
-                assert!(a.len() >= reach(m, k, a_row, a_col), "gemm: a is too short");
-                assert!(b.len() >= reach(k, n, b_row, b_col), "gemm: b is too short");
-                assert!(c.len() >= m * n, "gemm: c is too short");
-                // SAFETY: the three assertions above bound every access the product makes, and
-                // `c` is an exclusive borrow, so it overlaps neither `a` nor `b`.
-                unsafe {
-                    $gemm(
-                        m,
-                        k,
-                        n,
-                        alpha,
-                        a.as_ptr(),
-                        a_row as isize,
-                        a_col as isize,
-                        b.as_ptr(),
-                        b_row as isize,
-                        b_col as isize,
-                        beta,
-                        c.as_mut_ptr(),
-                        n as isize,
-                        1,
-                    );
-                }
-            }
         }
     };
 }
 
-real!(f32, matrixmultiply::sgemm);
-real!(f64, matrixmultiply::dgemm);
+real!(f32);
+real!(f64);
 
 /// `x[i] ← f(x[i], [a[i], b[i], …])` for every `i`.
 pub fn update<T: Real, const N: usize>(x: &mut [T], with: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {

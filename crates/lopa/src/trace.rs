@@ -6,6 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::oracle::Counts;
 
+/// Every cost that is counted, as rows name them.
+pub const COSTS: [&str; 8] =
+    ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "seconds"];
+
+/// Whether more of a measure is better: of accuracies it is, of all others less.
+pub fn more_is_better(measure: &str) -> bool {
+    measure.ends_with("accuracy")
+}
+
+/// Whether a measure spans powers of ten: it is then compared by its logarithm.
+pub fn spans_powers(measure: &str) -> bool {
+    let squares = ["consensus", "theta_consensus", "theta_error", "x_error", "grad_phi_sq"];
+    squares.contains(&measure)
+}
+
 /// One measurement of a run. Costs are per node (means over the nodes) where nodes may differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {

@@ -66,7 +66,7 @@ pub fn check(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
     let (graph, mixing) = read(args)?;
     network::check(&graph, &mixing)?;
     let analysis = mixing.analyse(&graph);
-    for warning in warnings(&analysis, true) {
+    for warning in warnings(analysis.lambda_min, true) {
         output.warn(&warning);
     }
     match output.json() {

@@ -49,11 +49,14 @@ fn lines(what: What) -> Value {
             .iter()
             .map(|entry| {
                 let facts = &entry.build.facts;
+                let scopes: Vec<_> = facts.scopes.iter().map(|scope| scope.name()).collect();
                 json!({
                     "name": entry.name,
                     "about": entry.about,
+                    "scope": scopes.join(", "),
                     "sends": facts.sends,
                     "hessians": facts.hessians,
+                    "floats": facts.floats.join("; "),
                     "loops": facts.loops,
                     "source": facts.source,
                 })
@@ -72,7 +75,7 @@ fn section(name: &str, lines: &Value, output: &Output) -> String {
     let lines = lines.as_array().expect("a registry is a list");
     let keys = lines[0].as_object().expect("an entry").keys().map(String::as_str);
     // More would not fit a terminal.
-    let keys: Vec<&str> = keys.take(if output.markdown() { usize::MAX } else { 4 }).collect();
+    let keys: Vec<&str> = keys.take(if output.markdown() { usize::MAX } else { 5 }).collect();
     let row = |line: &Value| {
         keys.iter().map(|key| line[key].as_str().unwrap_or_default().to_string()).collect()
     };

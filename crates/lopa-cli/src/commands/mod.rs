@@ -2,6 +2,7 @@
 
 pub mod again;
 pub mod check;
+pub mod compare;
 pub mod data;
 pub mod evaluate;
 pub mod graph;

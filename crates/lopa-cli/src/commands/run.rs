@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use lopa::data::{Data, Where};
 use lopa::error::{Error, Result};
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, RunSpec};
 use lopa::folder::{self, RunFolder};
-use lopa::registry::Params;
+use lopa::registry::{Fault, Params};
 use lopa::run::{Context, Outcome};
 use lopa::trace::Stop;
 use serde_json::{Value, json};
@@ -59,10 +59,15 @@ fn experiment(args: &RunArgs) -> Result<Experiment> {
     let mut experiment = Experiment::read(&source(&args.file)?)?;
     if !args.seeds.is_empty() {
         experiment.run.seeds = args.seeds.clone();
-        let wrong = |message| Error::config("config/out-of-range", message).at("--seed");
-        experiment.run.check().map_err(|fault| wrong(fault.message))?;
     }
+    checked(&experiment.run, "--seed")?;
     Ok(experiment)
+}
+
+/// Whether what a flag put into an experiment makes sense there.
+pub fn checked(run: &RunSpec, flag: &str) -> Result<()> {
+    let wrong = |fault: Fault| Error::config("config/out-of-range", fault.message).at(flag);
+    run.check().map_err(wrong)
 }
 
 fn exit_code(outcomes: &[Outcome], signals: &Signals) -> ExitCode {

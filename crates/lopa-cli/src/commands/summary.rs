@@ -1,8 +1,10 @@
 //! What a run came to, in a table and a sentence.
 
+use lopa::compare::DECISIVE;
 use lopa::experiment::Experiment;
 use lopa::run::{Outcome, hex};
-use lopa::trace::Stop;
+use lopa::statistics::spread;
+use lopa::trace::{Stop, more_is_better};
 use sha2::{Digest, Sha256};
 
 use crate::output::{Output, bytes, number};
@@ -41,14 +43,6 @@ fn limits(experiment: &Experiment) -> String {
     let iterations = run.iterations.map(|most| format!("{most} iterations"));
     let all: Vec<_> = run.budget.limits().map(named).chain(iterations).collect();
     format!("at most {}", all.join(", "))
-}
-
-/// Mean and standard deviation over seeds (n − 1).
-pub fn spread(values: &[f64]) -> (f64, f64) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    (mean, if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
 
 /// Columns: name in rows, head, how a mean and its spread are written. What else is known, scripts
@@ -138,18 +132,28 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
     output.table(&head, ran.map(line).collect())
 }
 
-/// The measure that decides, and whether more of it is better.
+/// The measure that decides, in words, and whether more of it is better.
 fn decisive(
     experiment: &Experiment,
     outcomes: &[Outcome],
 ) -> Option<(&'static str, &'static str, bool)> {
-    [
-        ("own_test_accuracy", "test accuracy on a node's own classes", true),
-        ("grad_phi_sq", "|∇Φ|²", false),
-        ("loss", "loss", false),
-    ]
-    .into_iter()
-    .find(|(name, ..)| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some()))
+    let measured =
+        |name: &&str| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some());
+    let name = DECISIVE.into_iter().find(measured)?;
+    Some((name, in_words(name), more_is_better(name)))
+}
+
+/// The words for a measure; one that has none is called by its name.
+pub fn in_words(measure: &str) -> &str {
+    match measure {
+        "own_test_accuracy" => "test accuracy on a node's own classes",
+        "test_accuracy" => "test accuracy",
+        "train_accuracy" => "training accuracy",
+        "grad_phi_sq" => "|∇Φ|²",
+        "phi" => "Φ(x̄)",
+        "x_error" => "|x − x*|²",
+        other => other,
+    }
 }
 
 /// What the numbers mean, in a sentence or two.

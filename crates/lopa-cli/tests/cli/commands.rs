@@ -13,7 +13,9 @@ fn strings(values: &Value, key: &str) -> Vec<String> {
 fn alone_it_prints_help() {
     let done = Folder::new().lopa(&[]);
     assert_eq!(done.code, 2);
-    for command in ["run", "check", "list", "graph", "predict", "evaluate", "ls", "completions"] {
+    for command in
+        ["run", "compare", "check", "list", "graph", "predict", "evaluate", "ls", "completions"]
+    {
         assert!(done.stderr.contains(&format!("  {command} ")), "{command}");
     }
     assert!(Folder::new().lopa(&["--help"]).good().stdout.contains("Usage: lopa"));

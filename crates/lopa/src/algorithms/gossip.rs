@@ -24,9 +24,10 @@ use super::consensus::{Pieces, combine};
 use super::estimator::average;
 use super::{Algorithm, Facts, Start};
 use crate::error::{Error, Result};
+use crate::kernels::{Level, each_block};
 use crate::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::At;
-use crate::real::{Real, Strided, axpy, dot, update};
+use crate::real::{Real, axpy, dot, update};
 use crate::registry::{Fault, Params};
 use crate::schedule::Schedule;
 use crate::scope::Scope;
@@ -179,8 +180,12 @@ impl<T: Real> Gossip<T> {
         r.fill(T::zero());
         r.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::one());
         for hessian in self.hess.chunks_exact(p * p) {
-            next.copy_from_slice(r);
-            T::gemm([p, p, p], -lambda, Strided(hessian, p, 1), Strided(r, p, 1), T::one(), next);
+            // next = I + R − λ V_r R
+            each_block(hessian, p, |first, rows| {
+                let next = &mut next[first * p..(first + rows.len()) * p];
+                Level::best().dense_product(rows, r, p, false, next);
+            });
+            update(next, [r], |product, [r]| r - lambda * product);
             next.iter_mut().step_by(p + 1).for_each(|entry| *entry += T::one());
             std::mem::swap(r, next);
         }

@@ -1,8 +1,9 @@
 //! Feature matrices, dense or sparse, and the two products that every model here is made of.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::real::{Real, Strided, axpy, cast, dot};
+use crate::kernels::{BLOCK, Blocks, Csr, Level, Rows};
+use crate::real::{Real, cast};
 
 /// A matrix of features, one row a sample.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,89 +83,57 @@ impl<T: Real> Features<T> {
     }
 
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`: rows × width, for weights cols × width.
-    ///
-    /// `scratch` is the caller's, so that nothing is allocated once it has grown.
-    pub fn product(
-        &self,
-        rows: impl ExactSizeIterator<Item = usize> + Clone,
-        weights: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        let (cols, count) = (self.cols(), rows.len());
-        let (weights, out) = (&weights[..cols * width], &mut out[..count * width]);
-        match self {
-            Features::Dense { values, .. } if width == 1 => {
-                for (out, row) in out.iter_mut().zip(rows) {
-                    *out = dot(&values[row * cols..(row + 1) * cols], weights);
+    pub fn product(&self, rows: Rows, weights: &[T], width: usize, out: &mut [T]) {
+        let level = Level::best();
+        match self.sparse() {
+            None => self.each_block(rows, |first, rows| {
+                let out = &mut out[first * width..(first + rows.len()) * width];
+                match width {
+                    1 => level.dense_dots(rows, weights, out),
+                    _ => level.dense_product(rows, weights, width, false, out),
                 }
-            }
-            Features::Dense { values, .. } => {
-                let mut rows = rows;
-                for out in out.chunks_mut(BLOCK * width) {
-                    let count = out.len() / width;
-                    gather(values, cols, rows.by_ref().take(count), scratch);
-                    let (a, b) = (Strided(scratch, cols, 1), Strided(weights, width, 1));
-                    T::gemm([count, cols, width], T::one(), a, b, T::zero(), out);
-                }
-            }
-            Features::Sparse { .. } => {
-                out.fill(T::zero());
-                for (out, row) in out.chunks_exact_mut(width).zip(rows) {
-                    self.each(row, |q, a| axpy(a, &weights[q * width..(q + 1) * width], out));
-                }
-            }
+            }),
+            Some(matrix) => level.sparse_product(matrix, rows, weights, width, out),
         }
     }
 
     /// `out[q, :] += Σ_r a[row_r, q] residual[r, :]`: cols × width, for residuals rows × width.
-    pub fn add_transposed_product(
-        &self,
-        rows: impl ExactSizeIterator<Item = usize> + Clone,
-        residual: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        let (cols, count) = (self.cols(), rows.len());
-        let (residual, out) = (&residual[..count * width], &mut out[..cols * width]);
+    pub fn add_transposed_product(&self, rows: Rows, residual: &[T], width: usize, out: &mut [T]) {
+        let level = Level::best();
+        match self.sparse() {
+            None => self.each_block(rows, |first, rows| {
+                let residual = &residual[first * width..(first + rows.len()) * width];
+                match width {
+                    1 => level.add_dense_sums(rows, residual, out),
+                    _ => level.add_dense_transposed(rows, residual, width, out),
+                }
+            }),
+            Some(matrix) => level.add_sparse_transposed(matrix, rows, residual, width, out),
+        }
+    }
+
+    /// The sparse matrix, if it is one.
+    fn sparse(&self) -> Option<Csr<'_, T>> {
         match self {
-            Features::Dense { values, .. } if width == 1 => {
-                for (&residual, row) in residual.iter().zip(rows) {
-                    axpy(residual, &values[row * cols..(row + 1) * cols], out);
-                }
-            }
-            Features::Dense { values, .. } => {
-                let mut rows = rows;
-                for residual in residual.chunks(BLOCK * width) {
-                    let count = residual.len() / width;
-                    gather(values, cols, rows.by_ref().take(count), scratch);
-                    let (a, b) = (Strided(scratch, 1, cols), Strided(residual, width, 1));
-                    T::gemm([cols, count, width], T::one(), a, b, T::one(), out);
-                }
-            }
-            Features::Sparse { .. } => {
-                for (residual, row) in residual.chunks_exact(width).zip(rows) {
-                    self.each(row, |q, a| axpy(a, residual, &mut out[q * width..(q + 1) * width]));
-                }
+            Features::Dense { .. } => None,
+            Features::Sparse { cols, starts, columns, values } => {
+                Some(Csr { cols: *cols, starts, columns, values })
             }
         }
     }
-}
 
-/// Dense rows are gathered this many at a time, so that a full batch needs no second copy of the
-/// data and a block stays in the cache.
-const BLOCK: usize = 256;
-
-fn gather<T: Real>(
-    values: &[T],
-    cols: usize,
-    rows: impl Iterator<Item = usize>,
-    into: &mut Vec<T>,
-) {
-    into.clear();
-    rows.for_each(|row| into.extend_from_slice(&values[row * cols..(row + 1) * cols]));
+    /// Calls `f(number of the first, rows)` for the rows of a dense matrix, some at a time.
+    fn each_block(&self, rows: Rows, mut f: impl FnMut(usize, &[&[T]])) {
+        let Features::Dense { cols, values } = self else { unreachable!("rows of a dense matrix") };
+        let mut block: [&[T]; BLOCK] = [&[]; BLOCK];
+        for (b, numbers) in rows.numbers.chunks(BLOCK).enumerate() {
+            let some = Rows { numbers, ..rows };
+            for (place, row) in block.iter_mut().zip(some.iter()) {
+                *place = &values[row * cols..(row + 1) * cols];
+            }
+            f(b * BLOCK, &block[..some.len()]);
+        }
+    }
 }
 
 /// Some rows of a shared feature matrix with their labels: a node's data.
@@ -173,6 +142,7 @@ pub struct Samples<T> {
     features: Arc<Features<T>>,
     labels: Arc<[u32]>,
     rows: Vec<u32>,
+    blocks: Arc<OnceLock<Blocks>>,
 }
 
 impl<T: Real> Samples<T> {
@@ -181,8 +151,18 @@ impl<T: Real> Samples<T> {
     /// # Panics
     /// If a row is not there.
     pub fn new(features: Arc<Features<T>>, labels: Arc<[u32]>, rows: Vec<u32>) -> Samples<T> {
+        Samples::with_blocks(features, labels, rows, Arc::default())
+    }
+
+    /// With the place where the blocks of the features are kept once somebody has asked for them.
+    pub(super) fn with_blocks(
+        features: Arc<Features<T>>,
+        labels: Arc<[u32]>,
+        rows: Vec<u32>,
+        blocks: Arc<OnceLock<Blocks>>,
+    ) -> Samples<T> {
         assert!(rows.iter().all(|&row| (row as usize) < features.rows()), "row out of range");
-        Samples { features, labels, rows }
+        Samples { features, labels, rows, blocks }
     }
 
     /// How many samples there are.
@@ -216,15 +196,12 @@ impl<T: Real> Samples<T> {
     }
 
     /// [`Features::product`] for the samples of a batch.
-    pub fn product(
-        &self,
-        batch: &[u32],
-        weights: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        self.features.product(self.find(batch), weights, width, out, scratch);
+    pub fn product(&self, batch: &[u32], weights: &[T], width: usize, out: &mut [T]) {
+        let rows = self.find(batch);
+        match self.blocks(width) {
+            Some((blocks, values)) => Level::best().block_dots(blocks, values, rows, weights, out),
+            None => self.features.product(rows, weights, width, out),
+        }
     }
 
     /// [`Features::add_transposed_product`] for the samples of a batch.
@@ -234,12 +211,23 @@ impl<T: Real> Samples<T> {
         residual: &[T],
         width: usize,
         out: &mut [T],
-        scratch: &mut Vec<T>,
     ) {
-        self.features.add_transposed_product(self.find(batch), residual, width, out, scratch);
+        let rows = self.find(batch);
+        match self.blocks(width) {
+            Some((blocks, values)) => {
+                Level::best().add_block_sums(blocks, values, rows, residual, out);
+            }
+            None => self.features.add_transposed_product(rows, residual, width, out),
+        }
     }
 
-    fn find(&self, batch: &[u32]) -> impl ExactSizeIterator<Item = usize> + Clone {
-        batch.iter().map(|&j| self.rows[j as usize] as usize)
+    fn find<'a>(&'a self, batch: &'a [u32]) -> Rows<'a> {
+        Rows { numbers: batch, of: Some(&self.rows) }
+    }
+
+    /// The blocks and values of sparse features, for products with one column.
+    fn blocks(&self, width: usize) -> Option<(&Blocks, &[T])> {
+        let matrix = self.features.sparse().filter(|_| width == 1)?;
+        Some((self.blocks.get_or_init(|| Blocks::new(matrix)), matrix.values))
     }
 }

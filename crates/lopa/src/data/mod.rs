@@ -20,6 +20,7 @@ pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, ne
 use std::sync::Arc;
 use std::sync::OnceLock;
 
+use crate::kernels::Blocks;
 use crate::real::Real;
 
 /// Labelled samples of one kind: a training set, a test set.
@@ -27,6 +28,7 @@ use crate::real::Real;
 pub struct Dataset {
     features: Arc<Features<f64>>,
     single: OnceLock<Arc<Features<f32>>>,
+    blocks: Arc<OnceLock<Blocks>>,
     labels: Arc<[u32]>,
     groups: Option<Groups>,
 }
@@ -48,7 +50,7 @@ impl Dataset {
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
         assert_eq!(features.rows(), labels.len(), "one label a row");
         let (features, single) = (Arc::new(features), OnceLock::new());
-        Dataset { features, single, labels: labels.into(), groups: None }
+        Dataset { features, single, blocks: Arc::default(), labels: labels.into(), groups: None }
     }
 
     /// The same rows, each in a group.
@@ -93,7 +95,7 @@ impl Dataset {
             _ => Box::new(self.single.get_or_init(|| Arc::new(self.features.cast())).clone()),
         };
         let features = *any.downcast::<Arc<Features<T>>>().expect("T is f32 or f64");
-        Samples::new(features, self.labels.clone(), rows)
+        Samples::with_blocks(features, self.labels.clone(), rows, self.blocks.clone())
     }
 }
 

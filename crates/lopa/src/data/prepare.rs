@@ -26,7 +26,7 @@ pub struct Preparation {
     pub scaling: Option<Method>,
     /// Standardise only these feature columns, numbered from 0.
     pub columns: Option<Vec<usize>>,
-    /// Whether to store only what is not zero; else as the source has it.
+    /// Whether to store only what is not zero; else whatever is faster to compute with.
     pub sparse: Option<bool>,
 }
 
@@ -54,6 +54,9 @@ const TEST_SHARE: f64 = 0.2;
 
 /// A dense table may have this many entries: 8 GiB.
 const MOST_DENSE: usize = 1 << 30;
+
+/// Up to this share of entries that are not zero, sparse products win.
+const SPARSE: f64 = 0.3;
 
 // Which draw of a stream it is.
 const HOLD_OUT: u64 = 0;
@@ -127,12 +130,15 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     }
 
     let table = &raw.train.table;
-    let sparse = preparation.sparse.unwrap_or(table.is_sparse());
     let test_part = raw.test.as_ref().unwrap_or(&raw.train);
-    check_size(table, train.len().max(test.len()), sparse)?;
     let method = preparation.scaling.unwrap_or(raw.usual.method);
     let columns = preparation.columns.as_deref();
-    check_fill(method, columns.or(raw.usual.columns.as_deref()), sparse)?;
+    let standard = columns.or(raw.usual.columns.as_deref());
+    let sparse = preparation.sparse.unwrap_or_else(|| {
+        table.is_sparse() || !fills(method, standard) && mostly_zero(table, &train)
+    });
+    check_size(table, train.len().max(test.len()), sparse)?;
+    check_fill(method, standard, sparse)?;
     let scaling = Scaling::choose(method, &raw.usual, columns, (table, &train))?;
 
     let set = |part: &Part, rows: &[u32]| {
@@ -222,14 +228,30 @@ fn check_size(table: &Table, rows: usize, sparse: bool) -> Result<()> {
     }
 }
 
-/// Subtracting a mean makes zeros something else: a sparse table would be stored in full.
-fn check_fill(method: Method, columns: Option<&[usize]>, sparse: bool) -> Result<()> {
-    let fills = match method {
+/// Whether so few entries are not zero that products are faster without the zeros.
+///
+/// Measured on the first rows: the answer may change the last bits of results, not more.
+fn mostly_zero(table: &Table, rows: &[u32]) -> bool {
+    let rows = &rows[..rows.len().min(1000)];
+    let mut stored = 0;
+    for &row in rows {
+        table.each(row as usize, |_, value| stored += usize::from(value != 0.0));
+    }
+    stored as f64 <= SPARSE * (rows.len() * table.cols()) as f64
+}
+
+/// Whether zeros become something else because a mean is subtracted from every column.
+fn fills(method: Method, columns: Option<&[usize]>) -> bool {
+    match method {
         Method::None | Method::Unit => false,
         Method::Centre => true,
         Method::Standardise => columns.is_none(),
-    };
-    match sparse && fills {
+    }
+}
+
+/// A sparse table that is filled would be stored in full.
+fn check_fill(method: Method, columns: Option<&[usize]>, sparse: bool) -> Result<()> {
+    match sparse && fills(method, columns) {
         false => Ok(()),
         true => Err(Error::config(
             "data/would-be-dense",

@@ -6,7 +6,7 @@ pub use simulation::Simulation;
 
 use crate::algorithms::Algorithm;
 use crate::oracle::Oracle;
-use crate::real::Real;
+use crate::real::{Real, update};
 
 /// A node: its algorithm's state and its oracle.
 pub struct Node<T: Real> {
@@ -36,9 +36,17 @@ pub fn mix<'a, T: Real>(
 ) {
     out.clear();
     out.extend_from_slice(own);
-    for &(j, w) in row {
-        let theirs = message(j);
-        assert_eq!(theirs.len(), own.len(), "all nodes share vectors of one length");
-        crate::real::update(out, [own, theirs], |sum, [own, theirs]| sum + w * (theirs - own));
+    // Piece by piece, so that a piece of the sum stays in the cache while neighbours are added.
+    for (piece, out) in out.chunks_mut(PIECE).enumerate() {
+        let at = piece * PIECE..piece * PIECE + out.len();
+        for &(j, w) in row {
+            let theirs = message(j);
+            assert_eq!(theirs.len(), own.len(), "all nodes share vectors of one length");
+            let (own, theirs) = (&own[at.clone()], &theirs[at.clone()]);
+            update(out, [own, theirs], |sum, [own, theirs]| sum + w * (theirs - own));
+        }
     }
 }
+
+/// Numbers mixed at a time.
+const PIECE: usize = 1024;

@@ -1,5 +1,7 @@
 //! All nodes in this process, on any number of threads, with the same bits on each.
 
+use std::sync::Mutex;
+
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -14,7 +16,7 @@ pub struct Simulation<'p, T: Real> {
     rows: Vec<Row<T>>,
     messages: Vec<Vec<T>>,
     next: Vec<Vec<T>>,
-    mixed: Vec<Vec<T>>,
+    mixed: Vec<Mutex<Vec<T>>>, // one a thread: it is done with when the node's step is
     k: u64,
     exchanges: u64,
     floats: u64,
@@ -31,7 +33,9 @@ impl<'p, T: Real> Simulation<'p, T> {
         for (node, message) in nodes.iter().zip(&mut messages) {
             node.algorithm.share(0, message);
         }
-        let (next, mixed) = (messages.clone(), messages.clone());
+        let next = messages.clone();
+        let threads = pool.map_or(1, ThreadPool::current_num_threads);
+        let mixed = (0..threads).map(|_| Mutex::new(messages[0].clone())).collect();
         Simulation { nodes, rows, messages, next, mixed, k: 0, exchanges: 0, floats: 0, pool }
     }
 
@@ -39,10 +43,12 @@ impl<'p, T: Real> Simulation<'p, T> {
     pub fn iterate(&mut self) {
         let exchanges = self.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
-            let (k, rows, messages) = (self.k, &self.rows, &self.messages);
-            let work = |(i, ((node, next), mixed)): Work<T>| {
-                let row = &rows[i];
-                mix(row, &messages[i], |j| &messages[j], mixed);
+            let (k, rows, messages, mixed) = (self.k, &self.rows, &self.messages, &self.mixed);
+            let pool = self.pool;
+            let work = |(i, (node, next)): Work<T>| {
+                let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
+                let mixed = &mut *mixed[thread].lock().expect("a step does not panic");
+                mix(&rows[i], &messages[i], |j| &messages[j], mixed);
                 if e == 0 {
                     node.oracle.begin(k);
                 }
@@ -51,20 +57,9 @@ impl<'p, T: Real> Simulation<'p, T> {
                 node.algorithm.share((e + 1) % exchanges, next);
             };
             match self.pool {
-                None => self
-                    .nodes
-                    .iter_mut()
-                    .zip(&mut self.next)
-                    .zip(&mut self.mixed)
-                    .enumerate()
-                    .for_each(work),
+                None => self.nodes.iter_mut().zip(&mut self.next).enumerate().for_each(work),
                 Some(pool) => pool.install(|| {
-                    self.nodes
-                        .par_iter_mut()
-                        .zip(&mut self.next)
-                        .zip(&mut self.mixed)
-                        .enumerate()
-                        .for_each(work)
+                    self.nodes.par_iter_mut().zip(&mut self.next).enumerate().for_each(work);
                 }),
             }
             self.exchanges += u64::from(!self.messages[0].is_empty());
@@ -108,4 +103,4 @@ impl<'p, T: Real> Simulation<'p, T> {
     }
 }
 
-type Work<'a, T> = (usize, ((&'a mut Node<T>, &'a mut Vec<T>), &'a mut Vec<T>));
+type Work<'a, T> = (usize, (&'a mut Node<T>, &'a mut Vec<T>));

@@ -2,7 +2,9 @@
 
 mod run_spec;
 
-pub use run_spec::{BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target};
+pub use run_spec::{
+    BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target, Until,
+};
 
 use serde::Serialize;
 use toml::{Table, Value};

@@ -43,12 +43,37 @@ pub struct RunSpec {
     /// What a run may cost.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,
+    /// Whether the first of several limits ends the run, or the last.
+    #[serde(default, skip_serializing_if = "Until::is_first")]
+    pub until: Until,
     /// A measure that ends the run when it is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
 }
 
 impl RunSpec {
+    /// Puts limits on costs in place of all others; the run goes on until it has reached every one.
+    pub fn limit(&mut self, limits: &[(&str, f64)]) {
+        let of = |name: &str| limits.iter().find(|(cost, _)| *cost == name).map(|limit| limit.1);
+        self.iterations = of("iteration").map(|most| most as u64);
+        self.budget = Budget {
+            hessians: of("hessians"),
+            jacobians: of("jacobians"),
+            gradients: of("gradients"),
+            samples: of("samples"),
+            exchanges: of("exchanges"),
+            bytes: of("bytes"),
+            seconds: of("seconds"),
+        };
+        self.until = Until::All;
+    }
+
+    /// Limits by the names that costs have in rows.
+    pub fn limits(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let iterations = self.iterations.map(|most| ("iteration", most as f64));
+        self.budget.limits().chain(iterations)
+    }
+
     /// Leaves only a share of the iterations and of the budget.
     pub fn shorten(&mut self, share: f64) {
         self.iterations = self.iterations.map(|most| ((most as f64 * share).ceil() as u64).max(1));
@@ -144,7 +169,8 @@ impl BatchSpec {
     }
 }
 
-/// What a run may cost; it stops after the first iteration that reaches one of these.
+/// What a run may cost; it stops after the first iteration that reaches one of these, or all of
+/// them (`until`).
 ///
 /// Per node where nodes may differ: hessians, jacobians, gradients, samples. An algorithm without
 /// Hessians gets, for a budget of Hessians, the iterations that LoPA would get.
@@ -192,6 +218,24 @@ impl Budget {
 
     fn is_empty(&self) -> bool {
         self.limits().next().is_none()
+    }
+}
+
+/// Which of several limits ends a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Until {
+    /// The first that is reached.
+    #[default]
+    First,
+    /// The last: every limit is reached, and each is measured at before it is passed, so that
+    /// algorithms can be compared at each. What an algorithm does not spend does not limit it.
+    All,
+}
+
+impl Until {
+    fn is_first(&self) -> bool {
+        *self == Until::First
     }
 }
 

@@ -41,6 +41,15 @@ pub struct Analysis {
     pub diameter: Option<usize>,
 }
 
+/// What W does to differences between nodes: all that a run needs to know of a network.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spectrum {
+    /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper.
+    pub rho: f64,
+    /// The smallest eigenvalue of W.
+    pub lambda_min: f64,
+}
+
 impl Mixing {
     /// The second largest and the smallest eigenvalue of W; for one node 0 and 1.
     pub fn eigenvalues(&self) -> (f64, f64) {
@@ -55,7 +64,13 @@ impl Mixing {
 
     /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper.
     pub fn rho(&self) -> f64 {
-        sigma(self.nodes(), self.eigenvalues()).powi(2)
+        self.spectrum().rho
+    }
+
+    /// ρ and the smallest eigenvalue.
+    pub fn spectrum(&self) -> Spectrum {
+        let ends = self.eigenvalues();
+        Spectrum { rho: sigma(self.nodes(), ends).powi(2), lambda_min: ends.1 }
     }
 
     /// Everything about W and its graph.
@@ -95,10 +110,9 @@ fn sigma(m: usize, (lambda_2, lambda_min): (f64, f64)) -> f64 {
     if m == 1 { 0.0 } else { lambda_2.abs().max(lambda_min.abs()) }
 }
 
-/// What a user should be told before a run; `tracking` if an algorithm tracks gradients or uses an
-/// augmented Lagrangian, which negative eigenvalues of W make unstable.
-pub fn warnings(analysis: &Analysis, tracking: bool) -> Vec<String> {
-    let lambda_min = analysis.lambda_min;
+/// What a user should be told of W's smallest eigenvalue before a run; `tracking` if an algorithm
+/// tracks gradients or uses an augmented Lagrangian, which negative eigenvalues make unstable.
+pub fn warnings(lambda_min: f64, tracking: bool) -> Vec<String> {
     let remedy = "lazy weights, (W + I)/2, cure it: `weights = \"lazy-metropolis\"`";
     match tracking {
         true if lambda_min < -0.9 => vec![format!(

@@ -18,7 +18,7 @@ mod spectrum;
 mod structure;
 mod weights;
 
-pub use analysis::{Analysis, warnings};
+pub use analysis::{Analysis, Spectrum, warnings};
 pub use families::{GraphBuild, graphs};
 pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};

@@ -1,22 +1,17 @@
 //! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers are made of it.
 
 use crate::data::{Features, Samples};
-use crate::real::{Real, Strided, axpy};
+use crate::kernels::{self, Level, each_block};
+use crate::real::{Real, axpy};
 
 /// Rows that can be multiplied with a matrix: a batch, a whole data set, activations in memory.
 pub trait Rows<T: Real> {
     /// How many rows there are.
     fn count(&self) -> usize;
     /// `out[r, :] = Σ_q s_r[q] weights[q, :]`, with `width` columns.
-    fn product(&self, weights: &[T], width: usize, out: &mut [T], scratch: &mut Vec<T>);
+    fn product(&self, weights: &[T], width: usize, out: &mut [T]);
     /// `out[q, :] += Σ_r s_r[q] delta[r, :]`, with `width` columns.
-    fn add_transposed_product(
-        &self,
-        delta: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    );
+    fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]);
 }
 
 /// The samples of a batch.
@@ -33,18 +28,12 @@ impl<T: Real> Rows<T> for Batch<'_, T> {
         self.numbers.len()
     }
 
-    fn product(&self, weights: &[T], width: usize, out: &mut [T], scratch: &mut Vec<T>) {
-        self.samples.product(self.numbers, weights, width, out, scratch);
+    fn product(&self, weights: &[T], width: usize, out: &mut [T]) {
+        self.samples.product(self.numbers, weights, width, out);
     }
 
-    fn add_transposed_product(
-        &self,
-        delta: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        self.samples.add_transposed_product(self.numbers, delta, width, out, scratch);
+    fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
+        self.samples.add_transposed_product(self.numbers, delta, width, out);
     }
 }
 
@@ -54,20 +43,14 @@ impl<T: Real> Rows<T> for Samples<T> {
         self.len()
     }
 
-    fn product(&self, weights: &[T], width: usize, out: &mut [T], scratch: &mut Vec<T>) {
-        let rows = self.rows().iter().map(|&row| row as usize);
-        self.features().product(rows, weights, width, out, scratch);
+    fn product(&self, weights: &[T], width: usize, out: &mut [T]) {
+        let rows = kernels::Rows { numbers: self.rows(), of: None };
+        self.features().product(rows, weights, width, out);
     }
 
-    fn add_transposed_product(
-        &self,
-        delta: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        let rows = self.rows().iter().map(|&row| row as usize);
-        self.features().add_transposed_product(rows, delta, width, out, scratch);
+    fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
+        let rows = kernels::Rows { numbers: self.rows(), of: None };
+        self.features().add_transposed_product(rows, delta, width, out);
     }
 }
 
@@ -77,18 +60,15 @@ impl<T: Real> Rows<T> for Features<T> {
         self.rows()
     }
 
-    fn product(&self, weights: &[T], width: usize, out: &mut [T], scratch: &mut Vec<T>) {
-        Features::product(self, 0..self.rows(), weights, width, out, scratch);
+    fn product(&self, weights: &[T], width: usize, out: &mut [T]) {
+        let numbers: Vec<u32> = (0..self.rows() as u32).collect();
+        Features::product(self, kernels::Rows { numbers: &numbers, of: None }, weights, width, out);
     }
 
-    fn add_transposed_product(
-        &self,
-        delta: &[T],
-        width: usize,
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        Features::add_transposed_product(self, 0..self.rows(), delta, width, out, scratch);
+    fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
+        let numbers: Vec<u32> = (0..self.rows() as u32).collect();
+        let rows = kernels::Rows { numbers: &numbers, of: None };
+        Features::add_transposed_product(self, rows, delta, width, out);
     }
 }
 
@@ -106,20 +86,18 @@ impl<T: Real> Rows<T> for Table<'_, T> {
         self.values.len() / self.cols
     }
 
-    fn product(&self, weights: &[T], width: usize, out: &mut [T], _scratch: &mut Vec<T>) {
-        let (a, b) = (Strided(self.values, self.cols, 1), Strided(weights, width, 1));
-        T::gemm([self.count(), self.cols, width], T::one(), a, b, T::zero(), out);
+    fn product(&self, weights: &[T], width: usize, out: &mut [T]) {
+        each_block(self.values, self.cols, |first, rows| {
+            let out = &mut out[first * width..(first + rows.len()) * width];
+            Level::best().dense_product(rows, weights, width, false, out);
+        });
     }
 
-    fn add_transposed_product(
-        &self,
-        delta: &[T],
-        width: usize,
-        out: &mut [T],
-        _scratch: &mut Vec<T>,
-    ) {
-        let (a, b) = (Strided(self.values, 1, self.cols), Strided(delta, width, 1));
-        T::gemm([self.cols, self.count(), width], T::one(), a, b, T::one(), out);
+    fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
+        each_block(self.values, self.cols, |first, rows| {
+            let delta = &delta[first * width..(first + rows.len()) * width];
+            Level::best().add_dense_transposed(rows, delta, width, out);
+        });
     }
 }
 
@@ -141,17 +119,11 @@ impl Affine {
     }
 
     /// `out[r, :] = s_r W + b`; `out` is given the right length.
-    pub fn apply<T: Real>(
-        &self,
-        rows: &impl Rows<T>,
-        weights: &[T],
-        out: &mut Vec<T>,
-        scratch: &mut Vec<T>,
-    ) {
+    pub fn apply<T: Real>(&self, rows: &impl Rows<T>, weights: &[T], out: &mut Vec<T>) {
         assert_eq!(weights.len(), self.size(), "as many weights as the map has");
         let (weights, bias) = weights.split_at(self.inputs * self.outputs);
         out.resize(rows.count() * self.outputs, T::zero());
-        rows.product(weights, self.outputs, out, scratch);
+        rows.product(weights, self.outputs, out);
         if self.bias {
             out.chunks_exact_mut(self.outputs).for_each(|out| axpy(T::one(), bias, out));
         }
@@ -159,26 +131,36 @@ impl Affine {
 
     /// `out += (Σ_r s_rᵀ δ_r, Σ_r δ_r)`: the gradient with respect to (W, b), given that with
     /// respect to the results.
-    pub fn add_gradient<T: Real>(
-        &self,
-        rows: &impl Rows<T>,
-        delta: &[T],
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
+    pub fn add_gradient<T: Real>(&self, rows: &impl Rows<T>, delta: &[T], out: &mut [T]) {
         assert_eq!(out.len(), self.size(), "as many entries as the map has weights");
         let (weights, bias) = out.split_at_mut(self.inputs * self.outputs);
-        rows.add_transposed_product(delta, self.outputs, weights, scratch);
+        rows.add_transposed_product(delta, self.outputs, weights);
         if self.bias {
             delta.chunks_exact(self.outputs).for_each(|delta| axpy(T::one(), delta, bias));
         }
     }
 
-    /// `out[r, :] = keep · out[r, :] + δ_r Wᵀ`: the gradient with respect to the rows.
-    pub fn pull_back<T: Real>(&self, weights: &[T], delta: &[T], keep: T, out: &mut Vec<T>) {
-        let count = delta.len() / self.outputs;
-        out.resize(count * self.inputs, T::zero());
-        let (a, b) = (Strided(delta, self.outputs, 1), Strided(weights, 1, self.outputs));
-        T::gemm([count, self.outputs, self.inputs], T::one(), a, b, keep, out);
+    /// `out[r, :] = δ_r Wᵀ`, added to what was there if `add`: the gradient with respect to the
+    /// rows.
+    pub fn pull_back<T: Real>(
+        &self,
+        weights: &[T],
+        delta: &[T],
+        add: bool,
+        out: &mut Vec<T>,
+        scratch: &mut Vec<T>,
+    ) {
+        let (inputs, outputs) = (self.inputs, self.outputs);
+        out.resize(delta.len() / outputs * inputs, T::zero());
+        scratch.resize(inputs * outputs, T::zero());
+        for (q, weights) in weights[..inputs * outputs].chunks_exact(outputs).enumerate() {
+            for (o, &weight) in weights.iter().enumerate() {
+                scratch[o * inputs + q] = weight;
+            }
+        }
+        each_block(delta, outputs, |first, delta| {
+            let out = &mut out[first * inputs..(first + delta.len()) * inputs];
+            Level::best().dense_product(delta, scratch, inputs, add, out);
+        });
     }
 }

@@ -10,7 +10,8 @@
 //! the r-th.
 
 use super::affine::{Affine, Rows};
-use crate::real::{Real, dot};
+use crate::kernels::Level;
+use crate::real::{Real, dot, update};
 
 /// ℓ(z; y), finite for every finite z.
 pub fn loss<T: Real>(z: &[T], label: u32) -> T {
@@ -20,29 +21,6 @@ pub fn loss<T: Real>(z: &[T], label: u32) -> T {
             let top = highest(z);
             let sum: T = z.iter().map(|&z| (z - top).exp()).sum();
             sum.ln() - (z[label as usize] - top)
-        }
-    }
-}
-
-/// z ← ∇ℓ(z; y).
-pub fn slope<T: Real>(z: &mut [T], label: u32) {
-    match z {
-        [z] => *z = if label == 0 { -sigmoid(-*z) } else { sigmoid(*z) },
-        _ => {
-            softmax(z);
-            z[label as usize] -= T::one();
-        }
-    }
-}
-
-/// a ← ∇²ℓ(z) a; z is used up.
-pub fn curve<T: Real>(z: &mut [T], a: &mut [T]) {
-    match z {
-        [z] => a[0] *= sigmoid(*z) * sigmoid(-*z),
-        _ => {
-            softmax(z);
-            let mean = dot(z, a);
-            a.iter_mut().zip(&*z).for_each(|(a, &p)| *a = p * (*a - mean));
         }
     }
 }
@@ -57,19 +35,14 @@ pub fn decide<T: Real>(z: &[T]) -> u32 {
 
 /// 1 / (1 + e^{−z}).
 pub fn sigmoid<T: Real>(z: T) -> T {
-    T::one() / (T::one() + (-z).exp())
+    let mut z = [z];
+    Level::best().sigmoid(&mut z);
+    z[0]
 }
 
 /// log(1 + e^z), without overflow for large z.
 fn softplus<T: Real>(z: T) -> T {
     z.max(T::zero()) + (-z.abs()).exp().ln_1p()
-}
-
-fn softmax<T: Real>(z: &mut [T]) {
-    let top = highest(z);
-    z.iter_mut().for_each(|z| *z = (*z - top).exp());
-    let sum: T = z.iter().copied().sum();
-    z.iter_mut().for_each(|z| *z /= sum);
 }
 
 fn highest<T: Real>(z: &[T]) -> T {
@@ -117,7 +90,7 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         mut f: impl FnMut(usize, T),
     ) {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         for (r, z) in self.scores.chunks_exact(self.map.outputs).enumerate() {
             let (label, weight) = each(r);
             f(r, weight * loss(z, label));
@@ -144,9 +117,9 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         out: &mut [T],
     ) {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         self.find_slopes(each);
-        self.map.add_gradient(rows, &self.scores, out, &mut self.scratch);
+        self.map.add_gradient(rows, &self.scores, out);
     }
 
     /// `out += Σ_r w_r ∇²ℓ_r(θ) v`.
@@ -158,9 +131,9 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         out: &mut [T],
     ) {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         self.find_curves(rows, v, each);
-        self.map.add_gradient(rows, &self.tangents, out, &mut self.scratch);
+        self.map.add_gradient(rows, &self.tangents, out);
     }
 
     /// Calls `f(r, w_r ⟨∇ℓ_r(θ), v⟩)` for every row.
@@ -172,9 +145,9 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         mut f: impl FnMut(usize, T),
     ) {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         self.find_slopes(each);
-        self.map.apply(rows, v, &mut self.tangents, &mut self.scratch);
+        self.map.apply(rows, v, &mut self.tangents);
         let width = self.map.outputs;
         let pairs = self.scores.chunks_exact(width).zip(self.tangents.chunks_exact(width));
         pairs.enumerate().for_each(|(r, (slope, a))| f(r, dot(slope, a)));
@@ -187,9 +160,9 @@ impl<T: Real> Classifier<T> {
         theta: &[T],
         each: impl Fn(usize) -> (u32, T),
     ) -> &mut Vec<T> {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         self.find_slopes(each);
-        self.map.pull_back(theta, &self.scores, T::zero(), &mut self.back);
+        self.map.pull_back(theta, &self.scores, false, &mut self.back, &mut self.scratch);
         &mut self.back
     }
 
@@ -201,39 +174,66 @@ impl<T: Real> Classifier<T> {
         v: &[T],
         each: impl Fn(usize) -> (u32, T),
     ) -> &mut Vec<T> {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         self.find_curves(rows, v, &each);
-        self.map.pull_back(theta, &self.tangents, T::zero(), &mut self.back);
+        self.map.pull_back(theta, &self.tangents, false, &mut self.back, &mut self.scratch);
         self.find_slopes(each);
-        self.map.pull_back(v, &self.scores, T::one(), &mut self.back);
+        self.map.pull_back(v, &self.scores, true, &mut self.back, &mut self.scratch);
         &mut self.back
     }
 
     /// The class decided on for every row.
     pub fn predict(&mut self, rows: &impl Rows<T>, theta: &[T]) -> Vec<u32> {
-        self.map.apply(rows, theta, &mut self.scores, &mut self.scratch);
+        self.map.apply(rows, theta, &mut self.scores);
         self.scores.chunks_exact(self.map.outputs).map(decide).collect()
     }
 
     /// scores ← w_r ∇ℓ(z_r), from the scores z.
     fn find_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
-        for (r, z) in self.scores.chunks_exact_mut(self.map.outputs).enumerate() {
-            let (label, weight) = each(r);
-            slope(z, label);
-            z.iter_mut().for_each(|z| *z *= weight);
+        let width = self.map.outputs;
+        if width == 1 {
+            return self.find_logistic_slopes(each);
         }
+        Level::best().softmax(&mut self.scores, width);
+        for (r, p) in self.scores.chunks_exact_mut(width).enumerate() {
+            let (label, weight) = each(r);
+            p[label as usize] -= T::one();
+            p.iter_mut().for_each(|p| *p *= weight);
+        }
+    }
+
+    /// [`find_slopes`](Self::find_slopes) of one column: −y w_r σ(−y z_r).
+    fn find_logistic_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
+        let minus_y = |r| if each(r).0 == 0 { -T::one() } else { T::one() };
+        self.scores.iter_mut().enumerate().for_each(|(r, z)| *z *= minus_y(r));
+        Level::best().sigmoid(&mut self.scores);
+        self.scores.iter_mut().enumerate().for_each(|(r, s)| *s *= minus_y(r) * each(r).1);
     }
 
     /// tangents ← w_r ∇²ℓ(z_r) a_r with a = s V + v_b, from the scores z, which are kept.
     fn find_curves(&mut self, rows: &impl Rows<T>, v: &[T], each: impl Fn(usize) -> (u32, T)) {
-        self.map.apply(rows, v, &mut self.tangents, &mut self.scratch);
+        self.map.apply(rows, v, &mut self.tangents);
         self.spent.clone_from(&self.scores);
         let width = self.map.outputs;
-        let spent = self.spent.chunks_exact_mut(width);
-        for (r, (z, a)) in spent.zip(self.tangents.chunks_exact_mut(width)).enumerate() {
-            curve(z, a);
+        if width == 1 {
+            return self.find_logistic_curves(each);
+        }
+        Level::best().softmax(&mut self.spent, width);
+        let spent = self.spent.chunks_exact(width);
+        for (r, (p, a)) in spent.zip(self.tangents.chunks_exact_mut(width)).enumerate() {
             let (_, weight) = each(r);
-            a.iter_mut().for_each(|a| *a *= weight);
+            let mean: T = p.iter().zip(&*a).map(|(&p, &a)| p * a).sum();
+            a.iter_mut().zip(p).for_each(|(a, &p)| *a = weight * p * (*a - mean));
+        }
+    }
+
+    /// [`find_curves`](Self::find_curves) of one column: w_r σ(z_r) σ(−z_r) a_r.
+    fn find_logistic_curves(&mut self, each: impl Fn(usize) -> (u32, T)) {
+        // The smaller of σ(z) and σ(−z), so that what 1 lacks to the larger loses no digits.
+        update(&mut self.spent, [], |z, []| -z.abs());
+        Level::best().sigmoid(&mut self.spent);
+        for (r, (&s, a)) in self.spent.iter().zip(&mut self.tangents).enumerate() {
+            *a *= each(r).1 * s * (T::one() - s);
         }
     }
 }

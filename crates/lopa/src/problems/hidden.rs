@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::affine::{Affine, Rows, Table};
-use super::classifier::sigmoid;
+use crate::kernels::Level;
 use crate::random::Stream;
 use crate::real::{Real, update};
 
@@ -20,10 +20,11 @@ pub enum Activation {
 }
 
 impl Activation {
-    fn apply<T: Real>(self, z: T) -> T {
+    /// z ← φ(z).
+    fn apply<T: Real>(self, z: &mut [T]) {
         match self {
-            Activation::Sigmoid => sigmoid(z),
-            Activation::Tanh => z.tanh(),
+            Activation::Sigmoid => Level::best().sigmoid(z),
+            Activation::Tanh => z.iter_mut().for_each(|z| *z = z.tanh()),
         }
     }
 
@@ -72,25 +73,19 @@ impl Hidden {
     }
 
     /// `layers[l]` ← h_{l+1} for every row.
-    pub fn forward<T: Real>(
-        &self,
-        rows: &impl Rows<T>,
-        mut x: &[T],
-        layers: &mut Vec<Vec<T>>,
-        scratch: &mut Vec<T>,
-    ) {
+    pub fn forward<T: Real>(&self, rows: &impl Rows<T>, mut x: &[T], layers: &mut Vec<Vec<T>>) {
         layers.resize_with(self.layers.len(), Vec::new);
         for (l, shape) in self.layers.iter().enumerate() {
             let (weights, rest) = x.split_at(shape.size());
             let (below, here) = layers.split_at_mut(l);
             match below.last() {
-                None => shape.apply(rows, weights, &mut here[0], scratch),
+                None => shape.apply(rows, weights, &mut here[0]),
                 Some(below) => {
                     let below = Table { values: below, cols: shape.inputs };
-                    shape.apply(&below, weights, &mut here[0], scratch);
+                    shape.apply(&below, weights, &mut here[0]);
                 }
             }
-            here[0].iter_mut().for_each(|z| *z = self.activation.apply(*z));
+            self.activation.apply(&mut here[0]);
             x = rest;
         }
     }
@@ -112,11 +107,12 @@ impl Hidden {
             // δ = ∂/∂z_l = φ'(z_l) ∂/∂h_l
             update(back, [&layers[l]], |back, [h]| back * self.activation.slope(h));
             if l == 0 {
-                shape.add_gradient(rows, back, here, &mut spare.scratch);
+                shape.add_gradient(rows, back, here);
             } else {
                 let below = Table { values: &layers[l - 1], cols: shape.inputs };
-                shape.add_gradient(&below, back, here, &mut spare.scratch);
-                shape.pull_back(&x[start..end], back, T::zero(), &mut spare.back);
+                shape.add_gradient(&below, back, here);
+                let Spare { back: below, scratch } = spare;
+                shape.pull_back(&x[start..end], back, false, below, scratch);
                 std::mem::swap(back, &mut spare.back);
             }
             end = start;
@@ -134,19 +130,21 @@ pub struct Spare<T> {
 /// The last forward pass of one set of samples, so that it is not repeated at the same point.
 ///
 /// An exact inner solve asks for many products at one x on the full batch, and only θ or v change
-/// between them. It holds one number for each unit and sample of the largest batch seen.
+/// between them; with shared samples all derivatives of an iteration have one minibatch. It holds
+/// one number for each unit and sample of the largest batch seen, and x only as long as batches
+/// are asked for again.
 #[derive(Debug, Clone)]
 pub struct Pass<T> {
     x: Vec<T>,
     batch: Vec<u32>,
     layers: Vec<Vec<T>>,
-    scratch: Vec<T>,
+    again: bool, // whether the last batch was asked for more than once
 }
 
 impl<T: Real> Pass<T> {
     /// Nothing passed yet.
     pub fn new() -> Pass<T> {
-        Pass { x: Vec::new(), batch: Vec::new(), layers: Vec::new(), scratch: Vec::new() }
+        Pass { x: Vec::new(), batch: Vec::new(), layers: Vec::new(), again: true }
     }
 
     /// The activations of every layer for a batch at x.
@@ -157,13 +155,18 @@ impl<T: Real> Pass<T> {
         x: &[T],
         batch: &[u32],
     ) -> &[Vec<T>] {
-        if self.batch != batch || self.x != x {
-            hidden.forward(rows, x, &mut self.layers, &mut self.scratch);
+        let again = self.batch == batch;
+        if !(again && self.x == x) {
+            hidden.forward(rows, x, &mut self.layers);
             self.x.clear();
-            self.x.extend_from_slice(x);
+            // A copy of x costs as much as a small batch: it is made where it has been of use.
+            if again || self.again {
+                self.x.extend_from_slice(x);
+            }
             self.batch.clear();
             self.batch.extend_from_slice(batch);
         }
+        self.again = again;
         &self.layers
     }
 }
@@ -188,12 +191,12 @@ mod tests {
             self.0.count()
         }
 
-        fn product(&self, weights: &[f64], width: usize, out: &mut [f64], scratch: &mut Vec<f64>) {
+        fn product(&self, weights: &[f64], width: usize, out: &mut [f64]) {
             self.1.set(self.1.get() + 1);
-            self.0.product(weights, width, out, scratch);
+            self.0.product(weights, width, out);
         }
 
-        fn add_transposed_product(&self, _: &[f64], _: usize, _: &mut [f64], _: &mut Vec<f64>) {
+        fn add_transposed_product(&self, _: &[f64], _: usize, _: &mut [f64]) {
             unreachable!("a forward pass multiplies forward");
         }
     }

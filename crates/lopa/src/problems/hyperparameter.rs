@@ -21,9 +21,10 @@ use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_share};
 use crate::data::{Features, Samples};
 use crate::error::Result;
+use crate::kernels::Level;
 use crate::problem::{At, Bilevel, Dims};
 use crate::random::Stream;
-use crate::real::{Real, axpy, dot};
+use crate::real::{Real, dot, update};
 use crate::registry::{Fault, Params, params};
 
 /// Parameters of the `hyperparameter` problem.
@@ -90,6 +91,7 @@ pub struct Hyperparameter<T> {
     outer: Losses<T>,
     inner: Losses<T>,
     start: f64,
+    strengths: Vec<T>, // 2eˣ
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -103,14 +105,30 @@ impl<T: Real> Hyperparameter<T> {
             outer: losses(&local.validation),
             inner: losses(&local.train),
             start: options.start,
+            strengths: Vec::new(),
             local,
         }
     }
 
-    /// Calls `f(q, e^{x_q}, range of θ)` for every feature.
-    fn each_feature(&self, x: &[T], mut f: impl FnMut(usize, T, std::ops::Range<usize>)) {
-        let columns = self.model.columns();
-        x.iter().enumerate().for_each(|(q, x)| f(q, x.exp(), q * columns..(q + 1) * columns));
+    /// strengths ← 2eˣ.
+    fn find_strengths(&mut self, x: &[T]) {
+        self.strengths.clear();
+        self.strengths.extend_from_slice(x);
+        Level::best().exp(&mut self.strengths);
+        update(&mut self.strengths, [], |e, []| e + e);
+    }
+
+    /// `out ← 2 diag(eˣ) u`.
+    fn ridge_gradient(&mut self, x: &[T], u: &[T], out: &mut [T]) {
+        self.find_strengths(x);
+        Level::best().scale_rows(&self.strengths, u, self.model.columns(), out);
+    }
+
+    /// `out_q ← 2 e^{x_q} ⟨u_q, v_q⟩`.
+    fn ridge_cross(&mut self, x: &[T], u: &[T], v: &[T], out: &mut [T]) {
+        self.find_strengths(x);
+        Level::best().row_dots(u, v, self.model.columns(), out);
+        update(out, [&self.strengths], |dot, [strength]| strength * dot);
     }
 
     /// The largest eigenvalue of the data part of ∇²g, by power iteration: a lower estimate.
@@ -153,11 +171,9 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
 
     fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
         let loss = self.model.loss(&self.inner.rows(batch), at.theta, self.inner.each(batch));
-        let mut ridge = 0.0;
-        self.each_feature(at.x, |_, e, own| {
-            ridge += (e * dot(&at.theta[own.clone()], &at.theta[own])).to_f64();
-        });
-        loss + ridge
+        let columns = self.model.columns();
+        let own = at.theta.chunks_exact(columns).map(|theta| dot(theta, theta).to_f64());
+        loss + at.x.iter().zip(own).map(|(&x, own)| x.to_f64().exp() * own).sum::<f64>()
     }
 
     fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
@@ -171,29 +187,24 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     }
 
     fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
+        self.ridge_gradient(at.x, at.theta, out);
         let rows = self.inner.rows(batch);
         self.model.add_gradient(&rows, at.theta, self.inner.each(batch), out);
-        self.each_feature(at.x, |_, e, own| axpy(e + e, &at.theta[own.clone()], &mut out[own]));
     }
 
     fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        out.fill(T::zero());
+        self.ridge_gradient(at.x, v, out);
         let rows = self.inner.rows(batch);
         self.model.add_hessian_product(&rows, at.theta, v, self.inner.each(batch), out);
-        self.each_feature(at.x, |_, e, own| axpy(e + e, &v[own.clone()], &mut out[own]));
     }
 
     fn cross_g(&mut self, at: At<T>, _batch: &[u32], v: &[T], out: &mut [T]) {
-        self.each_feature(at.x, |q, e, own| {
-            out[q] = (e + e) * dot(&at.theta[own.clone()], &v[own]);
-        });
+        self.ridge_cross(at.x, at.theta, v, out);
     }
 
     fn grad_x_g(&mut self, at: At<T>, _batch: &[u32], out: &mut [T]) {
-        self.each_feature(at.x, |q, e, own| {
-            out[q] = e * dot(&at.theta[own.clone()], &at.theta[own]);
-        });
+        self.ridge_cross(at.x, at.theta, at.theta, out);
+        update(out, [], |twice, []| twice * T::of(0.5));
     }
 
     fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {

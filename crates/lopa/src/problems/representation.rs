@@ -174,7 +174,7 @@ impl<T: Real> Model<T> {
 
     fn predict(&mut self, at: At<T>, rows: &impl Rows<T>) -> Vec<u32> {
         let mut layers = Vec::new();
-        self.hidden.forward(rows, at.x, &mut layers, &mut Vec::new());
+        self.hidden.forward(rows, at.x, &mut layers);
         self.head.predict(&top(&self.hidden, &layers), at.theta)
     }
 }

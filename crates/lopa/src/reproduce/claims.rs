@@ -7,8 +7,9 @@
 use serde::Serialize;
 
 use super::Part;
-use super::stats::{Interval, interval};
-use super::traces::{Run, Traces};
+use crate::statistics::{Interval, interval};
+use crate::trace::{more_is_better, spans_powers};
+use crate::traces::{Run, Traces};
 
 /// Where traces come from: figure, data set, variant.
 pub type Place = (&'static str, &'static str, Option<&'static str>);
@@ -76,7 +77,7 @@ pub enum Test {
 pub type Measure = &'static str;
 
 fn sign(measure: Measure) -> f64 {
-    if measure.ends_with("accuracy") { 1.0 } else { -1.0 }
+    if more_is_better(measure) { 1.0 } else { -1.0 }
 }
 
 /// What became of a claim.
@@ -184,7 +185,7 @@ impl Test {
 
     fn words(&self) -> String {
         match self {
-            Test::Ends { measure, .. } if scale(measure) => {
+            Test::Ends { measure, .. } if spans_powers(measure) => {
                 format!("log ratio of {measure} at the end")
             }
             Test::Ends { measure, .. } => format!("difference of {measure} at the end"),
@@ -197,15 +198,10 @@ impl Test {
     }
 }
 
-/// Whether a measure spans powers of ten: it is then compared by its logarithm.
-fn scale(measure: Measure) -> bool {
-    measure == "consensus"
-}
-
 /// The end of a run, higher for better.
 fn worth(run: &Run, measure: Measure) -> Option<f64> {
     let value = run.last(measure)?;
-    let value = if scale(measure) { value.max(f64::MIN_POSITIVE).ln() } else { value };
+    let value = if spans_powers(measure) { value.max(f64::MIN_POSITIVE).ln() } else { value };
     Some(sign(measure) * value)
 }
 

@@ -4,25 +4,15 @@ pub mod claims;
 mod page;
 pub mod paper;
 mod sentences;
-mod stats;
-mod traces;
 
 pub use page::{page, table};
 pub use sentences::claims;
-pub use stats::{Interval, interval, spread};
-pub use traces::{Run, Traces, read};
-
-use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use crate::data::Data;
-use crate::error::Result;
 use crate::experiment::Experiment;
-use crate::folder::RunFolder;
-use crate::run::{Context, Observer, Outcome, World};
-use crate::trace::{Row, Stop};
+use crate::statistics::spread;
+use crate::traces::{Run, Traces};
 
 /// One experiment of the reproduction: what of the paper it shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,58 +27,6 @@ pub struct Part {
     pub steps: &'static str,
     /// The experiment.
     pub experiment: Experiment,
-}
-
-/// Runs what is missing of an experiment into its folder below `runs`; false if interrupted.
-pub fn complete(
-    experiment: &Experiment,
-    data: Option<&Data>,
-    (runs, threads): (&Path, usize),
-    context: &Context,
-    told: &mut dyn FnMut(&str),
-) -> Result<(PathBuf, bool)> {
-    let mut folder = RunFolder::resume(runs, experiment, data, threads)?;
-    let path = folder.path().to_path_buf();
-    for &seed in &experiment.run.seeds {
-        let mut rest = experiment.clone();
-        rest.run.seeds = vec![seed];
-        rest.algorithms.retain(|algorithm| !folder.has(&algorithm.label, seed));
-        if !rest.algorithms.is_empty() {
-            rest.run_on(data, context, &mut Keeper { folder: &mut folder, told })?;
-        }
-        if context.interrupt.load(Ordering::Relaxed) {
-            folder.finish("interrupted")?;
-            return Ok((path, false));
-        }
-    }
-    folder.finish("done")?;
-    Ok((path, true))
-}
-
-/// Keeps what comes of a run.
-struct Keeper<'a> {
-    folder: &'a mut RunFolder,
-    told: &'a mut dyn FnMut(&str),
-}
-
-impl Observer for Keeper<'_> {
-    fn world(&mut self, seed: u64, world: &World) -> Result<()> {
-        self.folder.world(seed, world)
-    }
-
-    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
-        self.folder.row(algorithm, seed, row)
-    }
-
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
-        if outcome.stop == Stop::Interrupted {
-            return Ok(());
-        }
-        let Outcome { algorithm, seed, row, .. } = outcome;
-        let how = if outcome.stop == Stop::Diverged { "diverged" } else { "done" };
-        (self.told)(&format!("  {algorithm}, seed {seed}: {how} after {:.1} s", row.seconds));
-        self.folder.end(outcome)
-    }
 }
 
 /// What is summed up at the end of a run.

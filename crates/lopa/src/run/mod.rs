@@ -1,5 +1,6 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
+mod meter;
 mod record;
 mod world;
 
@@ -132,7 +133,7 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let registry = algorithms::<T>();
         let recipe = &find("algorithm", &registry, &self.algorithm.choice.name)?.build;
-        for warning in network::warnings(&self.world.analysis, recipe.facts.needs_lazy) {
+        for warning in network::warnings(self.world.analysis.lambda_min, recipe.facts.needs_lazy) {
             observer.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         if let (Scope::Global, Some(warning)) = (self.experiment.scope, recipe.facts.warning) {

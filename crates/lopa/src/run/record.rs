@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
+use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, hex};
 use crate::algorithms::Recipe;
 use crate::config::Choice;
@@ -53,6 +54,7 @@ pub struct Record<'a, T: Real> {
     observer: &'a mut dyn Observer,
     hasher: Sha256,
     watch: Watch,
+    meter: Meter,
     measured: u64,
     row: Option<Row>,
     nodes: Vec<Vec<(&'static str, f64)>>,
@@ -81,6 +83,7 @@ impl<'a, T: Real> Record<'a, T> {
             observer,
             hasher: Sha256::new(),
             watch: Watch::default(),
+            meter: Meter::new(&job.experiment.run),
             measured: 0,
             row: None,
             nodes: Vec::new(),
@@ -91,7 +94,8 @@ impl<'a, T: Real> Record<'a, T> {
 
     /// After an iteration: is it over, is it time to measure?
     pub fn follow(&mut self, simulation: &Simulation<T>, clock: &Clock) -> Result<Option<Stop>> {
-        let (due, done) = self.due(simulation, clock);
+        let second_order = self.recipe.facts.second_order;
+        let Reading { due, done, brink } = self.meter.read(&costs(simulation, clock), second_order);
         if simulation.k().is_multiple_of(watch::EVERY) || done.is_some() {
             self.culprit = self.watch.look(simulation.k(), simulation.nodes());
             if self.culprit.is_some() {
@@ -106,7 +110,7 @@ impl<'a, T: Real> Record<'a, T> {
         if due == 0.0 && simulation.k() >= PATIENCE {
             return Err(self.endless());
         }
-        if done.is_none() && due >= self.measured as f64 {
+        if done.is_none() && (brink || due >= self.measured as f64) {
             return self.measure(simulation, clock, due);
         }
         Ok(done)
@@ -119,39 +123,6 @@ impl<'a, T: Real> Record<'a, T> {
         Error::config("config/endless", message)
             .at("run.budget")
             .hint("add `iterations`, or a limit on something it does spend")
-    }
-
-    /// How many measurements the used part of the budget is worth, and how the run ends if all of
-    /// it is used up.
-    fn due(&self, simulation: &Simulation<T>, clock: &Clock) -> (f64, Option<Stop>) {
-        let run = &self.job.experiment.run;
-        let row = costs(simulation, clock);
-        let part = |(name, limit): (&'static str, f64)| {
-            let spent = match name {
-                // What LoPA would have spent: one at the start and one an iteration.
-                "hessians" if !self.recipe.facts.second_order => row.iteration as f64 + 1.0,
-                _ => row.value(name).expect("a budget names a cost"),
-            };
-            (name, spent, limit)
-        };
-        let iterations = run.iterations.map(|most| ("iteration", most as f64));
-        let parts: Vec<_> = run.budget.limits().chain(iterations).map(part).collect();
-        // Multiplied first, so that rounding does not miss what is due at a whole iteration.
-        let worth = |&(_, spent, limit): &(_, f64, f64)| spent * run.evaluations as f64 / limit;
-        let (seconds, steady): (Vec<_>, Vec<_>) =
-            parts.iter().partition(|(name, ..)| *name == "seconds");
-        let most = |parts: Vec<_>| parts.into_iter().map(worth).fold(0.0, f64::max);
-        // Seconds differ from run to run, so they decide where to measure only if nothing else can.
-        let due = match most(steady) {
-            due if due > 0.0 => due,
-            _ => most(seconds),
-        };
-        let done = match parts.iter().find(|(_, spent, limit)| spent >= limit) {
-            Some(("iteration", ..)) => Some(Stop::Finished),
-            Some(_) => Some(Stop::Budget),
-            None => None,
-        };
-        (due, done)
     }
 
     /// A measurement; tells if the target is reached.

@@ -8,7 +8,7 @@ use crate::data::{self, Data, Where};
 use crate::engine::Node;
 use crate::error::Result;
 use crate::experiment::{DataSpec, Experiment};
-use crate::network::{self, Analysis, Graph, Mixing};
+use crate::network::{self, Graph, Mixing, Spectrum};
 use crate::oracle::Oracle;
 use crate::problem::Bilevel;
 use crate::problems::{Setting, problems};
@@ -23,7 +23,7 @@ pub struct World {
     /// W.
     pub mixing: Mixing,
     /// What is known of W.
-    pub analysis: Analysis,
+    pub analysis: Spectrum,
     /// Who has which samples.
     pub partition: Partition,
 }
@@ -45,7 +45,7 @@ impl Experiment {
         let graph_seed = spec.seed.unwrap_or(seed);
         let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, graph_seed)
             .map_err(|error| error.at("[network]"))?;
-        let analysis = mixing.analyse(&graph);
+        let analysis = mixing.spectrum();
         let partition = match (&self.data, data) {
             (Some(spec), Some(data)) => {
                 let classes = data.classes.len();

@@ -49,8 +49,8 @@ pub fn suggest(
     let mut parts = setup.parts()?;
     let curvature = curvature(&mut parts, places);
     let smoothness = smoothness(&mut parts, places[0], setup);
-    let eigenvalues = [setup.world.analysis.lambda_2, setup.world.analysis.lambda_min];
-    let limit_alpha = stable_alpha(scheme, smoothness, eigenvalues, own.gamma, own.tau);
+    let (lambda_2, lambda_min) = setup.world.mixing.eigenvalues();
+    let limit_alpha = stable_alpha(scheme, smoothness, [lambda_2, lambda_min], own.gamma, own.tau);
     let inner = 1.0 / curvature.1;
     let iterations = (planned / 5).clamp(20.min(planned), 300);
     // Multiples of the limit, and what the file has.

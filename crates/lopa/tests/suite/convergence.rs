@@ -84,6 +84,8 @@ fn tracking_and_duals_are_exact_where_nodes_differ() {
     for algorithm in [
         format!("name = 'spdb', alpha = 0.02, beta = 0.3, {SERIES}"),
         format!("name = 'spdb', alpha = 0.02, beta = 0.3, {SERIES}, consensus = 'gt'"),
+        // As many products as θ has entries: the inverse is exact.
+        "name = 'spdb', alpha = 0.02, beta = 0.3, lambda = 1, inverse = 'cg', hv_steps = 4".into(),
         format!("name = 'mdbo', {storm}, {SERIES}"),
         format!("name = 'vrdbo', {storm}, {SERIES}"),
         format!("name = 'interact', alpha = 0.02, beta = 0.3, {SERIES}"),

@@ -4,6 +4,7 @@
 mod algorithms;
 mod bad_data;
 mod common;
+mod compare;
 mod config;
 mod convergence;
 mod data;
@@ -14,6 +15,7 @@ mod fetch;
 mod field;
 mod files;
 mod golden;
+mod kernels;
 mod network;
 mod new_rows;
 mod paper;

@@ -250,15 +250,15 @@ fn negative_eigenvalues_are_warned_of_where_they_matter() {
         |w: f64| format!("{{ name = 'matrix', rows = [[{}, {w}], [{w}, {}]] }}", 1.0 - w, 1.0 - w);
     let trap = analysis("'path'", &matrix(0.96), 2);
     assert!((trap.lambda_min + 0.92).abs() < 1e-12);
-    assert!(warnings(&trap, false).is_empty());
-    let [strong] = warnings(&trap, true).try_into().unwrap();
+    assert!(warnings(trap.lambda_min, false).is_empty());
+    let [strong] = warnings(trap.lambda_min, true).try_into().unwrap();
     assert!(strong.contains("near -1") && strong.contains("lazy-metropolis"), "{strong}");
-    let [mild] = warnings(&analysis("'path'", &matrix(0.8), 2), true).try_into().unwrap();
+    let [mild] = warnings(analysis("'path'", &matrix(0.8), 2).lambda_min, true).try_into().unwrap();
     assert!(mild.contains("-0.600") && mild.contains("lazy-metropolis"), "{mild}");
     let ring = analysis("'ring'", "'metropolis'", 8);
-    assert!(ring.lambda_min < 0.0 && warnings(&ring, true).is_empty());
-    assert!(warnings(&analysis("'ring'", "'lazy-metropolis'", 8), true).is_empty());
-    assert!(warnings(&analysis("'complete'", "'metropolis'", 8), true).is_empty());
+    assert!(ring.lambda_min < 0.0 && warnings(ring.lambda_min, true).is_empty());
+    assert!(warnings(analysis("'ring'", "'lazy-metropolis'", 8).lambda_min, true).is_empty());
+    assert!(warnings(analysis("'complete'", "'metropolis'", 8).lambda_min, true).is_empty());
 }
 
 /// The draws are part of what a seed means: they must not change from one version to the next.

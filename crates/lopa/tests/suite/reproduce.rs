@@ -7,8 +7,10 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::reproduce::claims::{Claim, Test, Verdict, judge};
-use lopa::reproduce::{Part, complete, entries, read};
+use lopa::reproduce::{Part, entries};
+use lopa::resume::complete;
 use lopa::run::Context;
+use lopa::traces::read;
 use serde_json::Value;
 
 const EXPERIMENT: &str = r#"
@@ -19,13 +21,13 @@ run = { seeds = [1, 2, 3], iterations = 600, batch = "full", evaluations = 5 }
 
 [[algorithm]]
 name = "lopa-gt"
-alpha = 0.05
+alpha = 0.02
 beta = 0.9
 lambda = 0.9
 
 [[algorithm]]
 name = "lopa-lg"
-alpha = 0.05
+alpha = 0.02
 beta = 0.9
 lambda = 0.9
 "#;
@@ -91,7 +93,7 @@ fn what_is_missing_is_run_and_the_rest_kept() {
     assert_eq!((again.clone(), digests(&again)), (folder.clone(), before.0));
     let after = read(&folder).expect("whole");
     for (run, was) in after.runs.iter().zip(&before.1.runs) {
-        let values = |run: &lopa::reproduce::Run| -> Vec<_> {
+        let values = |run: &lopa::traces::Run| -> Vec<_> {
             run.rows.iter().map(|row| (row.iteration, row.values.clone())).collect()
         };
         assert_eq!(values(run), values(was));

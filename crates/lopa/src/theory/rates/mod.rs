@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::reproduce::{Interval, interval};
+use crate::statistics::{Interval, interval};
 
 /// What the theory says of an exponent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -29,8 +29,12 @@ impl Bench {
     }
 
     pub fn of(experiment: Experiment) -> Bench {
+        Bench::on(experiment, "".into())
+    }
+
+    pub fn on(experiment: Experiment, data_dir: std::path::PathBuf) -> Bench {
         let interrupt = Default::default();
-        let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt };
+        let context = Context { pool: None, data_dir, interrupt: &interrupt };
         let data = experiment.load_data(&context).unwrap();
         let world = experiment.world(data.as_ref(), experiment.run.seeds[0]).unwrap();
         Bench { experiment, data, world }

@@ -337,7 +337,8 @@ proptest! {
     /// Losses stay finite and exact for margins at which e^z overflows.
     #[test]
     fn logistic_losses_are_stable(z in -1e4f64..1e4, label in 0u32..2) {
-        use lopa::problems::classifier::{curve, loss, slope};
+        use lopa::problems::affine::{Affine, Table};
+        use lopa::problems::classifier::{Classifier, loss};
         let margin = if label == 0 { z } else { -z };
         let value = loss(&[z], label);
         prop_assert!(value.is_finite() && value >= 0.0);
@@ -345,13 +346,17 @@ proptest! {
         // Two softmax columns whose scores differ by z say the same.
         let (shift, two) = (100.0, [z + 100.0, 100.0]);
         prop_assert!((loss(&two, label) - value).abs() <= 1e-11 * (1.0 + value + shift));
-        let (mut one_slope, mut two_slopes) = ([z], two);
-        slope(&mut one_slope, label);
-        slope(&mut two_slopes, label);
-        prop_assert!((one_slope[0] - two_slopes[0]).abs() <= 1e-12);
-        let (mut one_curve, mut two_curves) = ([1.0], [1.0, 0.0]);
-        curve(&mut [z], &mut one_curve);
-        curve(&mut two.clone(), &mut two_curves);
-        prop_assert!((one_curve[0] - two_curves[0]).abs() <= 1e-12);
+        // With the one feature 1, the scores are θ.
+        let row = Table { values: &[1.0], cols: 1 };
+        let classifier = |outputs| Classifier::new(Affine { inputs: 1, outputs, bias: false });
+        let (mut one, mut other) = (classifier(1), classifier(2));
+        let (mut slope, mut slopes) = ([0.0], [0.0; 2]);
+        one.add_gradient(&row, &[z], |_| (label, 1.0), &mut slope);
+        other.add_gradient(&row, &two, |_| (label, 1.0), &mut slopes);
+        prop_assert!((slope[0] - slopes[0]).abs() <= 1e-12);
+        let (mut curve, mut curves) = ([0.0], [0.0; 2]);
+        one.add_hessian_product(&row, &[z], &[1.0], |_| (label, 1.0), &mut curve);
+        other.add_hessian_product(&row, &two, &[1.0, 0.0], |_| (label, 1.0), &mut curves);
+        prop_assert!((curve[0] - curves[0]).abs() <= 1e-12);
     }
 }

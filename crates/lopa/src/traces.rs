@@ -1,11 +1,11 @@
-//! Traces read back from a run folder: claims are judged by what is in the files.
+//! Traces read back from a run folder: comparisons and claims are judged by what is in the files.
 
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::trace::Row;
+use crate::trace::{Row, more_is_better};
 
 /// All runs of a folder.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,6 +41,20 @@ impl Run {
     /// A measure at the end.
     pub fn last(&self, name: &str) -> Option<f64> {
         self.rows.last()?.value(name)
+    }
+
+    /// The last row within a budget that has the measure, and its value: nothing is interpolated.
+    pub fn within(&self, cost: &str, budget: f64, measure: &str) -> Option<(&Row, f64)> {
+        let inside = |row: &&Row| row.value(cost).is_some_and(|spent| spent <= budget);
+        let measured = |row| Some((row, Row::value(row, measure)?));
+        self.rows.iter().filter(inside).filter_map(measured).next_back()
+    }
+
+    /// The first row at which a measure is as good as `level`.
+    pub fn reaches(&self, measure: &str, level: f64) -> Option<&Row> {
+        let more = more_is_better(measure);
+        let there = |value: f64| if more { value >= level } else { value <= level };
+        self.rows.iter().find(|row| row.value(measure).is_some_and(there))
     }
 
     /// What it cost until a measure was as good as `level`, between measurements by a straight

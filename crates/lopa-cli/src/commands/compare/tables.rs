@@ -1,0 +1,212 @@
+//! A comparison in tables and a sentence.
+
+use lopa::compare::{Comparison, Lead, Place, Scale, Standing};
+use lopa::statistics::Interval;
+
+use crate::commands::summary::in_words;
+use crate::output::{Output, bytes, number};
+
+/// Columns of costs that fit beside the names of algorithms on a terminal.
+const ABREAST: usize = 4;
+
+/// The name of a cost as people write it.
+pub fn plain(cost: &'static str) -> &'static str {
+    match cost {
+        "iteration" => "iterations",
+        "exchanges" => "rounds",
+        other => other,
+    }
+}
+
+/// The words for a cost.
+fn words(cost: &'static str) -> &'static str {
+    match cost {
+        "hessians" => "Hess·v a node",
+        "jacobians" => "Jac·v a node",
+        "gradients" => "gradients a node",
+        "samples" => "samples a node",
+        "bytes" => "sent over all links",
+        other => plain(other),
+    }
+}
+
+/// An amount of a cost with its unit.
+fn amount(cost: &str, value: f64) -> String {
+    match cost {
+        "bytes" => bytes(value),
+        "seconds" => format!("{value:.3} s"),
+        _ if value < 1e6 => format!("{value:.0}"),
+        _ => number(value),
+    }
+}
+
+/// All tables of a comparison.
+pub fn text(answer: &Comparison, output: &Output) -> String {
+    let measure = in_words(&answer.measure);
+    let mut parts =
+        vec![format!("Who has the best {measure}, budget by budget"), winners(answer, output)];
+    let how =
+        if answer.scale.log { "geometric mean ×/÷ its deviation" } else { "mean ± deviation" };
+    let count = answer.seeds.len();
+    let over = if count == 1 { "one seed".into() } else { format!("{how} over {count} seeds") };
+    parts.push(format!("{measure} at these budgets, {over}; (…) is not ranked"));
+    parts.extend(grids(&answer.standings, output, |place, _| level(place, count)));
+    if let Some(target) = answer.target {
+        let which = if answer.scale.more { "at least" } else { "at most" };
+        parts.push(format!("What {measure} of {which} {} costs", number(target)));
+        parts.extend(grids(&answer.races, output, |place, cost| price(place, cost, count)));
+    }
+    parts.join("\n\n")
+}
+
+/// One line a cost.
+fn winners(answer: &Comparison, output: &Output) -> String {
+    let line = |standing: &Standing| {
+        let budget = standing.budget.map_or(String::new(), |b| amount(standing.cost, b));
+        let mut cells = vec![words(standing.cost).to_string(), budget];
+        let count = answer.seeds.len();
+        let of = |name: &str| {
+            let place = standing.places.iter().find(|place| place.algorithm == name);
+            place.map_or(String::new(), |place| level(place, count))
+        };
+        match &standing.lead {
+            None => cells.extend(["nobody", "", "", ""].map(String::from)),
+            Some(Lead { winner, runner_up, by, .. }) => {
+                let second = runner_up.clone().unwrap_or_default();
+                let lead = by.map_or("not known".into(), |by| difference(by, answer.scale));
+                cells.extend([winner.clone(), of(winner), second, lead]);
+            }
+        }
+        cells.push(standing.lead.as_ref().map_or(String::new(), verdict));
+        cells
+    };
+    let head = ["cost", "budget", "ahead", "with", "next", "lead, 95 % interval", "significant"];
+    output.list(&head, answer.standings.iter().map(line).collect())
+}
+
+fn verdict(lead: &Lead) -> String {
+    match (&lead.runner_up, lead.by) {
+        (None, _) => "nobody else".into(),
+        (_, None) => "one seed".into(),
+        _ if lead.significant => "yes".into(),
+        _ => format!("no: on a par with {}", few(&lead.on_a_par)),
+    }
+}
+
+/// A difference, or how many times.
+fn difference(Interval { mean, low, high, .. }: Interval, scale: Scale) -> String {
+    let said = |value: f64| if scale.log { number(value.exp()) } else { number(value) };
+    let sign = if scale.log { "×" } else { "" };
+    format!("{sign}{} ({} to {})", said(mean), said(low), said(high))
+}
+
+/// Algorithms down, costs across, a few at a time; a page of text may be wide.
+fn grids(
+    standings: &[Standing],
+    output: &Output,
+    cell: impl Fn(&Place, &str) -> String,
+) -> Vec<String> {
+    let abreast = if output.markdown() { standings.len().max(1) } else { ABREAST };
+    let grid = |some: &[Standing]| {
+        let mut head = vec!["algorithm"];
+        head.extend(some.iter().map(|standing| words(standing.cost)));
+        let count = some.first().map_or(0, |standing| standing.places.len());
+        let row = |at: usize| {
+            let mut cells = vec![some[0].places[at].algorithm.clone()];
+            for Standing { cost, places, lead, .. } in some {
+                let best = lead.as_ref().is_some_and(|l| l.winner == places[at].algorithm);
+                cells.push(format!("{}{}", cell(&places[at], cost), if best { " *" } else { "" }));
+            }
+            cells
+        };
+        output.table(&head, (0..count).map(row).collect())
+    };
+    standings.chunks(abreast).map(grid).collect()
+}
+
+/// The measure of a place: its mean and spread.
+fn level(place: &Place, seeds: usize) -> String {
+    let (Some(mean), Some(sd)) = (place.mean, place.sd) else { return "–".into() };
+    let text = match place.geometric {
+        _ if seeds == 1 => number(mean),
+        Some((mean, factor)) => format!("{} ×/÷ {}", number(mean), short(factor)),
+        None => format!("{} ± {}", number(mean), short(sd)),
+    };
+    if place.ranked { text } else { format!("({text})") }
+}
+
+/// A spread with two digits.
+fn short(spread: f64) -> String {
+    match spread {
+        0.0 => "0".into(),
+        spread if spread >= 100.0 => format!("{spread:.0e}"),
+        spread if spread >= 1.0 => format!("{spread:.1}"),
+        spread if spread >= 1e-3 => {
+            format!("{spread:.*}", (1.0 - spread.log10().floor()) as usize)
+        }
+        spread => format!("{spread:.0e}"),
+    }
+}
+
+/// The cost of the target.
+fn price(place: &Place, cost: &str, seeds: usize) -> String {
+    match (place.mean, place.values.len()) {
+        (Some(mean), count) if count == seeds => amount(cost, mean),
+        (Some(_), count) => format!("on {count} of {seeds} seeds"),
+        (None, _) => "never".into(),
+    }
+}
+
+/// Three names at most.
+fn few(names: &[String]) -> String {
+    match names {
+        [some @ .., _, _] if some.len() > 1 => {
+            format!("{} and {} more", names[..2].join(", "), names.len() - 2)
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// What the numbers mean.
+pub fn closing(answer: &Comparison) -> String {
+    let measure = in_words(&answer.measure);
+    let Some(said) = wins(&answer.standings) else {
+        return "Nobody can be ranked: no algorithm was measured on every seed.".into();
+    };
+    let mut text = format!("By {measure} at equal budgets, {said}.");
+    if let Some(target) = answer.target {
+        text += &match wins(&answer.races) {
+            Some(said) => format!(" To reach {measure} of {}, {said}.", number(target)),
+            None => {
+                format!(" {measure} of {} was reached by nobody on every seed.", number(target))
+            }
+        };
+    }
+    let unsure = |standing: &&Standing| standing.lead.as_ref().is_some_and(|l| !l.significant);
+    let ties: Vec<&str> =
+        answer.standings.iter().filter(unsure).map(|standing| plain(standing.cost)).collect();
+    if !ties.is_empty() {
+        text += &format!(" Under {} the lead is within the spread over seeds.", ties.join(", "));
+    }
+    text
+}
+
+/// Who is ahead under what.
+fn wins(standings: &[Standing]) -> Option<String> {
+    let mut winners: Vec<(&str, Vec<&str>)> = Vec::new();
+    for standing in standings {
+        let Some(lead) = &standing.lead else { continue };
+        match winners.iter_mut().find(|(winner, _)| *winner == lead.winner) {
+            Some((_, costs)) => costs.push(plain(standing.cost)),
+            None => winners.push((&lead.winner, vec![plain(standing.cost)])),
+        }
+    }
+    let said: Vec<String> = winners
+        .iter()
+        .map(|(winner, costs)| match costs.len() {
+            count if count == standings.len() => format!("{winner} is ahead under every cost"),
+            _ => format!("{winner} is ahead under {}", costs.join(", ")),
+        })
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}

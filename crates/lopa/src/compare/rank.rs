@@ -1,0 +1,120 @@
+//! Ranking algorithms by one number a seed.
+
+use serde::Serialize;
+
+use crate::statistics::{Interval, interval, spread};
+
+/// Squares below this are rounding, and equal.
+const ROUNDING: f64 = 1e-20;
+
+/// How numbers are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Scale {
+    /// Whether more is better.
+    pub more: bool,
+    /// Whether logarithms are compared.
+    pub log: bool,
+}
+
+impl Scale {
+    /// The number that is compared: higher for better.
+    fn worth(self, value: f64) -> f64 {
+        let value = if self.log { value.max(ROUNDING).ln() } else { value };
+        if self.more { value } else { -value }
+    }
+}
+
+/// One algorithm's numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Place {
+    /// Its label.
+    pub algorithm: String,
+    /// (seed, number) of the seeds that have one.
+    pub values: Vec<(u64, f64)>,
+    /// Their mean.
+    pub mean: Option<f64>,
+    /// Their standard deviation (n − 1).
+    pub sd: Option<f64>,
+    /// Where logarithms are compared: the geometric mean, and e to the logarithms' deviation.
+    pub geometric: Option<(f64, f64)>,
+    /// The share of the budget that was spent at these measurements, the least over the seeds.
+    pub used: Option<f64>,
+    /// Whether it can win: it has a number on every seed, and spends what is compared.
+    pub ranked: bool,
+}
+
+impl Place {
+    /// Sums up an algorithm's numbers.
+    pub fn new(
+        algorithm: &str,
+        scale: Scale,
+        values: Vec<(u64, f64)>,
+        used: Option<f64>,
+        ranked: bool,
+    ) -> Place {
+        let numbers: Vec<f64> = values.iter().map(|&(_, value)| value).collect();
+        let logs: Vec<f64> =
+            numbers.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
+        let some = !numbers.is_empty();
+        let (mean, sd) = spread(&numbers);
+        let (log_mean, log_sd) = spread(&logs);
+        Place {
+            algorithm: algorithm.to_string(),
+            values,
+            mean: some.then_some(mean),
+            sd: some.then_some(sd),
+            geometric: (some && scale.log).then(|| (log_mean.exp(), log_sd.exp())),
+            used,
+            ranked,
+        }
+    }
+
+    /// What it is ranked by: the mean of what is compared.
+    fn worth(&self, scale: Scale) -> f64 {
+        let worths: Vec<f64> = self.values.iter().map(|&(_, value)| scale.worth(value)).collect();
+        spread(&worths).0
+    }
+
+    /// One difference a seed, positive where this one is better.
+    fn ahead_of(&self, other: &Place, scale: Scale) -> Vec<f64> {
+        let pair = |&(seed, value): &(u64, f64)| {
+            let (_, theirs) = other.values.iter().find(|(of, _)| *of == seed)?;
+            Some(scale.worth(value) - scale.worth(*theirs))
+        };
+        self.values.iter().filter_map(pair).collect()
+    }
+}
+
+/// Who is ahead.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lead {
+    /// The best mean.
+    pub winner: String,
+    /// The next best; none if nobody else was ranked.
+    pub runner_up: Option<String>,
+    /// By how much the winner is ahead of it, paired over seeds: a difference, or where logarithms
+    /// are compared, one of those.
+    pub by: Option<Interval>,
+    /// Whether that is significant: the interval lies above zero.
+    pub significant: bool,
+    /// All whom the winner's lead over is not significant.
+    pub on_a_par: Vec<String>,
+}
+
+/// The leader of those who can be ranked.
+pub fn lead(places: &[Place], scale: Scale) -> Option<Lead> {
+    let mut ranked: Vec<&Place> = places.iter().filter(|place| place.ranked).collect();
+    ranked.sort_by(|a, b| b.worth(scale).total_cmp(&a.worth(scale)));
+    let (winner, rest) = ranked.split_first()?;
+    let over = |other: &Place| interval(&winner.ahead_of(other, scale));
+    let clear = |by: Option<Interval>| by.is_some_and(|by| by.low > 0.0);
+    let level = rest.iter().filter(|other| !clear(over(other)));
+    let by = rest.first().and_then(|second| over(second));
+    Some(Lead {
+        winner: winner.algorithm.clone(),
+        runner_up: rest.first().map(|second| second.algorithm.clone()),
+        by,
+        significant: clear(by),
+        on_a_par: level.map(|place| place.algorithm.clone()).collect(),
+    })
+}

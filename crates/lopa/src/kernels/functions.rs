@@ -1,0 +1,140 @@
+//! eˣ and what is made of it, many at a time.
+
+use super::vector::{Number, Split, Vector};
+
+/// eˣ to about one unit in the last place: x = n ln 2 + r with |r| ≤ ln 2 / 2, and a series for eʳ.
+#[inline(always)]
+unsafe fn exp_of<V: Vector>(x: V) -> V {
+    let Split { log2_e, minus_high, minus_low, round } = V::Scalar::SPLIT;
+    let [low, high] = V::Scalar::EXP_RANGE;
+    let (&first, others) = V::Scalar::INVERSE_FACTORIALS.split_last().expect("there are some");
+    unsafe {
+        // The argument comes second, so that what is not a number stays so.
+        let x = V::splat(high).min(V::splat(low).max(x));
+        let shifted = x.mul_add(V::splat(log2_e), V::splat(round));
+        let n = shifted.sub(V::splat(round));
+        let r = n.mul_add(V::splat(minus_low), n.mul_add(V::splat(minus_high), x));
+        let mut sum = V::splat(first);
+        for &factor in others.iter().rev() {
+            sum = sum.mul_add(r, V::splat(factor));
+        }
+        let half = sum.mul(shifted.half_power());
+        half.add(half)
+    }
+}
+
+/// Applies `$f` to every number, in an unsafe block. A macro, since a closure would be compiled for
+/// the baseline.
+macro_rules! each {
+    ($v:ty, $all:ident, $x:ident => $f:expr) => {
+        // SAFETY: i + LANES ≤ len, and the mask keeps the last access within the slice.
+        {
+            let (mut i, len) = (0, $all.len());
+            while i + <$v>::LANES <= len {
+                let at = $all.as_mut_ptr().add(i);
+                let $x = <$v>::load(at);
+                $f.store(at);
+                i += <$v>::LANES;
+            }
+            if i < len {
+                let (at, mask) = ($all.as_mut_ptr().add(i), <$v>::mask(len - i));
+                let $x = <$v>::load_part(at, mask);
+                $f.store_part(at, mask);
+            }
+        }
+    };
+}
+
+/// x ← eˣ.
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+pub unsafe fn exp<V: Vector>(all: &mut [V::Scalar]) {
+    unsafe { each!(V, all, x => exp_of(x)) }
+}
+
+/// x ← 1 / (1 + e⁻ˣ).
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+pub unsafe fn sigmoid<V: Vector>(all: &mut [V::Scalar]) {
+    unsafe {
+        let (zero, one) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::ONE));
+        each!(V, all, x => one.div(one.add(exp_of(zero.sub(x)))))
+    }
+}
+
+/// z_r ← e^{z_r} / Σ_c e^{z_rc} for every row r of `width` numbers.
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+pub unsafe fn softmax<V: Vector>(all: &mut [V::Scalar], width: usize) {
+    unsafe {
+        if width > V::LANES {
+            for row in all.chunks_exact_mut(width) {
+                softmax_long::<V>(row);
+            }
+            return;
+        }
+        let mut groups = all.chunks_exact_mut(8 * width);
+        for group in groups.by_ref() {
+            softmax_short::<V, 8>(group, width);
+        }
+        for row in groups.into_remainder().chunks_exact_mut(width) {
+            softmax_short::<V, 1>(row, width);
+        }
+    }
+}
+
+/// R rows, each of which fits a register. All are loaded before one is stored, since a load that
+/// follows a masked store close by would have to wait for it.
+#[inline(always)]
+unsafe fn softmax_short<V: Vector, const R: usize>(rows: &mut [V::Scalar], width: usize) {
+    let at = rows.as_mut_ptr();
+    // SAFETY: the mask keeps every access within its row.
+    unsafe {
+        let mask = V::mask(width);
+        let (zero, lowest) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::LOWEST));
+        let mut z = [zero; R];
+        for r in 0..R {
+            z[r] = V::load_part(at.add(r * width), mask);
+        }
+        for r in 0..R {
+            let top = V::splat(z[r].or_else(lowest, mask).top());
+            let e = exp_of(z[r].sub(top)).or_else(zero, mask);
+            z[r] = e.div(V::splat(e.total()));
+        }
+        for r in 0..R {
+            z[r].store_part(at.add(r * width), mask);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn softmax_long<V: Vector>(row: &mut [V::Scalar]) {
+    let (at, len) = (row.as_mut_ptr(), row.len());
+    // SAFETY: the masks keep every access within the row.
+    unsafe {
+        let lowest = V::splat(V::Scalar::LOWEST);
+        let (mut top, mut sum) = (lowest, V::splat(V::Scalar::ZERO));
+        for i in (0..len).step_by(V::LANES) {
+            let mask = V::mask((len - i).min(V::LANES));
+            top = top.max(V::load_part(at.add(i), mask).or_else(lowest, mask));
+        }
+        let top = V::splat(top.top());
+        for i in (0..len).step_by(V::LANES) {
+            let mask = V::mask((len - i).min(V::LANES));
+            let e = exp_of(V::load_part(at.add(i), mask).sub(top));
+            sum = sum.add(e.or_else(V::splat(V::Scalar::ZERO), mask));
+            e.store_part(at.add(i), mask);
+        }
+        let sum = V::splat(sum.total());
+        for i in (0..len).step_by(V::LANES) {
+            let mask = V::mask((len - i).min(V::LANES));
+            V::load_part(at.add(i), mask).div(sum).store_part(at.add(i), mask);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The few loops that take the time, in the widest vectors that the processor has.
+//!
+//! Each is written once over `Vector` and compiled for AVX-512, for AVX2 with
+//! FMA and for any processor; which one runs is decided when it is called. All form the same sums
+//! in the same order, so that results have the same bits on each. Rows are read where they lie:
+//! nothing is copied or allocated.
+//!
+//! Unsafe code is in this folder alone.
+#![allow(unsafe_code)]
+
+mod blocks;
+mod dense;
+mod functions;
+#[cfg(target_arch = "x86_64")]
+mod pair;
+mod plain;
+mod rows;
+mod short;
+mod sparse;
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use blocks::Blocks;
+pub use rows::{BLOCK, Rows, each_block};
+pub use sparse::Csr;
+
+#[cfg(target_arch = "x86_64")]
+use pair::Pair;
+use plain::Plain;
+use vector::Vector;
+
+/// An instruction set that this processor has; the kernels are its methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Set {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// The best that this processor has.
+    #[inline]
+    pub fn best() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("popcnt");
+            if avx2 && is_x86_feature_detected!("avx512f") {
+                return Level(Set::Avx512);
+            }
+            if avx2 {
+                return Level(Set::Avx2);
+            }
+        }
+        Level(Set::Baseline)
+    }
+
+    /// Every one that this processor has.
+    pub fn all() -> Vec<Level> {
+        let sets = [
+            Set::Baseline,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512,
+        ];
+        sets.into_iter().filter(|&set| set <= Level::best().0).map(Level).collect()
+    }
+}
+
+/// The registers that a scalar type comes in.
+pub trait Lanes: Sized + Copy + PartialEq + Default + 'static {
+    #[doc(hidden)]
+    #[allow(private_bounds)]
+    type Plain: Vector<Scalar = Self>;
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    #[allow(private_bounds)]
+    type Avx2: Vector<Scalar = Self>;
+    #[cfg(target_arch = "x86_64")]
+    #[doc(hidden)]
+    #[allow(private_bounds)]
+    type Avx512: Vector<Scalar = Self>;
+}
+
+macro_rules! lanes {
+    ($t:ty, $lanes:literal, $avx2:ident, $avx512:ident) => {
+        impl Lanes for $t {
+            type Plain = Plain<$t, $lanes>;
+            #[cfg(target_arch = "x86_64")]
+            type Avx2 = Pair<std::arch::x86_64::$avx2>;
+            #[cfg(target_arch = "x86_64")]
+            type Avx512 = std::arch::x86_64::$avx512;
+        }
+    };
+}
+
+lanes!(f32, 16, __m256, __m512);
+lanes!(f64, 8, __m256d, __m512d);
+
+/// Defines a kernel: its body compiled for every level, behind a check of what it relies on.
+macro_rules! kernel {
+    ($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
+     $(, $check:block)?) => {
+        impl Level {
+            $(#[$doc])*
+            pub fn $name<T: Lanes>(self, $($arg: $type),*) {
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx2,fma,popcnt")]
+                unsafe fn avx512<T: Lanes>($($arg: $type),*) {
+                    unsafe { $($body)::+::<T::Avx512>($($arg),*) }
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2,fma,popcnt")]
+                unsafe fn avx2<T: Lanes>($($arg: $type),*) {
+                    unsafe { $($body)::+::<T::Avx2>($($arg),*) }
+                }
+                $($check)?
+                // SAFETY: the check holds, and a level is one that the processor has.
+                match self.0 {
+                    #[cfg(target_arch = "x86_64")]
+                    Set::Avx512 => unsafe { avx512::<T>($($arg),*) },
+                    #[cfg(target_arch = "x86_64")]
+                    Set::Avx2 => unsafe { avx2::<T>($($arg),*) },
+                    Set::Baseline => unsafe { $($body)::+::<T::Plain>($($arg),*) },
+                }
+            }
+        }
+    };
+}
+
+kernel! {
+    /// `out[r, :] = Σ_q row_r[q] weights[q, :]`, added to what was there if `add`; `out` is
+    /// rows × width, `weights` cols × width.
+    dense_product = dense::product,
+    (rows: &[&[T]], weights: &[T], width: usize, add: bool, out: &mut [T]),
+    {
+        check_rows(rows, weights.len(), width);
+        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+    }
+}
+
+kernel! {
+    /// `out[q, :] += Σ_r row_r[q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
+    add_dense_transposed = dense::add_transposed,
+    (rows: &[&[T]], delta: &[T], width: usize, out: &mut [T]),
+    {
+        check_rows(rows, out.len(), width);
+        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+    }
+}
+
+kernel! {
+    /// `out[r] = Σ_q row_r[q] weights[q]`.
+    dense_dots = dense::dots,
+    (rows: &[&[T]], weights: &[T], out: &mut [T]),
+    {
+        check_rows(rows, weights.len(), 1);
+        assert_eq!(out.len(), rows.len(), "a result for each row");
+    }
+}
+
+kernel! {
+    /// `out[q] += Σ_r row_r[q] delta[r]`.
+    add_dense_sums = dense::add_sums,
+    (rows: &[&[T]], delta: &[T], out: &mut [T]),
+    {
+        check_rows(rows, out.len(), 1);
+        assert_eq!(delta.len(), rows.len(), "a delta for each row");
+    }
+}
+
+kernel! {
+    /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
+    sparse_product = sparse::product,
+    (
+        matrix: Csr<T>,
+        rows: Rows,
+        weights: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(weights.len(), matrix.cols * width, "weights for each column");
+        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+    }
+}
+
+kernel! {
+    /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
+    add_sparse_transposed = sparse::add_transposed,
+    (
+        matrix: Csr<T>,
+        rows: Rows,
+        delta: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(out.len(), matrix.cols * width, "room for each column");
+        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+    }
+}
+
+kernel! {
+    /// `out[r] = Σ_q a[row_r, q] weights[q]`.
+    block_dots = blocks::product,
+    (
+        blocks: &Blocks,
+        values: &[T],
+        rows: Rows,
+        weights: &[T],
+        out: &mut [T]
+    ),
+    {
+        blocks.check(values, weights);
+    }
+}
+
+kernel! {
+    /// `out[q] += Σ_r a[row_r, q] delta[r]`.
+    add_block_sums = blocks::add_transposed,
+    (
+        blocks: &Blocks,
+        values: &[T],
+        rows: Rows,
+        delta: &[T],
+        out: &mut [T]
+    ),
+    {
+        blocks.check(values, out);
+    }
+}
+
+kernel! {
+    /// x ← eˣ, infinite where it is too large, the least positive number where too small.
+    exp = functions::exp, (x: &mut [T])
+}
+
+kernel! {
+    /// x ← 1 / (1 + e⁻ˣ).
+    sigmoid = functions::sigmoid, (x: &mut [T])
+}
+
+kernel! {
+    /// z_r ← e^{z_r} / Σ_c e^{z_rc} for every row r of `width` numbers.
+    softmax = functions::softmax, (z: &mut [T], width: usize),
+    {
+        assert!(width > 0, "rows have numbers");
+    }
+}
+
+kernel! {
+    /// `out[q, :] = factors[q] rows[q, :]`; `rows` and `out` are factors × width.
+    scale_rows = short::scale,
+    (factors: &[T], rows: &[T], width: usize, out: &mut [T]),
+    {
+        assert_eq!(rows.len(), factors.len() * width, "a row for each factor");
+        assert_eq!(out.len(), rows.len(), "a result for each number");
+    }
+}
+
+kernel! {
+    /// `out[q] = Σ_c a[q, c] b[q, c]`; `a` and `b` are out × width.
+    row_dots = short::dots,
+    (a: &[T], b: &[T], width: usize, out: &mut [T]),
+    {
+        assert_eq!(a.len(), out.len() * width, "a row for each result");
+        assert_eq!(b.len(), a.len(), "rows of the same length");
+    }
+}
+
+fn check_rows<T>(rows: &[&[T]], weights: usize, width: usize) {
+    for row in rows {
+        assert_eq!(row.len() * width, weights, "weights for each column");
+    }
+}

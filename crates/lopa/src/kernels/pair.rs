@@ -1,0 +1,97 @@
+//! A vector in two registers.
+
+use super::vector::Vector;
+
+/// The lower and the upper half of the lanes.
+#[derive(Clone, Copy)]
+pub struct Pair<V>(V, V);
+
+macro_rules! half_by_half {
+    ($($method:ident),*) => {
+        $(#[inline(always)]
+        unsafe fn $method(self, other: Self) -> Self {
+            unsafe { Pair(self.0.$method(other.0), self.1.$method(other.1)) }
+        })*
+    };
+}
+
+// SAFETY: halves touch what the trait says; the upper half of an address may lie beyond the end,
+// but then no lane of it is in the mask.
+unsafe impl<V: Vector> Vector for Pair<V> {
+    type Scalar = V::Scalar;
+    type Mask = (V::Mask, V::Mask);
+    const LANES: usize = 2 * V::LANES;
+    const WHOLE: bool = false;
+
+    half_by_half!(add, sub, mul, div, max, min);
+
+    #[inline(always)]
+    unsafe fn mask(n: usize) -> Self::Mask {
+        unsafe { (V::mask(n.min(V::LANES)), V::mask(n.saturating_sub(V::LANES))) }
+    }
+    #[inline(always)]
+    unsafe fn splat(value: V::Scalar) -> Self {
+        unsafe { Pair(V::splat(value), V::splat(value)) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const V::Scalar) -> Self {
+        unsafe { Pair(V::load(from), V::load(from.add(V::LANES))) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(from: *const V::Scalar, mask: Self::Mask) -> Self {
+        let above = from.wrapping_add(V::LANES);
+        unsafe { Pair(V::load_part(from, mask.0), V::load_part(above, mask.1)) }
+    }
+    #[inline(always)]
+    unsafe fn expand(from: *const V::Scalar, bits: u32) -> Self {
+        let below = bits & ((1 << V::LANES) - 1);
+        unsafe {
+            let above = from.add(below.count_ones() as usize);
+            Pair(V::expand(from, below), V::expand(above, bits >> V::LANES))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut V::Scalar) {
+        unsafe {
+            self.0.store(to);
+            self.1.store(to.add(V::LANES));
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut V::Scalar, mask: Self::Mask) {
+        unsafe {
+            self.0.store_part(to, mask.0);
+            self.1.store_part(to.wrapping_add(V::LANES), mask.1);
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_part(to: *mut V::Scalar, a: V::Scalar, with: *const V::Scalar, n: usize) {
+        unsafe {
+            if n < V::LANES {
+                return V::add_part(to, a, with, n);
+            }
+            V::splat(a).mul_add(V::load(with), V::load(to)).store(to);
+            V::add_part(to.add(V::LANES), a, with.add(V::LANES), n - V::LANES);
+        }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+        unsafe { Pair(self.0.mul_add(a.0, b.0), self.1.mul_add(a.1, b.1)) }
+    }
+    #[inline(always)]
+    unsafe fn or_else(self, other: Self, mask: Self::Mask) -> Self {
+        unsafe { Pair(self.0.or_else(other.0, mask.0), self.1.or_else(other.1, mask.1)) }
+    }
+    #[inline(always)]
+    unsafe fn total(self) -> V::Scalar {
+        unsafe { self.0.add(self.1).total() }
+    }
+    #[inline(always)]
+    unsafe fn top(self) -> V::Scalar {
+        unsafe { self.0.max(self.1).top() }
+    }
+    #[inline(always)]
+    unsafe fn half_power(self) -> Self {
+        unsafe { Pair(self.0.half_power(), self.1.half_power()) }
+    }
+}

@@ -1,0 +1,111 @@
+//! Plain Rust: what the compiler makes of it on any processor.
+
+use super::vector::Vector;
+
+/// `N` numbers.
+#[derive(Clone, Copy)]
+pub struct Plain<T, const N: usize>([T; N]);
+
+macro_rules! lane_by_lane {
+    ($n:expr, $($method:ident => |$a:ident, $b:ident| $result:expr),*) => {
+        $(#[inline(always)]
+        unsafe fn $method(self, other: Self) -> Self {
+            Plain(std::array::from_fn(|l| {
+                let ($a, $b) = (self.0[l], other.0[l]);
+                $result
+            }))
+        })*
+    };
+}
+
+macro_rules! plain {
+    ($t:ty, $n:literal, bias $bias:literal, mantissa $mantissa:literal) => {
+        // SAFETY: only the given pointers are touched, and no more of them than the trait says.
+        unsafe impl Vector for Plain<$t, $n> {
+            type Scalar = $t;
+            type Mask = usize;
+            const LANES: usize = $n;
+            const WHOLE: bool = false;
+
+            lane_by_lane! { $n,
+                add => |a, b| a + b,
+                sub => |a, b| a - b,
+                mul => |a, b| a * b,
+                div => |a, b| a / b,
+                max => |a, b| if a > b { a } else { b },
+                min => |a, b| if a < b { a } else { b }
+            }
+
+            #[inline(always)]
+            unsafe fn mask(n: usize) -> usize {
+                n
+            }
+            #[inline(always)]
+            unsafe fn splat(value: $t) -> Self {
+                Plain([value; $n])
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                Plain(std::array::from_fn(|l| unsafe { *from.add(l) }))
+            }
+            #[inline(always)]
+            unsafe fn load_part(from: *const $t, mask: usize) -> Self {
+                Plain(std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 }))
+            }
+            #[inline(always)]
+            unsafe fn expand(mut from: *const $t, bits: u32) -> Self {
+                let mut lanes = [0.0; $n];
+                for (l, lane) in lanes.iter_mut().enumerate() {
+                    if bits >> l & 1 == 1 {
+                        unsafe {
+                            *lane = *from;
+                            from = from.add(1);
+                        }
+                    }
+                }
+                Plain(lanes)
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                (0..$n).for_each(|l| unsafe { *to.add(l) = self.0[l] });
+            }
+            #[inline(always)]
+            unsafe fn store_part(self, to: *mut $t, mask: usize) {
+                (0..mask).for_each(|l| unsafe { *to.add(l) = self.0[l] });
+            }
+            #[inline(always)]
+            unsafe fn add_part(to: *mut $t, a: $t, with: *const $t, n: usize) {
+                (0..n).for_each(|l| unsafe { *to.add(l) = a.mul_add(*with.add(l), *to.add(l)) });
+            }
+            #[inline(always)]
+            unsafe fn mul_add(self, a: Self, b: Self) -> Self {
+                Plain(std::array::from_fn(|l| self.0[l].mul_add(a.0[l], b.0[l])))
+            }
+            #[inline(always)]
+            unsafe fn or_else(self, other: Self, mask: usize) -> Self {
+                Plain(std::array::from_fn(|l| if l < mask { self.0[l] } else { other.0[l] }))
+            }
+            #[inline(always)]
+            unsafe fn total(mut self) -> $t {
+                let mut half = $n / 2;
+                while half > 0 {
+                    (0..half).for_each(|l| self.0[l] += self.0[l + half]);
+                    half /= 2;
+                }
+                self.0[0]
+            }
+            #[inline(always)]
+            unsafe fn top(self) -> $t {
+                self.0.into_iter().fold(<$t>::NEG_INFINITY, <$t>::max)
+            }
+            #[inline(always)]
+            unsafe fn half_power(self) -> Self {
+                let power = |t: $t| <$t>::from_bits(t.to_bits().wrapping_add($bias) << $mantissa);
+                Plain(self.0.map(power))
+            }
+        }
+    };
+}
+
+plain!(f32, 16, bias 126, mantissa 23);
+plain!(f64, 8, bias 1022, mantissa 52);

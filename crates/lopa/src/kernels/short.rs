@@ -1,0 +1,52 @@
+//! A number for each short row, and back.
+
+use super::vector::{Number, Vector};
+
+/// `out[q, :] = factors[q] rows[q, :]`.
+///
+/// # Safety
+/// See [`Vector`]; `rows` and `out` have as many rows of `width` numbers as there are factors.
+#[inline(always)]
+pub unsafe fn scale<V: Vector>(
+    factors: &[V::Scalar],
+    rows: &[V::Scalar],
+    width: usize,
+    out: &mut [V::Scalar],
+) {
+    // SAFETY: the mask keeps loads and stores within the row.
+    unsafe {
+        for from in (0..width).step_by(V::LANES) {
+            let mask = V::mask((width - from).min(V::LANES));
+            for (q, &factor) in factors.iter().enumerate() {
+                let row = V::load_part(rows.as_ptr().add(q * width + from), mask);
+                let out = out.as_mut_ptr().add(q * width + from);
+                V::splat(factor).mul(row).store_part(out, mask);
+            }
+        }
+    }
+}
+
+/// `out[q] = Σ_c a[q, c] b[q, c]`.
+///
+/// # Safety
+/// See [`Vector`]; `a` and `b` have as many rows of `width` numbers as `out` has numbers.
+#[inline(always)]
+pub unsafe fn dots<V: Vector>(
+    a: &[V::Scalar],
+    b: &[V::Scalar],
+    width: usize,
+    out: &mut [V::Scalar],
+) {
+    // SAFETY: the mask keeps loads within the row.
+    unsafe {
+        for (q, out) in out.iter_mut().enumerate() {
+            let mut sum = V::splat(V::Scalar::ZERO);
+            for from in (0..width).step_by(V::LANES) {
+                let (at, mask) = (q * width + from, V::mask((width - from).min(V::LANES)));
+                let a = V::load_part(a.as_ptr().add(at), mask);
+                sum = a.mul_add(V::load_part(b.as_ptr().add(at), mask), sum);
+            }
+            *out = sum.total();
+        }
+    }
+}

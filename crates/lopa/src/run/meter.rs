@@ -1,0 +1,92 @@
+//! What a run has spent of what it may.
+
+use crate::experiment::{RunSpec, Until};
+use crate::trace::{Row, Stop};
+
+/// What a run has spent of what it may.
+pub struct Meter {
+    limits: Vec<Limit>,
+    until: Until,
+    evaluations: f64,
+}
+
+struct Limit {
+    name: &'static str,
+    most: f64,
+    spent: f64,
+    stride: f64, // the most that one iteration has cost
+}
+
+/// What a reading of the meter says.
+pub struct Reading {
+    /// How many measurements the used part of the budget is worth.
+    pub due: f64,
+    /// How the run ends, if the budget is used up.
+    pub done: Option<Stop>,
+    /// Whether the next iteration may go beyond a limit that the comparison at equal budgets needs
+    /// a measurement at.
+    pub brink: bool,
+}
+
+impl Meter {
+    /// Nothing is spent yet.
+    pub fn new(run: &RunSpec) -> Meter {
+        let limit = |(name, most)| Limit { name, most, spent: 0.0, stride: 0.0 };
+        let limits = run.limits().map(limit).collect();
+        Meter { limits, until: run.until, evaluations: run.evaluations as f64 }
+    }
+
+    /// Reads what was spent after an iteration.
+    pub fn read(&mut self, costs: &Row, second_order: bool) -> Reading {
+        for limit in &mut self.limits {
+            let spent = match limit.name {
+                // What LoPA would have spent: one at the start and one an iteration.
+                "hessians" if !second_order => costs.iteration as f64 + 1.0,
+                name => costs.value(name).expect("a budget names a cost"),
+            };
+            limit.stride = limit.stride.max(spent - limit.spent);
+            limit.spent = spent;
+        }
+        match self.until {
+            Until::First => self.until_first(),
+            Until::All => self.until_all(),
+        }
+    }
+
+    fn until_first(&self) -> Reading {
+        let most = |seconds: bool| {
+            let of_kind = self.limits.iter().filter(|limit| (limit.name == "seconds") == seconds);
+            // Multiplied first, so that rounding does not miss what is due at a whole iteration.
+            of_kind.map(|limit| limit.spent * self.evaluations / limit.most).fold(0.0, f64::max)
+        };
+        // Seconds differ from run to run, so they decide where to measure only if nothing else can.
+        let due = match most(false) {
+            due if due > 0.0 => due,
+            _ => most(true),
+        };
+        let reached = self.limits.iter().find(|limit| limit.spent >= limit.most);
+        Reading { due, done: reached.map(Limit::stop), brink: false }
+    }
+
+    /// A limit on what an algorithm does not spend is no limit to it.
+    fn until_all(&self) -> Reading {
+        let limits = || self.limits.iter().filter(|limit| limit.spent > 0.0);
+        let share: f64 = limits().map(|limit| (limit.spent / limit.most).min(1.0)).sum();
+        let due = share * self.evaluations / limits().count().max(1) as f64;
+        let all = limits().all(|limit| limit.spent >= limit.most);
+        let last = limits().next_back().filter(|_| all);
+        Reading { due, done: last.map(Limit::stop), brink: limits().any(Limit::nears) }
+    }
+}
+
+impl Limit {
+    fn stop(&self) -> Stop {
+        if self.name == "iteration" { Stop::Finished } else { Stop::Budget }
+    }
+
+    /// Seconds are too unsteady to see their end coming.
+    fn nears(&self) -> bool {
+        let within = self.spent <= self.most && self.spent + self.stride > self.most;
+        within && self.name != "seconds"
+    }
+}

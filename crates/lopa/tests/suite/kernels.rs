@@ -1,0 +1,271 @@
+//! Every kernel at every level that this processor has, against plain loops in f64 and against the
+//! other levels to the bit.
+
+use lopa::kernels::{Blocks, Csr, Level, Rows};
+use lopa::random::{Purpose, Stream};
+use lopa::real::{Real, cast};
+use proptest::prelude::*;
+
+/// A matrix in both forms.
+#[derive(Debug)]
+struct Matrix<T> {
+    cols: usize,
+    dense: Vec<T>,
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Real> Matrix<T> {
+    fn draw(rows: usize, cols: usize, density: f64, stream: &mut Stream) -> Matrix<T> {
+        let entry = |stream: &mut Stream| match stream.unit() < density {
+            true => T::of(stream.between(0.1, 1.0)),
+            false => T::zero(),
+        };
+        let dense: Vec<T> = (0..rows * cols).map(|_| entry(stream)).collect();
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for row in dense.chunks_exact(cols) {
+            for (q, &value) in row.iter().enumerate().filter(|(_, value)| **value != T::zero()) {
+                columns.push(q as u32);
+                values.push(value);
+            }
+            starts.push(columns.len());
+        }
+        Matrix { cols, dense, starts, columns, values }
+    }
+
+    fn csr(&self) -> Csr<'_, T> {
+        let Matrix { cols, starts, columns, values, .. } = self;
+        Csr { cols: *cols, starts, columns, values }
+    }
+
+    fn row(&self, row: usize) -> &[T] {
+        &self.dense[row * self.cols..(row + 1) * self.cols]
+    }
+}
+
+fn numbers<T: Real>(count: usize, stream: &mut Stream) -> Vec<T> {
+    (0..count).map(|_| T::of(stream.between(-1.0, 1.0))).collect()
+}
+
+/// Runs a kernel at every level: all give the same bits, and numbers close to those wanted.
+fn check<T: Real>(what: &str, want: &[f64], kernel: impl Fn(Level) -> Vec<T>) {
+    // Sums of a few hundred numbers below 1, in an order of their own.
+    let most = 300.0 * T::epsilon().to_f64();
+    let first = kernel(Level::all()[0]);
+    assert_eq!(first.len(), want.len());
+    for (i, (&got, want)) in first.iter().zip(want).enumerate() {
+        let gap = (got.to_f64() - want).abs();
+        assert!(gap <= most, "{what}, at {i}: {got} is not {want}");
+    }
+    for level in Level::all() {
+        assert_eq!(kernel(level), first, "{what}: {level:?} gives other bits");
+    }
+}
+
+/// `before + Σ_q a[r, q] weights[q, :]` for chosen rows.
+fn product<T: Real>(a: &Matrix<T>, rows: &[usize], w: &[f64], before: &[f64]) -> Vec<f64> {
+    let width = w.len() / a.cols;
+    let of = |r: usize, c: usize| {
+        let row = a.row(rows[r]).iter().zip(w.chunks_exact(width));
+        before[r * width + c] + row.map(|(&a, w)| a.to_f64() * w[c]).sum::<f64>()
+    };
+    (0..rows.len()).flat_map(|r| (0..width).map(move |c| (r, c))).map(|(r, c)| of(r, c)).collect()
+}
+
+/// `before + Σ_r a[r, q] delta[r, :]` for chosen rows.
+fn transposed<T: Real>(a: &Matrix<T>, rows: &[usize], delta: &[f64], before: &[f64]) -> Vec<f64> {
+    let width = delta.len() / rows.len();
+    let mut out = before.to_vec();
+    for (r, &row) in rows.iter().enumerate() {
+        for (q, &a) in a.row(row).iter().enumerate() {
+            for c in 0..width {
+                out[q * width + c] += a.to_f64() * delta[r * width + c];
+            }
+        }
+    }
+    out
+}
+
+fn check_products<T: Real>(count: usize, cols: usize, width: usize, density: f64, seed: u64) {
+    let stream = &mut Stream::new(seed, Purpose::Problem, 0);
+    let a = Matrix::<T>::draw(9, cols, density, stream);
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(9)).collect();
+    let (weights, delta) =
+        (numbers::<T>(cols * width, stream), numbers::<T>(count * width, stream));
+    let (front, back) = (numbers::<T>(count * width, stream), numbers::<T>(cols * width, stream));
+    let refs: Vec<&[T]> = rows.iter().map(|&row| a.row(row)).collect();
+    let numbers: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let each = || Rows { numbers: &numbers, of: None };
+    let zero = vec![0.0; count * width];
+    let forward = product(&a, &rows, &cast(&weights), &zero);
+    let added = product(&a, &rows, &cast(&weights), &cast(&front));
+    let backward = transposed(&a, &rows, &cast(&delta), &cast(&back));
+    // Kernels that write over what was there find something there.
+    check("dense product", &forward, |level| {
+        let mut out = front.clone();
+        level.dense_product(&refs, &weights, width, false, &mut out);
+        out
+    });
+    check("dense product, added", &added, |level| {
+        let mut out = front.clone();
+        level.dense_product(&refs, &weights, width, true, &mut out);
+        out
+    });
+    check("dense transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_dense_transposed(&refs, &delta, width, &mut out);
+        out
+    });
+    check("sparse product", &forward, |level| {
+        let mut out = front.clone();
+        level.sparse_product(a.csr(), each(), &weights, width, &mut out);
+        out
+    });
+    check("sparse transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_sparse_transposed(a.csr(), each(), &delta, width, &mut out);
+        out
+    });
+    if width > 1 {
+        return;
+    }
+    check("dense dots", &forward, |level| {
+        let mut out = front.clone();
+        level.dense_dots(&refs, &weights, &mut out);
+        out
+    });
+    check("dense sums", &backward, |level| {
+        let mut out = back.clone();
+        level.add_dense_sums(&refs, &delta, &mut out);
+        out
+    });
+    let blocks = Blocks::new(a.csr());
+    check("block dots", &forward, |level| {
+        let mut out = front.clone();
+        level.block_dots(&blocks, &a.values, each(), &weights, &mut out);
+        out
+    });
+    check("block sums", &backward, |level| {
+        let mut out = back.clone();
+        level.add_block_sums(&blocks, &a.values, each(), &delta, &mut out);
+        out
+    });
+}
+
+fn check_rows<T: Real>(count: usize, width: usize, seed: u64) {
+    let stream = &mut Stream::new(seed, Purpose::Problem, 0);
+    let (a, b) = (numbers::<T>(count * width, stream), numbers::<T>(count * width, stream));
+    let factors = numbers::<T>(count, stream);
+    let scaled: Vec<f64> =
+        (0..count * width).map(|i| factors[i / width].to_f64() * a[i].to_f64()).collect();
+    let pairs = a.chunks_exact(width).zip(b.chunks_exact(width));
+    let dot = |(a, b): (&[T], &[T])| a.iter().zip(b).map(|(&a, &b)| a.to_f64() * b.to_f64()).sum();
+    let dots: Vec<f64> = pairs.map(dot).collect();
+    let z: Vec<T> = a.iter().map(|&a| T::of(20.0) * a).collect();
+    let exps: Vec<f64> = z.iter().map(|&z| z.to_f64().exp()).collect();
+    let softmax: Vec<f64> = exps
+        .chunks_exact(width)
+        .flat_map(|row| row.iter().map(|e| e / row.iter().sum::<f64>()))
+        .collect();
+    let sigmoid: Vec<f64> = exps.iter().map(|e| e / (1.0 + e)).collect();
+    check("scaled rows", &scaled, |level| {
+        let mut out = b.clone();
+        level.scale_rows(&factors, &a, width, &mut out);
+        out
+    });
+    check("row dots", &dots, |level| {
+        let mut out = factors.clone();
+        level.row_dots(&a, &b, width, &mut out);
+        out
+    });
+    check("softmax", &softmax, |level| {
+        let mut out = z.clone();
+        level.softmax(&mut out, width);
+        out
+    });
+    check("sigmoid", &sigmoid, |level| {
+        let mut out = z.clone();
+        level.sigmoid(&mut out);
+        out
+    });
+}
+
+proptest! {
+    #[test]
+    fn products(
+        count in 1usize..70,
+        cols in 1usize..150,
+        width in prop_oneof![Just(1usize), 2usize..70],
+        density in prop_oneof![Just(0.0), Just(0.2), Just(1.0)],
+        seed: u64,
+    ) {
+        check_products::<f32>(count, cols, width, density, seed);
+        check_products::<f64>(count, cols, width, density, seed);
+    }
+
+    #[test]
+    fn rows(count in 1usize..40, width in 1usize..40, seed: u64) {
+        check_rows::<f32>(count, width, seed);
+        check_rows::<f64>(count, width, seed);
+    }
+}
+
+/// The largest error of eˣ in units of the relative spacing of numbers, over a range.
+fn worst<T: Real>(level: Level, low: f64, high: f64) -> f64 {
+    let stream = &mut Stream::new(3, Purpose::Problem, 0);
+    let x: Vec<T> = (0..50_000).map(|_| T::of(stream.between(low, high))).collect();
+    let exp = |level: Level| {
+        let mut e = x.clone();
+        level.exp(&mut e);
+        e
+    };
+    let e = exp(level);
+    assert_eq!(e, exp(Level::best()), "{level:?} gives other bits");
+    let error = |(&x, &e): (&T, &T)| {
+        let want = x.to_f64().exp();
+        (e.to_f64() / want - 1.0).abs() / T::epsilon().to_f64()
+    };
+    x.iter().zip(&e).map(error).fold(0.0, f64::max)
+}
+
+#[test]
+fn exp_is_right_to_two_units_in_the_last_place() {
+    for level in Level::all() {
+        let (single, double) =
+            (worst::<f32>(level, -86.0, 88.7), worst::<f64>(level, -707.0, 709.7));
+        assert!(single <= 1.0 && double <= 2.0, "{level:?}: {single}, {double}");
+    }
+}
+
+#[test]
+fn exp_at_the_ends() {
+    for level in Level::all() {
+        let mut single = [f32::NAN, 0.0, 89.5, f32::INFINITY, -200.0, f32::NEG_INFINITY];
+        level.exp(&mut single);
+        assert!(single[0].is_nan() && single[1] == 1.0 && single[2] == f32::INFINITY);
+        assert!(single[3] == f32::INFINITY && single[4] < 1e-37 && single[5] < 1e-37);
+        let mut double = [f64::NAN, 0.0, 710.0, f64::INFINITY, -800.0];
+        level.exp(&mut double);
+        assert!(double[0].is_nan() && double[1] == 1.0 && double[2] == f64::INFINITY);
+        assert!(double[3] == f64::INFINITY && double[4] < 1e-307);
+    }
+}
+
+#[test]
+fn softmax_of_large_scores_is_finite() {
+    for level in Level::all() {
+        let mut z = [1e30f32, -1e30, 0.0, 5.0, 5.0, -1000.0];
+        level.softmax(&mut z, 3);
+        assert_eq!(z[0], 1.0);
+        assert!(z[1] < 1e-30 && (z[3] - 0.5).abs() < 1e-6 && (z[4] - 0.5).abs() < 1e-6);
+    }
+}
+
+#[test]
+#[should_panic(expected = "a column beyond the matrix")]
+fn a_column_beyond_the_matrix_is_refused() {
+    let matrix = Csr { cols: 200, starts: &[0, 1], columns: &[200], values: &[1.0f64] };
+    let rows = Rows { numbers: &[0], of: None };
+    Level::best().sparse_product(matrix, rows, &[1.0; 400], 2, &mut [0.0; 2]);
+}
