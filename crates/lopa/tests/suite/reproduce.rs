@@ -21,13 +21,13 @@ run = { seeds = [1, 2, 3], iterations = 600, batch = "full", evaluations = 5 }
 
 [[algorithm]]
 name = "lopa-gt"
-alpha = 0.05
+alpha = 0.02
 beta = 0.9
 lambda = 0.9
 
 [[algorithm]]
 name = "lopa-lg"
-alpha = 0.05
+alpha = 0.02
 beta = 0.9
 lambda = 0.9
 "#;
