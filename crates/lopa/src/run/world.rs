@@ -83,6 +83,16 @@ impl Experiment {
         data: Option<&Data>,
         world: &World,
         seed: u64,
+        choice: &Choice,
+    ) -> Result<Vec<Node<T>>> {
+        self.nodes_of(self.parts(data, world, seed)?, seed, choice)
+    }
+
+    /// The same, of given parts.
+    pub fn nodes_of<T: Real>(
+        &self,
+        parts: Vec<Box<dyn Bilevel<T>>>,
+        seed: u64,
         Choice { name, params }: &Choice,
     ) -> Result<Vec<Node<T>>> {
         let registry = algorithms::<T>();
@@ -99,6 +109,6 @@ impl Experiment {
             let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
             Ok(Node { algorithm: (recipe.start)(params, start)?, oracle })
         };
-        self.parts::<T>(data, world, seed)?.into_iter().enumerate().map(make).collect()
+        parts.into_iter().enumerate().map(make).collect()
     }
 }
