@@ -227,7 +227,8 @@ impl Job<'_> {
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
         let Scene { data, world, seed } = self.scene;
         let choice = &self.algorithm.choice;
-        let mut nodes = self.experiment.nodes_of(data, world, seed, choice, here.clone())?;
+        let parts = self.experiment.parts_of(data, world, seed, here.clone())?;
+        let mut nodes = self.experiment.nodes_of(parts, here.start, seed, choice)?;
         let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = told_by_first(kept, transport)?;
         let trails = kept.as_ref().map(|state| restore(state, here, &mut nodes)).transpose()?;

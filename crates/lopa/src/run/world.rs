@@ -99,17 +99,16 @@ impl Experiment {
         seed: u64,
         choice: &Choice,
     ) -> Result<Vec<Node<T>>> {
-        self.nodes_of(data, world, seed, choice, 0..self.network.nodes)
+        self.nodes_of(self.parts(data, world, seed)?, 0, seed, choice)
     }
 
-    /// Those of these numbers.
+    /// The same, of given parts, the first of which is node `first`'s.
     pub fn nodes_of<T: Real>(
         &self,
-        data: Option<&Data>,
-        world: &World,
+        parts: Vec<Box<dyn Bilevel<T>>>,
+        first: usize,
         seed: u64,
         Choice { name, params }: &Choice,
-        here: Range<usize>,
     ) -> Result<Vec<Node<T>>> {
         let registry = algorithms::<T>();
         let recipe = &find("algorithm", &registry, name)?.build;
@@ -125,7 +124,6 @@ impl Experiment {
             let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
             Ok(Node { algorithm: (recipe.start)(params, start)?, oracle })
         };
-        let parts = self.parts_of::<T>(data, world, seed, here.clone())?;
-        here.zip(parts).map(make).collect()
+        (first..).zip(parts).map(make).collect()
     }
 }

@@ -196,10 +196,8 @@ impl Forecast {
 pub fn floor(parts: &mut Parts, mixing: &Mixing, x: &[f64], best: &[Vec<f64>], alpha: f64) -> f64 {
     let (m, n) = (parts.len(), x.len());
     let mut grads = |points: &[Vec<f64>]| -> Vec<Vec<f64>> {
-        let one = |((part, x), guess): ((&mut Box<dyn Bilevel<f64>>, &Vec<f64>), &Vec<f64>)| {
-            solve(&mut **part, x, guess).grad
-        };
-        parts.iter_mut().zip(points).zip(best).map(one).collect()
+        let all = parts.iter_mut().zip(points.iter().zip(best));
+        all.map(|(part, (x, guess))| solve(&mut **part, x, guess).grad).collect()
     };
     let here = grads(&vec![x.to_vec(); m]);
     let common = centre(&here);

@@ -3,6 +3,7 @@
 use rayon::ThreadPool;
 use toml::{Table, Value};
 
+use super::tilted::tilt;
 use crate::config::{Choice, Source};
 use crate::engine::Simulation;
 use crate::error::{Error, Result};
@@ -57,7 +58,7 @@ impl<'a> Lab<'a> {
 
     /// The base, to be varied.
     pub fn trial(&self, seed: u64) -> Trial {
-        Trial { experiment: self.base.clone(), seed }
+        Trial { experiment: self.base.clone(), seed, tilt: 0.0 }
     }
 }
 
@@ -65,6 +66,7 @@ impl<'a> Lab<'a> {
 pub struct Trial {
     experiment: Experiment,
     seed: u64,
+    tilt: f64,
 }
 
 /// Which derivatives are sampled.
@@ -106,6 +108,12 @@ impl Trial {
     /// Another parameter of the problem.
     pub fn problem(mut self, key: &str, value: impl Into<Value>) -> Trial {
         self.experiment.problem.params.insert(key.into(), value.into());
+        self
+    }
+
+    /// Nodes that differ by so much more, with the same Φ: see [`tilt`].
+    pub fn tilted(mut self, size: f64) -> Trial {
+        self.tilt = size;
         self
     }
 
@@ -157,9 +165,13 @@ impl Trial {
     /// Runs an algorithm for so many iterations, or until ‖∇Φ‖² is below a share of its start.
     pub fn run(&self, choice: &Choice, iterations: u64, until: f64) -> Result<Watched> {
         let world = self.experiment.world(None, self.seed)?;
-        let mut parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
+        let parts = || -> Result<Vec<Box<dyn Bilevel<f64>>>> {
+            let parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
+            Ok(tilt(parts, self.tilt, self.seed))
+        };
+        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, choice)?;
+        let mut parts = parts()?;
         let gradient = LinearGradient::of(&mut parts);
-        let nodes = self.experiment.nodes::<f64>(None, &world, self.seed, choice)?;
         let mut simulation = Simulation::new(nodes, &world.mixing, None);
         let m = parts.len() as f64;
         let mut watched = Watched { squares: Vec::new(), hessians: Vec::new(), b_sq: 0.0 };

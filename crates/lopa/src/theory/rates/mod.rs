@@ -8,6 +8,7 @@ mod claims;
 mod fit;
 mod lab;
 mod page;
+mod tilted;
 
 pub use fit::slope;
 pub use lab::{Lab, base};
@@ -87,6 +88,9 @@ impl Rate {
     }
 }
 
+/// The points of one seed.
+type Points = Result<Vec<(f64, f64)>>;
+
 /// One claim before it is measured.
 struct Claim {
     id: &'static str,
@@ -98,7 +102,7 @@ struct Claim {
     sense: Sense,
     settings: &'static str,
     remark: &'static str,
-    measure: fn(&Lab, u64) -> Result<Vec<(f64, f64)>>,
+    measure: fn(&Lab, u64) -> Points,
 }
 
 impl Claim {
