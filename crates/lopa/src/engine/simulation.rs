@@ -40,6 +40,7 @@ impl<'p, T: Real> Simulation<'p, T> {
     }
 
     /// One iteration of every node.
+    #[inline(never)] // its instructions are counted by this name: bench/instructions
     pub fn iterate(&mut self) {
         let exchanges = self.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
