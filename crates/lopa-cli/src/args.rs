@@ -85,6 +85,8 @@ pub enum Command {
     },
     /// List the runs in a folder
     Ls(LsArgs),
+    /// Say what this machine and this build can do, and how to get what is missing
+    Doctor,
     /// Make one HTML file, and figures, from run folders
     Report(ReportArgs),
     /// Print the JSON Schema of experiment files, for editors
@@ -129,9 +131,33 @@ pub struct RunArgs {
     pub seeds: Vec<u64>,
     #[command(flatten)]
     pub threads: ThreadArgs,
+    /// Where the nodes live
+    #[arg(long, value_enum, default_value_t = Engine::Process)]
+    pub engine: Engine,
+    /// Whether to go on with an earlier run of the same experiment that did not come to its end
+    #[arg(long, value_enum, default_value_t = Resume::Auto)]
+    pub resume: Resume,
     /// Check everything, load the data, draw the networks, but do not run
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// In this process, on its threads
+    Process,
+    /// In the processes that `mpirun` started, a block of nodes in each
+    Mpi,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Resume {
+    /// Go on if there is such a run, else start one
+    Auto,
+    /// Always start a run of its own
+    Never,
+    /// Go on, or fail with exit code 5
+    Require,
 }
 
 #[derive(Debug, Args)]

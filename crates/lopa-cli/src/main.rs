@@ -37,6 +37,7 @@ fn run(command: &Command, output: &Output) -> Result<ExitCode> {
         Command::Predict(args) => commands::predict::predict(args, output),
         Command::Evaluate(args) => commands::evaluate::evaluate(args, output),
         Command::Data { command } => commands::data::data(command, output),
+        Command::Doctor => commands::doctor::doctor(output),
         Command::Ls(args) => commands::ls::ls(args, output),
         Command::Report(args) => commands::report::report(args, output),
         Command::Schema => commands::texts::schema(output),

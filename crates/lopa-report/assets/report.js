@@ -64,7 +64,7 @@
   /** Algorithms that do without a cost become level lines from end to end. */
   const level = (curves) => {
     const moving = curves.filter((curve) => !curve.free).flatMap((curve) => curve.x);
-    const ends = moving.length ? [Math.min(...moving), Math.max(...moving)] : [0, 1];
+    const ends = moving.length ? [Math.min(...moving), Math.max(...moving)] : [1, 10];
     for (const curve of curves.filter((curve) => curve.free && curve.x.length)) {
       for (const key of ["mean", "low", "high", "sd"]) curve[key] = [curve[key].at(-1), curve[key].at(-1)];
       curve.x = ends;
@@ -125,7 +125,9 @@
         stroke: ink, grid, ticks: { ...grid, size: 5 }, size,
         values: (_, splits) => splits.map((value) => raised(mark(value))),
       });
-      const scale = (log) => (log ? { time: false, distr: 3 } : { time: false, distr: 1 });
+      // A logarithmic axis needs something to span.
+      const some = this.curves.some((curve) => curve.x.length);
+      const scale = (log) => (log && some ? { time: false, distr: 3 } : { time: false, distr: 1 });
       this.plot = new uPlot({
         width: Math.max(chart.clientWidth, 200), height: 340, legend: { show: false },
         scales: { x: scale(view.logX), y: scale(this.logY) },

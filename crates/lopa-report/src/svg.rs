@@ -55,6 +55,9 @@ impl Drawing {
 
     /// A polyline through points.
     pub fn path(&mut self, points: &[[f64; 2]], closed: bool, attributes: &str) {
+        if points.is_empty() {
+            return;
+        }
         let mut data = String::new();
         for (k, [x, y]) in points.iter().enumerate() {
             let _ = write!(data, "{}{} {}", if k == 0 { "M" } else { "L" }, short(*x), short(*y));

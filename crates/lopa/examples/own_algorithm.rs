@@ -64,6 +64,10 @@ impl Algorithm<f64> for Diffusion {
     fn variables(&self) -> Vec<(&'static str, &[f64])> {
         vec![("x", &self.x), ("theta", &self.theta), ("v", &self.v)]
     }
+
+    fn variables_mut(&mut self) -> Vec<(&'static str, &mut [f64])> {
+        vec![("x", &mut self.x), ("theta", &mut self.theta), ("v", &mut self.v)]
+    }
 }
 
 const EXPERIMENT: &str = r#"

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::error::Result;
 use crate::exact::{Solution, solve};
 use crate::mean::Mean;
 use crate::problem::{At, Bilevel};
@@ -16,6 +17,9 @@ use crate::real::{axpy, dot};
 
 /// (x_i, θ_i) of a node, in double precision.
 pub type Point = (Vec<f64>, Vec<f64>);
+
+/// Brings every node's numbers together, in the order of the nodes, from those of the nodes here.
+pub type Everyone<'a> = &'a mut (dyn FnMut(Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> + Send);
 
 /// What one node contributes to a measurement.
 #[derive(Debug, Clone)]
@@ -46,14 +50,47 @@ pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool
     }
 }
 
+impl Local {
+    /// As numbers, for another process.
+    pub fn to_numbers(&self) -> Vec<f64> {
+        let mut numbers: Vec<f64> = self.values.iter().map(|(_, value)| *value).collect();
+        numbers.extend([self.distance_sq, self.theta_error_sq]);
+        if let Some(Solution { phi, converged, grad, .. }) = &self.exact {
+            numbers.extend([*phi, f64::from(*converged)]);
+            numbers.extend(grad);
+        }
+        numbers
+    }
+
+    /// From the numbers of another process; the metrics have these names. Of a solution only what
+    /// a row is made of is told.
+    pub fn from_numbers(names: &[&'static str], numbers: &[f64]) -> Option<Local> {
+        let (values, rest) = numbers.split_at_checked(names.len())?;
+        let values = names.iter().copied().zip(values.iter().copied()).collect();
+        let (&[distance_sq, theta_error_sq], rest) = rest.split_first_chunk()?;
+        let exact = rest.split_first_chunk().map(|(&[phi, converged], grad)| Solution {
+            theta: Vec::new(),
+            v: Vec::new(),
+            phi,
+            grad: grad.to_vec(),
+            converged: converged != 0.0,
+        });
+        Some(Local { values, distance_sq, exact, theta_error_sq })
+    }
+}
+
 /// What the global scope adds to a measurement: how far the θ_i are apart, and, if asked for, Φ,
 /// ∇Φ and the distance of the θ_i from the common θ*(x̄).
+///
+/// `points` are those of all nodes; `parts` may be those of the nodes of this process, if
+/// `everyone` brings the numbers of all processes together.
 pub fn common(
     parts: &mut [Box<dyn Bilevel<f64>>],
     points: &[Point],
     exact: bool,
     pool: Option<&ThreadPool>,
-) -> BTreeMap<String, f64> {
+    everyone: Everyone,
+) -> Result<BTreeMap<String, f64>> {
     let x = mean(points.iter().map(|(x, _)| &x[..]));
     let theta = mean(points.iter().map(|(_, theta)| &theta[..]));
     let off_sq = |from: &[f64]| {
@@ -64,7 +101,9 @@ pub fn common(
     };
     let mut values = BTreeMap::from([("theta_consensus".to_string(), off_sq(&theta))]);
     if exact {
-        let solution = solve(&mut Mean::new(parts, pool), &x, &theta);
+        let mut mean = Mean::new(parts, pool, everyone);
+        let solution = solve(&mut mean, &x, &theta);
+        mean.check()?;
         values.insert("phi".into(), solution.phi);
         values.insert("grad_phi_sq".into(), dot(&solution.grad, &solution.grad));
         values.insert("theta_error".into(), off_sq(&solution.theta));
@@ -72,7 +111,7 @@ pub fn common(
             values.insert("unsolved_nodes".into(), points.len() as f64);
         }
     }
-    values
+    Ok(values)
 }
 
 /// The mean over nodes, in their order.
@@ -117,8 +156,19 @@ pub fn all(
     pool: Option<&ThreadPool>,
 ) -> Vec<Local> {
     let mean = mean(points.iter().map(|(x, _)| &x[..]));
+    some(parts, points, &mean, exact, pool)
+}
+
+/// The contributions of some nodes, where x̄ is that of all.
+pub fn some(
+    parts: &mut [Box<dyn Bilevel<f64>>],
+    points: &[Point],
+    mean: &[f64],
+    exact: bool,
+    pool: Option<&ThreadPool>,
+) -> Vec<Local> {
     let one = |(part, (x, theta)): (&mut Box<dyn Bilevel<f64>>, &Point)| {
-        local(&mut **part, At { x, theta }, &mean, exact)
+        local(&mut **part, At { x, theta }, mean, exact)
     };
     match pool {
         None => parts.iter_mut().zip(points).map(one).collect(),

@@ -28,6 +28,8 @@
 //! | ξ, ς | `XI1` …, `SIGMA1` … | minibatches of g and of f |
 
 pub mod algorithms;
+pub mod bytes;
+pub mod checkpoint;
 pub mod compare;
 pub mod config;
 mod conjugate;
@@ -56,6 +58,7 @@ pub mod schedule;
 pub mod schema;
 pub mod scope;
 pub mod statistics;
+pub mod storage;
 pub mod trace;
 pub mod traces;
 pub mod tune;

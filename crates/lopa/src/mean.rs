@@ -11,6 +11,8 @@
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::error::{Error, Result};
+use crate::evaluate::Everyone;
 use crate::problem::{At, Bilevel, Dims};
 use crate::real::axpy;
 
@@ -18,17 +20,29 @@ use crate::real::axpy;
 pub struct Mean<'a> {
     parts: &'a mut [Box<dyn Bilevel<f64>>],
     pool: Option<&'a ThreadPool>,
+    everyone: Everyone<'a>,
+    failed: Option<Error>,
     all: Vec<u32>,
     outs: Vec<Vec<f64>>,
 }
 
 impl<'a> Mean<'a> {
-    /// Of these parts, evaluated on a pool's threads if there is one.
-    pub fn new(parts: &'a mut [Box<dyn Bilevel<f64>>], pool: Option<&'a ThreadPool>) -> Mean<'a> {
+    /// Of these parts, evaluated on a pool's threads if there is one, and of those that `everyone`
+    /// brings together with them.
+    pub fn new(
+        parts: &'a mut [Box<dyn Bilevel<f64>>],
+        pool: Option<&'a ThreadPool>,
+        everyone: Everyone<'a>,
+    ) -> Mean<'a> {
         let samples = parts.iter().map(|part| part.samples_f().max(part.samples_g())).max();
         let all = (0..samples.unwrap_or(0) as u32).collect();
         let outs = vec![Vec::new(); parts.len()];
-        Mean { parts, pool, all, outs }
+        Mean { parts, pool, everyone, failed: None, all, outs }
+    }
+
+    /// Whether all parts could be heard all the time; else what it gave means nothing.
+    pub fn check(self) -> Result<()> {
+        self.failed.map_or(Ok(()), Err)
     }
 
     /// `out` ← the mean of what `each` writes, summed in the order of the nodes.
@@ -49,8 +63,18 @@ impl<'a> Mean<'a> {
             }
         }
         out.fill(0.0);
-        let weight = 1.0 / self.parts.len() as f64;
-        self.outs.iter().for_each(|own| axpy(weight, own, out));
+        match (self.everyone)(std::mem::take(&mut self.outs)) {
+            Ok(mut outs) => {
+                let weight = 1.0 / outs.len() as f64;
+                outs.iter().for_each(|own| axpy(weight, own, out));
+                outs.truncate(self.parts.len());
+                self.outs = outs;
+            }
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                self.outs = vec![Vec::new(); self.parts.len()];
+            }
+        }
     }
 
     fn value(&mut self, each: impl Fn(&mut dyn Bilevel<f64>, &[u32]) -> f64 + Sync) -> f64 {

@@ -16,6 +16,7 @@ use crate::problem::At;
 use crate::problems::problems;
 use crate::registry::find;
 use crate::run::hex;
+use crate::storage::replace;
 
 /// The models that one run of one algorithm ended with.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,9 +82,7 @@ impl Model {
         let views = views.map_err(|error| wrong(error.to_string()))?;
         let file = safetensors::serialize(views, Some(metadata))
             .map_err(|error| wrong(error.to_string()))?;
-        let partial = path.with_extension("partial");
-        std::fs::write(&partial, file).map_err(|error| wrong(error.to_string()))?;
-        std::fs::rename(&partial, path).map_err(|error| wrong(error.to_string()))
+        replace(path, &file).map_err(|error| wrong(error.to_string()))
     }
 
     /// Reads a file back; a damaged one is refused.

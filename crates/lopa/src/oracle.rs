@@ -55,15 +55,25 @@ pub struct Counts {
     pub samples: u64,
 }
 
+impl Counts {
+    /// All of them, in the order above.
+    pub fn to_array(self) -> [u64; 7] {
+        let Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples } =
+            self;
+        [grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples]
+    }
+
+    /// From all of them, in the order above.
+    pub fn from_array(counts: [u64; 7]) -> Counts {
+        let [grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples] = counts;
+        Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, samples }
+    }
+}
+
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
-        self.grad_theta_g += other.grad_theta_g;
-        self.hess_g += other.hess_g;
-        self.cross_g += other.cross_g;
-        self.grad_theta_f += other.grad_theta_f;
-        self.grad_x_f += other.grad_x_f;
-        self.grad_x_g += other.grad_x_g;
-        self.samples += other.samples;
+        let (ours, theirs) = (self.to_array(), other.to_array());
+        *self = Counts::from_array(std::array::from_fn(|at| ours[at] + theirs[at]));
     }
 }
 
@@ -201,6 +211,11 @@ impl<T: Real> Oracle<T> {
     /// What was asked so far.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Counts on from what an earlier run had asked.
+    pub fn count_from(&mut self, counts: Counts) {
+        self.counts = counts;
     }
 
     /// The problem's part, for what needs no minibatch.

@@ -39,8 +39,11 @@ pub trait Real:
     /// Widens to `f64`, where a result leaves it.
     fn to_f64(self) -> f64;
 
-    /// Appends the little-endian bytes: the form that digests are taken of.
-    fn extend_le(self, bytes: &mut Vec<u8>);
+    /// Appends the little-endian bytes of scalars: the form of digests, messages and checkpoints.
+    fn extend_le(values: &[Self], bytes: &mut Vec<u8>);
+
+    /// Fills `values` from as many little-endian bytes as they have.
+    fn read_le(bytes: &[u8], values: &mut [Self]);
 }
 
 macro_rules! real {
@@ -56,8 +59,21 @@ macro_rules! real {
                 self as f64
             }
 
-            fn extend_le(self, bytes: &mut Vec<u8>) {
-                bytes.extend_from_slice(&self.to_le_bytes());
+            fn extend_le(values: &[Self], bytes: &mut Vec<u8>) {
+                let start = bytes.len();
+                bytes.resize(start + values.len() * Self::BYTES, 0);
+                let (places, _) = bytes[start..].as_chunks_mut();
+                for (place, value) in places.iter_mut().zip(values) {
+                    *place = value.to_le_bytes();
+                }
+            }
+
+            fn read_le(bytes: &[u8], values: &mut [Self]) {
+                assert_eq!(bytes.len(), values.len() * Self::BYTES, "read_le: lengths differ");
+                let (places, _) = bytes.as_chunks();
+                for (value, &place) in values.iter_mut().zip(places) {
+                    *value = Self::from_le_bytes(place);
+                }
             }
         }
     };

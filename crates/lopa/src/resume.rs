@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use crate::checkpoint::State;
 use crate::data::Data;
 use crate::error::Result;
 use crate::experiment::Experiment;
@@ -21,20 +22,15 @@ pub fn complete(
     let folder = RunFolder::resume(runs, experiment, data, threads)?;
     let path = folder.path().to_path_buf();
     let mut keeper = Keeper { folder, told, warned: Vec::new() };
-    for &seed in &experiment.run.seeds {
-        let mut rest = experiment.clone();
-        rest.run.seeds = vec![seed];
-        rest.algorithms.retain(|algorithm| !keeper.folder.has(&algorithm.label, seed));
-        if !rest.algorithms.is_empty() {
-            rest.run_on(data, context, &mut keeper)?;
-        }
-        if context.interrupt.load(Ordering::Relaxed) {
-            keeper.folder.finish("interrupted")?;
-            return Ok((path, false));
-        }
-    }
-    keeper.folder.finish("done")?;
-    Ok((path, true))
+    let done = experiment.run_on(data, context, &mut keeper);
+    let interrupted = context.interrupt.load(Ordering::Relaxed);
+    keeper.folder.finish(match (&done, interrupted) {
+        (Err(_), _) => "failed",
+        (Ok(_), true) => "interrupted",
+        (Ok(_), false) => "done",
+    })?;
+    done?;
+    Ok((path, !interrupted))
 }
 
 /// Keeps what comes of a run.
@@ -47,6 +43,19 @@ struct Keeper<'a> {
 impl Observer for Keeper<'_> {
     fn world(&mut self, seed: u64, world: &World) -> Result<()> {
         self.folder.world(seed, world)
+    }
+
+    fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        Ok(self.folder.ended(algorithm, seed))
+    }
+
+    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+        let told = &mut *self.told;
+        self.folder.kept(algorithm, seed, &mut |refused| told(&format!("  warning: {refused}")))
+    }
+
+    fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
+        self.folder.keep(algorithm, seed, state)
     }
 
     fn warn(&mut self, text: &str) {

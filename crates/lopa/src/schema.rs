@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::algorithms::algorithms;
 use crate::data::partition::partitions;
 use crate::data::{Preparation, sources};
-use crate::experiment::RunSpec;
+use crate::experiment::{CheckpointSpec, RunSpec};
 use crate::network::{graphs, weights};
 use crate::problems::problems;
 use crate::registry::Entry;
@@ -24,6 +24,7 @@ pub fn experiment() -> Value {
     let preparation = generator.subschema_for::<Preparation>().to_value();
     let scope = generator.subschema_for::<Scope>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
+    let checkpoint = generator.subschema_for::<CheckpointSpec>().to_value();
     let tune = generator.subschema_for::<TuneSpec>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
     json!({
@@ -51,6 +52,7 @@ pub fn experiment() -> Value {
                 },
             },
             "run": run,
+            "checkpoint": checkpoint,
             "tune": tune,
             "algorithm": {
                 "type": "array",

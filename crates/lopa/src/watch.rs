@@ -1,5 +1,6 @@
 //! Seeing a divergence early, and saying what grew first.
 
+use crate::bytes::{Reader, Writer};
 use crate::engine::Node;
 use crate::real::Real;
 
@@ -49,23 +50,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at all nodes; tells what grew first if the run is beyond saving.
-    pub fn look<T: Real>(&mut self, k: u64, nodes: &[Node<T>]) -> Option<Culprit> {
+    /// Looks at the sizes of all nodes' variables; tells what grew first if the run is beyond
+    /// saving.
+    pub fn look(&mut self, k: u64, names: &[&'static str], sizes: &[Vec<f64>]) -> Option<Culprit> {
         let mut lost = false;
         let mut worst: Option<Culprit> = None;
-        self.early.resize(nodes.len(), Vec::new());
-        for (i, (node, early)) in nodes.iter().zip(&mut self.early).enumerate() {
+        self.early.resize(sizes.len(), vec![1.0; names.len()]);
+        for (i, (sizes, early)) in sizes.iter().zip(&mut self.early).enumerate() {
             let mut grown = Vec::new();
-            for (at, (variable, values)) in node.algorithm.variables().into_iter().enumerate() {
-                let size = largest(values);
-                if early.len() == at {
-                    early.push(1.0);
-                }
+            for ((&variable, &size), early) in names.iter().zip(sizes).zip(early) {
                 // Variables may start at zero and find their size in the first iterations.
                 if k <= 3 * EVERY && size.is_finite() && size < NOTED {
-                    early[at] = early[at].max(size);
+                    *early = early.max(size);
                 }
-                grown.push(Grown { variable, size, early: early[at] });
+                grown.push(Grown { variable, size, early: *early });
             }
             grown.retain(|variable| variable.growth() > NOTED);
             grown.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
@@ -78,6 +76,48 @@ impl Watch {
         self.first = self.first.take().or(worst);
         if lost { self.first.clone() } else { None }
     }
+
+    /// Writes down all that it knows.
+    pub fn save(&self, names: &[&'static str], out: &mut Writer) {
+        out.u64(self.early.len() as u64);
+        self.early.iter().for_each(|early| out.reals(early));
+        let first = self.first.iter();
+        out.u64(first.len() as u64);
+        for Culprit { node, k, grown } in first {
+            [*node as u64, *k, grown.len() as u64].into_iter().for_each(|value| out.u64(value));
+            for Grown { variable, size, early } in grown {
+                let number = names.iter().position(|name| name == variable);
+                out.u64(number.expect("a variable has a name") as u64);
+                out.f64(*size);
+                out.f64(*early);
+            }
+        }
+    }
+
+    /// The watch that was saved; `None` if these are not its bytes.
+    pub fn restore(bytes: &mut Reader, names: &[&'static str]) -> Option<Watch> {
+        let mut watch = Watch::default();
+        for _ in 0..bytes.u64()? {
+            let early = bytes.reals()?;
+            watch.early.push(Some(early).filter(|early| early.len() == names.len())?);
+        }
+        if bytes.u64()? > 0 {
+            let (node, k) = (usize::try_from(bytes.u64()?).ok()?, bytes.u64()?);
+            watch.early.get(node)?;
+            let mut grown = Vec::new();
+            for _ in 0..bytes.u64()? {
+                let variable = *names.get(usize::try_from(bytes.u64()?).ok()?)?;
+                grown.push(Grown { variable, size: bytes.f64()?, early: bytes.f64()? });
+            }
+            watch.first = Some(Culprit { node, k, grown });
+        }
+        Some(watch)
+    }
+}
+
+/// The largest entry of each variable of a node; not a number if an entry is not.
+pub fn sizes<T: Real>(node: &Node<T>) -> Vec<f64> {
+    node.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
 }
 
 fn largest<T: Real>(values: &[T]) -> f64 {

@@ -4,10 +4,13 @@ pub mod again;
 pub mod check;
 pub mod compare;
 pub mod data;
+pub mod doctor;
 pub mod evaluate;
 pub mod graph;
 pub mod list;
 pub mod ls;
+#[cfg(feature = "mpi")]
+mod mpi;
 pub mod predict;
 pub mod report;
 pub mod reporter;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use lopa::checkpoint::State;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
@@ -41,9 +42,25 @@ impl<'a> Reporter<'a> {
     }
 }
 
+impl Reporter<'_> {
+    /// A line above the bar, if there is one.
+    fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.output.note(text)),
+            None => self.output.note(text),
+        }
+    }
+}
+
 impl Observer for Reporter<'_> {
     fn world(&mut self, seed: u64, world: &World) -> Result<()> {
         self.folder.world(seed, world)
+    }
+
+    fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        let outcome = self.folder.ended(algorithm, seed);
+        self.done += usize::from(outcome.is_some());
+        Ok(outcome)
     }
 
     fn begin(&mut self, algorithm: &str, seed: u64) {
@@ -57,6 +74,23 @@ impl Observer for Reporter<'_> {
             self.bar = Some(bar);
         }
         self.spoke = Instant::now();
+    }
+
+    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+        let mut refused = Vec::new();
+        let state = self.folder.kept(algorithm, seed, &mut |text| refused.push(text))?;
+        refused.iter().for_each(|text| self.warn(text));
+        let from = match &state {
+            Some(state) => format!("goes on from iteration {}", state.progress.k),
+            None if refused.is_empty() => return Ok(None),
+            None => "starts from its beginning".into(),
+        };
+        self.note(&format!("{}: {from}", self.name));
+        Ok(state)
+    }
+
+    fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
+        self.folder.keep(algorithm, seed, state)
     }
 
     fn warn(&mut self, text: &str) {

@@ -16,10 +16,22 @@ use super::signals::Signals;
 use super::source::source;
 use super::summary;
 use super::threads::{pool, threads};
-use crate::args::RunArgs;
+use crate::args::{Engine, Resume, RunArgs};
 use crate::output::Output;
 
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
+    match args.engine {
+        Engine::Process => in_this_process(args, output),
+        #[cfg(feature = "mpi")]
+        Engine::Mpi => super::mpi::run(args, output),
+        #[cfg(not(feature = "mpi"))]
+        Engine::Mpi => Err(Error::config("config/no-mpi", "this lopa was built without MPI")
+            .at("--engine")
+            .hint("`lopa doctor` says what is missing and how to install it")),
+    }
+}
+
+fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     let experiment = experiment(args)?;
     let threads = threads(&args.threads)?;
     let pool = pool(threads)?;
@@ -34,28 +46,68 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     if args.dry_run {
         return dry_run(&experiment, data.as_ref(), output);
     }
-    let folder = RunFolder::create(&args.out, &experiment, data.as_ref(), threads)?;
+    let folder = folder(args, &experiment, data.as_ref(), threads, output)?;
     let mut reporter = Reporter::new(output, folder, &experiment);
     let done = experiment.run_on(data.as_ref(), &context, &mut reporter);
-    reporter.folder.finish(match (&done, signals.code()) {
+    reporter.folder.finish(status(&done, signals.code()))?;
+    let outcomes = done?;
+    show(&experiment, &outcomes, &reporter.folder, output);
+    if signals.code().is_some() {
+        output.note(GOES_ON);
+    }
+    Ok(ExitCode::from(exit_code(&outcomes, signals.code())))
+}
+
+/// What whoever stopped a run is told.
+pub const GOES_ON: &str = "interrupted: the same command goes on from here";
+
+/// How a folder is left.
+pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> &'static str {
+    match (done, signal) {
         (Err(_), _) => "failed",
         (Ok(_), Some(_)) => "interrupted",
         (Ok(_), None) => "done",
-    })?;
-    let outcomes = done?;
+    }
+}
+
+/// What came out.
+pub fn show(experiment: &Experiment, outcomes: &[Outcome], folder: &RunFolder, output: &Output) {
     if output.json() {
         output.document(&Value::Array(outcomes.iter().map(folder::result).collect()));
     } else {
-        output.text(&summary::table(&experiment, &outcomes, output));
+        output.text(&summary::table(experiment, outcomes, output));
     }
-    output.note(&format!("\n{}", summary::closing(&experiment, &outcomes)));
-    output.note(&format!("trajectory digest {}", summary::digest(&outcomes)));
-    output.note(&format!("results in {}", reporter.folder.path().display()));
-    Ok(exit_code(&outcomes, &signals))
+    output.note(&format!("\n{}", summary::closing(experiment, outcomes)));
+    output.note(&format!("trajectory digest {}", summary::digest(outcomes)));
+    output.note(&format!("results in {}", folder.path().display()));
+}
+
+/// The folder of an earlier run that did not come to its end, or a new one.
+pub fn folder(
+    args: &RunArgs,
+    experiment: &Experiment,
+    data: Option<&Data>,
+    threads: usize,
+    output: &Output,
+) -> Result<RunFolder> {
+    if args.resume != Resume::Never
+        && let Some(folder) = RunFolder::unfinished(&args.out, experiment, data)?
+    {
+        output.note(&format!("going on with {}", folder.path().display()));
+        return Ok(folder);
+    }
+    if args.resume == Resume::Require {
+        let message = "there is no run of this experiment to go on with: none was begun with the \
+            same file, data and version, or all came to their end or are still at work";
+        return Err(Error::storage("storage/nothing-to-resume", message)
+            .at(args.out.display().to_string())
+            .hint("leave `--resume require` out to start one"));
+    }
+    RunFolder::create(&args.out, experiment, data, threads)
 }
 
 /// The experiment of the file, on the seeds of the command line if it has any.
-fn experiment(args: &RunArgs) -> Result<Experiment> {
+pub fn experiment(args: &RunArgs) -> Result<Experiment> {
     let mut experiment = Experiment::read(&source(&args.file)?)?;
     if !args.seeds.is_empty() {
         experiment.run.seeds = args.seeds.clone();
@@ -70,13 +122,14 @@ pub fn checked(run: &RunSpec, flag: &str) -> Result<()> {
     run.check().map_err(wrong)
 }
 
-fn exit_code(outcomes: &[Outcome], signals: &Signals) -> ExitCode {
+/// The exit code that tells how runs ended.
+pub fn exit_code(outcomes: &[Outcome], signal: Option<u8>) -> u8 {
     let diverged = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
-    match (signals.code(), diverged) {
-        (Some(code), _) => ExitCode::from(code),
-        (None, 0) => ExitCode::SUCCESS,
-        (None, n) if n == outcomes.len() => ExitCode::from(1),
-        (None, _) => ExitCode::from(9),
+    match (signal, diverged) {
+        (Some(code), _) => code,
+        (None, 0) => 0,
+        (None, n) if n == outcomes.len() => 1,
+        (None, _) => 9,
     }
 }
 

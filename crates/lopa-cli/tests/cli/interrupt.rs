@@ -11,7 +11,8 @@ use crate::program::{Folder, QUADRATIC};
 /// Starts a run that would take for ever, sends a signal once it is under way, and waits.
 fn interrupted(signal: &str) -> (Folder, i32, Value) {
     let folder = Folder::with(&[("q.toml", QUADRATIC)]);
-    let args = ["run", "q.toml", "--set", "run.iterations=4000000000", "--format", "json", "-q"];
+    let endless = ["--set", "run.iterations=4000000000", "--set", "algorithm.lopa-gt.alpha=1e-5"];
+    let args = [&["run", "q.toml", "--format", "json", "-q"], &endless[..]].concat();
     let mut child = folder.program(&args).stdout(Stdio::piped()).spawn().unwrap();
     // The first measurement is written when the first algorithm starts.
     let started = || {

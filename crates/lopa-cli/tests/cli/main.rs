@@ -6,4 +6,5 @@ mod compare;
 mod interrupt;
 mod models;
 mod program;
+mod resume;
 mod runs;

@@ -53,7 +53,8 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
         data: Some(data),
         partition: &bench.world.partition.nodes,
     };
-    let locals = Local::<f64>::split(case.name, validation, &setting).expect("enough samples");
+    let locals = Local::<f64>::split(case.name, validation, &setting, 0..case.nodes);
+    let locals = locals.expect("enough samples");
     // Nodes may differ by a sample; others want a matrix.
     let least = |of: fn(&Local<f64>) -> &[u32]| locals.iter().map(|l| of(l).len()).min();
     for (name, of) in [

@@ -167,15 +167,7 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("d", &self.now.d),
-            ("v", &self.v),
-            ("h", &self.now.h),
-            ("s", &self.now.s),
-            ("r", &self.r),
-            ("x", &self.x),
-        ]
+    variables! { DSoba { x, theta, v, r, now, steps, .. } =>
+        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "r": r, "x": x, "steps": steps,
     }
 }

@@ -111,7 +111,7 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![("theta", &self.theta), ("x", &self.x)]
+    variables! { Dgd { x, theta, .. } =>
+        "theta": theta, "x": x,
     }
 }

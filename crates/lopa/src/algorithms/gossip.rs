@@ -231,15 +231,7 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("V", &self.hess),
-            ("Y", &self.y),
-            ("h", &self.h),
-            ("s", &self.s),
-            ("U", &self.u),
-            ("x", &self.x),
-        ]
+    variables! { Gossip { x, theta, s, h, u, hess, y, .. } =>
+        "theta": theta, "V": hess, "Y": y, "h": h, "s": s, "U": u, "x": x,
     }
 }

@@ -123,13 +123,7 @@ impl<T: Real> Algorithm<T> for GossipMf<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("v", &self.hyper.v),
-            ("u", &self.hyper.u),
-            ("r", &self.r),
-            ("x", &self.x),
-        ]
+    variables! { GossipMf { x, theta, hyper, r, .. } =>
+        "theta": theta, "v": hyper.v, "u": hyper.u, "r": r, "x": x,
     }
 }

@@ -196,17 +196,8 @@ impl<T: Real> Algorithm<T> for Lopa<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("d", &self.now.d),
-            ("v", &self.v),
-            ("h", &self.now.h),
-            ("s", &self.now.s),
-            ("z", &self.z),
-            ("y", &self.y),
-            ("x", &self.x),
-        ]
+    variables! { Lopa { x, theta, v, now, z, y, .. } =>
+        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "z": z, "y": y, "x": x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -116,19 +116,9 @@ impl<T: Real> Algorithm<T> for LopaGlobal<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("d", &self.now.d),
-            ("y_theta", &self.y_theta),
-            ("v", &self.v),
-            ("h", &self.now.h),
-            ("y_v", &self.y_v),
-            ("s", &self.now.s),
-            ("z", &self.z),
-            ("y", &self.y),
-            ("x", &self.x),
-        ]
+    variables! { LopaGlobal { x, theta, v, now, z, y, y_theta, y_v, .. } =>
+        "theta": theta, "d": now.d, "y_theta": y_theta, "v": v, "h": now.h, "y_v": y_v, "s": now.s,
+        "z": z, "y": y, "x": x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

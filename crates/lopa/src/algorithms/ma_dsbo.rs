@@ -151,7 +151,7 @@ impl<T: Real> Algorithm<T> for MaDsbo<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![("theta", &self.theta), ("v", &self.v), ("u", &self.u), ("r", &self.r), ("x", &self.x)]
+    variables! { MaDsbo { x, theta, v, u, r, .. } =>
+        "theta": theta, "v": v, "u": u, "r": r, "x": x,
     }
 }

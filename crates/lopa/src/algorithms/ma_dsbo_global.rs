@@ -143,14 +143,7 @@ impl<T: Real> Algorithm<T> for MaDsboGlobal<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("v", &self.z),
-            ("d", &self.d),
-            ("u", &self.u),
-            ("r", &self.r),
-            ("x", &self.x),
-        ]
+    variables! { MaDsboGlobal { x, theta, z, d, u, r, .. } =>
+        "theta": theta, "v": z, "d": d, "u": u, "r": r, "x": x,
     }
 }

@@ -231,16 +231,9 @@ impl<T: Real> Algorithm<T> for Mdbo<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("e", &self.e),
-            ("Zg", &self.zg),
-            ("v", &self.hyper.v),
-            ("u", &self.u),
-            ("Zf", &self.zf),
-            ("x", &self.x),
-        ]
+    variables! { Mdbo { x, theta, u, e, zf, zg, hyper, old, .. } =>
+        "theta": theta, "e": e, "Zg": zg, "v": hyper.v, "u": u, "Zf": zf, "x": x,
+        "theta_old": old.theta, "x_old": old.x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -2,6 +2,21 @@
 //!
 //! To add one, copy `dgd.rs`, put the formulas on top, and add a line to [`algorithms`].
 
+/// Both listings of an algorithm's variables from one: where they are, then name and place of each.
+macro_rules! variables {
+    ($places:pat => $($name:literal: $place:expr),+ $(,)?) => {
+        fn variables(&self) -> Vec<(&'static str, &[T])> {
+            let $places = self;
+            vec![$(($name, &$place[..])),+]
+        }
+
+        fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
+            let $places = self;
+            vec![$(($name, &mut $place[..])),+]
+        }
+    };
+}
+
 mod consensus;
 pub mod d_soba;
 pub mod dgd;
@@ -55,8 +70,12 @@ pub trait Algorithm<T: Real>: Send {
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;
 
-    /// Every variable under its name in the paper.
+    /// Every variable under its name in the paper: all that an iteration hands to the next, so
+    /// that a node with these values goes on as this one would.
     fn variables(&self) -> Vec<(&'static str, &[T])>;
+
+    /// The same variables in the same order, to be put back to what they were.
+    fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])>;
 
     /// Two variables whose means over the network agree at every iteration, if there are any:
     /// gradient tracking's witness.

@@ -268,15 +268,8 @@ impl<T: Real> Algorithm<T> for Prometheus<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("d", &self.d),
-            ("v", &self.hyper.v),
-            ("u", &self.u),
-            ("y", &self.y),
-            ("x", &self.x),
-        ]
+    variables! { Prometheus { x, theta, u, d, y, hyper, .. } =>
+        "theta": theta, "d": d, "v": hyper.v, "u": u, "y": y, "x": x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

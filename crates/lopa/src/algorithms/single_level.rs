@@ -163,7 +163,13 @@ impl<T: Real> Algorithm<T> for SingleLevel<T> {
 
     fn variables(&self) -> Vec<(&'static str, &[T])> {
         let (theta, x) = self.w.split_at(self.p);
-        vec![("theta", theta), ("x", x), ("y", &self.y)]
+        vec![("theta", theta), ("x", x), ("y", &self.y), ("q", &self.q), ("psi", &self.psi)]
+    }
+
+    fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
+        let (theta, x) = self.w.split_at_mut(self.p);
+        let SingleLevel { y, q, psi, .. } = self;
+        vec![("theta", theta), ("x", x), ("y", y), ("q", q), ("psi", psi)]
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -132,14 +132,7 @@ impl<T: Real> Algorithm<T> for Slam<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("v", &self.hyper.v),
-            ("u", &self.hyper.u),
-            ("M_theta", &self.dual_theta),
-            ("M_x", &self.dual_x),
-            ("x", &self.x),
-        ]
+    variables! { Slam { x, theta, hyper, dual_x, dual_theta, .. } =>
+        "theta": theta, "v": hyper.v, "u": hyper.u, "M_theta": dual_theta, "M_x": dual_x, "x": x,
     }
 }

@@ -132,18 +132,9 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        vec![
-            ("theta", &self.theta),
-            ("d", &self.now.d),
-            ("t_theta", &self.t_theta),
-            ("v", &self.v),
-            ("h", &self.now.h),
-            ("tv", &self.tv),
-            ("s", &self.now.s),
-            ("tx", &self.tx),
-            ("x", &self.x),
-        ]
+    variables! { Sldbo { x, theta, v, now, tx, t_theta, tv, .. } =>
+        "theta": theta, "d": now.d, "t_theta": t_theta, "v": v, "h": now.h, "tv": tv, "s": now.s,
+        "tx": tx, "x": x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -181,13 +181,8 @@ impl<T: Real> Algorithm<T> for Spdb<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        let consensus = match self.params.consensus {
-            Consensus::Al => ("M", &self.dual[..]),
-            Consensus::Gt => ("y", &self.y[..]),
-        };
-        let Hypergradient { v, u, .. } = &self.hyper;
-        vec![("theta", &self.theta), ("v", v), ("u", u), consensus, ("x", &self.x)]
+    variables! { Spdb { x, theta, hyper, y, dual, .. } =>
+        "theta": theta, "v": hyper.v, "u": hyper.u, "y": y, "M": dual, "x": x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

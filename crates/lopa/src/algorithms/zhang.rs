@@ -254,19 +254,10 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         At { x: &self.levels[X].value, theta: &self.levels[THETA].value }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[T])> {
-        let [theta, v, x] = &self.levels;
-        vec![
-            ("theta", &theta.value),
-            ("e", &theta.estimate),
-            ("Ze", &theta.tracker),
-            ("v", &v.value),
-            ("c", &v.estimate),
-            ("Zc", &v.tracker),
-            ("x", &x.value),
-            ("u", &x.estimate),
-            ("Zu", &x.tracker),
-        ]
+    variables! { Zhang { levels: [theta, v, x], .. } =>
+        "theta": theta.value, "e": theta.estimate, "Ze": theta.tracker, "v": v.value,
+        "c": v.estimate, "Zc": v.tracker, "x": x.value, "u": x.estimate, "Zu": x.tracker,
+        "theta_old": theta.old, "v_old": v.old, "x_old": x.old,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

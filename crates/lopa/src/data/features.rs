@@ -67,6 +67,29 @@ impl<T: Real> Features<T> {
         }
     }
 
+    /// Some rows, in the given order.
+    pub fn select(&self, rows: &[u32]) -> Features<T> {
+        match self {
+            Features::Dense { cols, values } => {
+                let mut some = Vec::with_capacity(rows.len() * cols);
+                for &row in rows {
+                    some.extend_from_slice(&values[row as usize * cols..][..*cols]);
+                }
+                Features::Dense { cols: *cols, values: some }
+            }
+            Features::Sparse { cols, starts, columns, values } => {
+                let (mut ends, mut some_columns, mut some) = (vec![0], Vec::new(), Vec::new());
+                for &row in rows {
+                    let entries = starts[row as usize]..starts[row as usize + 1];
+                    some_columns.extend_from_slice(&columns[entries.clone()]);
+                    some.extend_from_slice(&values[entries]);
+                    ends.push(some.len());
+                }
+                Features::Sparse { cols: *cols, starts: ends, columns: some_columns, values: some }
+            }
+        }
+    }
+
     /// Calls `f(column, value)` for every stored entry of a row.
     pub fn each(&self, row: usize, mut f: impl FnMut(usize, T)) {
         match self {

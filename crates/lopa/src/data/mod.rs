@@ -31,6 +31,14 @@ pub struct Dataset {
     blocks: Arc<OnceLock<Blocks>>,
     labels: Arc<[u32]>,
     groups: Option<Groups>,
+    held: Option<Held>,
+}
+
+/// The only rows whose features are there: where each row is, and the labels of those there.
+#[derive(Debug)]
+struct Held {
+    places: Vec<u32>,
+    labels: Arc<[u32]>,
 }
 
 /// To which group each row belongs: a hospital, a writer, a machine.
@@ -50,7 +58,8 @@ impl Dataset {
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
         assert_eq!(features.rows(), labels.len(), "one label a row");
         let (features, single) = (Arc::new(features), OnceLock::new());
-        Dataset { features, single, blocks: Arc::default(), labels: labels.into(), groups: None }
+        let (blocks, labels) = (Arc::default(), labels.into());
+        Dataset { features, single, blocks, labels, groups: None, held: None }
     }
 
     /// The same rows, each in a group.
@@ -95,7 +104,26 @@ impl Dataset {
             _ => Box::new(self.single.get_or_init(|| Arc::new(self.features.cast())).clone()),
         };
         let features = *any.downcast::<Arc<Features<T>>>().expect("T is f32 or f64");
-        Samples::with_blocks(features, self.labels.clone(), rows, self.blocks.clone())
+        let (labels, rows) = match &self.held {
+            None => (&self.labels, rows),
+            Some(Held { places, labels }) => {
+                (labels, rows.into_iter().map(|row| places[row as usize]).collect())
+            }
+        };
+        Samples::with_blocks(features, labels.clone(), rows, self.blocks.clone())
+    }
+
+    /// Lets go of the features of all rows but these; rows keep their numbers, and all their
+    /// labels.
+    pub fn hold(&mut self, rows: &[u32]) {
+        assert!(self.held.is_none(), "rows are let go of once");
+        let mut places = vec![u32::MAX; self.len()];
+        (0..).zip(rows).for_each(|(place, &row)| places[row as usize] = place);
+        self.features = Arc::new(self.features.select(rows));
+        self.single = OnceLock::new();
+        self.blocks = Arc::default();
+        let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
+        self.held = Some(Held { places, labels });
     }
 }
 

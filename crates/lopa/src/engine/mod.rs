@@ -1,8 +1,17 @@
 //! Engines: what moves the shared vectors. They know no algorithm.
 
+mod cluster;
+mod links;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod simulation;
+mod transport;
 
+pub use cluster::Cluster;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
 pub use simulation::Simulation;
+pub use transport::{Alone, Parcel, Round, Transport, block};
 
 use crate::algorithms::Algorithm;
 use crate::oracle::Oracle;
@@ -14,6 +23,17 @@ pub struct Node<T: Real> {
     pub algorithm: Box<dyn Algorithm<T>>,
     /// The node's part of the problem.
     pub oracle: Oracle<T>,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Iterations done.
+    pub k: u64,
+    /// Rounds of communication done.
+    pub exchanges: u64,
+    /// Scalars sent over all links.
+    pub floats: u64,
 }
 
 /// Row i of W in the precision of the run: (j, w_ij) for the neighbours of i, increasing j.

@@ -1,7 +1,9 @@
 //! An experiment file: what to solve, on which network, with which algorithms, for how long.
 
+mod checkpoint_spec;
 mod run_spec;
 
+pub use checkpoint_spec::CheckpointSpec;
 pub use run_spec::{
     BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target, Until,
 };
@@ -35,6 +37,8 @@ pub struct Experiment {
     pub network: NetworkSpec,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
+    /// How often it notes where it stands.
+    pub checkpoint: CheckpointSpec,
     /// What to compare.
     pub algorithms: Vec<AlgorithmSpec>,
 }
@@ -72,7 +76,7 @@ pub struct AlgorithmSpec {
     pub choice: Choice,
 }
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "schema",
     "name",
     "scope",
@@ -81,6 +85,7 @@ const SECTIONS: [&str; 10] = [
     "partition",
     "network",
     "run",
+    "checkpoint",
     "algorithm",
     "tune",
 ];
@@ -115,6 +120,8 @@ impl Experiment {
         let data = read_data(&mut root, &problem, &problem_at)?;
         let network = read_network(root.required("network")?)?;
         let run: RunSpec = root.required("run")?.read()?;
+        let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
+        let checkpoint = checkpoint.unwrap_or_default();
         let algorithms = read_algorithms(&mut root, scope)?;
         let tune_at = root.place_of("tune");
         let tune = root.section("tune")?.map(Section::read::<TuneSpec>).transpose()?;
@@ -122,7 +129,9 @@ impl Experiment {
         if let Some(tune) = &tune {
             tune.fits(&run, &algorithms).map_err(|error| error.at(tune_at))?;
         }
-        Ok((Experiment { name, scope, problem, data, network, run, algorithms }, tune))
+        let experiment =
+            Experiment { name, scope, problem, data, network, run, checkpoint, algorithms };
+        Ok((experiment, tune))
     }
 
     /// The file that says all this with nothing left to defaults.
@@ -147,6 +156,7 @@ impl Experiment {
         network.insert("weights".into(), self.network.weights.to_table().into());
         table.insert("network".into(), network.into());
         table.insert("run".into(), to_table(&self.run).into());
+        table.insert("checkpoint".into(), to_table(&self.checkpoint).into());
         let algorithm = |spec: &AlgorithmSpec| {
             let mut table = spec.choice.to_table();
             if spec.label != spec.choice.name {

@@ -10,11 +10,13 @@
 //! whole network; node i's part depends on its own block of it alone, and every gradient with
 //! respect to x is zero outside that block.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::classifier::{Classifier, sigmoid};
-use super::local::draws;
+use super::local::{draws, training};
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
 use crate::data::{Features, Samples};
@@ -59,15 +61,25 @@ impl<T: Real> Kind<T> for Problem {
         true
     }
 
-    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    fn parts_of(
+        &self,
+        table: &toml::Table,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
-        let locals: Vec<Local<T>> = Local::split("hyper-cleaning", options.validation, setting)?;
-        let n = locals.iter().map(|local| local.train.len()).sum();
-        let mut offset = 0;
-        let part = |(node, local): (usize, Local<T>)| {
-            let block = Block { offset, n };
-            offset += local.train.len();
-            HyperCleaning::new(local, node, block, &options, setting)
+        let first = nodes.start;
+        let locals: Vec<Local<T>> =
+            Local::split("hyper-cleaning", options.validation, setting, nodes)?;
+        let training = |rows: &Vec<u32>| match options.validation {
+            0.0 => rows.len(),
+            share => training(rows.len(), share).unwrap_or(0),
+        };
+        let lengths: Vec<usize> = setting.partition.iter().map(training).collect();
+        let n = lengths.iter().sum();
+        let part = |(i, local): (usize, Local<T>)| {
+            let block = Block { offset: lengths[..first + i].iter().sum(), n };
+            HyperCleaning::new(local, first + i, block, &options, setting)
         };
         Ok(boxed(locals.into_iter().enumerate().map(part).collect()))
     }

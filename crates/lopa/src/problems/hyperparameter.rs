@@ -12,6 +12,8 @@
 //! ∇_θ of it is 2eˣθ and its cross term 2eˣθv. A fixed ridge (μ/2)|θ|² is x = ln(μ/2).
 //! The paper prints sums over samples; `scale` says which c is meant.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,9 +62,14 @@ impl<T: Real> Kind<T> for Problem {
         true
     }
 
-    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    fn parts_of(
+        &self,
+        table: &toml::Table,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
-        let locals = Local::split("hyperparameter", options.validation, setting)?;
+        let locals = Local::split("hyperparameter", options.validation, setting, nodes)?;
         let part = |local| Hyperparameter::new(local, &options, setting.batch);
         Ok(boxed(locals.into_iter().map(part).collect()))
     }

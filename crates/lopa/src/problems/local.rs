@@ -1,5 +1,7 @@
 //! What a node of a learning problem holds: its samples for g, for f, and the common test set.
 
+use std::ops::Range;
+
 use super::{Setting, data};
 use crate::data::Samples;
 use crate::error::{Error, Result};
@@ -30,10 +32,14 @@ pub struct Local<T> {
 }
 
 impl<T: Real> Local<T> {
-    /// Splits every node's rows at random; `validation` is the share that goes to f, and 0 means
+    /// Splits the rows of some nodes at random; `validation` is the share that goes to f, and 0 means
     /// that f and g are made of the same samples.
-    pub fn split(name: &str, validation: f64, setting: &Setting) -> Result<Vec<Local<T>>> {
-        let nodes = 0..setting.nodes;
+    pub fn split(
+        name: &str,
+        validation: f64,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Local<T>>> {
         nodes
             .map(|i| {
                 Local::of_node(name, i, setting, |rows, stream| {
@@ -106,10 +112,14 @@ impl<T: Real> Local<T> {
 
 /// The last `share` of the rows, at least one on either side, for f; the others for g.
 pub(super) fn cut(rows: &[u32], share: f64) -> Option<(Vec<u32>, Vec<u32>)> {
-    let most = rows.len().checked_sub(1).filter(|&most| most > 0)?;
-    let validation = ((rows.len() as f64 * share).round() as usize).clamp(1, most);
-    let (train, validation) = rows.split_at(rows.len() - validation);
+    let (train, validation) = rows.split_at(training(rows.len(), share)?);
     Some((train.to_vec(), validation.to_vec()))
+}
+
+/// How many of so many rows are for g, if `share` of them goes to f.
+pub(super) fn training(rows: usize, share: f64) -> Option<usize> {
+    let most = rows.checked_sub(1).filter(|&most| most > 0)?;
+    Some(rows - ((rows as f64 * share).round() as usize).clamp(1, most))
 }
 
 fn labels<T: Real>(samples: &Samples<T>) -> impl Iterator<Item = u32> {

@@ -13,6 +13,8 @@
 //! task is support, half query, unless `validation` says otherwise. A sample of task t weighs
 //! N/N_t, so that the mean over a batch drawn from all tasks is unbiased for the sum over tasks.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,10 +64,15 @@ impl<T: Real> Kind<T> for Problem {
         true
     }
 
-    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    fn parts_of(
+        &self,
+        table: &toml::Table,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
         let part = |node| MetaLearning::new(node, &options, setting);
-        Ok(boxed((0..setting.nodes).map(part).collect::<Result<Vec<MetaLearning<T>>>>()?))
+        Ok(boxed(nodes.map(part).collect::<Result<Vec<MetaLearning<T>>>>()?))
     }
 
     fn predict(

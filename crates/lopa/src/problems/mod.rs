@@ -16,6 +16,8 @@ pub mod representation;
 
 pub use local::Local;
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +51,17 @@ pub trait Kind<T: Real>: Send + Sync {
     fn needs_data(&self) -> bool;
 
     /// One part a node.
-    fn parts(&self, params: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>>;
+    fn parts(&self, params: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        self.parts_of(params, setting, 0..setting.nodes)
+    }
+
+    /// The parts of some nodes only; features of other nodes' rows need not be there.
+    fn parts_of(
+        &self,
+        params: &toml::Table,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>>;
 
     /// The class numbers that a saved model predicts for scaled features; `None` where prediction
     /// makes no sense or the features do not fit the model.

@@ -10,6 +10,8 @@
 //! samples in f_i and g_i; the last is the default here too (`validation = 0`). The biases of the
 //! head are regularised with it. Weights lie feature-major: `W[q * units + unit]`, then b.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,9 +82,14 @@ impl<T: Real> Kind<T> for Problem {
         true
     }
 
-    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    fn parts_of(
+        &self,
+        table: &toml::Table,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
-        let locals = Local::split("representation", options.validation, setting)?;
+        let locals = Local::split("representation", options.validation, setting, nodes)?;
         let part = |local| Representation::new(local, &options, setting.batch);
         Ok(boxed(locals.into_iter().map(part).collect()))
     }

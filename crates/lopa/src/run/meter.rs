@@ -1,5 +1,6 @@
 //! What a run has spent of what it may.
 
+use crate::bytes::{Reader, Writer};
 use crate::experiment::{RunSpec, Until};
 use crate::trace::{Row, Stop};
 
@@ -51,6 +52,25 @@ impl Meter {
             Until::First => self.until_first(),
             Until::All => self.until_all(),
         }
+    }
+
+    /// Writes down what was spent and what an iteration costs.
+    pub fn save(&self, out: &mut Writer) {
+        self.limits.iter().for_each(|limit| out.reals(&[limit.spent, limit.stride]));
+    }
+
+    /// Puts back what was saved; `None` if these are not its bytes.
+    pub fn restore(&mut self, bytes: &mut Reader) -> Option<()> {
+        for limit in &mut self.limits {
+            [limit.spent, limit.stride] = bytes.reals()?.try_into().ok()?;
+        }
+        Some(())
+    }
+
+    /// Whether a limit is on something that processes must ask each other for.
+    pub fn is_shared(&self) -> bool {
+        let known = ["iteration", "exchanges", "bytes"];
+        self.limits.iter().any(|limit| !known.contains(&limit.name))
     }
 
     fn until_first(&self) -> Reading {

@@ -1,19 +1,25 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
+mod agreed;
+mod clock;
+mod interval;
 mod meter;
 mod record;
 mod world;
 
 pub use world::World;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 
 use crate::algorithms::{Recipe, Start, algorithms};
+use crate::bytes::Hash;
+use crate::checkpoint::{self, Checkpoint, State};
 use crate::data::Data;
-use crate::engine::{Node, Simulation};
+use crate::engine::{Alone, Cluster, Node, Transport, block};
 use crate::error::Result;
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
@@ -26,7 +32,9 @@ use crate::registry::find;
 use crate::scope::Scope;
 use crate::trace::{Row, Stop};
 
-use record::{Clock, Record};
+use clock::Clock;
+use interval::Interval;
+use record::{Record, misfit};
 
 /// What a run is given from outside.
 pub struct Context<'a> {
@@ -44,8 +52,20 @@ pub trait Observer {
     fn world(&mut self, _seed: u64, _world: &World) -> Result<()> {
         Ok(())
     }
+    /// The outcome of a run that came to its end before: it is not run again.
+    fn ended(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<Outcome>> {
+        Ok(None)
+    }
     /// A run of one algorithm on one seed begins.
     fn begin(&mut self, _algorithm: &str, _seed: u64) {}
+    /// Where an earlier run stood that did not come to its end: this one goes on from there.
+    fn kept(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<State>> {
+        Ok(None)
+    }
+    /// Keeps where the run stands.
+    fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
+        Ok(())
+    }
     /// Something the user should know.
     fn warn(&mut self, _text: &str) {}
     /// How far the run under way has come: iterations, and the used part of its budget.
@@ -74,7 +94,7 @@ pub struct Outcome {
     /// The last measurement.
     pub row: Row,
     /// The problem's metrics of every node, at the end.
-    pub nodes: Vec<Vec<(&'static str, f64)>>,
+    pub nodes: Vec<Vec<(String, f64)>>,
     /// SHA-256 of every variable at every measurement, to the bit.
     pub digest: String,
     /// (x_i, θ_i) of every node at the end.
@@ -97,32 +117,93 @@ impl Experiment {
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
-            observer.world(seed, &world)?;
-            let mut judges = self.parts::<f64>(data, &world, seed)?;
-            for algorithm in &self.algorithms {
-                observer.begin(&algorithm.label, seed);
-                let job = Job { experiment: self, data, world: &world, seed, algorithm };
-                let outcome = match self.run.precision {
-                    Precision::F32 => job.run::<f32>(&mut judges, context, observer)?,
-                    Precision::F64 => job.run::<f64>(&mut judges, context, observer)?,
-                };
-                observer.end(&outcome)?;
-                outcomes.push(outcome);
-                if context.interrupt.load(Ordering::Relaxed) {
-                    return Ok(outcomes);
-                }
+            let scene = Scene { data, world: &world, seed };
+            outcomes.extend(self.run_seed(scene, &mut Alone, context, observer)?);
+            if context.interrupt.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// The same in several processes, each of which holds the data of its own nodes only. All call
+    /// this alike; what `observer` keeps counts in process 0 only.
+    pub fn run_across(
+        &self,
+        transport: &mut dyn Transport,
+        mut data: Option<Data>,
+        context: &Context,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Outcome>> {
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        for (turn, &seed) in self.run.seeds.iter().enumerate() {
+            if turn > 0 {
+                // Another seed is another partition: other rows are needed.
+                data = self.load_data(context)?;
+            }
+            let world = self.world(data.as_ref(), seed)?;
+            if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
+                let here = block(self.network.nodes, transport.size(), transport.rank());
+                data.train.hold(&world.partition.nodes[here].concat());
+            }
+            let scene = Scene { data: data.as_ref(), world: &world, seed };
+            outcomes.extend(self.run_seed(scene, transport, context, observer)?);
+            if outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted) {
+                break;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// Runs every algorithm on one seed.
+    fn run_seed(
+        &self,
+        scene: Scene,
+        transport: &mut dyn Transport,
+        context: &Context,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Outcome>> {
+        observer.world(scene.seed, scene.world)?;
+        let here = block(self.network.nodes, transport.size(), transport.rank());
+        let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?;
+        let mut outcomes = Vec::new();
+        for algorithm in &self.algorithms {
+            let ended = observer.ended(&algorithm.label, scene.seed)?;
+            // What process 0 kept is what counts.
+            let known = transport.all(&[u8::from(ended.is_some())])?[0] == [1];
+            if known {
+                outcomes.extend(ended);
+                continue;
+            }
+            observer.begin(&algorithm.label, scene.seed);
+            let job = Job { experiment: self, scene, algorithm };
+            let outcome = match self.run.precision {
+                Precision::F32 => job.run::<f32>(&mut judges, transport, context, observer)?,
+                Precision::F64 => job.run::<f64>(&mut judges, transport, context, observer)?,
+            };
+            observer.end(&outcome)?;
+            let interrupted = outcome.stop == Stop::Interrupted;
+            outcomes.push(outcome);
+            if interrupted {
+                break;
             }
         }
         Ok(outcomes)
     }
 }
 
-/// One algorithm on one seed.
-struct Job<'a> {
-    experiment: &'a Experiment,
+/// What all algorithms of a seed run on.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
     data: Option<&'a Data>,
     world: &'a World,
     seed: u64,
+}
+
+/// One algorithm on one seed.
+struct Job<'a> {
+    experiment: &'a Experiment,
+    scene: Scene<'a>,
     algorithm: &'a AlgorithmSpec,
 }
 
@@ -130,12 +211,14 @@ impl Job<'_> {
     fn run<T: Real>(
         &self,
         judges: &mut [Box<dyn Bilevel<f64>>],
+        transport: &mut dyn Transport,
         context: &Context,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
         let registry = algorithms::<T>();
         let recipe = &find("algorithm", &registry, &self.algorithm.choice.name)?.build;
-        for warning in network::warnings(self.world.analysis.lambda_min, recipe.facts.needs_lazy) {
+        let lambda_min = self.scene.world.analysis.lambda_min;
+        for warning in network::warnings(lambda_min, recipe.facts.needs_lazy) {
             observer.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         if let (Scope::Global, Some(warning)) = (self.experiment.scope, recipe.facts.warning) {
@@ -143,30 +226,47 @@ impl Job<'_> {
         }
         let mut clock = Clock::default();
         clock.go();
-        let nodes = self.nodes(recipe)?;
-        let mut simulation = Simulation::new(nodes, &self.world.mixing, context.pool);
+        let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
+        let mut nodes = self.nodes(recipe, here.clone())?;
+        let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
+        let kept = told_by_first(kept, transport)?;
+        let trails = kept.as_ref().map(|state| restore(state, here, &mut nodes)).transpose()?;
+        let mixing = &self.scene.world.mixing;
+        let mut cluster = Cluster::new(nodes, mixing, context.pool, transport);
         clock.halt();
+        if let Some(state) = &kept {
+            cluster = cluster.from(state.progress);
+            clock.from(state.seconds);
+        }
 
         let mut record = Record::new(self, recipe, judges, context, observer);
-        let mut stop = record.measure(&simulation, &clock, 0.0)?;
+        let mut stop = record.begin(&mut cluster, &clock, kept.as_ref().zip(trails))?;
+        drop(kept);
+        let mut interval = Interval::new(&self.experiment.checkpoint);
         while stop.is_none() {
             clock.go();
-            simulation.iterate();
+            cluster.advance()?;
             clock.halt();
-            stop = record.follow(&simulation, &clock)?;
+            stop = record.follow(&mut cluster, &clock)?;
+            let due = stop.is_none() && interval.due(&mut cluster)?;
+            if due || stop == Some(Stop::Interrupted) {
+                interval.time(|| record.keep(&mut cluster, &clock))?;
+            }
         }
-        record.close(&simulation, &clock, stop.expect("the loop ended"))
+        record.close(&mut cluster, &clock, stop.expect("the loop ended"))
     }
 
-    fn nodes<T: Real>(&self, recipe: &Recipe<T>) -> Result<Vec<Node<T>>> {
+    /// The nodes of these numbers, at their start.
+    fn nodes<T: Real>(&self, recipe: &Recipe<T>, here: Range<usize>) -> Result<Vec<Node<T>>> {
         let run = &self.experiment.run;
-        let parts = self.experiment.parts::<T>(self.data, self.world, self.seed)?;
+        let Scene { data, world, seed } = self.scene;
+        let parts = self.experiment.parts_of::<T>(data, world, seed, here.clone())?;
         let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let x = cast(&part.start_x(&mut Stream::new(self.seed, Purpose::Start, 0)));
-            let theta = cast(&part.start_theta(&mut Stream::new(self.seed, Purpose::Start, 1 + i)));
+            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
+            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
             let v = vec![T::zero(); part.dims().p];
             let batches = run.batch.batches();
-            let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed, i);
+            let mut oracle = Oracle::new(part, batches, run.shared_samples, seed, i);
             if let Some(delta) = run.finite_differences {
                 oracle.take_differences(delta);
             }
@@ -175,8 +275,30 @@ impl Job<'_> {
             let algorithm = (recipe.start)(&self.algorithm.choice.params, start)?;
             Ok(Node { algorithm, oracle })
         };
-        parts.into_iter().enumerate().map(make).collect()
+        here.zip(parts).map(make).collect()
     }
+}
+
+/// What process 0 says of where an earlier run stood.
+fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {
+    if transport.size() == 1 {
+        return Ok(kept);
+    }
+    let bytes = |state| Checkpoint { run: Hash::default(), metrics: 0, state }.to_bytes();
+    let ours = kept.filter(|_| transport.rank() == 0).map(bytes).unwrap_or_default();
+    let told = transport.all(&ours)?.swap_remove(0);
+    if told.is_empty() {
+        return Ok(None);
+    }
+    let checkpoint = Checkpoint::from_bytes(&told).map_err(|_| misfit())?;
+    Ok(Some(checkpoint.state))
+}
+
+/// Puts the nodes here back to where they stood, and gives their trails.
+fn restore<T: Real>(state: &State, here: Range<usize>, nodes: &mut [Node<T>]) -> Result<Vec<Hash>> {
+    let kept = state.nodes.get(here).ok_or_else(misfit)?;
+    let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);
+    nodes.iter_mut().zip(kept).map(put_back).collect::<Option<_>>().ok_or_else(misfit)
 }
 
 /// Lower-case hexadecimal.

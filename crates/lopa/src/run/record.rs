@@ -1,47 +1,34 @@
 //! Following a run: measuring it, hashing it, and saying when it is over.
+//!
+//! Where nodes live in several processes, all follow the run, each with what its own nodes give
+//! and what the others tell, and come to the same decisions.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
+use super::agreed::{Agreed, agree, own_costs};
+use super::clock::Clock;
 use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, hex};
 use crate::algorithms::Recipe;
+use crate::bytes::{Hash, Reader, Writer};
+use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
-use crate::engine::{Node, Simulation};
+use crate::engine::{Cluster, Node};
 use crate::error::{Error, Result};
-use crate::evaluate::{self, Point};
+use crate::evaluate::{self, Local, Point};
 use crate::experiment::{Exactly, Target};
 use crate::problem::{At, Bilevel};
 use crate::real::{Real, cast};
 use crate::scope::Scope;
 use crate::trace::{Row, Stop};
-use crate::watch::{self, Watch};
+use crate::watch::{self, Culprit, Watch};
 
 /// Iterations after which a budget that nothing was spent of is taken for a mistake: a randomly
 /// truncated series may do without products for a while.
 const PATIENCE: u64 = 100;
-
-/// Seconds of computing: stopped while measurements are taken.
-#[derive(Default)]
-pub struct Clock {
-    seconds: f64,
-    since: Option<Instant>,
-}
-
-impl Clock {
-    /// Computing begins.
-    pub fn go(&mut self) {
-        self.since = Some(Instant::now());
-    }
-
-    /// Computing pauses.
-    pub fn halt(&mut self) {
-        self.seconds += self.since.take().map_or(0.0, |since| since.elapsed().as_secs_f64());
-    }
-}
 
 /// Follows a run: measures it, hashes it, and says when it is over.
 pub struct Record<'a, T: Real> {
@@ -50,14 +37,15 @@ pub struct Record<'a, T: Real> {
     judges: &'a mut [Box<dyn Bilevel<f64>>],
     context: &'a Context<'a>,
     observer: &'a mut dyn Observer,
-    hasher: Sha256,
+    trails: Vec<Hash>, // of each node here: SHA-256 of the trail so far, k and every variable
+    names: Vec<&'static str>,
     watch: Watch,
     meter: Meter,
     measured: u64,
     row: Option<Row>,
-    nodes: Vec<Vec<(&'static str, f64)>>,
+    nodes: Vec<Vec<(String, f64)>>,
     good: Vec<Point>,
-    culprit: Option<watch::Culprit>,
+    culprit: Option<Culprit>,
 }
 
 impl<'a, T: Real> Record<'a, T> {
@@ -71,10 +59,11 @@ impl<'a, T: Real> Record<'a, T> {
         Record {
             job,
             recipe,
+            trails: vec![Hash::default(); judges.len()],
             judges,
             context,
             observer,
-            hasher: Sha256::new(),
+            names: Vec::new(),
             watch: Watch::default(),
             meter: Meter::new(&job.experiment.run),
             measured: 0,
@@ -85,28 +74,87 @@ impl<'a, T: Real> Record<'a, T> {
         }
     }
 
+    /// The start of a run: the first measurement, or all as it was where an earlier run stood.
+    pub fn begin(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+        kept: Option<(&State, Vec<Hash>)>,
+    ) -> Result<Option<Stop>> {
+        let variables = cluster.nodes()[0].algorithm.variables();
+        self.names = variables.into_iter().map(|(name, _)| name).collect();
+        let Some((state, trails)) = kept else {
+            return self.measure(cluster, clock, 0.0);
+        };
+        self.trails = trails;
+        self.restore(&state.record).ok_or_else(misfit)?;
+        self.good = points(cluster)?;
+        Ok(None)
+    }
+
+    /// What it must know to follow the run from here on.
+    fn save(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u64(self.measured);
+        self.meter.save(&mut out);
+        self.watch.save(&self.names, &mut out);
+        out.done()
+    }
+
+    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut bytes = Reader::new(bytes);
+        self.measured = bytes.u64()?;
+        self.meter.restore(&mut bytes)?;
+        self.watch = Watch::restore(&mut bytes, &self.names)?;
+        bytes.end()
+    }
+
+    /// Hands where the run stands to the observer.
+    pub fn keep(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
+        let nodes = cluster.nodes().iter().zip(&self.trails);
+        let ours = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
+        let nodes = cluster.gather(ours)?;
+        if !cluster.is_first() {
+            return Ok(());
+        }
+        let state = State {
+            progress: cluster.progress(),
+            seconds: clock.seconds(),
+            record: self.save(),
+            nodes,
+        };
+        self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
+    }
+
     /// After an iteration: is it over, is it time to measure?
-    pub fn follow(&mut self, simulation: &Simulation<T>, clock: &Clock) -> Result<Option<Stop>> {
+    pub fn follow(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<Option<Stop>> {
+        let (run, k) = (&self.job.experiment.run, cluster.progress().k);
+        let looks = k.is_multiple_of(watch::EVERY);
+        // Others are asked only where it matters: each time costs a round trip.
+        let asks = cluster.is_whole() || looks || self.meter.is_shared();
+        let Agreed { costs, interrupted } = match asks {
+            true => agree(cluster, clock, self.context.interrupt.load(Ordering::Relaxed))?,
+            false => Agreed { costs: own_costs(cluster), interrupted: false },
+        };
         let second_order = self.recipe.facts.second_order;
-        let Reading { due, done, brink } = self.meter.read(&costs(simulation, clock), second_order);
-        if simulation.k().is_multiple_of(watch::EVERY) || done.is_some() {
-            self.culprit = self.watch.look(simulation.k(), simulation.nodes());
+        let Reading { due, done, brink } = self.meter.read(&costs, second_order);
+        if looks || done.is_some() {
+            let sizes = cluster.nodes().iter().map(watch::sizes).collect();
+            self.culprit = self.watch.look(k, &self.names, &cluster.everyone(sizes)?);
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
-            let evaluations = self.job.experiment.run.evaluations as f64;
-            self.observer.progress(simulation.k(), due / evaluations);
+            self.observer.progress(k, due / run.evaluations as f64);
         }
-        if self.context.interrupt.load(Ordering::Relaxed) {
-            return Ok(Some(Stop::Interrupted));
-        }
-        if due == 0.0 && simulation.k() >= PATIENCE {
+        if due == 0.0 && k >= PATIENCE {
             return Err(self.endless());
         }
-        if done.is_none() && (brink || due >= self.measured as f64) {
-            return self.measure(simulation, clock, due);
-        }
-        Ok(done)
+        let stop = match done {
+            None if brink || due >= self.measured as f64 => self.measure(cluster, clock, due)?,
+            _ => done,
+        };
+        // Last: a run that goes on from here has done all that belongs to this iteration.
+        Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
     }
 
     fn endless(&self) -> Error {
@@ -119,14 +167,14 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// A measurement; tells if the target is reached.
-    pub fn measure(
+    fn measure(
         &mut self,
-        simulation: &Simulation<T>,
+        cluster: &mut Cluster<T>,
         clock: &Clock,
         due: f64,
     ) -> Result<Option<Stop>> {
         let exact = self.job.experiment.run.exact == Exactly::Always;
-        self.take(simulation, clock, exact)?;
+        self.take(cluster, clock, exact)?;
         self.measured = due.floor() as u64 + 1;
         let reached = match &self.job.experiment.run.target {
             Some(target) => self.reached(target)?,
@@ -150,109 +198,155 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// One measurement.
-    fn take(&mut self, simulation: &Simulation<T>, clock: &Clock, exact: bool) -> Result<()> {
-        self.hash(simulation);
-        let points = points(simulation);
+    fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
+        self.hash(cluster);
+        let points = points(cluster)?;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
         let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
-        let mut row = costs(simulation, clock);
+        let mut row = agree(cluster, clock, false)?.costs;
         if sound {
             let (scope, pool) = (self.job.experiment.scope, self.context.pool);
-            let personal = exact && scope == Scope::Personal;
-            let locals = evaluate::all(self.judges, &points, personal, pool);
+            let locals = self.locals(cluster, &points, exact && scope == Scope::Personal)?;
             row.values = evaluate::summarise(&locals);
             if scope == Scope::Global {
-                row.values.extend(evaluate::common(self.judges, &points, exact, pool));
+                let everyone = &mut |ours| cluster.everyone(ours);
+                row.values.extend(evaluate::common(self.judges, &points, exact, pool, everyone)?);
             }
-            self.nodes = locals.into_iter().map(|local| local.values).collect();
+            self.nodes = locals.into_iter().map(named).collect();
             self.good = points;
         }
-        if let Some(gap) = tracking(simulation) {
+        if let Some(gap) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
         }
         row.values.retain(|_, value| value.is_finite());
-        self.observer.row(&self.job.algorithm.label, self.job.seed, &row)?;
+        self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
     }
 
-    fn hash(&mut self, simulation: &Simulation<T>) {
-        let mut bytes = simulation.k().to_le_bytes().to_vec();
-        for node in simulation.nodes() {
-            for (_, values) in node.algorithm.variables() {
-                values.iter().for_each(|value| value.extend_le(&mut bytes));
-            }
+    /// What every node contributes to a measurement.
+    fn locals(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        points: &[Point],
+        exact: bool,
+    ) -> Result<Vec<Local>> {
+        let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
+        let here = &points[cluster.here()];
+        let ours = evaluate::some(self.judges, here, &mean, exact, self.context.pool);
+        if cluster.is_whole() {
+            return Ok(ours);
         }
-        self.hasher.update(&bytes);
+        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| *name).collect();
+        let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
+        let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
+        Ok(locals.collect::<Option<_>>().expect("all processes measure alike"))
+    }
+
+    fn hash(&mut self, cluster: &Cluster<T>) {
+        let mut bytes = Vec::new();
+        for (node, trail) in cluster.nodes().iter().zip(&mut self.trails) {
+            bytes.clear();
+            bytes.extend_from_slice(trail);
+            bytes.extend_from_slice(&cluster.progress().k.to_le_bytes());
+            for (_, values) in node.algorithm.variables() {
+                T::extend_le(values, &mut bytes);
+            }
+            *trail = Sha256::digest(&bytes).into();
+        }
     }
 
     /// The last measurement, and the outcome.
-    pub fn close(
-        mut self,
-        simulation: &Simulation<T>,
-        clock: &Clock,
-        stop: Stop,
-    ) -> Result<Outcome> {
-        let measured_here = self.row.as_ref().is_some_and(|row| row.iteration == simulation.k());
+    pub fn close(mut self, cluster: &mut Cluster<T>, clock: &Clock, stop: Stop) -> Result<Outcome> {
+        let k = cluster.progress().k;
+        let measured_here = self.row.as_ref().is_some_and(|row| row.iteration == k);
         let run = &self.job.experiment.run;
         if !(measured_here && run.exact == Exactly::Always) {
             let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
-            self.take(simulation, clock, exact)?;
+            self.take(cluster, clock, exact)?;
         }
-        self.observer.progress(simulation.k(), 1.0);
-        let diagnosis = self.culprit.as_ref().map(|culprit| {
-            let (x, theta) = &self.good[culprit.node];
-            let part = &mut *self.judges[culprit.node];
-            let Choice { params, .. } = &self.job.algorithm.choice;
-            let why = diagnose(culprit, &self.recipe.facts, params, part, At { x, theta });
-            let lambda_min = self.job.world.analysis.lambda_min;
-            match self.recipe.facts.needs_lazy && lambda_min < -1e-9 {
-                true => format!(
-                    "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
-                     and this method bears larger steps if it is not negative"
-                ),
-                false => why,
-            }
-        });
+        self.observer.progress(k, 1.0);
+        let diagnosis = self.diagnosis(cluster)?;
+        let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
+        let trails = cluster.everyone_bytes(trails)?;
         Ok(Outcome {
             algorithm: self.job.algorithm.label.clone(),
-            seed: self.job.seed,
+            seed: self.job.scene.seed,
             stop,
             diagnosis,
             row: self.row.expect("a row was measured"),
             nodes: self.nodes,
-            digest: hex(&self.hasher.finalize()),
-            models: points(simulation),
+            digest: hex(&Sha256::digest(trails.concat())),
+            models: points(cluster)?,
         })
     }
-}
 
-fn costs<T: Real>(simulation: &Simulation<T>, clock: &Clock) -> Row {
-    Row {
-        iteration: simulation.k(),
-        exchanges: simulation.exchanges(),
-        bytes: simulation.floats() * T::BYTES as u64,
-        seconds: clock.seconds,
-        ..Row::new(&simulation.counts(), simulation.nodes().len())
+    /// Why the run diverged, if it did: told by the process that the culprit lives in.
+    fn diagnosis(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
+        let Some(culprit) = self.culprit.take() else { return Ok(None) };
+        let here = cluster.here();
+        let mut ours = vec![Vec::new(); here.len()];
+        if here.contains(&culprit.node) {
+            let at = culprit.node - here.start;
+            ours[at] = self.explain(&culprit, at).into_bytes();
+        }
+        let said = cluster.everyone_bytes(ours)?;
+        Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
+    }
+
+    /// In words a user can act on.
+    fn explain(&mut self, culprit: &Culprit, judge: usize) -> String {
+        let (x, theta) = &self.good[culprit.node];
+        let part = &mut *self.judges[judge];
+        let Choice { params, .. } = &self.job.algorithm.choice;
+        let why = diagnose(culprit, &self.recipe.facts, params, part, At { x, theta });
+        let lambda_min = self.job.scene.world.analysis.lambda_min;
+        match self.recipe.facts.needs_lazy && lambda_min < -1e-9 {
+            true => format!(
+                "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
+                 and this method bears larger steps if it is not negative"
+            ),
+            false => why,
+        }
     }
 }
 
-fn points<T: Real>(simulation: &Simulation<T>) -> Vec<Point> {
-    let point = |node: &Node<T>| {
+/// A node's metrics by name.
+fn named(local: Local) -> Vec<(String, f64)> {
+    local.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+}
+
+/// The error of a checkpoint that is sound, but not that of such a run.
+pub fn misfit() -> Error {
+    let message = "the checkpoint does not fit the run: its variables are others";
+    Error::storage("storage/checkpoint", message)
+        .hint("start a run of its own with `--resume never`")
+}
+
+/// (x_i, θ_i) of every node.
+fn points<T: Real>(cluster: &mut Cluster<T>) -> Result<Vec<Point>> {
+    let n = cluster.nodes()[0].algorithm.at().x.len();
+    let numbers = |node: &Node<T>| -> Vec<f64> {
         let At { x, theta } = node.algorithm.at();
-        (cast(x), cast(theta))
+        [cast(x), cast(theta)].concat()
     };
-    simulation.nodes().iter().map(point).collect()
+    let ours = cluster.nodes().iter().map(numbers).collect();
+    let all = cluster.everyone(ours)?;
+    let point = |mut x: Vec<f64>| {
+        let theta = x.split_off(n);
+        (x, theta)
+    };
+    Ok(all.into_iter().map(point).collect())
 }
 
 /// ‖mean y − mean z‖: zero to rounding, or gradient tracking is broken.
-fn tracking<T: Real>(simulation: &Simulation<T>) -> Option<f64> {
-    let pairs: Option<Vec<_>> =
-        simulation.nodes().iter().map(|node| node.algorithm.tracked()).collect();
-    let gaps: Vec<Vec<f64>> = pairs?
-        .into_iter()
-        .map(|(y, z)| y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64()).collect())
-        .collect();
+fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<f64>> {
+    let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
+    let gap = |(y, z): (&[T], &[T])| -> Vec<f64> {
+        y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64()).collect()
+    };
+    let Some(ours) = pairs.map(|pair| pair.map(gap)).collect() else { return Ok(None) };
+    let gaps = cluster.everyone(ours)?;
     let gap = evaluate::mean(gaps.iter().map(|gap| &gap[..]));
-    Some(gap.iter().map(|g| g * g).sum::<f64>().sqrt())
+    Ok(Some(gap.iter().map(|g| g * g).sum::<f64>().sqrt()))
 }

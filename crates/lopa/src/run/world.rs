@@ -1,5 +1,7 @@
 //! What all runs of a seed share: the network, the partition, the parts of the problem.
 
+use std::ops::Range;
+
 use super::Context;
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
@@ -59,6 +61,17 @@ impl Experiment {
         world: &World,
         seed: u64,
     ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        self.parts_of(data, world, seed, 0..self.network.nodes)
+    }
+
+    /// Some nodes' parts of the problem.
+    pub fn parts_of<T: Real>(
+        &self,
+        data: Option<&Data>,
+        world: &World,
+        seed: u64,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let setting = Setting {
             nodes: self.network.nodes,
             seed,
@@ -69,6 +82,7 @@ impl Experiment {
         };
         let registry = problems::<T>();
         let kind = &find("problem", &registry, &self.problem.name)?.build;
-        kind.parts(&self.problem.params, &setting).map_err(|error| error.at("[problem]"))
+        let parts = kind.parts_of(&self.problem.params, &setting, nodes);
+        parts.map_err(|error| error.at("[problem]"))
     }
 }

@@ -7,7 +7,7 @@ use crate::common::bench::*;
 use crate::common::recorder::{Call, Log, recorder, take};
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
-use lopa::engine::Simulation;
+use lopa::engine::{Node, Simulation};
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::network::Mixing;
@@ -187,6 +187,42 @@ fn threads_do_not_matter<T: Real>() {
 fn every_number_of_threads_gives_the_same_bits() {
     threads_do_not_matter::<f32>();
     threads_do_not_matter::<f64>();
+}
+
+/// Puts every variable and counter of some nodes into others of their kind.
+fn put_back<T: Real>(from: &[Node<T>], into: &mut [Node<T>]) {
+    for (from, into) in from.iter().zip(into) {
+        let (theirs, ours) = (from.algorithm.variables(), into.algorithm.variables_mut());
+        assert_eq!(theirs.len(), ours.len());
+        for ((name, theirs), (same, ours)) in theirs.into_iter().zip(ours) {
+            assert_eq!(name, same);
+            ours.copy_from_slice(theirs);
+        }
+        into.oracle.count_from(from.oracle.counts());
+    }
+}
+
+fn variables_are_all_there_is<T: Real>() {
+    each(&NOISY, |name, bench| {
+        let mut straight = bench.run::<T>(13);
+        let mut nodes = bench.nodes::<T>();
+        put_back(straight.nodes(), &mut nodes);
+        let fresh = Simulation::new(nodes, &bench.world.mixing, None);
+        let mut resumed = fresh.from(straight.progress());
+        for _ in 0..17 {
+            straight.iterate();
+            resumed.iterate();
+        }
+        assert!(bits(&straight) == bits(&resumed), "{name}: a variable is not listed");
+        assert_eq!(straight.counts(), resumed.counts(), "{name}");
+        assert_eq!(straight.progress(), resumed.progress(), "{name}");
+    });
+}
+
+#[test]
+fn nodes_with_the_values_of_others_go_on_as_these() {
+    variables_are_all_there_is::<f32>();
+    variables_are_all_there_is::<f64>();
 }
 
 /// Runs the nodes in the order that `order` lists them, on the network renumbered likewise. Each

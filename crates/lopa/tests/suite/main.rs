@@ -3,6 +3,7 @@
 
 mod algorithms;
 mod bad_data;
+mod checkpoint;
 mod common;
 mod compare;
 mod config;

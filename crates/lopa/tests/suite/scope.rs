@@ -33,8 +33,8 @@ fn the_global_hypergradient_is_that_of_the_mean_problem() {
     let (nodes, x) = (node_coefficients(&bench), [0.3, -1.2, 0.8]);
     let mut parts = bench.parts::<f64>();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let alone = exact::solve(&mut Mean::new(&mut parts, None), &x, &[0.0; 4]);
-    let shared = exact::solve(&mut Mean::new(&mut parts, Some(&pool)), &x, &[0.0; 4]);
+    let alone = exact::solve(&mut Mean::new(&mut parts, None, &mut Ok), &x, &[0.0; 4]);
+    let shared = exact::solve(&mut Mean::new(&mut parts, Some(&pool), &mut Ok), &x, &[0.0; 4]);
     assert!(alone.converged);
     assert_eq!((&alone.theta, &alone.grad), (&shared.theta, &shared.grad), "threads matter");
 
@@ -68,12 +68,12 @@ fn the_mean_has_the_means_of_all_values_and_derivatives() {
     let mut parts = bench.parts::<f64>();
     let dims = parts[0].dims();
     let x: Vec<f64> = (0..dims.n).map(|j| -0.5 - 0.1 * j as f64).collect();
-    let solution = exact::solve(&mut Mean::new(&mut parts, None), &x, &vec![0.0; dims.p]);
+    let solution = exact::solve(&mut Mean::new(&mut parts, None, &mut Ok), &x, &vec![0.0; dims.p]);
     assert!(solution.converged);
     let phi = |parts: &mut [Box<dyn Bilevel<f64>>], j: usize, step: f64| {
         let mut there = x.clone();
         there[j] += step;
-        exact::solve(&mut Mean::new(parts, None), &there, &solution.theta).phi
+        exact::solve(&mut Mean::new(parts, None, &mut Ok), &there, &solution.theta).phi
     };
     for j in 0..dims.n {
         let slope = (phi(&mut parts, j, 1e-4) - phi(&mut parts, j, -1e-4)) / 2e-4;
@@ -100,12 +100,12 @@ fn a_row_of_a_global_run_is_measured_against_the_common_solution() {
     let mut parts = bench.parts::<f64>();
     let at = |shift: f64| (x.clone(), theta.iter().map(|t| t + shift).collect::<Vec<_>>());
     let points = [at(0.0), at(1.0), at(-1.0), at(2.0), at(-2.0)];
-    let values = evaluate::common(&mut parts, &points, true, None);
+    let values = evaluate::common(&mut parts, &points, true, None, &mut Ok).unwrap();
     assert!(values["grad_phi_sq"] < 1e-16, "{values:?}");
     // p (0 + 1 + 1 + 4 + 4) / 5, and the mean of the θ_i is θ* itself.
     assert!((values["theta_error"] - 8.0).abs() < 1e-6, "{values:?}");
     assert!((values["theta_consensus"] - 8.0).abs() < 1e-6, "{values:?}");
-    assert_eq!(evaluate::common(&mut parts, &points, false, None).len(), 1);
+    assert_eq!(evaluate::common(&mut parts, &points, false, None, &mut Ok).unwrap().len(), 1);
     let metrics = parts[0].metrics(lopa::problem::At { x: &x, theta: &theta });
     let x_error = metrics.iter().find(|(name, _)| *name == "x_error").unwrap().1;
     assert!(x_error < 1e-20, "x_error is measured from the personal solution: {x_error}");

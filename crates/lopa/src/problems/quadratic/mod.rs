@@ -24,6 +24,7 @@ mod file;
 mod make;
 mod noise;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -105,19 +106,25 @@ impl<T: Real> Kind<T> for Problem {
         false
     }
 
-    fn parts(&self, table: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    fn parts_of(
+        &self,
+        table: &toml::Table,
+        setting: &Setting,
+        nodes: Range<usize>,
+    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
         let options: Options = params(table);
-        let nodes = coefficients(&options, setting.nodes, setting.seed)?;
+        let all = coefficients(&options, setting.nodes, setting.seed)?;
         let x_star: Option<Arc<[f64]>> = match setting.scope {
-            Scope::Personal => x_star(&nodes),
-            Scope::Global => Coefficients::mean(&nodes).and_then(|mean| x_star(&[mean])),
+            Scope::Personal => x_star(&all),
+            Scope::Global => Coefficients::mean(&all).and_then(|mean| x_star(&[mean])),
         }
         .map(Arc::from);
         let part = |(i, exact): (usize, Coefficients)| {
             let noise = Noise::draw(options.noise, options.samples, exact.dims(), setting.seed, i);
             Quadratic::new(exact, noise, x_star.clone())
         };
-        Ok(boxed(nodes.into_iter().enumerate().map(part).collect()))
+        let some = all.into_iter().enumerate().skip(nodes.start).take(nodes.len());
+        Ok(boxed(some.map(part).collect()))
     }
 
     fn predict(

@@ -125,7 +125,7 @@ pub fn bits<T: Real>(simulation: &Simulation<T>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for node in simulation.nodes() {
         for (_, values) in node.algorithm.variables() {
-            values.iter().for_each(|value| value.extend_le(&mut bytes));
+            T::extend_le(values, &mut bytes);
         }
     }
     bytes

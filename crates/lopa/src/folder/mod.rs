@@ -8,30 +8,45 @@
 //!   results.json      one entry a run: the last measurement, the digest, how it ended
 //!   partition-seed<seed>.json        which training rows each node holds
 //!   models/<algorithm>-seed<seed>.safetensors
+//!   checkpoints/<algorithm>-seed<seed>.{0,1}  where a run stands that is not at its end
 //! ```
 
-use std::fs::{self, File};
-use std::io::Write;
+mod machine;
+mod result;
+mod resume;
+
+pub use machine::simd;
+pub use result::result;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::bytes::Hash;
+use crate::checkpoint::{Checkpoint, State, Store};
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::model::{About, Model};
 use crate::run::{Outcome, World, hex};
-use crate::trace::Row;
+use crate::storage::{cannot_write, replace};
+use crate::trace::{Row, Stop};
+
+use machine::{machine, now};
 
 /// A run folder being written.
 pub struct RunFolder {
     path: PathBuf,
     metrics: File,
+    sound: u64, // bytes of the measurements that belong to runs at their end
     manifest: Value,
     results: Vec<Value>,
+    store: Option<Store>, // checkpoints of the run under way
     about: ModelParts,
+    _lock: File, // held as long as somebody writes here
 }
 
 struct ModelParts {
@@ -53,9 +68,9 @@ impl RunFolder {
     ) -> Result<RunFolder> {
         let (resolved, digest) = resolved(experiment);
         let path = free(runs, &folder_name(experiment))?;
+        let lock = resume::lock(&path)?.expect("nobody else knows of the folder yet");
         write(&path.join("resolved.toml"), resolved.as_bytes())?;
-        let metrics_path = path.join("metrics.jsonl");
-        let metrics = File::create(&metrics_path).map_err(|error| cannot(&metrics_path, error))?;
+        let metrics = open_metrics(&path)?;
         let manifest = json!({
             "lopa": env!("CARGO_PKG_VERSION"),
             "name": experiment.name,
@@ -71,52 +86,18 @@ impl RunFolder {
             "machine": machine(),
         });
         let about = ModelParts::of(experiment, data);
-        let mut folder = RunFolder { path, metrics, manifest, results: Vec::new(), about };
+        let mut folder = RunFolder {
+            path,
+            metrics,
+            sound: 0,
+            manifest,
+            results: Vec::new(),
+            store: None,
+            about,
+            _lock: lock,
+        };
         folder.write_manifest()?;
         Ok(folder)
-    }
-
-    /// Goes on with the folder that an earlier run of the same experiment left below `runs`, or
-    /// makes it. What had come to its end is kept, what had not is forgotten.
-    pub fn resume(
-        runs: &Path,
-        experiment: &Experiment,
-        data: Option<&Data>,
-        threads: usize,
-    ) -> Result<RunFolder> {
-        let path = runs.join(folder_name(experiment));
-        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
-        let parse = |text: String| serde_json::from_str::<Value>(&text).ok();
-        let ours = |manifest: &Value| manifest["experiment_digest"] == resolved(experiment).1;
-        let Some(manifest) = read("manifest.json").and_then(parse).filter(ours) else {
-            return RunFolder::create(runs, experiment, data, threads);
-        };
-        let results = match read("results.json").and_then(parse) {
-            Some(Value::Array(results)) => results,
-            _ => Vec::new(),
-        };
-        let metrics_path = path.join("metrics.jsonl");
-        let ended = |line: &&str| {
-            let row: Value = serde_json::from_str(line).unwrap_or(Value::Null);
-            let same = |key: &str, run: &Value| run[key] == row[key];
-            results.iter().any(|run| same("algorithm", run) && same("seed", run))
-        };
-        let kept: Vec<String> = read("metrics.jsonl")
-            .unwrap_or_default()
-            .lines()
-            .filter(ended)
-            .map(|line| format!("{line}\n"))
-            .collect();
-        write(&metrics_path, kept.concat().as_bytes())?;
-        let open = fs::OpenOptions::new().append(true).open(&metrics_path);
-        let metrics = open.map_err(|error| cannot(&metrics_path, error))?;
-        let about = ModelParts::of(experiment, data);
-        Ok(RunFolder { path, metrics, manifest, results, about })
-    }
-
-    /// Whether a run of this algorithm on this seed has come to its end.
-    pub fn has(&self, algorithm: &str, seed: u64) -> bool {
-        self.results.iter().any(|run| run["algorithm"] == algorithm && run["seed"] == seed)
     }
 
     /// Where it is.
@@ -161,7 +142,19 @@ impl RunFolder {
         if let (Value::Object(line), Value::Object(row)) = (&mut line, row) {
             line.extend(row);
         }
-        writeln!(self.metrics, "{line}").map_err(|error| cannot(&self.path, error))
+        // In one piece: a line is there or it is not.
+        let written = self.metrics.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))
+    }
+
+    /// Keeps where a run stands.
+    pub fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
+        let run = self.run_hash(algorithm, seed);
+        let checkpoints = self.path.join("checkpoints");
+        fs::create_dir_all(&checkpoints).map_err(|error| cannot_write(&checkpoints, &error))?;
+        self.sync_metrics()?;
+        let checkpoint = Checkpoint { run, metrics: self.measured()?, state };
+        self.store.get_or_insert_with(|| store(&self.path, algorithm, seed)).write(&checkpoint)
     }
 
     /// Saves a run's models and result.
@@ -178,17 +171,47 @@ impl RunFolder {
         };
         let model = Model { about, x, theta, scaling: scaling.clone() };
         model.save(&model_path(&self.path, &outcome.algorithm, outcome.seed))?;
+        self.sync_metrics()?;
+        self.results.retain(|run| !is_of(run, &outcome.algorithm, outcome.seed));
         self.results.push(result(outcome));
         let text = serde_json::to_string_pretty(&self.results).expect("results are JSON");
-        write(&self.path.join("results.json"), text.as_bytes())
+        write(&self.path.join("results.json"), text.as_bytes())?;
+        let store = self.store.take();
+        if outcome.stop != Stop::Interrupted {
+            self.sound = self.measured()?;
+            store.iter().for_each(Store::remove);
+        }
+        Ok(())
     }
 
     /// The folder is complete.
     pub fn finish(&mut self, status: &str) -> Result<()> {
-        self.metrics.sync_all().map_err(|error| cannot(&self.path, error))?;
+        self.sync_metrics()?;
+        if status == "done" {
+            // Whoever was killed may have left some; nothing is to go on from.
+            let _ = fs::remove_dir_all(self.path.join("checkpoints"));
+        }
         self.manifest["status"] = json!(status);
         self.manifest["ended"] = json!(now());
         self.write_manifest()
+    }
+
+    fn sync_metrics(&self) -> Result<()> {
+        let synced = self.metrics.sync_all();
+        synced.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))
+    }
+
+    /// Bytes of measurements so far.
+    fn measured(&self) -> Result<u64> {
+        let found = self.metrics.metadata().map(|metadata| metadata.len());
+        found.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))
+    }
+
+    /// Tells one run of one experiment on one set of data from all others.
+    fn run_hash(&self, algorithm: &str, seed: u64) -> Hash {
+        let of = |key: &str| &self.manifest[key];
+        let what = json!([of("lopa"), of("experiment_digest"), of("data_digest"), algorithm, seed]);
+        Sha256::digest(what.to_string()).into()
     }
 
     fn write_manifest(&mut self) -> Result<()> {
@@ -209,11 +232,14 @@ impl ModelParts {
     }
 }
 
-/// The experiment with nothing left to defaults, and its digest.
+/// The experiment with nothing left to defaults, and its digest, which does not depend on how
+/// often the run notes where it stands.
 fn resolved(experiment: &Experiment) -> (String, String) {
-    let resolved = toml::to_string(&experiment.resolved()).expect("a table is TOML");
-    let digest = hex(&Sha256::digest(&resolved));
-    (resolved, digest)
+    let mut table = experiment.resolved();
+    let text = |table: &toml::Table| toml::to_string(table).expect("a table is TOML");
+    let resolved = text(&table);
+    table.remove("checkpoint");
+    (resolved, hex(&Sha256::digest(text(&table))))
 }
 
 fn folder_name(experiment: &Experiment) -> String {
@@ -225,43 +251,36 @@ pub fn model_path(folder: &Path, algorithm: &str, seed: u64) -> PathBuf {
     folder.join("models").join(format!("{algorithm}-seed{seed}.safetensors"))
 }
 
-/// A run as scripts see it.
-pub fn result(outcome: &Outcome) -> Value {
-    let mut entry = json!({
-        "algorithm": outcome.algorithm,
-        "seed": outcome.seed,
-        "digest": outcome.digest,
-        "stop": outcome.stop.name(),
-    });
-    let row = serde_json::to_value(&outcome.row).expect("a row is JSON");
-    if let (Value::Object(entry), Value::Object(row)) = (&mut entry, row) {
-        entry.extend(row);
-        if let Some(diagnosis) = &outcome.diagnosis {
-            entry.insert("diagnosis".into(), json!(diagnosis));
-        }
-        let named = |values: &Vec<(&'static str, f64)>| -> Value {
-            values.iter().map(|(name, value)| (name.to_string(), json!(value))).collect()
-        };
-        entry.insert("nodes".into(), outcome.nodes.iter().map(named).collect());
-    }
-    entry
+/// Whether a result is that of an algorithm on a seed.
+fn is_of(result: &Value, algorithm: &str, seed: u64) -> bool {
+    result["algorithm"] == algorithm && result["seed"] == seed
+}
+
+fn store(folder: &Path, algorithm: &str, seed: u64) -> Store {
+    Store::new(&folder.join("checkpoints"), &format!("{algorithm}-seed{seed}"))
+}
+
+fn open_metrics(folder: &Path) -> Result<File> {
+    let path = folder.join("metrics.jsonl");
+    let open = OpenOptions::new().append(true).create(true).open(&path);
+    open.map_err(|error| cannot_write(&path, &error))
 }
 
 fn free(runs: &Path, name: &str) -> Result<PathBuf> {
+    fs::create_dir_all(runs).map_err(|error| cannot_write(runs, &error))?;
     for number in 1..10_000 {
         let path = match number {
             1 => runs.join(name),
             _ => runs.join(format!("{name}-{number}")),
         };
-        fs::create_dir_all(runs).map_err(|error| cannot(runs, error))?;
         match fs::create_dir(&path) {
             Ok(()) => {
                 let models = path.join("models");
-                fs::create_dir(&models).map_err(|error| cannot(&models, error))?;
+                fs::create_dir(&models).map_err(|error| cannot_write(&models, &error))?;
                 return Ok(path);
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-            Err(error) => return Err(cannot(&path, error)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(cannot_write(&path, &error)),
         }
     }
     let message = format!("there are 9999 runs called `{name}` already");
@@ -269,72 +288,5 @@ fn free(runs: &Path, name: &str) -> Result<PathBuf> {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {
-    let partial = path.with_extension("partial");
-    fs::write(&partial, content).map_err(|error| cannot(&partial, error))?;
-    fs::rename(&partial, path).map_err(|error| cannot(path, error))
-}
-
-fn cannot(path: &Path, error: std::io::Error) -> Error {
-    Error::storage("storage/write", format!("cannot write: {error}"))
-        .at(path.display().to_string())
-        .hint("choose another folder with --out")
-}
-
-/// The kind of machine: results are promised to the bit on machines of one kind.
-fn machine() -> Value {
-    json!({
-        "arch": std::env::consts::ARCH,
-        "os": std::env::consts::OS,
-        "simd": simd(),
-    })
-}
-
-/// The vector instructions that products choose their kernels by.
-pub fn simd() -> Vec<&'static str> {
-    #[cfg(target_arch = "x86_64")]
-    let found = [
-        ("sse2", is_x86_feature_detected!("sse2")),
-        ("avx", is_x86_feature_detected!("avx")),
-        ("avx2", is_x86_feature_detected!("avx2")),
-        ("fma", is_x86_feature_detected!("fma")),
-        ("avx512f", is_x86_feature_detected!("avx512f")),
-    ];
-    #[cfg(not(target_arch = "x86_64"))]
-    let found: [(&'static str, bool); 0] = [];
-    found.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
-}
-
-/// The time in RFC 3339, UTC.
-fn now() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (year, month, day) = civil((seconds / 86400) as i64);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-}
-
-/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
-fn civil(days: i64) -> (i64, i64, i64) {
-    // Count from 1 March of year 0, so that leap days end a year.
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let in_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * in_year + 2) / 153;
-    let of_month = in_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (year + era * 400 + carry, month, of_month)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::civil;
-
-    #[test]
-    fn days_have_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(59), (1970, 3, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(19_723), (2024, 1, 1));
-        assert_eq!(civil(-1), (1969, 12, 31));
-    }
+    replace(path, content).map_err(|error| cannot_write(path, &error))
 }

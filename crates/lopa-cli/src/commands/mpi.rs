@@ -1,0 +1,132 @@
+//! `lopa run --engine mpi`: the processes that one `mpirun` started run an experiment together.
+//!
+//! All do the same in the same order. Process 0 writes and speaks; another one speaks only if it
+//! alone is in trouble.
+
+use std::process::ExitCode;
+
+use lopa::data::{Data, Where};
+use lopa::engine::{Mpi, Transport};
+use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
+use lopa::folder::RunFolder;
+use lopa::run::{Context, Observer, Outcome};
+use lopa::trace::Stop;
+
+use super::reporter::Reporter;
+use super::run::{GOES_ON, exit_code, experiment, folder, show, status};
+use super::signals::Signals;
+use super::summary;
+use super::threads::{pool, threads};
+use crate::args::{RunArgs, ThreadArgs};
+use crate::output::Output;
+
+pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
+    let mut mpi = Mpi::start()?;
+    mpi.abort_on_panic();
+    // Processes share the cores: each gets one thread unless told otherwise.
+    let jobs = ThreadArgs { jobs: args.threads.jobs.or(Some(1)) };
+    let threads = threads(&jobs)?;
+    let pool = pool(threads)?;
+    let signals = Signals::listen()?;
+    let context = Context {
+        pool: pool.as_ref(),
+        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
+        interrupt: signals.interrupt(),
+    };
+    let ready = prepare(args, &context, &mpi, threads, output);
+    let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
+    if let Some(first) = codes.iter().position(|code| code != &[0]) {
+        // One of those that cannot begin says why, and all end.
+        return match ready {
+            Err(error) if first == mpi.rank() => Err(error),
+            _ => Ok(ExitCode::from(codes[first][0])),
+        };
+    }
+    let Ready { experiment, data, folder } = ready?;
+    let done = go(&experiment, data, folder, &mut mpi, &context, output);
+    // Others wait for this process in the middle of a round, and for ever.
+    let (outcomes, folder) = done.unwrap_or_else(|error| {
+        output.fail(&error);
+        mpi.abort(error.kind.exit_code())
+    });
+    let signal = agreed_signal(&mut mpi, &signals, &outcomes)?;
+    if let Some(mut folder) = folder {
+        folder.finish(status(&Ok(Vec::new()), signal))?;
+        show(&experiment, &outcomes, &folder, output);
+        if signal.is_some() {
+            output.note(GOES_ON);
+        }
+    }
+    end(&mut mpi, &outcomes, signal)
+}
+
+/// What a process needs to begin; process 0 has the run folder.
+struct Ready {
+    experiment: Experiment,
+    data: Option<Data>,
+    folder: Option<RunFolder>,
+}
+
+fn prepare(
+    args: &RunArgs,
+    context: &Context,
+    mpi: &Mpi,
+    threads: usize,
+    output: &Output,
+) -> Result<Ready> {
+    let experiment = experiment(args)?;
+    let (size, nodes) = (mpi.size(), experiment.network.nodes);
+    if size > nodes {
+        let message = format!("{size} processes for {nodes} nodes: some would have none");
+        return Err(Error::config("config/too-many-processes", message)
+            .at("mpirun -n")
+            .hint(format!("start at most {nodes}")));
+    }
+    let data = experiment.load_data(context)?;
+    if mpi.rank() > 0 {
+        return Ok(Ready { experiment, data, folder: None });
+    }
+    output.note(&format!("{}, in {size} processes", summary::heading(&experiment)));
+    let folder = folder(args, &experiment, data.as_ref(), threads, output)?;
+    Ok(Ready { experiment, data, folder: Some(folder) })
+}
+
+/// Runs it all; gives the folder back, if it has one.
+fn go(
+    experiment: &Experiment,
+    data: Option<Data>,
+    folder: Option<RunFolder>,
+    mpi: &mut Mpi,
+    context: &Context,
+    output: &Output,
+) -> Result<(Vec<Outcome>, Option<RunFolder>)> {
+    let Some(folder) = folder else {
+        let outcomes = experiment.run_across(mpi, data, context, &mut Silent)?;
+        return Ok((outcomes, None));
+    };
+    let mut reporter = Reporter::new(output, folder, experiment);
+    let done = experiment.run_across(mpi, data, context, &mut reporter);
+    if done.is_err() {
+        reporter.folder.finish(status(&done, None))?;
+    }
+    Ok((done?, Some(reporter.folder)))
+}
+
+/// Who has nothing to write and nothing to say.
+struct Silent;
+
+impl Observer for Silent {}
+
+/// The exit code of the signal that stopped the run, if one did, whichever process got it.
+fn agreed_signal(mpi: &mut Mpi, signals: &Signals, outcomes: &[Outcome]) -> Result<Option<u8>> {
+    let codes = mpi.all(&[signals.code().unwrap_or(0)])?;
+    let stopped = outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted);
+    Ok(codes.iter().map(|code| code[0]).max().filter(|&code| stopped && code > 0))
+}
+
+/// All end with the exit code of process 0, which knows of all runs.
+fn end(mpi: &mut Mpi, outcomes: &[Outcome], signal: Option<u8>) -> Result<ExitCode> {
+    let codes = mpi.all(&[exit_code(outcomes, signal)])?;
+    Ok(ExitCode::from(codes[0][0]))
+}

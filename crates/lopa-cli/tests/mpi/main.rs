@@ -1,0 +1,138 @@
+//! Runs in several processes under `mpirun`: the same results as in one, to the last bit.
+
+mod hosts;
+#[path = "../cli/program.rs"]
+#[allow(dead_code)]
+mod program;
+mod stops;
+
+use std::process::{Command, Output, Stdio};
+
+use program::Folder;
+use serde_json::Value;
+
+const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
+const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
+
+/// `mpirun` with so many processes of lopa, not yet started; more of them than cores, and as root
+/// where tests are root.
+fn mpirun(folder: &Folder, size: usize, args: &[&str]) -> Command {
+    let lopa = folder.program(&[]).get_program().to_os_string();
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "-n", &size.to_string()]);
+    // So that a run that is stopped has time to note where it stands.
+    command.args(["--mca", "odls_base_sigkill_timeout", "60"]);
+    command.arg(lopa).args(args).args(["--engine", "mpi", "--format", "json"]);
+    command.current_dir(folder.path()).stdin(Stdio::null());
+    command
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// All that may not depend on where nodes live: everything but the time.
+fn timeless(bytes: &[u8]) -> Value {
+    let mut runs: Value = serde_json::from_slice(bytes).unwrap();
+    let strip = |run: &mut Value| drop(run.as_object_mut().unwrap().remove("seconds"));
+    runs.as_array_mut().unwrap().iter_mut().for_each(strip);
+    runs
+}
+
+/// Runs it in this many processes, and in one without MPI; the results must be the same.
+fn same(file: &str, sets: &[&str], sizes: &[usize]) {
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", *set]).collect();
+    let args = [&["run", "e.toml"], &sets[..]].concat();
+    let folder = Folder::with(&[("e.toml", file)]);
+    let alone = folder.program(&[&args[..], &["--format", "json"]].concat()).output().unwrap();
+    let want = timeless(&alone.stdout);
+    assert!(!want.as_array().unwrap().is_empty());
+    for &size in sizes {
+        let output = mpirun(&folder, size, &args).output().unwrap();
+        assert_eq!(output.status.code(), alone.status.code(), "{size}: {}", text(&output));
+        assert_eq!(timeless(&output.stdout), want, "{size} processes, {sets:?}");
+        // One folder, with all that a run of one process leaves.
+        let runs = std::fs::read_dir(folder.path().join("runs")).unwrap();
+        let mut paths: Vec<_> = runs.map(|run| run.unwrap().path()).collect();
+        paths.sort();
+        let metrics = |path: &std::path::Path| {
+            let text = std::fs::read_to_string(path.join("metrics.jsonl")).unwrap();
+            timeless(format!("[{}]", text.trim().replace('\n', ",")).as_bytes())
+        };
+        let [first, .., last] = &paths[..] else { panic!("{paths:?}") };
+        assert_eq!(metrics(first), metrics(last), "{size} processes, {sets:?}");
+        std::fs::remove_dir_all(last).unwrap();
+    }
+}
+
+/// Noise and minibatches, and not many iterations.
+const NOISY: [&str; 5] = [
+    "problem.noise=0.5",
+    "problem.samples=20",
+    "run.batch=4",
+    "run.iterations=25",
+    "run.evaluations=3",
+];
+
+#[test]
+fn every_algorithm_gives_the_same_results_in_any_number_of_processes() {
+    same(PERSONAL, &NOISY, &[1, 2, 3, 4]);
+    same(GLOBAL, &NOISY, &[1, 2, 3, 4]);
+    let single = [&NOISY[..], &["run.precision=f32"]].concat();
+    same(PERSONAL, &single, &[3]);
+    same(GLOBAL, &single, &[4]);
+}
+
+#[test]
+fn every_graph_gives_the_same_results() {
+    let graphs = ["star", "complete", "path", "{ name = 'erdos-renyi', p = 0.4 }"];
+    for graph in graphs {
+        let graph = format!("network.graph={graph}");
+        same(PERSONAL, &[&NOISY[..], &[&graph, "network.nodes=7"]].concat(), &[3]);
+    }
+}
+
+/// Three classes of blobs, split unevenly.
+const BLOBS: &str = "
+name = 'blobs'
+problem = { name = 'hyperparameter', start = -3 }
+data = { name = 'blobs', rows = 300, features = 6, centres = 3 }
+partition = { name = 'dirichlet', alpha = 0.8 }
+network = { nodes = 5, graph = 'ring', weights = 'lazy-metropolis' }
+run = { seeds = [1, 2], iterations = 30, batch = 8, evaluations = 3 }
+algorithm = [{ name = 'lopa-gt', alpha = 0.5, beta = 0.2, lambda = 0.2 }]
+";
+
+#[test]
+fn nodes_with_data_give_the_same_results() {
+    same(BLOBS, &[], &[2, 5]);
+    same(BLOBS, &["run.precision=f32", "data.storage=sparse"], &[3]);
+    same(BLOBS, &["problem={ name = 'hyper-cleaning' }"], &[3]);
+    same(BLOBS, &["problem={ name = 'representation', hidden = [4] }"], &[3]);
+}
+
+#[test]
+fn budgets_targets_and_divergence_end_all_processes_alike() {
+    let neumann = ["algorithm.spdb.inverse=neumann", "run.budget={ hessians = 60 }"];
+    same(PERSONAL, &[&NOISY[..], &neumann].concat(), &[3]);
+    let target = "run.target={ metric = 'grad_phi_sq', at_most = 5.0 }";
+    same(PERSONAL, &[&NOISY[..], &[target, "run.iterations=300"]].concat(), &[2]);
+    let wild = ["algorithm.lopa-gt.beta=3.0", "run.iterations=400"];
+    same(PERSONAL, &[&NOISY[..], &wild].concat(), &[3]);
+}
+
+#[test]
+fn mistakes_are_told_once() {
+    let folder = Folder::with(&[("e.toml", BLOBS)]);
+    let cases: [(&[&str], usize, i32, &str); 3] = [
+        (&["run", "e.toml"], 6, 2, "config/too-many-processes"),
+        (&["run", "e.toml", "--set", "run.batsh=3"], 2, 2, "config/unknown-key"),
+        (&["run", "e.toml", "--out", "e.toml"], 3, 5, "storage/write"),
+    ];
+    for (args, size, code, id) in cases {
+        let output = mpirun(&folder, size, args).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said.matches(id).count(), 1, "{said}");
+    }
+}

@@ -1,0 +1,221 @@
+//! The nodes of this process, on any number of threads, and the way to the others: the same bits
+//! on any number of threads and processes.
+
+use std::ops::Range;
+use std::sync::Mutex;
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use super::links::Links;
+use super::transport::{Round, Transport, block};
+use super::{Node, Progress, Row, mix};
+use crate::bytes::{Reader, Writer};
+use crate::error::{Error, Kind, Result};
+use crate::network::Mixing;
+use crate::oracle::Counts;
+use crate::real::Real;
+
+/// The nodes that live in this process, and the way to the others.
+pub struct Cluster<'a, T: Real> {
+    here: Range<usize>,
+    team: Team<'a, T>,
+    messages: Vec<Vec<T>>,
+    links: Links<T>,
+    arrows: u64, // Σ_i neighbours of node i, over all nodes
+    progress: Progress,
+    transport: &'a mut dyn Transport,
+}
+
+/// Who computes, and where it is put.
+struct Team<'a, T: Real> {
+    nodes: Vec<Node<T>>,
+    rows: Vec<Row<T>>,
+    next: Vec<Vec<T>>,
+    mixed: Vec<Mutex<Vec<T>>>, // one a thread: it is done with when the node's step is
+    pool: Option<&'a ThreadPool>,
+}
+
+impl<'a, T: Real> Cluster<'a, T> {
+    /// The nodes of this process's block, on a network; without a pool, on this thread alone.
+    pub fn new(
+        nodes: Vec<Node<T>>,
+        mixing: &Mixing,
+        pool: Option<&'a ThreadPool>,
+        transport: &'a mut dyn Transport,
+    ) -> Self {
+        let here = block(mixing.nodes(), transport.size(), transport.rank());
+        assert_eq!(here.len(), nodes.len(), "one row of W for each node");
+        let (links, rows) = Links::new(mixing, transport.size(), transport.rank());
+        let mut messages = vec![Vec::new(); nodes.len()];
+        for (node, message) in nodes.iter().zip(&mut messages) {
+            node.algorithm.share(0, message);
+        }
+        let neighbours = |i: usize| mixing.row(i).iter().filter(|(j, _)| *j != i).count() as u64;
+        let arrows = (0..mixing.nodes()).map(neighbours).sum();
+        let next = messages.clone();
+        let threads = pool.map_or(1, ThreadPool::current_num_threads);
+        let mixed = (0..threads).map(|_| Mutex::new(messages[0].clone())).collect();
+        let team = Team { nodes, rows, next, mixed, pool };
+        Cluster { here, team, messages, links, arrows, progress: Progress::default(), transport }
+    }
+
+    /// Goes on from where an earlier run left its nodes, which are the nodes here.
+    pub fn from(mut self, progress: Progress) -> Self {
+        self.progress = progress;
+        self
+    }
+
+    /// One iteration of every node.
+    pub fn advance(&mut self) -> Result<()> {
+        let exchanges = self.team.nodes[0].algorithm.exchanges();
+        for e in 0..exchanges {
+            let Cluster { here, team, messages, links, transport, progress, .. } = self;
+            let step = Step { k: progress.k, e, exchanges, messages };
+            let (out, into) = links.pack(messages);
+            let round = Round { k: progress.k, e };
+            // Nodes whose neighbours are all here need not wait for what travels.
+            transport.exchange(round, out, into, &mut || team.work(&step, None, here.len()))?;
+            if !into.is_empty() {
+                links.unpack();
+                team.work(&step, Some(&links.messages), here.len());
+            }
+            let length = messages[0].len() as u64;
+            progress.exchanges += u64::from(length > 0);
+            progress.floats += self.arrows * length;
+            std::mem::swap(&mut self.messages, &mut self.team.next);
+        }
+        self.progress.k += 1;
+        Ok(())
+    }
+
+    /// The nodes here.
+    pub fn nodes(&self) -> &[Node<T>] {
+        &self.team.nodes
+    }
+
+    /// The nodes here, to be looked at more closely.
+    pub fn nodes_mut(&mut self) -> &mut [Node<T>] {
+        &mut self.team.nodes
+    }
+
+    /// The numbers of the nodes here.
+    pub fn here(&self) -> Range<usize> {
+        self.here.clone()
+    }
+
+    /// How far the run has come.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// What the nodes here asked of their oracles so far.
+    pub fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        self.nodes().iter().for_each(|node| sum += node.oracle.counts());
+        sum
+    }
+
+    /// Whether all nodes live here.
+    pub fn is_whole(&self) -> bool {
+        self.transport.size() == 1
+    }
+
+    /// Every node's numbers, in the order of the nodes, from those of the nodes here.
+    pub fn everyone(&mut self, ours: Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> {
+        if self.is_whole() {
+            return Ok(ours);
+        }
+        let mut out = Writer::default();
+        ours.iter().for_each(|values| out.reals(values));
+        let all = self.transport.all(&out.done())?;
+        split(&all, |bytes| bytes.reals())
+    }
+
+    /// Every node's bytes, in the order of the nodes, from those of the nodes here.
+    pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if self.is_whole() {
+            return Ok(ours);
+        }
+        let all = self.transport.all(&joined(&ours))?;
+        split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
+    }
+
+    /// The same for process 0; the others get nothing.
+    pub fn gather(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        if self.is_whole() {
+            return Ok(ours);
+        }
+        let all = self.transport.gather(&joined(&ours))?;
+        split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
+    }
+
+    /// Whether this process speaks for all: it is process 0.
+    pub fn is_first(&self) -> bool {
+        self.transport.rank() == 0
+    }
+}
+
+fn joined(ours: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Writer::default();
+    ours.iter().for_each(|bytes| out.bytes(bytes));
+    out.done()
+}
+
+/// What each node said, from what the processes said.
+fn split<V>(all: &[Vec<u8>], take: impl Fn(&mut Reader) -> Option<V>) -> Result<Vec<V>> {
+    let mut said = Vec::new();
+    for bytes in all {
+        let mut bytes = Reader::new(bytes);
+        while bytes.end().is_none() {
+            said.push(take(&mut bytes).ok_or_else(|| {
+                Error::new(Kind::Run, "engine/garbled", "a process said what makes no sense")
+            })?);
+        }
+    }
+    Ok(said)
+}
+
+/// One exchange of an iteration.
+struct Step<'s, T> {
+    k: u64,
+    e: usize,
+    exchanges: usize,
+    messages: &'s [Vec<T>],
+}
+
+type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Vec<T>));
+
+impl<T: Real> Team<'_, T> {
+    /// Mixing, step and next message of the nodes that hear none of the messages that come in, or
+    /// of those that do: neighbours from `count` on are elsewhere.
+    fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
+        let Team { nodes, rows, next, mixed, pool } = self;
+        let (&Step { k, e, exchanges, messages }, pool) = (step, *pool);
+        let far = |row: &Row<T>| row.iter().any(|&(j, _)| j >= count);
+        let one = |(i, (node, next)): Work<T>| {
+            if far(&rows[i]) != heard.is_some() {
+                return;
+            }
+            let message = |j: usize| match heard {
+                Some(heard) if j >= count => &heard[j - count][..],
+                _ => &messages[j][..],
+            };
+            let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
+            let mixed = &mut *mixed[thread].lock().expect("a step does not panic");
+            mix(&rows[i], &messages[i], message, mixed);
+            if e == 0 {
+                node.oracle.begin(k);
+            }
+            node.algorithm.step(e, mixed, &mut node.oracle);
+            next.clear();
+            node.algorithm.share((e + 1) % exchanges, next);
+        };
+        match pool {
+            None => nodes.iter_mut().zip(next).enumerate().for_each(one),
+            Some(pool) => pool.install(|| {
+                nodes.par_iter_mut().zip(next).enumerate().for_each(one);
+            }),
+        }
+    }
+}

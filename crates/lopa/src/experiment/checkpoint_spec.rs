@@ -1,0 +1,32 @@
+//! The `[checkpoint]` section: how often a run notes where it stands.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::registry::{Fault, Params};
+
+/// How often a run notes where it stands. Results do not depend on it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CheckpointSpec {
+    /// Seconds between two checkpoints; more if else they would take over a twentieth of the time.
+    pub seconds: f64,
+    /// Iterations between two checkpoints, whatever they cost, in place of seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+}
+
+impl Default for CheckpointSpec {
+    fn default() -> CheckpointSpec {
+        CheckpointSpec { seconds: 30.0, iterations: None }
+    }
+}
+
+impl Params for CheckpointSpec {
+    fn check(&self) -> Result<(), Fault> {
+        let sane = self.seconds > 0.0 && self.seconds.is_finite();
+        Fault::unless(sane, "seconds", self.seconds, "a positive number")?;
+        let every = self.iterations.unwrap_or(1);
+        Fault::unless(every > 0, "iterations", every, "at least 1")
+    }
+}

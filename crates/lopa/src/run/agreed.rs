@@ -1,0 +1,53 @@
+//! What all processes of a run know of it: they decide alike from it.
+
+use super::clock::Clock;
+use crate::engine::Cluster;
+use crate::error::Result;
+use crate::oracle::Counts;
+use crate::real::Real;
+use crate::trace::Row;
+
+/// What all processes know.
+pub struct Agreed {
+    /// Costs so far, without measures of quality.
+    pub costs: Row,
+    /// Whether somebody asked one of them to stop.
+    pub interrupted: bool,
+}
+
+/// Brings together what all nodes spent; the time is that of process 0.
+pub fn agree<T: Real>(
+    cluster: &mut Cluster<T>,
+    clock: &Clock,
+    interrupted: bool,
+) -> Result<Agreed> {
+    if cluster.is_whole() {
+        let costs = costs(cluster, &cluster.counts(), cluster.nodes().len());
+        return Ok(Agreed { costs: Row { seconds: clock.seconds(), ..costs }, interrupted });
+    }
+    let numbers = |counts: Counts| -> Vec<f64> {
+        let counts = counts.to_array().map(|count| count as f64);
+        [&counts[..], &[clock.seconds(), f64::from(interrupted)]].concat()
+    };
+    let ours = cluster.nodes().iter().map(|node| numbers(node.oracle.counts())).collect();
+    let all = cluster.everyone(ours)?;
+    let sum = |at: usize| all.iter().map(|numbers| numbers[at]).sum::<f64>();
+    let counts = Counts::from_array(std::array::from_fn(|at| sum(at) as u64));
+    let costs = Row { seconds: all[0][7], ..costs(cluster, &counts, all.len()) };
+    Ok(Agreed { costs, interrupted: sum(8) > 0.0 })
+}
+
+/// What is known without asking anybody: iterations, rounds, bytes.
+pub fn own_costs<T: Real>(cluster: &Cluster<T>) -> Row {
+    costs(cluster, &Counts::default(), 1)
+}
+
+fn costs<T: Real>(cluster: &Cluster<T>, counts: &Counts, nodes: usize) -> Row {
+    let progress = cluster.progress();
+    Row {
+        iteration: progress.k,
+        exchanges: progress.exchanges,
+        bytes: progress.floats * T::BYTES as u64,
+        ..Row::new(counts, nodes)
+    }
+}

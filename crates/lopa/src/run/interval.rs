@@ -1,0 +1,49 @@
+//! When the next checkpoint is due.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::Cluster;
+use crate::error::Result;
+use crate::experiment::CheckpointSpec;
+use crate::real::Real;
+use crate::watch;
+
+/// By time, checkpoints get at most this share of it: one twentieth.
+const SHARE: u32 = 20;
+
+/// The time between two checkpoints.
+pub struct Interval<'a> {
+    spec: &'a CheckpointSpec,
+    since: Instant,
+    took: Duration,
+}
+
+impl<'a> Interval<'a> {
+    pub fn new(spec: &'a CheckpointSpec) -> Interval<'a> {
+        Interval { spec, since: Instant::now(), took: Duration::ZERO }
+    }
+
+    /// Whether it is over: by the clock of process 0, which is looked at every so often.
+    pub fn due<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<bool> {
+        let k = cluster.progress().k;
+        if let Some(every) = self.spec.iterations {
+            return Ok(k.is_multiple_of(every));
+        }
+        let least = Duration::try_from_secs_f64(self.spec.seconds).unwrap_or(Duration::MAX);
+        let over = self.since.elapsed() >= least.max(SHARE * self.took);
+        if cluster.is_whole() || !k.is_multiple_of(watch::EVERY) {
+            return Ok(over && cluster.is_whole());
+        }
+        let ours = vec![vec![f64::from(over)]; cluster.nodes().len()];
+        Ok(cluster.everyone(ours)?[0] == [1.0])
+    }
+
+    /// Writes a checkpoint, and begins anew.
+    pub fn time<R>(&mut self, write: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let done = write();
+        self.since = Instant::now();
+        self.took = self.since - start;
+        done
+    }
+}

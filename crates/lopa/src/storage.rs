@@ -1,0 +1,104 @@
+//! Files that are whole or not there: written aside, forced to disk, then renamed.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// Where the writing of a file can be cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// The file to be is there, and empty.
+    Created,
+    /// Half of it is written.
+    HalfWritten,
+    /// All of it is written.
+    Written,
+    /// All of it is on disk.
+    Synced,
+    /// It has its name.
+    Renamed,
+    /// Its name is on disk.
+    DirectorySynced,
+}
+
+impl Point {
+    /// All of them, in order.
+    pub const ALL: [Point; 6] = [
+        Point::Created,
+        Point::HalfWritten,
+        Point::Written,
+        Point::Synced,
+        Point::Renamed,
+        Point::DirectorySynced,
+    ];
+}
+
+/// Puts `content` in the place of the file at `path`, which is left as it is if that fails.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_watched(path, content, &mut |_| Ok(()))
+}
+
+/// The same; `at` is told of every point, and may end it there.
+pub fn replace_watched(
+    path: &Path,
+    content: &[u8],
+    at: &mut dyn FnMut(Point) -> io::Result<()>,
+) -> io::Result<()> {
+    let partial = partial(path);
+    let written = write(&partial, content, at).and_then(|()| {
+        fs::rename(&partial, path)?;
+        at(Point::Renamed)?;
+        sync_directory(path.parent().unwrap_or(Path::new(".")))?;
+        at(Point::DirectorySynced)
+    });
+    if written.is_err() {
+        // Gives back what a full disk may need; what matters is told already.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+fn write(
+    partial: &Path,
+    content: &[u8],
+    at: &mut dyn FnMut(Point) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut file = File::create(partial)?;
+    at(Point::Created)?;
+    let (first, second) = content.split_at(content.len() / 2);
+    file.write_all(first)?;
+    at(Point::HalfWritten)?;
+    file.write_all(second)?;
+    at(Point::Written)?;
+    file.sync_all()?;
+    at(Point::Synced)
+}
+
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// Forces to disk which files a folder has.
+pub fn sync_directory(folder: &Path) -> io::Result<()> {
+    match cfg!(unix) {
+        true => File::open(folder)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
+/// The error of a file that cannot be written.
+pub fn cannot_write(path: &Path, error: &io::Error) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room; the same command then goes on from the last checkpoint"
+        }
+        _ => "choose another folder with --out",
+    };
+    Error::storage("storage/write", format!("cannot write: {error}"))
+        .at(path.display().to_string())
+        .hint(hint)
+}

@@ -1,0 +1,320 @@
+//! Checkpoints: whatever happens to a run or to a file, it goes on to the digest it would have had.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use lopa::checkpoint::{Checkpoint, State, Store};
+use lopa::config::Source;
+use lopa::engine::Progress;
+use lopa::error::{Kind, Result};
+use lopa::experiment::Experiment;
+use lopa::random::{Purpose, Stream};
+use lopa::run::{Context, Observer, Outcome};
+use lopa::storage::{Point, replace_watched};
+use lopa::trace::{Row, Stop};
+
+const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
+const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
+
+/// Noise, minibatches, a series of random length; a checkpoint every seven iterations.
+const NOISY: [&str; 6] = [
+    "problem.noise=0.5",
+    "problem.samples=30",
+    "run.batch=4",
+    "run.iterations=40",
+    "run.evaluations=4",
+    "checkpoint.iterations=7",
+];
+
+fn read(text: &str, sets: &[&str]) -> Experiment {
+    let sets = NOISY.iter().chain(sets).map(|set| set.to_string()).collect();
+    let source = Source { name: "test".into(), text: text.into(), sets };
+    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Keeps every state and row of every run; starts runs from states, if it has any.
+#[derive(Default)]
+struct Keeper {
+    from: Vec<(String, State)>,
+    states: Vec<(String, State)>,
+    rows: Vec<(String, Row)>,
+}
+
+impl Observer for Keeper {
+    fn kept(&mut self, algorithm: &str, _: u64) -> Result<Option<State>> {
+        let from = self.from.iter().find(|(name, _)| name == algorithm);
+        Ok(from.map(|(_, state)| state.clone()))
+    }
+
+    fn keep(&mut self, algorithm: &str, _: u64, state: State) -> Result<()> {
+        self.states.push((algorithm.into(), state));
+        Ok(())
+    }
+
+    fn row(&mut self, algorithm: &str, _: u64, row: &Row) -> Result<()> {
+        self.rows.push((algorithm.into(), Row { seconds: 0.0, ..row.clone() }));
+        Ok(())
+    }
+}
+
+fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Vec<Outcome> {
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+    experiment.run(&context, observer).unwrap()
+}
+
+/// What of an outcome may not depend on where a run was cut.
+fn fate(outcome: &Outcome) -> (&str, &str, Stop, Row, &[(Vec<f64>, Vec<f64>)]) {
+    let row = Row { seconds: 0.0, ..outcome.row.clone() };
+    (&outcome.algorithm, &outcome.digest, outcome.stop, row, &outcome.models)
+}
+
+/// Runs it straight, then again from the n-th state of each algorithm for some n.
+fn check_cuts(experiment: &Experiment) {
+    let mut straight = Keeper::default();
+    let want = run(experiment, &mut straight);
+    for n in [0, 1, 4] {
+        let nth = |outcome: &Outcome| {
+            let mut own = straight.states.iter().filter(|(name, _)| *name == outcome.algorithm);
+            own.nth(n).cloned()
+        };
+        let from: Vec<_> = want.iter().filter_map(nth).collect();
+        let mut resumed = Keeper { from: from.clone(), ..Keeper::default() };
+        let got = run(experiment, &mut resumed);
+        for (want, got) in want.iter().zip(&got) {
+            assert_eq!(fate(want), fate(got), "from checkpoint {n}");
+        }
+        let later = |(name, row): &&(String, Row)| {
+            let from = from.iter().find(|(of, _)| of == name);
+            from.is_none_or(|(_, state)| row.iteration > state.progress.k)
+        };
+        let later: Vec<_> = straight.rows.iter().filter(later).cloned().collect();
+        assert_eq!(resumed.rows, later);
+    }
+}
+
+#[test]
+fn every_algorithm_goes_on_to_the_same_digest() {
+    for text in [PERSONAL, GLOBAL] {
+        for precision in ["run.precision=f64", "run.precision=f32"] {
+            check_cuts(&read(text, &[precision]));
+        }
+    }
+}
+
+#[test]
+fn budgets_targets_and_divergence_come_as_they_would() {
+    let neumann = "algorithm.spdb.inverse=neumann";
+    check_cuts(&read(PERSONAL, &[neumann, "run.budget={ hessians = 60, samples = 900 }"]));
+    check_cuts(&read(PERSONAL, &["run.target={ metric = 'grad_phi_sq', at_most = 0.5 }"]));
+    let wild = read(PERSONAL, &["algorithm.lopa-gt.beta=3.0", "run.iterations=400"]);
+    check_cuts(&wild);
+    let outcomes = run(&wild, &mut Keeper::default());
+    assert_eq!(outcomes[0].stop, Stop::Diverged);
+}
+
+// ---- files ----
+
+/// A small checkpoint of a real run.
+fn small() -> Checkpoint {
+    let sets = ["network.nodes=2", "problem.n=1", "problem.p=2", "network.graph=path"];
+    let mut experiment = read(PERSONAL, &sets);
+    experiment.algorithms.truncate(1);
+    let mut keeper = Keeper::default();
+    run(&experiment, &mut keeper);
+    Checkpoint { run: [7; 32], metrics: 0, state: keeper.states.pop().unwrap().1 }
+}
+
+#[test]
+fn a_checkpoint_comes_back_as_it_was() {
+    let checkpoint = small();
+    assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes()), Ok(checkpoint));
+}
+
+#[test]
+fn a_checkpoint_cut_at_any_byte_is_refused() {
+    let bytes = small().to_bytes();
+    for length in 0..bytes.len() {
+        assert!(Checkpoint::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    for more in [1, 8, 48] {
+        let longer = [&bytes[..], &vec![0; more]].concat();
+        assert!(Checkpoint::from_bytes(&longer).is_err(), "{more} bytes more");
+    }
+}
+
+#[test]
+fn a_checkpoint_with_any_bit_flipped_is_refused() {
+    let bytes = small().to_bytes();
+    let mut stream = Stream::new(1, Purpose::Data, 0);
+    for _ in 0..2000 {
+        let (at, bit) = (stream.below(bytes.len()), stream.below(8));
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << bit;
+        assert!(Checkpoint::from_bytes(&flipped).is_err(), "bit {bit} of byte {at}");
+    }
+}
+
+#[test]
+fn sections_that_changed_places_are_refused() {
+    let checkpoint = small();
+    let bytes = checkpoint.to_bytes();
+    let length = 8 + checkpoint.state.nodes[0].len() + 32;
+    let (rest, nodes) = bytes.split_at(bytes.len() - 2 * length);
+    let (one, two) = nodes.split_at(length);
+    assert!(Checkpoint::from_bytes(&[rest, one, two].concat()).is_ok());
+    assert!(Checkpoint::from_bytes(&[rest, two, one].concat()).is_err());
+}
+
+/// The same checkpoint, later.
+fn at(k: u64) -> Checkpoint {
+    let mut checkpoint = small();
+    checkpoint.state.progress = Progress { k, ..checkpoint.state.progress };
+    checkpoint
+}
+
+/// The iteration of the newest sound checkpoint, and how many were refused.
+fn newest(folder: &Path) -> (Option<u64>, usize) {
+    let mut refused = Vec::new();
+    let checkpoint =
+        Store::new(folder, "run").newest(&[7; 32], 0..=0, &mut |text| refused.push(text));
+    (checkpoint.map(|checkpoint| checkpoint.state.progress.k), refused.len())
+}
+
+#[test]
+fn a_damaged_checkpoint_gives_way_to_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::new(folder.path(), "run");
+    assert_eq!(newest(folder.path()), (None, 0));
+    (1..=3).for_each(|k| store.write(&at(k)).unwrap());
+    assert_eq!(newest(folder.path()), (Some(3), 0));
+    let path = folder.path().join("run.0");
+    let sound = std::fs::read(&path).unwrap();
+    for length in [0, 10, sound.len() / 2, sound.len() - 1] {
+        std::fs::write(&path, &sound[..length]).unwrap();
+        assert_eq!(newest(folder.path()), (Some(2), 1));
+    }
+    // What is damaged is written over first.
+    let mut store = Store::new(folder.path(), "run");
+    store.newest(&[7; 32], 0..=0, &mut |_| ()).unwrap();
+    store.write(&at(4)).unwrap();
+    assert_eq!(newest(folder.path()), (Some(4), 0));
+    std::fs::write(folder.path().join("run.0"), b"lopa checkpoint\n").unwrap();
+    std::fs::write(folder.path().join("run.1"), b"").unwrap();
+    assert_eq!(newest(folder.path()), (None, 2));
+}
+
+#[test]
+fn a_checkpoint_of_another_run_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::new(folder.path(), "run");
+    store.write(&Checkpoint { run: [8; 32], ..at(1) }).unwrap();
+    store.write(&Checkpoint { metrics: 100, ..at(2) }).unwrap();
+    assert_eq!(newest(folder.path()), (None, 2));
+}
+
+#[test]
+fn an_error_at_any_point_leaves_a_sound_checkpoint() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::ReadOnlyFilesystem] {
+        for point in Point::ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let mut store = Store::new(folder.path(), "run");
+            (1..=2).for_each(|k| store.write(&at(k)).unwrap());
+            let mut fail = |here| if here == point { Err(kind.into()) } else { Ok(()) };
+            let error = store.write_watched(&at(3), &mut fail).unwrap_err();
+            assert_eq!((error.kind, error.id), (Kind::Storage, "storage/write"));
+            let renamed = matches!(point, Point::Renamed | Point::DirectorySynced);
+            assert_eq!(newest(folder.path()), (Some(if renamed { 3 } else { 2 }), 0), "{point:?}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "{point:?}");
+            store.write(&at(4)).unwrap();
+            assert_eq!(newest(folder.path()), (Some(4), 0), "{point:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_replaced_or_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file.json");
+    std::fs::write(&path, "old").unwrap();
+    for point in Point::ALL {
+        let mut fail = |here| if here == point { Err(io::ErrorKind::Other.into()) } else { Ok(()) };
+        replace_watched(&path, b"new", &mut fail).unwrap_err();
+        let content = std::fs::read_to_string(&path).unwrap();
+        let renamed = matches!(point, Point::Renamed | Point::DirectorySynced);
+        assert_eq!(content, if renamed { "new" } else { "old" }, "{point:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+// ---- processes that die while they write ----
+
+/// Writes checkpoints to a folder, and dies at a point of the n-th.
+struct Mortal {
+    store: Store,
+    dies: Option<(usize, Point)>,
+    written: usize,
+}
+
+impl Mortal {
+    fn new(folder: &Path, dies: Option<(usize, Point)>) -> Mortal {
+        Mortal { store: Store::new(folder, "run"), dies, written: 0 }
+    }
+}
+
+impl Observer for Mortal {
+    fn kept(&mut self, _: &str, _: u64) -> Result<Option<State>> {
+        let checkpoint = self.store.newest(&[7; 32], 0..=0, &mut |refused| panic!("{refused}"));
+        Ok(checkpoint.map(|checkpoint| checkpoint.state))
+    }
+
+    fn keep(&mut self, _: &str, _: u64, state: State) -> Result<()> {
+        self.written += 1;
+        let here = self.dies.filter(|(nth, _)| *nth == self.written).map(|(_, point)| point);
+        // Without unwinding or flushing: as if killed.
+        let mut at = |point| if Some(point) == here { std::process::abort() } else { Ok(()) };
+        self.store.write_watched(&Checkpoint { run: [7; 32], metrics: 0, state }, &mut at)
+    }
+}
+
+fn mortal() -> Experiment {
+    let mut experiment = read(PERSONAL, &[]);
+    experiment.algorithms.retain(|algorithm| algorithm.label == "vrdbo");
+    experiment
+}
+
+const FOLDER: &str = "LOPA_TEST_MORTAL_FOLDER";
+
+/// A process of its own, started below.
+#[test]
+fn child_that_dies() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
+    let dies = (number("LOPA_TEST_NTH"), Point::ALL[number("LOPA_TEST_POINT")]);
+    run(&mortal(), &mut Mortal::new(&PathBuf::from(folder), Some(dies)));
+}
+
+#[test]
+fn a_run_that_dies_at_any_point_of_the_writer_goes_on_to_the_same_digest() {
+    let want = run(&mortal(), &mut Keeper::default()).remove(0).digest;
+    for point in 0..Point::ALL.len() {
+        for nth in 1..=3 {
+            let folder = tempfile::tempdir().unwrap();
+            let died = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "checkpoint::child_that_dies"])
+                .env(FOLDER, folder.path())
+                .env("LOPA_TEST_NTH", nth.to_string())
+                .env("LOPA_TEST_POINT", point.to_string())
+                .output()
+                .unwrap();
+            assert!(!died.status.success(), "it was to die");
+            let mut resumed = Mortal::new(folder.path(), None);
+            assert_eq!(run(&mortal(), &mut resumed).remove(0).digest, want);
+            // Five checkpoints in a run of forty iterations: it did not start over.
+            let before = nth - usize::from(point < 4);
+            assert_eq!(resumed.written, 5 - before, "{nth}, {:?}", Point::ALL[point]);
+        }
+    }
+}
