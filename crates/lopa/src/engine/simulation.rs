@@ -24,7 +24,6 @@ impl<'p, T: Real> Simulation<'p, T> {
     }
 
     /// One iteration of every node.
-    #[inline(never)] // its instructions are counted by this name: bench/instructions
     pub fn iterate(&mut self) {
         self.0.advance().expect("there is no way to others that could fail");
     }
