@@ -89,6 +89,11 @@ pub enum Command {
     Doctor,
     /// Make one HTML file, and figures, from run folders
     Report(ReportArgs),
+    /// What the paper's theorems say of an experiment: constants, step sizes, bounds, rates
+    Theory {
+        #[command(subcommand)]
+        command: TheoryCommand,
+    },
     /// Print the JSON Schema of experiment files, for editors
     Schema,
     /// Print a completion script for a shell
@@ -438,4 +443,57 @@ pub struct ManArgs {
     /// Write `lopa.1` and a page for every command into this folder
     #[arg(short, long)]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TheoryCommand {
+    /// Everything on one screen: constants, broken conditions, what to use instead, curves
+    Show(TheoryArgs),
+    /// The constants of the assumptions, each with where it comes from
+    Constants(TheoryArgs),
+    /// Which conditions the step sizes meet, what the theorems admit, what is practical
+    Steps(TheoryArgs),
+    /// How far the nodes differ, and whether gradient tracking is worth its bytes
+    Heterogeneity(TheoryArgs),
+    /// The theorems' bound beside the measured curve, and each lemma's recursion
+    Bound(TheoryArgs),
+    /// Measure the exponents of the corollaries on quadratics
+    Rates(RatesArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct TheoryArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// Seed [default: the first of the file]
+    #[arg(short, long)]
+    pub seed: Option<u64>,
+    /// Watch the runs for at most so many iterations
+    #[arg(long, value_name = "K", default_value_t = 3000)]
+    pub iterations: u64,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RatesArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// Seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub seeds: u64,
+    /// Measure only this claim; may be given several times
+    #[arg(long = "only", value_name = "CLAIM")]
+    pub only: Vec<String>,
+    /// A tenth of the iterations on two seeds
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the page about it here
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+    /// Write the figures as SVG into this folder [default: beside the page, named after it]
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+    #[command(flatten)]
+    pub threads: ThreadArgs,
 }

@@ -40,6 +40,7 @@ fn run(command: &Command, output: &Output) -> Result<ExitCode> {
         Command::Doctor => commands::doctor::doctor(output),
         Command::Ls(args) => commands::ls::ls(args, output),
         Command::Report(args) => commands::report::report(args, output),
+        Command::Theory { command } => commands::theory::theory(command, output),
         Command::Schema => commands::texts::schema(output),
         Command::Completions(args) => commands::texts::completions(args, output),
         Command::Man(args) => commands::texts::man(args, output),

@@ -6,10 +6,12 @@
 
 pub mod figure;
 pub mod html;
+pub mod lyapunov;
 pub mod paper;
 pub mod pictures;
 pub mod png;
 pub mod quantity;
+pub mod rates;
 pub mod saved;
 pub mod statistics;
 pub mod svg;

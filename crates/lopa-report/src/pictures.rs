@@ -6,6 +6,7 @@ use lopa::error::{Error, Result, nearest};
 use serde_json::Value;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
+use crate::lyapunov::lyapunov;
 use crate::png::png;
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
@@ -231,6 +232,7 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
     for run in runs {
         let prefix = if runs.len() == 1 { String::new() } else { format!("{}-", run.name) };
         figures.push((format!("{prefix}curves"), curves(run, &styles, view)));
+        figures.extend(lyapunov(run).map(|figure| (format!("{prefix}lyapunov"), figure)));
         figures.extend(networks(run).map(|figure| (format!("{prefix}network"), figure)));
     }
     let all: Vec<(&str, &Saved)> = runs.iter().map(|run| (run.title(), run)).collect();

@@ -45,7 +45,7 @@ pub const COSTS: [Quantity; 8] = [
 ];
 
 /// Measures that are known by name, in the order of menus.
-pub const MEASURES: [Quantity; 9] = [
+pub const MEASURES: [Quantity; 14] = [
     measure("loss", "Loss", true, Better::Less),
     measure("train_accuracy", "Training accuracy", false, Better::More),
     measure("test_accuracy", "Test accuracy", false, Better::More),
@@ -55,6 +55,11 @@ pub const MEASURES: [Quantity; 9] = [
     measure("theta_error", "Inner error |θ − θ*|²", true, Better::Less),
     measure("consensus", "Consensus error |x − x\u{304}|²", true, Better::Less),
     measure("tracking", "Tracking error", true, Better::Neither),
+    measure("lyapunov", "Lyapunov function V", true, Better::Less),
+    measure("hv_error", "Hv error |v − v*|²", true, Better::Less),
+    measure("average_variance_error", "|∇Φ − z\u{304}|²", true, Better::Less),
+    measure("variance_error", "Variance error |∇Φ_i − z_i|²", true, Better::Less),
+    measure("gradient_error", "Gradient error |y − y\u{304}|²", true, Better::Less),
 ];
 
 /// A known quantity by its name.

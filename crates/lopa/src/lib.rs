@@ -59,6 +59,7 @@ pub mod schema;
 pub mod scope;
 pub mod statistics;
 pub mod storage;
+pub mod theory;
 pub mod trace;
 pub mod traces;
 pub mod tune;

@@ -22,5 +22,6 @@ pub mod signals;
 pub mod source;
 pub mod summary;
 pub mod texts;
+pub mod theory;
 pub mod threads;
 pub mod tune;

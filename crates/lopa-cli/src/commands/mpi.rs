@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use lopa::data::{Data, Where};
 use lopa::engine::{Mpi, Transport};
-use lopa::error::{Error, Result};
+use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
 use lopa::run::{Context, Observer, Outcome};
@@ -43,14 +43,31 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
             _ => Ok(ExitCode::from(codes[first][0])),
         };
     }
-    let Ready { experiment, data, folder } = ready?;
-    let done = go(&experiment, data, folder, &mut mpi, &context, output);
-    // Others wait for this process in the middle of a round, and for ever.
-    let (outcomes, folder) = done.unwrap_or_else(|error| {
-        output.fail(&error);
-        mpi.abort(error.kind.exit_code())
-    });
-    let signal = agreed_signal(&mut mpi, &signals, &outcomes)?;
+    let done = together(ready?, &mut mpi, &context, &signals, output);
+    match done {
+        // The same everywhere, as all decide alike: process 0 says it.
+        Err(error) if error.kind == Kind::Config && mpi.rank() > 0 => {
+            Ok(ExitCode::from(error.kind.exit_code()))
+        }
+        Err(error) if error.kind != Kind::Config => {
+            // Others wait for this process in the middle of a round, and would for ever.
+            output.fail(&error);
+            mpi.abort(error.kind.exit_code())
+        }
+        _ => done,
+    }
+}
+
+/// Runs it all; process 0 shows what came out, and all end with its exit code.
+fn together(
+    Ready { experiment, data, folder }: Ready,
+    mpi: &mut Mpi,
+    context: &Context,
+    signals: &Signals,
+    output: &Output,
+) -> Result<ExitCode> {
+    let (outcomes, folder) = go(&experiment, data, folder, mpi, context, output)?;
+    let signal = agreed_signal(mpi, signals, &outcomes)?;
     if let Some(mut folder) = folder {
         folder.finish(status(&Ok(Vec::new()), signal))?;
         show(&experiment, &outcomes, &folder, output);
@@ -58,7 +75,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
             output.note(GOES_ON);
         }
     }
-    end(&mut mpi, &outcomes, signal)
+    // Process 0 knows of runs that came to their end before.
+    let codes = mpi.all(&[exit_code(&outcomes, signal)])?;
+    Ok(ExitCode::from(codes[0][0]))
 }
 
 /// What a process needs to begin; process 0 has the run folder.
@@ -123,10 +142,4 @@ fn agreed_signal(mpi: &mut Mpi, signals: &Signals, outcomes: &[Outcome]) -> Resu
     let codes = mpi.all(&[signals.code().unwrap_or(0)])?;
     let stopped = outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted);
     Ok(codes.iter().map(|code| code[0]).max().filter(|&code| stopped && code > 0))
-}
-
-/// All end with the exit code of process 0, which knows of all runs.
-fn end(mpi: &mut Mpi, outcomes: &[Outcome], signal: Option<u8>) -> Result<ExitCode> {
-    let codes = mpi.all(&[exit_code(outcomes, signal)])?;
-    Ok(ExitCode::from(codes[0][0]))
 }

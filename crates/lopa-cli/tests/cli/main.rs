@@ -8,3 +8,4 @@ mod models;
 mod program;
 mod resume;
 mod runs;
+mod theory;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::number::count;
 use super::tables;
+use crate::lyapunov::lyapunov;
 use crate::pictures::{Styles, View, curves, labels, networks};
 use crate::saved::Saved;
 use crate::statistics::traces;
@@ -84,9 +85,10 @@ fn pictures(saved: &Saved) -> String {
             format!("<figure><figcaption><h3>{title}</h3></figcaption><div class=\"wide\">{svg}</div></figure>\n")
         })
     };
-    let both =
-        picture("Network", networks(saved)) + &picture("Labels", labels(&[(saved.title(), saved)]));
-    format!("<div class=\"pictures\">\n{both}</div>\n")
+    let all = picture("Lyapunov function", lyapunov(saved))
+        + &picture("Network", networks(saved))
+        + &picture("Labels", labels(&[(saved.title(), saved)]));
+    format!("<div class=\"pictures\">\n{all}</div>\n")
 }
 
 fn details(title: &str, content: &str) -> String {

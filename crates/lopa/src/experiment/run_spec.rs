@@ -36,6 +36,10 @@ pub struct RunSpec {
     /// When Φ and its gradient are measured by exact solves.
     #[serde(default)]
     pub exact: Exactly,
+    /// Whether the terms of the Lyapunov function V^k are measured too, for LoPA in the personal
+    /// scope.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lyapunov: bool,
     /// What a run may cost.
     #[serde(default, skip_serializing_if = "Budget::is_empty")]
     pub budget: Budget,

@@ -24,6 +24,7 @@ pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};
 pub use mixing::Mixing;
 pub use search::{Found, search};
+pub(crate) use spectrum::Tridiagonal;
 pub use weights::{WeightsBuild, weights};
 
 use crate::config::Choice;

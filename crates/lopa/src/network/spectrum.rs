@@ -69,14 +69,14 @@ fn centre(v: &mut [f64]) {
 
 /// A symmetric tridiagonal matrix: its diagonal, and what stands beside it.
 #[derive(Default)]
-struct Tridiagonal {
-    alpha: Vec<f64>,
-    beta: Vec<f64>,
+pub(crate) struct Tridiagonal {
+    pub(crate) alpha: Vec<f64>,
+    pub(crate) beta: Vec<f64>,
 }
 
 impl Tridiagonal {
     /// The smallest and the largest eigenvalue, by bisection.
-    fn ends(&self) -> (f64, f64) {
+    pub(crate) fn ends(&self) -> (f64, f64) {
         let beside = |i: usize| self.beta.get(i).copied().unwrap_or(0.0);
         let radius = |i: usize| beside(i) + if i > 0 { beside(i - 1) } else { 0.0 };
         let reach = (0..self.alpha.len()).map(|i| self.alpha[i].abs() + radius(i));

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 
-use crate::algorithms::{Recipe, Start, algorithms};
+use crate::algorithms::algorithms;
 use crate::bytes::Hash;
 use crate::checkpoint::{self, Checkpoint, State};
 use crate::data::Data;
@@ -24,10 +24,8 @@ use crate::error::Result;
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::network;
-use crate::oracle::Oracle;
 use crate::problem::Bilevel;
-use crate::random::{Purpose, Stream};
-use crate::real::{Real, cast};
+use crate::real::Real;
 use crate::registry::find;
 use crate::scope::Scope;
 use crate::trace::{Row, Stop};
@@ -227,7 +225,9 @@ impl Job<'_> {
         let mut clock = Clock::default();
         clock.go();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
-        let mut nodes = self.nodes(recipe, here.clone())?;
+        let Scene { data, world, seed } = self.scene;
+        let choice = &self.algorithm.choice;
+        let mut nodes = self.experiment.nodes_of(data, world, seed, choice, here.clone())?;
         let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = told_by_first(kept, transport)?;
         let trails = kept.as_ref().map(|state| restore(state, here, &mut nodes)).transpose()?;
@@ -254,28 +254,6 @@ impl Job<'_> {
             }
         }
         record.close(&mut cluster, &clock, stop.expect("the loop ended"))
-    }
-
-    /// The nodes of these numbers, at their start.
-    fn nodes<T: Real>(&self, recipe: &Recipe<T>, here: Range<usize>) -> Result<Vec<Node<T>>> {
-        let run = &self.experiment.run;
-        let Scene { data, world, seed } = self.scene;
-        let parts = self.experiment.parts_of::<T>(data, world, seed, here.clone())?;
-        let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
-            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
-            let v = vec![T::zero(); part.dims().p];
-            let batches = run.batch.batches();
-            let mut oracle = Oracle::new(part, batches, run.shared_samples, seed, i);
-            if let Some(delta) = run.finite_differences {
-                oracle.take_differences(delta);
-            }
-            let scope = self.experiment.scope;
-            let start = Start { x, theta, v, scope, oracle: &mut oracle };
-            let algorithm = (recipe.start)(&self.algorithm.choice.params, start)?;
-            Ok(Node { algorithm, oracle })
-        };
-        here.zip(parts).map(make).collect()
     }
 }
 

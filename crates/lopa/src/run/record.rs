@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::agreed::{Agreed, agree, own_costs};
 use super::clock::Clock;
 use super::meter::{Meter, Reading};
-use super::{Context, Job, Observer, Outcome, hex};
+use super::{Context, Job, Observer, Outcome, Scene, hex};
 use crate::algorithms::Recipe;
 use crate::bytes::{Hash, Reader, Writer};
 use crate::checkpoint::{self, State};
@@ -19,10 +19,12 @@ use crate::diagnose::diagnose;
 use crate::engine::{Cluster, Node};
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Local, Point};
-use crate::experiment::{Exactly, Target};
+use crate::experiment::{Exactly, Experiment, Target};
 use crate::problem::{At, Bilevel};
 use crate::real::{Real, cast};
 use crate::scope::Scope;
+use crate::theory::course::Setup;
+use crate::theory::trace::Trace;
 use crate::trace::{Row, Stop};
 use crate::watch::{self, Culprit, Watch};
 
@@ -46,6 +48,7 @@ pub struct Record<'a, T: Real> {
     nodes: Vec<Vec<(String, f64)>>,
     good: Vec<Point>,
     culprit: Option<Culprit>,
+    lyapunov: Option<Trace>,
 }
 
 impl<'a, T: Real> Record<'a, T> {
@@ -56,7 +59,11 @@ impl<'a, T: Real> Record<'a, T> {
         context: &'a Context<'a>,
         observer: &'a mut dyn Observer,
     ) -> Self {
+        let Experiment { run, scope, .. } = job.experiment;
+        let traced = run.lyapunov && *scope == Scope::Personal;
+        let lyapunov = traced.then(|| Trace::of(&job.algorithm.choice)).flatten();
         Record {
+            lyapunov,
             job,
             recipe,
             trails: vec![Hash::default(); judges.len()],
@@ -211,6 +218,13 @@ impl<'a, T: Real> Record<'a, T> {
             if scope == Scope::Global {
                 let everyone = &mut |ours| cluster.everyone(ours);
                 row.values.extend(evaluate::common(self.judges, &points, exact, pool, everyone)?);
+            }
+            // V^k needs the variables of all nodes, which one process alone has.
+            let whole = cluster.nodes().len() == points.len();
+            if let Some(trace) = self.lyapunov.as_mut().filter(|_| whole) {
+                let Scene { data, world, seed } = self.job.scene;
+                let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
+                row.values.extend(trace.measure(&setup, cluster.nodes(), self.judges));
             }
             self.nodes = locals.into_iter().map(named).collect();
             self.good = points;

@@ -3,14 +3,19 @@
 use std::ops::Range;
 
 use super::Context;
+use crate::algorithms::{Start, algorithms};
+use crate::config::Choice;
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
+use crate::engine::Node;
 use crate::error::Result;
 use crate::experiment::{DataSpec, Experiment};
 use crate::network::{self, Graph, Mixing, Spectrum};
+use crate::oracle::Oracle;
 use crate::problem::Bilevel;
 use crate::problems::{Setting, problems};
-use crate::real::Real;
+use crate::random::{Purpose, Stream};
+use crate::real::{Real, cast};
 use crate::registry::find;
 
 /// All that the runs of one seed share.
@@ -84,5 +89,43 @@ impl Experiment {
         let kind = &find("problem", &registry, &self.problem.name)?.build;
         let parts = kind.parts_of(&self.problem.params, &setting, nodes);
         parts.map_err(|error| error.at("[problem]"))
+    }
+
+    /// The nodes of an algorithm at their start.
+    pub fn nodes<T: Real>(
+        &self,
+        data: Option<&Data>,
+        world: &World,
+        seed: u64,
+        choice: &Choice,
+    ) -> Result<Vec<Node<T>>> {
+        self.nodes_of(data, world, seed, choice, 0..self.network.nodes)
+    }
+
+    /// Those of these numbers.
+    pub fn nodes_of<T: Real>(
+        &self,
+        data: Option<&Data>,
+        world: &World,
+        seed: u64,
+        Choice { name, params }: &Choice,
+        here: Range<usize>,
+    ) -> Result<Vec<Node<T>>> {
+        let registry = algorithms::<T>();
+        let recipe = &find("algorithm", &registry, name)?.build;
+        let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
+            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
+            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
+            let v = vec![T::zero(); part.dims().p];
+            let batches = self.run.batch.batches();
+            let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
+            if let Some(delta) = self.run.finite_differences {
+                oracle.take_differences(delta);
+            }
+            let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
+            Ok(Node { algorithm: (recipe.start)(params, start)?, oracle })
+        };
+        let parts = self.parts_of::<T>(data, world, seed, here.clone())?;
+        here.zip(parts).map(make).collect()
     }
 }

@@ -1,12 +1,16 @@
 //! Comparisons at equal budgets: on traces that are made up, and on runs that reach every budget.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use lopa::algorithms::algorithms;
 use lopa::compare::{Comparison, Question, Standing, compare, cost_named};
 use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::oracle::Counts;
 use lopa::run::{Context, Observer};
+use lopa::scope::Scope;
 use lopa::trace::{COSTS, Row};
 use lopa::traces::{Run, Traces};
 
@@ -211,4 +215,61 @@ fn until_all_reaches_every_budget_and_measures_at_each() {
         rows.iter().rfind(|(of, _)| of == name).unwrap().1.iteration
     };
     assert!(ends(&first, "lopa-gt") < ends(&all, "lopa-gt"));
+}
+
+/// Files of `experiments/`, with what they say.
+fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experiment, bool)> {
+    let read = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (experiment, tune) = Experiment::read_with_tune(&Source::new(&name, text))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, experiment, tune.is_some_and(|tune| tune.seeds.len() >= 3))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Whether a file has every algorithm of its scope that can run on its problem, and no other.
+fn assert_whole(name: &str, experiment: &Experiment) {
+    // MNIST has p = 784, and the matrices of gossip-dsbo end at 500.
+    let on_mnist = experiment.data.as_ref().is_some_and(|data| data.source.name == "mnist");
+    let registry = algorithms::<f64>();
+    let able: BTreeSet<&str> = registry
+        .iter()
+        .filter(|entry| entry.build.facts.scopes.contains(&experiment.scope))
+        .map(|entry| entry.name)
+        .filter(|&name| !(on_mnist && name == "gossip-dsbo"))
+        .collect();
+    let there: BTreeSet<&str> =
+        experiment.algorithms.iter().map(|algorithm| algorithm.choice.name.as_str()).collect();
+    assert_eq!(there, able, "{name}");
+}
+
+#[test]
+fn files_of_comparisons_have_every_algorithm_and_a_search_on_other_seeds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/compare");
+    let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let files = experiments(paths.filter(|path| path.extension().is_some_and(|e| e == "toml")));
+    for problem in ["quadratic", "libsvm", "mnist", "covtype", "representation", "hyper-cleaning"] {
+        for scope in Scope::BOTH {
+            let expected = format!("{problem}-{}", scope.name());
+            let (name, experiment, searched) =
+                files.iter().find(|(name, ..)| *name == expected).expect(&expected);
+            assert_eq!((experiment.scope, &experiment.name[8..]), (*scope, name.as_str()));
+            assert_whole(name, experiment);
+            assert!(searched, "{name}: steps are searched on at least three seeds");
+        }
+    }
+    assert_eq!(files.len(), 12);
+}
+
+#[test]
+fn one_file_has_every_personal_algorithm_and_one_every_global() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let paths = ["quadratic.toml", "quadratic-global.toml"].map(|name| folder.join(name));
+    let files = experiments(paths);
+    assert_eq!((files[0].1.scope, files[1].1.scope), (Scope::Personal, Scope::Global));
+    for (name, experiment, _) in &files {
+        assert_whole(name, experiment);
+    }
 }

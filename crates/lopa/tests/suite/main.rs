@@ -26,4 +26,5 @@ mod reference;
 mod reproduce;
 mod runs;
 mod scope;
+mod theory;
 mod tune;

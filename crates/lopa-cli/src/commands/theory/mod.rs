@@ -1,0 +1,116 @@
+//! `lopa theory`: what the paper's theorems say of an experiment.
+
+mod bound;
+mod constants;
+mod heterogeneity;
+mod rates;
+mod show;
+mod steps;
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use lopa::data::Where;
+use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
+use lopa::run::Context;
+use lopa::theory::Study;
+use lopa::theory::course::Setup;
+use serde_json::{Value, json};
+
+use super::source::source;
+use super::summary;
+use super::threads::{pool, threads};
+use crate::args::{TheoryArgs, TheoryCommand};
+use crate::output::Output;
+
+/// What a command has to say: to people, and to scripts.
+struct Said {
+    text: String,
+    document: Value,
+}
+
+pub fn theory(command: &TheoryCommand, output: &Output) -> Result<ExitCode> {
+    match command {
+        TheoryCommand::Show(args) => study(args, output, show::say),
+        TheoryCommand::Constants(args) => study(args, output, constants::say),
+        TheoryCommand::Steps(args) => study(args, output, steps::say),
+        TheoryCommand::Heterogeneity(args) => study(args, output, heterogeneity::say),
+        TheoryCommand::Bound(args) => study(args, output, bound::say),
+        TheoryCommand::Rates(args) => rates::rates(args, output),
+    }
+}
+
+/// Studies the experiment and prints what `say` says of it.
+fn study(
+    args: &TheoryArgs,
+    output: &Output,
+    say: fn(&Study, &Output) -> Result<Said>,
+) -> Result<ExitCode> {
+    let experiment = Experiment::read(&source(&args.file)?)?;
+    if args.iterations == 0 {
+        return Err(Error::config("config/out-of-range", "a run of 0 iterations shows nothing")
+            .at("--iterations")
+            .hint("ask for 1 or more"));
+    }
+    let pool = pool(threads(&args.threads)?)?;
+    let interrupt = AtomicBool::new(false);
+    let data_dir = Where::new(args.file.data.as_deref(), 0).directory;
+    let context = Context { pool: pool.as_ref(), data_dir, interrupt: &interrupt };
+    output.note(&summary::heading(&experiment));
+    let data = experiment.load_data(&context)?;
+    let seed = args.seed.unwrap_or(experiment.run.seeds[0]);
+    let world = experiment.world(data.as_ref(), seed)?;
+    let setup = Setup {
+        experiment: &experiment,
+        data: data.as_ref(),
+        world: &world,
+        seed,
+        pool: context.pool,
+    };
+    output.note("running LoPA and looking for constants along its way ...");
+    let study = Study::new(setup, args.iterations)?;
+    let Said { text, document } = say(&study, output)?;
+    match output.json() {
+        true => output.document(&with_head(&study, document)),
+        false => output.text(&text),
+    }
+    study.remarks.iter().for_each(|remark| output.warn(remark));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What every document begins with.
+fn with_head(study: &Study, document: Value) -> Value {
+    let mut head = json!({
+        "experiment": study.setup.experiment.name,
+        "seed": study.setup.seed,
+        "iterations": { "planned": study.planned, "watched": study.watched },
+        "region": study.region,
+        "remarks": study.remarks,
+    });
+    if let (Value::Object(head), Value::Object(rest)) = (&mut head, document) {
+        head.extend(rest);
+    }
+    head
+}
+
+/// A section with its heading.
+fn section(title: &str, body: &str, output: &Output) -> String {
+    match output.markdown() {
+        true => format!("## {title}\n\n{body}\n\n"),
+        false => format!("{title}\n{body}\n\n"),
+    }
+}
+
+/// A number with three significant digits: these span many powers of ten.
+fn short(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        _ if !value.is_finite() => "–".into(),
+        _ if (0.01..1000.0).contains(&value.abs()) => {
+            let digits = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+            format!("{value:.digits$}")
+        }
+        _ => format!("{value:.1e}"),
+    }
+}

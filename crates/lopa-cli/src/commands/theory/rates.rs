@@ -1,0 +1,112 @@
+//! `lopa theory rates`: the exponents of the corollaries, measured.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use lopa::error::{Error, Result, nearest};
+use lopa::experiment::Experiment;
+use lopa::theory::rates::{Lab, Rate, base, ids, measure, page};
+use lopa_report::rates::figure;
+use serde_json::{Value, json};
+
+use super::super::source::source;
+use super::super::threads::{pool, threads};
+use crate::args::RatesArgs;
+use crate::output::Output;
+
+pub fn rates(args: &RatesArgs, output: &Output) -> Result<ExitCode> {
+    check(args)?;
+    let base = match &args.file.file {
+        None => base(),
+        Some(_) => Experiment::read(&source(&args.file)?)?,
+    };
+    let pool = pool(threads(&args.threads)?)?;
+    let (seeds, length) = if args.quick { (2, 0.1) } else { (args.seeds, 1.0) };
+    let lab = Lab::new(base, length, pool.as_ref())?;
+    let rates = measure(&lab, seeds, &args.only, &mut |rate| {
+        output.note(&format!("{}: {} (predicted {})", rate.id, fitted(rate), rate.prediction()));
+    })?;
+    let folder =
+        args.figures.clone().or_else(|| args.page.as_ref().map(|page| page.with_extension("")));
+    if let Some(folder) = &folder {
+        draw(folder, &rates)?;
+    }
+    if let Some(path) = &args.page {
+        let named = |id: &str| {
+            let folder = folder.as_ref()?.file_name()?.to_string_lossy().into_owned();
+            Some(format!("{folder}/{id}.svg"))
+        };
+        write(path, &page(&rates, seeds, &named))?;
+    }
+    if output.json() {
+        output.document(
+            &json!({ "seeds": seeds, "rates": rates.iter().map(document).collect::<Vec<_>>() }),
+        );
+    } else {
+        let row = |rate: &Rate| {
+            let seen = if rate.seen() { "yes" } else { "NO" };
+            [rate.id, rate.place, &rate.prediction(), &fitted(rate), seen]
+                .map(String::from)
+                .to_vec()
+        };
+        let head = ["claim", "paper", "predicted", "fitted, 95 % interval", "seen"];
+        output.text(&output.list(&head, rates.iter().map(row).collect()));
+    }
+    let seen = rates.iter().filter(|rate| rate.seen()).count();
+    output.note(&format!(
+        "\n{seen} of {} predicted exponents are seen; \"at most\" marks upper bounds, below which growth \
+         is no contradiction",
+        rates.len()
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(args: &RatesArgs) -> Result<()> {
+    if !(2..=1000).contains(&args.seeds) {
+        let message = format!("an interval cannot be made of {} seed(s)", args.seeds);
+        return Err(Error::config("config/out-of-range", message)
+            .at("--seeds")
+            .hint("ask for 2 to 1000"));
+    }
+    let known = ids();
+    match args.only.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let near = nearest(name, known.iter().copied());
+            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+            Err(Error::config("config/unknown-name", format!("unknown claim `{name}`"))
+                .at("--only")
+                .hint(format!("{near}known: {}", known.join(", "))))
+        }
+    }
+}
+
+fn fitted(rate: &Rate) -> String {
+    match &rate.fitted {
+        Some(f) => format!("{:.3} [{:.3}, {:.3}]", f.mean, f.low, f.high),
+        None => "not enough points".into(),
+    }
+}
+
+fn document(rate: &Rate) -> Value {
+    let mut value = json!(rate);
+    value["seen"] = json!(rate.seen());
+    value
+}
+
+fn draw(folder: &Path, rates: &[Rate]) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    rates
+        .iter()
+        .try_for_each(|rate| write(&folder.join(format!("{}.svg", rate.id)), &figure(rate).svg()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|error| cannot(path, &error))
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> Error {
+    Error::storage("storage/write", format!("cannot write: {error}"))
+        .at(PathBuf::from(path).display().to_string())
+        .hint("choose another place with --page or --figures")
+}
