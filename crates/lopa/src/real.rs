@@ -16,7 +16,7 @@ mod sealed {
 /// `f32` or `f64`.
 pub trait Real:
     sealed::Sealed
-    + Lanes
+    + Lanes<Self>
     + num_traits::Float
     + AddAssign
     + SubAssign

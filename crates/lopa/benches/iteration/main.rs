@@ -1,60 +1,72 @@
-//! What an iteration costs: `cargo bench --bench iteration [-- FILTER…]`.
+//! What an iteration costs: `cargo bench -p lopa --bench iteration [-- COMMAND]`.
 //!
-//! The problems are those of `docs/performance.md`: on the real data if `LOPA_DATA_DIR` has it,
-//! else on made-up data of the same shape and sparsity. A figure is the least over many short
-//! spells, since whatever else the machine does only adds to it.
+//! ```text
+//! (nothing)             LoPA-GT on the four problems of docs/performance.md, and its share of them
+//! field [WORD…]         every algorithm on every problem
+//! kernels               the products alone, against the processor's peak
+//! growth                cost against batch, features, hidden units and degree
+//! scale [--svg FILE]    cost and memory of 8 to 10 000 nodes
+//! export CASE DIR       the case as files, for other implementations
+//! rate CASE f32|f64 THREADS, loss CASE ITERATIONS     what `bench/peers` compares
+//! ```
 //!
-//! `-- export NAME DIR` writes what another implementation needs to compute the same thing, and
-//! `-- once NAME` does one iteration between two marks, for instruction counts.
+//! The four problems are on the real data if `LOPA_DATA_DIR` has it, else on made-up data of the
+//! same shape and sparsity.
 
 #[path = "../../tests/suite/common/bench.rs"]
 #[allow(dead_code)]
 mod bench;
 mod cases;
+mod clock;
+mod export;
+mod field;
+mod growth;
+mod kernels;
+mod peak;
+mod plot;
 mod scale;
+mod share;
 
-use std::time::Instant;
-
-use bench::Bench;
 use cases::{CASES, Case};
+use clock::least;
 use lopa::engine::{Node, Simulation};
 use lopa::problem::Bilevel;
-use lopa::real::Real;
+
+/// Seconds for each figure.
+const BUDGET: f64 = 2.0;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
-        ["export", name, dir] => cases::export(cases::find(name), dir),
+        [] => table(),
+        ["field", ref filter @ ..] => field::table(filter),
+        ["kernels"] => kernels::table(),
+        ["growth"] => growth::table(),
+        ["scale"] => scale::table(None),
+        ["scale", "--svg", path] => scale::table(Some(path)),
+        ["export", name, dir] => export::case(cases::find(name), dir),
         ["rate", name, precision, threads] => rate(cases::find(name), precision, threads),
         ["loss", name, iterations] => loss(cases::find(name), iterations),
-        ["scale", ref sizes @ ..] => scale::table(sizes),
-        ["once", name] => once(cases::find(name)),
-        _ => table(&args),
+        _ => panic!("no such command: {args:?}"),
     }
 }
 
-fn table(filter: &[&str]) {
+fn table() {
     println!(
-        "{:<42} {:>12} {:>12} {:>9}",
-        "one iteration, one thread", "f32 µs", "f64 µs", "f64/f32"
+        "{:<42} {:>10} {:>10} {:>14} {:>14}",
+        "one iteration, one thread", "f32 µs", "f64 µs", "own part, f32", "own part, f64"
     );
     for case in CASES {
-        if filter.is_empty() || filter.iter().any(|word| case.name.contains(word)) {
-            let bench = case.bench(None);
-            let (single, double) = (time(&mut bench.run::<f32>(3)), time(&mut bench.run::<f64>(3)));
-            let (ratio, name) = (double / single, case.title(&bench));
-            println!("{name:<42} {:>12.1} {:>12.1} {ratio:>9.2}", single * 1e6, double * 1e6);
-        }
+        let bench = case.bench(None);
+        let single = share::of(&mut bench.run::<f32>(3), BUDGET);
+        let double = share::of(&mut bench.run::<f64>(3), BUDGET);
+        let [(f32s, own32), (f64s, own64)] =
+            [single, double].map(|(seconds, own)| (1e6 * seconds, 100.0 * own));
+        let title = case.title(&bench);
+        println!("{title:<42} {f32s:>10.1} {f64s:>10.1} {own32:>12.1} % {own64:>12.1} %");
     }
-    for (name, choice) in cases::ALGORITHMS {
-        if filter.is_empty() || filter.iter().any(|word| name.contains(word)) {
-            let bench = Bench::new(cases::QUADRATIC, choice);
-            let (single, double) = (time(&mut bench.run::<f32>(3)), time(&mut bench.run::<f64>(3)));
-            let (ratio, name) = (double / single, format!("quadratic, m = 8: {name}"));
-            println!("{name:<42} {:>12.1} {:>12.1} {ratio:>9.2}", single * 1e6, double * 1e6);
-        }
-    }
+    println!("\nown part: what is not one of the five derivatives: mixing, updates, messages");
 }
 
 /// Iterations a second, for the comparison with peers.
@@ -63,9 +75,13 @@ fn rate(case: &Case, precision: &str, threads: &str) {
     let threads = threads.parse().expect("a number of threads");
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
     let pool = (threads > 1).then_some(&pool);
-    let seconds = match precision {
-        "f32" => time(&mut Simulation::new(bench.nodes::<f32>(), &bench.world.mixing, pool)),
-        _ => time(&mut Simulation::new(bench.nodes::<f64>(), &bench.world.mixing, pool)),
+    let mixing = &bench.world.mixing;
+    let seconds = if precision == "f32" {
+        let mut simulation = Simulation::new(bench.nodes::<f32>(), mixing, pool);
+        least(BUDGET, || simulation.iterate())
+    } else {
+        let mut simulation = Simulation::new(bench.nodes::<f64>(), mixing, pool);
+        least(BUDGET, || simulation.iterate())
     };
     println!("{}", 1.0 / seconds);
 }
@@ -80,35 +96,4 @@ fn loss(case: &Case, iterations: &str) {
     };
     let losses: Vec<f64> = parts.iter_mut().zip(simulation.nodes()).map(of).collect();
     println!("{}", losses.iter().sum::<f64>() / losses.len() as f64);
-}
-
-/// Seconds an iteration takes.
-fn time<T: Real>(simulation: &mut Simulation<T>) -> f64 {
-    let spell = |simulation: &mut Simulation<T>, iterations: usize| {
-        let begin = Instant::now();
-        (0..iterations).for_each(|_| simulation.iterate());
-        begin.elapsed().as_secs_f64() / iterations as f64
-    };
-    // Spells shorter than the turns that a busy system gives out.
-    let first = (0..5).map(|_| spell(simulation, 1)).fold(f64::INFINITY, f64::min);
-    let iterations = (0.5e-3 / first).clamp(1.0, 1e4) as usize;
-    let spells = (1.5 / (first * iterations as f64)).clamp(20.0, 3e3) as usize;
-    (0..spells).map(|_| spell(simulation, iterations)).fold(f64::INFINITY, f64::min)
-}
-
-/// An iteration in each precision: callgrind counts what `marked_…` does.
-fn once(case: &Case) {
-    let bench = case.bench(None);
-    marked_f32(&mut bench.run(3));
-    marked_f64(&mut bench.run(3));
-}
-
-#[inline(never)]
-fn marked_f32(simulation: &mut Simulation<f32>) {
-    simulation.iterate();
-}
-
-#[inline(never)]
-fn marked_f64(simulation: &mut Simulation<f64>) {
-    simulation.iterate();
 }

@@ -2,29 +2,43 @@
 
 use std::time::Instant;
 
+use lopa::config::Choice;
 use lopa::data::Data;
 use lopa::engine::Simulation;
+use lopa::network;
 use lopa::problem::Bilevel;
 use lopa::problems::{Setting, problems};
 use lopa::random::{Purpose, Stream};
 use lopa::registry::find;
 use lopa::scope::Scope;
 
+use crate::BUDGET;
 use crate::bench::Bench;
+use crate::clock::least;
 
 /// Samples that every node draws from the digits; they are shared, not copied.
 const SAMPLES: usize = 60;
 
-const ITERATIONS: usize = 20;
+const SIZES: [usize; 6] = [8, 32, 100, 1000, 3000, 10_000];
 
-/// One line for each number of nodes.
-pub fn table(sizes: &[&str]) {
-    println!("{:>8} {:>16} {:>18} {:>14}", "nodes", "start, s", "µs a node and it.", "MB");
-    let sizes = if sizes.is_empty() { &["8", "100", "1000", "10000"][..] } else { sizes };
-    sizes.iter().for_each(|nodes| line(nodes.parse().expect("a number of nodes")));
+const TITLE: &str = "µs a node and iteration: LoPA-GT, digits, 20 hidden units, batch 32, degree 4";
+
+/// One line for each number of nodes, and a drawing if wanted.
+pub fn table(svg: Option<&str>) {
+    println!("{TITLE}, f32, one thread\n");
+    println!("{:>8} {:>10} {:>8} {:>10} {:>12}", "nodes", "start, s", "µs", "MB", "kB a node");
+    let points: Vec<(usize, f64)> = SIZES.map(|nodes| (nodes, line(nodes))).to_vec();
+    let costs = points.iter().map(|point| point.1);
+    let (least, most) = costs.fold((f64::INFINITY, 0.0), |(a, b), c| (c.min(a), c.max(b)));
+    println!("\nthe dearest size costs {:.2} times the cheapest", most / least);
+    if let Some(path) = svg {
+        let drawing = crate::plot::svg(TITLE, &points);
+        std::fs::write(path, drawing).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
 }
 
-fn line(nodes: usize) {
+/// Prints what so many nodes cost; gives the microseconds a node and iteration.
+fn line(nodes: usize) -> f64 {
     let begin = Instant::now();
     let setup = "problem = { name = 'representation', hidden = [20], ridge = 0.01 }
          data = { name = 'digits' }
@@ -32,26 +46,21 @@ fn line(nodes: usize) {
          run = { iterations = 1, batch = 32 }";
     let algorithm = "name = 'lopa-gt', alpha = 1.0, beta = 0.3, lambda = 0.3";
     let bench = Bench::new(setup, algorithm);
-    let ring = format!(
-        "problem = {{ name = 'quadratic' }}
-         network = {{ nodes = {nodes}, graph = {{ name = 'random-regular', degree = 4 }}, weights = 'lazy-metropolis' }}
-         run = {{ iterations = 1 }}"
-    );
-    let world = Bench::new(&ring, algorithm).world;
+    let graph =
+        Choice { name: "random-regular".into(), params: "degree = 4".parse().expect("a table") };
+    let weights = bench.experiment.network.weights.clone();
+    let (_, mixing) = network::build(&graph, &weights, nodes, 1).expect("a graph");
     let before = resident();
     let parts = parts(&bench, nodes);
     let nodes_of = parts.into_iter().enumerate().map(|(i, part)| bench.node::<f32>(i, part));
-    let mut simulation = Simulation::new(nodes_of.collect(), &world.mixing, None);
+    let mut simulation = Simulation::new(nodes_of.collect(), &mixing, None);
     simulation.iterate();
     let start = begin.elapsed().as_secs_f64();
-    let spell = |_| {
-        let begin = Instant::now();
-        simulation.iterate();
-        begin.elapsed().as_secs_f64()
-    };
-    let best = (0..ITERATIONS).map(spell).fold(f64::INFINITY, f64::min);
-    let cost = best / nodes as f64 * 1e6;
-    println!("{nodes:>8} {start:>16.2} {cost:>18.2} {:>14.1}", resident() - before);
+    let cost = 1e6 * least(BUDGET, || simulation.iterate()) / nodes as f64;
+    let megabytes = resident() - before;
+    let kilobytes = 1e3 * megabytes / nodes as f64;
+    println!("{nodes:>8} {start:>10.2} {cost:>8.1} {megabytes:>10.1} {kilobytes:>12.1}");
+    cost
 }
 
 /// Parts of nodes that may have samples in common: there are fewer digits than nodes.

@@ -28,7 +28,6 @@ pub use sparse::Csr;
 #[cfg(target_arch = "x86_64")]
 use pair::Pair;
 use plain::Plain;
-use vector::Vector;
 
 /// An instruction set that this processor has; the kernels are its methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,68 +74,70 @@ impl Level {
     }
 }
 
-/// The registers that a scalar type comes in.
-pub trait Lanes: Sized + Copy + PartialEq + Default + 'static {
-    #[doc(hidden)]
-    #[allow(private_bounds)]
-    type Plain: Vector<Scalar = Self>;
-    #[cfg(target_arch = "x86_64")]
-    #[doc(hidden)]
-    #[allow(private_bounds)]
-    type Avx2: Vector<Scalar = Self>;
-    #[cfg(target_arch = "x86_64")]
-    #[doc(hidden)]
-    #[allow(private_bounds)]
-    type Avx512: Vector<Scalar = Self>;
-}
-
-macro_rules! lanes {
-    ($t:ty, $lanes:literal, $avx2:ident, $avx512:ident) => {
-        impl Lanes for $t {
-            type Plain = Plain<$t, $lanes>;
-            #[cfg(target_arch = "x86_64")]
-            type Avx2 = Pair<std::arch::x86_64::$avx2>;
-            #[cfg(target_arch = "x86_64")]
-            type Avx512 = std::arch::x86_64::$avx512;
-        }
+/// Declares the kernels: for every scalar type their bodies compiled for every level, behind a
+/// check of what they rely on.
+macro_rules! kernels {
+    ($($list:tt)*) => {
+        declare! { $($list)* }
+        implement! { f32, 16, __m256, __m512, $($list)* }
+        implement! { f64, 8, __m256d, __m512d, $($list)* }
     };
 }
 
-lanes!(f32, 16, __m256, __m512);
-lanes!(f64, 8, __m256d, __m512d);
+macro_rules! declare {
+    ($($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
+     $(, $check:block)?;)*) => {
+        /// The kernels of one scalar type. They are not generic: that way they are compiled once,
+        /// with this library, and not again with whatever uses it.
+        pub trait Lanes<T> {
+            $(#[doc(hidden)]
+            fn $name(level: Level, $($arg: $type),*);)*
+        }
 
-/// Defines a kernel: its body compiled for every level, behind a check of what it relies on.
-macro_rules! kernel {
-    ($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
-     $(, $check:block)?) => {
         impl Level {
-            $(#[$doc])*
-            pub fn $name<T: Lanes>(self, $($arg: $type),*) {
-                #[cfg(target_arch = "x86_64")]
-                #[target_feature(enable = "avx512f,avx2,fma,popcnt")]
-                unsafe fn avx512<T: Lanes>($($arg: $type),*) {
-                    unsafe { $($body)::+::<T::Avx512>($($arg),*) }
-                }
-                #[cfg(target_arch = "x86_64")]
-                #[target_feature(enable = "avx2,fma,popcnt")]
-                unsafe fn avx2<T: Lanes>($($arg: $type),*) {
-                    unsafe { $($body)::+::<T::Avx2>($($arg),*) }
-                }
-                $($check)?
-                // SAFETY: the check holds, and a level is one that the processor has.
-                match self.0 {
-                    #[cfg(target_arch = "x86_64")]
-                    Set::Avx512 => unsafe { avx512::<T>($($arg),*) },
-                    #[cfg(target_arch = "x86_64")]
-                    Set::Avx2 => unsafe { avx2::<T>($($arg),*) },
-                    Set::Baseline => unsafe { $($body)::+::<T::Plain>($($arg),*) },
-                }
-            }
+            $($(#[$doc])*
+            #[inline]
+            pub fn $name<T: Lanes<T>>(self, $($arg: $type),*) {
+                T::$name(self, $($arg),*);
+            })*
         }
     };
 }
 
-kernel! {
+macro_rules! implement {
+    ($scalar:ident, $lanes:literal, $avx2:ident, $avx512:ident,
+     $($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
+     $(, $check:block)?;)*) => {
+        const _: () = {
+            type T = $scalar;
+            impl Lanes<T> for T {
+                $(fn $name(level: Level, $($arg: $type),*) {
+                    #[cfg(target_arch = "x86_64")]
+                    #[target_feature(enable = "avx512f,avx2,fma,popcnt")]
+                    unsafe fn avx512($($arg: $type),*) {
+                        unsafe { $($body)::+::<std::arch::x86_64::$avx512>($($arg),*) }
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    #[target_feature(enable = "avx2,fma,popcnt")]
+                    unsafe fn avx2($($arg: $type),*) {
+                        unsafe { $($body)::+::<Pair<std::arch::x86_64::$avx2>>($($arg),*) }
+                    }
+                    $($check)?
+                    // SAFETY: the check holds, and a level is one that the processor has.
+                    match level.0 {
+                        #[cfg(target_arch = "x86_64")]
+                        Set::Avx512 => unsafe { avx512($($arg),*) },
+                        #[cfg(target_arch = "x86_64")]
+                        Set::Avx2 => unsafe { avx2($($arg),*) },
+                        Set::Baseline => unsafe { $($body)::+::<Plain<T, $lanes>>($($arg),*) },
+                    }
+                })*
+            }
+        };
+    };
+}
+
+kernels! {
     /// `out[r, :] = Σ_q row_r[q] weights[q, :]`, added to what was there if `add`; `out` is
     /// rows × width, `weights` cols × width.
     dense_product = dense::product,
@@ -144,40 +145,32 @@ kernel! {
     {
         check_rows(rows, weights.len(), width);
         assert_eq!(out.len(), rows.len() * width, "a result for each row");
-    }
-}
+    };
 
-kernel! {
     /// `out[q, :] += Σ_r row_r[q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
     add_dense_transposed = dense::add_transposed,
     (rows: &[&[T]], delta: &[T], width: usize, out: &mut [T]),
     {
         check_rows(rows, out.len(), width);
         assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
-    }
-}
+    };
 
-kernel! {
     /// `out[r] = Σ_q row_r[q] weights[q]`.
     dense_dots = dense::dots,
     (rows: &[&[T]], weights: &[T], out: &mut [T]),
     {
         check_rows(rows, weights.len(), 1);
         assert_eq!(out.len(), rows.len(), "a result for each row");
-    }
-}
+    };
 
-kernel! {
     /// `out[q] += Σ_r row_r[q] delta[r]`.
     add_dense_sums = dense::add_sums,
     (rows: &[&[T]], delta: &[T], out: &mut [T]),
     {
         check_rows(rows, out.len(), 1);
         assert_eq!(delta.len(), rows.len(), "a delta for each row");
-    }
-}
+    };
 
-kernel! {
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
     sparse_product = sparse::product,
     (
@@ -190,10 +183,8 @@ kernel! {
     {
         assert_eq!(weights.len(), matrix.cols * width, "weights for each column");
         assert_eq!(out.len(), rows.len() * width, "a result for each row");
-    }
-}
+    };
 
-kernel! {
     /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
     add_sparse_transposed = sparse::add_transposed,
     (
@@ -206,10 +197,8 @@ kernel! {
     {
         assert_eq!(out.len(), matrix.cols * width, "room for each column");
         assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
-    }
-}
+    };
 
-kernel! {
     /// `out[r] = Σ_q a[row_r, q] weights[q]`.
     block_dots = blocks::product,
     (
@@ -221,10 +210,8 @@ kernel! {
     ),
     {
         blocks.check(values, weights);
-    }
-}
+    };
 
-kernel! {
     /// `out[q] += Σ_r a[row_r, q] delta[r]`.
     add_block_sums = blocks::add_transposed,
     (
@@ -236,45 +223,35 @@ kernel! {
     ),
     {
         blocks.check(values, out);
-    }
-}
+    };
 
-kernel! {
     /// x ← eˣ, infinite where it is too large, the least positive number where too small.
-    exp = functions::exp, (x: &mut [T])
-}
+    exp = functions::exp, (x: &mut [T]);
 
-kernel! {
     /// x ← 1 / (1 + e⁻ˣ).
-    sigmoid = functions::sigmoid, (x: &mut [T])
-}
+    sigmoid = functions::sigmoid, (x: &mut [T]);
 
-kernel! {
     /// z_r ← e^{z_r} / Σ_c e^{z_rc} for every row r of `width` numbers.
     softmax = functions::softmax, (z: &mut [T], width: usize),
     {
         assert!(width > 0, "rows have numbers");
-    }
-}
+    };
 
-kernel! {
     /// `out[q, :] = factors[q] rows[q, :]`; `rows` and `out` are factors × width.
     scale_rows = short::scale,
     (factors: &[T], rows: &[T], width: usize, out: &mut [T]),
     {
         assert_eq!(rows.len(), factors.len() * width, "a row for each factor");
         assert_eq!(out.len(), rows.len(), "a result for each number");
-    }
-}
+    };
 
-kernel! {
     /// `out[q] = Σ_c a[q, c] b[q, c]`; `a` and `b` are out × width.
     row_dots = short::dots,
     (a: &[T], b: &[T], width: usize, out: &mut [T]),
     {
         assert_eq!(a.len(), out.len() * width, "a row for each result");
         assert_eq!(b.len(), a.len(), "rows of the same length");
-    }
+    };
 }
 
 fn check_rows<T>(rows: &[&[T]], weights: usize, width: usize) {
