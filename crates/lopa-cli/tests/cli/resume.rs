@@ -158,7 +158,7 @@ fn a_hundred_kills_at_random_instants_lose_nothing() {
     for run in runs(&folder).iter().filter(|run| is_done(&folder, run)) {
         assert_eq!(metrics(&folder, run), measured);
     }
-    let last = runs(&folder).into_iter().filter(|run| is_done(&folder, run)).next_back().unwrap();
+    let last = runs(&folder).into_iter().rfind(|run| is_done(&folder, run)).unwrap();
     assert!(!folder.path().join(last).join("checkpoints").exists());
 }
 

@@ -9,6 +9,7 @@ use lopa::checkpoint::{Checkpoint, State, Store};
 use lopa::config::Source;
 use lopa::engine::Progress;
 use lopa::error::{Kind, Result};
+use lopa::evaluate;
 use lopa::experiment::Experiment;
 use lopa::random::{Purpose, Stream};
 use lopa::run::{Context, Observer, Outcome};
@@ -66,7 +67,7 @@ fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Vec<Outcome> {
 }
 
 /// What of an outcome may not depend on where a run was cut.
-fn fate(outcome: &Outcome) -> (&str, &str, Stop, Row, &[(Vec<f64>, Vec<f64>)]) {
+fn fate(outcome: &Outcome) -> (&str, &str, Stop, Row, &[evaluate::Point]) {
     let row = Row { seconds: 0.0, ..outcome.row.clone() };
     (&outcome.algorithm, &outcome.digest, outcome.stop, row, &outcome.models)
 }
