@@ -61,6 +61,14 @@
     return out;
   };
 
+  /** The range of a logarithmic axis: whole powers of ten, whatever it is asked to show. */
+  const decades = (_, min, max) => {
+    if (!(min > 0) || !(max >= min)) return [1, 10];
+    const low = 10 ** Math.floor(Math.log10(min));
+    const high = 10 ** Math.ceil(Math.log10(max));
+    return [low, high > low ? high : 10 * low];
+  };
+
   /** Algorithms that do without a cost become level lines from end to end. */
   const level = (curves) => {
     const moving = curves.filter((curve) => !curve.free).flatMap((curve) => curve.x);
@@ -127,7 +135,7 @@
       });
       // A logarithmic axis needs something to span.
       const some = this.curves.some((curve) => curve.x.length);
-      const scale = (log) => (log && some ? { time: false, distr: 3 } : { time: false, distr: 1 });
+      const scale = (log) => (log && some ? { time: false, distr: 3, range: decades } : { time: false, distr: 1 });
       this.plot = new uPlot({
         width: Math.max(chart.clientWidth, 200), height: 340, legend: { show: false },
         scales: { x: scale(view.logX), y: scale(this.logY) },

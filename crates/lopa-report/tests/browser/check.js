@@ -23,7 +23,7 @@ try {
   const page = await browser.newPage();
   const trouble = [];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && trouble.push(message.text()));
-  page.on("pageerror", (error) => trouble.push(String(error)));
+  page.on("pageerror", (error) => trouble.push(error.stack));
   page.on("request", (request) => {
     const url = request.url();
     if (url !== address && !url.startsWith("blob:")) trouble.push(`request for ${url}`);
