@@ -44,19 +44,21 @@ pub fn rates(args: &RatesArgs, output: &Output) -> Result<ExitCode> {
         );
     } else {
         let row = |rate: &Rate| {
-            let seen = if rate.seen() { "yes" } else { "NO" };
-            [rate.id, rate.place, &rate.prediction(), &fitted(rate), seen]
+            [rate.id, rate.place, &rate.prediction(), &fitted(rate), rate.verdict()]
                 .map(String::from)
                 .to_vec()
         };
-        let head = ["claim", "paper", "predicted", "fitted, 95 % interval", "seen"];
+        let head = ["claim", "paper", "predicted", "fitted, 95 % interval", "verdict"];
         output.text(&output.list(&head, rates.iter().map(row).collect()));
     }
-    let seen = rates.iter().filter(|rate| rate.seen()).count();
+    let count = |verdict: &str| rates.iter().filter(|rate| rate.verdict() == verdict).count();
     output.note(&format!(
-        "\n{seen} of {} predicted exponents are seen; \"at most\" marks upper bounds, below which growth \
-         is no contradiction",
-        rates.len()
+        "\n{} predicted exponents are seen, {} runs stay within an upper bound, {} are not seen, {} exceed \
+         a bound",
+        count("seen"),
+        count("within"),
+        count("not seen"),
+        count("exceeded")
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -90,7 +92,7 @@ fn fitted(rate: &Rate) -> String {
 
 fn document(rate: &Rate) -> Value {
     let mut value = json!(rate);
-    value["seen"] = json!(rate.seen());
+    value["verdict"] = json!(rate.verdict());
     value
 }
 

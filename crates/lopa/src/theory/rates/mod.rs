@@ -65,7 +65,7 @@ pub struct Rate {
 pub const NEAR: f64 = 0.1;
 
 impl Rate {
-    /// Whether the measured exponent is what the theory says.
+    /// Whether the measured exponent agrees with the theory: is that, or is not above its bound.
     pub fn seen(&self) -> bool {
         let Some(Interval { mean, low, high, .. }) = self.fitted else { return false };
         match self.sense {
@@ -74,6 +74,16 @@ impl Rate {
                     || (low <= self.predicted && self.predicted <= high)
             }
             Sense::AtMost => low <= self.predicted + NEAR,
+        }
+    }
+
+    /// The verdict in words; staying below a bound is no sight of the law itself.
+    pub fn verdict(&self) -> &'static str {
+        match (self.sense, self.seen()) {
+            (Sense::Equal, true) => "seen",
+            (Sense::AtMost, true) => "within",
+            (Sense::Equal, false) => "not seen",
+            (Sense::AtMost, false) => "exceeded",
         }
     }
 
