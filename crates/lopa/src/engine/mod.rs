@@ -6,12 +6,14 @@ mod links;
 mod mpi;
 mod simulation;
 mod transport;
+mod wire;
 
 pub use cluster::Cluster;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use simulation::Simulation;
 pub use transport::{Alone, Parcel, Round, Transport, block};
+pub use wire::{Event, Wire};
 
 use crate::algorithms::Algorithm;
 use crate::oracle::Oracle;
