@@ -49,6 +49,7 @@ pub struct Record<'a, T: Real> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     lyapunov: Option<Trace>,
+    serial: u64,         // of the next state that is kept
     last: Option<State>, // what a peer kept last
 }
 
@@ -79,6 +80,7 @@ impl<'a, T: Real> Record<'a, T> {
             nodes: Vec::new(),
             good: Vec::new(),
             culprit: None,
+            serial: 0,
             last: None,
         }
     }
@@ -106,6 +108,7 @@ impl<'a, T: Real> Record<'a, T> {
             // The others have gone on, and are not to be asked again.
             Some(_) => own_points(cluster),
         };
+        self.serial = state.serial + 1;
         self.last = Some(state);
         Ok(None)
     }
@@ -132,7 +135,8 @@ impl<'a, T: Real> Record<'a, T> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
         let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
-        let state = |nodes, links| State { progress, seconds, record, nodes, links };
+        let serial = self.serial;
+        let state = |nodes, links| State { progress, serial, seconds, record, nodes, links };
         let Some(own) = cluster.independent() else {
             let nodes = cluster.gather(ours)?;
             return match cluster.is_first() {
@@ -148,6 +152,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     fn hand_over(&mut self, state: State) -> Result<()> {
+        self.serial += 1;
         self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
@@ -160,7 +165,8 @@ impl<'a, T: Real> Record<'a, T> {
         if done.as_ref().err().is_none_or(lacks)
             && let Some(last) = self.last.take()
         {
-            self.hand_over(State { links: own.save(done.is_ok()), ..last })?;
+            let (serial, links) = (self.serial, own.save(done.is_ok()));
+            self.hand_over(State { serial, links, ..last })?;
         }
         if done.is_ok() {
             own.end()?;
