@@ -273,13 +273,26 @@ impl<'a, T: Real> Record<'a, T> {
             self.nodes = locals.into_iter().map(named).collect();
             self.good = points;
         }
-        if let Some(gap) = tracking(cluster)? {
+        if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
+            if sound && gap > rounding {
+                self.observer.warn(&self.untrue(cluster.progress().k, gap));
+            }
         }
         row.values.retain(|_, value| value.is_finite());
         self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
+    }
+
+    /// What to say when gradient tracking has lost its gradients.
+    fn untrue(&self, k: u64, gap: f64) -> String {
+        format!(
+            "{}: at iteration {k} the trackers' mean is off the gradients' by {gap:.1e}: the run goes \
+             to a wrong point. Messages were changed or used by one end of a link only, or numbers \
+             are too large for their precision",
+            self.job.algorithm.label
+        )
     }
 
     /// What every node contributes to a measurement.
@@ -417,14 +430,30 @@ fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     points
 }
 
-/// ‖mean y − mean z‖: zero to rounding, or gradient tracking is broken.
-fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<f64>> {
-    let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
-    let gap = |(y, z): (&[T], &[T])| -> Vec<f64> {
-        y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64()).collect()
-    };
-    let Some(ours) = pairs.map(|pair| pair.map(gap)).collect() else { return Ok(None) };
-    let gaps = cluster.everyone(ours)?;
-    let gap = evaluate::mean(gaps.iter().map(|gap| &gap[..]));
-    Ok(Some(gap.iter().map(|g| g * g).sum::<f64>().sqrt()))
+/// ‖mean y − mean z‖, and what of it may be rounding.
+struct Tracking {
+    gap: f64,
+    rounding: f64,
 }
+
+/// Zero to rounding, or gradient tracking is broken.
+fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<Tracking>> {
+    let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
+    let one = |(y, z): (&[T], &[T])| -> Vec<f64> {
+        let size = y.iter().chain(z).fold(0.0, |most: f64, &value| value.to_f64().abs().max(most));
+        let gap = y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64());
+        gap.chain([size]).collect()
+    };
+    let Some(ours) = pairs.map(|pair| pair.map(one)).collect() else { return Ok(None) };
+    let mut all = cluster.everyone(ours)?;
+    let sizes = all.iter_mut().filter_map(Vec::pop);
+    let size = sizes.fold(1.0, f64::max);
+    let gap = evaluate::mean(all.iter().map(|gap| &gap[..]));
+    // Errors of single roundings add up like the steps of a random walk.
+    let steps = ((1 + cluster.progress().k) * gap.len() as u64) as f64;
+    let rounding = ROUNDINGS * T::epsilon().to_f64() * size * steps.sqrt();
+    Ok(Some(Tracking { gap: gap.iter().map(|g| g * g).sum::<f64>().sqrt(), rounding }))
+}
+
+/// Roundings of an iteration, generously.
+const ROUNDINGS: f64 = 100.0;

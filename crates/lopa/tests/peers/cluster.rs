@@ -18,19 +18,29 @@ pub struct Disk {
     slots: [Vec<u8>; 2],
     next: usize,
     ended: Vec<Outcome>,
-    journal: Vec<u8>,
+    /// Skipped exchanges since the last checkpoint.
+    pub journal: Vec<u8>,
+    /// All skipped exchanges.
+    pub skips: Vec<u8>,
     /// Checkpoints written.
     pub written: usize,
     /// What the user was told.
     pub warnings: Vec<String>,
 }
 
-type Shared<T> = Arc<Mutex<T>>;
+pub type Shared<T> = Arc<Mutex<T>>;
 
 /// Keeps a node's state on its disk.
 struct Keeper {
     disk: Shared<Disk>,
     world: Arc<World>,
+}
+
+impl Disk {
+    /// With a journal, and nothing else.
+    pub fn with(journal: Vec<u8>) -> Shared<Disk> {
+        Shared::new(Disk { journal, ..Disk::default() }.into())
+    }
 }
 
 impl Observer for Keeper {
@@ -94,7 +104,9 @@ impl Journal for DiskJournal {
     }
 
     fn append(&mut self, piece: &[u8]) -> Result<()> {
-        self.0.lock().unwrap().journal.extend_from_slice(piece);
+        let mut disk = self.0.lock().unwrap();
+        disk.journal.extend_from_slice(piece);
+        disk.skips.extend_from_slice(piece);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod faulty;
+mod skips;
 mod waits;
 
 use std::sync::atomic::AtomicBool;

@@ -23,9 +23,29 @@ fn clusters(seeds: Range<u64>) {
         let experiment = drawn(&mut stream);
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
         let want: Vec<String> = straight(&experiment).into_iter().map(|run| run.digest).collect();
-        for (node, fate) in
-            Setup::new(&experiment, seed, faults, How::Wait).run().into_iter().enumerate()
-        {
+        if std::env::var("DBG").is_ok() {
+            eprintln!(
+                "{:?}\n{:?}\n{:?} {} {:?}",
+                faults,
+                experiment.network,
+                experiment.algorithms.len(),
+                experiment.run.iterations.unwrap_or(0),
+                experiment.checkpoint
+            );
+        }
+        let fates = Setup::new(&experiment, seed, faults, How::Wait).run();
+        if std::env::var("DBG").is_ok() {
+            for (node, fate) in fates.iter().enumerate() {
+                eprintln!(
+                    "{node}: {} lives, {:?} {:?} {:?}",
+                    fate.lives,
+                    fate.done.as_ref().err().map(|e| &e.message),
+                    fate.notes,
+                    fate.disk.lock().unwrap().written
+                );
+            }
+        }
+        for (node, fate) in fates.into_iter().enumerate() {
             lives += fate.lives;
             written += fate.disk.lock().unwrap().written;
             let done =
