@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::agreed::{Agreed, agree, interrupts, own_costs};
 use super::clock::Clock;
+use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, Scene, hex};
 use crate::algorithms::Recipe;
@@ -16,12 +17,12 @@ use crate::bytes::{Hash, Reader, Writer};
 use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
-use crate::engine::{Cluster, Node, stopped};
+use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::{self, Local, Point};
 use crate::experiment::{Exactly, Experiment, Target};
 use crate::problem::{At, Bilevel};
-use crate::real::{Real, cast};
+use crate::real::Real;
 use crate::scope::Scope;
 use crate::theory::course::Setup;
 use crate::theory::trace::Trace;
@@ -103,11 +104,9 @@ impl<'a, T: Real> Record<'a, T> {
         };
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
-        self.good = match cluster.independent() {
-            None => points(cluster)?,
-            // The others have gone on, and are not to be asked again.
-            Some(_) => own_points(cluster),
-        };
+        // Where others are is needed by nobody here, and they may not be asked: peers have gone on.
+        self.good = vec![Point::default(); cluster.here().start];
+        self.good.extend(own_points(cluster));
         self.serial = state.serial + 1;
         self.last = Some(state);
         Ok(None)
@@ -251,9 +250,7 @@ impl<'a, T: Real> Record<'a, T> {
     /// One measurement.
     fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
         self.hash(cluster);
-        let points = points(cluster)?;
-        let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
-        let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
+        let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
         let mut row = agree(cluster, clock, false)?.costs;
         if sound {
             let (scope, pool) = (self.job.experiment.scope, self.context.pool);
@@ -357,7 +354,7 @@ impl<'a, T: Real> Record<'a, T> {
             row: self.row.take().expect("a row was measured"),
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
-            models: points(cluster)?,
+            models: points(cluster, self.job.experiment.scope)?.all,
         })
     }
 
@@ -402,58 +399,3 @@ pub fn misfit() -> Error {
     Error::storage("storage/checkpoint", message)
         .hint("start a run of its own with `--resume never`")
 }
-
-/// (x_i, θ_i) of every node.
-fn points<T: Real>(cluster: &mut Cluster<T>) -> Result<Vec<Point>> {
-    let n = cluster.nodes()[0].algorithm.at().x.len();
-    let numbers = |node: &Node<T>| -> Vec<f64> {
-        let At { x, theta } = node.algorithm.at();
-        [cast(x), cast(theta)].concat()
-    };
-    let ours = cluster.nodes().iter().map(numbers).collect();
-    let all = cluster.everyone(ours)?;
-    let point = |mut x: Vec<f64>| {
-        let theta = x.split_off(n);
-        (x, theta)
-    };
-    Ok(all.into_iter().map(point).collect())
-}
-
-/// The points of the nodes here, each in its place.
-fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
-    let mut points = vec![Point::default(); cluster.here().start];
-    let point = |node: &Node<T>| {
-        let At { x, theta } = node.algorithm.at();
-        (cast(x), cast(theta))
-    };
-    points.extend(cluster.nodes().iter().map(point));
-    points
-}
-
-/// ‖mean y − mean z‖, and what of it may be rounding.
-struct Tracking {
-    gap: f64,
-    rounding: f64,
-}
-
-/// Zero to rounding, or gradient tracking is broken.
-fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<Tracking>> {
-    let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
-    let one = |(y, z): (&[T], &[T])| -> Vec<f64> {
-        let size = y.iter().chain(z).fold(0.0, |most: f64, &value| value.to_f64().abs().max(most));
-        let gap = y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64());
-        gap.chain([size]).collect()
-    };
-    let Some(ours) = pairs.map(|pair| pair.map(one)).collect() else { return Ok(None) };
-    let mut all = cluster.everyone(ours)?;
-    let sizes = all.iter_mut().filter_map(Vec::pop);
-    let size = sizes.fold(1.0, f64::max);
-    let gap = evaluate::mean(all.iter().map(|gap| &gap[..]));
-    // Errors of single roundings add up like the steps of a random walk.
-    let steps = ((1 + cluster.progress().k) * gap.len() as u64) as f64;
-    let rounding = ROUNDINGS * T::epsilon().to_f64() * size * steps.sqrt();
-    Ok(Some(Tracking { gap: gap.iter().map(|g| g * g).sum::<f64>().sqrt(), rounding }))
-}
-
-/// Roundings of an iteration, generously.
-const ROUNDINGS: f64 = 100.0;

@@ -24,6 +24,8 @@ pub struct Disk {
     pub skips: Vec<u8>,
     /// Checkpoints written.
     pub written: usize,
+    /// Bytes of the largest.
+    pub largest: usize,
     /// What the user was told.
     pub warnings: Vec<String>,
 }
@@ -72,6 +74,7 @@ impl Observer for Keeper {
             drop(disk);
             resume_unwind(Box::new(Killed));
         }
+        disk.largest = disk.largest.max(bytes.len());
         disk.slots[slot] = bytes;
         disk.next = 1 - slot;
         disk.written += 1;
@@ -129,7 +132,6 @@ pub struct Fate {
     pub done: Result<Vec<Outcome>>,
     pub notes: Vec<Note>,
     pub lives: usize,
-    pub most_bytes: usize,
     pub disk: Shared<Disk>,
 }
 
@@ -142,6 +144,8 @@ pub struct Setup<'a> {
     pub tamper: Option<Tamper>,
     /// Disks of an earlier run, if it goes on.
     pub disks: Vec<Shared<Disk>>,
+    /// The longest wait, in seconds.
+    pub deadline: f64,
     /// Who is asked to stop, and when.
     pub stops: Vec<(usize, f64)>,
 }
@@ -149,7 +153,8 @@ pub struct Setup<'a> {
 impl<'a> Setup<'a> {
     pub fn new(experiment: &'a Experiment, seed: u64, faults: Faults, how: How) -> Setup<'a> {
         let (disks, stops) = (Vec::new(), Vec::new());
-        Setup { experiment, seed, faults, how, tamper: None, disks, stops }
+        let deadline = 200.0;
+        Setup { experiment, seed, faults, how, tamper: None, disks, deadline, stops }
     }
 
     /// Runs every node to its end.
@@ -161,8 +166,9 @@ impl<'a> Setup<'a> {
         std::thread::scope(|scope| {
             let one = |node: usize| {
                 let disk = self.disks.get(node).cloned().unwrap_or_default();
-                let (world, experiment, how) = (world.clone(), self.experiment, self.how);
-                let live = move || lives(experiment, identity, world, node, how, disk);
+                let world = world.clone();
+                let (experiment, how, deadline) = (self.experiment, self.how, self.deadline);
+                let live = move || lives(experiment, identity, world, node, (how, deadline), disk);
                 std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, live).unwrap()
             };
             let threads: Vec<_> = (0..nodes).map(one).collect();
@@ -178,11 +184,10 @@ fn lives(
     identity: [u8; 32],
     world: Arc<World>,
     node: usize,
-    how: How,
+    (how, deadline): (How, f64),
     disk: Shared<Disk>,
 ) -> Fate {
     let notes = Shared::<Vec<Note>>::default();
-    let mut most_bytes = 0;
     world.begin(node);
     for lives in 1.. {
         let policy = match how {
@@ -193,7 +198,7 @@ fn lives(
                 Policy::SkipLink { patience: seconds(patience), journal }
             }
         };
-        let settings = Settings { policy, deadline: seconds(1000.0), resend: seconds(0.25) };
+        let settings = Settings { policy, deadline: seconds(deadline), resend: seconds(0.25) };
         let told = notes.clone();
         let told = Box::new(move |note| told.lock().unwrap().push(note));
         let place = (node, experiment.network.nodes);
@@ -202,12 +207,11 @@ fn lives(
             let mut keeper = Keeper { disk: disk.clone(), world: world.clone() };
             one_life(experiment, &mut peers, &mut keeper)
         }));
-        most_bytes = most_bytes.max(peers.bytes());
         match life {
             Ok(done) => {
                 world.leave(node);
                 let notes = notes.lock().unwrap().clone();
-                return Fate { done, notes, lives, most_bytes, disk };
+                return Fate { done, notes, lives, disk };
             }
             Err(panic) if panic.is::<Killed>() => world.rest(node, world.burial(node)),
             Err(panic) => {

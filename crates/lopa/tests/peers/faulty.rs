@@ -58,8 +58,8 @@ pub struct World {
     turns: Vec<Condvar>,
 }
 
-/// Changes a frame on its way: (from, to, frame).
-pub type Tamper = Box<dyn Fn(usize, usize, &mut Vec<u8>) + Send>;
+/// What comes in place of a frame (from, to, frame), in this order: frames, and as whose they come.
+pub type Tamper = Box<dyn Fn(usize, usize, &[u8]) -> Vec<(usize, Vec<u8>)> + Send>;
 
 struct State {
     now: Duration,
@@ -218,10 +218,7 @@ impl State {
         }
     }
 
-    fn send(&mut self, from: usize, to: usize, mut frame: Vec<u8>) {
-        if let Some(tamper) = &self.tamper {
-            tamper(from, to, &mut frame);
-        }
+    fn send(&mut self, from: usize, to: usize, frame: &[u8]) {
         let now = self.now;
         let here =
             |cut: &Cut| cut.from == from && cut.to == to && cut.since <= now && now < cut.until;
@@ -232,16 +229,22 @@ impl State {
         if wild && self.chance(|faults| faults.loss) {
             return;
         }
+        let frames = match &self.tamper {
+            Some(tamper) => tamper(from, to, frame),
+            None => vec![(from, frame.to_vec())],
+        };
         let copies = 1 + usize::from(wild && self.chance(|faults| faults.double));
         for _ in 0..copies {
-            let mut frame = frame.clone();
-            if wild && self.chance(|faults| faults.damage) {
-                let (at, bit) = (self.stream.below(frame.len()), self.stream.below(8));
-                frame[at] ^= 1 << bit;
-            }
             let late = wild && self.chance(|faults| faults.late);
             let delay = self.stream.between(0.001, if late { 1.0 } else { 0.02 });
-            self.push(to, now + seconds(delay), Told::Frame(from, frame));
+            for (from, frame) in &frames {
+                let mut frame = frame.clone();
+                if wild && self.chance(|faults| faults.damage) {
+                    let (at, bit) = (self.stream.below(frame.len()), self.stream.below(8));
+                    frame[at] ^= 1 << bit;
+                }
+                self.push(to, now + seconds(delay), Told::Frame(*from, frame));
+            }
         }
     }
 
@@ -282,7 +285,7 @@ fn live(state: MutexGuard<'_, State>, node: usize) -> MutexGuard<'_, State> {
 impl Wire for Faulty {
     fn send(&mut self, to: usize, frame: &[u8]) {
         let mut state = live(self.world.lock(), self.node);
-        state.send(self.node, to, frame.to_vec());
+        state.send(self.node, to, frame);
     }
 
     fn next(&mut self, until: Duration) -> Option<Event> {

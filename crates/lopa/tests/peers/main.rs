@@ -2,6 +2,8 @@
 
 mod cluster;
 mod faulty;
+mod hostile;
+mod policies;
 mod skips;
 mod waits;
 

@@ -1,15 +1,16 @@
 //! Under `skip-link` a link is used by both its ends or by neither.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 
 use lopa::engine::{Frame, FrameKind, Note};
 use lopa::experiment::Experiment;
 use lopa::random::{Purpose, Stream};
-use lopa::run::Outcome;
+use lopa::run::{Context, Observer, Outcome};
 
 use super::cluster::{Disk, Fate, How, Setup};
 use super::faulty::{Cut, Faults, Tamper, seconds};
-use super::{PERSONAL, drawn, drawn_faults, read, straight};
+use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, straight};
 
 const PATIENCE: f64 = 0.3;
 
@@ -137,15 +138,15 @@ fn gradient_tracking_finds_the_right_point_though_links_fail() {
 
 /// The bug that all this is about: the other end of a skipped link is told that it is used.
 fn one_way() -> Tamper {
-    Box::new(|_, _, bytes| {
-        let Some(frame) = Frame::known(bytes) else { return };
+    Box::new(|from, _, bytes| {
+        let frame = Frame::known(bytes).expect("a frame");
         if frame.kind != FrameKind::Notice {
-            return;
+            return vec![(from, bytes.to_vec())];
         }
         let mut payload = frame.payload.to_vec();
         payload[24..].chunks_exact_mut(16).for_each(|decided| decided[8] = 1);
         let run = std::array::from_fn(|at| bytes[8 + at]);
-        *bytes = Frame { payload: &payload, ..frame }.to_bytes(&run);
+        vec![(from, Frame { payload: &payload, ..frame }.to_bytes(&run))]
     })
 }
 
@@ -160,5 +161,30 @@ fn one_way_skipping_is_caught() {
     for fate in &fates {
         let warnings = &fate.disk.lock().unwrap().warnings;
         assert!(warnings.iter().any(|text| text.contains("wrong point")), "{warnings:?}");
+    }
+}
+
+/// Hears warnings.
+#[derive(Default)]
+struct Listener(Vec<String>);
+
+impl Observer for Listener {
+    fn warn(&mut self, text: &str) {
+        self.0.push(text.into());
+    }
+}
+
+#[test]
+fn nobody_is_suspected_without_cause() {
+    for text in [PERSONAL, GLOBAL] {
+        for precision in ["f32", "f64"] {
+            let sets = [format!("run.precision={precision}"), "run.iterations=400".into()];
+            let never = AtomicBool::new(false);
+            let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+            let mut listener = Listener::default();
+            read(text, &sets).run(&context, &mut listener).unwrap();
+            listener.0.retain(|text| text.contains("wrong point"));
+            assert_eq!(listener.0, [""; 0]);
+        }
     }
 }
