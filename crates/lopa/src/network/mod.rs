@@ -7,6 +7,7 @@
 //! ```
 
 mod analysis;
+mod audit;
 mod drawn;
 mod families;
 mod file;
@@ -18,6 +19,7 @@ mod spectrum;
 mod structure;
 mod weights;
 
+pub use audit::{Audit, Exposure};
 pub use analysis::{Analysis, Spectrum, warnings};
 pub use families::{GraphBuild, graphs};
 pub use file::{Format, GraphFile};
