@@ -4,6 +4,7 @@ mod agreed;
 mod clock;
 mod interval;
 mod meter;
+mod peer;
 mod record;
 mod world;
 
@@ -19,12 +20,14 @@ use crate::algorithms::algorithms;
 use crate::bytes::Hash;
 use crate::checkpoint::{self, Checkpoint, State};
 use crate::data::Data;
-use crate::engine::{Alone, Cluster, Node, Transport, block};
+use crate::engine::{
+    Alone, Begin, Cluster, Independent, Longest, Node, Peers, Transport, Wire, block,
+};
 use crate::error::Result;
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::network;
-use crate::problem::Bilevel;
+use crate::problem::{At, Bilevel};
 use crate::real::Real;
 use crate::registry::find;
 use crate::scope::Scope;
@@ -115,7 +118,7 @@ impl Experiment {
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
-            let scene = Scene { data, world: &world, seed };
+            let scene = Scene { data, world: &world, seed, turn: 0 };
             outcomes.extend(self.run_seed(scene, &mut Alone, context, observer)?);
             if context.interrupt.load(Ordering::Relaxed) {
                 break;
@@ -144,12 +147,27 @@ impl Experiment {
                 let here = block(self.network.nodes, transport.size(), transport.rank());
                 data.train.hold(&world.partition.nodes[here].concat());
             }
-            let scene = Scene { data: data.as_ref(), world: &world, seed };
+            let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
             outcomes.extend(self.run_seed(scene, transport, context, observer)?);
             if outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted) {
                 break;
             }
         }
+        Ok(outcomes)
+    }
+
+    /// Runs one node of it, as one of independent peers; what `observer` keeps is this node's, which
+    /// needs a place of its own for it. Stays until the neighbours have come to their end, too.
+    pub fn run_peer<W: Wire>(
+        &self,
+        peers: &mut Peers<W>,
+        data: Option<Data>,
+        context: &Context,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Outcome>> {
+        self.check_peers(peers.size())?;
+        let outcomes = self.run_across(peers, data, context, observer)?;
+        peers.linger()?;
         Ok(outcomes)
     }
 
@@ -165,16 +183,15 @@ impl Experiment {
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?;
         let mut outcomes = Vec::new();
-        for algorithm in &self.algorithms {
+        for (at, algorithm) in self.algorithms.iter().enumerate() {
             let ended = observer.ended(&algorithm.label, scene.seed)?;
-            // What process 0 kept is what counts.
-            let known = transport.all(&[u8::from(ended.is_some())])?[0] == [1];
-            if known {
+            let number = (scene.turn * self.algorithms.len() + at) as u32;
+            let job = Job { experiment: self, scene, algorithm, number };
+            if job.is_known(ended.is_some(), transport)? {
                 outcomes.extend(ended);
                 continue;
             }
             observer.begin(&algorithm.label, scene.seed);
-            let job = Job { experiment: self, scene, algorithm };
             let outcome = match self.run.precision {
                 Precision::F32 => job.run::<f32>(&mut judges, transport, context, observer)?,
                 Precision::F64 => job.run::<f64>(&mut judges, transport, context, observer)?,
@@ -196,6 +213,7 @@ struct Scene<'a> {
     data: Option<&'a Data>,
     world: &'a World,
     seed: u64,
+    turn: usize, // of the seed
 }
 
 /// One algorithm on one seed.
@@ -203,6 +221,7 @@ struct Job<'a> {
     experiment: &'a Experiment,
     scene: Scene<'a>,
     algorithm: &'a AlgorithmSpec,
+    number: u32, // of all jobs of the experiment
 }
 
 impl Job<'_> {
@@ -225,13 +244,15 @@ impl Job<'_> {
         let mut clock = Clock::default();
         clock.go();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
-        let Scene { data, world, seed } = self.scene;
+        let Scene { data, world, seed, .. } = self.scene;
         let choice = &self.algorithm.choice;
         let parts = self.experiment.parts_of(data, world, seed, here.clone())?;
         let mut nodes = self.experiment.nodes_of(parts, here.start, seed, choice)?;
         let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
-        let kept = told_by_first(kept, transport)?;
-        let trails = kept.as_ref().map(|state| restore(state, here, &mut nodes)).transpose()?;
+        let kept = self.begin(kept, &nodes[0], transport)?;
+        let own = transport.independent().is_some();
+        let trails =
+            kept.as_ref().map(|state| restore(state, here, own, &mut nodes)).transpose()?;
         let mixing = &self.scene.world.mixing;
         let mut cluster = Cluster::new(nodes, mixing, context.pool, transport);
         clock.halt();
@@ -239,24 +260,80 @@ impl Job<'_> {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-
         let mut record = Record::new(self, recipe, judges, context, observer);
-        let mut stop = record.begin(&mut cluster, &clock, kept.as_ref().zip(trails))?;
-        drop(kept);
+        let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
+        record.leave(&mut cluster, done)
+    }
+
+    /// Runs it to its end.
+    fn follow<T: Real>(
+        &self,
+        cluster: &mut Cluster<T>,
+        clock: &mut Clock,
+        record: &mut Record<T>,
+        kept: Option<(State, Vec<Hash>)>,
+    ) -> Result<Outcome> {
+        let mut stop = record.begin(cluster, clock, kept)?;
         let mut interval = Interval::new(&self.experiment.checkpoint);
         while stop.is_none() {
             clock.go();
             cluster.advance()?;
             clock.halt();
-            stop = record.follow(&mut cluster, &clock)?;
-            let due = stop.is_none() && interval.due(&mut cluster)?;
+            stop = record.follow(cluster, clock)?;
+            let due = stop.is_none() && interval.due(cluster)?;
             if due || stop == Some(Stop::Interrupted) {
-                interval.time(|| record.keep(&mut cluster, &clock))?;
+                interval.time(|| record.keep(cluster, clock))?;
             }
         }
-        record.close(&mut cluster, &clock, stop.expect("the loop ended"))
+        record.close(cluster, clock, stop.expect("the loop ended"))
+    }
+
+    /// Whether the job came to its end before; a peer then lets its neighbours know.
+    fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
+        match transport.independent() {
+            // What process 0 kept is what counts.
+            None => Ok(transport.all(&[u8::from(ended)])?[0] == [1]),
+            Some(own) if ended => {
+                let mixing = &self.scene.world.mixing;
+                let longest = Longest::default();
+                own.pass(Begin { job: self.number, mixing, kept: None, longest })?;
+                Ok(true)
+            }
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// Where an earlier run stood: what process 0 says, or, among peers, what each kept.
+    fn begin<T: Real>(
+        &self,
+        kept: Option<State>,
+        node: &Node<T>,
+        transport: &mut dyn Transport,
+    ) -> Result<Option<State>> {
+        let Some(own) = transport.independent() else { return told_by_first(kept, transport) };
+        let links = kept.as_ref().map(|state| &state.links[..]);
+        let mixing = &self.scene.world.mixing;
+        own.begin(Begin { job: self.number, mixing, kept: links, longest: longest(node) })?;
+        Ok(kept)
     }
 }
+
+/// What a node like this one may send at most.
+fn longest<T: Real>(node: &Node<T>) -> Longest {
+    let mut message = Vec::new();
+    let mut length = |e: usize| {
+        message.clear();
+        node.algorithm.share(e, &mut message);
+        message.len() * T::BYTES
+    };
+    let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
+    // All hear each other's points and metrics, and why a run diverged.
+    let At { x, theta } = node.algorithm.at();
+    Longest { message, saying: WORDS + 16 * (x.len() + theta.len()) }
+}
+
+/// Bytes that are enough for all that is said besides points.
+const WORDS: usize = 1 << 16;
 
 /// What process 0 says of where an earlier run stood.
 fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {
@@ -274,7 +351,14 @@ fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<O
 }
 
 /// Puts the nodes here back to where they stood, and gives their trails.
-fn restore<T: Real>(state: &State, here: Range<usize>, nodes: &mut [Node<T>]) -> Result<Vec<Hash>> {
+fn restore<T: Real>(
+    state: &State,
+    here: Range<usize>,
+    own: bool,
+    nodes: &mut [Node<T>],
+) -> Result<Vec<Hash>> {
+    // Who keeps for itself keeps nothing else.
+    let here = if own { 0..here.len() } else { here };
     let kept = state.nodes.get(here).ok_or_else(misfit)?;
     let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);
     nodes.iter_mut().zip(kept).map(put_back).collect::<Option<_>>().ok_or_else(misfit)

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use super::agreed::{Agreed, agree, own_costs};
+use super::agreed::{Agreed, agree, interrupts, own_costs};
 use super::clock::Clock;
 use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, Scene, hex};
@@ -16,8 +16,8 @@ use crate::bytes::{Hash, Reader, Writer};
 use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
-use crate::engine::{Cluster, Node};
-use crate::error::{Error, Result};
+use crate::engine::{Cluster, Node, stopped};
+use crate::error::{Error, Kind, Result};
 use crate::evaluate::{self, Local, Point};
 use crate::experiment::{Exactly, Experiment, Target};
 use crate::problem::{At, Bilevel};
@@ -49,6 +49,7 @@ pub struct Record<'a, T: Real> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     lyapunov: Option<Trace>,
+    last: Option<State>, // what a peer kept last
 }
 
 impl<'a, T: Real> Record<'a, T> {
@@ -78,6 +79,7 @@ impl<'a, T: Real> Record<'a, T> {
             nodes: Vec::new(),
             good: Vec::new(),
             culprit: None,
+            last: None,
         }
     }
 
@@ -86,16 +88,25 @@ impl<'a, T: Real> Record<'a, T> {
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
-        kept: Option<(&State, Vec<Hash>)>,
+        kept: Option<(State, Vec<Hash>)>,
     ) -> Result<Option<Stop>> {
         let variables = cluster.nodes()[0].algorithm.variables();
         self.names = variables.into_iter().map(|(name, _)| name).collect();
         let Some((state, trails)) = kept else {
-            return self.measure(cluster, clock, 0.0);
+            let stop = self.measure(cluster, clock, 0.0)?;
+            if stop.is_none() && cluster.independent().is_some() {
+                self.keep(cluster, clock)?;
+            }
+            return Ok(stop);
         };
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
-        self.good = points(cluster)?;
+        self.good = match cluster.independent() {
+            None => points(cluster)?,
+            // The others have gone on, and are not to be asked again.
+            Some(_) => own_points(cluster),
+        };
+        self.last = Some(state);
         Ok(None)
     }
 
@@ -119,18 +130,42 @@ impl<'a, T: Real> Record<'a, T> {
     /// Hands where the run stands to the observer.
     pub fn keep(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
-        let ours = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
-        let nodes = cluster.gather(ours)?;
-        if !cluster.is_first() {
-            return Ok(());
-        }
-        let state = State {
-            progress: cluster.progress(),
-            seconds: clock.seconds(),
-            record: self.save(),
-            nodes,
+        let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
+        let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
+        let state = |nodes, links| State { progress, seconds, record, nodes, links };
+        let Some(own) = cluster.independent() else {
+            let nodes = cluster.gather(ours)?;
+            return match cluster.is_first() {
+                true => self.hand_over(state(nodes, Vec::new())),
+                false => Ok(()),
+            };
         };
+        own.mark();
+        let state = state(ours, own.save(false));
+        self.last = Some(state.clone());
+        self.hand_over(state)?;
+        own.kept()
+    }
+
+    fn hand_over(&mut self, state: State) -> Result<()> {
         self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
+    }
+
+    /// The run is over, well or badly. A peer that came to its end, or lacks another, keeps all that
+    /// came in since its last checkpoint with it, so that it needs nobody to come as far again; at
+    /// the end it waits for its neighbours to be as far.
+    pub fn leave(&mut self, cluster: &mut Cluster<T>, done: Result<Outcome>) -> Result<Outcome> {
+        let Some(own) = cluster.independent() else { return done };
+        let lacks = |error: &Error| error.kind == Kind::Peer;
+        if done.as_ref().err().is_none_or(lacks)
+            && let Some(last) = self.last.take()
+        {
+            self.hand_over(State { links: own.save(done.is_ok()), ..last })?;
+        }
+        if done.is_ok() {
+            own.end()?;
+        }
+        done
     }
 
     /// After an iteration: is it over, is it time to measure?
@@ -139,9 +174,12 @@ impl<'a, T: Real> Record<'a, T> {
         let looks = k.is_multiple_of(watch::EVERY);
         // Others are asked only where it matters: each time costs a round trip.
         let asks = cluster.is_whole() || looks || self.meter.is_shared();
+        let interrupted = self.context.interrupt.load(Ordering::Relaxed);
         let Agreed { costs, interrupted } = match asks {
-            true => agree(cluster, clock, self.context.interrupt.load(Ordering::Relaxed))?,
-            false => Agreed { costs: own_costs(cluster), interrupted: false },
+            true => agree(cluster, clock, interrupted)?,
+            false => {
+                Agreed { costs: own_costs(cluster), interrupted: interrupts(cluster, interrupted) }
+            }
         };
         let second_order = self.recipe.facts.second_order;
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
@@ -222,7 +260,7 @@ impl<'a, T: Real> Record<'a, T> {
             // V^k needs the variables of all nodes, which one process alone has.
             let whole = cluster.nodes().len() == points.len();
             if let Some(trace) = self.lyapunov.as_mut().filter(|_| whole) {
-                let Scene { data, world, seed } = self.job.scene;
+                let Scene { data, world, seed, .. } = self.job.scene;
                 let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
                 row.values.extend(trace.measure(&setup, cluster.nodes(), self.judges));
             }
@@ -271,7 +309,16 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// The last measurement, and the outcome.
-    pub fn close(mut self, cluster: &mut Cluster<T>, clock: &Clock, stop: Stop) -> Result<Outcome> {
+    pub fn close(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+        stop: Stop,
+    ) -> Result<Outcome> {
+        if stop == Stop::Interrupted && cluster.independent().is_some() {
+            // A last measurement would need the others, who go on.
+            return Err(stopped());
+        }
         let k = cluster.progress().k;
         let measured_here = self.row.as_ref().is_some_and(|row| row.iteration == k);
         let run = &self.job.experiment.run;
@@ -288,8 +335,8 @@ impl<'a, T: Real> Record<'a, T> {
             seed: self.job.scene.seed,
             stop,
             diagnosis,
-            row: self.row.expect("a row was measured"),
-            nodes: self.nodes,
+            row: self.row.take().expect("a row was measured"),
+            nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
             models: points(cluster)?,
         })
@@ -351,6 +398,17 @@ fn points<T: Real>(cluster: &mut Cluster<T>) -> Result<Vec<Point>> {
         (x, theta)
     };
     Ok(all.into_iter().map(point).collect())
+}
+
+/// The points of the nodes here, each in its place.
+fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
+    let mut points = vec![Point::default(); cluster.here().start];
+    let point = |node: &Node<T>| {
+        let At { x, theta } = node.algorithm.at();
+        (cast(x), cast(theta))
+    };
+    points.extend(cluster.nodes().iter().map(point));
+    points
 }
 
 /// ‖mean y − mean z‖: zero to rounding, or gradient tracking is broken.
