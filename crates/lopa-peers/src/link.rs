@@ -14,10 +14,16 @@ pub const QUEUE: usize = 64;
 
 /// Something for whoever uses the wire.
 pub enum Item {
-    /// It happened; the permit keeps a frame's room until it is taken.
-    Happened(Event, Option<OwnedSemaphorePermit>),
+    /// It happened; a frame keeps its room until it is taken.
+    Happened { event: Event, _room: Option<OwnedSemaphorePermit> },
     /// A neighbour and this node cannot run together: the wire knows why.
     Refused,
+}
+
+impl From<Event> for Item {
+    fn from(event: Event) -> Item {
+        Item::Happened { event, _room: None }
+    }
 }
 
 /// Why a link ended.
@@ -96,7 +102,7 @@ pub async fn read(
         if let Err(error) = into.read_exact(&mut frame).await {
             return unread(error);
         }
-        let item = Item::Happened(Event::Frame(from, frame), Some(permit));
+        let item = Item::Happened { event: Event::Frame(from, frame), _room: Some(permit) };
         if events.send(item).is_err() {
             return End::Gone("the wire ended".into());
         }

@@ -115,7 +115,17 @@ impl Net {
         let slots = neighbours.into_iter().map(slot).collect();
         let (half_open, counters) = (Arc::new(Semaphore::new(HALF_OPEN)), Counters::default());
         Ok(Net {
-            endpoint, node, relays, hello, most, slots, half_open, events, log, reasons, counters,
+            endpoint,
+            node,
+            relays,
+            hello,
+            most,
+            slots,
+            half_open,
+            events,
+            log,
+            reasons,
+            counters,
         })
     }
 
@@ -232,7 +242,8 @@ impl Net {
         while let Some(incoming) = self.endpoint.accept().await {
             let Ok(slot) = self.half_open.clone().try_acquire_owned() else {
                 self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                let text = format!("more than {HALF_OPEN} callers at a time: some are not answered");
+                let text =
+                    format!("more than {HALF_OPEN} callers at a time: some are not answered");
                 self.log.once("half-open", &text);
                 incoming.ignore();
                 continue;
@@ -309,11 +320,11 @@ impl Net {
                 return;
             }
             old.connection.close(DOUBLE.into(), b"a newer link");
-            let _ = self.events.send(Item::Happened(Event::Down(*node), None));
+            let _ = self.events.send(Event::Down(*node).into());
         }
         self.note_none(at);
         self.log.say(&format!("link to {name} is up"));
-        let _ = self.events.send(Item::Happened(Event::Up(*node), None));
+        let _ = self.events.send(Event::Up(*node).into());
         let (queue, queued) = mpsc::channel(QUEUE);
         let writer = tokio::spawn(write(out, queued));
         let session = theirs.session;
@@ -342,7 +353,7 @@ impl Net {
             *live = None;
             let (End::Gone(why) | End::Broke(why)) = end;
             self.log.say(&format!("link to {name} is down: {why}"));
-            let _ = self.events.send(Item::Happened(Event::Down(*node), None));
+            let _ = self.events.send(Event::Down(*node).into());
             slot.changed.notify_waiters();
         }
     }

@@ -209,8 +209,11 @@ impl Roster {
             #[serde(skip_serializing_if = "<[_]>::is_empty")]
             neighbours: &'a [String],
         }
-        let node = self.members.iter().map(|Member { name, key, addresses, neighbours }| {
-            Entry { name, key: key.to_string(), addresses, neighbours }
+        let node = self.members.iter().map(|Member { name, key, addresses, neighbours }| Entry {
+            name,
+            key: key.to_string(),
+            addresses,
+            neighbours,
         });
         let node = node.collect();
         toml::to_string(&File { relays: &self.relays, node }).expect("names and lists are TOML")

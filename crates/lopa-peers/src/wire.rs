@@ -129,10 +129,12 @@ impl Iroh {
             let Some(item) = self.wait(until) else { return Err(self.absent(&missing)) };
             match &item {
                 Item::Refused => self.net.differing()?,
-                Item::Happened(Event::Up(node), _) => drop(missing.remove(node)),
-                Item::Happened(Event::Down(node), _) => drop(missing.insert(*node)),
-                Item::Happened(Event::Stop, _) => return Ok(Met::Stopped),
-                Item::Happened(Event::Frame(..), _) => {}
+                Item::Happened { event, .. } => match event {
+                    Event::Up(node) => _ = missing.remove(node),
+                    Event::Down(node) => _ = missing.insert(*node),
+                    Event::Stop => return Ok(Met::Stopped),
+                    Event::Frame(..) => {}
+                },
             }
             self.early.push_back(item);
         }
@@ -154,7 +156,7 @@ impl Iroh {
         loop {
             if !self.told && self.interrupt.load(Ordering::Relaxed) {
                 self.told = true;
-                return Some(Item::Happened(Event::Stop, None));
+                return Some(Event::Stop.into());
             }
             let left = until.saturating_sub(self.now());
             match self.events.recv_timeout(left.min(GLANCE)) {
@@ -188,7 +190,7 @@ impl Wire for Iroh {
         loop {
             let early = self.early.pop_front();
             match early.or_else(|| self.wait(until))? {
-                Item::Happened(event, _) => return Some(event),
+                Item::Happened { event, .. } => return Some(event),
                 // Told in the log; whoever it was may come back with the right terms.
                 Item::Refused => {}
             }
@@ -203,9 +205,10 @@ impl Wire for Iroh {
 impl Drop for Iroh {
     /// Waits, not for ever, until what was sent has arrived.
     fn drop(&mut self) {
-        drop(self.stop.take().map(|stop| stop.send(())));
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
+        if let (Some(stop), Some(thread)) = (self.stop.take(), self.thread.take()) {
+            // It may have ended by itself.
+            let _ = stop.send(());
+            let _ = thread.join();
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Runs in several processes under `mpirun`: the same results as in one, to the last bit.
 
 mod hosts;
+#[path = "../cli/namespaces.rs"]
+mod namespaces;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
 mod program;

@@ -106,7 +106,8 @@ impl Transport for Mpi {
         request::scope(|scope| {
             let mut requests = Vec::with_capacity(out.len() + into.len());
             // What holds nothing is not sent; both ends know it.
-            for Parcel { rank, bytes } in into.iter_mut().filter(|parcel| !parcel.bytes.is_empty()) {
+            for Parcel { rank, bytes } in into.iter_mut().filter(|parcel| !parcel.bytes.is_empty())
+            {
                 let from = world.process_at_rank(*rank as Rank);
                 requests.push(Either::In(from.immediate_receive_into(scope, &mut bytes[..])));
             }

@@ -19,8 +19,8 @@ mod spectrum;
 mod structure;
 mod weights;
 
-pub use audit::{Audit, Exposure};
 pub use analysis::{Analysis, Spectrum, warnings};
+pub use audit::{Audit, Exposure};
 pub use families::{GraphBuild, graphs};
 pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};

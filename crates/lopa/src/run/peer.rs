@@ -3,10 +3,16 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::longest;
 use crate::bytes::Hash;
+use crate::data::Data;
+use crate::engine::Longest;
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::network;
+
+/// More than a frame takes besides what it brings.
+const FRAME: usize = 256;
 
 impl Experiment {
     /// Tells runs of this experiment, on its networks, with this version, from all others: peers
@@ -26,6 +32,21 @@ impl Experiment {
         let text = toml::to_string(&table).expect("a table is TOML");
         let what = json!(["lopa", env!("CARGO_PKG_VERSION"), text, networks]);
         Ok(Sha256::digest(what.to_string()).into())
+    }
+
+    /// Entries of x, and the most bytes that a frame between peers may have, seen from one node.
+    pub fn sizes(&self, data: Option<&Data>, node: usize) -> Result<(usize, usize)> {
+        let seed = self.run.seeds[0];
+        let world = self.world(data, seed)?;
+        let (mut entries, mut most) = (0, 0);
+        for algorithm in &self.algorithms {
+            let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?;
+            entries = parts[0].dims().n;
+            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice)?;
+            let Longest { message, saying } = longest(&nodes[0]);
+            most = most.max(message).max(saying);
+        }
+        Ok((entries, most + FRAME))
     }
 
     /// Whether so many peers can run it.

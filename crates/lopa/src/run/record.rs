@@ -102,7 +102,7 @@ impl<'a, T: Real> Record<'a, T> {
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
         self.good = match cluster.independent() {
-            None => points(cluster)?,
+            None => points(cluster, self.job.experiment.scope)?,
             // The others have gone on, and are not to be asked again.
             Some(_) => own_points(cluster),
         };
@@ -245,7 +245,7 @@ impl<'a, T: Real> Record<'a, T> {
     /// One measurement.
     fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
         self.hash(cluster);
-        let points = points(cluster)?;
+        let points = points(cluster, self.job.experiment.scope)?;
         let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
         let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
         let mut row = agree(cluster, clock, false)?.costs;
@@ -338,7 +338,7 @@ impl<'a, T: Real> Record<'a, T> {
             row: self.row.take().expect("a row was measured"),
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
-            models: points(cluster)?,
+            models: models(points(cluster, self.job.experiment.scope)?),
         })
     }
 
@@ -384,12 +384,20 @@ pub fn misfit() -> Error {
         .hint("start a run of its own with `--resume never`")
 }
 
-/// (x_i, θ_i) of every node.
-fn points<T: Real>(cluster: &mut Cluster<T>) -> Result<Vec<Point>> {
+/// (x_i, θ_i) of every node. Among peers a personal θ_i stays with its node: others know of it only
+/// whether it is made of numbers, and have none of them, or one that is no number.
+fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Vec<Point>> {
     let n = cluster.nodes()[0].algorithm.at().x.len();
+    let secret = scope == Scope::Personal && cluster.independent().is_some();
     let numbers = |node: &Node<T>| -> Vec<f64> {
         let At { x, theta } = node.algorithm.at();
-        [cast(x), cast(theta)].concat()
+        let theta: Vec<f64> = cast(theta);
+        let rest = match secret {
+            true if theta.iter().all(|value| value.is_finite()) => Vec::new(),
+            true => vec![f64::NAN],
+            false => theta,
+        };
+        [cast(x), rest].concat()
     };
     let ours = cluster.nodes().iter().map(numbers).collect();
     let all = cluster.everyone(ours)?;
@@ -397,7 +405,20 @@ fn points<T: Real>(cluster: &mut Cluster<T>) -> Result<Vec<Point>> {
         let theta = x.split_off(n);
         (x, theta)
     };
-    Ok(all.into_iter().map(point).collect())
+    let mut points: Vec<Point> = all.into_iter().map(point).collect();
+    if secret {
+        for (i, node) in cluster.here().zip(cluster.nodes()) {
+            points[i].1 = cast(node.algorithm.at().theta);
+        }
+    }
+    Ok(points)
+}
+
+/// Points as models, in which no number stands for what a node did not tell.
+fn models(mut points: Vec<Point>) -> Vec<Point> {
+    let p = points.iter().map(|(_, theta)| theta.len()).max().unwrap_or(0);
+    points.iter_mut().for_each(|(_, theta)| theta.resize(p, f64::NAN));
+    points
 }
 
 /// The points of the nodes here, each in its place.
