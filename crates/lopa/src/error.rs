@@ -17,6 +17,8 @@ pub enum Kind {
     Storage,
     /// A peer was lost, or a wait for one took too long.
     Peer,
+    /// A peer does not know our key, or we may not run with it.
+    Refused,
     /// Saved results that do not agree with what was computed again.
     Mismatch,
 }
@@ -31,6 +33,7 @@ impl Kind {
             Kind::Network => 4,
             Kind::Storage => 5,
             Kind::Peer => 6,
+            Kind::Refused => 7,
             Kind::Mismatch => 8,
         }
     }

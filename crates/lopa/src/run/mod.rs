@@ -135,16 +135,16 @@ impl Experiment {
         context: &Context,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Outcome>> {
+        let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut outcomes: Vec<Outcome> = Vec::new();
         for (turn, &seed) in self.run.seeds.iter().enumerate() {
             if turn > 0 {
                 // Another seed is another partition: other rows are needed.
-                data = self.load_data(context)?;
+                data = self.load_data_of(context, here.clone())?;
             }
             let world = self.world(data.as_ref(), seed)?;
             if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
-                let here = block(self.network.nodes, transport.size(), transport.rank());
-                data.train.hold(&world.partition.nodes[here].concat());
+                data.train.hold(&world.partition.nodes[here.clone()].concat());
             }
             let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
             outcomes.extend(self.run_seed(scene, transport, context, observer)?);

@@ -14,6 +14,9 @@ use crate::network;
 use crate::problem::At;
 use crate::real::Real;
 
+/// More than a frame takes besides what it brings.
+const FRAME: usize = 256;
+
 /// Bytes that are enough for all that is said to all besides points.
 const WORDS: usize = 1 << 16;
 
@@ -50,6 +53,21 @@ impl Experiment {
         let text = toml::to_string(&table).expect("a table is TOML");
         let what = json!(["lopa", env!("CARGO_PKG_VERSION"), text, networks]);
         Ok(Sha256::digest(what.to_string()).into())
+    }
+
+    /// Entries of x, and the most bytes that a frame between peers may have, seen from one node.
+    pub fn sizes(&self, data: Option<&Data>, node: usize) -> Result<(usize, usize)> {
+        let seed = self.run.seeds[0];
+        let world = self.world(data, seed)?;
+        let (mut entries, mut most) = (0, 0);
+        for algorithm in &self.algorithms {
+            let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?;
+            entries = parts[0].dims().n;
+            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice)?;
+            let Longest { message, saying } = longest(&nodes[0]);
+            most = most.max(message).max(saying);
+        }
+        Ok((entries, most + FRAME))
     }
 
     /// Whether so many peers can run it.
