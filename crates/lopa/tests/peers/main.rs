@@ -7,6 +7,7 @@ mod policies;
 mod skips;
 mod waits;
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
@@ -33,6 +34,13 @@ fn straight(experiment: &Experiment) -> Vec<Outcome> {
 fn read(text: &str, sets: &[String]) -> Experiment {
     let source = Source { name: "test".into(), text: text.into(), sets: sets.to_vec() };
     Experiment::read(&source).unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
+}
+
+/// Seeds of clusters to run; a variable `from..to` of the environment asks for others.
+fn seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
+    let Ok(asked) = std::env::var(variable) else { return usual };
+    let (from, to) = asked.split_once("..").expect("from..to");
+    from.parse().unwrap()..to.parse().unwrap()
 }
 
 /// A small experiment, drawn.

@@ -5,14 +5,7 @@ use std::ops::Range;
 use lopa::random::{Purpose, Stream};
 
 use super::cluster::{How, Setup};
-use super::{drawn, drawn_faults, straight};
-
-/// Seeds of clusters that are run; `LOPA_CLUSTERS=from..to` asks for others.
-fn seeds() -> Range<u64> {
-    let asked = std::env::var("LOPA_CLUSTERS").unwrap_or("0..5000".into());
-    let (from, to) = asked.split_once("..").expect("from..to");
-    from.parse().unwrap()..to.parse().unwrap()
-}
+use super::{drawn, drawn_faults, seeds, straight};
 
 fn clusters(seeds: Range<u64>) {
     let (mut deaths, mut written) = (0, 0);
@@ -41,12 +34,12 @@ fn clusters(seeds: Range<u64>) {
 // In two halves, for two processors.
 #[test]
 fn faulty_clusters_come_to_the_digest_of_one_process() {
-    let Range { start, end } = seeds();
+    let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
     clusters(start..(start + end) / 2);
 }
 
 #[test]
 fn more_faulty_clusters_come_to_the_digest_of_one_process() {
-    let Range { start, end } = seeds();
+    let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
     clusters((start + end) / 2..end);
 }
