@@ -1,6 +1,7 @@
 //! One file a command, and what several of them need.
 
 pub mod again;
+mod bars;
 pub mod check;
 pub mod compare;
 pub mod data;
