@@ -31,6 +31,8 @@ const VERSION: u64 = 2;
 pub struct State {
     /// How far it has come.
     pub progress: Progress,
+    /// The how manieth state it is that was kept of the run.
+    pub serial: u64,
     /// Seconds of computing.
     pub seconds: f64,
     /// What whoever follows the run keeps: measurements due, the budget, how variables grow.
@@ -55,10 +57,11 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The content of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let State { progress, seconds, record, nodes, links } = &self.state;
+        let State { progress, serial, seconds, record, nodes, links } = &self.state;
         let mut head = Writer::default();
         head.raw(&self.run);
-        for value in [self.metrics, progress.k, progress.exchanges, progress.floats] {
+        let Progress { k, exchanges, floats } = *progress;
+        for value in [self.metrics, k, exchanges, floats, *serial] {
             head.u64(value);
         }
         head.f64(*seconds);
@@ -100,10 +103,11 @@ fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let mut head = Reader::new(head);
     let (run, metrics) = (head.hash()?, head.u64()?);
     let progress = Progress { k: head.u64()?, exchanges: head.u64()?, floats: head.u64()? };
-    let (seconds, record) = (head.f64()?, head.bytes()?.to_vec());
+    let (serial, seconds, record) = (head.u64()?, head.f64()?, head.bytes()?.to_vec());
     let nodes = usize::try_from(head.u64()?).ok()?;
     head.end()?;
-    let state = State { progress, seconds, record, nodes: Vec::new(), links: Vec::new() };
+    let (nodes_kept, links) = (Vec::new(), Vec::new());
+    let state = State { progress, serial, seconds, record, nodes: nodes_kept, links };
     Some((Checkpoint { run, metrics, state }, nodes))
 }
 

@@ -74,10 +74,10 @@ pub trait Independent {
     /// What was saved last is on disk.
     fn kept(&mut self) -> Result<()>;
 
-    /// The run's end is on disk: waits until the neighbours are as far.
+    /// All that the run's end needs is on disk: waits until the neighbours are as far.
     fn end(&mut self) -> Result<()>;
 
-    /// Waits for neighbours that do not know yet that the end is on disk.
+    /// The results of all runs are on disk: stays for neighbours whose are not, until the deadline.
     fn linger(&mut self) -> Result<()>;
 
     /// Whether somebody asked this process to stop.

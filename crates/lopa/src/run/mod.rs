@@ -2,6 +2,7 @@
 
 mod agreed;
 mod clock;
+mod gather;
 mod interval;
 mod meter;
 mod peer;
@@ -20,14 +21,12 @@ use crate::algorithms::algorithms;
 use crate::bytes::Hash;
 use crate::checkpoint::{self, Checkpoint, State};
 use crate::data::Data;
-use crate::engine::{
-    Alone, Begin, Cluster, Independent, Longest, Node, Peers, Transport, Wire, block,
-};
+use crate::engine::{Alone, Cluster, Node, Transport, block};
 use crate::error::Result;
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::network;
-use crate::problem::{At, Bilevel};
+use crate::problem::Bilevel;
 use crate::real::Real;
 use crate::registry::find;
 use crate::scope::Scope;
@@ -156,21 +155,6 @@ impl Experiment {
         Ok(outcomes)
     }
 
-    /// Runs one node of it, as one of independent peers; what `observer` keeps is this node's, which
-    /// needs a place of its own for it. Stays until the neighbours have come to their end, too.
-    pub fn run_peer<W: Wire>(
-        &self,
-        peers: &mut Peers<W>,
-        data: Option<Data>,
-        context: &Context,
-        observer: &mut dyn Observer,
-    ) -> Result<Vec<Outcome>> {
-        self.check_peers(peers.size())?;
-        let outcomes = self.run_across(peers, data, context, observer)?;
-        peers.linger()?;
-        Ok(outcomes)
-    }
-
     /// Runs every algorithm on one seed.
     fn run_seed(
         &self,
@@ -287,53 +271,7 @@ impl Job<'_> {
         }
         record.close(cluster, clock, stop.expect("the loop ended"))
     }
-
-    /// Whether the job came to its end before; a peer then lets its neighbours know.
-    fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
-        match transport.independent() {
-            // What process 0 kept is what counts.
-            None => Ok(transport.all(&[u8::from(ended)])?[0] == [1]),
-            Some(own) if ended => {
-                let mixing = &self.scene.world.mixing;
-                let longest = Longest::default();
-                own.pass(Begin { job: self.number, mixing, kept: None, longest })?;
-                Ok(true)
-            }
-            Some(_) => Ok(false),
-        }
-    }
-
-    /// Where an earlier run stood: what process 0 says, or, among peers, what each kept.
-    fn begin<T: Real>(
-        &self,
-        kept: Option<State>,
-        node: &Node<T>,
-        transport: &mut dyn Transport,
-    ) -> Result<Option<State>> {
-        let Some(own) = transport.independent() else { return told_by_first(kept, transport) };
-        let links = kept.as_ref().map(|state| &state.links[..]);
-        let mixing = &self.scene.world.mixing;
-        own.begin(Begin { job: self.number, mixing, kept: links, longest: longest(node) })?;
-        Ok(kept)
-    }
 }
-
-/// What a node like this one may send at most.
-fn longest<T: Real>(node: &Node<T>) -> Longest {
-    let mut message = Vec::new();
-    let mut length = |e: usize| {
-        message.clear();
-        node.algorithm.share(e, &mut message);
-        message.len() * T::BYTES
-    };
-    let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
-    // All hear each other's points and metrics, and why a run diverged.
-    let At { x, theta } = node.algorithm.at();
-    Longest { message, saying: WORDS + 16 * (x.len() + theta.len()) }
-}
-
-/// Bytes that are enough for all that is said besides points.
-const WORDS: usize = 1 << 16;
 
 /// What process 0 says of where an earlier run stood.
 fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {

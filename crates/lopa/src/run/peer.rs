@@ -1,20 +1,41 @@
-//! What an experiment must be, and is known by, among peers.
+//! An experiment among peers, each of which keeps for itself where it stands.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::longest;
+use super::{Context, Job, Observer, Outcome, told_by_first};
 use crate::bytes::Hash;
+use crate::checkpoint::State;
 use crate::data::Data;
-use crate::engine::Longest;
+use crate::engine::{Begin, Independent, Longest, Node, Peers, Transport, Wire};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::network;
+use crate::problem::At;
+use crate::real::Real;
+
+/// Bytes that are enough for all that is said to all besides points.
+const WORDS: usize = 1 << 16;
 
 /// More than a frame takes besides what it brings.
 const FRAME: usize = 256;
 
 impl Experiment {
+    /// Runs one node of it, as one of independent peers; what `observer` keeps is this node's, which
+    /// needs a place of its own for it. Stays until the neighbours have come to their end, too.
+    pub fn run_peer<W: Wire>(
+        &self,
+        peers: &mut Peers<W>,
+        data: Option<Data>,
+        context: &Context,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<Outcome>> {
+        self.check_peers(peers.size())?;
+        let outcomes = self.run_across(peers, data, context, observer)?;
+        peers.linger()?;
+        Ok(outcomes)
+    }
+
     /// Tells runs of this experiment, on its networks, with this version, from all others: peers
     /// that agree on it run the same thing. Their data and how often they keep where they stand are
     /// their own.
@@ -50,7 +71,7 @@ impl Experiment {
     }
 
     /// Whether so many peers can run it.
-    pub(super) fn check_peers(&self, size: usize) -> Result<()> {
+    fn check_peers(&self, size: usize) -> Result<()> {
         let nodes = self.network.nodes;
         if size != nodes {
             let message = format!("{size} peers for {nodes} nodes: it takes one for each");
@@ -64,4 +85,49 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+impl Job<'_> {
+    /// Whether the job came to its end before; a peer then lets its neighbours know.
+    pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
+        match transport.independent() {
+            // What process 0 kept is what counts.
+            None => Ok(transport.all(&[u8::from(ended)])?[0] == [1]),
+            Some(own) if ended => {
+                let mixing = &self.scene.world.mixing;
+                let longest = Longest::default();
+                own.pass(Begin { job: self.number, mixing, kept: None, longest })?;
+                Ok(true)
+            }
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// Where an earlier run stood: what process 0 says, or, among peers, what each kept.
+    pub(super) fn begin<T: Real>(
+        &self,
+        kept: Option<State>,
+        node: &Node<T>,
+        transport: &mut dyn Transport,
+    ) -> Result<Option<State>> {
+        let Some(own) = transport.independent() else { return told_by_first(kept, transport) };
+        let links = kept.as_ref().map(|state| &state.links[..]);
+        let mixing = &self.scene.world.mixing;
+        own.begin(Begin { job: self.number, mixing, kept: links, longest: longest(node) })?;
+        Ok(kept)
+    }
+}
+
+/// What a node like this one may send at most.
+fn longest<T: Real>(node: &Node<T>) -> Longest {
+    let mut message = Vec::new();
+    let mut length = |e: usize| {
+        message.clear();
+        node.algorithm.share(e, &mut message);
+        message.len() * T::BYTES
+    };
+    let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
+    // All hear each other's points and metrics, and why a run diverged.
+    let At { x, theta } = node.algorithm.at();
+    Longest { message, saying: WORDS + 16 * (x.len() + theta.len()) }
 }

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::agreed::{Agreed, agree, interrupts, own_costs};
 use super::clock::Clock;
+use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, Scene, hex};
 use crate::algorithms::Recipe;
@@ -16,12 +17,12 @@ use crate::bytes::{Hash, Reader, Writer};
 use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
-use crate::engine::{Cluster, Node, stopped};
+use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::{self, Local, Point};
 use crate::experiment::{Exactly, Experiment, Target};
 use crate::problem::{At, Bilevel};
-use crate::real::{Real, cast};
+use crate::real::Real;
 use crate::scope::Scope;
 use crate::theory::course::Setup;
 use crate::theory::trace::Trace;
@@ -49,6 +50,7 @@ pub struct Record<'a, T: Real> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     lyapunov: Option<Trace>,
+    serial: u64,         // of the next state that is kept
     last: Option<State>, // what a peer kept last
 }
 
@@ -79,6 +81,7 @@ impl<'a, T: Real> Record<'a, T> {
             nodes: Vec::new(),
             good: Vec::new(),
             culprit: None,
+            serial: 0,
             last: None,
         }
     }
@@ -101,11 +104,10 @@ impl<'a, T: Real> Record<'a, T> {
         };
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
-        self.good = match cluster.independent() {
-            None => points(cluster, self.job.experiment.scope)?,
-            // The others have gone on, and are not to be asked again.
-            Some(_) => own_points(cluster),
-        };
+        // Where others are is needed by nobody here, and they may not be asked: peers have gone on.
+        self.good = vec![Point::default(); cluster.here().start];
+        self.good.extend(own_points(cluster));
+        self.serial = state.serial + 1;
         self.last = Some(state);
         Ok(None)
     }
@@ -132,7 +134,8 @@ impl<'a, T: Real> Record<'a, T> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
         let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
-        let state = |nodes, links| State { progress, seconds, record, nodes, links };
+        let serial = self.serial;
+        let state = |nodes, links| State { progress, serial, seconds, record, nodes, links };
         let Some(own) = cluster.independent() else {
             let nodes = cluster.gather(ours)?;
             return match cluster.is_first() {
@@ -148,6 +151,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     fn hand_over(&mut self, state: State) -> Result<()> {
+        self.serial += 1;
         self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
@@ -160,7 +164,8 @@ impl<'a, T: Real> Record<'a, T> {
         if done.as_ref().err().is_none_or(lacks)
             && let Some(last) = self.last.take()
         {
-            self.hand_over(State { links: own.save(done.is_ok()), ..last })?;
+            let (serial, links) = (self.serial, own.save(done.is_ok()));
+            self.hand_over(State { serial, links, ..last })?;
         }
         if done.is_ok() {
             own.end()?;
@@ -245,9 +250,7 @@ impl<'a, T: Real> Record<'a, T> {
     /// One measurement.
     fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
         self.hash(cluster);
-        let points = points(cluster, self.job.experiment.scope)?;
-        let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
-        let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
+        let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
         let mut row = agree(cluster, clock, false)?.costs;
         if sound {
             let (scope, pool) = (self.job.experiment.scope, self.context.pool);
@@ -267,13 +270,26 @@ impl<'a, T: Real> Record<'a, T> {
             self.nodes = locals.into_iter().map(named).collect();
             self.good = points;
         }
-        if let Some(gap) = tracking(cluster)? {
+        if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
+            if sound && gap > rounding {
+                self.observer.warn(&self.untrue(cluster.progress().k, gap));
+            }
         }
         row.values.retain(|_, value| value.is_finite());
         self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
+    }
+
+    /// What to say when gradient tracking has lost its gradients.
+    fn untrue(&self, k: u64, gap: f64) -> String {
+        format!(
+            "{}: at iteration {k} the trackers' mean is off the gradients' by {gap:.1e}: the run goes \
+             to a wrong point. Messages were changed or used by one end of a link only, or numbers \
+             are too large for their precision",
+            self.job.algorithm.label
+        )
     }
 
     /// What every node contributes to a measurement.
@@ -338,7 +354,7 @@ impl<'a, T: Real> Record<'a, T> {
             row: self.row.take().expect("a row was measured"),
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
-            models: models(points(cluster, self.job.experiment.scope)?),
+            models: points(cluster, self.job.experiment.scope)?.all,
         })
     }
 
@@ -382,64 +398,4 @@ pub fn misfit() -> Error {
     let message = "the checkpoint does not fit the run: its variables are others";
     Error::storage("storage/checkpoint", message)
         .hint("start a run of its own with `--resume never`")
-}
-
-/// (x_i, θ_i) of every node. Among peers a personal θ_i stays with its node: others know of it only
-/// whether it is made of numbers, and have none of them, or one that is no number.
-fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Vec<Point>> {
-    let n = cluster.nodes()[0].algorithm.at().x.len();
-    let secret = scope == Scope::Personal && cluster.independent().is_some();
-    let numbers = |node: &Node<T>| -> Vec<f64> {
-        let At { x, theta } = node.algorithm.at();
-        let theta: Vec<f64> = cast(theta);
-        let rest = match secret {
-            true if theta.iter().all(|value| value.is_finite()) => Vec::new(),
-            true => vec![f64::NAN],
-            false => theta,
-        };
-        [cast(x), rest].concat()
-    };
-    let ours = cluster.nodes().iter().map(numbers).collect();
-    let all = cluster.everyone(ours)?;
-    let point = |mut x: Vec<f64>| {
-        let theta = x.split_off(n);
-        (x, theta)
-    };
-    let mut points: Vec<Point> = all.into_iter().map(point).collect();
-    if secret {
-        for (i, node) in cluster.here().zip(cluster.nodes()) {
-            points[i].1 = cast(node.algorithm.at().theta);
-        }
-    }
-    Ok(points)
-}
-
-/// Points as models, in which no number stands for what a node did not tell.
-fn models(mut points: Vec<Point>) -> Vec<Point> {
-    let p = points.iter().map(|(_, theta)| theta.len()).max().unwrap_or(0);
-    points.iter_mut().for_each(|(_, theta)| theta.resize(p, f64::NAN));
-    points
-}
-
-/// The points of the nodes here, each in its place.
-fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
-    let mut points = vec![Point::default(); cluster.here().start];
-    let point = |node: &Node<T>| {
-        let At { x, theta } = node.algorithm.at();
-        (cast(x), cast(theta))
-    };
-    points.extend(cluster.nodes().iter().map(point));
-    points
-}
-
-/// ‖mean y − mean z‖: zero to rounding, or gradient tracking is broken.
-fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<f64>> {
-    let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
-    let gap = |(y, z): (&[T], &[T])| -> Vec<f64> {
-        y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64()).collect()
-    };
-    let Some(ours) = pairs.map(|pair| pair.map(gap)).collect() else { return Ok(None) };
-    let gaps = cluster.everyone(ours)?;
-    let gap = evaluate::mean(gaps.iter().map(|gap| &gap[..]));
-    Ok(Some(gap.iter().map(|g| g * g).sum::<f64>().sqrt()))
 }

@@ -179,7 +179,8 @@ impl<W: Wire> Peers<W> {
 
     /// Does as a notice says, or passes it on.
     pub(super) fn heed_notice(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> Taken {
-        let notice = Notice::read(payload, self.nodes).ok_or(Refusal::Shape)?;
+        let notice = Notice::read(payload, self.nodes).filter(|_| self.skips());
+        let notice = notice.ok_or(Refusal::Shape)?;
         let Notice { from, to, number, decided } = notice;
         if to != self.me {
             let last = self.relayed.entry((from, to)).or_default();

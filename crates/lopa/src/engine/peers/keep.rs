@@ -6,7 +6,7 @@ use super::settings::Policy;
 use super::status::END;
 use super::{Floods, Peers};
 use crate::bytes::{Reader, Writer};
-use crate::engine::transport::{Begin, Independent};
+use crate::engine::transport::{Begin, Independent, Round};
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};
 
@@ -14,13 +14,14 @@ impl<W: Wire> Independent for Peers<W> {
     fn begin(&mut self, Begin { job, mixing, kept, longest }: Begin) -> Result<()> {
         let row = mixing.row(self.me).iter().map(|&(j, _)| j);
         let neighbours: Vec<usize> = row.filter(|&j| j != self.me).collect();
-        self.job = job;
+        (self.job, self.round) = (job, Round::default());
         (self.step, self.mark, self.durable) = (0, 0, 0);
         self.floods = Floods::new(self.nodes);
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.longest = longest;
         self.relayed.clear();
         self.cautious = kept.is_some();
+        self.done = false;
         if let Some(kept) = kept {
             let fits = self.restore(kept).is_some();
             let peers: Vec<usize> = self.links.iter().map(|link| link.peer).collect();
@@ -69,12 +70,13 @@ impl<W: Wire> Independent for Peers<W> {
         self.durable = END;
         self.ask();
         let who = |link: &Link| (!link.ended()).then_some(link.peer);
-        self.wait(|peers| Ok(peers.links.iter().find_map(who)))?;
-        self.linger()
+        self.wait(|peers| Ok(peers.links.iter().find_map(who)))
     }
 
     fn linger(&mut self) -> Result<()> {
-        let who = |link: &Link| (!link.knows_end).then_some(link.peer);
+        self.done = true;
+        self.ask();
+        let who = |link: &Link| (!link.done).then_some(link.peer);
         match self.wait(|peers| Ok(peers.links.iter().find_map(who))) {
             // Nothing of this peer's is at stake: it stays for the others' sake.
             Err(error) if error.kind == Kind::Peer => Ok(()),

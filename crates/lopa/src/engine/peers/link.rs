@@ -28,8 +28,8 @@ pub struct Link {
     pub step: u64,
     /// The step that the neighbour would go on from after a crash.
     pub durable: u64,
-    /// Whether the neighbour knows that this peer is durable to the end.
-    pub knows_end: bool,
+    /// Whether the neighbour needs nobody any more.
+    pub done: bool,
     /// Whether the way to the neighbour is gone.
     pub lost: bool,
     /// The last step in which the neighbour, who decides on the link, was answered.

@@ -54,6 +54,7 @@ pub struct Peers<W: Wire> {
     notices: u64,
     cautious: bool,      // whether an earlier life may have decided on what comes next
     impatient: Duration, // when links whose neighbours are silent are left out
+    done: bool,          // whether the run's result is on disk
     stopped: bool,
 }
 
@@ -96,6 +97,7 @@ impl<W: Wire> Peers<W> {
             notices: 0,
             cautious: false,
             impatient: Duration::ZERO,
+            done: false,
             stopped: false,
         }
     }

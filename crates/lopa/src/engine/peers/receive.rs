@@ -113,7 +113,7 @@ impl<W: Wire> Peers<W> {
         }
         // Nobody goes on before all neighbours are durable to the end.
         self.links[at].durable = END;
-        self.links[at].knows_end = true;
+        self.links[at].done = true;
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl<W: Wire> Peers<W> {
         let link = &mut self.links[at];
         link.step = place.step;
         link.durable = link.durable.max(status.durable);
-        link.knows_end |= status.yours == END;
+        link.done |= status.done;
         self.trim();
         if status.asks {
             self.answer(at, place.step);
@@ -162,7 +162,8 @@ impl<W: Wire> Peers<W> {
     /// Tells a neighbour where this peer is, and whether it lacks something.
     pub(super) fn tell(&mut self, at: usize, asks: bool) {
         let link = &self.links[at];
-        let status = Status { durable: self.durable, yours: link.durable, asks };
+        let (durable, yours, done) = (self.durable, link.durable, self.done);
+        let status = Status { durable, yours, asks, done };
         let frame = self.frame(Kind::Status, 1, &status.to_bytes());
         self.wire.send(link.peer, &frame);
     }

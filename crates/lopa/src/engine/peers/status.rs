@@ -14,21 +14,25 @@ pub struct Status {
     pub yours: u64,
     /// Whether the sender waits for what the receiver has for it.
     pub asks: bool,
+    /// Whether the sender needs nobody any more, for this run's result is on disk.
+    pub done: bool,
 }
 
 impl Status {
     /// As a payload.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Writer::default();
-        [self.durable, self.yours, u64::from(self.asks)].into_iter().for_each(|v| out.u64(v));
+        let flags = u64::from(self.asks) | u64::from(self.done) << 1;
+        [self.durable, self.yours, flags].into_iter().for_each(|value| out.u64(value));
         out.done()
     }
 
     /// Of a payload; `None` if it is none.
     pub fn read(payload: &[u8]) -> Option<Status> {
         let mut bytes = Reader::new(payload);
-        let (durable, yours, asks) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        let (durable, yours, flags) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
         bytes.end()?;
-        (asks <= 1).then_some(Status { durable, yours, asks: asks == 1 })
+        let status = Status { durable, yours, asks: flags & 1 == 1, done: flags & 2 == 2 };
+        (flags < 4).then_some(status)
     }
 }
