@@ -151,7 +151,7 @@ impl Model {
         }
         if self.theta[node].iter().any(|value| value.is_nan()) {
             let message = format!("the model of node {node} is with that node alone");
-            return Err(Error::config("config/elsewhere", message)
+            return Err(Error::config("config/not-here", message)
                 .at("--node")
                 .hint("a peer's folder holds the model of its own node"));
         }

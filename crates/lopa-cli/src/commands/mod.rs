@@ -2,6 +2,7 @@
 
 pub mod again;
 pub mod audit;
+mod bars;
 pub mod check;
 pub mod compare;
 pub mod data;

@@ -14,11 +14,11 @@ use crate::network;
 use crate::problem::At;
 use crate::real::Real;
 
-/// Bytes that are enough for all that is said to all besides points.
-const WORDS: usize = 1 << 16;
-
 /// More than a frame takes besides what it brings.
 const FRAME: usize = 256;
+
+/// Bytes that are enough for all that is said to all besides points.
+const WORDS: usize = 1 << 16;
 
 impl Experiment {
     /// Runs one node of it, as one of independent peers; what `observer` keeps is this node's, which

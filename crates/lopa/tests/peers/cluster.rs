@@ -19,7 +19,9 @@ pub struct Disk {
     next: usize,
     ended: Vec<Outcome>,
     /// Skipped exchanges since the last checkpoint.
-    pub journal: Vec<u8>,
+    journal: Vec<u8>,
+    /// Skips that are to be repeated.
+    repeats: Vec<u8>,
     /// All skipped exchanges.
     pub skips: Vec<u8>,
     /// Checkpoints written.
@@ -39,9 +41,9 @@ struct Keeper {
 }
 
 impl Disk {
-    /// With a journal, and nothing else.
-    pub fn with(journal: Vec<u8>) -> Shared<Disk> {
-        Shared::new(Disk { journal, ..Disk::default() }.into())
+    /// Empty, but for skips that are to be repeated.
+    pub fn with(repeats: Vec<u8>) -> Shared<Disk> {
+        Shared::new(Disk { repeats, ..Disk::default() }.into())
     }
 }
 
@@ -99,11 +101,13 @@ fn run(algorithm: &str, seed: u64) -> [u8; 32] {
     run
 }
 
+/// The journal of a disk; skips that are to be repeated are always in it.
 struct DiskJournal(Shared<Disk>);
 
 impl Journal for DiskJournal {
     fn read(&mut self) -> Result<Vec<u8>> {
-        Ok(self.0.lock().unwrap().journal.clone())
+        let disk = self.0.lock().unwrap();
+        Ok([&disk.repeats[..], &disk.journal].concat())
     }
 
     fn append(&mut self, piece: &[u8]) -> Result<()> {

@@ -36,7 +36,7 @@ impl<W: Wire> Independent for Peers<W> {
 
     fn pass(&mut self, begin: Begin) -> Result<()> {
         self.begin(begin)?;
-        self.durable = END;
+        (self.durable, self.done) = (END, true);
         (0..self.links.len()).for_each(|at| self.tell(at, false));
         Ok(())
     }
@@ -106,6 +106,10 @@ impl<W: Wire> Peers<W> {
     /// What an earlier life skipped is skipped again.
     fn repeat_skips(&mut self) -> Result<()> {
         let Policy::SkipLink { journal, .. } = &mut self.settings.policy else { return Ok(()) };
+        if !self.cautious {
+            // A run from its start: what is written there is of no life of this run.
+            journal.clear()?;
+        }
         for Skip { job, step, peer } in Skip::all(&journal.read()?) {
             let link = self.links.iter_mut().find(|link| link.peer == peer);
             if let Some(link) = link.filter(|_| job == self.job && step >= self.mark) {
