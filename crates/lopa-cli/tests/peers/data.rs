@@ -98,7 +98,7 @@ fn each_node_needs_its_own_file_only() {
     predict("1").good();
     let other = predict("0");
     assert_eq!(other.code, 2, "{}", other.stdout);
-    assert!(other.stderr.contains("config/elsewhere"), "{}", other.stderr);
+    assert!(other.stderr.contains("config/not-here"), "{}", other.stderr);
 }
 
 #[test]
