@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lopa::engine::{Event, Wire};
@@ -118,7 +118,7 @@ impl World {
     pub fn begin(&self, node: usize) {
         let mut state = self.lock();
         while state.turn != node {
-            state = self.turns[node].wait(state).unwrap();
+            state = self.turns[node].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.wake[node] = None;
     }
@@ -164,7 +164,8 @@ impl World {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        // A thread that panics must not keep the others from coming to their end.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a time, while others have their turns.
@@ -177,7 +178,7 @@ impl World {
         state.wake[node] = Some(until);
         self.pass(&mut state);
         while state.turn != node {
-            state = self.turns[node].wait(state).unwrap();
+            state = self.turns[node].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.wake[node] = None;
         state

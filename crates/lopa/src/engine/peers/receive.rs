@@ -36,7 +36,7 @@ impl<W: Wire> Peers<W> {
         let link = self.link_to(peer);
         let refused = match (taken, link) {
             (Err(refusal), _) => Err(refusal),
-            (Ok(frame), _) if frame.place.job != self.job => {
+            (Ok(frame), _) if frame.place.job != self.job && peer < self.nodes => {
                 return self.elsewhere(peer, frame.place.job);
             }
             (Ok(_), None) => Err(Refusal::Stranger),
