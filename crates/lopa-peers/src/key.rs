@@ -80,8 +80,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     // What matters is told already.
     let _ = fs::remove_file(&partial);
     written?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    sync_directory(folder.unwrap_or(Path::new(".")))
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 
 #[cfg(unix)]

@@ -803,11 +803,11 @@ fn an_audit_of_a_path_names_the_peers() {
     let audit = Audit::new(&graph, &mixing);
     assert_eq!(audit.bridges, [(0, 1), (1, 2), (2, 3), (3, 4)]);
     assert_eq!(audit.messages, 8);
-    // An end tells its only neighbour everything; the middle needs both of its own.
+    // An end tells its only neighbour everything; the middle needs one peer on either side.
     assert_eq!(audit.nodes[0].one, [1]);
     assert!(audit.nodes[0].pairs.is_empty());
     assert_eq!(audit.nodes[2].one, [0; 0]);
-    assert_eq!(audit.nodes[2].pairs, [(1, 3)]);
+    assert_eq!(audit.nodes[2].pairs, [(0, 3), (1, 3), (1, 4)]);
     // With tracking, node 1 tells node 2 the one sum in which x_0 is unknown.
     assert_eq!(audit.nodes[0].two_hops, [2]);
     assert_eq!(audit.nodes[2].two_hops, [0, 4]);
