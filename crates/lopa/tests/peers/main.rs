@@ -7,6 +7,7 @@ mod policies;
 mod skips;
 mod waits;
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
@@ -35,13 +36,20 @@ fn read(text: &str, sets: &[String]) -> Experiment {
     Experiment::read(&source).unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
 }
 
+/// Seeds of clusters to run; a variable `from..to` of the environment asks for others.
+fn seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
+    let Ok(asked) = std::env::var(variable) else { return usual };
+    let (from, to) = asked.split_once("..").expect("from..to");
+    from.parse().unwrap()..to.parse().unwrap()
+}
+
 /// A small experiment, drawn.
 fn drawn(stream: &mut Stream) -> Experiment {
     let global = stream.unit() < 0.3;
     let nodes = 2 + stream.below(4);
     let graphs: &[&str] = match nodes {
         2 => &["path", "complete"],
-        _ => &["path", "complete", "star", "ring"],
+        _ => &["path", "complete", "star", "ring", "erdos-renyi"],
     };
     let graph = graphs[stream.below(graphs.len())];
     let iterations = 2 + stream.below(14);
@@ -55,6 +63,8 @@ fn drawn(stream: &mut Stream) -> Experiment {
         "problem.noise=0.5".into(),
         "problem.samples=5".into(),
         "run.batch=2".into(),
+        // Another seed is another network, where it is drawn.
+        format!("run.seeds={}", ["[1]", "[1]", "[1]", "[3,4]"][stream.below(4)]),
         format!("run.iterations={iterations}"),
         format!("run.evaluations={evaluations}"),
         format!("run.precision={precision}"),
@@ -64,7 +74,7 @@ fn drawn(stream: &mut Stream) -> Experiment {
     let mut experiment = read(if global { GLOBAL } else { PERSONAL }, &sets);
     let first = stream.below(experiment.algorithms.len());
     experiment.algorithms.rotate_left(first);
-    experiment.algorithms.truncate(1 + usize::from(stream.unit() < 0.2));
+    experiment.algorithms.truncate(1 + usize::from(stream.unit() < 0.1));
     experiment
 }
 

@@ -10,7 +10,7 @@ use lopa::run::{Context, Observer, Outcome};
 
 use super::cluster::{Disk, Fate, How, Setup};
 use super::faulty::{Cut, Faults, Tamper, seconds};
-use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, straight};
+use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, seeds, straight};
 
 const PATIENCE: f64 = 0.3;
 
@@ -76,10 +76,11 @@ fn again(experiment: &Experiment, fates: &[Fate]) -> Vec<Fate> {
 #[test]
 fn both_ends_skip_or_neither_and_the_log_of_it_replays() {
     let (mut skips, mut lives) = (0, 0);
-    for seed in 0..600 {
+    for seed in seeds("LOPA_SKIPS", 0..1500) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 2);
         let mut experiment = drawn(&mut stream);
         experiment.algorithms.truncate(1);
+        experiment.run.seeds.truncate(1);
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
         let fates = Setup::new(&experiment, seed, faults, How::Skip(PATIENCE)).run();
         let (sound, count) = doubly_stochastic(&experiment, &fates);
@@ -95,8 +96,7 @@ fn both_ends_skip_or_neither_and_the_log_of_it_replays() {
         skips += count;
         lives += fates.iter().map(|fate| fate.lives).sum::<usize>();
     }
-    eprintln!("{skips} skipped, {lives} lives");
-    assert!(skips > 1000 && lives > 3000, "{skips} skipped, {lives} lives: too tame");
+    assert!(skips > lives, "{skips} skipped in {lives} lives: tame");
 }
 
 /// LoPA with gradient tracking on a ring of five, deterministic.

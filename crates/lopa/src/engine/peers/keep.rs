@@ -36,7 +36,7 @@ impl<W: Wire> Independent for Peers<W> {
 
     fn pass(&mut self, begin: Begin) -> Result<()> {
         self.begin(begin)?;
-        self.durable = END;
+        (self.durable, self.done) = (END, true);
         (0..self.links.len()).for_each(|at| self.tell(at, false));
         Ok(())
     }

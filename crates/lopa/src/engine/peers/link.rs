@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::time::Duration;
 
 use super::frame::{Refusal, Taken, payload};
 use super::status::END;
@@ -30,10 +31,12 @@ pub struct Link {
     pub durable: u64,
     /// Whether the neighbour needs nobody any more.
     pub done: bool,
-    /// Whether the way to the neighbour is gone.
-    pub lost: bool,
     /// The last step in which the neighbour, who decides on the link, was answered.
     pub answered: Option<u64>,
+    /// The neighbour was asked for all before this step.
+    pub asked: u64,
+    /// When the neighbour was last sent again what it lacks, and from which step on.
+    pub resent: Option<(u64, Duration)>,
 }
 
 impl Link {
@@ -42,12 +45,16 @@ impl Link {
         Link { peer, ..Link::default() }
     }
 
-    /// Files what is sent in a step; false if something else was sent in it before.
-    pub fn send(&mut self, step: u64, frame: &[u8]) -> bool {
+    /// Files what is sent in a step, and gives it back to be sent, or `None` if the neighbour will
+    /// not need it; an error if something else was sent in it before.
+    pub fn send(&mut self, step: u64, frame: Vec<u8>) -> Taken<Option<&[u8]>> {
         if step < self.durable {
-            return true; // a replay of what the neighbour will not need again
+            return Ok(None);
         }
-        self.sent.entry(step).or_insert_with(|| frame.to_vec()) == frame
+        match self.sent.entry(step) {
+            Entry::Occupied(known) if *known.get() != frame => Err(Refusal::Equivocation),
+            known => Ok(Some(known.or_insert(frame))),
+        }
     }
 
     /// What is to be sent again to a neighbour in a step; no more than the neighbour would take.
@@ -93,6 +100,11 @@ impl Link {
     /// Bytes of frames that are kept.
     pub fn bytes(&self) -> usize {
         self.sent.values().chain(self.heard.values()).map(Vec::len).sum()
+    }
+
+    /// Whether the neighbour has gone beyond a step that it was not asked for yet.
+    pub fn is_ahead(&self, step: u64) -> bool {
+        self.step > step && self.asked <= step && !self.heard.contains_key(&step)
     }
 
     /// Whether the neighbour will need nothing of this run again.

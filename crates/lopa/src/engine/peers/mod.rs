@@ -42,6 +42,7 @@ pub struct Peers<W: Wire> {
     settings: Settings,
     told: Box<dyn FnMut(Note) + Send>,
     noted: BTreeSet<(usize, Refusal)>,
+    down: BTreeSet<usize>, // to whom the way is gone
     job: u32,
     step: u64,    // of the call under way
     mark: u64,    // the step that a checkpoint would go on from
@@ -85,6 +86,7 @@ impl<W: Wire> Peers<W> {
             settings,
             told,
             noted: BTreeSet::new(),
+            down: BTreeSet::new(),
             job: 0,
             step: 0,
             mark: 0,
@@ -118,6 +120,7 @@ impl<W: Wire> Peers<W> {
 
     /// Waits until nobody is missing.
     fn wait(&mut self, missing: impl Fn(&mut Self) -> Result<Option<usize>>) -> Result<()> {
+        self.catch_up();
         let end = self.wire.now().saturating_add(self.settings.deadline);
         let mut again = self.wire.now() + self.settings.resend;
         while let Some(peer) = missing(self)? {
@@ -125,7 +128,7 @@ impl<W: Wire> Peers<W> {
                 return Err(stopped());
             }
             if matches!(self.settings.policy, Policy::Stop)
-                && let Some(gone) = self.links.iter().find(|link| link.lost && !link.ended())
+                && let Some(gone) = self.links.iter().find(|link| self.is_lost(link))
             {
                 return Err(self.lost(gone.peer, "the way to it is gone"));
             }
@@ -148,6 +151,11 @@ impl<W: Wire> Peers<W> {
         Ok(())
     }
 
+    /// Whether the way to a neighbour that is needed is gone.
+    fn is_lost(&self, link: &Link) -> bool {
+        self.down.contains(&link.peer) && !link.ended()
+    }
+
     fn lost(&self, peer: usize, why: &str) -> Error {
         let Round { k, .. } = self.round;
         let message = format!("node {peer} is missing in iteration {k}: {why}");
@@ -158,24 +166,25 @@ impl<W: Wire> Peers<W> {
     /// Sends this node's message to its neighbours.
     fn send_all(&mut self, out: &[Parcel]) -> Result<()> {
         let Round { k, e, scalar } = self.round;
+        // With one node, all neighbours are sent the same.
+        if out.first().is_some_and(|parcel| !is_finite(scalar, &parcel.bytes)) {
+            let message = format!(
+                "node {} would send what is not a finite number in iteration {k}, exchange {e}",
+                self.me
+            );
+            return Err(Error::new(Kind::Run, "peers/not-finite", message)
+                .hint("the run diverges: take smaller steps"));
+        }
         for Parcel { rank, bytes } in out {
-            if !is_finite(scalar, bytes) {
-                let message = format!(
-                    "node {} would send what is not a finite number in iteration {k}, exchange {e}",
-                    self.me
-                );
-                return Err(Error::new(Kind::Run, "peers/not-finite", message)
-                    .hint("the run diverges: take smaller steps"));
-            }
             let frame = self.frame(FrameKind::Data, scalar, bytes);
             let at = self.links.iter().position(|link| link.peer == *rank);
             let at = at.ok_or_else(|| self.misuse("a message to nobody who is a neighbour"))?;
-            if !self.links[at].send(self.step, &frame) {
-                return Err(self.misuse("what is sent is not what was sent before"));
-            }
             // Who does not decide on a link answers, so that an answer says: I have yours.
-            if !self.follows(at) {
-                self.wire.send(*rank, &frame);
+            let answers = self.follows(at);
+            match self.links[at].send(self.step, frame) {
+                Ok(Some(frame)) if !answers => self.wire.send(*rank, frame),
+                Ok(_) => {}
+                Err(_) => return Err(self.misuse("what is sent is not what was sent before")),
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! What a wire brings, and what is said in return.
 
+use std::time::Duration;
+
 use super::frame::{Frame, Kind, Refusal, Taken, is_finite};
 use super::link::WINDOW;
 use super::settings::Note;
@@ -11,49 +13,46 @@ use crate::error::{Error, Kind as Trouble, Result};
 impl<W: Wire> Peers<W> {
     /// Takes in what the wire brings.
     pub(super) fn receive(&mut self, event: Event) -> Result<()> {
-        let at = |peers: &Self, peer| peers.links.iter().position(|link| link.peer == peer);
         match event {
             Event::Stop => self.stopped = true,
-            Event::Down(peer) => {
-                if let Some(at) = at(self, peer) {
-                    self.links[at].lost = true;
-                }
-            }
+            Event::Down(peer) => drop(self.down.insert(peer)),
             Event::Up(peer) => {
-                if let Some(at) = at(self, peer) {
-                    self.links[at].lost = false;
+                self.down.remove(&peer);
+                if let Some(at) = self.link_to(peer) {
                     self.tell(at, true);
                 }
             }
-            Event::Frame(peer, bytes) => {
-                let Some(at) = at(self, peer) else {
-                    self.note(peer, Refusal::Stranger);
-                    return Ok(());
-                };
-                return self.take(at, bytes);
-            }
+            Event::Frame(peer, bytes) => return self.take(peer, bytes),
         }
         Ok(())
     }
 
-    fn take(&mut self, at: usize, bytes: Vec<u8>) -> Result<()> {
-        let peer = self.links[at].peer;
-        let refused = match Frame::read(&bytes, &self.run) {
-            Err(refusal) => Some(refusal),
-            Ok(frame) if frame.kind == Kind::Status => match Status::read(frame.payload) {
-                Some(status) => return self.heed(at, frame.place, status),
-                None => Some(Refusal::Shape),
-            },
-            Ok(frame) if frame.place.job != self.job => {
-                return self.elsewhere(at, frame.place.job);
+    fn link_to(&self, peer: usize) -> Option<usize> {
+        self.links.iter().position(|link| link.peer == peer)
+    }
+
+    fn take(&mut self, peer: usize, bytes: Vec<u8>) -> Result<()> {
+        let taken = Frame::read(&bytes, &self.run);
+        let link = self.link_to(peer);
+        let refused = match (taken, link) {
+            (Err(refusal), _) => Err(refusal),
+            (Ok(frame), _) if frame.place.job != self.job => {
+                return self.elsewhere(peer, frame.place.job);
             }
-            Ok(frame) => match frame.kind {
-                Kind::Notice => self.heed_notice(at, frame.payload, &bytes).err(),
-                Kind::Data | Kind::Status => self.take_data(at, frame, &bytes).err(),
-                Kind::Flood => self.take_flood(at, frame, &bytes).err(),
+            (Ok(_), None) => Err(Refusal::Stranger),
+            (Ok(frame), Some(at)) => match frame.kind {
+                Kind::Status => match Status::read(frame.payload) {
+                    Some(status) => return self.heed(at, frame.place, status),
+                    None => Err(Refusal::Shape),
+                },
+                // Whose result is on disk needs nothing any more, and its neighbours have it all.
+                _ if self.done => Ok(()),
+                Kind::Notice => self.heed_notice(at, frame.payload, &bytes),
+                Kind::Data => self.take_data(at, frame, &bytes),
+                Kind::Flood => self.take_flood(at, frame, &bytes),
             },
         };
-        if let Some(refusal) = refused {
+        if let Err(refusal) = refused {
             self.note(peer, refusal);
         }
         Ok(())
@@ -102,12 +101,14 @@ impl<W: Wire> Peers<W> {
         Ok(step >= self.mark)
     }
 
-    /// A neighbour is in another run of the experiment.
-    fn elsewhere(&mut self, at: usize, job: u32) -> Result<()> {
+    /// A neighbour of this run, or of another with another network, is in another one.
+    fn elsewhere(&mut self, peer: usize, job: u32) -> Result<()> {
         if job < self.job {
-            self.tell(at, false);
+            // It waits for this peer's end, which was before this run.
+            self.tell_peer(peer, Status { durable: 0, yours: 0, asks: false, done: false });
             return Ok(());
         }
+        let Some(at) = self.link_to(peer) else { return Ok(()) };
         if self.durable != END {
             return Err(self.gone(at));
         }
@@ -119,9 +120,6 @@ impl<W: Wire> Peers<W> {
 
     /// What a neighbour says of itself.
     fn heed(&mut self, at: usize, place: Place, status: Status) -> Result<()> {
-        if place.job != self.job {
-            return self.elsewhere(at, place.job);
-        }
         if status.yours > self.durable {
             return Err(self.gone(at));
         }
@@ -130,10 +128,24 @@ impl<W: Wire> Peers<W> {
         link.durable = link.durable.max(status.durable);
         link.done |= status.done;
         self.trim();
-        if status.asks {
+        if status.asks && !self.just_resent(at, place.step) {
             self.answer(at, place.step);
         }
         Ok(())
+    }
+
+    /// Whether a neighbour was sent all that a moment ago: it may have asked several times.
+    fn just_resent(&mut self, at: usize, step: u64) -> bool {
+        let now = self.wire.now();
+        let link = &mut self.links[at];
+        let just = |(last, then): (u64, Duration)| {
+            last == step && now < then.saturating_add(self.settings.resend / 2)
+        };
+        let resent = link.resent.is_some_and(just);
+        if !resent {
+            link.resent = Some((step, now));
+        }
+        resent
     }
 
     /// Sends again what a neighbour in a step may lack.
@@ -159,13 +171,28 @@ impl<W: Wire> Peers<W> {
         self.flood_notices();
     }
 
+    /// Asks those at once that are known to be ahead: a peer that came back has much to catch up with.
+    pub(super) fn catch_up(&mut self) {
+        for at in 0..self.links.len() {
+            if self.links[at].is_ahead(self.step) {
+                self.tell(at, true);
+            }
+        }
+    }
+
     /// Tells a neighbour where this peer is, and whether it lacks something.
     pub(super) fn tell(&mut self, at: usize, asks: bool) {
-        let link = &self.links[at];
-        let (durable, yours, done) = (self.durable, link.durable, self.done);
-        let status = Status { durable, yours, asks, done };
+        let (peer, yours) = (self.links[at].peer, self.links[at].durable);
+        let status = Status { durable: self.durable, yours, asks, done: self.done };
+        if asks {
+            self.links[at].asked = self.step.saturating_add(WINDOW);
+        }
+        self.tell_peer(peer, status);
+    }
+
+    fn tell_peer(&mut self, peer: usize, status: Status) {
         let frame = self.frame(Kind::Status, 1, &status.to_bytes());
-        self.wire.send(link.peer, &frame);
+        self.wire.send(peer, &frame);
     }
 
     /// Forgets what neither this peer nor its neighbours will need again.
