@@ -33,6 +33,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// At the end, what was sent has so long to arrive.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// Before the one with the larger number calls for the first time.
+const COURTESY: Duration = Duration::from_millis(200);
 /// Between two attempts to reach a neighbour: from the first to the last, with jitter.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 /// Connections that have not told their terms yet; further ones are not answered.
@@ -195,6 +197,10 @@ impl Net {
     async fn dial(self: Arc<Net>, at: usize) {
         let slot = &self.slots[at];
         let mut pause = BACK_OFF.0;
+        if self.node > slot.neighbour.node {
+            // Of two that start at once, the one with the smaller number calls.
+            let _ = timeout(COURTESY, slot.changed.notified()).await;
+        }
         loop {
             let changed = slot.changed.notified();
             if slot.live.lock().expect("nobody panics with it").is_some() {
@@ -202,8 +208,14 @@ impl Net {
                 pause = BACK_OFF.0;
                 continue;
             }
-            if let Ok(Ok((stream, theirs))) = timeout(HANDSHAKE, self.call(at)).await {
-                self.clone().install(at, stream, theirs, true);
+            tokio::select! {
+                // Called in the meantime.
+                () = changed => continue,
+                called = timeout(HANDSHAKE, self.call(at)) => {
+                    if let Ok(Ok((stream, theirs))) = called {
+                        self.clone().install(at, stream, theirs, true);
+                    }
+                }
             }
             // Half to all of the pause, so that many do not call at the same instant for ever.
             let share = 0.5 + 0.5 * (random() as f64 / u64::MAX as f64);

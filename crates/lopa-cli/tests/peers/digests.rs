@@ -19,3 +19,21 @@ fn three_processes_give_the_digest_of_one() {
     same(QUADRATIC, &[]);
     same(QUADRATIC, &["--set", "run.precision=f32", "--set", "network.graph=complete"]);
 }
+
+/// Every algorithm of the library, personal and global, with noise and minibatches.
+#[test]
+fn every_algorithm_gives_the_digest_of_one_process() {
+    let personal = include_str!("../../../../experiments/quadratic.toml");
+    let global = include_str!("../../../../experiments/quadratic-global.toml");
+    let sets = [
+        "network.nodes=3",
+        "problem.noise=0.5",
+        "problem.samples=20",
+        "run.batch=4",
+        "run.iterations=12",
+        "run.evaluations=2",
+    ];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", *set]).collect();
+    same(personal, &[&sets[..], &["--set", "network.graph=path"]].concat());
+    same(global, &[&sets[..], &["--set", "run.precision=f32"]].concat());
+}

@@ -3,6 +3,7 @@
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -18,6 +19,8 @@ name = "trio"
 name = "quadratic"
 n = 3
 p = 4
+condition = 2.0
+heterogeneity = 0.5
 noise = 0.3
 samples = 20
 
@@ -36,9 +39,9 @@ iterations = 10
 
 [[algorithm]]
 name = "lopa-gt"
-alpha = 0.01
-beta = 0.05
-lambda = 0.05
+alpha = 0.005
+beta = 0.2
+lambda = 0.2
 "#;
 
 pub struct Trio {
@@ -54,12 +57,10 @@ impl Trio {
     /// The same, each at an address of its own.
     pub fn at(experiment: &str, hosts: &[&str; 3]) -> Trio {
         let folder = Folder::with(&[("e.toml", experiment)]);
-        // Held until all have one, so that no two are the same.
-        let sockets = NAMES.map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-        for ((name, host), socket) in NAMES.iter().zip(hosts).zip(&sockets) {
+        for (name, host) in NAMES.iter().zip(hosts) {
             let file = format!("{name}.key");
             let made = folder.lopa(&["key", "new", &file]).good();
-            let address = format!("{host}:{}", socket.local_addr().unwrap().port());
+            let address = format!("{host}:{}", free_port());
             let key = made.stdout.trim();
             folder.lopa(&["roster", "add", "roster.toml", name, key, &address]).good();
         }
@@ -69,7 +70,9 @@ impl Trio {
     /// A node, not yet started.
     pub fn node(&self, name: &str, more: &[&str]) -> Command {
         let args = ["node", "e.toml", "--roster", "roster.toml", "--name", name];
-        let args = [&args[..], &["--deadline", "120", "--format", "json"], more].concat();
+        let patience: &[&str] =
+            if more.contains(&"--deadline") { &[] } else { &["--deadline", "120"] };
+        let args = [&args[..], &["--format", "json"], patience, more].concat();
         let mut command = self.folder.program(&args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -107,6 +110,18 @@ impl Trio {
             serde_json::from_str(&std::fs::read_to_string(folder.join(file)).ok()?).ok()
         };
         (read("manifest.json")?["status"] == "done").then_some(results(&read("results.json")?))
+    }
+}
+
+/// A port that nobody else here gets: below those that the system hands out by itself.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = 31 * std::process::id() + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (next % 12_000) as u16;
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
