@@ -53,7 +53,7 @@ fn list(items: &[impl ToString]) -> String {
     let some: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
     match items.len() {
         0 => "–".into(),
-        ..=SHOWN => some.join(", "),
+        1..=SHOWN => some.join(", "),
         n => format!("{}, … ({n} in all)", some.join(", ")),
     }
 }

@@ -25,7 +25,7 @@ impl Raw {
     pub fn join(listener: &TcpListener, addresses: &[SocketAddr], rank: usize) -> Raw {
         let next = TcpStream::connect(addresses[(rank + 1) % addresses.len()]).unwrap();
         let (before, _) = listener.accept().unwrap();
-        [&next, &before].map(|stream| stream.set_nodelay(true).unwrap());
+        [&next, &before].into_iter().for_each(|stream| stream.set_nodelay(true).unwrap());
         Raw { next, before }
     }
 
