@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 use std::iter::Sum;
 use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
 
-use crate::kernels::Lanes;
+use crate::kernels::{Lanes, Level, Loop};
 
 mod sealed {
     pub trait Sealed {}
@@ -83,13 +83,42 @@ real!(f32);
 real!(f64);
 
 /// `x[i] ← f(x[i], [a[i], b[i], …])` for every `i`.
+#[inline]
 pub fn update<T: Real, const N: usize>(x: &mut [T], with: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {
-    let len = x.len();
-    let with = with.map(|a| &a[..len]);
-    for i in 0..len {
-        x[i] = f(x[i], std::array::from_fn(|j| with[j][i]));
+    Level::best().run(Update { x, with, f });
+}
+
+struct Update<'a, T, const N: usize, F> {
+    x: &'a mut [T],
+    with: [&'a [T]; N],
+    f: F,
+}
+
+impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F> {
+    #[inline(always)]
+    fn run(self) {
+        let Update { x, with, f } = self;
+        let (heads, tail) = x.as_chunks_mut::<CHUNK>();
+        let done = heads.len() * CHUNK;
+        let chunks = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
+        // What f has seen cannot change while it is written elsewhere: that makes vectors.
+        let mut new = [T::zero(); CHUNK];
+        for (k, head) in heads.iter_mut().enumerate() {
+            for i in 0..CHUNK {
+                new[i] = f(head[i], chunks.map(|(heads, _)| heads[k][i]));
+            }
+            *head = new;
+        }
+        let tails = chunks.map(|(_, with)| &with[..tail.len()]);
+        for i in 0..tail.len() {
+            new[i] = f(tail[i], tails.map(|with| with[i]));
+        }
+        tail.copy_from_slice(&new[..tail.len()]);
     }
 }
+
+/// Numbers updated at a time.
+const CHUNK: usize = 64;
 
 /// The inner product, in index order.
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {

@@ -1,8 +1,9 @@
 //! Feature matrices, dense or sparse, and the two products that every model here is made of.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use crate::kernels::{BLOCK, Blocks, Csr, Level, Rows};
+use super::Packed;
+use crate::kernels::{BLOCK, Csr, Level, Rows};
 use crate::real::{Real, cast};
 
 /// A matrix of features, one row a sample.
@@ -188,30 +189,25 @@ impl<T: Real> Features<T> {
 /// Some rows of a shared feature matrix with their labels: a node's data.
 #[derive(Debug, Clone)]
 pub struct Samples<T> {
-    features: Arc<Features<T>>,
+    features: Arc<Features<f64>>,
+    packed: Arc<Packed<T>>,
     labels: Arc<[u32]>,
     rows: Vec<u32>,
-    blocks: Arc<OnceLock<Blocks>>,
 }
 
 impl<T: Real> Samples<T> {
-    /// Sample j is row `rows[j]`.
+    /// Sample j is row `rows[j]` of the features, which are also there as they are multiplied.
     ///
     /// # Panics
     /// If a row is not there.
-    pub fn new(features: Arc<Features<T>>, labels: Arc<[u32]>, rows: Vec<u32>) -> Samples<T> {
-        Samples::with_blocks(features, labels, rows, Arc::default())
-    }
-
-    /// With the place where the blocks of the features are kept once somebody has asked for them.
-    pub(super) fn with_blocks(
-        features: Arc<Features<T>>,
+    pub(super) fn new(
+        features: Arc<Features<f64>>,
+        packed: Arc<Packed<T>>,
         labels: Arc<[u32]>,
         rows: Vec<u32>,
-        blocks: Arc<OnceLock<Blocks>>,
     ) -> Samples<T> {
         assert!(rows.iter().all(|&row| (row as usize) < features.rows()), "row out of range");
-        Samples { features, labels, rows, blocks }
+        Samples { features, packed, labels, rows }
     }
 
     /// How many samples there are.
@@ -234,8 +230,8 @@ impl<T: Real> Samples<T> {
         self.labels[self.rows[j as usize] as usize]
     }
 
-    /// The shared matrix.
-    pub fn features(&self) -> &Features<T> {
+    /// The shared matrix, in double precision.
+    pub fn features(&self) -> &Features<f64> {
         &self.features
     }
 
@@ -244,16 +240,12 @@ impl<T: Real> Samples<T> {
         &self.rows
     }
 
-    /// [`Features::product`] for the samples of a batch.
+    /// `out[r, :] = Σ_q a[r, q] weights[q, :]` for the samples of a batch.
     pub fn product(&self, batch: &[u32], weights: &[T], width: usize, out: &mut [T]) {
-        let rows = self.find(batch);
-        match self.blocks(width) {
-            Some((blocks, values)) => Level::best().block_dots(blocks, values, rows, weights, out),
-            None => self.features.product(rows, weights, width, out),
-        }
+        self.packed.product(self.find(batch), weights, width, out);
     }
 
-    /// [`Features::add_transposed_product`] for the samples of a batch.
+    /// `out[q, :] += Σ_r a[r, q] residual[r, :]` for the samples of a batch.
     pub fn add_transposed_product(
         &self,
         batch: &[u32],
@@ -261,22 +253,24 @@ impl<T: Real> Samples<T> {
         width: usize,
         out: &mut [T],
     ) {
-        let rows = self.find(batch);
-        match self.blocks(width) {
-            Some((blocks, values)) => {
-                Level::best().add_block_sums(blocks, values, rows, residual, out);
-            }
-            None => self.features.add_transposed_product(rows, residual, width, out),
-        }
+        self.packed.add_transposed_product(self.find(batch), residual, width, out);
+    }
+
+    /// [`product`](Self::product) for all samples, in order.
+    pub fn whole_product(&self, weights: &[T], width: usize, out: &mut [T]) {
+        self.packed.product(self.all(), weights, width, out);
+    }
+
+    /// [`add_transposed_product`](Self::add_transposed_product) for all samples, in order.
+    pub fn add_whole_transposed_product(&self, residual: &[T], width: usize, out: &mut [T]) {
+        self.packed.add_transposed_product(self.all(), residual, width, out);
     }
 
     fn find<'a>(&'a self, batch: &'a [u32]) -> Rows<'a> {
         Rows { numbers: batch, of: Some(&self.rows) }
     }
 
-    /// The blocks and values of sparse features, for products with one column.
-    fn blocks(&self, width: usize) -> Option<(&Blocks, &[T])> {
-        let matrix = self.features.sparse().filter(|_| width == 1)?;
-        Some((self.blocks.get_or_init(|| Blocks::new(matrix)), matrix.values))
+    fn all(&self) -> Rows<'_> {
+        Rows { numbers: &self.rows, of: None }
     }
 }

@@ -6,6 +6,7 @@ mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 mod own;
+mod packed;
 pub mod partition;
 mod prepare;
 mod scaling;
@@ -15,6 +16,7 @@ pub use catalog::{Archive, Published, PublishedFile, State, find_published, publ
 pub use digest::digest;
 pub use features::{Features, Samples};
 pub use own::load as load_own;
+use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
 pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
@@ -23,15 +25,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use crate::kernels::Blocks;
 use crate::real::Real;
 
 /// Labelled samples of one kind: a training set, a test set.
 #[derive(Debug)]
 pub struct Dataset {
     features: Arc<Features<f64>>,
-    single: OnceLock<Arc<Features<f32>>>,
-    blocks: Arc<OnceLock<Blocks>>,
+    single: OnceLock<Arc<Packed<f32>>>,
+    double: OnceLock<Arc<Packed<f64>>>,
     labels: Arc<[u32]>,
     groups: Option<Groups>,
     owned: Option<Vec<Range<u32>>>,
@@ -61,9 +62,15 @@ impl Dataset {
     /// If there are not as many labels as rows.
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
         assert_eq!(features.rows(), labels.len(), "one label a row");
-        let (features, single) = (Arc::new(features), OnceLock::new());
-        let (blocks, labels) = (Arc::default(), labels.into());
-        Dataset { features, single, blocks, labels, groups: None, owned: None, held: None }
+        let (features, labels) = (Arc::new(features), labels.into());
+        let (single, double) = (OnceLock::new(), OnceLock::new());
+        Dataset { features, single, double, labels, groups: None, owned: None, held: None }
+    }
+
+    /// The same rows, known to be made of these bytes.
+    fn of_bytes(mut self, bytes: Bytes<f64>) -> Dataset {
+        self.double = OnceLock::from(Arc::new(Packed::Bytes(bytes)));
+        self
     }
 
     /// The same rows, each in a group.
@@ -112,20 +119,26 @@ impl Dataset {
         self.labels.is_empty()
     }
 
+    /// The features as they are multiplied.
+    fn double(&self) -> &Arc<Packed<f64>> {
+        self.double.get_or_init(|| Arc::new(Packed::new(&self.features)))
+    }
+
     /// Some rows, in the given order, in precision `T`; the features are shared, not copied.
     pub fn samples<T: Real>(&self, rows: Vec<u32>) -> Samples<T> {
+        let single = || self.single.get_or_init(|| Arc::new(self.double().cast()));
         let any: Box<dyn std::any::Any> = match T::BYTES {
-            8 => Box::new(self.features.clone()),
-            _ => Box::new(self.single.get_or_init(|| Arc::new(self.features.cast())).clone()),
+            8 => Box::new(self.double().clone()),
+            _ => Box::new(single().clone()),
         };
-        let features = *any.downcast::<Arc<Features<T>>>().expect("T is f32 or f64");
+        let packed = *any.downcast::<Arc<Packed<T>>>().expect("T is f32 or f64");
         let (labels, rows) = match &self.held {
             None => (&self.labels, rows),
             Some(Held { places, labels }) => {
                 (labels, rows.into_iter().map(|row| places[row as usize]).collect())
             }
         };
-        Samples::with_blocks(features, labels.clone(), rows, self.blocks.clone())
+        Samples::new(self.features.clone(), packed, labels.clone(), rows)
     }
 
     /// Lets go of the features of all rows but these; rows keep their numbers, and all their
@@ -134,9 +147,12 @@ impl Dataset {
         assert!(self.held.is_none(), "rows are let go of once");
         let mut places = vec![u32::MAX; self.len()];
         (0..).zip(rows).for_each(|(place, &row)| places[row as usize] = place);
-        self.features = Arc::new(self.features.select(rows));
-        self.single = OnceLock::new();
-        self.blocks = Arc::default();
+        let packed = self.double().select(rows);
+        self.features = match &packed {
+            Packed::Plain(features) => features.clone(),
+            _ => Arc::new(self.features.select(rows)),
+        };
+        (self.single, self.double) = (OnceLock::new(), OnceLock::from(Arc::new(packed)));
         let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
         self.held = Some(Held { places, labels });
     }

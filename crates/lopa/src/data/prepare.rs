@@ -166,7 +166,10 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     let set = |part: &Part, rows: &[u32]| {
         let label = |&row: &u32| number[part.labels[row as usize] as usize].expect("a kept class");
         let labels = rows.iter().map(label).collect();
-        let set = Dataset::new(part.table.take(rows, &scaling, sparse), labels);
+        let mut set = Dataset::new(part.table.take(rows, &scaling, sparse), labels);
+        if let Some(bytes) = part.table.bytes(rows, &scaling).filter(|_| !sparse) {
+            set = set.of_bytes(bytes);
+        }
         match part.groups.is_empty() {
             true => set,
             false => {

@@ -9,21 +9,28 @@
 #![allow(unsafe_code)]
 
 mod blocks;
+mod cells;
 mod dense;
+mod fetch;
 mod functions;
 #[cfg(target_arch = "x86_64")]
 mod pair;
+mod pixels;
 mod plain;
 mod rows;
 mod short;
 mod sparse;
 mod vector;
+mod wide;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 pub use blocks::Blocks;
+pub use cells::Cells;
+pub use pixels::Pixels;
 pub use rows::{BLOCK, Rows, each_block};
 pub use sparse::Csr;
+pub use wide::Loop;
 
 #[cfg(target_arch = "x86_64")]
 use pair::Pair;
@@ -51,7 +58,7 @@ impl Level {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("popcnt");
-            if avx2 && is_x86_feature_detected!("avx512f") {
+            if avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
                 return Level(Set::Avx512);
             }
             if avx2 {
@@ -199,30 +206,116 @@ kernels! {
         assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
     };
 
-    /// `out[r] = Σ_q a[row_r, q] weights[q]`.
-    block_dots = blocks::product,
+    /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
+    cell_product = cells::product,
     (
-        blocks: &Blocks,
-        values: &[T],
+        cells: &Cells<T>,
+        rows: Rows,
+        weights: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(weights.len(), cells.cols() * width, "weights for each column");
+        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+    };
+
+    /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
+    add_cell_transposed = cells::add_transposed,
+    (
+        cells: &Cells<T>,
+        rows: Rows,
+        delta: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(out.len(), cells.cols() * width, "room for each column");
+        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+    };
+
+    /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
+    block_product = blocks::product,
+    (
+        blocks: &Blocks<T>,
+        rows: Rows,
+        weights: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(weights.len(), blocks.cols() * width, "weights for each column");
+        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+    };
+
+    /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
+    add_block_transposed = blocks::add_transposed,
+    (
+        blocks: &Blocks<T>,
+        rows: Rows,
+        delta: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(out.len(), blocks.cols() * width, "room for each column");
+        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+    };
+
+    /// `out[r] = Σ_q a[row_r, q] weights[q]`.
+    block_dots = blocks::dots,
+    (
+        blocks: &Blocks<T>,
         rows: Rows,
         weights: &[T],
         out: &mut [T]
     ),
     {
-        blocks.check(values, weights);
+        assert!(blocks.has_unit(), "values are multiples of one number");
+        assert_eq!(weights.len(), blocks.cols(), "a weight for each column");
+        assert_eq!(out.len(), rows.len(), "a result for each row");
     };
 
     /// `out[q] += Σ_r a[row_r, q] delta[r]`.
-    add_block_sums = blocks::add_transposed,
+    add_block_sums = blocks::add_sums,
     (
-        blocks: &Blocks,
-        values: &[T],
+        blocks: &Blocks<T>,
         rows: Rows,
         delta: &[T],
         out: &mut [T]
     ),
     {
-        blocks.check(values, out);
+        assert!(blocks.has_unit(), "values are multiples of one number");
+        assert_eq!(out.len(), blocks.cols(), "room for each column");
+        assert_eq!(delta.len(), rows.len(), "a delta for each row");
+    };
+
+    /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
+    pixel_product = pixels::product,
+    (
+        pixels: &Pixels<T>,
+        rows: Rows,
+        weights: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(weights.len(), pixels.shift.len() * width, "weights for each column");
+        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+    };
+
+    /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
+    add_pixel_transposed = pixels::add_transposed,
+    (
+        pixels: &Pixels<T>,
+        rows: Rows,
+        delta: &[T],
+        width: usize,
+        out: &mut [T]
+    ),
+    {
+        assert_eq!(out.len(), pixels.shift.len() * width, "room for each column");
+        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
     };
 
     /// x ← eˣ, infinite where it is too large, the least positive number where too small.

@@ -43,11 +43,28 @@ unsafe impl<V: Vector> Vector for Pair<V> {
         unsafe { Pair(V::load_part(from, mask.0), V::load_part(above, mask.1)) }
     }
     #[inline(always)]
-    unsafe fn expand(from: *const V::Scalar, bits: u32) -> Self {
-        let below = bits & ((1 << V::LANES) - 1);
+    unsafe fn bytes(from: *const u8) -> Self {
+        unsafe { Pair(V::bytes(from), V::bytes(from.add(V::LANES))) }
+    }
+    #[inline(always)]
+    unsafe fn load_eights(from: [*const V::Scalar; 2]) -> Self {
         unsafe {
-            let above = from.add(below.count_ones() as usize);
-            Pair(V::expand(from, below), V::expand(above, bits >> V::LANES))
+            match V::LANES {
+                8 => Pair(V::load(from[0]), V::load(from[1])),
+                _ => Self::load(from[0]),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_eights(self, to: [*mut V::Scalar; 2]) {
+        unsafe {
+            match V::LANES {
+                8 => {
+                    self.0.store(to[0]);
+                    self.1.store(to[1]);
+                }
+                _ => self.store(to[0]),
+            }
         }
     }
     #[inline(always)]

@@ -53,17 +53,16 @@ macro_rules! plain {
                 Plain(std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 }))
             }
             #[inline(always)]
-            unsafe fn expand(mut from: *const $t, bits: u32) -> Self {
-                let mut lanes = [0.0; $n];
-                for (l, lane) in lanes.iter_mut().enumerate() {
-                    if bits >> l & 1 == 1 {
-                        unsafe {
-                            *lane = *from;
-                            from = from.add(1);
-                        }
-                    }
-                }
-                Plain(lanes)
+            unsafe fn bytes(from: *const u8) -> Self {
+                Plain(std::array::from_fn(|l| unsafe { <$t>::from(*from.add(l)) }))
+            }
+            #[inline(always)]
+            unsafe fn load_eights(from: [*const $t; 2]) -> Self {
+                Plain(std::array::from_fn(|l| unsafe { *from[l / 8].add(l % 8) }))
+            }
+            #[inline(always)]
+            unsafe fn store_eights(self, to: [*mut $t; 2]) {
+                (0..$n).for_each(|l| unsafe { *to[l / 8].add(l % 8) = self.0[l] });
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $t) {

@@ -20,6 +20,13 @@ impl Rows<'_> {
         self.numbers.is_empty()
     }
 
+    /// The i-th row, if there are so many.
+    #[inline(always)]
+    pub fn at(&self, i: usize) -> Option<usize> {
+        let &j = self.numbers.get(i)?;
+        Some(self.of.map_or(j, |of| of[j as usize]) as usize)
+    }
+
     /// The rows.
     #[inline(always)]
     pub fn iter(&self) -> impl Iterator<Item = usize> + Clone {

@@ -13,6 +13,12 @@ pub unsafe fn scale<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
+    if width == 1 {
+        for ((out, &factor), &row) in out.iter_mut().zip(factors).zip(rows) {
+            *out = factor * row;
+        }
+        return;
+    }
     // SAFETY: the mask keeps loads and stores within the row.
     unsafe {
         for from in (0..width).step_by(V::LANES) {
@@ -37,6 +43,12 @@ pub unsafe fn dots<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
+    if width == 1 {
+        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+            *out = a * b;
+        }
+        return;
+    }
     // SAFETY: the mask keeps loads within the row.
     unsafe {
         for (q, out) in out.iter_mut().enumerate() {

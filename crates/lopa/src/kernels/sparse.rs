@@ -2,6 +2,7 @@
 
 use super::Rows;
 use super::dense::{load, store};
+use super::fetch::fetch;
 use super::vector::{Number, Vector};
 
 /// A sparse matrix: row r holds the entries `starts[r]..starts[r + 1]`.
@@ -40,19 +41,6 @@ impl<'a, T> Csr<'a, T> {
     }
 }
 
-/// Asks for every cache line of a slice.
-#[inline(always)]
-fn fetch<T>(slice: &[T]) {
-    #[cfg(target_arch = "x86_64")]
-    for byte in (0..size_of_val(slice)).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch touches nothing, and every such processor has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().cast::<i8>().wrapping_add(byte)) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = slice;
-}
-
 /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
 /// # Safety
@@ -67,9 +55,9 @@ pub unsafe fn product<V: Vector>(
 ) {
     for from in (0..width).step_by(4 * V::LANES) {
         let left = width - from;
-        let mut ahead = rows.iter().skip(matrix.ahead());
-        for (row, out) in rows.iter().zip(out.chunks_exact_mut(width)) {
-            matrix.prefetch(ahead.next());
+        let ahead = matrix.ahead();
+        for (r, (row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
+            matrix.prefetch(rows.at(r + ahead));
             let (w, out) = (&weights[from..], &mut out[from..]);
             unsafe {
                 // How many sums there are depends on the width alone, since bits depend on it.
@@ -148,9 +136,9 @@ pub unsafe fn add_transposed<V: Vector>(
     }
     for from in (0..width).step_by(4 * V::LANES) {
         let left = width - from;
-        let mut ahead = rows.iter().skip(matrix.ahead());
-        for (row, delta) in rows.iter().zip(delta.chunks_exact(width)) {
-            matrix.prefetch(ahead.next());
+        let ahead = matrix.ahead();
+        for (r, (row, delta)) in rows.iter().zip(delta.chunks_exact(width)).enumerate() {
+            matrix.prefetch(rows.at(r + ahead));
             let (delta, out) = (&delta[from..], &mut out[from..]);
             unsafe {
                 match left.div_ceil(V::LANES) {
@@ -180,9 +168,9 @@ unsafe fn add_to_few<V: Vector>(
     unsafe {
         let mask = V::mask(width);
         let mut sums = [V::splat(V::Scalar::ZERO); FEW];
-        let mut ahead = rows.iter().skip(matrix.ahead());
-        for (row, delta) in rows.iter().zip(delta.chunks_exact(width)) {
-            matrix.prefetch(ahead.next());
+        let ahead = matrix.ahead();
+        for (r, (row, delta)) in rows.iter().zip(delta.chunks_exact(width)).enumerate() {
+            matrix.prefetch(rows.at(r + ahead));
             let (columns, values) = matrix.row(row);
             let d = V::load_part(delta.as_ptr(), mask);
             for (&column, &value) in columns.iter().zip(values) {

@@ -3,6 +3,8 @@
 //! A vector has 64 bytes on every processor, in one register, in two or in four: sums then have the
 //! same order, and results the same bits, whatever the registers are.
 
+use std::ops::{Add, Mul, Sub};
+
 /// Numbers side by side. Kernels are generic over it; each instruction set has its own.
 ///
 /// # Safety
@@ -25,8 +27,18 @@ pub unsafe trait Vector: Copy {
     unsafe fn load(from: *const Self::Scalar) -> Self;
     /// Lanes outside the mask are zero.
     unsafe fn load_part(from: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Lane l takes the next number from memory if bit l is set, else zero.
-    unsafe fn expand(from: *const Self::Scalar, bits: u32) -> Self;
+    /// Lane l is the number that byte l is.
+    unsafe fn bytes(from: *const u8) -> Self;
+    /// Eight lanes from each place, as many places as there are eights.
+    unsafe fn load_eights(from: [*const Self::Scalar; 2]) -> Self {
+        debug_assert!(Self::LANES == 8);
+        unsafe { Self::load(from[0]) }
+    }
+    /// The reverse of [`load_eights`](Vector::load_eights), one place after the other.
+    unsafe fn store_eights(self, to: [*mut Self::Scalar; 2]) {
+        debug_assert!(Self::LANES == 8);
+        unsafe { self.store(to[0]) }
+    }
     unsafe fn store(self, to: *mut Self::Scalar);
     unsafe fn store_part(self, to: *mut Self::Scalar, mask: Self::Mask);
     /// `to[l] += a · with[l]` for the first `n` < LANES lanes, with stores that touch no others: a
@@ -53,7 +65,9 @@ pub unsafe trait Vector: Copy {
 }
 
 /// What the kernels need to know of f32 and f64.
-pub trait Number: Copy + 'static {
+pub trait Number:
+    Copy + 'static + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+{
     const ZERO: Self;
     const ONE: Self;
     /// Below every number.

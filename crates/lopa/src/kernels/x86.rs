@@ -154,16 +154,32 @@ unsafe impl Vector for __m512 {
     }
 
     #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self {
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn load_eights(from: [*const f32; 2]) -> Self {
+        unsafe {
+            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
+            let above = _mm256_loadu_pd(from[1].cast());
+            _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_eights(self, to: [*mut f32; 2]) {
+        unsafe {
+            let (below, above) = halves32(self);
+            _mm256_storeu_ps(to[0], below);
+            _mm256_storeu_ps(to[1], above);
+        }
+    }
+    #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask16 {
         ((1u32 << n) - 1) as __mmask16
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f32, mask: __mmask16) -> Self {
         unsafe { _mm512_maskz_loadu_ps(mask, from) }
-    }
-    #[inline(always)]
-    unsafe fn expand(from: *const f32, bits: u32) -> Self {
-        unsafe { _mm512_maskz_expandloadu_ps(bits as __mmask16, from) }
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f32, mask: __mmask16) {
@@ -205,16 +221,16 @@ unsafe impl Vector for __m512d {
     }
 
     #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self {
+        unsafe { _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask8 {
         ((1u32 << n) - 1) as __mmask8
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f64, mask: __mmask8) -> Self {
         unsafe { _mm512_maskz_loadu_pd(mask, from) }
-    }
-    #[inline(always)]
-    unsafe fn expand(from: *const f64, bits: u32) -> Self {
-        unsafe { _mm512_maskz_expandloadu_pd(bits as __mmask8, from) }
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f64, mask: __mmask8) {
@@ -256,6 +272,10 @@ unsafe impl Vector for __m256 {
     }
 
     #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self {
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+    }
+    #[inline(always)]
     unsafe fn mask(n: usize) -> __m256i {
         const FROM: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
         assert!(n <= 8);
@@ -264,19 +284,6 @@ unsafe impl Vector for __m256 {
     #[inline(always)]
     unsafe fn load_part(from: *const f32, mask: __m256i) -> Self {
         unsafe { _mm256_maskload_ps(from, mask) }
-    }
-    #[inline(always)]
-    unsafe fn expand(mut from: *const f32, bits: u32) -> Self {
-        let mut lanes = [0.0; 8];
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            if bits >> l & 1 == 1 {
-                unsafe {
-                    *lane = *from;
-                    from = from.add(1);
-                }
-            }
-        }
-        unsafe { _mm256_loadu_ps(lanes.as_ptr()) }
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f32, mask: __m256i) {
@@ -317,6 +324,10 @@ unsafe impl Vector for __m256d {
     }
 
     #[inline(always)]
+    unsafe fn bytes(from: *const u8) -> Self {
+        unsafe { _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(from))) }
+    }
+    #[inline(always)]
     unsafe fn mask(n: usize) -> __m256i {
         const FROM: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
         assert!(n <= 4);
@@ -325,19 +336,6 @@ unsafe impl Vector for __m256d {
     #[inline(always)]
     unsafe fn load_part(from: *const f64, mask: __m256i) -> Self {
         unsafe { _mm256_maskload_pd(from, mask) }
-    }
-    #[inline(always)]
-    unsafe fn expand(mut from: *const f64, bits: u32) -> Self {
-        let mut lanes = [0.0; 4];
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            if bits >> l & 1 == 1 {
-                unsafe {
-                    *lane = *from;
-                    from = from.add(1);
-                }
-            }
-        }
-        unsafe { _mm256_loadu_pd(lanes.as_ptr()) }
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f64, mask: __m256i) {

@@ -44,13 +44,11 @@ impl<T: Real> Rows<T> for Samples<T> {
     }
 
     fn product(&self, weights: &[T], width: usize, out: &mut [T]) {
-        let rows = kernels::Rows { numbers: self.rows(), of: None };
-        self.features().product(rows, weights, width, out);
+        self.whole_product(weights, width, out);
     }
 
     fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
-        let rows = kernels::Rows { numbers: self.rows(), of: None };
-        self.features().add_transposed_product(rows, delta, width, out);
+        self.add_whole_transposed_product(delta, width, out);
     }
 }
 

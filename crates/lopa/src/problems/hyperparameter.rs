@@ -98,7 +98,8 @@ pub struct Hyperparameter<T> {
     outer: Losses<T>,
     inner: Losses<T>,
     start: f64,
-    strengths: Vec<T>, // 2eˣ
+    strengths: Vec<T>, // 2eˣ at the x below: all derivatives of an iteration ask for it
+    strong_at: Vec<T>,
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -113,14 +114,19 @@ impl<T: Real> Hyperparameter<T> {
             inner: losses(&local.train),
             start: options.start,
             strengths: Vec::new(),
+            strong_at: Vec::new(),
             local,
         }
     }
 
     /// strengths ← 2eˣ.
     fn find_strengths(&mut self, x: &[T]) {
-        self.strengths.clear();
-        self.strengths.extend_from_slice(x);
+        if self.strong_at == x {
+            return;
+        }
+        self.strong_at.clear();
+        self.strong_at.extend_from_slice(x);
+        self.strengths.clone_from(&self.strong_at);
         Level::best().exp(&mut self.strengths);
         update(&mut self.strengths, [], |e, []| e + e);
     }

@@ -108,7 +108,7 @@ impl<'a, T: Real> Record<'a, T> {
         self.good = vec![Point::default(); cluster.here().start];
         self.good.extend(own_points(cluster));
         self.serial = state.serial + 1;
-        self.last = Some(state);
+        self.last = Some(State { links: Vec::new(), ..state });
         Ok(None)
     }
 
@@ -144,8 +144,9 @@ impl<'a, T: Real> Record<'a, T> {
             };
         };
         own.mark();
-        let state = state(ours, own.save(false));
+        let state = state(ours, Vec::new());
         self.last = Some(state.clone());
+        let state = State { links: own.save(false), ..state };
         self.hand_over(state)?;
         own.kept()
     }

@@ -330,7 +330,7 @@ fn what_comes_early_is_kept_within_bounds() {
     }
     let (id, notes, bytes) = alone(events);
     assert_eq!(id, "peers/lost");
-    assert_eq!(notes.len(), 3, "each once: {notes:?}");
+    assert_eq!(notes.len(), 2, "each once: {notes:?}");
     assert!(bytes < 64 * 900 + 5 * 3 * 1000, "{bytes} bytes");
 }
 

@@ -1,7 +1,7 @@
 //! Every kernel at every level that this processor has, against plain loops in f64 and against the
 //! other levels to the bit.
 
-use lopa::kernels::{Blocks, Csr, Level, Rows};
+use lopa::kernels::{Blocks, Cells, Csr, Level, Loop, Pixels, Rows};
 use lopa::random::{Purpose, Stream};
 use lopa::real::{Real, cast};
 use proptest::prelude::*;
@@ -32,6 +32,13 @@ impl<T: Real> Matrix<T> {
             starts.push(columns.len());
         }
         Matrix { cols, dense, starts, columns, values }
+    }
+
+    /// Puts other values in the place of those that are not zero.
+    fn change(&mut self, f: impl Fn(T) -> T) {
+        let zero = T::zero();
+        self.dense.iter_mut().filter(|value| **value != zero).for_each(|value| *value = f(*value));
+        self.values.iter_mut().for_each(|value| *value = f(*value));
     }
 
     fn csr(&self) -> Csr<'_, T> {
@@ -140,15 +147,104 @@ fn check_products<T: Real>(count: usize, cols: usize, width: usize, density: f64
         level.add_dense_sums(&refs, &delta, &mut out);
         out
     });
-    let blocks = Blocks::new(a.csr());
+}
+
+/// Sparse rows in blocks and in cells, of values that are few or many.
+fn check_packed<T: Real>(count: usize, cols: usize, width: usize, values: Drawn, seed: u64) {
+    let stream = &mut Stream::new(seed, Purpose::Problem, 0);
+    let mut a = Matrix::<f64>::draw(9, cols, 0.4, stream);
+    a.change(|value| match values {
+        Drawn::Any => value,
+        Drawn::Multiples => (255.0 * value).ceil() * 0.004,
+        Drawn::Few => (1.0 + (20.0 * value).floor()).sqrt() - 3.3,
+    });
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(9)).collect();
+    let (weights, delta) =
+        (numbers::<T>(cols * width, stream), numbers::<T>(count * width, stream));
+    let (front, back) = (numbers::<T>(count * width, stream), numbers::<T>(cols * width, stream));
+    let places: Vec<u32> = (0..count as u32).collect();
+    let of: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let each = || Rows { numbers: &places, of: Some(&of) };
+    let forward = product(&a, &rows, &cast(&weights), &vec![0.0; count * width]);
+    let backward = transposed(&a, &rows, &cast(&delta), &cast(&back));
+    if let Some(cells) = Cells::new(a.csr()).map(|cells| cells.cast(T::of)) {
+        check("cell product", &forward, |level| {
+            let mut out = front.clone();
+            level.cell_product(&cells, each(), &weights, width, &mut out);
+            out
+        });
+        check("cells transposed", &backward, |level| {
+            let mut out = back.clone();
+            level.add_cell_transposed(&cells, each(), &delta, width, &mut out);
+            out
+        });
+    } else {
+        assert!(cols < 60 || cols > 256, "cells are made of rows of nearly one length");
+    }
+    let blocks = Blocks::new(a.csr()).map(|blocks| blocks.cast(T::of));
+    let Some(blocks) = blocks else {
+        return assert!(cols < 40 || matches!(values, Drawn::Any), "few values make blocks");
+    };
+    check("block product", &forward, |level| {
+        let mut out = front.clone();
+        level.block_product(&blocks, each(), &weights, width, &mut out);
+        out
+    });
+    check("blocks transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_block_transposed(&blocks, each(), &delta, width, &mut out);
+        out
+    });
+    assert!(blocks.has_unit() || !matches!(values, Drawn::Multiples));
+    if width > 1 || !blocks.has_unit() {
+        return;
+    }
     check("block dots", &forward, |level| {
         let mut out = front.clone();
-        level.block_dots(&blocks, &a.values, each(), &weights, &mut out);
+        level.block_dots(&blocks, each(), &weights, &mut out);
         out
     });
     check("block sums", &backward, |level| {
         let mut out = back.clone();
-        level.add_block_sums(&blocks, &a.values, each(), &delta, &mut out);
+        level.add_block_sums(&blocks, each(), &delta, &mut out);
+        out
+    });
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Drawn {
+    Any,
+    Multiples,
+    Few,
+}
+
+/// Dense rows of bytes less a shift.
+fn check_pixels<T: Real>(count: usize, cols: usize, width: usize, seed: u64) {
+    let stream = &mut Stream::new(seed, Purpose::Problem, 0);
+    let bytes: Vec<u8> = (0..9 * cols).map(|_| stream.below(256) as u8).collect();
+    let shift: Vec<T> = (0..cols).map(|_| T::of(stream.between(0.0, 255.0))).collect();
+    let unit = T::of(0.004);
+    let value =
+        |(at, &byte): (usize, &u8)| unit.to_f64() * (f64::from(byte) - shift[at % cols].to_f64());
+    let dense: Vec<f64> = bytes.iter().enumerate().map(value).collect();
+    let a = Matrix { cols, dense, starts: vec![], columns: vec![], values: vec![] };
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(9)).collect();
+    let (weights, delta) =
+        (numbers::<T>(cols * width, stream), numbers::<T>(count * width, stream));
+    let (front, back) = (numbers::<T>(count * width, stream), numbers::<T>(cols * width, stream));
+    let of: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let pixels = Pixels { bytes: &bytes, unit, shift: &shift };
+    let each = || Rows { numbers: &of, of: None };
+    let forward = product(&a, &rows, &cast(&weights), &vec![0.0; count * width]);
+    check("pixel product", &forward, |level| {
+        let mut out = front.clone();
+        level.pixel_product(&pixels, each(), &weights, width, &mut out);
+        out
+    });
+    let backward = transposed(&a, &rows, &cast(&delta), &cast(&back));
+    check("pixels transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_pixel_transposed(&pixels, each(), &delta, width, &mut out);
         out
     });
 }
@@ -202,6 +298,24 @@ proptest! {
     ) {
         check_products::<f32>(count, cols, width, density, seed);
         check_products::<f64>(count, cols, width, density, seed);
+    }
+
+    #[test]
+    fn packed_rows(
+        count in 1usize..150,
+        cols in 1usize..600,
+        width in prop_oneof![Just(1usize), 2usize..70],
+        values in prop_oneof![Just(Drawn::Any), Just(Drawn::Multiples), Just(Drawn::Few)],
+        seed: u64,
+    ) {
+        check_packed::<f32>(count, cols, width, values, seed);
+        check_packed::<f64>(count, cols, width, values, seed);
+    }
+
+    #[test]
+    fn rows_of_bytes(count in 1usize..70, cols in 1usize..300, width in 1usize..70, seed: u64) {
+        check_pixels::<f32>(count, cols, width, seed);
+        check_pixels::<f64>(count, cols, width, seed);
     }
 
     #[test]
@@ -268,4 +382,40 @@ fn a_column_beyond_the_matrix_is_refused() {
     let matrix = Csr { cols: 200, starts: &[0, 1], columns: &[200], values: &[1.0f64] };
     let rows = Rows { numbers: &[0], of: None };
     Level::best().sparse_product(matrix, rows, &[1.0; 400], 2, &mut [0.0; 2]);
+}
+
+/// `x ← x · a + 0.1`, which must not be rounded once only.
+struct Step<'a>(&'a mut [f32], &'a [f32]);
+
+impl Loop for Step<'_> {
+    #[inline(always)]
+    fn run(self) {
+        self.0.iter_mut().zip(self.1).for_each(|(x, a)| *x = *x * a + 0.1);
+    }
+}
+
+#[test]
+fn loops_have_the_same_bits_at_every_level() {
+    let stream = &mut Stream::new(5, Purpose::Problem, 0);
+    let (x, a) = (numbers::<f32>(1003, stream), numbers::<f32>(1003, stream));
+    let run = |level: Level| {
+        let mut x = x.clone();
+        level.run(Step(&mut x, &a));
+        x
+    };
+    let plain: Vec<f32> = x.iter().zip(&a).map(|(x, a)| x * a + 0.1).collect();
+    Level::all().into_iter().for_each(|level| assert_eq!(run(level), plain, "{level:?}"));
+}
+
+#[test]
+#[should_panic(expected = "a column beyond the matrix")]
+fn blocks_refuse_a_column_beyond_the_matrix() {
+    Blocks::new(Csr { cols: 20, starts: &[0, 1], columns: &[20], values: &[1.0] });
+}
+
+#[test]
+#[should_panic(expected = "a column beyond the matrix")]
+fn cells_refuse_a_column_beyond_the_matrix() {
+    let columns = [0, 1, 2, 20];
+    Cells::new(Csr { cols: 20, starts: &[0, 4], columns: &columns, values: &[1.0; 4] });
 }

@@ -1,7 +1,7 @@
 //! A labelled table as its source has it, and the numbering of its classes.
 
 use super::names::Names;
-use crate::data::{Features, Method, Scaling};
+use crate::data::{Bytes, Features, Method, Scaling};
 use crate::error::{Error, Result};
 
 /// A data set before preparation.
@@ -99,6 +99,18 @@ impl Table {
     /// Some rows, scaled.
     pub fn take(&self, rows: &[u32], scaling: &Scaling, sparse: bool) -> Features<f64> {
         if sparse { self.take_sparse(rows, scaling) } else { self.take_dense(rows, scaling) }
+    }
+
+    /// Some rows as bytes, if they are that and scaled by one factor.
+    pub fn bytes(&self, rows: &[u32], scaling: &Scaling) -> Option<Bytes<f64>> {
+        let Table::Bytes { cols, values } = self else { return None };
+        let unit = scaling.factor.first().copied().unwrap_or(1.0);
+        let each = |&row: &u32| &values[row as usize * cols..(row as usize + 1) * cols];
+        scaling.factor.iter().all(|&factor| factor == unit).then(|| Bytes {
+            bytes: rows.iter().flat_map(each).copied().collect(),
+            unit,
+            shift: (0..*cols).map(|j| scaling.shift.get(j).copied().unwrap_or(0.0)).collect(),
+        })
     }
 
     fn take_dense(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {

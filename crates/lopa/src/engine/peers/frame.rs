@@ -94,8 +94,6 @@ pub enum Refusal {
     NotFinite,
     /// It says something else than a frame of the same place said before.
     Equivocation,
-    /// It is more than is kept of what came too early.
-    TooMuch,
 }
 
 impl Refusal {
@@ -113,7 +111,6 @@ impl Refusal {
             Refusal::Shape => "it is not what belongs there",
             Refusal::NotFinite => "it holds what is not a finite number",
             Refusal::Equivocation => "it contradicts what came before it",
-            Refusal::TooMuch => "it is more than is kept of what comes early",
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Link {
     pub done: bool,
     /// The last step in which the neighbour, who decides on the link, was answered.
     pub answered: Option<u64>,
+    /// The neighbour was asked for all before this step.
+    pub asked: u64,
     /// When the neighbour was last sent again what it lacks, and from which step on.
     pub resent: Option<(u64, Duration)>,
 }
@@ -98,6 +100,11 @@ impl Link {
     /// Bytes of frames that are kept.
     pub fn bytes(&self) -> usize {
         self.sent.values().chain(self.heard.values()).map(Vec::len).sum()
+    }
+
+    /// Whether the neighbour has gone beyond a step that it was not asked for yet.
+    pub fn is_ahead(&self, step: u64) -> bool {
+        self.step > step && self.asked <= step && !self.heard.contains_key(&step)
     }
 
     /// Whether the neighbour will need nothing of this run again.

@@ -120,6 +120,7 @@ impl<W: Wire> Peers<W> {
 
     /// Waits until nobody is missing.
     fn wait(&mut self, missing: impl Fn(&mut Self) -> Result<Option<usize>>) -> Result<()> {
+        self.catch_up();
         let end = self.wire.now().saturating_add(self.settings.deadline);
         let mut again = self.wire.now() + self.settings.resend;
         while let Some(peer) = missing(self)? {

@@ -171,10 +171,22 @@ impl<W: Wire> Peers<W> {
         self.flood_notices();
     }
 
+    /// Asks those at once that are known to be ahead: a peer that came back has much to catch up with.
+    pub(super) fn catch_up(&mut self) {
+        for at in 0..self.links.len() {
+            if self.links[at].is_ahead(self.step) {
+                self.tell(at, true);
+            }
+        }
+    }
+
     /// Tells a neighbour where this peer is, and whether it lacks something.
     pub(super) fn tell(&mut self, at: usize, asks: bool) {
         let (peer, yours) = (self.links[at].peer, self.links[at].durable);
         let status = Status { durable: self.durable, yours, asks, done: self.done };
+        if asks {
+            self.links[at].asked = self.step.saturating_add(WINDOW);
+        }
         self.tell_peer(peer, status);
     }
 

@@ -1,0 +1,114 @@
+//! Features in the form in which they are multiplied fastest.
+
+use std::sync::Arc;
+
+use super::Features;
+use crate::kernels::{Blocks, Cells, Csr, Level, Pixels, Rows};
+use crate::real::{Real, cast};
+
+/// Features in one precision, in whichever form suits them.
+#[derive(Debug)]
+pub enum Packed<T> {
+    /// Dense numbers, and sparse ones that are too scattered for anything else.
+    Plain(Arc<Features<T>>),
+    /// Sparse, with few different values that lie together.
+    Blocks(Blocks<T>),
+    /// Sparse, with any values, in rows that are not too empty.
+    Cells(Cells<T>),
+    /// Dense bytes.
+    Bytes(Bytes<T>),
+}
+
+/// Rows of bytes that stand for `unit · (byte − shift)`.
+#[derive(Debug, Clone)]
+pub struct Bytes<T> {
+    /// Row after row.
+    pub bytes: Arc<[u8]>,
+    /// What a byte counts.
+    pub unit: T,
+    /// What is subtracted, for each column.
+    pub shift: Vec<T>,
+}
+
+impl<T: Real> Bytes<T> {
+    fn pixels(&self) -> Pixels<'_, T> {
+        Pixels { bytes: &self.bytes, unit: self.unit, shift: &self.shift }
+    }
+}
+
+impl Packed<f64> {
+    /// Packs features.
+    pub fn new(features: &Arc<Features<f64>>) -> Packed<f64> {
+        let Features::Sparse { cols, starts, columns, values } = &**features else {
+            return Packed::Plain(features.clone());
+        };
+        let matrix = Csr { cols: *cols, starts, columns, values };
+        let blocks = || Blocks::new(matrix).map(Packed::Blocks);
+        let cells = || Cells::new(matrix).map(Packed::Cells);
+        blocks().or_else(cells).unwrap_or_else(|| Packed::Plain(features.clone()))
+    }
+}
+
+impl<T: Real> Packed<T> {
+    /// Some rows, in the given order, in the same form: results depend on it in their last bits.
+    pub fn select(&self, rows: &[u32]) -> Packed<T> {
+        match self {
+            Packed::Plain(features) => Packed::Plain(Arc::new(features.select(rows))),
+            Packed::Blocks(blocks) => Packed::Blocks(blocks.select(rows)),
+            Packed::Cells(cells) => Packed::Cells(cells.select(rows)),
+            Packed::Bytes(Bytes { bytes, unit, shift }) => {
+                let cols = shift.len();
+                let row = |&row: &u32| &bytes[row as usize * cols..(row as usize + 1) * cols];
+                let bytes = rows.iter().flat_map(row).copied().collect();
+                Packed::Bytes(Bytes { bytes, unit: *unit, shift: shift.clone() })
+            }
+        }
+    }
+
+    /// The same in another precision.
+    pub fn cast<U: Real>(&self) -> Packed<U> {
+        let of = |value: T| U::of(value.to_f64());
+        match self {
+            Packed::Plain(features) => Packed::Plain(Arc::new(features.cast())),
+            Packed::Blocks(blocks) => Packed::Blocks(blocks.cast(of)),
+            Packed::Cells(cells) => Packed::Cells(cells.cast(of)),
+            Packed::Bytes(Bytes { bytes, unit, shift }) => {
+                Packed::Bytes(Bytes { bytes: bytes.clone(), unit: of(*unit), shift: cast(shift) })
+            }
+        }
+    }
+
+    /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`: rows × width, for weights cols × width.
+    pub fn product(&self, rows: Rows, weights: &[T], width: usize, out: &mut [T]) {
+        let level = Level::best();
+        match self {
+            Packed::Plain(features) => features.product(rows, weights, width, out),
+            Packed::Blocks(blocks) if width == 1 && blocks.has_unit() => {
+                level.block_dots(blocks, rows, weights, out);
+            }
+            Packed::Blocks(blocks) => level.block_product(blocks, rows, weights, width, out),
+            Packed::Cells(cells) => level.cell_product(cells, rows, weights, width, out),
+            Packed::Bytes(bytes) => {
+                level.pixel_product(&bytes.pixels(), rows, weights, width, out);
+            }
+        }
+    }
+
+    /// `out[q, :] += Σ_r a[row_r, q] residual[r, :]`: cols × width, for residuals rows × width.
+    pub fn add_transposed_product(&self, rows: Rows, residual: &[T], width: usize, out: &mut [T]) {
+        let level = Level::best();
+        match self {
+            Packed::Plain(features) => features.add_transposed_product(rows, residual, width, out),
+            Packed::Blocks(blocks) if width == 1 && blocks.has_unit() => {
+                level.add_block_sums(blocks, rows, residual, out);
+            }
+            Packed::Blocks(blocks) => {
+                level.add_block_transposed(blocks, rows, residual, width, out);
+            }
+            Packed::Cells(cells) => level.add_cell_transposed(cells, rows, residual, width, out),
+            Packed::Bytes(bytes) => {
+                level.add_pixel_transposed(&bytes.pixels(), rows, residual, width, out);
+            }
+        }
+    }
+}
