@@ -45,7 +45,8 @@ pub struct RunFolder {
     synced: Option<u64>, // bytes of measurements that are known to be on disk
     manifest: Value,
     results: Vec<Value>,
-    store: Option<Store>, // checkpoints of the run under way
+    store: Option<Store>,     // checkpoints of the run under way
+    last: Option<(u64, u64)>, // iteration of the last of them, and bytes of measurements then
     about: ModelParts,
     _lock: File, // held as long as somebody writes here
 }
@@ -95,6 +96,7 @@ impl RunFolder {
             manifest,
             results: Vec::new(),
             store: None,
+            last: None,
             about,
             _lock: lock,
         };
@@ -155,7 +157,14 @@ impl RunFolder {
         let checkpoints = self.path.join("checkpoints");
         fs::create_dir_all(&checkpoints).map_err(|error| cannot_write(&checkpoints, &error))?;
         self.sync_metrics()?;
-        let checkpoint = Checkpoint { run, metrics: self.measured()?, state };
+        let k = state.progress.k;
+        // A state that is kept once more has no more measurements than the first time.
+        let metrics = match self.last {
+            Some((then, metrics)) if then == k => metrics,
+            _ => self.measured()?,
+        };
+        self.last = Some((k, metrics));
+        let checkpoint = Checkpoint { run, metrics, state };
         self.store.get_or_insert_with(|| store(&self.path, algorithm, seed)).write(&checkpoint)
     }
 

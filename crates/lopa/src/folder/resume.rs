@@ -92,6 +92,7 @@ impl RunFolder {
             manifest,
             results,
             store: None,
+            last: None,
             about,
             _lock: lock,
         };
@@ -120,6 +121,7 @@ impl RunFolder {
         let checkpoint = store.newest(&run, measured, told);
         let length = checkpoint.as_ref().map_or(self.sound, |checkpoint| checkpoint.metrics);
         self.synced = None;
+        self.last = checkpoint.as_ref().map(|kept| (kept.state.progress.k, kept.metrics));
         let cut = self.metrics.set_len(length);
         cut.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))?;
         Ok(checkpoint.map(|checkpoint| checkpoint.state))

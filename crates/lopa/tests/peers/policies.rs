@@ -1,7 +1,10 @@
 //! Neighbours that stay away, nodes that are told to stop, and starting all of them again.
 
+use lopa::checkpoint::State;
+use lopa::engine::Progress;
 use lopa::error::Error;
 use lopa::experiment::Experiment;
+use lopa::folder::RunFolder;
 use lopa::random::{Purpose, Stream};
 
 use super::cluster::{Fate, How, Setup};
@@ -119,6 +122,34 @@ fn what_came_to_its_end_is_not_run_again() {
     check_resumed(&experiment, fates, "the end");
     let again: usize = disks.iter().map(|disk| disk.lock().unwrap().written).sum();
     assert_eq!(again, written);
+}
+
+#[test]
+fn a_state_that_is_kept_once_more_has_the_measurements_of_the_first_time() {
+    let experiment = longer(20, 5);
+    let row = straight(&experiment).remove(0).row;
+    let runs = tempfile::tempdir().unwrap();
+    let progress = Progress { k: 5, exchanges: 5, floats: 5 };
+    let state = |serial, links: &[u8]| State {
+        progress,
+        serial,
+        seconds: 1.0,
+        record: vec![1],
+        nodes: vec![vec![2]],
+        links: links.to_vec(),
+    };
+    let mut folder = RunFolder::create(runs.path(), &experiment, None, 1).unwrap();
+    folder.row("lopa-gt", 1, &row).unwrap();
+    folder.keep("lopa-gt", 1, state(0, b"")).unwrap();
+    folder.row("lopa-gt", 1, &row).unwrap();
+    folder.keep("lopa-gt", 1, state(1, b"what came since")).unwrap();
+    let path = folder.path().join("metrics.jsonl");
+    drop(folder);
+    // Measured after the state, a row is measured again by who goes on from it.
+    let mut folder = RunFolder::resume(runs.path(), &experiment, None, 1).unwrap();
+    let kept = folder.kept("lopa-gt", 1, &mut |refused| panic!("{refused}")).unwrap();
+    assert_eq!(kept, Some(state(1, b"what came since")));
+    assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
 }
 
 #[test]
