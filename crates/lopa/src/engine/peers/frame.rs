@@ -30,13 +30,13 @@ const TAIL: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Where the sender is, and what it has kept: see [`super::status::Status`].
+    /// Where the sender is, and what it has kept: see `status.rs`.
     Status = 1,
     /// A node's message of an exchange.
     Data = 2,
     /// What one node says to all.
     Flood = 3,
-    /// Which exchanges a link is used in: see [`super::decide::Notice`].
+    /// Which exchanges a link is used in: see `decide.rs`.
     Notice = 4,
 }
 
