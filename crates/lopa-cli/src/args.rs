@@ -74,6 +74,21 @@ pub enum Command {
         #[command(subcommand)]
         command: GraphCommand,
     },
+    /// Make the key that a node is known by among peers, or show its public half
+    #[cfg(feature = "peers")]
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
+    /// Say who takes part in a run of peers: names, keys, addresses, links
+    #[cfg(feature = "peers")]
+    Roster {
+        #[command(subcommand)]
+        command: RosterCommand,
+    },
+    /// Run one node of an experiment, with the others as peers on hosts of their own
+    #[cfg(feature = "peers")]
+    Node(NodeArgs),
     /// Let a personal model of a run predict the classes of new rows
     Predict(PredictArgs),
     /// Measure the models of a run: on new rows, or once more on the run's own data
@@ -277,6 +292,17 @@ pub enum GraphCommand {
     Show(GraphArgs),
     /// Say whether a run could use it; exit code 4 if not
     Check(GraphArgs),
+    /// Say who can rebuild whose hypergradient from what neighbours send each other anyway
+    Audit(AuditArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Entries of x, to say how many bytes a round takes
+    #[arg(long, value_name = "N")]
+    pub entries: Option<u64>,
 }
 
 /// A graph: a file, or a kind with its parameters.
@@ -496,4 +522,124 @@ pub struct RatesArgs {
     pub figures: Option<PathBuf>,
     #[command(flatten)]
     pub threads: ThreadArgs,
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Draw a key and write it to a new file, mode 0600; prints the public half
+    New(KeyArgs),
+    /// Print the public half of a key
+    Show(KeyArgs),
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Args)]
+pub struct KeyArgs {
+    /// The file of the secret key: it never leaves this host
+    #[arg(env = "LOPA_KEY_FILE")]
+    pub file: PathBuf,
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Subcommand)]
+pub enum RosterCommand {
+    /// Add a node, with its public key and where it is found
+    Add(RosterAddArgs),
+    /// Remove a node: whoever has the new roster does not talk to it
+    Remove(RosterRemoveArgs),
+    /// Say whether a run could use it, alone or with an experiment
+    Check(RosterCheckArgs),
+    /// List the nodes
+    Show(RosterArgs),
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Args)]
+pub struct RosterArgs {
+    /// The roster (TOML)
+    pub roster: PathBuf,
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Args)]
+pub struct RosterAddArgs {
+    #[command(flatten)]
+    pub roster: RosterArgs,
+    /// The node's name
+    pub name: String,
+    /// Its public key, as its owner's `lopa key show` prints it
+    pub key: String,
+    /// Where others find it, `host:port`; none if it can only call others
+    pub addresses: Vec<String>,
+    /// A neighbour of it; may be given several times [default: as the experiment's graph says]
+    #[arg(long = "neighbour", value_name = "NAME")]
+    pub neighbours: Vec<String>,
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Args)]
+pub struct RosterRemoveArgs {
+    #[command(flatten)]
+    pub roster: RosterArgs,
+    /// The node's name
+    pub name: String,
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Args)]
+pub struct RosterCheckArgs {
+    #[command(flatten)]
+    pub roster: RosterArgs,
+    /// Experiment file that it is for
+    pub file: Option<PathBuf>,
+}
+
+#[cfg(feature = "peers")]
+#[derive(Debug, Args)]
+pub struct NodeArgs {
+    #[command(flatten)]
+    pub file: FileArgs,
+    /// Who takes part (TOML): see `lopa roster`
+    #[arg(long, value_name = "FILE")]
+    pub roster: PathBuf,
+    /// Which of them this node is
+    #[arg(long)]
+    pub name: String,
+    /// File of the secret key [default: NAME.key]
+    #[arg(long, value_name = "FILE", env = "LOPA_KEY_FILE")]
+    pub key: Option<PathBuf>,
+    /// Where to listen, `IP:port` [default: the node's first address in the roster]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// What to do about a neighbour that is silent
+    #[arg(long, value_enum, default_value_t = Lost::Wait)]
+    pub policy: Lost,
+    /// No wait for a peer is longer; exit code 6 after it
+    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
+    pub deadline: f64,
+    /// With `skip-link`: how long to wait before a link is left out of a round
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
+    pub patience: f64,
+    /// Folder in which the node has a folder of its own for its run folders
+    #[arg(short, long, value_name = "DIR", env = "LOPA_RUNS_DIR", default_value = "runs")]
+    pub out: PathBuf,
+    /// Seeds in place of the file's; may be given several times
+    #[arg(short, long = "seed", value_name = "SEED")]
+    pub seeds: Vec<u64>,
+    /// Whether to go on with an earlier run of the same node that did not come to its end
+    #[arg(long, value_enum, default_value_t = Resume::Auto)]
+    pub resume: Resume,
+}
+
+/// What to do about a neighbour that is silent.
+#[cfg(feature = "peers")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Lost {
+    /// Wait for it, until the deadline
+    Wait,
+    /// Stop as soon as the way to it is gone
+    Stop,
+    /// Leave the link out of the round, at both ends
+    SkipLink,
 }

@@ -34,6 +34,15 @@ fn run(command: &Command, output: &Output) -> Result<ExitCode> {
         Command::Graph { command: GraphCommand::Check(args) } => {
             commands::graph::check(args, output)
         }
+        Command::Graph { command: GraphCommand::Audit(args) } => {
+            commands::audit::audit(args, output)
+        }
+        #[cfg(feature = "peers")]
+        Command::Key { command } => commands::key::key(command, output),
+        #[cfg(feature = "peers")]
+        Command::Roster { command } => commands::roster::roster(command, output),
+        #[cfg(feature = "peers")]
+        Command::Node(args) => commands::node::node(args, output),
         Command::Predict(args) => commands::predict::predict(args, output),
         Command::Evaluate(args) => commands::evaluate::evaluate(args, output),
         Command::Data { command } => commands::data::data(command, output),

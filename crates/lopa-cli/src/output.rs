@@ -36,6 +36,12 @@ impl Output {
         Output { format: global.format, quiet: global.quiet, color, bars }
     }
 
+    /// Whether people want to hear of errors only.
+    #[cfg(feature = "peers")]
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Whether scripts read standard output.
     pub fn json(&self) -> bool {
         self.format == Format::Json

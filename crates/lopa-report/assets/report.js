@@ -61,12 +61,24 @@
     return out;
   };
 
+  /** A power of ten to the bit, which `10 ** k` is not. */
+  const power = (k) => Number(`1e${k}`);
+
   /** The range of a logarithmic axis: whole powers of ten, whatever it is asked to show. */
   const decades = (_, min, max) => {
     if (!(min > 0) || !(max >= min)) return [1, 10];
-    const low = 10 ** Math.floor(Math.log10(min));
-    const high = 10 ** Math.ceil(Math.log10(max));
-    return [low, high > low ? high : 10 * low];
+    const low = Math.floor(Math.log10(min));
+    return [power(low), power(Math.max(Math.ceil(Math.log10(max)), low + 1))];
+  };
+
+  /** The marks of a logarithmic axis: powers of ten, about eight; all digits where there are few powers. */
+  const marks = (_, __, min, max) => {
+    const [low, high] = [Math.round(Math.log10(min)), Math.round(Math.log10(max))];
+    const step = Math.ceil((high - low) / 8);
+    const digits = high - low > 2 ? [1] : [1, 2, 5];
+    const all = [];
+    for (let k = low; k <= high; k += step) all.push(...digits.map((digit) => digit * power(k)));
+    return all.filter((mark) => mark <= max);
   };
 
   /** Algorithms that do without a cost become level lines from end to end. */
@@ -126,20 +138,21 @@
         for (const end of ["low", "high"]) series.push({ label: `${label} ${end}`, stroke: "transparent", width: 0, spanGaps: true, points: { show: false } });
         bands.push({ series: [3 * n + 3, 3 * n + 2], fill: colour + "2b" });
       });
+      // A logarithmic axis needs something to span.
+      const some = this.curves.some((curve) => curve.x.length);
       const ink = colour("--quiet");
       const grid = { stroke: colour("--line"), width: 1 };
-      const axis = (title, size) => ({
+      const axis = (title, size, log) => ({
+        ...(log && some ? { splits: marks, filter: (_, splits) => splits } : {}),
         label: title, labelSize: 26, labelFont: "13px system-ui, sans-serif", font: "12px system-ui, sans-serif",
         stroke: ink, grid, ticks: { ...grid, size: 5 }, size,
         values: (_, splits) => splits.map((value) => raised(mark(value))),
       });
-      // A logarithmic axis needs something to span.
-      const some = this.curves.some((curve) => curve.x.length);
       const scale = (log) => (log && some ? { time: false, distr: 3, range: decades } : { time: false, distr: 1 });
       this.plot = new uPlot({
         width: Math.max(chart.clientWidth, 200), height: 340, legend: { show: false },
         scales: { x: scale(view.logX), y: scale(this.logY) },
-        axes: [axis(this.quantity(view.x).title, 52), axis(this.quantity(this.y).title, 62)],
+        axes: [axis(this.quantity(view.x).title, 52, view.logX), axis(this.quantity(this.y).title, 62, this.logY)],
         series, bands,
         cursor: { points: { show: false }, y: false },
         hooks: { setCursor: [(plot) => this.hover(plot)] },

@@ -60,8 +60,8 @@ pub fn figures(runs: &[Shown]) -> Vec<(String, Figure)> {
         for (name, variants) in [("fig7", names), ("fig7-metropolis", metropolis)] {
             let runs = of("fig7", &variants);
             let networks = runs.iter().filter_map(|run| network_of(run));
-            let panels = networks.chain(by_network(&runs, &["test_accuracy", "consensus"]));
-            add(name, &runs, panels.collect(), runs.len().max(2));
+            let panels = networks.chain(by_network(&runs, &["test_accuracy", "loss", "consensus"]));
+            add(name, &runs, panels.collect(), 3);
         }
         let runs = of("fig8", &[]);
         add("fig8", &runs, by_dataset(&runs, "iteration", &["test_accuracy", "loss"]), runs.len());
@@ -114,7 +114,7 @@ fn by_variant(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     shown.iter().map(|y| panel(&all, &styles, "hessians", y)).collect()
 }
 
-/// A row a measure, a column an algorithm, a curve a network.
+/// A row an algorithm, a column a measure, a curve a network.
 fn by_network(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     let algorithms = runs.first().map_or(Vec::new(), |run| run.saved.algorithms());
     let styles = Styles::named(runs.iter().filter_map(|run| run.variant));
@@ -128,8 +128,8 @@ fn by_network(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
         let title = format!("{algorithm}: {}", quantity::title(y));
         Panel { title, ..panel(&traces, &styles, "hessians", y) }
     };
-    let row = |y: &&str| algorithms.iter().map(|a| one(y, a)).collect::<Vec<_>>();
-    measures.iter().flat_map(row).collect()
+    let row = |algorithm: &&str| measures.iter().map(|y| one(y, algorithm)).collect::<Vec<_>>();
+    algorithms.iter().flat_map(row).collect()
 }
 
 fn named(run: &Shown, name: impl Fn(&str, &str) -> String) -> Vec<Trace> {

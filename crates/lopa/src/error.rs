@@ -15,6 +15,10 @@ pub enum Kind {
     Network,
     /// A file that cannot be written or read back.
     Storage,
+    /// A peer was lost, or a wait for one took too long.
+    Peer,
+    /// A peer does not know our key, or we may not run with it.
+    Refused,
     /// Saved results that do not agree with what was computed again.
     Mismatch,
 }
@@ -28,6 +32,8 @@ impl Kind {
             Kind::Data => 3,
             Kind::Network => 4,
             Kind::Storage => 5,
+            Kind::Peer => 6,
+            Kind::Refused => 7,
             Kind::Mismatch => 8,
         }
     }

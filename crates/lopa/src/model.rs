@@ -149,6 +149,12 @@ impl Model {
             let message = format!("there is no node {node}: the run has nodes 0 to {}", nodes - 1);
             return Err(Error::config("config/out-of-range", message).at("--node"));
         }
+        if self.theta[node].iter().any(|value| value.is_nan()) {
+            let message = format!("the model of node {node} is with that node alone");
+            return Err(Error::config("config/not-here", message)
+                .at("--node")
+                .hint("a peer's folder holds the model of its own node"));
+        }
         let About { features, problem, params, classes, .. } = &self.about;
         if raw.cols() != *features {
             let message = format!(

@@ -11,17 +11,18 @@ use crate::folder::RunFolder;
 use crate::run::{Context, Observer, Outcome, World};
 use crate::trace::{Row, Stop};
 
-/// Runs what is missing of an experiment into its folder below `runs`; false if interrupted.
+/// Runs what is missing of an experiment into its folder below `runs`, while somebody listens; false
+/// if interrupted.
 pub fn complete(
     experiment: &Experiment,
     data: Option<&Data>,
     (runs, threads): (&Path, usize),
     context: &Context,
-    told: &mut dyn FnMut(&str),
+    listener: &mut dyn Observer,
 ) -> Result<(PathBuf, bool)> {
     let folder = RunFolder::resume(runs, experiment, data, threads)?;
     let path = folder.path().to_path_buf();
-    let mut keeper = Keeper { folder, told, warned: Vec::new() };
+    let mut keeper = Keeper { folder, listener };
     let done = experiment.run_on(data, context, &mut keeper);
     let interrupted = context.interrupt.load(Ordering::Relaxed);
     keeper.folder.finish(match (&done, interrupted) {
@@ -33,11 +34,10 @@ pub fn complete(
     Ok((path, !interrupted))
 }
 
-/// Keeps what comes of a run.
+/// Keeps what comes of a run, and passes on how it goes.
 struct Keeper<'a> {
     folder: RunFolder,
-    told: &'a mut dyn FnMut(&str),
-    warned: Vec<String>,
+    listener: &'a mut dyn Observer,
 }
 
 impl Observer for Keeper<'_> {
@@ -46,12 +46,17 @@ impl Observer for Keeper<'_> {
     }
 
     fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        self.listener.ended(algorithm, seed)?;
         Ok(self.folder.ended(algorithm, seed))
     }
 
+    fn begin(&mut self, algorithm: &str, seed: u64) {
+        self.listener.begin(algorithm, seed);
+    }
+
     fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
-        let told = &mut *self.told;
-        self.folder.kept(algorithm, seed, &mut |refused| told(&format!("  warning: {refused}")))
+        let listener = &mut *self.listener;
+        self.folder.kept(algorithm, seed, &mut |refused| listener.warn(&refused))
     }
 
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
@@ -59,10 +64,11 @@ impl Observer for Keeper<'_> {
     }
 
     fn warn(&mut self, text: &str) {
-        if !self.warned.iter().any(|warned| warned == text) {
-            self.warned.push(text.to_string());
-            (self.told)(&format!("  warning: {text}"));
-        }
+        self.listener.warn(text);
+    }
+
+    fn progress(&mut self, iteration: u64, fraction: f64) {
+        self.listener.progress(iteration, fraction);
     }
 
     fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
@@ -70,12 +76,10 @@ impl Observer for Keeper<'_> {
     }
 
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        self.listener.end(outcome)?;
         if outcome.stop == Stop::Interrupted {
             return Ok(());
         }
-        let Outcome { algorithm, seed, row, .. } = outcome;
-        let how = if outcome.stop == Stop::Diverged { "diverged" } else { "done" };
-        (self.told)(&format!("  {algorithm}, seed {seed}: {how} after {:.1} s", row.seconds));
         self.folder.end(outcome)
     }
 }

@@ -82,10 +82,11 @@ fn partial(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Forces to disk which files a folder has.
+/// Forces to disk which files a folder has; one without a name is the current one.
 pub fn sync_directory(folder: &Path) -> io::Result<()> {
+    let here = folder.as_os_str().is_empty();
     match cfg!(unix) {
-        true => File::open(folder)?.sync_all(),
+        true => File::open(if here { Path::new(".") } else { folder })?.sync_all(),
         false => Ok(()),
     }
 }

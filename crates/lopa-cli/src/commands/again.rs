@@ -101,6 +101,13 @@ fn entry(
         let message = format!("the models of {} do not fit the experiment", run.algorithm);
         return Err(Error::storage("storage/model", message).at(saved.folder.display().to_string()));
     }
+    if model.theta.iter().any(|theta| theta.iter().all(|value| value.is_nan())) {
+        let message =
+            "this is the folder of one node among peers: other nodes' models are not here";
+        return Err(Error::config("config/not-here", message)
+            .at(saved.folder.display().to_string())
+            .hint("name a data file with --input and the node with --node"));
+    }
     let points: Vec<_> = model.x.into_iter().zip(model.theta).collect();
     let sound = points.iter().all(|(x, theta)| x.iter().chain(theta).all(|v| v.is_finite()));
     let exact = experiment.run.exact != Exactly::Never && run.result["stop"] != "diverged";

@@ -16,6 +16,7 @@ use lopa::trace::COSTS;
 use lopa::traces::{Traces, read};
 use serde_json::json;
 
+use super::bars::Bars;
 use super::run::checked;
 use super::saved::Saved;
 use super::signals::Signals;
@@ -85,9 +86,9 @@ fn run(
     };
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
-    let told = &mut |text: &str| output.note(text);
+    let bars = &mut Bars::new(output, &experiment);
     let (folder, whole) =
-        complete(&experiment, data.as_ref(), (&args.out, threads), &context, told)?;
+        complete(&experiment, data.as_ref(), (&args.out, threads), &context, bars)?;
     let stopped = (!whole).then(|| signals.code().unwrap_or(130));
     Ok((experiment, folder, stopped))
 }

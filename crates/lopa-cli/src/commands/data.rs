@@ -98,11 +98,22 @@ fn check(args: &DataArgs, output: &Output) -> Result<ExitCode> {
             json!({ "dataset": set, "file": file, "state": state, "why": why })
         };
         output.document(&Value::Array(rows.iter().map(entry).collect()));
-    } else {
+    } else if !rows.is_empty() {
         let rows = rows.iter().map(|row| row.to_vec()).collect();
         output.text(&output.list(&["data set", "file", "state", ""], rows));
     }
-    output.note(&format!("looked in {}", directory.display()));
+    let place = directory.display();
+    output.note(&match (rows.is_empty(), bad) {
+        (true, _) => format!(
+            "No data set is in {place}; `lopa data list` shows what `lopa data fetch` gets."
+        ),
+        (_, 0) => format!("All files in {place} are as their authors published them."),
+        _ => format!(
+            "{bad} of {} files in {place} are missing or not as published; what can be read is \
+             used, but results are then those of other data.",
+            rows.len()
+        ),
+    });
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 

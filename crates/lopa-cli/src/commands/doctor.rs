@@ -17,7 +17,7 @@ struct Finding {
 }
 
 pub fn doctor(output: &Output) -> Result<ExitCode> {
-    let findings = [processor(), threads(), folder(), mpirun(), mpi()];
+    let findings = [processor(), threads(), folder(), mpirun(), mpi(), peers()];
     if output.json() {
         let entry = |finding: &Finding| {
             let Finding { what, good, found, remedy } = finding;
@@ -33,7 +33,7 @@ pub fn doctor(output: &Output) -> Result<ExitCode> {
     let head = ["what", "there", "found", "how to get it"];
     output.text(&output.list(&head, findings.iter().map(row).collect()));
     output.note(
-        "`lopa run` in one process needs no MPI; `lopa data list` says which data sets are here",
+        "`lopa run` in one process needs neither MPI nor peers; `lopa data list` says which data sets are here",
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -86,4 +86,13 @@ fn mpi() -> Finding {
         ),
     };
     Finding { what: "lopa run --engine mpi", good, found: found.into(), remedy }
+}
+
+fn peers() -> Finding {
+    let good = cfg!(feature = "peers");
+    let (found, remedy) = match good {
+        true => ("built in", ""),
+        false => ("not built in", "cargo install --path crates/lopa-cli --features peers"),
+    };
+    Finding { what: "lopa node", good, found: found.into(), remedy }
 }

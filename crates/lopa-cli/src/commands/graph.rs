@@ -78,7 +78,7 @@ pub fn check(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
 }
 
 /// The graph of a file, or of a kind.
-fn read(args: &GraphArgs) -> Result<(Graph, Mixing)> {
+pub fn read(args: &GraphArgs) -> Result<(Graph, Mixing)> {
     let kinds = graphs();
     let kind = kinds.iter().find(|kind| kind.name == args.graph);
     let path = Path::new(&args.graph);

@@ -1,20 +1,28 @@
 //! One file a command, and what several of them need.
 
 pub mod again;
+pub mod audit;
+mod bars;
 pub mod check;
 pub mod compare;
 pub mod data;
 pub mod doctor;
 pub mod evaluate;
 pub mod graph;
+#[cfg(feature = "peers")]
+pub mod key;
 pub mod list;
 pub mod ls;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "peers")]
+pub mod node;
 pub mod predict;
 pub mod report;
 pub mod reporter;
 pub mod reproduce;
+#[cfg(feature = "peers")]
+pub mod roster;
 pub mod run;
 pub mod saved;
 pub mod score;

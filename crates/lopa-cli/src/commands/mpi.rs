@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use lopa::data::{Data, Where};
-use lopa::engine::{Mpi, Transport};
+use lopa::engine::{Mpi, Transport, block};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
@@ -14,7 +14,7 @@ use lopa::run::{Context, Observer, Outcome};
 use lopa::trace::Stop;
 
 use super::reporter::Reporter;
-use super::run::{GOES_ON, exit_code, experiment, folder, show, status};
+use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
 use super::threads::{pool, threads};
@@ -94,7 +94,7 @@ fn prepare(
     threads: usize,
     output: &Output,
 ) -> Result<Ready> {
-    let experiment = experiment(args)?;
+    let experiment = experiment(&args.file, &args.seeds)?;
     let (size, nodes) = (mpi.size(), experiment.network.nodes);
     if size > nodes {
         let message = format!("{size} processes for {nodes} nodes: some would have none");
@@ -102,12 +102,15 @@ fn prepare(
             .at("mpirun -n")
             .hint(format!("start at most {nodes}")));
     }
-    let data = experiment.load_data(context)?;
     if mpi.rank() > 0 {
+        let data = experiment.load_data_of(context, block(nodes, size, mpi.rank()))?;
         return Ok(Ready { experiment, data, folder: None });
     }
+    // All of it, once: the folder has its digest, and that of any number of processes is the same.
+    let data = experiment.load_data(context)?;
     output.note(&format!("{}, in {size} processes", summary::heading(&experiment)));
-    let folder = folder(args, &experiment, data.as_ref(), threads, output)?;
+    let keeping = Keeping { out: &args.out, resume: args.resume, threads };
+    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
     Ok(Ready { experiment, data, folder: Some(folder) })
 }
 

@@ -4,6 +4,7 @@ mod figures;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use lopa::config::Choice;
 use lopa::data::{Data, Where};
@@ -21,6 +22,7 @@ use lopa_report::pictures::{self, View};
 use lopa_report::saved::Saved;
 use serde_json::{Value, json};
 
+use super::bars::Bars;
 use super::signals::Signals;
 use super::threads::{pool, threads};
 use crate::args::ReproduceArgs;
@@ -42,13 +44,16 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         stock.look(&part.experiment, &context)?;
     }
     let runs = args.out.join("runs");
+    let begun = Instant::now();
     let mut done: Vec<(Part, Traces)> = Vec::new();
     let mut shown: Vec<Shown> = Vec::new();
     for (number, part) in parts.iter().enumerate() {
-        output.note(&format!("[{}/{}] {}", number + 1, parts.len(), part.experiment.name));
+        let name = &part.experiment.name;
+        let minutes = begun.elapsed().as_secs() / 60;
+        output.note(&format!("{} of {}, {minutes} min: {name}", number + 1, parts.len()));
         let data = stock.load(&part.experiment, &context)?;
-        let told = &mut |text: &str| output.note(text);
-        let (folder, whole) = complete(&part.experiment, data, (&runs, threads), &context, told)?;
+        let bars = &mut Bars::new(output, &part.experiment);
+        let (folder, whole) = complete(&part.experiment, data, (&runs, threads), &context, bars)?;
         if !whole {
             output.note("interrupted: the same command goes on from here");
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));

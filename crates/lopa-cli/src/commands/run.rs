@@ -1,5 +1,6 @@
 //! `lopa run`: every algorithm of an experiment on every seed.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::data::{Data, Where};
@@ -16,7 +17,7 @@ use super::signals::Signals;
 use super::source::source;
 use super::summary;
 use super::threads::{pool, threads};
-use crate::args::{Engine, Resume, RunArgs};
+use crate::args::{Engine, FileArgs, Resume, RunArgs};
 use crate::output::Output;
 
 pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
@@ -32,7 +33,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
 }
 
 fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
-    let experiment = experiment(args)?;
+    let experiment = experiment(&args.file, &args.seeds)?;
     let threads = threads(&args.threads)?;
     let pool = pool(threads)?;
     let signals = Signals::listen()?;
@@ -46,7 +47,8 @@ fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     if args.dry_run {
         return dry_run(&experiment, data.as_ref(), output);
     }
-    let folder = folder(args, &experiment, data.as_ref(), threads, output)?;
+    let keeping = Keeping { out: &args.out, resume: args.resume, threads };
+    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
     let mut reporter = Reporter::new(output, folder, &experiment);
     let done = experiment.run_on(data.as_ref(), &context, &mut reporter);
     reporter.folder.finish(status(&done, signals.code()))?;
@@ -82,35 +84,44 @@ pub fn show(experiment: &Experiment, outcomes: &[Outcome], folder: &RunFolder, o
     output.note(&format!("results in {}", folder.path().display()));
 }
 
+/// Where a run is kept.
+pub struct Keeping<'a> {
+    /// The folder that run folders are in.
+    pub out: &'a Path,
+    /// Whether to go on with an earlier run.
+    pub resume: Resume,
+    /// How many threads it has.
+    pub threads: usize,
+}
+
 /// The folder of an earlier run that did not come to its end, or a new one.
 pub fn folder(
-    args: &RunArgs,
+    &Keeping { out, resume, threads }: &Keeping,
     experiment: &Experiment,
     data: Option<&Data>,
-    threads: usize,
     output: &Output,
 ) -> Result<RunFolder> {
-    if args.resume != Resume::Never
-        && let Some(folder) = RunFolder::unfinished(&args.out, experiment, data)?
+    if resume != Resume::Never
+        && let Some(folder) = RunFolder::unfinished(out, experiment, data)?
     {
         output.note(&format!("going on with {}", folder.path().display()));
         return Ok(folder);
     }
-    if args.resume == Resume::Require {
+    if resume == Resume::Require {
         let message = "there is no run of this experiment to go on with: none was begun with the \
             same file, data and version, or all came to their end or are still at work";
         return Err(Error::storage("storage/nothing-to-resume", message)
-            .at(args.out.display().to_string())
+            .at(out.display().to_string())
             .hint("leave `--resume require` out to start one"));
     }
-    RunFolder::create(&args.out, experiment, data, threads)
+    RunFolder::create(out, experiment, data, threads)
 }
 
 /// The experiment of the file, on the seeds of the command line if it has any.
-pub fn experiment(args: &RunArgs) -> Result<Experiment> {
-    let mut experiment = Experiment::read(&source(&args.file)?)?;
-    if !args.seeds.is_empty() {
-        experiment.run.seeds = args.seeds.clone();
+pub fn experiment(file: &FileArgs, seeds: &[u64]) -> Result<Experiment> {
+    let mut experiment = Experiment::read(&source(file)?)?;
+    if !seeds.is_empty() {
+        experiment.run.seeds = seeds.to_vec();
     }
     checked(&experiment.run, "--seed")?;
     Ok(experiment)

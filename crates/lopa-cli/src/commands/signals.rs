@@ -37,6 +37,12 @@ impl Signals {
         &self.either
     }
 
+    /// The same, to be held by somebody else.
+    #[cfg(feature = "peers")]
+    pub fn shared(&self) -> Arc<AtomicBool> {
+        self.either.clone()
+    }
+
     /// The exit code that tells of the signal, if one came in.
     pub fn code(&self) -> Option<u8> {
         let stopped = self.either.load(Ordering::Relaxed);

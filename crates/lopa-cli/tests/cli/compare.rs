@@ -63,9 +63,9 @@ fn scripts_get_standings_under_every_cost() {
 fn a_second_look_runs_nothing_again_and_a_folder_will_do() {
     let folder = folder();
     let first = folder.lopa(&with(&["--format", "json"])).good();
-    assert!(first.stderr.contains("lopa-gt, seed 2: done"), "{}", first.stderr);
+    assert!(first.stderr.contains("lopa-gt, seed 2: ended after"), "{}", first.stderr);
     let second = folder.lopa(&with(&["--format", "json", "--measure", "loss"])).good();
-    assert!(!second.stderr.contains("done after"), "{}", second.stderr);
+    assert!(!second.stderr.contains("ended after"), "{}", second.stderr);
     assert_eq!(second.json()["measure"], "loss");
     let runs = folder.run_folder();
     let runs = runs.to_str().unwrap();

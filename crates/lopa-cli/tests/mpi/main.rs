@@ -1,6 +1,8 @@
 //! Runs in several processes under `mpirun`: the same results as in one, to the last bit.
 
 mod hosts;
+#[path = "../cli/namespaces.rs"]
+mod namespaces;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
 mod program;
@@ -20,8 +22,8 @@ fn mpirun(folder: &Folder, size: usize, args: &[&str]) -> Command {
     let lopa = folder.program(&[]).get_program().to_os_string();
     let mut command = Command::new("mpirun");
     command.args(["--allow-run-as-root", "--oversubscribe", "-n", &size.to_string()]);
-    // So that a run that is stopped has time to note where it stands.
-    command.args(["--mca", "odls_base_sigkill_timeout", "60"]);
+    // Processes that wait leave the core to those that compute.
+    command.args(["--mca", "mpi_yield_when_idle", "1"]);
     command.arg(lopa).args(args).args(["--engine", "mpi", "--format", "json"]);
     command.current_dir(folder.path()).stdin(Stdio::null());
     command
@@ -97,7 +99,7 @@ const BLOBS: &str = "
 name = 'blobs'
 problem = { name = 'hyperparameter', start = -3 }
 data = { name = 'blobs', rows = 300, features = 6, centres = 3 }
-partition = { name = 'dirichlet', alpha = 0.8 }
+partition = { name = 'dirichlet-class', alpha = 0.8 }
 network = { nodes = 5, graph = 'ring', weights = 'lazy-metropolis' }
 run = { seeds = [1, 2], iterations = 30, batch = 8, evaluations = 3 }
 algorithm = [{ name = 'lopa-gt', alpha = 0.5, beta = 0.2, lambda = 0.2 }]
@@ -106,7 +108,7 @@ algorithm = [{ name = 'lopa-gt', alpha = 0.5, beta = 0.2, lambda = 0.2 }]
 #[test]
 fn nodes_with_data_give_the_same_results() {
     same(BLOBS, &[], &[2, 5]);
-    same(BLOBS, &["run.precision=f32", "data.storage=sparse"], &[3]);
+    same(BLOBS, &["run.precision=f32", "data.sparse=true"], &[3]);
     same(BLOBS, &["problem={ name = 'hyper-cleaning' }"], &[3]);
     same(BLOBS, &["problem={ name = 'representation', hidden = [4] }"], &[3]);
 }

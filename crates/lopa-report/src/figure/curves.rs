@@ -83,6 +83,12 @@ impl Axes {
             let points = curve.drawn(&x);
             let line: Vec<_> = points.iter().filter_map(|p| place(p.x, p.y)).collect();
             drawing.path(&line, false, &format!("fill=\"none\" {}", stroke(curve.style)));
+            // One point makes no line: it is marked, and its band is a bar.
+            if let ([point], [at]) = (&points[..], &line[..]) {
+                let ends = [point.low, point.high].map(|end| place(point.x, end).unwrap_or(*at));
+                drawing.line(ends[0], ends[1], &stroke(curve.style));
+                drawing.disc(*at, 4.0, &curve.label, &format!("fill=\"{}\"", curve.style.colour));
+            }
         }
     }
 

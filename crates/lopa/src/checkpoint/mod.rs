@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! "lopa checkpoint\n"   16 bytes
-//! version               a number, 1
+//! version               a number, 2
 //! section 0             the run: what it is a run of, how far it has come
 //! section 1 … m         a node each: counters, variables
+//! section m + 1         links, where nodes are peers that keep for themselves; else empty
 //!
 //! section   length of its content, content, SHA-256 of (its number, length, content)
 //! ```
@@ -23,19 +24,23 @@ use crate::bytes::{Hash, Reader, Writer};
 use crate::engine::Progress;
 
 const MAGIC: &[u8; 16] = b"lopa checkpoint\n";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Where a run stands between two iterations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// How far it has come.
     pub progress: Progress,
+    /// The how manieth state it is that was kept of the run.
+    pub serial: u64,
     /// Seconds of computing.
     pub seconds: f64,
     /// What whoever follows the run keeps: measurements due, the budget, how variables grow.
     pub record: Vec<u8>,
-    /// Each node: see [`save`].
+    /// Each node that is kept here: see [`save`].
     pub nodes: Vec<Vec<u8>>,
+    /// What a peer must know of its links; empty where one process keeps all nodes.
+    pub links: Vec<u8>,
 }
 
 /// A state, and what of a run folder belongs to it.
@@ -52,10 +57,11 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The content of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let State { progress, seconds, record, nodes } = &self.state;
+        let State { progress, serial, seconds, record, nodes, links } = &self.state;
         let mut head = Writer::default();
         head.raw(&self.run);
-        for value in [self.metrics, progress.k, progress.exchanges, progress.floats] {
+        let Progress { k, exchanges, floats } = *progress;
+        for value in [self.metrics, k, exchanges, floats, *serial] {
             head.u64(value);
         }
         head.f64(*seconds);
@@ -65,7 +71,7 @@ impl Checkpoint {
         file.raw(MAGIC);
         file.u64(VERSION);
         let head = head.done();
-        for (number, content) in std::iter::once(&head).chain(nodes).enumerate() {
+        for (number, content) in [&head].into_iter().chain(nodes).chain([links]).enumerate() {
             file.bytes(content);
             file.raw(&checksum(number, content));
         }
@@ -86,6 +92,7 @@ impl Checkpoint {
         for number in 1..=nodes {
             checkpoint.state.nodes.push(section(&mut file, number)?.to_vec());
         }
+        checkpoint.state.links = section(&mut file, nodes + 1)?.to_vec();
         file.end().ok_or("it goes on after its end")?;
         Ok(checkpoint)
     }
@@ -96,10 +103,11 @@ fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let mut head = Reader::new(head);
     let (run, metrics) = (head.hash()?, head.u64()?);
     let progress = Progress { k: head.u64()?, exchanges: head.u64()?, floats: head.u64()? };
-    let (seconds, record) = (head.f64()?, head.bytes()?.to_vec());
+    let (serial, seconds, record) = (head.u64()?, head.f64()?, head.bytes()?.to_vec());
     let nodes = usize::try_from(head.u64()?).ok()?;
     head.end()?;
-    let state = State { progress, seconds, record, nodes: Vec::new() };
+    let (nodes_kept, links) = (Vec::new(), Vec::new());
+    let state = State { progress, serial, seconds, record, nodes: nodes_kept, links };
     Some((Checkpoint { run, metrics, state }, nodes))
 }
 

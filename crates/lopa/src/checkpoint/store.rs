@@ -59,9 +59,9 @@ impl Store {
                 cut if !measured.contains(&cut.metrics) => Err("its measurements are gone".into()),
                 _ => Ok(checkpoint),
             });
-            let k = |checkpoint: &Checkpoint| checkpoint.state.progress.k;
+            let age = |Checkpoint { state, .. }: &Checkpoint| (state.progress.k, state.serial);
             match ours {
-                Ok(this) if newest.as_ref().is_none_or(|(_, best)| k(best) < k(&this)) => {
+                Ok(this) if newest.as_ref().is_none_or(|(_, best)| age(best) < age(&this)) => {
                     newest = Some((turn, this));
                 }
                 Ok(_) => {}

@@ -147,8 +147,9 @@ impl PublishedFile {
             read = self.bytes + 1 - content.limit();
         }
         if read != self.bytes {
-            let found = if read > self.bytes { "more".into() } else { read.to_string() };
-            return Err(format!("it holds {found} bytes, not {}", self.bytes));
+            let (most, more) = (self.bytes, read > self.bytes);
+            let found = if more { format!("more than {most}") } else { format!("{read}") };
+            return Err(format!("it holds {found} bytes; published were {most}"));
         }
         match hex(&hash.finalize()) == self.sha256 {
             true => Ok(()),

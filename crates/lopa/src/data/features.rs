@@ -91,6 +91,32 @@ impl<T: Real> Features<T> {
         }
     }
 
+    /// The rows of matrices that have the same columns, one matrix after the other.
+    pub fn stacked(parts: &[&Features<T>]) -> Features<T> {
+        let cols = parts.first().map_or(0, |part| part.cols());
+        if parts.iter().all(|part| matches!(part, Features::Dense { .. })) {
+            let values = parts.iter().flat_map(|part| part.values()).copied().collect();
+            return Features::Dense { cols, values };
+        }
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for part in parts {
+            for row in 0..part.rows() {
+                part.each(row, |j, value| {
+                    columns.push(j as u32);
+                    values.push(value);
+                });
+                starts.push(values.len());
+            }
+        }
+        Features::Sparse { cols, starts, columns, values }
+    }
+
+    fn values(&self) -> &[T] {
+        match self {
+            Features::Dense { values, .. } | Features::Sparse { values, .. } => values,
+        }
+    }
+
     /// Calls `f(column, value)` for every stored entry of a row.
     pub fn each(&self, row: usize, mut f: impl FnMut(usize, T)) {
         match self {

@@ -5,6 +5,7 @@ mod digest;
 mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+mod own;
 mod packed;
 pub mod partition;
 mod prepare;
@@ -14,11 +15,13 @@ mod source;
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use digest::digest;
 pub use features::{Features, Samples};
+pub use own::load as load_own;
 use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
 pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
@@ -32,6 +35,7 @@ pub struct Dataset {
     double: OnceLock<Arc<Packed<f64>>>,
     labels: Arc<[u32]>,
     groups: Option<Groups>,
+    owned: Option<Vec<Range<u32>>>,
     held: Option<Held>,
 }
 
@@ -60,7 +64,7 @@ impl Dataset {
         assert_eq!(features.rows(), labels.len(), "one label a row");
         let (features, labels) = (Arc::new(features), labels.into());
         let (single, double) = (OnceLock::new(), OnceLock::new());
-        Dataset { features, single, double, labels, groups: None, held: None }
+        Dataset { features, single, double, labels, groups: None, owned: None, held: None }
     }
 
     /// The same rows, known to be made of these bytes.
@@ -77,6 +81,17 @@ impl Dataset {
         assert_eq!(self.len(), groups.of.len(), "one group a row");
         self.groups = Some(groups);
         self
+    }
+
+    /// The same rows, each from the file of a node's own: node i has the i-th of these ranges.
+    pub fn owned(mut self, ranges: Vec<Range<u32>>) -> Dataset {
+        self.owned = Some(ranges);
+        self
+    }
+
+    /// The rows of each node, if nodes have files of their own; none for nodes elsewhere.
+    pub fn owners(&self) -> Option<&[Range<u32>]> {
+        self.owned.as_deref()
     }
 
     /// The groups of the rows, if the source has any.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::source::{Class, Part, Raw, Table, Where, sources};
-use super::{Data, Dataset, Groups, Method, Scaling};
+use super::{Data, Dataset, Groups, Method, Scaling, own};
 use crate::config::{Choice, Section};
 use crate::error::{Error, Result, nearest};
 use crate::random::{Purpose, Stream};
@@ -28,6 +28,9 @@ pub struct Preparation {
     pub columns: Option<Vec<usize>>,
     /// Whether to store only what is not zero; else whatever is faster to compute with.
     pub sparse: Option<bool>,
+    /// The nodes by name, each of which has files of its own: `{node}` in the source's paths is its
+    /// name.
+    pub nodes: Option<Vec<String>>,
 }
 
 /// A class, by number or name.
@@ -68,14 +71,16 @@ impl Params for Preparation {
         Fault::unless(!none, "classes", "[]", "left out or name a class")?;
         Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;
         let test = self.test.unwrap_or(TEST_SHARE);
-        Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")
+        Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")?;
+        self.check_nodes()
     }
 }
 
 impl Preparation {
     /// Takes the keys of preparation out of a section, and leaves the source's own in it.
     pub fn take(section: &mut Section) -> Result<Preparation> {
-        let places = ["classes", "samples", "test"].map(|key| (key, section.place_of(key)));
+        let keys = ["classes", "samples", "test", "scaling", "nodes"];
+        let places = keys.map(|key| (key, section.place_of(key)));
         let preparation = Preparation {
             classes: section.value("classes")?,
             samples: section.value("samples")?,
@@ -83,6 +88,7 @@ impl Preparation {
             scaling: section.value("scaling")?,
             columns: section.value("columns")?,
             sparse: section.value("sparse")?,
+            nodes: section.value("nodes")?,
         };
         preparation.check().map_err(|fault| {
             let place = places.into_iter().find(|(key, _)| *key == fault.key);
@@ -95,8 +101,24 @@ impl Preparation {
 
 /// Reads a `[data]` section: a source by name with its parameters, and its preparation.
 pub fn read(mut section: Section) -> Result<(Choice, Preparation)> {
+    let (place, nodes_at) = (section.place(), section.place_of("nodes"));
     let preparation = Preparation::take(&mut section)?;
-    Ok((section.choice("data set", &sources())?, preparation))
+    let source = section.choice("data set", &sources())?;
+    match (preparation.nodes.is_some(), own::is_template(&source)) {
+        (true, false) => Err(Error::config(
+            "config/missing-key",
+            "the data has `nodes`, but no path of it depends on the node",
+        )
+        .at(nodes_at)
+        .hint("write `{node}` where a node's name belongs: `path = \"{node}.csv\"`")),
+        (false, true) => Err(Error::config(
+            "config/missing-key",
+            "a path has `{node}` in it, but the data does not say which nodes there are",
+        )
+        .at(place)
+        .hint("name them in their order: `nodes = [\"alice\", \"bob\"]`")),
+        _ => Ok((source, preparation)),
+    }
 }
 
 /// Gets a data set and prepares it.

@@ -8,7 +8,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::links::Links;
-use super::transport::{Round, Transport, block};
+use super::transport::{Independent, Round, Transport, block};
 use super::{Node, Progress, Row, mix};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Kind, Result};
@@ -74,7 +74,7 @@ impl<'a, T: Real> Cluster<'a, T> {
             let Cluster { here, team, messages, links, transport, progress, .. } = self;
             let step = Step { k: progress.k, e, exchanges, messages };
             let (out, into) = links.pack(messages);
-            let round = Round { k: progress.k, e };
+            let round = Round { k: progress.k, e, scalar: T::BYTES };
             // Nodes whose neighbours are all here need not wait for what travels.
             transport.exchange(round, out, into, &mut || team.work(&step, None, here.len()))?;
             if !into.is_empty() {
@@ -149,6 +149,11 @@ impl<'a, T: Real> Cluster<'a, T> {
         }
         let all = self.transport.gather(&joined(&ours))?;
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
+    }
+
+    /// This process, if it keeps for itself where it stands.
+    pub fn independent(&mut self) -> Option<&mut dyn Independent> {
+        self.transport.independent()
     }
 
     /// Whether this process speaks for all: it is process 0.

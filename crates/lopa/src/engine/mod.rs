@@ -4,6 +4,7 @@ mod cluster;
 mod links;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod peers;
 mod simulation;
 mod transport;
 mod wire;
@@ -11,8 +12,12 @@ mod wire;
 pub use cluster::Cluster;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
+pub(crate) use peers::stopped;
+pub use peers::{
+    FileJournal, Frame, FrameKind, Journal, Longest, Note, Peers, Place, Policy, Refusal, Settings,
+};
 pub use simulation::Simulation;
-pub use transport::{Alone, Parcel, Round, Transport, block};
+pub use transport::{Alone, Begin, Independent, Parcel, Round, Transport, block};
 pub use wire::{Event, Wire};
 
 use crate::algorithms::Algorithm;

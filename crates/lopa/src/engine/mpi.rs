@@ -62,6 +62,18 @@ impl Mpi {
     }
 }
 
+/// These bytes at an address of theirs: an empty slice may lie at address 1, which is what Open MPI
+/// calls `MPI_IN_PLACE`.
+fn somewhere(bytes: &[u8]) -> &[u8] {
+    const NOTHING: &[u8] = &[0];
+    if bytes.is_empty() { &NOTHING[..0] } else { bytes }
+}
+
+/// Room for all that comes in, at an address of its own: see [`somewhere`].
+fn room(counts: &[Count]) -> Vec<u8> {
+    vec![0; counts.iter().map(|&count| count as usize).sum::<usize>().max(1)]
+}
+
 /// The pieces of what came in one after the other.
 fn pieces(buffer: &[u8], counts: &[Count]) -> Vec<Vec<u8>> {
     let mut rest = buffer;
@@ -93,11 +105,13 @@ impl Transport for Mpi {
         // Between two processes messages keep their order, so rounds need no mark.
         request::scope(|scope| {
             let mut requests = Vec::with_capacity(out.len() + into.len());
-            for Parcel { rank, bytes } in into {
+            // What holds nothing is not sent; both ends know it.
+            for Parcel { rank, bytes } in into.iter_mut().filter(|parcel| !parcel.bytes.is_empty())
+            {
                 let from = world.process_at_rank(*rank as Rank);
                 requests.push(Either::In(from.immediate_receive_into(scope, &mut bytes[..])));
             }
-            for Parcel { rank, bytes } in out {
+            for Parcel { rank, bytes } in out.iter().filter(|parcel| !parcel.bytes.is_empty()) {
                 let to = world.process_at_rank(*rank as Rank);
                 requests.push(Either::Out(to.immediate_send(scope, &bytes[..])));
             }
@@ -114,9 +128,9 @@ impl Transport for Mpi {
 
     fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (counts, starts) = self.layout(ours)?;
-        let mut buffer = vec![0u8; counts.iter().map(|&count| count as usize).sum()];
+        let mut buffer = room(&counts);
         let mut parts = PartitionMut::new(&mut buffer[..], &counts[..], &starts[..]);
-        self.world().all_gather_varcount_into(ours, &mut parts);
+        self.world().all_gather_varcount_into(somewhere(ours), &mut parts);
         Ok(pieces(&buffer, &counts))
     }
 
@@ -125,12 +139,12 @@ impl Transport for Mpi {
         let world = self.world();
         let first = world.process_at_rank(0);
         if self.rank() != 0 {
-            first.gather_varcount_into(ours);
+            first.gather_varcount_into(somewhere(ours));
             return Ok(Vec::new());
         }
-        let mut buffer = vec![0u8; counts.iter().map(|&count| count as usize).sum()];
+        let mut buffer = room(&counts);
         let mut parts = PartitionMut::new(&mut buffer[..], &counts[..], &starts[..]);
-        first.gather_varcount_into_root(ours, &mut parts);
+        first.gather_varcount_into_root(somewhere(ours), &mut parts);
         Ok(pieces(&buffer, &counts))
     }
 }

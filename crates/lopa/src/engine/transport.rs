@@ -2,15 +2,19 @@
 
 use std::ops::Range;
 
+use super::peers::Longest;
 use crate::error::Result;
+use crate::network::Mixing;
 
-/// Which exchange: of which iteration, and its number in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Which exchange: of which iteration, its number in it, and what its messages are made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Round {
     /// The iteration.
     pub k: u64,
     /// The exchange of the iteration.
     pub e: usize,
+    /// Bytes of a number.
+    pub scalar: usize,
 }
 
 /// Bytes for another process, or from it.
@@ -45,6 +49,52 @@ pub trait Transport: Send {
 
     /// The same for process 0; the others get nothing.
     fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>>;
+
+    /// This process, if it keeps for itself where it stands; else process 0 keeps it for all.
+    fn independent(&mut self) -> Option<&mut dyn Independent> {
+        None
+    }
+}
+
+/// A process that keeps for itself where it stands, and goes on from there while others go on.
+pub trait Independent {
+    /// A run begins, or goes on from what [`Independent::save`] gave.
+    fn begin(&mut self, run: Begin) -> Result<()>;
+
+    /// A run that came to its end before: it is not run again.
+    fn pass(&mut self, run: Begin) -> Result<()>;
+
+    /// Here is where a checkpoint goes on from.
+    fn mark(&mut self);
+
+    /// What a checkpoint must know, with all that came since the mark; whether that is all that the
+    /// run needs.
+    fn save(&self, complete: bool) -> Vec<u8>;
+
+    /// What was saved last is on disk.
+    fn kept(&mut self) -> Result<()>;
+
+    /// All that the run's end needs is on disk: waits until the neighbours are as far.
+    fn end(&mut self) -> Result<()>;
+
+    /// The results of all runs are on disk: stays for neighbours whose are not, until the deadline.
+    fn linger(&mut self) -> Result<()>;
+
+    /// Whether somebody asked this process to stop.
+    fn stopped(&self) -> bool;
+}
+
+/// A run that begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Begin<'a> {
+    /// The how manieth of the experiment, from 0.
+    pub job: u32,
+    /// W.
+    pub mixing: &'a Mixing,
+    /// What was saved of it, if it goes on.
+    pub kept: Option<&'a [u8]>,
+    /// What others may send at most.
+    pub longest: Longest,
 }
 
 /// One process, and nobody to talk to.

@@ -118,7 +118,9 @@ impl Experiment {
         let problem_at = root.place_of("problem");
         let problem = root.required("problem")?.choice("problem", &problems::<f64>())?;
         let data = read_data(&mut root, &problem, &problem_at)?;
+        let network_at = root.place_of("network");
         let network = read_network(root.required("network")?)?;
+        check_own(data.as_ref(), &network).map_err(|error| error.at(network_at))?;
         let run: RunSpec = root.required("run")?.read()?;
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
@@ -192,12 +194,32 @@ fn read_data(root: &mut Section, problem: &Choice, problem_at: &str) -> Result<O
         .hint("for example `data = \"digits\"`; `lopa list data` shows what there is")),
         (true, Some(section)) => {
             let (source, preparation) = data::read(section)?;
+            let usual = if preparation.nodes.is_some() { "own" } else { "iid" };
             let partition = match partition {
                 Some(section) => section.choice("partition", &partitions())?,
-                None => default_choice("iid", "partition", &partitions())?,
+                None => default_choice(usual, "partition", &partitions())?,
             };
+            if preparation.nodes.is_some() != (partition.name == "own") {
+                let message = format!("the partition `{}` does not fit the data", partition.name);
+                return Err(Error::config("partition/own", message)
+                    .at(partition_at)
+                    .hint("`own` goes with `nodes` in the data section, and nothing else does"));
+            }
             Ok(Some(DataSpec { source, preparation, partition }))
         }
+    }
+}
+
+/// Where nodes have files of their own, each must be named.
+fn check_own(data: Option<&DataSpec>, network: &NetworkSpec) -> Result<()> {
+    let named = data.and_then(|data| data.preparation.nodes.as_ref()).map(Vec::len);
+    match named {
+        Some(named) if named != network.nodes => {
+            let nodes = network.nodes;
+            let message = format!("the data names {named} nodes, and the network has {nodes}");
+            Err(Error::config("config/other-nodes", message))
+        }
+        _ => Ok(()),
     }
 }
 

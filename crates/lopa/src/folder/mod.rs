@@ -41,7 +41,8 @@ use machine::{machine, now};
 pub struct RunFolder {
     path: PathBuf,
     metrics: File,
-    sound: u64, // bytes of the measurements that belong to runs at their end
+    sound: u64,          // bytes of the measurements that belong to runs at their end
+    synced: Option<u64>, // bytes of measurements that are known to be on disk
     manifest: Value,
     results: Vec<Value>,
     store: Option<Store>, // checkpoints of the run under way
@@ -90,6 +91,7 @@ impl RunFolder {
             path,
             metrics,
             sound: 0,
+            synced: None,
             manifest,
             results: Vec::new(),
             store: None,
@@ -196,9 +198,15 @@ impl RunFolder {
         self.write_manifest()
     }
 
-    fn sync_metrics(&self) -> Result<()> {
-        let synced = self.metrics.sync_all();
-        synced.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))
+    fn sync_metrics(&mut self) -> Result<()> {
+        let measured = self.measured()?;
+        // Most checkpoints come without a new measurement, and waiting for the disk is what they cost.
+        if self.synced != Some(measured) {
+            let synced = self.metrics.sync_all();
+            synced.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))?;
+            self.synced = Some(measured);
+        }
+        Ok(())
     }
 
     /// Bytes of measurements so far.

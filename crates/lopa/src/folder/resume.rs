@@ -84,8 +84,17 @@ impl RunFolder {
             None => manifest["resumed"] = json!([now()]),
         }
         let about = ModelParts::of(experiment, data);
-        let mut folder =
-            RunFolder { path, metrics, sound, manifest, results, store: None, about, _lock: lock };
+        let mut folder = RunFolder {
+            path,
+            metrics,
+            sound,
+            synced: None,
+            manifest,
+            results,
+            store: None,
+            about,
+            _lock: lock,
+        };
         folder.write_manifest()?;
         Ok(Some(folder))
     }
@@ -110,6 +119,7 @@ impl RunFolder {
         let store = self.store.insert(store(&self.path, algorithm, seed));
         let checkpoint = store.newest(&run, measured, told);
         let length = checkpoint.as_ref().map_or(self.sound, |checkpoint| checkpoint.metrics);
+        self.synced = None;
         let cut = self.metrics.set_len(length);
         cut.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))?;
         Ok(checkpoint.map(|checkpoint| checkpoint.state))

@@ -7,6 +7,7 @@
 //! ```
 
 mod analysis;
+mod audit;
 mod drawn;
 mod families;
 mod file;
@@ -19,6 +20,7 @@ mod structure;
 mod weights;
 
 pub use analysis::{Analysis, Spectrum, warnings};
+pub use audit::{Audit, Exposure};
 pub use families::{GraphBuild, graphs};
 pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};

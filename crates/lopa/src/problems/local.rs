@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Setting, data};
-use crate::data::Samples;
+use crate::data::{Data, Samples};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
 use crate::real::Real;
@@ -79,7 +79,7 @@ impl<T: Real> Local<T> {
         Ok(Local {
             train: data.train.samples(train),
             validation: data.train.samples(validation),
-            test: data.test.samples((0..data.test.len() as u32).collect()),
+            test: data.test.samples(tests(data, node).collect()),
             classes: data.classes.len(),
         })
     }
@@ -107,6 +107,14 @@ impl<T: Real> Local<T> {
             ("own_test_accuracy", accuracy(&self.test, &test, |label| own[label as usize])),
         ];
         found.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+}
+
+/// What a node is tested on: its own rows where nodes have files of their own, else all there are.
+fn tests(data: &Data, node: usize) -> Range<u32> {
+    match data.test.owners() {
+        Some(own) => own[node].clone(),
+        None => 0..data.test.len() as u32,
     }
 }
 

@@ -15,7 +15,8 @@ pub struct Agreed {
     pub interrupted: bool,
 }
 
-/// Brings together what all nodes spent; the time is that of process 0.
+/// Brings together what all nodes spent. The time is that of process 0; a peer knows its own only,
+/// and whether it was asked to stop: what it tells others does not depend on when it tells it.
 pub fn agree<T: Real>(
     cluster: &mut Cluster<T>,
     clock: &Clock,
@@ -25,16 +26,27 @@ pub fn agree<T: Real>(
         let costs = costs(cluster, &cluster.counts(), cluster.nodes().len());
         return Ok(Agreed { costs: Row { seconds: clock.seconds(), ..costs }, interrupted });
     }
+    let own = cluster.independent().is_some();
+    let told = if own { [0.0; 2] } else { [clock.seconds(), f64::from(interrupted)] };
     let numbers = |counts: Counts| -> Vec<f64> {
         let counts = counts.to_array().map(|count| count as f64);
-        [&counts[..], &[clock.seconds(), f64::from(interrupted)]].concat()
+        [&counts[..], &told].concat()
     };
     let ours = cluster.nodes().iter().map(|node| numbers(node.oracle.counts())).collect();
     let all = cluster.everyone(ours)?;
     let sum = |at: usize| all.iter().map(|numbers| numbers[at]).sum::<f64>();
     let counts = Counts::from_array(std::array::from_fn(|at| sum(at) as u64));
-    let costs = Row { seconds: all[0][7], ..costs(cluster, &counts, all.len()) };
-    Ok(Agreed { costs, interrupted: sum(8) > 0.0 })
+    let costs = costs(cluster, &counts, all.len());
+    if own {
+        let costs = Row { seconds: clock.seconds(), ..costs };
+        return Ok(Agreed { costs, interrupted: interrupts(cluster, interrupted) });
+    }
+    Ok(Agreed { costs: Row { seconds: all[0][7], ..costs }, interrupted: sum(8) > 0.0 })
+}
+
+/// Whether a run is to stop, as far as that is known without asking anybody.
+pub fn interrupts<T: Real>(cluster: &mut Cluster<T>, interrupted: bool) -> bool {
+    cluster.independent().is_some_and(|own| interrupted || own.stopped())
 }
 
 /// What is known without asking anybody: iterations, rounds, bytes.

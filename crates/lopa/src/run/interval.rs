@@ -11,6 +11,9 @@ use crate::watch;
 /// By time, checkpoints get at most this share of it: one twentieth.
 const SHARE: u32 = 20;
 
+/// Iterations between two checkpoints of a peer, unless told otherwise.
+const AMONG_PEERS: u64 = 100;
+
 /// The time between two checkpoints.
 pub struct Interval<'a> {
     spec: &'a CheckpointSpec,
@@ -23,10 +26,12 @@ impl<'a> Interval<'a> {
         Interval { spec, since: Instant::now(), took: Duration::ZERO }
     }
 
-    /// Whether it is over: by the clock of process 0, which is looked at every so often.
+    /// Whether it is over: by the clock of process 0, which is looked at every so often. A peer's
+    /// neighbours keep what they send until its next checkpoint, so it counts iterations.
     pub fn due<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<bool> {
         let k = cluster.progress().k;
-        if let Some(every) = self.spec.iterations {
+        let every = self.spec.iterations;
+        if let Some(every) = every.or(cluster.independent().map(|_| AMONG_PEERS)) {
             return Ok(k.is_multiple_of(every));
         }
         let least = Duration::try_from_secs_f64(self.spec.seconds).unwrap_or(Duration::MAX);

@@ -2,8 +2,10 @@
 
 mod agreed;
 mod clock;
+mod gather;
 mod interval;
 mod meter;
+mod peer;
 mod record;
 mod world;
 
@@ -115,7 +117,7 @@ impl Experiment {
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
-            let scene = Scene { data, world: &world, seed };
+            let scene = Scene { data, world: &world, seed, turn: 0 };
             outcomes.extend(self.run_seed(scene, &mut Alone, context, observer)?);
             if context.interrupt.load(Ordering::Relaxed) {
                 break;
@@ -133,18 +135,18 @@ impl Experiment {
         context: &Context,
         observer: &mut dyn Observer,
     ) -> Result<Vec<Outcome>> {
+        let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut outcomes: Vec<Outcome> = Vec::new();
         for (turn, &seed) in self.run.seeds.iter().enumerate() {
             if turn > 0 {
                 // Another seed is another partition: other rows are needed.
-                data = self.load_data(context)?;
+                data = self.load_data_of(context, here.clone())?;
             }
             let world = self.world(data.as_ref(), seed)?;
             if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
-                let here = block(self.network.nodes, transport.size(), transport.rank());
-                data.train.hold(&world.partition.nodes[here].concat());
+                data.train.hold(&world.partition.nodes[here.clone()].concat());
             }
-            let scene = Scene { data: data.as_ref(), world: &world, seed };
+            let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
             outcomes.extend(self.run_seed(scene, transport, context, observer)?);
             if outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted) {
                 break;
@@ -165,16 +167,15 @@ impl Experiment {
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?;
         let mut outcomes = Vec::new();
-        for algorithm in &self.algorithms {
+        for (at, algorithm) in self.algorithms.iter().enumerate() {
             let ended = observer.ended(&algorithm.label, scene.seed)?;
-            // What process 0 kept is what counts.
-            let known = transport.all(&[u8::from(ended.is_some())])?[0] == [1];
-            if known {
+            let number = (scene.turn * self.algorithms.len() + at) as u32;
+            let job = Job { experiment: self, scene, algorithm, number };
+            if job.is_known(ended.is_some(), transport)? {
                 outcomes.extend(ended);
                 continue;
             }
             observer.begin(&algorithm.label, scene.seed);
-            let job = Job { experiment: self, scene, algorithm };
             let outcome = match self.run.precision {
                 Precision::F32 => job.run::<f32>(&mut judges, transport, context, observer)?,
                 Precision::F64 => job.run::<f64>(&mut judges, transport, context, observer)?,
@@ -196,6 +197,7 @@ struct Scene<'a> {
     data: Option<&'a Data>,
     world: &'a World,
     seed: u64,
+    turn: usize, // of the seed
 }
 
 /// One algorithm on one seed.
@@ -203,6 +205,7 @@ struct Job<'a> {
     experiment: &'a Experiment,
     scene: Scene<'a>,
     algorithm: &'a AlgorithmSpec,
+    number: u32, // of all jobs of the experiment
 }
 
 impl Job<'_> {
@@ -225,13 +228,15 @@ impl Job<'_> {
         let mut clock = Clock::default();
         clock.go();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
-        let Scene { data, world, seed } = self.scene;
+        let Scene { data, world, seed, .. } = self.scene;
         let choice = &self.algorithm.choice;
         let parts = self.experiment.parts_of(data, world, seed, here.clone())?;
         let mut nodes = self.experiment.nodes_of(parts, here.start, seed, choice)?;
         let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
-        let kept = told_by_first(kept, transport)?;
-        let trails = kept.as_ref().map(|state| restore(state, here, &mut nodes)).transpose()?;
+        let kept = self.begin(kept, &nodes[0], transport)?;
+        let own = transport.independent().is_some();
+        let trails =
+            kept.as_ref().map(|state| restore(state, here, own, &mut nodes)).transpose()?;
         let mixing = &self.scene.world.mixing;
         let mut cluster = Cluster::new(nodes, mixing, context.pool, transport);
         clock.halt();
@@ -239,22 +244,32 @@ impl Job<'_> {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-
         let mut record = Record::new(self, recipe, judges, context, observer);
-        let mut stop = record.begin(&mut cluster, &clock, kept.as_ref().zip(trails))?;
-        drop(kept);
+        let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
+        record.leave(&mut cluster, done)
+    }
+
+    /// Runs it to its end.
+    fn follow<T: Real>(
+        &self,
+        cluster: &mut Cluster<T>,
+        clock: &mut Clock,
+        record: &mut Record<T>,
+        kept: Option<(State, Vec<Hash>)>,
+    ) -> Result<Outcome> {
+        let mut stop = record.begin(cluster, clock, kept)?;
         let mut interval = Interval::new(&self.experiment.checkpoint);
         while stop.is_none() {
             clock.go();
             cluster.advance()?;
             clock.halt();
-            stop = record.follow(&mut cluster, &clock)?;
-            let due = stop.is_none() && interval.due(&mut cluster)?;
+            stop = record.follow(cluster, clock)?;
+            let due = stop.is_none() && interval.due(cluster)?;
             if due || stop == Some(Stop::Interrupted) {
-                interval.time(|| record.keep(&mut cluster, &clock))?;
+                interval.time(|| record.keep(cluster, clock))?;
             }
         }
-        record.close(&mut cluster, &clock, stop.expect("the loop ended"))
+        record.close(cluster, clock, stop.expect("the loop ended"))
     }
 }
 
@@ -274,7 +289,14 @@ fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<O
 }
 
 /// Puts the nodes here back to where they stood, and gives their trails.
-fn restore<T: Real>(state: &State, here: Range<usize>, nodes: &mut [Node<T>]) -> Result<Vec<Hash>> {
+fn restore<T: Real>(
+    state: &State,
+    here: Range<usize>,
+    own: bool,
+    nodes: &mut [Node<T>],
+) -> Result<Vec<Hash>> {
+    // Who keeps for itself keeps nothing else.
+    let here = if own { 0..here.len() } else { here };
     let kept = state.nodes.get(here).ok_or_else(misfit)?;
     let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);
     nodes.iter_mut().zip(kept).map(put_back).collect::<Option<_>>().ok_or_else(misfit)

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use super::agreed::{Agreed, agree, own_costs};
+use super::agreed::{Agreed, agree, interrupts, own_costs};
 use super::clock::Clock;
+use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::{Context, Job, Observer, Outcome, Scene, hex};
 use crate::algorithms::Recipe;
@@ -16,12 +17,12 @@ use crate::bytes::{Hash, Reader, Writer};
 use crate::checkpoint::{self, State};
 use crate::config::Choice;
 use crate::diagnose::diagnose;
-use crate::engine::{Cluster, Node};
-use crate::error::{Error, Result};
+use crate::engine::{Cluster, stopped};
+use crate::error::{Error, Kind, Result};
 use crate::evaluate::{self, Local, Point};
 use crate::experiment::{Exactly, Experiment, Target};
 use crate::problem::{At, Bilevel};
-use crate::real::{Real, cast};
+use crate::real::Real;
 use crate::scope::Scope;
 use crate::theory::course::Setup;
 use crate::theory::trace::Trace;
@@ -49,6 +50,8 @@ pub struct Record<'a, T: Real> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     lyapunov: Option<Trace>,
+    serial: u64,         // of the next state that is kept
+    last: Option<State>, // what a peer kept last
 }
 
 impl<'a, T: Real> Record<'a, T> {
@@ -78,6 +81,8 @@ impl<'a, T: Real> Record<'a, T> {
             nodes: Vec::new(),
             good: Vec::new(),
             culprit: None,
+            serial: 0,
+            last: None,
         }
     }
 
@@ -86,16 +91,24 @@ impl<'a, T: Real> Record<'a, T> {
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
-        kept: Option<(&State, Vec<Hash>)>,
+        kept: Option<(State, Vec<Hash>)>,
     ) -> Result<Option<Stop>> {
         let variables = cluster.nodes()[0].algorithm.variables();
         self.names = variables.into_iter().map(|(name, _)| name).collect();
         let Some((state, trails)) = kept else {
-            return self.measure(cluster, clock, 0.0);
+            let stop = self.measure(cluster, clock, 0.0)?;
+            if stop.is_none() && cluster.independent().is_some() {
+                self.keep(cluster, clock)?;
+            }
+            return Ok(stop);
         };
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
-        self.good = points(cluster)?;
+        // Where others are is needed by nobody here, and they may not be asked: peers have gone on.
+        self.good = vec![Point::default(); cluster.here().start];
+        self.good.extend(own_points(cluster));
+        self.serial = state.serial + 1;
+        self.last = Some(State { links: Vec::new(), ..state });
         Ok(None)
     }
 
@@ -119,18 +132,46 @@ impl<'a, T: Real> Record<'a, T> {
     /// Hands where the run stands to the observer.
     pub fn keep(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
-        let ours = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
-        let nodes = cluster.gather(ours)?;
-        if !cluster.is_first() {
-            return Ok(());
-        }
-        let state = State {
-            progress: cluster.progress(),
-            seconds: clock.seconds(),
-            record: self.save(),
-            nodes,
+        let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
+        let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
+        let serial = self.serial;
+        let state = |nodes, links| State { progress, serial, seconds, record, nodes, links };
+        let Some(own) = cluster.independent() else {
+            let nodes = cluster.gather(ours)?;
+            return match cluster.is_first() {
+                true => self.hand_over(state(nodes, Vec::new())),
+                false => Ok(()),
+            };
         };
+        own.mark();
+        let state = state(ours, Vec::new());
+        self.last = Some(state.clone());
+        let state = State { links: own.save(false), ..state };
+        self.hand_over(state)?;
+        own.kept()
+    }
+
+    fn hand_over(&mut self, state: State) -> Result<()> {
+        self.serial += 1;
         self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
+    }
+
+    /// The run is over, well or badly. A peer that came to its end, or lacks another, keeps all that
+    /// came in since its last checkpoint with it, so that it needs nobody to come as far again; at
+    /// the end it waits for its neighbours to be as far.
+    pub fn leave(&mut self, cluster: &mut Cluster<T>, done: Result<Outcome>) -> Result<Outcome> {
+        let Some(own) = cluster.independent() else { return done };
+        let lacks = |error: &Error| error.kind == Kind::Peer;
+        if done.as_ref().err().is_none_or(lacks)
+            && let Some(last) = self.last.take()
+        {
+            let (serial, links) = (self.serial, own.save(done.is_ok()));
+            self.hand_over(State { serial, links, ..last })?;
+        }
+        if done.is_ok() {
+            own.end()?;
+        }
+        done
     }
 
     /// After an iteration: is it over, is it time to measure?
@@ -139,9 +180,12 @@ impl<'a, T: Real> Record<'a, T> {
         let looks = k.is_multiple_of(watch::EVERY);
         // Others are asked only where it matters: each time costs a round trip.
         let asks = cluster.is_whole() || looks || self.meter.is_shared();
+        let interrupted = self.context.interrupt.load(Ordering::Relaxed);
         let Agreed { costs, interrupted } = match asks {
-            true => agree(cluster, clock, self.context.interrupt.load(Ordering::Relaxed))?,
-            false => Agreed { costs: own_costs(cluster), interrupted: false },
+            true => agree(cluster, clock, interrupted)?,
+            false => {
+                Agreed { costs: own_costs(cluster), interrupted: interrupts(cluster, interrupted) }
+            }
         };
         let second_order = self.recipe.facts.second_order;
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
@@ -207,9 +251,7 @@ impl<'a, T: Real> Record<'a, T> {
     /// One measurement.
     fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
         self.hash(cluster);
-        let points = points(cluster)?;
-        let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
-        let sound = points.iter().all(|(x, theta)| finite(x) && finite(theta));
+        let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
         let mut row = agree(cluster, clock, false)?.costs;
         if sound {
             let (scope, pool) = (self.job.experiment.scope, self.context.pool);
@@ -222,20 +264,33 @@ impl<'a, T: Real> Record<'a, T> {
             // V^k needs the variables of all nodes, which one process alone has.
             let whole = cluster.nodes().len() == points.len();
             if let Some(trace) = self.lyapunov.as_mut().filter(|_| whole) {
-                let Scene { data, world, seed } = self.job.scene;
+                let Scene { data, world, seed, .. } = self.job.scene;
                 let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
                 row.values.extend(trace.measure(&setup, cluster.nodes(), self.judges));
             }
             self.nodes = locals.into_iter().map(named).collect();
             self.good = points;
         }
-        if let Some(gap) = tracking(cluster)? {
+        if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
+            if sound && gap > rounding {
+                self.observer.warn(&self.untrue(cluster.progress().k, gap));
+            }
         }
         row.values.retain(|_, value| value.is_finite());
         self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
+    }
+
+    /// What to say when gradient tracking has lost its gradients.
+    fn untrue(&self, k: u64, gap: f64) -> String {
+        format!(
+            "{}: at iteration {k} the trackers' mean is off the gradients' by {gap:.1e}: the run goes \
+             to a wrong point. Messages were changed or used by one end of a link only, or numbers \
+             are too large for their precision",
+            self.job.algorithm.label
+        )
     }
 
     /// What every node contributes to a measurement.
@@ -271,7 +326,16 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// The last measurement, and the outcome.
-    pub fn close(mut self, cluster: &mut Cluster<T>, clock: &Clock, stop: Stop) -> Result<Outcome> {
+    pub fn close(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+        stop: Stop,
+    ) -> Result<Outcome> {
+        if stop == Stop::Interrupted && cluster.independent().is_some() {
+            // A last measurement would need the others, who go on.
+            return Err(stopped());
+        }
         let k = cluster.progress().k;
         let measured_here = self.row.as_ref().is_some_and(|row| row.iteration == k);
         let run = &self.job.experiment.run;
@@ -288,10 +352,10 @@ impl<'a, T: Real> Record<'a, T> {
             seed: self.job.scene.seed,
             stop,
             diagnosis,
-            row: self.row.expect("a row was measured"),
-            nodes: self.nodes,
+            row: self.row.take().expect("a row was measured"),
+            nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
-            models: points(cluster)?,
+            models: points(cluster, self.job.experiment.scope)?.all,
         })
     }
 
@@ -335,32 +399,4 @@ pub fn misfit() -> Error {
     let message = "the checkpoint does not fit the run: its variables are others";
     Error::storage("storage/checkpoint", message)
         .hint("start a run of its own with `--resume never`")
-}
-
-/// (x_i, θ_i) of every node.
-fn points<T: Real>(cluster: &mut Cluster<T>) -> Result<Vec<Point>> {
-    let n = cluster.nodes()[0].algorithm.at().x.len();
-    let numbers = |node: &Node<T>| -> Vec<f64> {
-        let At { x, theta } = node.algorithm.at();
-        [cast(x), cast(theta)].concat()
-    };
-    let ours = cluster.nodes().iter().map(numbers).collect();
-    let all = cluster.everyone(ours)?;
-    let point = |mut x: Vec<f64>| {
-        let theta = x.split_off(n);
-        (x, theta)
-    };
-    Ok(all.into_iter().map(point).collect())
-}
-
-/// ‖mean y − mean z‖: zero to rounding, or gradient tracking is broken.
-fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<f64>> {
-    let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
-    let gap = |(y, z): (&[T], &[T])| -> Vec<f64> {
-        y.iter().zip(z).map(|(&y, &z)| y.to_f64() - z.to_f64()).collect()
-    };
-    let Some(ours) = pairs.map(|pair| pair.map(gap)).collect() else { return Ok(None) };
-    let gaps = cluster.everyone(ours)?;
-    let gap = evaluate::mean(gaps.iter().map(|gap| &gap[..]));
-    Ok(Some(gap.iter().map(|g| g * g).sum::<f64>().sqrt()))
 }

@@ -33,10 +33,19 @@ pub struct World {
 impl Experiment {
     /// Loads the experiment's data, if it has any.
     pub fn load_data(&self, context: &Context) -> Result<Option<Data>> {
+        self.load_data_of(context, 0..self.network.nodes)
+    }
+
+    /// Loads the data that some nodes need: their own files, or all where nodes have none.
+    pub fn load_data_of(&self, context: &Context, here: Range<usize>) -> Result<Option<Data>> {
         // The hold-out set does not depend on the run's seed: every seed is tested on the same.
         let place = Where { directory: context.data_dir.clone(), seed: 0 };
-        let load = |spec: &DataSpec| {
-            data::load(&spec.source, &spec.preparation, &place).map_err(|error| error.at("[data]"))
+        let load = |DataSpec { source, preparation, .. }: &DataSpec| {
+            let loaded = match &preparation.nodes {
+                None => data::load(source, preparation, &place),
+                Some(nodes) => data::load_own(source, preparation, nodes, here, &place),
+            };
+            loaded.map_err(|error| error.at("[data]"))
         };
         self.data.as_ref().map(load).transpose()
     }

@@ -79,6 +79,21 @@ def shia(P, x, th, Q, lam):
     return lam * s
 
 
+def cg(P, x, th, Q):
+    """Q steps of conjugate gradients from v = 0, on each node's system by itself."""
+    def dot(a, b):
+        return (a * b).sum(axis=1, keepdims=True)
+
+    r = P.Fth(x, th)
+    v, p = np.zeros_like(r), r
+    for _ in range(Q):
+        hp = P.Hv(x, th, p)
+        a = dot(r, r) / dot(p, hp)
+        v, r_new = v + a * p, r - a * hp
+        p, r = r_new + dot(r_new, r_new) / dot(r, r) * p, r_new
+    return v
+
+
 class Hyper:
     """v and q = Fx - Jv, by `hv_steps` terms; Neumann's lengths are given, one an iteration."""
 
@@ -89,6 +104,8 @@ class Hyper:
         P, o = self.P, self.o
         if o.get("inverse") == "neumann":
             v = neumann(P, x, th, o["hv_steps"], 1 / o["lambda"], o["lengths"][t])
+        elif o.get("inverse") == "cg":
+            v = cg(P, x, th, o["hv_steps"] - 1)
         else:
             v = shia(P, x, th, o["hv_steps"] - 1, o["lambda"])
         return v, P.Fx(x, th) - P.Jv(x, th, v)
@@ -387,6 +404,7 @@ def exact_diffusion(P, W, Wi, o):
 
 STEPS = {"alpha": 0.07, "beta": 0.3, "lambda": 0.25}
 SHIA = {"hv_steps": 4, "inverse": "shia"}
+CG = {"hv_steps": 3, "inverse": "cg"}
 NEUMANN = {"hv_steps": 4, "inverse": "neumann", "lengths": [2, 0, 3, 1, 2, 3]}
 LOPA = STEPS | {"gamma": 0.4, "tau": 0.6}
 MA = STEPS | {"gamma": 0.3, "inner_steps": 2, "hv_steps": 3}
@@ -423,6 +441,7 @@ def cases(n, p):
         ("slam neumann", "slam", slam, STEPS | NEUMANN, only),
         ("mdbo", "mdbo", mdbo_of(False), STORM | SHIA, both(2 * n, 2 * n + 2 * p)),
         ("mdbo neumann", "mdbo", mdbo_of(False), STORM | NEUMANN, both(2 * n, 2 * n + 2 * p)),
+        ("mdbo cg", "mdbo", mdbo_of(False), STORM | CG, both(2 * n, 2 * n + 2 * p)),
         ("vrdbo", "vrdbo", mdbo_of(True), STORM | SHIA, both(2 * n, 2 * n + 2 * p)),
         ("vrdbo neumann", "vrdbo", mdbo_of(True), STORM | NEUMANN, both(2 * n, 2 * n + 2 * p)),
         ("zhang", "zhang", zhang_simultaneous, STORM, both(2 * n, 2 * n + 4 * p)),
@@ -434,6 +453,8 @@ def cases(n, p):
         ("gossip-dsbo", "gossip-dsbo", gossip, STEPS | {"gamma": 0.3, "hv_steps": 3},
          both(n, gossip_floats)),
         ("gossip-dsbo-mf", "gossip-dsbo-mf", gossip_mf, STEPS | SHIA | {"gamma": 0.3},
+         both(n, 2 * n + p)),
+        ("gossip-dsbo-mf cg", "gossip-dsbo-mf", gossip_mf, STEPS | CG | {"gamma": 0.3},
          both(n, 2 * n + p)),
         ("dgd", "dgd", dgd, ALPHA, single),
         ("gt-sgd", "gt-sgd", gt_sgd, ALPHA, tracked),

@@ -163,10 +163,12 @@ fn sections_that_changed_places_are_refused() {
     let checkpoint = small();
     let bytes = checkpoint.to_bytes();
     let length = 8 + checkpoint.state.nodes[0].len() + 32;
-    let (rest, nodes) = bytes.split_at(bytes.len() - 2 * length);
+    let links = 8 + 32; // of one process there are none
+    let (rest, nodes) = bytes.split_at(bytes.len() - links - 2 * length);
     let (one, two) = nodes.split_at(length);
-    assert!(Checkpoint::from_bytes(&[rest, one, two].concat()).is_ok());
-    assert!(Checkpoint::from_bytes(&[rest, two, one].concat()).is_err());
+    let (two, links) = two.split_at(length);
+    assert!(Checkpoint::from_bytes(&[rest, one, two, links].concat()).is_ok());
+    assert!(Checkpoint::from_bytes(&[rest, two, one, links].concat()).is_err());
 }
 
 /// The same checkpoint, later.

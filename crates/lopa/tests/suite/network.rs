@@ -5,7 +5,7 @@ use std::path::Path;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Kind, Result};
 use lopa::network::{
-    Analysis, Format, Graph, GraphFile, Mixing, build, graphs, search, warnings, weights,
+    Analysis, Audit, Format, Graph, GraphFile, Mixing, build, graphs, search, warnings, weights,
 };
 use lopa::random::{Purpose, Stream};
 use lopa::registry::find;
@@ -777,4 +777,69 @@ fn a_million_edges_are_read_and_one_bad_one_among_them_is_found() {
     let text = file.to_text(Format::EdgeList) + "1999,1998\n";
     let error = GraphFile::parse("g", &text, Format::EdgeList).unwrap_err();
     refused(error, "network/duplicate-edge", &["g:1000002", "1998 – 1999"]);
+}
+
+#[test]
+fn an_audit_finds_who_can_rebuild_what_of_whom() {
+    // Counts that were measured by rebuilding hypergradients and x from what an attacker saw.
+    let known: [(&str, usize, [usize; 3]); 7] = [
+        ("'ring'", 10, [0, 10, 10]),
+        ("'path'", 10, [2, 10, 10]),
+        ("'star'", 10, [9, 9, 0]),
+        ("'complete'", 10, [10, 10, 0]),
+        ("{ name = 'grid', rows = 4 }", 16, [0, 12, 8]),
+        ("'exponential'", 16, [0, 16, 0]),
+        ("'complete'", 2, [2, 2, 0]),
+    ];
+    for (graph, nodes, counts) in known {
+        let (found, mixing) = network(graph, "'metropolis'", nodes).unwrap();
+        assert_eq!(Audit::new(&found, &mixing).counts(), counts, "{graph}");
+    }
+}
+
+#[test]
+fn an_audit_of_a_path_names_the_peers() {
+    let (graph, mixing) = network("'path'", "'metropolis'", 5).unwrap();
+    let audit = Audit::new(&graph, &mixing);
+    assert_eq!(audit.bridges, [(0, 1), (1, 2), (2, 3), (3, 4)]);
+    assert_eq!(audit.messages, 8);
+    // An end tells its only neighbour everything; the middle needs one peer on either side.
+    assert_eq!(audit.nodes[0].one, [1]);
+    assert!(audit.nodes[0].pairs.is_empty());
+    assert_eq!(audit.nodes[2].one, [0; 0]);
+    assert_eq!(audit.nodes[2].pairs, [(0, 3), (1, 3), (1, 4)]);
+    // With tracking, node 1 tells node 2 the one sum in which x_0 is unknown.
+    assert_eq!(audit.nodes[0].two_hops, [2]);
+    assert_eq!(audit.nodes[2].two_hops, [0, 4]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Against the definition, tried on every peer and every pair.
+    #[test]
+    fn an_audit_agrees_with_the_definition(m in 3usize..9, bits in any::<u64>()) {
+        let pairs = (0..m).flat_map(|i| (i + 1..m).map(move |j| (i, j)));
+        let edges = pairs.enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, edge)| edge);
+        let graph = Graph::from_edges(m, edges).unwrap();
+        let near = |i: usize| -> u32 {
+            graph.neighbours(i).iter().fold(1 << i, |set, &j| set | 1 << j)
+        };
+        let audit = Audit::new(&graph, &rule("metropolis", &graph));
+        for i in 0..m {
+            let sees = |set: u32| near(i) & !set == 0;
+            let one: Vec<usize> = (0..m).filter(|&a| a != i && sees(near(a))).collect();
+            let alone = |a: &usize| one.contains(a);
+            let all = (0..m).flat_map(|a| (a + 1..m).map(move |b| (a, b)));
+            let pairs: Vec<_> = all
+                .filter(|(a, b)| *a != i && *b != i && !alone(a) && !alone(b))
+                .filter(|&(a, b)| sees(near(a) | near(b)))
+                .collect();
+            prop_assert_eq!(&audit.nodes[i].one, &one);
+            prop_assert_eq!(&audit.nodes[i].pairs, &pairs);
+            for &peer in &audit.nodes[i].two_hops {
+                prop_assert!(near(peer) >> i & 1 == 0, "it is not seen directly");
+            }
+        }
+    }
 }

@@ -339,6 +339,7 @@ fn every_partition_is_listed() {
         "quantity",
         "column",
         "group",
+        "own",
         "file",
     ];
     assert_eq!(names, known);

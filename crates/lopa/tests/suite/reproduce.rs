@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
+use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::reproduce::claims::{Claim, Test, Verdict, judge};
 use lopa::reproduce::{Part, entries};
 use lopa::resume::complete;
-use lopa::run::Context;
+use lopa::run::{Context, Observer, Outcome};
 use lopa::traces::read;
 use serde_json::Value;
 
@@ -36,17 +37,26 @@ fn experiment() -> Experiment {
     Experiment::read(&Source::new("small.toml", EXPERIMENT)).expect("a good file")
 }
 
+/// Hears which runs were made.
+#[derive(Default)]
+struct Made(Vec<String>);
+
+impl Observer for Made {
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        self.0.push(format!("{}, seed {}", outcome.algorithm, outcome.seed));
+        Ok(())
+    }
+}
+
 /// Completes the experiment; the answer is the folder and what was run for it.
 fn go_on(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: ".".into(), interrupt: &interrupt };
-    let mut told = Vec::new();
-    let (folder, whole) = complete(&experiment(), None, (runs, 1), &context, &mut |text| {
-        told.push(text.split(':').next().unwrap_or_default().trim().to_string());
-    })
-    .expect("a good run");
+    let mut made = Made::default();
+    let (folder, whole) =
+        complete(&experiment(), None, (runs, 1), &context, &mut made).expect("a good run");
     assert!(whole);
-    (folder, told)
+    (folder, made.0)
 }
 
 fn digests(folder: &Path) -> Vec<(String, u64, String)> {

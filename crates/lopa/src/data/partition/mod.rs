@@ -5,7 +5,10 @@ mod column;
 mod dirichlet;
 mod even;
 mod file;
+mod own;
 mod proportion;
+
+use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
@@ -34,6 +37,8 @@ pub struct Rows<'a> {
     pub features: &'a Features<f64>,
     /// The groups of the rows, if they have any.
     pub groups: Option<&'a Groups>,
+    /// The rows of each node's own files, if nodes have such.
+    pub own: Option<&'a [Range<u32>]>,
     /// How many nodes there are.
     pub nodes: usize,
     /// The seed of the draws.
@@ -44,7 +49,7 @@ impl<'a> Rows<'a> {
     /// The rows of a training set.
     pub fn of(train: &'a Dataset, classes: usize, nodes: usize, seed: u64) -> Rows<'a> {
         let (labels, features, groups) = (train.labels(), train.features(), train.groups());
-        Rows { labels, classes, features, groups, nodes, seed }
+        Rows { labels, classes, features, groups, own: train.owners(), nodes, seed }
     }
 
     /// How many rows there are.
@@ -147,6 +152,11 @@ pub fn partitions() -> Vec<Entry<PartitionBuild>> {
             "whole groups, such as hospitals, by the group column of the data",
             Box::new(column::group),
         ),
+        Entry::new::<own::Own>(
+            own::NAME,
+            "every node has the rows of its own files (`nodes` in the data section)",
+            Box::new(own::own),
+        ),
         Entry::new::<file::File>("file", "as a partition file says", Box::new(file::file)),
     ]
 }
@@ -156,9 +166,13 @@ pub fn split(choice: &Choice, rows: &Rows) -> Result<Partition> {
     if rows.nodes == 0 {
         return Err(Error::config("partition/no-nodes", "there is no node to hold samples"));
     }
-    rows.enough(1)?;
     let registry = partitions();
     let entry = find("partition", &registry, &choice.name)?;
+    if choice.name == own::NAME {
+        // Files of nodes elsewhere are not here, and each file that is was found to have rows.
+        return (entry.build)(&choice.params, rows);
+    }
+    rows.enough(1)?;
     let partition = (entry.build)(&choice.params, rows)?;
     assert_eq!(partition.nodes.len(), rows.nodes, "a list for every node");
     match partition.nodes.iter().position(Vec::is_empty) {

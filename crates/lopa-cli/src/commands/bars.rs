@@ -1,0 +1,104 @@
+//! Shows how a run goes: a bar on a terminal, a line now and then elsewhere.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lopa::error::Result;
+use lopa::experiment::Experiment;
+use lopa::run::{Observer, Outcome};
+use lopa::trace::Stop;
+
+use crate::output::Output;
+
+/// Between two lines on progress where there is no terminal for a bar.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Shows how a run goes.
+pub struct Bars<'a> {
+    output: &'a Output,
+    bar: Option<ProgressBar>,
+    runs: usize,
+    number: usize,
+    name: String,
+    spoke: Instant,
+    warned: Vec<String>,
+}
+
+impl<'a> Bars<'a> {
+    pub fn new(output: &'a Output, experiment: &Experiment) -> Bars<'a> {
+        Bars {
+            output,
+            bar: None,
+            runs: experiment.algorithms.len() * experiment.run.seeds.len(),
+            number: 0,
+            name: String::new(),
+            spoke: Instant::now(),
+            warned: Vec::new(),
+        }
+    }
+
+    /// A line on this run above the bar, if there is one.
+    pub fn say(&self, text: &str) {
+        let line = || self.output.note(&format!("{}: {text}", self.name));
+        match &self.bar {
+            Some(bar) => bar.suspend(line),
+            None => line(),
+        }
+    }
+}
+
+impl Observer for Bars<'_> {
+    fn ended(&mut self, _: &str, _: u64) -> Result<Option<Outcome>> {
+        self.number += 1; // every run is asked for, and this one is next
+        Ok(None)
+    }
+
+    fn begin(&mut self, algorithm: &str, seed: u64) {
+        self.name = format!("[{}/{}] {algorithm}, seed {seed}", self.number, self.runs);
+        if self.output.bars() {
+            let template = "{prefix:<30} {bar:30.cyan/dim} {percent:>3}% {msg} eta {eta}";
+            let style =
+                ProgressStyle::with_template(template).expect("the template is well-formed");
+            let bar = ProgressBar::new(1000).with_style(style.progress_chars("━╸─"));
+            bar.set_prefix(self.name.clone());
+            self.bar = Some(bar);
+        }
+        self.spoke = Instant::now();
+    }
+
+    fn warn(&mut self, text: &str) {
+        if self.warned.iter().any(|warned| warned == text) {
+            return;
+        }
+        self.warned.push(text.to_string());
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.output.warn(text)),
+            None => self.output.warn(text),
+        }
+    }
+
+    fn progress(&mut self, iteration: u64, fraction: f64) {
+        if let Some(bar) = &self.bar {
+            let rate = iteration as f64 / bar.elapsed().as_secs_f64().max(1e-9);
+            bar.set_message(format!("{rate:.0} iterations/s"));
+            bar.set_position((fraction * 1000.0) as u64);
+        } else if self.spoke.elapsed() > PAUSE {
+            self.say(&format!("{:.0} %, iteration {iteration}", 100.0 * fraction));
+            self.spoke = Instant::now();
+        }
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        match self.bar.take() {
+            Some(bar) => bar.finish_and_clear(),
+            None if outcome.stop == Stop::Interrupted => {}
+            None => self.say(&format!("ended after {:.1} s", outcome.row.seconds)),
+        }
+        if outcome.stop == Stop::Diverged {
+            let why = outcome.diagnosis.as_deref().unwrap_or("its values are not numbers");
+            let k = outcome.row.iteration;
+            self.output.warn(&format!("{} diverged at iteration {k}: {why}", self.name));
+        }
+        Ok(())
+    }
+}

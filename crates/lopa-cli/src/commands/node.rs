@@ -1,0 +1,230 @@
+//! `lopa node`: one node of an experiment, with the others as peers on hosts of their own.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lopa::bytes::Hash;
+use lopa::data::{Data, Where};
+use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
+use lopa::error::{Error, Kind, Result};
+use lopa::experiment::Experiment;
+use lopa::network::{self, Graph};
+use lopa::run::{Context, Outcome};
+use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::reporter::Reporter;
+use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
+use super::signals::Signals;
+use super::summary;
+use crate::args::{Lost, NodeArgs};
+use crate::output::Output;
+
+pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
+    let experiment = experiment(&args.file, &args.seeds)?;
+    let (roster, me) = member(args, &experiment)?;
+    let signals = Signals::listen()?;
+    let context = Context {
+        pool: None,
+        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
+        interrupt: signals.interrupt(),
+    };
+    let data = experiment.load_data_of(&context, me..me + 1)?;
+    let place = place(args, &experiment, data.as_ref(), &roster, me)?;
+    let settings = settings(args)?;
+    let neighbours: Vec<&str> = place.neighbours.iter().map(|n| n.name.as_str()).collect();
+    output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), args.name));
+    output.note(&format!("listens at {}, looks for {}", place.listen, neighbours.join(", ")));
+    let quiet = output.quiet();
+    let log = Log::new(move |line| {
+        if !quiet {
+            eprintln!("{line}")
+        }
+    });
+    let mut wire = Iroh::start(place, log, signals.shared())?;
+    if wire.meet(settings.deadline)? == Met::Stopped {
+        return Ok(ExitCode::from(signals.code().unwrap_or(130)));
+    }
+    let out = args.out.join(&args.name);
+    let keeping = Keeping { out: &out, resume: args.resume, threads: 1 };
+    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
+    let told = move |note: Note| {
+        if !quiet {
+            eprintln!("{}", note.text(|node| names[node].clone()));
+        }
+    };
+    let size = (me, experiment.network.nodes);
+    let mut peers = Peers::new(wire, size, &experiment.identity()?, settings, Box::new(told));
+    let mut reporter = Reporter::new(output, folder, &experiment);
+    let done = experiment.run_peer(&mut peers, data, &context, &mut reporter);
+    drop(peers);
+    leave(&experiment, done, reporter, &signals, output)
+}
+
+/// Leaves the folder in order, and tells how it ended.
+fn leave(
+    experiment: &Experiment,
+    done: Result<Vec<Outcome>>,
+    mut reporter: Reporter,
+    signals: &Signals,
+    output: &Output,
+) -> Result<ExitCode> {
+    let outcomes = match done {
+        Err(error) if error.kind == Kind::Peer => {
+            reporter.folder.finish("interrupted")?;
+            let Some(code) = signals.code() else { return Err(error) };
+            output.note(GOES_ON);
+            return Ok(ExitCode::from(code));
+        }
+        done => {
+            reporter.folder.finish(status(&done, None))?;
+            done?
+        }
+    };
+    show(experiment, &outcomes, &reporter.folder, output);
+    Ok(ExitCode::from(exit_code(&outcomes, None)))
+}
+
+/// The roster, which must fit the experiment, and this node's number in it.
+fn member(args: &NodeArgs, experiment: &Experiment) -> Result<(Roster, usize)> {
+    let place = args.roster.display().to_string();
+    let roster = Roster::read(&args.roster)?;
+    let checked = || -> Result<usize> {
+        roster.check()?;
+        same_names(&roster, experiment)?;
+        for graph in graphs(experiment)? {
+            roster.allows(&graph)?;
+        }
+        roster.position(&args.name)
+    };
+    let me = checked().map_err(|error| error.at(place))?;
+    Ok((roster, me))
+}
+
+/// The graphs of all seeds.
+pub fn graphs(experiment: &Experiment) -> Result<Vec<Graph>> {
+    let spec = &experiment.network;
+    let graph = |&seed: &u64| {
+        let seed = spec.seed.unwrap_or(seed);
+        let built = network::build(&spec.graph, &spec.weights, spec.nodes, seed);
+        built.map(|(graph, _)| graph).map_err(|error| error.at("[network]"))
+    };
+    experiment.run.seeds.iter().map(graph).collect()
+}
+
+/// Where nodes have files of their own, they go by the names of the roster.
+pub fn same_names(roster: &Roster, experiment: &Experiment) -> Result<()> {
+    let named = experiment.data.as_ref().and_then(|data| data.preparation.nodes.as_ref());
+    let members: Vec<&String> = roster.members.iter().map(|member| &member.name).collect();
+    match named {
+        Some(named) if named.iter().collect::<Vec<_>>() != members => {
+            let message = "the data's `nodes` are not those of the roster, in its order";
+            Err(Error::config("roster/other-nodes", message)
+                .hint("write the same names in the same order in both"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn settings(args: &NodeArgs) -> Result<Settings> {
+    let seconds = |value: f64, flag: &str| {
+        let sound = Duration::try_from_secs_f64(value).ok().filter(|_| value > 0.0);
+        sound.ok_or_else(|| {
+            Error::config("config/out-of-range", format!("`{value}` is no time to wait"))
+                .at(flag)
+                .hint("give seconds, more than 0")
+        })
+    };
+    let deadline = seconds(args.deadline, "--deadline")?;
+    let patience = seconds(args.patience, "--patience")?;
+    let policy = match args.policy {
+        Lost::Wait => Policy::Wait,
+        Lost::Stop => Policy::Stop,
+        Lost::SkipLink => {
+            let folder = args.out.join(&args.name);
+            std::fs::create_dir_all(&folder)
+                .map_err(|error| lopa::storage::cannot_write(&folder, &error))?;
+            let journal = Box::new(FileJournal::new(folder.join("skipped")));
+            Policy::SkipLink { patience, journal }
+        }
+    };
+    Ok(Settings { policy, deadline, ..Settings::default() })
+}
+
+/// Where this node is, and who its neighbours are on any of the experiment's graphs.
+fn place(
+    args: &NodeArgs,
+    experiment: &Experiment,
+    data: Option<&Data>,
+    roster: &Roster,
+    me: usize,
+) -> Result<Place> {
+    let member = &roster.members[me];
+    let key = args.key.clone().unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name)));
+    let key = own_key(&key, member)?;
+    let graphs = graphs(experiment)?;
+    let near: BTreeSet<usize> =
+        graphs.iter().flat_map(|graph| graph.neighbours(me)).copied().collect();
+    let neighbour = |node: usize| {
+        let Member { name, key, addresses, .. } = roster.members[node].clone();
+        Neighbour { node, name, key, addresses }
+    };
+    let (entries, most) = experiment.sizes(data, me)?;
+    Ok(Place {
+        key,
+        node: me,
+        listen: listen(args, member)?,
+        relays: roster.relays.clone(),
+        neighbours: near.into_iter().map(neighbour).collect(),
+        terms: terms(experiment, roster, &graphs, entries as u64),
+        most,
+    })
+}
+
+fn own_key(path: &Path, member: &Member) -> Result<Key> {
+    let key = Key::read(path)?;
+    if key.public() == member.key {
+        return Ok(key);
+    }
+    let Member { name, key: known, .. } = member;
+    let message = format!("the roster has another key for {name}: {known}");
+    Err(Error::new(Kind::Refused, "peers/own-key", message)
+        .at(path.display().to_string())
+        .hint("name the right key with --key, or correct the roster"))
+}
+
+/// The address of the command line, else the roster's own, else any.
+fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
+    match (args.listen, member.addresses.first()) {
+        (Some(address), _) => Ok(address),
+        (None, None) => Ok((Ipv4Addr::UNSPECIFIED, 0).into()),
+        (None, Some(address)) => address.parse().map_err(|_| {
+            let message = format!("`{address}` is a name: which of this host's addresses is it?");
+            Error::config("peers/listen", message)
+                .at("--listen")
+                .hint("say `--listen 0.0.0.0:4800`")
+        }),
+    }
+}
+
+fn terms(experiment: &Experiment, roster: &Roster, graphs: &[Graph], entries: u64) -> Terms {
+    let mut table = experiment.resolved();
+    table.remove("checkpoint");
+    let network = table.remove("network");
+    let text = toml::to_string(&table).expect("a table is TOML");
+    let edges: Vec<Vec<_>> = graphs.iter().map(|graph| graph.edges().collect()).collect();
+    let members = roster.members.iter().map(|member| (&member.name, member.key.to_string()));
+    let members: Vec<_> = members.collect();
+    let hash = |value: serde_json::Value| -> Hash { Sha256::digest(value.to_string()).into() };
+    Terms {
+        experiment: hash(json!(text)),
+        graph: hash(json!([network.map(|table| table.to_string()), edges])),
+        roster: hash(json!(members)),
+        entries,
+    }
+}

@@ -1,0 +1,58 @@
+//! Hosts made of network namespaces on this machine, joined by a bridge.
+
+use std::process::Command;
+
+/// Three hosts, `NAME1` to `NAME3`, at `NETWORK.1` to `.3`; they are gone when this is dropped.
+pub struct Hosts {
+    name: &'static str,
+    network: &'static str,
+}
+
+/// Makes them.
+const MAKE: &str = "
+set -e
+ip link add ${name}br type bridge
+ip link set ${name}br up
+ip address add $network.254/24 dev ${name}br
+for i in 1 2 3; do
+    ip netns add $name$i
+    ip link add ${name}v$i type veth peer name eth0 netns $name$i
+    ip link set ${name}v$i master ${name}br up
+    ip netns exec $name$i ip address add $network.$i/24 dev eth0
+    ip netns exec $name$i ip link set eth0 up
+    ip netns exec $name$i ip link set lo up
+done
+";
+
+const REMOVE: &str = "
+for i in 1 2 3; do
+    ip netns del $name$i 2>/dev/null; ip link del ${name}v$i 2>/dev/null
+done
+ip link del ${name}br 2>/dev/null
+true
+";
+
+impl Hosts {
+    /// Three hosts, or none where this is not allowed.
+    pub fn make(name: &'static str, network: &'static str) -> Option<Hosts> {
+        let hosts = Hosts { name, network };
+        hosts.bash(REMOVE);
+        let made = hosts.bash(MAKE);
+        if !made {
+            eprintln!("left out: this needs root and network namespaces");
+        }
+        made.then_some(hosts)
+    }
+
+    fn bash(&self, script: &str) -> bool {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).env("name", self.name).env("network", self.network);
+        command.output().is_ok_and(|done| done.status.success())
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        self.bash(REMOVE);
+    }
+}

@@ -1,0 +1,145 @@
+//! Nodes that have files of their own.
+
+use crate::program::blobs;
+use crate::trio::{NAMES, Trio, results, text};
+
+const OWN: &str = r#"schema = 1
+name = "own"
+
+[problem]
+name = "hyperparameter"
+start = -4.0
+
+[data]
+name = "csv"
+path = "{node}.csv"
+nodes = ["alice", "bob", "carol"]
+classes = ["red", "green", "blue"]
+
+[network]
+nodes = 3
+graph = "path"
+
+[run]
+seeds = [1, 2]
+iterations = 20
+batch = 4
+evaluations = 2
+
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.1
+beta = 0.4
+lambda = 0.4
+
+[[algorithm]]
+name = "lopa-lg"
+alpha = 0.1
+beta = 0.4
+lambda = 0.4
+"#;
+
+/// The blobs in three files: Bob has no blue ones.
+fn files() -> [String; 3] {
+    let text = blobs();
+    let (head, rows) = text.split_once('\n').unwrap();
+    let mut files = NAMES.map(|_| format!("{head}\n"));
+    for (at, row) in rows.lines().enumerate() {
+        let mut node = at / 3 % 3;
+        if node == 1 && row.ends_with("blue") {
+            node = 2;
+        }
+        files[node] += &format!("{row}\n");
+    }
+    files
+}
+
+#[test]
+fn each_node_needs_its_own_file_only() {
+    let trio = Trio::new(OWN);
+    let write = |folder: &str| {
+        let path = trio.folder.path().join(folder);
+        std::fs::create_dir(&path).unwrap();
+        NAMES.iter().zip(files()).for_each(|(name, text)| {
+            std::fs::write(path.join(format!("{name}.csv")), text).unwrap();
+        });
+    };
+    write("all");
+    let want = trio.alone(&["--data", "all"]);
+    assert_eq!(want.len(), 4);
+    // A folder for each, with nothing else in it.
+    let start = |(name, text): (&&str, String)| {
+        let path = trio.folder.path().join(format!("data-{name}"));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join(format!("{name}.csv")), text).unwrap();
+        trio.start(name, &["--data", &format!("data-{name}")])
+    };
+    let nodes: Vec<_> = NAMES.iter().zip(files()).map(start).collect();
+    for (name, node) in NAMES.iter().zip(nodes) {
+        let output = node.wait_with_output().unwrap();
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        assert_eq!(results(&serde_json::from_slice(&output.stdout).unwrap()), want, "{name}");
+    }
+    // Each has its own model, and nobody else's.
+    let folder = trio.run_folder("bob").unwrap();
+    let folder = folder.to_str().unwrap();
+    let predict = |node: &str| {
+        trio.folder.lopa(&[
+            "predict",
+            folder,
+            "--algorithm",
+            "lopa-gt",
+            "--node",
+            node,
+            "--input",
+            "all/bob.csv",
+        ])
+    };
+    predict("1").good();
+    let other = predict("0");
+    assert_eq!(other.code, 2, "{}", other.stdout);
+    assert!(other.stderr.contains("config/not-here"), "{}", other.stderr);
+}
+
+#[test]
+fn a_file_with_other_columns_is_told_before_the_first_round() {
+    let trio = Trio::new(OWN);
+    for (name, text) in NAMES.iter().zip(files()) {
+        // Bob's has a column more.
+        let widen = |line: &str| match line.starts_with('x') {
+            true => format!("w,{line}\n"),
+            false => format!("1,{line}\n"),
+        };
+        let text = if *name == "bob" { text.lines().map(widen).collect() } else { text };
+        trio.folder.write(&format!("{name}.csv"), text.as_bytes());
+    }
+    let (alice, bob) = (trio.start("alice", &[]), trio.start("bob", &[]));
+    for node in [alice, bob] {
+        let output = node.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{}", text(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("entries of x"));
+    }
+    let whole = trio.folder.lopa(&["run", "e.toml"]);
+    assert_eq!(whole.code, 3);
+    assert!(whole.stderr.contains("data/shape-mismatch"), "{}", whole.stderr);
+}
+
+#[test]
+fn mistakes_about_own_files_are_named() {
+    let cases = [
+        ("path = \"{node}.csv\"", "path = \"all.csv\"", "no path of it depends on the node"),
+        ("nodes = [\"alice\", \"bob\", \"carol\"]\n", "", "does not say which nodes"),
+        ("\"bob\", \"carol\"]", "\"bob\"]", "names 2 nodes, and the network has 3"),
+        ("\"bob\", \"carol\"]", "\"bob\", \"bob\"]", "bob"),
+        ("\"bob\", \"carol\"]", "\"bob\", \"../x\"]", "../x"),
+        ("classes = [\"red\", \"green\", \"blue\"]\n", "", "classes"),
+        ("[network]", "scaling = \"unit\"\n[network]", "nobody sees all rows"),
+        ("[network]", "[partition]\nname = \"iid\"\n\n[network]", "does not fit the data"),
+    ];
+    for (from, to, says) in cases {
+        let trio = crate::program::Folder::with(&[("e.toml", &OWN.replacen(from, to, 1))]);
+        let done = trio.lopa(&["check", "e.toml"]);
+        assert_eq!(done.code, 2, "{to}: {}", done.stderr);
+        assert!(done.stderr.contains(says), "{to}: {}", done.stderr);
+    }
+}

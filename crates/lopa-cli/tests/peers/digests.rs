@@ -1,0 +1,39 @@
+//! Three processes on loopback give what one process gives, to the last bit.
+
+use crate::trio::{NAMES, QUADRATIC, Trio, results, text};
+
+/// Runs it as three nodes and in one process; the results must be the same.
+fn same(experiment: &str, more: &[&str]) {
+    let trio = Trio::new(experiment);
+    let want = trio.alone(more);
+    assert!(!want.is_empty() && want.iter().all(|run| run[3].is_string()), "{want:?}");
+    for (name, output) in NAMES.iter().zip(trio.run(more)) {
+        assert!(output.status.success(), "{name}: {}", text(&output));
+        let got = results(&serde_json::from_slice(&output.stdout).unwrap());
+        assert_eq!(got, want, "{name} {more:?}");
+    }
+}
+
+#[test]
+fn three_processes_give_the_digest_of_one() {
+    same(QUADRATIC, &[]);
+    same(QUADRATIC, &["--set", "run.precision=f32", "--set", "network.graph=complete"]);
+}
+
+/// Every algorithm of the library, personal and global, with noise and minibatches.
+#[test]
+fn every_algorithm_gives_the_digest_of_one_process() {
+    let personal = include_str!("../../../../experiments/quadratic.toml");
+    let global = include_str!("../../../../experiments/quadratic-global.toml");
+    let sets = [
+        "network.nodes=3",
+        "problem.noise=0.5",
+        "problem.samples=20",
+        "run.batch=4",
+        "run.iterations=12",
+        "run.evaluations=2",
+    ];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", *set]).collect();
+    same(personal, &[&sets[..], &["--set", "network.graph=path"]].concat());
+    same(global, &[&sets[..], &["--set", "run.precision=f32"]].concat());
+}

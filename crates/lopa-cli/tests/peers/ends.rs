@@ -1,0 +1,128 @@
+//! How nodes end that are stopped, left alone, or not let in.
+
+use std::process::{Child, Command, Output};
+use std::time::Duration;
+
+use crate::trio::{NAMES, QUADRATIC, Trio, text};
+
+/// Long enough to be stopped in the middle.
+const LONG: [&str; 4] = ["--set", "run.iterations=100000", "--set", "run.evaluations=2"];
+
+/// Starts all three, and waits until each has noted where it stands.
+fn under_way(trio: &Trio, more: &[&str]) -> [Child; 3] {
+    let mut nodes = NAMES.map(|name| trio.start(name, more));
+    let noted = |name: &str| {
+        let folder = trio.run_folder(name).map(|folder| folder.join("checkpoints"));
+        folder.and_then(|folder| std::fs::read_dir(folder).ok()).map_or(0, Iterator::count)
+    };
+    while NAMES.iter().any(|name| noted(name) < 2) {
+        for (name, node) in NAMES.iter().zip(&mut nodes) {
+            assert!(node.try_wait().unwrap().is_none(), "{name} ended by itself");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    nodes
+}
+
+fn terminate(node: &Child) {
+    let sent = Command::new("kill").args(["-TERM", &node.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+fn ends(node: Child, code: i32, says: &str) -> Output {
+    let output = node.wait_with_output().unwrap();
+    let said = text(&output) + &String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert!(said.contains(says), "{said}");
+    output
+}
+
+#[test]
+fn a_node_that_is_stopped_goes_on_later_and_the_others_wait() {
+    let some = ["--set", "run.iterations=3000", "--set", "run.evaluations=2"];
+    let trio = Trio::new(QUADRATIC);
+    let want = trio.alone(&some);
+    let [alice, bob, carol] = under_way(&trio, &some);
+    terminate(&bob);
+    ends(bob, 143, "the same command goes on");
+    let bob = trio.start("bob", &some);
+    for (name, node) in NAMES.iter().zip([alice, bob, carol]) {
+        ends(node, 0, "");
+        assert_eq!(trio.done(name), Some(want.clone()), "{name}");
+    }
+}
+
+#[test]
+fn nodes_that_are_left_alone_end_with_6_and_can_go_on() {
+    let trio = Trio::new(QUADRATIC);
+    let stop = [&LONG[..], &["--policy", "stop"]].concat();
+    let [alice, bob, carol] = under_way(&trio, &stop);
+    terminate(&bob);
+    ends(bob, 143, "");
+    ends(alice, 6, "peers/lost");
+    ends(carol, 6, "node 1");
+    // Whoever does not come at all is waited for no longer than the deadline.
+    let more = [&LONG[..], &["--deadline", "1"]].concat();
+    let output = trio.node("alice", &more).output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{}", text(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("peers/absent"));
+}
+
+#[test]
+fn whoever_runs_something_else_is_told_what_differs() {
+    let cases: [(&[&str], &str); 3] = [
+        (&["--set", "run.iterations=41"], "bob has another experiment"),
+        (&["--set", "network.graph=complete"], "bob has another graph"),
+        (&["--seed", "7"], "bob has another experiment"),
+    ];
+    for (more, says) in cases {
+        let trio = Trio::new(QUADRATIC);
+        let (alice, bob) = (trio.start("alice", &[]), trio.start("bob", more));
+        ends(alice, 7, says);
+        ends(bob, 7, "alice has another");
+    }
+}
+
+#[test]
+fn a_node_must_be_in_the_roster_with_its_own_key() {
+    let trio = Trio::new(QUADRATIC);
+    let lopa = |args: &[&str]| trio.folder.lopa(args);
+    let node = |name: &'static str, key: &'static str| {
+        ["node", "e.toml", "--roster", "roster.toml", "--name", name, "--key", key]
+    };
+    let wrong = lopa(&node("alice", "bob.key"));
+    assert_eq!(wrong.code, 7, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("another key for alice"));
+    let unknown = lopa(&node("alcie", "alice.key"));
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.stderr.contains("did you mean `alice`?"), "{}", unknown.stderr);
+    let missing = lopa(&node("alice", "none.key"));
+    assert_eq!(missing.code, 2);
+    assert!(missing.stderr.contains("lopa key new none.key"), "{}", missing.stderr);
+    // Carol is removed: the others do not know her, and the roster no longer fits.
+    lopa(&["roster", "remove", "roster.toml", "carol"]).good();
+    let left = lopa(&node("alice", "alice.key"));
+    assert_eq!(left.code, 2);
+    assert!(left.stderr.contains("3 nodes, and the roster 2"), "{}", left.stderr);
+}
+
+#[test]
+fn a_key_that_the_others_do_not_know_is_refused() {
+    let trio = Trio::new(QUADRATIC);
+    // Bob made a new key and tells nobody but himself.
+    trio.folder.lopa(&["key", "new", "new.key"]).good();
+    let new = trio.folder.lopa(&["key", "show", "new.key"]).good().stdout;
+    let old = trio.folder.lopa(&["key", "show", "bob.key"]).good().stdout;
+    let roster = trio.folder.read("roster.toml").replace(old.trim(), new.trim());
+    trio.folder.write("mine.toml", roster.as_bytes());
+    let alice = trio.start("alice", &[]);
+    let args = ["node", "e.toml", "--roster", "mine.toml", "--name", "bob", "--key", "new.key"];
+    let bob = trio.folder.program(&[&args[..], &["--deadline", "3"]].concat()).output().unwrap();
+    assert_eq!(bob.status.code(), Some(7), "{}", text(&bob));
+    assert!(text(&bob).contains("alice does not know our key"), "{}", text(&bob));
+    terminate(&alice);
+    let alice = alice.wait_with_output().unwrap();
+    assert_eq!(alice.status.code(), Some(143));
+    let stranger = format!("{} is no neighbour's key", new.trim());
+    assert_eq!(text(&alice).matches(&stranger).count(), 1, "{}", text(&alice));
+}

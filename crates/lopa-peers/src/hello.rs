@@ -1,0 +1,105 @@
+//! What two neighbours tell each other before the first round, and what they must agree on.
+
+use lopa::bytes::{Hash, Reader, Writer};
+
+/// The version of what is said here and of the frames after it.
+const PROTOCOL: u64 = 1;
+const MAGIC: &[u8; 10] = b"lopa peer\n";
+
+/// What all nodes of a run must agree on before its first round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// Digest of the experiment, every default filled in.
+    pub experiment: Hash,
+    /// Digest of the graphs of all seeds.
+    pub graph: Hash,
+    /// Digest of the names and keys of all nodes, in their order.
+    pub roster: Hash,
+    /// Entries of the shared x.
+    pub entries: u64,
+}
+
+/// What one end says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// Which version of the protocol it speaks.
+    pub protocol: u64,
+    /// Which version of lopa it is.
+    pub lopa: [u8; 16],
+    /// What it takes the run to be.
+    pub terms: Terms,
+    /// Drawn when its process began: a node that came back says another one.
+    pub session: u64,
+}
+
+impl Hello {
+    /// What a process says, with the number it drew.
+    pub fn new(terms: Terms, session: u64) -> Hello {
+        let mut lopa = [0; 16];
+        let version = env!("CARGO_PKG_VERSION").bytes();
+        lopa.iter_mut().zip(version).for_each(|(to, byte)| *to = byte);
+        Hello { protocol: PROTOCOL, lopa, terms, session }
+    }
+
+    /// How many bytes it takes.
+    pub const LENGTH: usize = MAGIC.len() + 8 + 16 + 3 * 32 + 8 + 8;
+
+    /// As bytes of a fixed layout.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.raw(MAGIC);
+        out.u64(self.protocol);
+        out.raw(&self.lopa);
+        let Terms { experiment, graph, roster, entries } = &self.terms;
+        [experiment, graph, roster].into_iter().for_each(|hash| out.raw(hash));
+        out.u64(*entries);
+        out.u64(self.session);
+        out.done()
+    }
+
+    /// Reads it back; `None` if it is something else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Hello> {
+        let mut bytes = Reader::new(bytes);
+        if bytes.raw(MAGIC.len())? != MAGIC {
+            return None;
+        }
+        let (protocol, lopa) = (bytes.u64()?, bytes.raw(16)?.try_into().ok()?);
+        let (experiment, graph, roster) = (bytes.hash()?, bytes.hash()?, bytes.hash()?);
+        let terms = Terms { experiment, graph, roster, entries: bytes.u64()? };
+        let hello = Hello { protocol, lopa, terms, session: bytes.u64()? };
+        bytes.end()?;
+        Some(hello)
+    }
+
+    /// What keeps the two from running together, in words: what is theirs, what is ours.
+    pub fn differs(&self, theirs: &Hello) -> Option<String> {
+        let version = |hello: &Hello| {
+            let text = hello.lopa.iter().take_while(|&&byte| byte != 0);
+            text.map(|&byte| char::from(byte)).filter(char::is_ascii_graphic).collect::<String>()
+        };
+        let mut found = Vec::new();
+        if self.protocol != theirs.protocol || self.lopa != theirs.lopa {
+            let (they, we) = (version(theirs), version(self));
+            let (p, q) = (theirs.protocol, self.protocol);
+            found.push(format!("version of lopa {they} (protocol {p}), ours {we} (protocol {q})"));
+        }
+        let (they, we) = (&theirs.terms, &self.terms);
+        for (what, theirs, ours) in [
+            ("experiment", they.experiment, we.experiment),
+            ("graph", they.graph, we.graph),
+            ("roster", they.roster, we.roster),
+        ] {
+            if theirs != ours {
+                found.push(format!("{what} {}, ours {}", short(&theirs), short(&ours)));
+            }
+        }
+        if they.entries != we.entries {
+            found.push(format!("{} entries of x, ours {}", they.entries, we.entries));
+        }
+        (!found.is_empty()).then(|| found.join("; "))
+    }
+}
+
+fn short(hash: &Hash) -> String {
+    hash[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}

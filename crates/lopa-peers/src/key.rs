@@ -1,0 +1,131 @@
+//! A node's key: a secret that never leaves its host, and the public half that others know it by.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+use iroh::SecretKey;
+use lopa::error::{Error, Result};
+use lopa::storage::{cannot_write, sync_directory};
+
+/// What a node is known by: an ed25519 public key, written as 64 hexadecimal digits.
+pub use iroh::PublicKey;
+
+/// What the file begins with.
+const HEAD: &str = "lopa secret key 1";
+
+/// A secret key; it is not printed.
+#[derive(Debug, Clone)]
+pub struct Key(SecretKey);
+
+impl Key {
+    /// Draws a key and writes it to a new file that only its owner may read. A file that is there
+    /// already is never touched.
+    pub fn create(path: &Path) -> Result<Key> {
+        let key = Key(SecretKey::generate());
+        let text = format!("{HEAD}\n{}\n", hex(&key.0.to_bytes()));
+        write_new(path, text.as_bytes()).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => {
+                Error::storage("key/exists", "there is a file already, and it may hold a key")
+                    .at(path.display().to_string())
+                    .hint("`lopa key show` prints its public half; name another file for a new key")
+            }
+            _ => cannot_write(path, &error).hint("name a file in a folder of your own"),
+        })?;
+        Ok(key)
+    }
+
+    /// Reads a key that [`Key::create`] wrote; refuses one that others on this host may read.
+    pub fn read(path: &Path) -> Result<Key> {
+        let place = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|error| {
+            let message = format!("the secret key cannot be read: {error}");
+            let error = Error::config("key/unreadable", message).at(&place);
+            error.hint(format!("make one with `lopa key new {place}`"))
+        })?;
+        private(path).map_err(|error| error.at(&place))?;
+        let secret = text.strip_prefix(HEAD).and_then(|rest| bytes(rest.trim()));
+        let secret = secret.ok_or_else(|| {
+            Error::config("key/malformed", "this is not a secret key of lopa")
+                .at(&place)
+                .hint("name the file that `lopa key new` wrote")
+        })?;
+        Ok(Key(SecretKey::from_bytes(&secret)))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        self.0.public()
+    }
+
+    pub(crate) fn secret(&self) -> SecretKey {
+        self.0.clone()
+    }
+}
+
+/// Puts a file in a place where there is none; it is whole or not there.
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    if path.symlink_metadata().is_ok() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}.partial", std::process::id()));
+    let partial = path.with_file_name(name);
+    let written = create_private(&partial).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        // Unlike a rename, a link never replaces what is there.
+        fs::hard_link(&partial, path)
+    });
+    // What matters is told already.
+    let _ = fs::remove_file(&partial);
+    written?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+#[cfg(unix)]
+fn create_private(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Whether nobody but its owner may read the file.
+#[cfg(unix)]
+fn private(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(path).map_or(0o777, |about| about.permissions().mode() & 0o777);
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let message = format!("others on this host may read the secret key: its mode is {mode:04o}");
+    Err(Error::config("key/permissions", message)
+        .hint(format!("`chmod 600 {}`, or make a new key if somebody read it", path.display())))
+}
+
+#[cfg(not(unix))]
+fn private(_: &Path) -> Result<()> {
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 32 bytes from their hexadecimal digits.
+pub(crate) fn bytes(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    let digit = |at: usize| char::from(digits[at]).to_digit(16);
+    let mut bytes = [0; 32];
+    if digits.len() != 64 {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = (digit(2 * at)? * 16 + digit(2 * at + 1)?) as u8;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,119 @@
+//! Data of which each node has files of its own: nobody needs those of others.
+
+use std::ops::Range;
+
+use toml::{Table, Value};
+
+use super::source::{Class, Raw, Where, sources};
+use super::{Data, Dataset, Features, Method, Preparation, Scaling, prepare};
+use crate::config::Choice;
+use crate::error::{Error, Result};
+use crate::registry::{Fault, find};
+
+/// What stands for a node's name in a path.
+const NODE: &str = "{node}";
+
+/// Whether a source's files depend on the node.
+pub fn is_template(source: &Choice) -> bool {
+    source.params.values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
+}
+
+impl Preparation {
+    /// Where nodes have files of their own, all that depends on all rows must be agreed on.
+    pub(super) fn check_nodes(&self) -> std::result::Result<(), Fault> {
+        let Some(nodes) = &self.nodes else { return Ok(()) };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        let bad = |name: &&String| name.is_empty() || !name.chars().all(plain);
+        if let Some(name) = nodes.iter().find(bad) {
+            return Fault::unless(false, "nodes", name, "letters, digits, `-` and `_`");
+        }
+        let double = (1..nodes.len()).find(|&at| nodes[..at].contains(&nodes[at]));
+        if let Some(at) = double {
+            return Fault::unless(false, "nodes", &nodes[at], "named once");
+        }
+        let must = "given where nodes have files of their own: a file may lack a class";
+        Fault::unless(self.classes.is_some(), "classes", "left out", must)?;
+        let scaled = self.scaling.is_some_and(|method| method != Method::None);
+        let must = "none where nodes have files of their own: nobody sees all rows";
+        Fault::unless(!scaled, "scaling", "given", must)
+    }
+}
+
+/// Gets and prepares the files of some nodes, each by itself.
+pub fn load(
+    source: &Choice,
+    preparation: &Preparation,
+    nodes: &[String],
+    here: Range<usize>,
+    place: &Where,
+) -> Result<Data> {
+    let registry = sources();
+    let entry = find("data set", &registry, &source.name)?;
+    let mut parts = Vec::new();
+    for name in &nodes[here.clone()] {
+        let raw = (entry.build)(&filled(&source.params, name), place)?;
+        let sparse = preparation.sparse.unwrap_or(raw.train.table.is_sparse());
+        let each = Preparation {
+            sparse: Some(sparse),
+            scaling: Some(Method::None),
+            nodes: None,
+            ..preparation.clone()
+        };
+        let raw = with_classes(raw, preparation);
+        parts.push(prepare(raw, &each, place.seed).map_err(|error| error.at(name))?);
+    }
+    let classes = parts.first().map_or(Vec::new(), |data| data.classes.clone());
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for Data { train: own_train, test: own_test, .. } in parts {
+        train.push(own_train);
+        test.push(own_test);
+    }
+    let names = &nodes[here.clone()];
+    let (train, test) =
+        (joined(train, names, &here, nodes.len())?, joined(test, names, &here, nodes.len())?);
+    Ok(Data { train, test, classes, scaling: Scaling::default() })
+}
+
+/// The parameters with a node's name in its place.
+fn filled(params: &Table, name: &str) -> Table {
+    let fill = |value: &Value| match value {
+        Value::String(text) => Value::String(text.replace(NODE, name)),
+        other => other.clone(),
+    };
+    params.iter().map(|(key, value)| (key.clone(), fill(value))).collect()
+}
+
+/// The table, which also knows the classes that it has no rows of.
+fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
+    for class in preparation.classes.iter().flatten().map(ToString::to_string) {
+        if !raw.classes.iter().any(|known| known.name == class || known.code == class) {
+            raw.classes.push(Class { code: class.clone(), name: class });
+        }
+    }
+    raw
+}
+
+/// One set of the nodes' own, and whose rows are whose.
+fn joined(
+    sets: Vec<Dataset>,
+    names: &[String],
+    here: &Range<usize>,
+    nodes: usize,
+) -> Result<Dataset> {
+    let cols = sets.first().map_or(0, |set| set.features().cols());
+    if let Some(at) = sets.iter().position(|set| set.features().cols() != cols) {
+        let (name, first) = (&names[at], &names[0]);
+        let found = sets[at].features().cols();
+        let message = format!("`{name}` has {found} features, and `{first}` {cols}");
+        return Err(Error::data("data/shape-mismatch", message));
+    }
+    let mut ranges = vec![0..0; nodes];
+    let (mut labels, mut parts) = (Vec::new(), Vec::new());
+    for (node, set) in here.clone().zip(&sets) {
+        let start = labels.len() as u32;
+        labels.extend_from_slice(set.labels());
+        ranges[node] = start..labels.len() as u32;
+        parts.push(set.features());
+    }
+    Ok(Dataset::new(Features::stacked(&parts), labels).owned(ranges))
+}

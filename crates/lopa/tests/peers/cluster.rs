@@ -1,0 +1,238 @@
+//! Whole clusters of peers in one process: the code that real peers run, on a faulty network.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use lopa::checkpoint::{Checkpoint, State};
+use lopa::engine::{Journal, Note, Peers, Policy, Settings};
+use lopa::error::Result;
+use lopa::experiment::Experiment;
+use lopa::run::{Context, Observer, Outcome};
+
+use super::faulty::{Faults, Faulty, Killed, Tamper, World, seconds};
+
+/// A disk that survives its machine: two checkpoints, results and a journal.
+#[derive(Default)]
+pub struct Disk {
+    slots: [Vec<u8>; 2],
+    next: usize,
+    ended: Vec<Outcome>,
+    /// Skipped exchanges since the last checkpoint.
+    journal: Vec<u8>,
+    /// Skips that are to be repeated.
+    repeats: Vec<u8>,
+    /// All skipped exchanges.
+    pub skips: Vec<u8>,
+    /// Checkpoints written.
+    pub written: usize,
+    /// Bytes of the largest.
+    pub largest: usize,
+    /// What the user was told.
+    pub warnings: Vec<String>,
+}
+
+pub type Shared<T> = Arc<Mutex<T>>;
+
+/// Keeps a node's state on its disk.
+struct Keeper {
+    disk: Shared<Disk>,
+    world: Arc<World>,
+}
+
+impl Disk {
+    /// Empty, but for skips that are to be repeated.
+    pub fn with(repeats: Vec<u8>) -> Shared<Disk> {
+        Shared::new(Disk { repeats, ..Disk::default() }.into())
+    }
+}
+
+impl Observer for Keeper {
+    fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        let disk = self.disk.lock().unwrap();
+        let of = |outcome: &&Outcome| outcome.algorithm == algorithm && outcome.seed == seed;
+        Ok(disk.ended.iter().find(of).cloned())
+    }
+
+    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+        let mut disk = self.disk.lock().unwrap();
+        let run = run(algorithm, seed);
+        let sound = |slot: &Vec<u8>| {
+            Checkpoint::from_bytes(slot).ok().filter(|kept| kept.run == run).map(|kept| kept.state)
+        };
+        let [first, second] = [0, 1].map(|slot| sound(&disk.slots[slot]));
+        let age = |state: &Option<State>| state.as_ref().map(|s| (s.progress.k, s.serial));
+        let second_is_newer = age(&second) > age(&first);
+        disk.next = usize::from(!second_is_newer);
+        Ok(if second_is_newer { second } else { first })
+    }
+
+    fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
+        let bytes = Checkpoint { run: run(algorithm, seed), metrics: 0, state }.to_bytes();
+        let mut disk = self.disk.lock().unwrap();
+        let slot = disk.next;
+        if self.world.tears() {
+            disk.slots[slot] = bytes[..self.world.below(bytes.len())].to_vec();
+            drop(disk);
+            resume_unwind(Box::new(Killed));
+        }
+        disk.largest = disk.largest.max(bytes.len());
+        disk.slots[slot] = bytes;
+        disk.next = 1 - slot;
+        disk.written += 1;
+        Ok(())
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.disk.lock().unwrap().warnings.push(text.into());
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        let mut disk = self.disk.lock().unwrap();
+        disk.slots = Default::default();
+        disk.ended.push(outcome.clone());
+        Ok(())
+    }
+}
+
+fn run(algorithm: &str, seed: u64) -> [u8; 32] {
+    let mut run = [seed as u8; 32];
+    run.iter_mut().zip(algorithm.bytes()).for_each(|(place, byte)| *place ^= byte);
+    run
+}
+
+/// The journal of a disk; skips that are to be repeated are always in it.
+struct DiskJournal(Shared<Disk>);
+
+impl Journal for DiskJournal {
+    fn read(&mut self) -> Result<Vec<u8>> {
+        let disk = self.0.lock().unwrap();
+        Ok([&disk.repeats[..], &disk.journal].concat())
+    }
+
+    fn append(&mut self, piece: &[u8]) -> Result<()> {
+        let mut disk = self.0.lock().unwrap();
+        disk.journal.extend_from_slice(piece);
+        disk.skips.extend_from_slice(piece);
+        Ok(())
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.0.lock().unwrap().journal.clear();
+        Ok(())
+    }
+}
+
+/// Which policy, and its patience if it has any.
+#[derive(Debug, Clone, Copy)]
+pub enum How {
+    Wait,
+    Stop,
+    Skip(f64),
+}
+
+/// What became of a node.
+pub struct Fate {
+    pub done: Result<Vec<Outcome>>,
+    pub notes: Vec<Note>,
+    pub lives: usize,
+    pub disk: Shared<Disk>,
+}
+
+/// A cluster to be.
+pub struct Setup<'a> {
+    pub experiment: &'a Experiment,
+    pub seed: u64,
+    pub faults: Faults,
+    pub how: How,
+    pub tamper: Option<Tamper>,
+    /// Disks of an earlier run, if it goes on.
+    pub disks: Vec<Shared<Disk>>,
+    /// The longest wait, in seconds.
+    pub deadline: f64,
+    /// Who is asked to stop, and when.
+    pub stops: Vec<(usize, f64)>,
+}
+
+impl<'a> Setup<'a> {
+    pub fn new(experiment: &'a Experiment, seed: u64, faults: Faults, how: How) -> Setup<'a> {
+        let (disks, stops) = (Vec::new(), Vec::new());
+        let deadline = 200.0;
+        Setup { experiment, seed, faults, how, tamper: None, disks, deadline, stops }
+    }
+
+    /// Runs every node to its end.
+    pub fn run(self) -> Vec<Fate> {
+        let nodes = self.experiment.network.nodes;
+        let identity = self.experiment.identity().unwrap();
+        let world = World::new(nodes, self.seed, self.faults, self.tamper);
+        self.stops.iter().for_each(|&(node, at)| world.stop(node, seconds(at)));
+        std::thread::scope(|scope| {
+            let one = |node: usize| {
+                let disk = self.disks.get(node).cloned().unwrap_or_default();
+                let world = world.clone();
+                let (experiment, how, deadline) = (self.experiment, self.how, self.deadline);
+                let live = move || lives(experiment, identity, world, node, (how, deadline), disk);
+                std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, live).unwrap()
+            };
+            let threads: Vec<_> = (0..nodes).map(one).collect();
+            let fates = threads.into_iter().map(|thread| thread.join());
+            fates.map(|fate| fate.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
+    }
+}
+
+/// One node, through all its lives.
+fn lives(
+    experiment: &Experiment,
+    identity: [u8; 32],
+    world: Arc<World>,
+    node: usize,
+    (how, deadline): (How, f64),
+    disk: Shared<Disk>,
+) -> Fate {
+    let notes = Shared::<Vec<Note>>::default();
+    world.begin(node);
+    for lives in 1.. {
+        let policy = match how {
+            How::Wait => Policy::Wait,
+            How::Stop => Policy::Stop,
+            How::Skip(patience) => {
+                let journal = Box::new(DiskJournal(disk.clone()));
+                Policy::SkipLink { patience: seconds(patience), journal }
+            }
+        };
+        let settings = Settings { policy, deadline: seconds(deadline), resend: seconds(0.25) };
+        let told = notes.clone();
+        let told = Box::new(move |note| told.lock().unwrap().push(note));
+        let place = (node, experiment.network.nodes);
+        let mut peers = Peers::new(world.wire(node), place, &identity, settings, told);
+        let life = catch_unwind(AssertUnwindSafe(|| {
+            let mut keeper = Keeper { disk: disk.clone(), world: world.clone() };
+            one_life(experiment, &mut peers, &mut keeper)
+        }));
+        match life {
+            Ok(done) => {
+                world.leave(node);
+                let notes = notes.lock().unwrap().clone();
+                return Fate { done, notes, lives, disk };
+            }
+            Err(panic) if panic.is::<Killed>() => world.rest(node, world.burial(node)),
+            Err(panic) => {
+                world.leave(node);
+                resume_unwind(panic);
+            }
+        }
+    }
+    unreachable!("a node has a last life")
+}
+
+fn one_life(
+    experiment: &Experiment,
+    peers: &mut Peers<Faulty>,
+    keeper: &mut Keeper,
+) -> Result<Vec<Outcome>> {
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+    experiment.run_peer(peers, None, &context, keeper)
+}

@@ -1,0 +1,346 @@
+//! A neighbour that lies: what it sends is refused, said once for each reason, and changes nothing.
+//!
+//! A path of three: every frame that node 0 sends to node 1 is accompanied by hostile ones, which come
+//! over the same authenticated link, before or after it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lopa::engine::{
+    Begin, Event, Frame, FrameKind, Independent, Longest, Note, Peers, Place, Refusal, Settings,
+    Transport, Wire,
+};
+use lopa::error::Kind;
+use lopa::experiment::Experiment;
+use lopa::random::{Purpose, Stream};
+
+use super::cluster::{Fate, How, Setup};
+use super::faulty::{Faults, seconds};
+use super::{PERSONAL, read, straight};
+
+type Frames = Vec<Vec<u8>>;
+
+/// Hostile frames made of an honest one, and why they are refused; nothing where they are dropped
+/// like any late copy.
+struct Attack {
+    name: &'static str,
+    refusals: &'static [Refusal],
+    frames: fn(&[u8]) -> Frames,
+    /// Whether they come first, and the honest one may be taken for the lie.
+    first: bool,
+}
+
+fn run(bytes: &[u8]) -> [u8; 16] {
+    std::array::from_fn(|at| bytes[8 + at])
+}
+
+/// The frame with bytes put at a place, and a checksum that is right.
+fn put(bytes: &[u8], at: usize, with: &[u8]) -> Frames {
+    let mut changed = bytes.to_vec();
+    changed[at..at + with.len()].copy_from_slice(with);
+    vec![summed(changed)]
+}
+
+/// Puts the checksum right.
+fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 4;
+    let sum = crc(&bytes[..end]);
+    bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// CRC-32 as in the specification, bit by bit.
+fn crc(bytes: &[u8]) -> u32 {
+    let step = |sum: u32| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+    let byte = |sum: u32, &byte: &u8| (0..8).fold(sum ^ u32::from(byte), |sum, _| step(sum));
+    !bytes.iter().fold(!0, byte)
+}
+
+fn is(bytes: &[u8], kind: FrameKind) -> bool {
+    Frame::known(bytes).is_some_and(|frame| frame.kind == kind)
+}
+
+/// A frame of a kind at the same place, with another payload.
+fn saying(bytes: &[u8], kind: FrameKind, scalar: u8, payload: &[u8]) -> Frames {
+    let frame = Frame::known(bytes).expect("an honest frame");
+    vec![Frame { kind, scalar, payload, ..frame }.to_bytes(&run(bytes))]
+}
+
+/// The message with its first number replaced.
+fn number(bytes: &[u8], number: f64) -> Frames {
+    match is(bytes, FrameKind::Data) {
+        true => put(bytes, 56, &number.to_le_bytes()),
+        false => Vec::new(),
+    }
+}
+
+fn payload(bytes: &[u8], change: fn(Vec<u8>) -> Vec<u8>) -> Frames {
+    let frame = Frame::known(bytes).expect("an honest frame");
+    match frame.kind {
+        FrameKind::Data => saying(bytes, frame.kind, 8, &change(frame.payload.to_vec())),
+        _ => Vec::new(),
+    }
+}
+
+/// At another step.
+fn moved(bytes: &[u8], step: fn(u64) -> u64) -> Frames {
+    let frame = Frame::known(bytes).expect("an honest frame");
+    let place = Place { step: step(frame.place.step), ..frame.place };
+    match frame.kind {
+        FrameKind::Data | FrameKind::Flood => vec![Frame { place, ..frame }.to_bytes(&run(bytes))],
+        _ => Vec::new(),
+    }
+}
+
+fn words(values: &[u64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn garbage(length: usize, front: &[u8]) -> Frames {
+    let mut stream = Stream::new(length as u64, Purpose::Data, 0);
+    let mut bytes: Vec<u8> = (0..length).map(|_| stream.word() as u8).collect();
+    bytes[..front.len()].copy_from_slice(front);
+    vec![bytes]
+}
+
+macro_rules! attack {
+    ($name:literal, $refusals:expr, $frames:expr) => {
+        Attack { name: $name, refusals: &$refusals, frames: $frames, first: true }
+    };
+}
+
+macro_rules! contradiction {
+    ($name:literal, $frames:expr) => {
+        Attack { name: $name, refusals: &[Refusal::Equivocation], frames: $frames, first: false }
+    };
+}
+
+fn attacks() -> Vec<Attack> {
+    use FrameKind::{Data, Flood, Notice, Status};
+    use Refusal::*;
+    vec![
+        attack!("nothing", [Garbage], |_| vec![Vec::new()]),
+        attack!("one byte", [Garbage], |_| vec![vec![b'l']]),
+        attack!("cut at every byte", [Garbage, Length], |b| (0..b.len())
+            .map(|end| b[..end].to_vec())
+            .collect()),
+        attack!("a byte more", [Length], |b| vec![[b, &[0]].concat()]),
+        attack!("two in one", [Length], |b| vec![[b, b].concat()]),
+        attack!("garbage", [Garbage], |_| garbage(100, b"")),
+        attack!("garbage that begins well", [Version], |_| garbage(100, b"lopa")),
+        attack!("much garbage", [Garbage], |_| garbage(1 << 16, b"")),
+        attack!("plain text", [Garbage], |_| vec![b"GET / HTTP/1.1\r\n\r\n".repeat(9)]),
+        attack!("another magic", [Garbage], |b| put(b, 0, b"LOPA")),
+        attack!("version 0", [Version], |b| put(b, 4, &[0, 0])),
+        attack!("version 2", [Version], |b| put(b, 4, &[2, 0])),
+        attack!("version 65535", [Version], |b| put(b, 4, &[255, 255])),
+        attack!("length 0", [Length], |b| put(b, 48, &0u64.to_le_bytes())),
+        attack!("length 2^31", [Length], |b| put(b, 48, &(1u64 << 31).to_le_bytes())),
+        attack!("length 2^63", [Length], |b| put(b, 48, &(1u64 << 63).to_le_bytes())),
+        attack!("length 2^64 - 1", [Length], |b| put(b, 48, &u64::MAX.to_le_bytes())),
+        attack!("every bit of the head flipped", [Checksum, Garbage, Version, Length], |b| {
+            let flip = |bit: usize| {
+                let mut bytes = b.to_vec();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                bytes
+            };
+            (0..56 * 8).map(flip).collect()
+        }),
+        attack!("every byte of the rest flipped", [Checksum], |b| {
+            let flip = |at: usize| {
+                let mut bytes = b.to_vec();
+                bytes[at] ^= 0xff;
+                bytes
+            };
+            (56..b.len()).map(flip).collect()
+        }),
+        attack!("another run", [OtherRun], |b| put(b, 8, &[7; 16])),
+        attack!("kind 0", [Kind], |b| put(b, 6, &[0])),
+        attack!("kind 255", [Kind], |b| put(b, 6, &[255])),
+        attack!("an earlier run of the experiment", [], |b| match is(b, Status) {
+            true => Vec::new(),
+            false => put(b, 24, &0u32.to_le_bytes()),
+        }),
+        attack!("a copy", [], |b| vec![b.to_vec(); 3]),
+        attack!("a step of the past", [], |b| moved(b, |_| 0)),
+        attack!("a step of the future", [Future], |b| moved(b, |step| step + 1000)),
+        attack!("the last step there is", [Future], |b| moved(b, |_| u64::MAX)),
+        attack!("another iteration", [Shape], |b| match is(b, Data) {
+            true => put(b, 32, &77u64.to_le_bytes()),
+            false => Vec::new(),
+        }),
+        attack!("another exchange", [Shape], |b| match is(b, Data) {
+            true => put(b, 28, &7u32.to_le_bytes()),
+            false => Vec::new(),
+        }),
+        attack!("no numbers", [Shape], |b| payload(b, |_| Vec::new())),
+        attack!("a number less", [Shape], |b| payload(b, |p| p[8..].to_vec())),
+        attack!("a number more", [Shape], |b| payload(b, |p| [p, vec![0; 8]].concat())),
+        attack!("half a number", [Shape], |b| payload(b, |p| p[4..].to_vec())),
+        attack!("ten thousand numbers", [Shape], |b| payload(b, |_| vec![0; 80_000])),
+        attack!("other numbers", [Shape], |b| match is(b, Data) {
+            true => put(b, 7, &[4]),
+            false => Vec::new(),
+        }),
+        attack!("numbers of no bytes", [Shape], |b| match is(b, Data) {
+            true => put(b, 7, &[0]),
+            false => Vec::new(),
+        }),
+        attack!("not a number", [NotFinite], |b| number(b, f64::NAN)),
+        attack!("infinity", [NotFinite], |b| number(b, f64::INFINITY)),
+        attack!("minus infinity", [NotFinite], |b| number(b, f64::NEG_INFINITY)),
+        contradiction!("other content", |b| number(b, 1e308)),
+        contradiction!("a subnormal number", |b| number(b, 5e-324)),
+        contradiction!("something else to all", |b| match is(b, Flood) {
+            true => put(b, 64, &[1, 2, 3]),
+            false => Vec::new(),
+        }),
+        attack!("a word of nobody", [Shape], |b| saying(b, Flood, 1, &words(&[3, 0]))),
+        attack!("a word without a speaker", [Shape], |b| saying(b, Flood, 1, b"abc")),
+        attack!("too long a word", [Shape], |b| saying(b, Flood, 1, &[0; 70_000])),
+        attack!("no status", [Shape], |b| saying(b, Status, 1, b"")),
+        attack!("too long a status", [Shape], |b| saying(b, Status, 1, &words(&[0; 4]))),
+        attack!("unknown flags", [Shape], |b| saying(b, Status, 1, &words(&[0, 0, 99]))),
+        attack!("decisions where none are made", [Shape], |b| {
+            let step = Frame::known(b).map_or(0, |frame| frame.place.step);
+            saying(b, Notice, 1, &words(&[0, 1, u64::MAX, step, 0]))
+        }),
+        attack!("a stranger", [], |_| Vec::new()), // see below
+    ]
+}
+
+fn experiment() -> Experiment {
+    let sets = ["network.nodes=3", "network.graph=path", "problem.n=3", "problem.p=2"];
+    let more = ["run.iterations=12", "run.evaluations=2", "checkpoint.iterations=5"];
+    let sets: Vec<_> = sets.iter().chain(&more).map(|set| set.to_string()).collect();
+    let mut experiment = read(PERSONAL, &sets);
+    experiment.algorithms.truncate(2);
+    experiment
+}
+
+/// What node 1 says of whom it refused, and what became of all.
+fn attacked(experiment: &Experiment, attack: Attack) -> (Vec<(usize, Refusal)>, Vec<Fate>) {
+    let Attack { name, frames, first, .. } = attack;
+    let setup = Setup::new(experiment, 1, Faults::default(), How::Wait);
+    let tamper = Box::new(move |from: usize, to: usize, bytes: &[u8]| {
+        let honest = vec![(from, bytes.to_vec())];
+        if (from, to) != (0, 1) {
+            return honest;
+        }
+        let stranger = name == "a stranger";
+        let frames = if stranger { vec![bytes.to_vec()] } else { frames(bytes) };
+        let who = if stranger { 9 } else { from };
+        let hostile: Vec<_> = frames.into_iter().map(|frame| (who, frame)).collect();
+        match first {
+            true => [hostile.clone(), honest, hostile].concat(),
+            false => [honest, hostile].concat(),
+        }
+    });
+    let fates = Setup { tamper: Some(tamper), ..setup }.run();
+    let refused = |note: &Note| match note {
+        Note::Refused { peer, why } => Some((*peer, *why)),
+        Note::Skipped { .. } => None,
+    };
+    (fates[1].notes.iter().filter_map(refused).collect(), fates)
+}
+
+#[test]
+fn hostile_frames_change_nothing() {
+    let experiment = experiment();
+    let want: Vec<_> = straight(&experiment).into_iter().map(|run| run.digest).collect();
+    let attacks = attacks();
+    assert!(attacks.len() >= 40);
+    for attack in attacks {
+        let (name, refusals) = (attack.name, attack.refusals);
+        let (refused, fates) = attacked(&experiment, attack);
+        for fate in fates {
+            let done = fate.done.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let digests: Vec<_> = done.into_iter().map(|run| run.digest).collect();
+            assert_eq!(digests, want, "{name}");
+        }
+        let reasons: BTreeSet<_> = refused.iter().map(|(_, why)| *why).collect();
+        assert_eq!(reasons.len(), refused.len(), "{name}: said once: {refused:?}");
+        match name {
+            "a stranger" => assert_eq!(refused, [(9, Refusal::Stranger)]),
+            _ => assert!(refused.iter().all(|(peer, _)| *peer == 0), "{name}: {refused:?}"),
+        }
+        for why in refusals {
+            assert!(reasons.contains(why), "{name}: {why:?} not among {refused:?}");
+        }
+    }
+}
+
+// ---- a peer on its own, and what it keeps of what comes ----
+
+/// Brings what was written down, then nothing until the time is over.
+struct Script {
+    events: std::vec::IntoIter<Event>,
+    now: Duration,
+}
+
+impl Wire for Script {
+    fn send(&mut self, _: usize, _: &[u8]) {}
+
+    fn next(&mut self, until: Duration) -> Option<Event> {
+        let event = self.events.next();
+        if event.is_none() {
+            self.now = until;
+        }
+        event
+    }
+
+    fn now(&self) -> Duration {
+        self.now
+    }
+}
+
+/// Node 1 of three hears all that, then waits in vain; what it says of it, and what it kept.
+fn alone(events: Vec<Event>) -> (&'static str, Vec<Note>, usize) {
+    let notes = super::cluster::Shared::<Vec<Note>>::default();
+    let told = notes.clone();
+    let told = Box::new(move |note| told.lock().unwrap().push(note));
+    let script = Script { events: events.into_iter(), now: Duration::ZERO };
+    let settings = Settings { deadline: seconds(10.0), ..Settings::default() };
+    let mut peers = Peers::new(script, (1, 3), &[5; 32], settings, told);
+    let mixing = experiment().world(None, 1).unwrap().mixing;
+    let longest = Longest { message: 800, saying: 1000 };
+    peers.begin(Begin { job: 1, mixing: &mixing, kept: None, longest }).unwrap();
+    let error = peers.all(b"hello").unwrap_err();
+    assert_eq!(error.kind, Kind::Peer);
+    let notes = notes.lock().unwrap().clone();
+    (error.id, notes, peers.bytes())
+}
+
+fn from(peer: usize, kind: FrameKind, step: u64, payload: &[u8]) -> Event {
+    let place = Place { job: 1, step, k: 0, e: 0 };
+    let scalar = if kind == FrameKind::Data { 8 } else { 1 };
+    Event::Frame(peer, Frame { kind, scalar, place, payload }.to_bytes(&[5; 16]))
+}
+
+#[test]
+fn what_comes_early_is_kept_within_bounds() {
+    let mut events = Vec::new();
+    // Nobody ever says anything in step 0, which the peer is in.
+    for step in 1..10_000 {
+        events.push(from(0, FrameKind::Data, step, &[1; 800]));
+        for origin in 0..3 {
+            let word = [&words(&[origin])[..], &[step as u8; 900]].concat();
+            events.push(from(2, FrameKind::Flood, step, &word));
+        }
+    }
+    let (id, notes, bytes) = alone(events);
+    assert_eq!(id, "peers/lost");
+    assert_eq!(notes.len(), 2, "each once: {notes:?}");
+    assert!(bytes < 64 * 900 + 5 * 3 * 1000, "{bytes} bytes");
+}
+
+#[test]
+fn who_lost_its_checkpoints_is_told_so() {
+    let status = |durable: u64, yours: u64| words(&[durable, yours, 0]);
+    let (id, ..) = alone(vec![from(0, FrameKind::Status, 50, &status(40, 40))]);
+    assert_eq!(id, "peers/gone", "node 0 was told that this node was durable");
+    let place = Place { job: 2, ..Place::default() };
+    let later = Frame { kind: FrameKind::Status, scalar: 1, place, payload: &status(0, 0) };
+    let (id, ..) = alone(vec![Event::Frame(2, later.to_bytes(&[5; 16]))]);
+    assert_eq!(id, "peers/gone", "node 2 is in a later run");
+}

@@ -1,0 +1,117 @@
+//! Peers: on any network and through any crash they come to the digest of one process.
+
+mod cluster;
+mod faulty;
+mod hostile;
+mod policies;
+mod skips;
+mod waits;
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use lopa::config::Source;
+use lopa::experiment::Experiment;
+use lopa::random::Stream;
+use lopa::run::{Context, Observer, Outcome};
+
+use faulty::{Cut, Death, Faults, seconds};
+
+const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
+const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
+
+struct Silent;
+
+impl Observer for Silent {}
+
+/// The outcomes of one process.
+fn straight(experiment: &Experiment) -> Vec<Outcome> {
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+    experiment.run(&context, &mut Silent).unwrap()
+}
+
+fn read(text: &str, sets: &[String]) -> Experiment {
+    let source = Source { name: "test".into(), text: text.into(), sets: sets.to_vec() };
+    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
+}
+
+/// Seeds of clusters to run; a variable `from..to` of the environment asks for others.
+fn seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
+    let Ok(asked) = std::env::var(variable) else { return usual };
+    let (from, to) = asked.split_once("..").expect("from..to");
+    from.parse().unwrap()..to.parse().unwrap()
+}
+
+/// A small experiment, drawn.
+fn drawn(stream: &mut Stream) -> Experiment {
+    let global = stream.unit() < 0.3;
+    let nodes = 2 + stream.below(4);
+    let graphs: &[&str] = match nodes {
+        2 => &["path", "complete"],
+        _ => &["path", "complete", "star", "ring", "erdos-renyi"],
+    };
+    let graph = graphs[stream.below(graphs.len())];
+    let iterations = 2 + stream.below(14);
+    let (every, evaluations) = (1 + stream.below(5), 1 + stream.below(3));
+    let precision = ["f32", "f64"][stream.below(2)];
+    let sets = [
+        format!("network.nodes={nodes}"),
+        format!("network.graph={graph}"),
+        "problem.n=2".into(),
+        "problem.p=2".into(),
+        "problem.noise=0.5".into(),
+        "problem.samples=5".into(),
+        "run.batch=2".into(),
+        // Another seed is another network, where it is drawn.
+        format!("run.seeds={}", ["[1]", "[1]", "[1]", "[3,4]"][stream.below(4)]),
+        format!("run.iterations={iterations}"),
+        format!("run.evaluations={evaluations}"),
+        format!("run.precision={precision}"),
+        "run.exact=never".into(),
+        format!("checkpoint.iterations={every}"),
+    ];
+    let mut experiment = read(if global { GLOBAL } else { PERSONAL }, &sets);
+    let first = stream.below(experiment.algorithms.len());
+    experiment.algorithms.rotate_left(first);
+    experiment.algorithms.truncate(1 + usize::from(stream.unit() < 0.1));
+    experiment
+}
+
+/// Faults that end, drawn; the first few seconds of a run are the wild ones.
+fn drawn_faults(stream: &mut Stream, nodes: usize) -> Faults {
+    let some = |stream: &mut Stream, most: f64| {
+        if stream.unit() < 0.5 { 0.0 } else { stream.between(0.0, most) }
+    };
+    let mut deaths = Vec::new();
+    for _ in 0..stream.below(4) {
+        let at = seconds(stream.between(0.0, 3.0));
+        deaths.push(Death {
+            node: stream.below(nodes),
+            at,
+            rest: seconds(stream.between(0.0, 5.0)),
+        });
+    }
+    deaths.sort_by_key(|death| death.at);
+    let mut cuts = Vec::new();
+    for _ in 0..stream.below(3) {
+        let (from, to) = (stream.below(nodes), stream.below(nodes));
+        let since = stream.between(0.0, 2.0);
+        let (since, until) = (seconds(since), seconds(since + stream.between(0.0, 5.0)));
+        cuts.push(Cut { from, to, since, until });
+        if stream.unit() < 0.5 {
+            cuts.push(Cut { from: to, to: from, since, until });
+        }
+    }
+    Faults {
+        loss: some(stream, 0.3),
+        double: some(stream, 0.5),
+        late: some(stream, 0.3),
+        damage: some(stream, 0.05),
+        torn: some(stream, 0.3),
+        told: [0.0, 1.0][stream.below(2)],
+        cuts,
+        deaths,
+        calm: seconds(20.0),
+    }
+}

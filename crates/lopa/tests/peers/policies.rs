@@ -1,0 +1,140 @@
+//! Neighbours that stay away, nodes that are told to stop, and starting all of them again.
+
+use lopa::error::Error;
+use lopa::experiment::Experiment;
+use lopa::random::{Purpose, Stream};
+
+use super::cluster::{Fate, How, Setup};
+use super::faulty::{Cut, Death, Faults, seconds};
+use super::{PERSONAL, drawn, drawn_faults, read, straight};
+
+fn digests(experiment: &Experiment) -> Vec<String> {
+    straight(experiment).into_iter().map(|run| run.digest).collect()
+}
+
+fn failure(fate: &Fate) -> Option<&Error> {
+    fate.done.as_ref().err()
+}
+
+/// Starts all nodes again on their disks: they come to the digest of one process.
+fn check_resumed(experiment: &Experiment, fates: Vec<Fate>, what: &str) {
+    let want = digests(experiment);
+    let disks = fates.into_iter().map(|fate| fate.disk).collect();
+    let setup = Setup::new(experiment, 9, Faults::default(), How::Wait);
+    for fate in (Setup { disks, ..setup }).run() {
+        let done = fate.done.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(done.into_iter().map(|run| run.digest).collect::<Vec<_>>(), want, "{what}");
+    }
+}
+
+#[test]
+fn who_is_told_to_stop_stops_and_all_go_on_later() {
+    for seed in 0..150 {
+        let mut stream = Stream::new(seed, Purpose::Tuning, 3);
+        let experiment = drawn(&mut stream);
+        let nodes = experiment.network.nodes;
+        let faults = match seed % 2 {
+            0 => Faults::default(),
+            _ => drawn_faults(&mut stream, nodes),
+        };
+        let (who, at) = (stream.below(nodes), stream.between(0.0, 1.0));
+        let stops = vec![(who, at)];
+        let setup = Setup::new(&experiment, seed, faults, How::Wait);
+        let fates = Setup { stops, deadline: 15.0, ..setup }.run();
+        for (node, fate) in fates.iter().enumerate() {
+            match failure(fate).map(|error| error.id) {
+                None => {}
+                Some("peers/stopped") => assert_eq!(node, who, "seed {seed}"),
+                Some(id) => assert_eq!(id, "peers/lost", "seed {seed}"),
+            }
+        }
+        check_resumed(&experiment, fates, &format!("seed {seed}"));
+    }
+}
+
+fn longer(iterations: usize, every: usize) -> Experiment {
+    let sets = [
+        "network.nodes=4".to_string(),
+        "problem.n=3".into(),
+        "problem.p=2".into(),
+        format!("run.iterations={iterations}"),
+        "run.evaluations=2".into(),
+        "run.exact=never".into(),
+        format!("checkpoint.iterations={every}"),
+    ];
+    let mut experiment = read(PERSONAL, &sets);
+    experiment.algorithms.truncate(1);
+    experiment
+}
+
+#[test]
+fn a_node_that_stays_away_ends_the_wait_at_the_deadline() {
+    let experiment = longer(60, 10);
+    let death = Death { node: 2, at: seconds(0.5), rest: seconds(5000.0) };
+    let faults = Faults { deaths: vec![death], ..Faults::default() };
+    let fates = Setup::new(&experiment, 1, faults, How::Wait).run();
+    for fate in &fates {
+        let error = failure(fate).expect("nobody came to the end");
+        assert_eq!((error.id, error.kind.exit_code()), ("peers/lost", 6));
+    }
+    // Its neighbours are named, with the iteration.
+    let error = failure(&fates[1]).unwrap();
+    assert!(error.message.contains("node 2 is missing in iteration"), "{error}");
+    check_resumed(&experiment, fates, "a death");
+}
+
+#[test]
+fn under_stop_a_cut_link_ends_the_run_at_once() {
+    let experiment = longer(60, 10);
+    let cut = |from, to| Cut { from, to, since: seconds(0.3), until: seconds(0.35) };
+    let faults = || Faults { cuts: vec![cut(1, 2), cut(2, 1)], told: 1.0, ..Faults::default() };
+    let fates = Setup::new(&experiment, 1, faults(), How::Stop).run();
+    assert!(fates[1..3].iter().any(|fate| failure(fate).is_some()));
+    for fate in &fates {
+        assert!(failure(fate).is_none_or(|error| error.id == "peers/lost"));
+    }
+    check_resumed(&experiment, fates, "a cut");
+    let fates = Setup::new(&experiment, 1, faults(), How::Wait).run();
+    assert!(fates.iter().all(|fate| failure(fate).is_none()), "who waits sees it heal");
+}
+
+#[test]
+fn what_is_kept_for_neighbours_is_bounded_by_the_interval_of_checkpoints() {
+    let largest = |iterations, every| {
+        let experiment = longer(iterations, every);
+        let fates = Setup::new(&experiment, 1, Faults::default(), How::Wait).run();
+        fates.iter().map(|fate| fate.disk.lock().unwrap().largest).max().unwrap()
+    };
+    let (short, long, rare) = (largest(100, 10), largest(400, 10), largest(400, 100));
+    assert!(long <= short + 200, "{short} bytes after 100 iterations, {long} after 400");
+    assert!(rare > 3 * long, "{rare} bytes: the logs are not in the checkpoints");
+}
+
+#[test]
+fn what_came_to_its_end_is_not_run_again() {
+    let experiment = longer(20, 5);
+    let fates = Setup::new(&experiment, 1, Faults::default(), How::Wait).run();
+    let written: usize = fates.iter().map(|fate| fate.disk.lock().unwrap().written).sum();
+    let disks: Vec<_> = fates.iter().map(|fate| fate.disk.clone()).collect();
+    check_resumed(&experiment, fates, "the end");
+    let again: usize = disks.iter().map(|disk| disk.lock().unwrap().written).sum();
+    assert_eq!(again, written);
+}
+
+#[test]
+fn what_peers_cannot_run_is_said() {
+    let run = |experiment: &Experiment| {
+        let fates = Setup::new(experiment, 1, Faults::default(), How::Wait).run();
+        fates.into_iter().next().unwrap().done.unwrap_err()
+    };
+    let mut experiment = longer(20, 5);
+    experiment.run.budget.seconds = Some(5.0);
+    let error = run(&experiment);
+    assert_eq!((error.id, error.kind.exit_code()), ("config/seconds-among-peers", 2));
+    // A run that diverges: nobody sends what is not a number.
+    let mut experiment = longer(400, 5);
+    let params = &mut experiment.algorithms[0].choice.params;
+    params.insert("alpha".into(), 1e200.into());
+    let error = run(&experiment);
+    assert!(["peers/not-finite", "peers/lost"].contains(&error.id), "{error}");
+}

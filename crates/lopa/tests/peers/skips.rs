@@ -1,0 +1,190 @@
+//! Under `skip-link` a link is used by both its ends or by neither.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+
+use lopa::engine::{Frame, FrameKind, Note};
+use lopa::experiment::Experiment;
+use lopa::random::{Purpose, Stream};
+use lopa::run::{Context, Observer, Outcome};
+
+use super::cluster::{Disk, Fate, How, Setup};
+use super::faulty::{Cut, Faults, Tamper, seconds};
+use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, seeds, straight};
+
+const PATIENCE: f64 = 0.3;
+
+/// An exchange of an iteration, and a neighbour that was left out.
+type Skipped = (u64, usize, usize);
+
+/// What a node left out.
+fn skipped(fate: &Fate) -> BTreeSet<Skipped> {
+    let skipped = |note: &Note| match *note {
+        Note::Skipped { peer, k, e } => Some((k, e, peer)),
+        Note::Refused { .. } => None,
+    };
+    fate.notes.iter().filter_map(skipped).collect()
+}
+
+/// W as the nodes used it in an exchange, each by its own account.
+fn effective(experiment: &Experiment, fates: &[Fate], (k, e): (u64, usize)) -> Vec<Vec<f64>> {
+    let mixing = experiment.world(None, experiment.run.seeds[0]).unwrap().mixing;
+    let row = |(i, fate): (usize, &Fate)| {
+        let mut row: Vec<f64> = (0..fates.len()).map(|j| mixing.weight(i, j)).collect();
+        for (_, _, j) in skipped(fate).range((k, e, 0)..(k, e + 1, 0)) {
+            row[i] += std::mem::take(&mut row[*j]);
+        }
+        row
+    };
+    fates.iter().enumerate().map(row).collect()
+}
+
+/// Whether W was symmetric, and its rows summed to one, in every exchange; and how often a link was
+/// left out.
+fn doubly_stochastic(experiment: &Experiment, fates: &[Fate]) -> (bool, usize) {
+    let all: BTreeSet<Skipped> = fates.iter().flat_map(skipped).collect();
+    let rounds: BTreeSet<_> = all.iter().map(|&(k, e, _)| (k, e)).collect();
+    let sound = |round: &(u64, usize)| {
+        let w = effective(experiment, fates, *round);
+        let symmetric = (0..w.len()).all(|i| (0..w.len()).all(|j| w[i][j] == w[j][i]));
+        let stochastic = w.iter().all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        symmetric && stochastic && w.iter().flatten().all(|&w| w >= 0.0)
+    };
+    (rounds.iter().all(sound), all.len())
+}
+
+/// What every node came to.
+fn outcomes(fates: &[Fate], seed: u64) -> Vec<&Outcome> {
+    let mut all = Vec::new();
+    for fate in fates {
+        match &fate.done {
+            Ok(done) => all.push(&done[0]),
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    all
+}
+
+/// Runs it without faults, leaving out what was left out before.
+fn again(experiment: &Experiment, fates: &[Fate]) -> Vec<Fate> {
+    let disk = |fate: &Fate| Disk::with(fate.disk.lock().unwrap().skips.clone());
+    let disks = fates.iter().map(disk).collect();
+    let how = How::Skip(100.0);
+    Setup { disks, ..Setup::new(experiment, 1, Faults::default(), how) }.run()
+}
+
+#[test]
+fn both_ends_skip_or_neither_and_the_log_of_it_replays() {
+    let (mut skips, mut lives) = (0, 0);
+    for seed in seeds("LOPA_SKIPS", 0..1500) {
+        let mut stream = Stream::new(seed, Purpose::Tuning, 2);
+        let mut experiment = drawn(&mut stream);
+        experiment.algorithms.truncate(1);
+        experiment.run.seeds.truncate(1);
+        let faults = drawn_faults(&mut stream, experiment.network.nodes);
+        let fates = Setup::new(&experiment, seed, faults, How::Skip(PATIENCE)).run();
+        let (sound, count) = doubly_stochastic(&experiment, &fates);
+        assert!(sound, "seed {seed}: W was not the same at both ends of a link");
+        let digests: BTreeSet<_> = outcomes(&fates, seed).iter().map(|run| &run.digest).collect();
+        assert_eq!(digests.len(), 1, "seed {seed}: nodes disagree");
+        let replayed = again(&experiment, &fates);
+        assert_eq!(doubly_stochastic(&experiment, &replayed).1, count, "seed {seed}");
+        assert!(digests.contains(&outcomes(&replayed, seed)[0].digest), "seed {seed}: replay");
+        if count == 0 {
+            assert!(digests.contains(&straight(&experiment)[0].digest), "seed {seed}");
+        }
+        skips += count;
+        lives += fates.iter().map(|fate| fate.lives).sum::<usize>();
+    }
+    assert!(skips > lives, "{skips} skipped in {lives} lives: tame");
+}
+
+/// LoPA with gradient tracking on a ring of five, deterministic.
+fn tracking(iterations: usize) -> Experiment {
+    let sets = [
+        "network.nodes=5".to_string(),
+        "problem.n=2".into(),
+        "problem.p=2".into(),
+        "algorithm.lopa-gt.alpha=0.1".into(),
+        format!("run.iterations={iterations}"),
+        "run.evaluations=4".into(),
+        "run.exact=end".into(),
+        "checkpoint.iterations=50".into(),
+    ];
+    let mut experiment = read(PERSONAL, &sets);
+    experiment.algorithms.truncate(1);
+    experiment
+}
+
+fn lossy() -> Faults {
+    let cut = |from, to| Cut { from, to, since: seconds(1.0), until: seconds(60.0) };
+    Faults { loss: 0.05, calm: seconds(1e9), cuts: vec![cut(1, 2), cut(2, 1)], ..Faults::default() }
+}
+
+fn grad_phi_sq(fates: &[Fate]) -> f64 {
+    outcomes(fates, 0)[0].row.values["grad_phi_sq"]
+}
+
+#[test]
+fn gradient_tracking_finds_the_right_point_though_links_fail() {
+    let experiment = tracking(800);
+    assert!(straight(&experiment)[0].row.values["grad_phi_sq"] < 1e-18);
+    let fates = Setup::new(&experiment, 1, lossy(), How::Skip(PATIENCE)).run();
+    let (sound, count) = doubly_stochastic(&experiment, &fates);
+    assert!(sound && count > 100, "{count} skipped");
+    assert!(grad_phi_sq(&fates) < 1e-18, "{:e}", grad_phi_sq(&fates));
+    assert!(fates.iter().all(|fate| fate.disk.lock().unwrap().warnings.is_empty()));
+}
+
+/// The bug that all this is about: the other end of a skipped link is told that it is used.
+fn one_way() -> Tamper {
+    Box::new(|from, _, bytes| {
+        let frame = Frame::known(bytes).expect("a frame");
+        if frame.kind != FrameKind::Notice {
+            return vec![(from, bytes.to_vec())];
+        }
+        let mut payload = frame.payload.to_vec();
+        payload[24..].chunks_exact_mut(16).for_each(|decided| decided[8] = 1);
+        let run = std::array::from_fn(|at| bytes[8 + at]);
+        vec![(from, Frame { payload: &payload, ..frame }.to_bytes(&run))]
+    })
+}
+
+#[test]
+fn one_way_skipping_is_caught() {
+    let experiment = tracking(800);
+    let setup =
+        Setup::new(&experiment, 1, Faults { cuts: Vec::new(), ..lossy() }, How::Skip(PATIENCE));
+    let fates = Setup { tamper: Some(one_way()), ..setup }.run();
+    assert!(!doubly_stochastic(&experiment, &fates).0, "the two ends' accounts must differ");
+    assert!(grad_phi_sq(&fates) > 1e-6, "{:e}", grad_phi_sq(&fates));
+    for fate in &fates {
+        let warnings = &fate.disk.lock().unwrap().warnings;
+        assert!(warnings.iter().any(|text| text.contains("wrong point")), "{warnings:?}");
+    }
+}
+
+/// Hears warnings.
+#[derive(Default)]
+struct Listener(Vec<String>);
+
+impl Observer for Listener {
+    fn warn(&mut self, text: &str) {
+        self.0.push(text.into());
+    }
+}
+
+#[test]
+fn nobody_is_suspected_without_cause() {
+    for text in [PERSONAL, GLOBAL] {
+        for precision in ["f32", "f64"] {
+            let sets = [format!("run.precision={precision}"), "run.iterations=400".into()];
+            let never = AtomicBool::new(false);
+            let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+            let mut listener = Listener::default();
+            read(text, &sets).run(&context, &mut listener).unwrap();
+            listener.0.retain(|text| text.contains("wrong point"));
+            assert_eq!(listener.0, [""; 0]);
+        }
+    }
+}

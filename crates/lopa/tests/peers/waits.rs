@@ -1,0 +1,45 @@
+//! Under `wait`, faults change nothing.
+
+use std::ops::Range;
+
+use lopa::random::{Purpose, Stream};
+
+use super::cluster::{How, Setup};
+use super::{drawn, drawn_faults, seeds, straight};
+
+fn clusters(seeds: Range<u64>) {
+    let (mut deaths, mut written) = (0, 0);
+    for seed in seeds.clone() {
+        let mut stream = Stream::new(seed, Purpose::Tuning, 0);
+        let experiment = drawn(&mut stream);
+        let faults = drawn_faults(&mut stream, experiment.network.nodes);
+        let want: Vec<String> = straight(&experiment).into_iter().map(|run| run.digest).collect();
+        let fates = Setup::new(&experiment, seed, faults, How::Wait).run();
+        for (node, fate) in fates.into_iter().enumerate() {
+            deaths += fate.lives - 1;
+            written += fate.disk.lock().unwrap().written;
+            let done =
+                fate.done.unwrap_or_else(|error| panic!("seed {seed}, node {node}: {error}"));
+            let got: Vec<String> = done.into_iter().map(|run| run.digest).collect();
+            assert_eq!(got, want, "seed {seed}, node {node}");
+        }
+    }
+    let count = seeds.count();
+    assert!(
+        deaths >= count && written >= 5 * count,
+        "{deaths} deaths, {written} checkpoints: tame"
+    );
+}
+
+// In two halves, for two processors.
+#[test]
+fn faulty_clusters_come_to_the_digest_of_one_process() {
+    let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
+    clusters(start..(start + end) / 2);
+}
+
+#[test]
+fn more_faulty_clusters_come_to_the_digest_of_one_process() {
+    let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
+    clusters((start + end) / 2..end);
+}
