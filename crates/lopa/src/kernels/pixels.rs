@@ -101,10 +101,8 @@ unsafe fn forward<V: Vector, const R: usize, const C: usize>(
         for first in (0..cols).step_by(COLS) {
             tile.fill::<V>(pixels, rows, first);
             for r in (0..=rows.len()).step_by(R) {
-                let mut sums = [all[r]; R];
-                for i in 1..R {
-                    sums[i] = all[r + i];
-                }
+                let mut sums = [[V::splat(V::Scalar::ZERO); C]; R];
+                sums.copy_from_slice(&all[r..r + R]);
                 let rows = tile.0[r..r + R].as_ptr().cast::<V::Scalar>();
                 for q in 0..COLS.min(cols - first) {
                     let w = load::<V, C>(weights.as_ptr().add((first + q) * width + from), last);
@@ -115,9 +113,7 @@ unsafe fn forward<V: Vector, const R: usize, const C: usize>(
                         }
                     }
                 }
-                for i in 0..R {
-                    all[r + i] = sums[i];
-                }
+                all[r..r + R].copy_from_slice(&sums);
             }
         }
         let (shift, unit) = (all[rows.len()], V::splat(pixels.unit));
