@@ -179,7 +179,7 @@ fn check_packed<T: Real>(count: usize, cols: usize, width: usize, values: Drawn,
             out
         });
     } else {
-        assert!(cols < 60 || cols > 256, "cells are made of rows of nearly one length");
+        assert!(!(60..=256).contains(&cols), "cells are made of rows of nearly one length");
     }
     let blocks = Blocks::new(a.csr()).map(|blocks| blocks.cast(T::of));
     let Some(blocks) = blocks else {
