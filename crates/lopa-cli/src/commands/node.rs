@@ -11,6 +11,7 @@ use lopa::data::{Data, Where};
 use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
+use lopa::folder::RunFolder;
 use lopa::network::{self, Graph};
 use lopa::run::{Context, Outcome};
 use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
@@ -23,6 +24,10 @@ use super::signals::Signals;
 use super::summary;
 use crate::args::{Lost, NodeArgs};
 use crate::output::Output;
+
+/// How long a node whose results are all on disk looks for neighbours to tell them so. They may be
+/// gone: whoever was killed after its last word comes back to an empty stage.
+const COURTESY: Duration = Duration::from_secs(10);
 
 pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
     let experiment = experiment(&args.file, &args.seeds)?;
@@ -45,13 +50,27 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
             eprintln!("{line}")
         }
     });
-    let mut wire = Iroh::start(place, log, signals.shared())?;
-    if wire.meet(settings.deadline)? == Met::Stopped {
-        return Ok(ExitCode::from(signals.code().unwrap_or(130)));
-    }
     let out = args.out.join(&args.name);
     let keeping = Keeping { out: &out, resume: args.resume, threads: 1 };
-    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let mut folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let ended = ended(&experiment, &folder);
+    let mut wire = Iroh::start(place, log, signals.shared())?;
+    let patience = if ended.is_some() { COURTESY } else { settings.deadline };
+    match (wire.meet(patience.min(settings.deadline)), ended) {
+        (Ok(Met::All), _) => {}
+        (Ok(Met::Stopped), _) => {
+            folder.finish("interrupted")?;
+            return Ok(ExitCode::from(signals.code().unwrap_or(130)));
+        }
+        (Err(_), Some(outcomes)) => {
+            let reporter = Reporter::new(output, folder, &experiment);
+            return leave(&experiment, Ok(outcomes), reporter, &signals, output);
+        }
+        (Err(error), None) => {
+            folder.finish("interrupted")?;
+            return Err(error);
+        }
+    }
     let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
     let told = move |note: Note| {
         if !quiet {
@@ -64,6 +83,13 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
     let done = experiment.run_peer(&mut peers, data, &context, &mut reporter);
     drop(peers);
     leave(&experiment, done, reporter, &signals, output)
+}
+
+/// The outcomes of all runs, if all came to their end before.
+fn ended(experiment: &Experiment, folder: &RunFolder) -> Option<Vec<Outcome>> {
+    let of_seed =
+        |&seed: &u64| experiment.algorithms.iter().map(move |one| folder.ended(&one.label, seed));
+    experiment.run.seeds.iter().flat_map(of_seed).collect()
 }
 
 /// Leaves the folder in order, and tells how it ended.

@@ -71,7 +71,7 @@ impl Trio {
     pub fn node(&self, name: &str, more: &[&str]) -> Command {
         let args = ["node", "e.toml", "--roster", "roster.toml", "--name", name];
         let patience: &[&str] =
-            if more.contains(&"--deadline") { &[] } else { &["--deadline", "120"] };
+            if more.contains(&"--deadline") { &[] } else { &["--deadline", "60"] };
         let args = [&args[..], &["--format", "json"], patience, more].concat();
         let mut command = self.folder.program(&args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
