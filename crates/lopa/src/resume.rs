@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::folder::RunFolder;
 use crate::run::{Context, Observer, Outcome, World};
-use crate::trace::{Row, Stop};
+use crate::trace::Row;
 
 /// Runs what is missing of an experiment into its folder below `runs`, while somebody listens; false
 /// if interrupted.
@@ -22,7 +22,7 @@ pub fn complete(
 ) -> Result<(PathBuf, bool)> {
     let folder = RunFolder::resume(runs, experiment, data, threads)?;
     let path = folder.path().to_path_buf();
-    let mut keeper = Keeper { folder, listener };
+    let mut keeper = Keeper::new(folder, listener);
     let done = experiment.run_on(data, context, &mut keeper);
     let interrupted = context.interrupt.load(Ordering::Relaxed);
     keeper.folder.finish(match (&done, interrupted) {
@@ -34,10 +34,18 @@ pub fn complete(
     Ok((path, !interrupted))
 }
 
-/// Keeps what comes of a run, and passes on how it goes.
-struct Keeper<'a> {
-    folder: RunFolder,
+/// Keeps what comes of a run in its folder, and passes on how it goes.
+pub struct Keeper<'a> {
+    /// The run's folder.
+    pub folder: RunFolder,
     listener: &'a mut dyn Observer,
+}
+
+impl<'a> Keeper<'a> {
+    /// Keeps a run in a folder, while somebody listens.
+    pub fn new(folder: RunFolder, listener: &'a mut dyn Observer) -> Keeper<'a> {
+        Keeper { folder, listener }
+    }
 }
 
 impl Observer for Keeper<'_> {
@@ -55,8 +63,13 @@ impl Observer for Keeper<'_> {
     }
 
     fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
-        let listener = &mut *self.listener;
-        self.folder.kept(algorithm, seed, &mut |refused| listener.warn(&refused))
+        let mut refused = Vec::new();
+        let state = self.folder.kept(algorithm, seed, &mut |text| refused.push(text))?;
+        refused.iter().for_each(|text| self.listener.warn(text));
+        if state.is_some() || !refused.is_empty() {
+            self.listener.resumed(state.as_ref().map(|state| state.progress.k));
+        }
+        Ok(state)
     }
 
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
@@ -77,9 +90,6 @@ impl Observer for Keeper<'_> {
 
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
         self.listener.end(outcome)?;
-        if outcome.stop == Stop::Interrupted {
-            return Ok(());
-        }
         self.folder.end(outcome)
     }
 }

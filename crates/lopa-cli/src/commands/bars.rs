@@ -38,7 +38,7 @@ impl<'a> Bars<'a> {
     }
 
     /// A line on this run above the bar, if there is one.
-    pub fn say(&self, text: &str) {
+    fn say(&self, text: &str) {
         let line = || self.output.note(&format!("{}: {text}", self.name));
         match &self.bar {
             Some(bar) => bar.suspend(line),
@@ -64,6 +64,13 @@ impl Observer for Bars<'_> {
             self.bar = Some(bar);
         }
         self.spoke = Instant::now();
+    }
+
+    fn resumed(&mut self, from: Option<u64>) {
+        match from {
+            Some(k) => self.say(&format!("goes on from iteration {k}")),
+            None => self.say("starts from its beginning"),
+        }
     }
 
     fn warn(&mut self, text: &str) {

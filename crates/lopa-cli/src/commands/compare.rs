@@ -7,22 +7,19 @@ use std::process::ExitCode;
 
 use lopa::compare::{DECISIVE, Question, cost_named};
 use lopa::config::Source;
-use lopa::data::Where;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Until};
 use lopa::resume::complete;
-use lopa::run::Context;
 use lopa::trace::COSTS;
 use lopa::traces::{Traces, read};
 use serde_json::json;
 
 use super::bars::Bars;
+use super::outside::Outside;
 use super::run::checked;
 use super::saved::Saved;
-use super::signals::Signals;
 use super::source::source;
 use super::summary;
-use super::threads::{pool, threads};
 use crate::args::CompareArgs;
 use crate::output::Output;
 
@@ -76,19 +73,13 @@ fn run(
         experiment.run.limit(budgets);
         checked(&experiment.run, "--budget")?;
     }
-    let threads = threads(&args.threads)?;
-    let pool = pool(threads)?;
-    let signals = Signals::listen()?;
-    let context = Context {
-        pool: pool.as_ref(),
-        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
-        interrupt: signals.interrupt(),
-    };
+    let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
+    let (context, signals) = (outside.context(), &outside.signals);
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
     let bars = &mut Bars::new(output, &experiment);
     let (folder, whole) =
-        complete(&experiment, data.as_ref(), (&args.out, threads), &context, bars)?;
+        complete(&experiment, data.as_ref(), (&args.out, outside.threads), &context, bars)?;
     let stopped = (!whole).then(|| signals.code().unwrap_or(130));
     Ok((experiment, folder, stopped))
 }

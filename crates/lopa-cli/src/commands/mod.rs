@@ -17,9 +17,9 @@ pub mod ls;
 mod mpi;
 #[cfg(feature = "peers")]
 pub mod node;
+mod outside;
 pub mod predict;
 pub mod report;
-pub mod reporter;
 pub mod reproduce;
 #[cfg(feature = "peers")]
 pub mod roster;

@@ -5,19 +5,20 @@
 
 use std::process::ExitCode;
 
-use lopa::data::{Data, Where};
+use lopa::data::Data;
 use lopa::engine::{Mpi, Transport, block};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
+use lopa::resume::Keeper;
 use lopa::run::{Context, Observer, Outcome};
 use lopa::trace::Stop;
 
-use super::reporter::Reporter;
+use super::bars::Bars;
+use super::outside::Outside;
 use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
-use super::threads::{pool, threads};
 use crate::args::{RunArgs, ThreadArgs};
 use crate::output::Output;
 
@@ -26,15 +27,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     mpi.abort_on_panic();
     // Processes share the cores: each gets one thread unless told otherwise.
     let jobs = ThreadArgs { jobs: args.threads.jobs.or(Some(1)) };
-    let threads = threads(&jobs)?;
-    let pool = pool(threads)?;
-    let signals = Signals::listen()?;
-    let context = Context {
-        pool: pool.as_ref(),
-        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
-        interrupt: signals.interrupt(),
-    };
-    let ready = prepare(args, &context, &mpi, threads, output);
+    let outside = Outside::new(&jobs, args.file.data.as_deref())?;
+    let (context, signals) = (outside.context(), &outside.signals);
+    let ready = prepare(args, &context, &mpi, outside.threads, output);
     let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
     if let Some(first) = codes.iter().position(|code| code != &[0]) {
         // One of those that cannot begin says why, and all end.
@@ -43,7 +38,7 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
             _ => Ok(ExitCode::from(codes[first][0])),
         };
     }
-    let done = together(ready?, &mut mpi, &context, &signals, output);
+    let done = together(ready?, &mut mpi, &context, signals, output);
     match done {
         // The same everywhere, as all decide alike: process 0 says it.
         Err(error) if error.kind == Kind::Config && mpi.rank() > 0 => {
@@ -127,12 +122,13 @@ fn go(
         let outcomes = experiment.run_across(mpi, data, context, &mut Silent)?;
         return Ok((outcomes, None));
     };
-    let mut reporter = Reporter::new(output, folder, experiment);
-    let done = experiment.run_across(mpi, data, context, &mut reporter);
+    let mut bars = Bars::new(output, experiment);
+    let mut keeper = Keeper::new(folder, &mut bars);
+    let done = experiment.run_across(mpi, data, context, &mut keeper);
     if done.is_err() {
-        reporter.folder.finish(status(&done, None))?;
+        keeper.folder.finish(status(&done, None))?;
     }
-    Ok((done?, Some(reporter.folder)))
+    Ok((done?, Some(keeper.folder)))
 }
 
 /// Who has nothing to write and nothing to say.

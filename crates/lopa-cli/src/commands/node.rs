@@ -7,22 +7,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lopa::bytes::Hash;
-use lopa::data::{Data, Where};
+use lopa::data::Data;
 use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
 use lopa::network::{self, Graph};
-use lopa::run::{Context, Outcome};
+use lopa::resume::Keeper;
+use lopa::run::Outcome;
 use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::reporter::Reporter;
+use super::bars::Bars;
+use super::outside::Outside;
 use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
-use crate::args::{Lost, NodeArgs};
+use crate::args::{Lost, NodeArgs, ThreadArgs};
 use crate::output::Output;
 
 /// How long a node whose results are all on disk looks for neighbours to tell them so. They may be
@@ -31,15 +33,13 @@ const COURTESY: Duration = Duration::from_secs(10);
 
 pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
     let experiment = experiment(&args.file, &args.seeds)?;
-    let (roster, me) = member(args, &experiment)?;
-    let signals = Signals::listen()?;
-    let context = Context {
-        pool: None,
-        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
-        interrupt: signals.interrupt(),
-    };
-    let data = experiment.load_data_of(&context, me..me + 1)?;
-    let place = place(args, &experiment, data.as_ref(), &roster, me)?;
+    let graphs = graphs(&experiment)?;
+    let (roster, me) = member(args, &experiment, &graphs)?;
+    // One node is one thread's work.
+    let outside = Outside::new(&ThreadArgs { jobs: Some(1) }, args.file.data.as_deref())?;
+    let signals = &outside.signals;
+    let data = experiment.load_data_of(&outside.context(), me..me + 1)?;
+    let place = place(args, &experiment, data.as_ref(), (&roster, me), &graphs)?;
     let settings = settings(args)?;
     let neighbours: Vec<&str> = place.neighbours.iter().map(|n| n.name.as_str()).collect();
     output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), args.name));
@@ -51,7 +51,7 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
         }
     });
     let out = args.out.join(&args.name);
-    let keeping = Keeping { out: &out, resume: args.resume, threads: 1 };
+    let keeping = Keeping { out: &out, resume: args.resume, threads: outside.threads };
     let mut folder = folder(&keeping, &experiment, data.as_ref(), output)?;
     let ended = ended(&experiment, &folder);
     let mut wire = Iroh::start(place, log, signals.shared())?;
@@ -63,8 +63,7 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
         (Err(_), Some(outcomes)) => {
-            let reporter = Reporter::new(output, folder, &experiment);
-            return leave(&experiment, Ok(outcomes), reporter, &signals, output);
+            return leave(&experiment, Ok(outcomes), folder, signals, output);
         }
         (Err(error), None) => {
             folder.finish("interrupted")?;
@@ -79,10 +78,11 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
     };
     let size = (me, experiment.network.nodes);
     let mut peers = Peers::new(wire, size, &experiment.identity()?, settings, Box::new(told));
-    let mut reporter = Reporter::new(output, folder, &experiment);
-    let done = experiment.run_peer(&mut peers, data, &context, &mut reporter);
+    let mut bars = Bars::new(output, &experiment);
+    let mut keeper = Keeper::new(folder, &mut bars);
+    let done = experiment.run_peer(&mut peers, data, &outside.context(), &mut keeper);
     drop(peers);
-    leave(&experiment, done, reporter, &signals, output)
+    leave(&experiment, done, keeper.folder, signals, output)
 }
 
 /// The outcomes of all runs, if all came to their end before.
@@ -96,36 +96,33 @@ fn ended(experiment: &Experiment, folder: &RunFolder) -> Option<Vec<Outcome>> {
 fn leave(
     experiment: &Experiment,
     done: Result<Vec<Outcome>>,
-    mut reporter: Reporter,
+    mut folder: RunFolder,
     signals: &Signals,
     output: &Output,
 ) -> Result<ExitCode> {
     let outcomes = match done {
         Err(error) if error.kind == Kind::Peer => {
-            reporter.folder.finish("interrupted")?;
+            folder.finish("interrupted")?;
             let Some(code) = signals.code() else { return Err(error) };
             output.note(GOES_ON);
             return Ok(ExitCode::from(code));
         }
         done => {
-            reporter.folder.finish(status(&done, None))?;
+            folder.finish(status(&done, None))?;
             done?
         }
     };
-    show(experiment, &outcomes, &reporter.folder, output);
+    show(experiment, &outcomes, &folder, output);
     Ok(ExitCode::from(exit_code(&outcomes, None)))
 }
 
 /// The roster, which must fit the experiment, and this node's number in it.
-fn member(args: &NodeArgs, experiment: &Experiment) -> Result<(Roster, usize)> {
+fn member(args: &NodeArgs, experiment: &Experiment, graphs: &[Graph]) -> Result<(Roster, usize)> {
     let place = args.roster.display().to_string();
     let roster = Roster::read(&args.roster)?;
     let checked = || -> Result<usize> {
         roster.check()?;
-        same_names(&roster, experiment)?;
-        for graph in graphs(experiment)? {
-            roster.allows(&graph)?;
-        }
+        fits(&roster, experiment, graphs)?;
         roster.position(&args.name)
     };
     let me = checked().map_err(|error| error.at(place))?;
@@ -143,8 +140,14 @@ pub fn graphs(experiment: &Experiment) -> Result<Vec<Graph>> {
     experiment.run.seeds.iter().map(graph).collect()
 }
 
+/// Whether a roster can run an experiment on its graphs.
+pub fn fits(roster: &Roster, experiment: &Experiment, graphs: &[Graph]) -> Result<()> {
+    same_names(roster, experiment)?;
+    graphs.iter().try_for_each(|graph| roster.allows(graph))
+}
+
 /// Where nodes have files of their own, they go by the names of the roster.
-pub fn same_names(roster: &Roster, experiment: &Experiment) -> Result<()> {
+fn same_names(roster: &Roster, experiment: &Experiment) -> Result<()> {
     let named = experiment.data.as_ref().and_then(|data| data.preparation.nodes.as_ref());
     let members: Vec<&String> = roster.members.iter().map(|member| &member.name).collect();
     match named {
@@ -187,13 +190,12 @@ fn place(
     args: &NodeArgs,
     experiment: &Experiment,
     data: Option<&Data>,
-    roster: &Roster,
-    me: usize,
+    (roster, me): (&Roster, usize),
+    graphs: &[Graph],
 ) -> Result<Place> {
     let member = &roster.members[me];
     let key = args.key.clone().unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name)));
     let key = own_key(&key, member)?;
-    let graphs = graphs(experiment)?;
     let near: BTreeSet<usize> =
         graphs.iter().flat_map(|graph| graph.neighbours(me)).copied().collect();
     let neighbour = |node: usize| {
@@ -207,7 +209,7 @@ fn place(
         listen: listen(args, member)?,
         relays: roster.relays.clone(),
         neighbours: near.into_iter().map(neighbour).collect(),
-        terms: terms(experiment, roster, &graphs, entries as u64),
+        terms: terms(experiment, roster, graphs, entries as u64),
         most,
     })
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lopa::config::Choice;
-use lopa::data::{Data, Where};
+use lopa::data::Data;
 use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
 use lopa::reproduce::claims::{Judgement, judge};
@@ -23,21 +23,14 @@ use lopa_report::saved::Saved;
 use serde_json::{Value, json};
 
 use super::bars::Bars;
-use super::signals::Signals;
-use super::threads::{pool, threads};
+use super::outside::Outside;
 use crate::args::ReproduceArgs;
 use crate::output::{Output, number};
 
 pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
     let parts = figures::parts(args)?;
-    let threads = threads(&args.threads)?;
-    let pool = pool(threads)?;
-    let signals = Signals::listen()?;
-    let context = Context {
-        pool: pool.as_ref(),
-        data_dir: Where::new(args.data.as_deref(), 0).directory,
-        interrupt: signals.interrupt(),
-    };
+    let outside = Outside::new(&args.threads, args.data.as_deref())?;
+    let (context, signals) = (outside.context(), &outside.signals);
     let mut stock = Stock::default();
     // What is missing is said before hours are spent on what is there.
     for part in &parts {
@@ -53,7 +46,8 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         output.note(&format!("{} of {}, {minutes} min: {name}", number + 1, parts.len()));
         let data = stock.load(&part.experiment, &context)?;
         let bars = &mut Bars::new(output, &part.experiment);
-        let (folder, whole) = complete(&part.experiment, data, (&runs, threads), &context, bars)?;
+        let (folder, whole) =
+            complete(&part.experiment, data, (&runs, outside.threads), &context, bars)?;
         if !whole {
             output.note("interrupted: the same command goes on from here");
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));

@@ -9,7 +9,7 @@ use lopa::network::Graph;
 use lopa_peers::{Member, Roster};
 use serde_json::{Value, json};
 
-use super::node::graphs;
+use super::node::{fits, graphs};
 use super::source::source;
 use crate::args::{FileArgs, RosterAddArgs, RosterCheckArgs, RosterCommand};
 use crate::output::Output;
@@ -57,11 +57,9 @@ fn check(args: &RosterCheckArgs, output: &Output) -> Result<()> {
     if let Some(file) = &args.file {
         let file = FileArgs { file: Some(file.clone()), sets: Vec::new(), data: None };
         let experiment = Experiment::read(&source(&file)?)?;
-        super::node::same_names(&roster, &experiment).map_err(|error| error.at(&place))?;
-        for graph in graphs(&experiment)? {
-            roster.allows(&graph).map_err(|error| error.at(&place))?;
-            union = Some(graph);
-        }
+        let graphs = graphs(&experiment)?;
+        fits(&roster, &experiment, &graphs).map_err(|error| error.at(&place))?;
+        union = graphs.into_iter().next_back().or(union);
     }
     show(&roster, union.as_ref(), output);
     output.note("a run can use it");

@@ -3,20 +3,20 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use lopa::data::{Data, Where};
+use lopa::data::Data;
 use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, RunSpec};
 use lopa::folder::{self, RunFolder};
 use lopa::registry::{Fault, Params};
-use lopa::run::{Context, Outcome};
+use lopa::resume::Keeper;
+use lopa::run::Outcome;
 use lopa::trace::Stop;
 use serde_json::{Value, json};
 
-use super::reporter::Reporter;
-use super::signals::Signals;
+use super::bars::Bars;
+use super::outside::Outside;
 use super::source::source;
 use super::summary;
-use super::threads::{pool, threads};
 use crate::args::{Engine, FileArgs, Resume, RunArgs};
 use crate::output::Output;
 
@@ -34,26 +34,21 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
 
 fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     let experiment = experiment(&args.file, &args.seeds)?;
-    let threads = threads(&args.threads)?;
-    let pool = pool(threads)?;
-    let signals = Signals::listen()?;
-    let context = Context {
-        pool: pool.as_ref(),
-        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
-        interrupt: signals.interrupt(),
-    };
+    let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
+    let (context, signals) = (outside.context(), &outside.signals);
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
     if args.dry_run {
         return dry_run(&experiment, data.as_ref(), output);
     }
-    let keeping = Keeping { out: &args.out, resume: args.resume, threads };
+    let keeping = Keeping { out: &args.out, resume: args.resume, threads: outside.threads };
     let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
-    let mut reporter = Reporter::new(output, folder, &experiment);
-    let done = experiment.run_on(data.as_ref(), &context, &mut reporter);
-    reporter.folder.finish(status(&done, signals.code()))?;
+    let mut bars = Bars::new(output, &experiment);
+    let mut keeper = Keeper::new(folder, &mut bars);
+    let done = experiment.run_on(data.as_ref(), &context, &mut keeper);
+    keeper.folder.finish(status(&done, signals.code()))?;
     let outcomes = done?;
-    show(&experiment, &outcomes, &reporter.folder, output);
+    show(&experiment, &outcomes, &keeper.folder, output);
     if signals.code().is_some() {
         output.note(GOES_ON);
     }

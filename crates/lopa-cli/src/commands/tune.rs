@@ -3,15 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lopa::data::Where;
 use lopa::error::{Error, Result};
-use lopa::run::Context;
 use lopa::tune::{Trial, tune as search};
 use serde_json::json;
 
-use super::signals::Signals;
+use super::outside::Outside;
 use super::source::source;
-use super::threads::{pool, threads};
 use crate::args::TuneArgs;
 use crate::output::{Output, number};
 
@@ -20,13 +17,8 @@ pub fn tune(args: &TuneArgs, output: &Output) -> Result<ExitCode> {
     let file = args.file.file.clone().unwrap_or_else(|| "quickstart.toml".into());
     let out = args.out.clone().unwrap_or_else(|| beside(&file, "-tuned.toml"));
     let journal = args.journal.clone().unwrap_or_else(|| beside(&file, "-tune.jsonl"));
-    let pool = pool(threads(&args.threads)?)?;
-    let signals = Signals::listen()?;
-    let context = Context {
-        pool: pool.as_ref(),
-        data_dir: Where::new(args.file.data.as_deref(), 0).directory,
-        interrupt: signals.interrupt(),
-    };
+    let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
+    let (context, signals) = (outside.context(), &outside.signals);
     let told = |trial: &Trial, at: usize, of: usize| {
         let value = trial.value.map_or("diverged".into(), number);
         output

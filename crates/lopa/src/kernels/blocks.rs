@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::Rows;
-use super::dense::{load, store};
+use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::sparse::Csr;
 use super::vector::{Number, Vector};
@@ -237,7 +237,7 @@ unsafe fn forward<V: Vector, const C: usize>(
     // SAFETY: the mask keeps loads and stores within `width`, and a block's columns within `cols`;
     // a row has as many blocks as its bits say.
     unsafe {
-        let last = V::mask((width - from).min(C * V::LANES) - (C - 1) * V::LANES);
+        let last = last::<V, C>(width - from);
         let zero = [V::splat(V::Scalar::ZERO); C];
         let (mut sums, mut next) = ([zero; BATCH], turns.next);
         for first in (0..blocks.layout.cols).step_by(EIGHT) {
@@ -307,7 +307,7 @@ unsafe fn back<V: Vector, const C: usize>(
 ) {
     // SAFETY: as in `forward`.
     unsafe {
-        let last = V::mask((width - from).min(C * V::LANES) - (C - 1) * V::LANES);
+        let last = last::<V, C>(width - from);
         let zero = [V::splat(V::Scalar::ZERO); C];
         let mut next = turns.next;
         for first in (0..blocks.layout.cols).step_by(EIGHT) {

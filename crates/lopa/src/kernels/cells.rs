@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::Rows;
-use super::dense::{load, store};
+use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::sparse::Csr;
 use super::vector::{Number, Vector};
@@ -180,7 +180,7 @@ unsafe fn forward<V: Vector, const C: usize, const S: usize>(
     // SAFETY: all columns are copied before they are read; the mask keeps loads and stores within
     // `width`; a row has `room` entries.
     unsafe {
-        let last = V::mask(left - (C - 1) * V::LANES);
+        let last = last::<V, C>(left);
         let mut panel = Panel::<V, C>::uninit();
         for q in 0..cells.cols {
             panel.set(q, load::<V, C>(weights.as_ptr().add(q * width), last));
@@ -244,7 +244,7 @@ unsafe fn back<V: Vector, const C: usize, const S: usize>(
 ) {
     // SAFETY: as in `forward`.
     unsafe {
-        let last = V::mask(left - (C - 1) * V::LANES);
+        let last = last::<V, C>(left);
         let mut panel = Panel::<V, C>::uninit();
         for q in 0..cells.cols {
             panel.set(q, [V::splat(V::Scalar::ZERO); C]);

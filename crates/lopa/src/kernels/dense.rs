@@ -59,7 +59,7 @@ impl<T: Number> Panel<'_, T> {
         // SAFETY: a row has `cols` numbers, there are as many rows of weights, and the mask keeps
         // loads and stores within `width`.
         unsafe {
-            let last = V::mask(width.min(from + C * V::LANES) - from - (C - 1) * V::LANES);
+            let last = last::<V, C>(width - from);
             let mut sums = [[V::splat(V::Scalar::ZERO); C]; R];
             let mut weights = self.weights.as_ptr().add(from);
             for q in 0..cols {
@@ -85,6 +85,12 @@ impl<T: Number> Panel<'_, T> {
         }
         count
     }
+}
+
+/// The part of the last of `C` vectors that lies within the columns that are left.
+#[inline(always)]
+pub unsafe fn last<V: Vector, const C: usize>(left: usize) -> V::Mask {
+    unsafe { V::mask(left.min(C * V::LANES) - (C - 1) * V::LANES) }
 }
 
 /// C vectors side by side, the last in part.
@@ -156,7 +162,7 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
 ) -> usize {
     // SAFETY: q + Q is within the rows, and the mask keeps loads and stores within `width`.
     unsafe {
-        let last = V::mask(left.min(C * V::LANES) - (C - 1) * V::LANES);
+        let last = last::<V, C>(left);
         let mut sums = [[V::splat(V::Scalar::ZERO); C]; Q];
         for (r, row) in rows.iter().enumerate() {
             let d = load::<V, C>(delta.add(r * width), last);

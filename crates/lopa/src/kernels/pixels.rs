@@ -5,7 +5,7 @@
 //! from them: the shift is one row more.
 
 use super::Rows;
-use super::dense::{load, store};
+use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::vector::{Number, Vector};
 
@@ -95,7 +95,7 @@ unsafe fn forward<V: Vector, const R: usize, const C: usize>(
     let cols = pixels.shift.len();
     // SAFETY: the mask keeps loads and stores within `width`.
     unsafe {
-        let last = V::mask((width - from).min(C * V::LANES) - (C - 1) * V::LANES);
+        let last = last::<V, C>(width - from);
         let mut tile = Tile([[V::Scalar::ZERO; COLS]; ROWS]);
         let mut all = [[V::splat(V::Scalar::ZERO); C]; ROWS];
         for first in (0..cols).step_by(COLS) {
@@ -165,7 +165,7 @@ unsafe fn back<V: Vector, const Q: usize, const C: usize>(
     let cols = pixels.shift.len();
     // SAFETY: the mask keeps loads and stores within `width`, and Q divides COLS.
     unsafe {
-        let last = V::mask((width - from).min(C * V::LANES) - (C - 1) * V::LANES);
+        let last = last::<V, C>(width - from);
         let (zero, unit) = (V::splat(V::Scalar::ZERO), V::splat(pixels.unit));
         let mut scaled = [[zero; C]; ROWS];
         for r in 0..rows.len() {

@@ -1,7 +1,7 @@
 //! Products of sparse rows with a matrix of few columns: only what is not zero is touched.
 
 use super::Rows;
-use super::dense::{load, store};
+use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::vector::{Number, Vector};
 
@@ -89,7 +89,7 @@ unsafe fn product_row<V: Vector, const C: usize, const S: usize>(
     // SAFETY: a column is checked before its row of weights is read, and the mask keeps loads and
     // stores within `width`.
     unsafe {
-        let last = V::mask(left.min(C * V::LANES) - (C - 1) * V::LANES);
+        let last = last::<V, C>(left);
         let mut sums = [[V::splat(V::Scalar::ZERO); C]; S];
         for (columns, values) in heads.iter().zip(head_values) {
             for s in 0..S {

@@ -62,6 +62,9 @@ pub trait Observer {
     fn kept(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<State>> {
         Ok(None)
     }
+    /// An earlier run did not come to its end: this one goes on from that iteration, or from the
+    /// beginning if nothing that was kept is sound.
+    fn resumed(&mut self, _from: Option<u64>) {}
     /// Keeps where the run stands.
     fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
         Ok(())
