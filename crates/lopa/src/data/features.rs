@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Packed;
-use crate::kernels::{BLOCK, Csr, Level, Rows};
+use crate::kernels::{BLOCK, Csr, Level, Pages, Rows};
 use crate::real::{Real, cast};
 
 /// A matrix of features, one row a sample.
@@ -109,6 +109,15 @@ impl<T: Real> Features<T> {
             }
         }
         Features::Sparse { cols, starts, columns, values }
+    }
+
+    /// Where its numbers lie.
+    pub(super) fn pages(&self) -> Pages {
+        let pages = Pages::default().with(self.values());
+        match self {
+            Features::Dense { .. } => pages,
+            Features::Sparse { starts, columns, .. } => pages.with(starts).with(columns),
+        }
     }
 
     fn values(&self) -> &[T] {

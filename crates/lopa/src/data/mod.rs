@@ -69,7 +69,7 @@ impl Dataset {
 
     /// The same rows, known to be made of these bytes.
     fn of_bytes(mut self, bytes: Bytes<f64>) -> Dataset {
-        self.double = OnceLock::from(Arc::new(Packed::Bytes(bytes)));
+        self.double = OnceLock::from(Arc::new(Packed::Bytes(bytes).settled()));
         self
     }
 
@@ -121,12 +121,12 @@ impl Dataset {
 
     /// The features as they are multiplied.
     fn double(&self) -> &Arc<Packed<f64>> {
-        self.double.get_or_init(|| Arc::new(Packed::new(&self.features)))
+        self.double.get_or_init(|| Arc::new(Packed::new(&self.features).settled()))
     }
 
     /// Some rows, in the given order, in precision `T`; the features are shared, not copied.
     pub fn samples<T: Real>(&self, rows: Vec<u32>) -> Samples<T> {
-        let single = || self.single.get_or_init(|| Arc::new(self.double().cast()));
+        let single = || self.single.get_or_init(|| Arc::new(self.double().cast().settled()));
         let any: Box<dyn std::any::Any> = match T::BYTES {
             8 => Box::new(self.double().clone()),
             _ => Box::new(single().clone()),

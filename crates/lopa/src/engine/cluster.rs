@@ -12,6 +12,7 @@ use super::transport::{Independent, Round, Transport, block};
 use super::{Node, Progress, Row, mix};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Kind, Result};
+use crate::kernels::Pages;
 use crate::network::Mixing;
 use crate::oracle::Counts;
 use crate::real::Real;
@@ -54,6 +55,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         let neighbours = |i: usize| mixing.row(i).iter().filter(|(j, _)| *j != i).count() as u64;
         let arrows = (0..mixing.nodes()).map(neighbours).sum();
         let next = messages.clone();
+        settle(&nodes, &[&messages, &next]);
         let threads = pool.map_or(1, ThreadPool::current_num_threads);
         let mixed = (0..threads).map(|_| Mutex::new(messages[0].clone())).collect();
         let team = Team { nodes, rows, next, mixed, pool };
@@ -160,6 +162,15 @@ impl<'a, T: Real> Cluster<'a, T> {
     pub fn is_first(&self) -> bool {
         self.transport.rank() == 0
     }
+}
+
+/// Puts what every iteration goes through in large pages.
+fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Vec<T>]]) {
+    let mut pages = Pages::default();
+    let variables = nodes.iter().flat_map(|node| node.algorithm.variables());
+    variables.for_each(|(_, variable)| pages.add(variable));
+    messages.iter().copied().flatten().for_each(|message| pages.add(message));
+    pages.settle();
 }
 
 fn joined(ours: &[Vec<u8>]) -> Vec<u8> {

@@ -10,7 +10,7 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::Rows;
+use super::{Pages, Rows};
 use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::sparse::Csr;
@@ -96,6 +96,12 @@ impl<T: Copy> Blocks<T> {
         some.push([0; EIGHT]);
         let layout = Layout { cols: *cols, starts: ends, numbers: some_numbers, places: some };
         Blocks { layout: Arc::new(layout), list: self.list.clone(), unit: self.unit }
+    }
+
+    /// Where its numbers lie.
+    pub fn pages(&self) -> Pages {
+        let Layout { starts, numbers, places, .. } = &*self.layout;
+        Pages::default().with(starts).with(numbers).with(places)
     }
 
     /// How many columns there are.

@@ -8,7 +8,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::Rows;
+use super::{Pages, Rows};
 use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::sparse::Csr;
@@ -98,6 +98,11 @@ impl<T: Copy> Cells<T> {
             values.add(i).write(value);
             values.add(room).cast::<u8>().add(i).write(column);
         }
+    }
+
+    /// Where its numbers lie.
+    pub fn pages(&self) -> Pages {
+        Pages::default().with(&self.lines)
     }
 
     /// How many columns there are.

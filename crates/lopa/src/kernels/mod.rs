@@ -13,6 +13,7 @@ mod cells;
 mod dense;
 mod fetch;
 mod functions;
+mod pages;
 #[cfg(target_arch = "x86_64")]
 mod pair;
 mod pixels;
@@ -27,6 +28,7 @@ mod x86;
 
 pub use blocks::Blocks;
 pub use cells::Cells;
+pub use pages::Pages;
 pub use pixels::Pixels;
 pub use rows::{BLOCK, Rows, each_block};
 pub use sparse::Csr;
