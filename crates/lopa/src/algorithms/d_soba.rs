@@ -25,6 +25,7 @@ use super::directions::{Directions, TWO};
 use super::estimator::average;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::Oracle;
 use crate::problem::At;
 use crate::real::{Real, axpy};
@@ -143,7 +144,8 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let [_, beta, lambda] = self.steps;
         let (wx, inner) = mixed.split_at(self.x.len());

@@ -18,6 +18,7 @@ use super::directions::{Directions, FIVE};
 use super::lopa::{LopaParams, Scheme, StartZ};
 use super::{Algorithm, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::Oracle;
 use crate::problem::At;
 use crate::real::{Real, update};
@@ -76,7 +77,8 @@ impl<T: Real> Algorithm<T> for LopaGlobal<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let now = |schedule: &Schedule| T::of(schedule.at(k));
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = &self.params;
