@@ -21,12 +21,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::directions::{Directions, TWO};
+use super::directions::Directions;
 use super::estimator::average;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
 use crate::mixed::Mixed;
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, TWO};
 use crate::problem::At;
 use crate::real::{Real, axpy};
 use crate::registry::{Fault, Params};

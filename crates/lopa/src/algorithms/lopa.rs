@@ -19,11 +19,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
 use crate::mixed::{Mixed, cut};
-use crate::oracle::Oracle;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};

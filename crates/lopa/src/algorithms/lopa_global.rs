@@ -14,12 +14,12 @@
 //! the mean Hessian: the limit is exact. LG has a bias of the order of its steps.
 
 use super::consensus::{Pieces, track};
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::lopa::{LopaParams, Scheme, StartZ};
 use super::{Algorithm, Start};
 use crate::error::Result;
 use crate::mixed::Mixed;
-use crate::oracle::Oracle;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, update};
 use crate::schedule::Schedule;

@@ -17,11 +17,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::consensus::{Pieces, combine, project, track};
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
 use crate::mixed::Mixed;
-use crate::oracle::Oracle;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, axpy, update};
 use crate::registry::{Fault, Params};

@@ -22,12 +22,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::consensus::{relax, track};
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::estimator::storm;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
 use crate::mixed::Mixed;
-use crate::oracle::Oracle;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, axpy};
 use crate::registry::{Fault, Params};

@@ -8,11 +8,11 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::{Pages, Rows};
 use super::dense::{last, load, store};
 use super::fetch::fetch;
 use super::sparse::Csr;
 use super::vector::{Number, Vector};
+use super::{Pages, Rows};
 
 /// A byte tells so many columns apart.
 const MOST: usize = 256;
