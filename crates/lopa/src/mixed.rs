@@ -62,11 +62,20 @@ fn mix<'a, T: Real>(
     out: &mut [T],
 ) {
     let theirs = |j: usize| &message(j)[from..from + own.len()];
-    let Some((&(j, w), others)) = row.split_first() else {
-        return out.copy_from_slice(own);
-    };
-    update(out, [own, theirs(j)], |_, [own, theirs]| own + w * (theirs - own));
-    for &(j, w) in others {
+    // Two neighbours at a time: most nodes of sparse graphs have few.
+    let (pairs, rest) = row.as_chunks::<2>();
+    match pairs.first() {
+        None => out.copy_from_slice(own),
+        Some(&[(i, u), (j, w)]) => update(out, [own, theirs(i), theirs(j)], |_, [own, a, b]| {
+            own + u * (a - own) + w * (b - own)
+        }),
+    }
+    for &[(i, u), (j, w)] in pairs.iter().skip(1) {
+        update(out, [own, theirs(i), theirs(j)], |sum, [own, a, b]| {
+            sum + u * (a - own) + w * (b - own)
+        });
+    }
+    for &(j, w) in rest {
         update(out, [own, theirs(j)], |sum, [own, theirs]| sum + w * (theirs - own));
     }
 }

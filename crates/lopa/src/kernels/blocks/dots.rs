@@ -3,8 +3,9 @@
 use std::mem::MaybeUninit;
 
 use super::super::Rows;
+use super::super::fetch::fetch;
 use super::super::vector::{Number, Vector};
-use super::{Blocks, FOUR, Four, MOST};
+use super::{Blocks, EIGHT, FOUR, Layout, MOST, Row};
 
 /// Rows lie far apart: fetching one so many turns early hides how long that takes.
 const AHEAD: usize = 8;
@@ -23,19 +24,22 @@ pub unsafe fn dots<V: Vector>(
     let (layout, mut room) = (&*blocks.layout, Column::room());
     let weights = room.copy(weights).map_or(weights.as_ptr(), <*mut _>::cast_const);
     let unit = blocks.unit.unwrap_or(V::Scalar::ZERO);
-    rows.iter().take(AHEAD).for_each(|row| layout.fetch(row));
+    rows.iter().take(AHEAD).for_each(|row| ask(layout, row));
     for (r, (row, out)) in rows.iter().zip(out).enumerate() {
-        rows.at(r + AHEAD).into_iter().for_each(|row| layout.fetch(row));
+        rows.at(r + AHEAD).into_iter().for_each(|row| ask(layout, row));
         // SAFETY: blocks lie within the whole blocks of the column, and values are filled up.
         unsafe {
-            let mut sum = V::splat(V::Scalar::ZERO);
-            let (values, numbers) = layout.blocks(row);
-            for e in (0..4 * values.len()).step_by(V::LANES / FOUR) {
-                let w = first_columns(numbers, e, V::LANES / FOUR).map(|at| weights.add(at));
-                let a = V::bytes(values.as_ptr().cast::<u8>().add(FOUR * e));
-                sum = a.mul_add(V::load_fours(w), sum);
+            // Two sums, so that one need not wait for the other.
+            let mut sums = [V::splat(V::Scalar::ZERO); 2];
+            let Row { numbers, values, .. } = layout.row(row);
+            for (e, numbers) in numbers.iter().enumerate() {
+                for (i, from) in (0..EIGHT).step_by(V::LANES / FOUR).enumerate() {
+                    let w = columns::<V>(numbers, from).map(|at| weights.add(at));
+                    let a = V::bytes(values[FOUR * e..].as_ptr().cast::<u8>().add(FOUR * from));
+                    sums[i % 2] = a.mul_add(V::load_fours(w), sums[i % 2]);
+                }
             }
-            *out = sum.mul(V::splat(unit)).total();
+            *out = sums[0].add(sums[1]).mul(V::splat(unit)).total();
         }
     }
 }
@@ -55,18 +59,20 @@ pub unsafe fn add_sums<V: Vector>(
     let copy = room.copy(out);
     let sums = copy.unwrap_or(out.as_mut_ptr());
     let unit = blocks.unit.unwrap_or(V::Scalar::ZERO);
-    rows.iter().take(AHEAD).for_each(|row| layout.fetch(row));
+    rows.iter().take(AHEAD).for_each(|row| ask(layout, row));
     for (r, (row, &delta)) in rows.iter().zip(delta).enumerate() {
-        rows.at(r + AHEAD).into_iter().for_each(|row| layout.fetch(row));
+        rows.at(r + AHEAD).into_iter().for_each(|row| ask(layout, row));
         // SAFETY: as in `dots`.
         unsafe {
             let d = V::splat(delta).mul(V::splat(unit));
-            let (values, numbers) = layout.blocks(row);
-            for e in (0..4 * values.len()).step_by(V::LANES / FOUR) {
-                let to = first_columns(numbers, e, V::LANES / FOUR).map(|at| sums.add(at));
-                let a = V::bytes(values.as_ptr().cast::<u8>().add(FOUR * e));
-                let before = V::load_fours(to.map(<*mut _>::cast_const));
-                a.mul_add(d, before).store_fours(to);
+            let Row { numbers, values, .. } = layout.row(row);
+            for (e, numbers) in numbers.iter().enumerate() {
+                for from in (0..EIGHT).step_by(V::LANES / FOUR) {
+                    let to = columns::<V>(numbers, from).map(|at| sums.add(at));
+                    let a = V::bytes(values[FOUR * e..].as_ptr().cast::<u8>().add(FOUR * from));
+                    let before = V::load_fours(to.map(<*mut _>::cast_const));
+                    a.mul_add(d, before).store_fours(to);
+                }
             }
         }
     }
@@ -76,18 +82,22 @@ pub unsafe fn add_sums<V: Vector>(
     }
 }
 
-/// The first columns of `count` blocks of a row from the e-th on.
-///
-/// # Safety
-/// There are so many.
+/// The first columns of as many blocks as fit a vector.
 #[inline(always)]
-unsafe fn first_columns(numbers: &[Four], e: usize, count: usize) -> [usize; 4] {
-    let numbers = numbers.as_ptr().cast::<u8>();
+fn columns<V: Vector>(numbers: &[u8; EIGHT], from: usize) -> [usize; 4] {
     let mut columns = [0; 4];
-    for i in 0..count {
-        columns[i] = FOUR * unsafe { *numbers.add(e + i) } as usize;
+    for i in 0..V::LANES / FOUR {
+        columns[i] = FOUR * numbers[from + i] as usize;
     }
     columns
+}
+
+/// Asks for a row.
+#[inline(always)]
+fn ask(layout: &Layout, row: usize) {
+    let Row { numbers, values, .. } = layout.row(row);
+    fetch(numbers);
+    fetch(values);
 }
 
 /// Room for one column of weights or of sums.

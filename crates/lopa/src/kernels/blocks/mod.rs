@@ -15,11 +15,12 @@ use listing::Listing;
 pub use product::{add_transposed, product};
 
 use super::Pages;
-use super::fetch::fetch;
 use super::sparse::Csr;
 
 /// Columns in a block.
 const FOUR: usize = 4;
+/// Blocks of a row come in eights.
+const EIGHT: usize = 8;
 /// Words of a map of blocks, and blocks that each tells.
 const WORDS: usize = 4;
 const WORD: usize = 64;
@@ -40,16 +41,12 @@ struct Layout {
     cols: usize,
     /// Where each row begins, and where the last ends.
     starts: Vec<u32>,
-    /// Of every row: a map of its blocks, a bit each; the places of their values in the list; the
-    /// numbers of the blocks, a byte each. There are whole fours of blocks: the last block comes
-    /// again where one is missing, with zeros for values.
-    fours: Vec<Four>,
+    /// Of every row: the numbers of its blocks, a byte each; the places of their values in the list;
+    /// a map of the blocks, a bit each. Some products want numbers, others a map: what they do not
+    /// want, they do not fetch. There are whole eights of blocks: the last block comes again where
+    /// one is missing, with zeros for values.
+    words: Vec<[u8; EIGHT]>,
 }
-
-/// Sixteen bytes of a row: two words of its map, the values of four blocks, or sixteen numbers.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(align(16))]
-struct Four([u8; 16]);
 
 impl Blocks<f64> {
     /// Of a matrix whose columns increase within each row; `None` if it has too many columns, too
@@ -60,13 +57,13 @@ impl Blocks<f64> {
             return None;
         }
         let mut listing = Listing::new(values)?;
-        let mut layout = Layout { cols, starts: vec![0], fours: Vec::new() };
+        let mut layout = Layout { cols, starts: vec![0], words: Vec::new() };
         let mut blocks = 0;
         for pair in rows.windows(2) {
             let entries = (pair[0]..pair[1]).map(|e| (columns[e], listing.place(values[e])));
             blocks += layout.push(entries);
         }
-        if 3 * values.len() < 4 * blocks || u32::try_from(layout.fours.len()).is_err() {
+        if 3 * values.len() < 4 * blocks || u32::try_from(layout.words.len()).is_err() {
             return None;
         }
         let layout = Arc::new(layout);
@@ -83,17 +80,18 @@ impl<T: Copy> Blocks<T> {
 
     /// Some rows, in the given order, in the same form.
     pub fn select(&self, rows: &[u32]) -> Blocks<T> {
-        let mut some = Layout { cols: self.layout.cols, starts: vec![0], fours: Vec::new() };
+        let mut some = Layout { cols: self.layout.cols, starts: vec![0], words: Vec::new() };
         for &row in rows {
-            some.fours.extend_from_slice(self.layout.row(row as usize));
-            some.starts.push(some.fours.len() as u32);
+            let Row { numbers, values, map } = self.layout.row(row as usize);
+            [numbers, values, map].iter().for_each(|part| some.words.extend_from_slice(part));
+            some.starts.push(some.words.len() as u32);
         }
         Blocks { layout: Arc::new(some), list: self.list.clone(), unit: self.unit }
     }
 
     /// Where its numbers lie.
     pub fn pages(&self) -> Pages {
-        Pages::default().with(&self.layout.starts).with(&self.layout.fours)
+        Pages::default().with(&self.layout.starts).with(&self.layout.words)
     }
 
     /// How many columns there are.
@@ -123,44 +121,29 @@ impl Layout {
             values.last_mut().expect("one was pushed")[within] = place;
         }
         let count = numbers.len();
-        numbers.resize(count.next_multiple_of(4), numbers.last().copied().unwrap_or(0));
+        numbers.resize(count.next_multiple_of(EIGHT), numbers.last().copied().unwrap_or(0));
         values.resize(numbers.len(), [0; FOUR]);
-        for bytes in [&map.map(u64::to_le_bytes).concat(), values.as_flattened(), &numbers] {
-            for bytes in bytes.chunks(16) {
-                let mut four = Four::default();
-                four.0[..bytes.len()].copy_from_slice(bytes);
-                self.fours.push(four);
-            }
-        }
-        self.starts.push(self.fours.len() as u32);
+        self.words.extend_from_slice(numbers.as_chunks().0);
+        self.words.extend_from_slice(values.as_flattened().as_chunks().0);
+        self.words.extend(map.map(u64::to_le_bytes));
+        self.starts.push(self.words.len() as u32);
         count
     }
 
-    /// Where a row lies.
+    /// A row: the numbers of its blocks, their values, and the map.
     #[inline(always)]
-    fn row(&self, row: usize) -> &[Four] {
-        &self.fours[self.starts[row] as usize..self.starts[row + 1] as usize]
+    fn row(&self, row: usize) -> Row<'_> {
+        let all = &self.words[self.starts[row] as usize..self.starts[row + 1] as usize];
+        let (blocks, map) = all.split_at(all.len() - WORDS);
+        // Eight numbers take a word, the values of eight blocks four.
+        let (numbers, values) = blocks.split_at(blocks.len() / (1 + FOUR));
+        Row { numbers, values, map }
     }
+}
 
-    /// Asks for a row.
-    #[inline(always)]
-    fn fetch(&self, row: usize) {
-        fetch(self.row(row));
-    }
-
-    /// The map of a row.
-    #[inline(always)]
-    fn map(&self, row: usize) -> [u64; WORDS] {
-        let halves = &self.row(row)[..WORDS / 2];
-        std::array::from_fn(|word| halves[word / 2].0.as_chunks::<8>().0[word % 2])
-            .map(u64::from_le_bytes)
-    }
-
-    /// The values of a row's blocks and their numbers, both in fours.
-    #[inline(always)]
-    fn blocks(&self, row: usize) -> (&[Four], &[Four]) {
-        let blocks = &self.row(row)[WORDS / 2..];
-        // Sixteen numbers lie where the values of four blocks do.
-        blocks.split_at(blocks.len() * 4 / 5)
-    }
+/// A row in its parts.
+struct Row<'a> {
+    numbers: &'a [[u8; EIGHT]],
+    values: &'a [[u8; EIGHT]],
+    map: &'a [[u8; EIGHT]],
 }

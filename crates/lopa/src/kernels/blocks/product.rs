@@ -3,8 +3,9 @@
 
 use super::super::Rows;
 use super::super::dense::{last, load, store};
+use super::super::fetch::fetch;
 use super::super::vector::{Number, Vector};
-use super::{Blocks, FOUR, Layout, WORD, WORDS};
+use super::{Blocks, FOUR, Layout, Row, WORD, WORDS};
 
 /// So many rows are multiplied at a time: a bit tells each.
 const BATCH: usize = 64;
@@ -20,9 +21,9 @@ impl Batch {
     fn new(layout: &Layout, rows: Rows) -> Batch {
         let mut batch = Batch { maps: [[0; BATCH]; WORDS], values: [std::ptr::null(); BATCH] };
         for (r, row) in rows.iter().enumerate() {
-            let map = layout.map(row);
-            (0..WORDS).for_each(|word| batch.maps[word][r] = map[word]);
-            batch.values[r] = layout.blocks(row).0.as_ptr().cast();
+            let Row { values, map, .. } = layout.row(row);
+            (0..WORDS).for_each(|word| batch.maps[word][r] = u64::from_le_bytes(map[word]));
+            batch.values[r] = values.as_ptr().cast();
         }
         batch
     }
@@ -60,7 +61,11 @@ fn swap<const J: usize>(bits: &mut [u64; WORD], mask: u64) {
 fn batches<'a>(layout: &'a Layout, rows: Rows<'a>) -> impl Iterator<Item = Batch> + 'a {
     let ask = move |b: usize| {
         let numbers = rows.numbers.chunks(BATCH).nth(b).unwrap_or_default();
-        Rows { numbers, ..rows }.iter().for_each(|row| layout.fetch(row));
+        for row in (Rows { numbers, ..rows }).iter() {
+            let Row { values, map, .. } = layout.row(row);
+            fetch(map);
+            fetch(values);
+        }
     };
     rows.numbers.chunks(BATCH).enumerate().map(move |(b, numbers)| {
         if b == 0 {
