@@ -282,7 +282,7 @@ fn check_rows<T: Real>(count: usize, width: usize, seed: u64) {
         level.add_to_each_row(&b[..width], &mut out);
         out
     });
-    let column = |c: usize| a.iter().skip(c).step_by(width).map(|a| a.to_f64()).sum::<f64>();
+    let column = |c: usize| a.iter().skip(c).step_by(width).map(|&a| a.to_f64()).sum::<f64>();
     let summed: Vec<f64> = (0..width).map(|c| first[c] + column(c)).collect();
     check("sum of rows", &summed, |level| {
         let mut out = b[..width].to_vec();
