@@ -96,6 +96,20 @@ impl Table {
         }
     }
 
+    /// Calls `f(column, value)` for every entry of a row that is not zero.
+    fn each_not_zero(&self, row: usize, mut f: impl FnMut(usize, f64)) {
+        let Table::Bytes { cols, values } = self else {
+            return self.each(row, |j, value| if value != 0.0 { f(j, value) });
+        };
+        // Most pixels are zero, and so are most of those beside them.
+        for (e, eight) in values[row * cols..(row + 1) * cols].chunks(8).enumerate() {
+            if eight.iter().fold(0, |any, byte| any | byte) != 0 {
+                let entries = eight.iter().enumerate().filter(|(_, byte)| **byte != 0);
+                entries.for_each(|(i, &byte)| f(8 * e + i, f64::from(byte)));
+            }
+        }
+    }
+
     /// Some rows, scaled.
     pub fn take(&self, rows: &[u32], scaling: &Scaling, sparse: bool) -> Features<f64> {
         if sparse { self.take_sparse(rows, scaling) } else { self.take_dense(rows, scaling) }
@@ -146,14 +160,13 @@ impl Table {
                 columns.push(j);
                 values.push(scaling.entry(j as usize, raw));
             };
-            self.each(row as usize, |j, value| {
+            self.each_not_zero(row as usize, |j, value| {
                 let j = j as u32;
                 while let Some(before) = filled.next_if(|&column| column < j) {
                     push(before, 0.0);
                 }
-                if filled.next_if_eq(&j).is_some() || value != 0.0 {
-                    push(j, value);
-                }
+                filled.next_if_eq(&j);
+                push(j, value);
             });
             filled.for_each(|after| push(after, 0.0));
             starts.push(columns.len());
