@@ -65,6 +65,10 @@ macro_rules! plain {
                 (0..$n).for_each(|l| unsafe { *to[l / 8].add(l % 8) = self.0[l] });
             }
             #[inline(always)]
+            unsafe fn splat_eights(from: *const $t) -> Self {
+                Plain(std::array::from_fn(|l| unsafe { *from.add(l / 8) }))
+            }
+            #[inline(always)]
             unsafe fn store(self, to: *mut $t) {
                 (0..$n).for_each(|l| unsafe { *to.add(l) = self.0[l] });
             }
