@@ -47,6 +47,10 @@ unsafe impl<V: Vector> Vector for Pair<V> {
         unsafe { Pair(V::bytes(from), V::bytes(from.add(V::LANES))) }
     }
     #[inline(always)]
+    unsafe fn splat_eights(from: *const V::Scalar) -> Self {
+        unsafe { Pair(V::splat(*from), V::splat(*from.add(V::LANES / 8))) }
+    }
+    #[inline(always)]
     unsafe fn store(self, to: *mut V::Scalar) {
         unsafe {
             self.0.store(to);

@@ -57,6 +57,10 @@ macro_rules! plain {
                 Plain(std::array::from_fn(|l| unsafe { <$t>::from(*from.add(l)) }))
             }
             #[inline(always)]
+            unsafe fn splat_eights(from: *const $t) -> Self {
+                Plain(std::array::from_fn(|l| unsafe { *from.add(l / 8) }))
+            }
+            #[inline(always)]
             unsafe fn store(self, to: *mut $t) {
                 (0..$n).for_each(|l| unsafe { *to.add(l) = self.0[l] });
             }

@@ -48,6 +48,20 @@ pub unsafe trait Vector: Copy {
             unsafe { *to[l / 4].add(l % 4) = all[l] };
         }
     }
+    /// The first number in the first eight lanes, the next in the next, in the order of
+    /// [`deal`](Vector::deal).
+    unsafe fn splat_eights(from: *const Self::Scalar) -> Self {
+        debug_assert!(Self::LANES == 8);
+        unsafe { Self::splat(*from) }
+    }
+    /// Lanes in the order in which [`splat_eights`](Vector::splat_eights) is one instruction.
+    unsafe fn deal(self) -> Self {
+        self
+    }
+    /// The reverse of [`deal`](Vector::deal).
+    unsafe fn collect(self) -> Self {
+        self
+    }
     unsafe fn store(self, to: *mut Self::Scalar);
     unsafe fn store_part(self, to: *mut Self::Scalar, mask: Self::Mask);
     /// `to[l] += a · with[l]` for the first `n` < LANES lanes, with stores that touch no others: a

@@ -175,6 +175,24 @@ unsafe impl Vector for __m512 {
         }
     }
     #[inline(always)]
+    unsafe fn splat_eights(from: *const f32) -> Self {
+        unsafe { _mm512_castpd_ps(_mm512_set1_pd(from.cast::<f64>().read_unaligned())) }
+    }
+    #[inline(always)]
+    unsafe fn deal(self) -> Self {
+        unsafe {
+            let from = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+            _mm512_permutexvar_ps(from, self)
+        }
+    }
+    #[inline(always)]
+    unsafe fn collect(self) -> Self {
+        unsafe {
+            let from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+            _mm512_permutexvar_ps(from, self)
+        }
+    }
+    #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask16 {
         ((1u32 << n) - 1) as __mmask16
     }
