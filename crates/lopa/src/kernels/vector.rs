@@ -29,6 +29,28 @@ pub unsafe trait Vector: Copy {
     unsafe fn load_part(from: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Lane l is the number that byte l is.
     unsafe fn bytes(from: *const u8) -> Self;
+    /// Eight lanes from each place, as many places as there are eights.
+    #[inline(always)]
+    unsafe fn load_eights(from: [*const Self::Scalar; 2]) -> Self {
+        let [a, b] = from;
+        unsafe {
+            match Self::LANES {
+                8 => Self::load(a),
+                _ => Self::load_fours([a, a.add(4), b, b.add(4)]),
+            }
+        }
+    }
+    /// The reverse of [`load_eights`](Vector::load_eights).
+    #[inline(always)]
+    unsafe fn store_eights(self, to: [*mut Self::Scalar; 2]) {
+        let [a, b] = to;
+        unsafe {
+            match Self::LANES {
+                8 => self.store(a),
+                _ => self.store_fours([a, a.add(4), b, b.add(4)]),
+            }
+        }
+    }
     /// Four lanes from each place, as many places as there are fours.
     #[inline(always)]
     unsafe fn load_fours(from: [*const Self::Scalar; 4]) -> Self {

@@ -158,6 +158,22 @@ unsafe impl Vector for __m512 {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
     }
     #[inline(always)]
+    unsafe fn load_eights(from: [*const f32; 2]) -> Self {
+        unsafe {
+            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
+            let above = _mm256_loadu_pd(from[1].cast());
+            _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_eights(self, to: [*mut f32; 2]) {
+        unsafe {
+            let (below, above) = halves32(self);
+            _mm256_storeu_ps(to[1], above);
+            _mm256_storeu_ps(to[0], below);
+        }
+    }
+    #[inline(always)]
     unsafe fn load_fours(from: [*const f32; 4]) -> Self {
         unsafe {
             let [a, b, c, d] = from.map(|from| _mm_loadu_ps(from));

@@ -99,7 +99,11 @@ impl Table {
     /// Calls `f(column, value)` for every entry of a row that is not zero.
     fn each_not_zero(&self, row: usize, mut f: impl FnMut(usize, f64)) {
         let Table::Bytes { cols, values } = self else {
-            return self.each(row, |j, value| if value != 0.0 { f(j, value) });
+            return self.each(row, |j, value| {
+                if value != 0.0 {
+                    f(j, value)
+                }
+            });
         };
         // Most pixels are zero, and so are most of those beside them.
         for (e, eight) in values[row * cols..(row + 1) * cols].chunks(8).enumerate() {
