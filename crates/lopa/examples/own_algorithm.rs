@@ -14,6 +14,7 @@ use lopa::engine::{Node, Simulation};
 use lopa::error::Result;
 use lopa::evaluate;
 use lopa::experiment::Experiment;
+use lopa::mixed::Mixed;
 use lopa::oracle::{Batches, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use lopa::problem::At;
 use lopa::real::update;
@@ -49,7 +50,8 @@ impl Algorithm<f64> for Diffusion {
         message.extend(self.x.iter().zip(&self.s).map(|(x, s)| x - alpha * s));
     }
 
-    fn step(&mut self, _: usize, mixed: &[f64], oracle: &mut Oracle<f64>) {
+    fn step(&mut self, _: usize, mixed: Mixed<f64>, oracle: &mut Oracle<f64>) {
+        let mixed = mixed.whole();
         let [_, beta, lambda] = self.steps;
         self.x.copy_from_slice(mixed);
         update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d);

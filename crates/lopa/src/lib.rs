@@ -43,6 +43,7 @@ pub mod experiment;
 pub mod folder;
 pub mod kernels;
 pub mod mean;
+pub mod mixed;
 pub mod model;
 pub mod network;
 pub mod oracle;

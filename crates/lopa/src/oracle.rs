@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::problem::{At, Bilevel};
+use crate::problem::{At, Bilevel, Directions, Minibatches};
 use crate::random::{Purpose, Stream};
 use crate::real::{Real, update};
 
@@ -35,6 +35,21 @@ impl Draw {
         Draw(self.0 + A_TURN * t as u32)
     }
 }
+
+/// Which minibatches the directions of a method without inner loops are evaluated on.
+#[derive(Debug, Clone, Copy)]
+pub struct Draws {
+    /// ξ₁, ξ₂, ξ₃
+    pub xi: [Draw; 3],
+    /// ς₁, ς₂
+    pub sigma: [Draw; 2],
+}
+
+/// Five independent minibatches.
+pub const FIVE: Draws = Draws { xi: [XI1, XI2, XI3], sigma: [SIGMA1, SIGMA2] };
+
+/// One of g and one of f.
+pub const TWO: Draws = Draws { xi: [XI1; 3], sigma: [SIGMA1; 2] };
 
 /// How often each derivative was asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,28 +152,36 @@ impl<T: Real> Differences<T> {
     }
 }
 
-/// Draws minibatches into one buffer.
+/// Draws minibatches.
 struct Sampler {
     stream: Stream,
     address: u64, // 0 at the start, k + 1 in iteration k
     shared: bool,
     full: bool,
     all: Vec<u32>,
-    batch: Vec<u32>,
+    drawn: [Vec<u32>; 5], // as many as are wanted at the same time
 }
 
 impl Sampler {
-    fn draw(&mut self, Draw(slot): Draw, size: Option<usize>, of: usize) -> &[u32] {
-        let Some(size) = size.filter(|_| !self.full) else {
-            return &self.all[..of];
-        };
-        let slot = if self.shared { slot - slot % A_TURN } else { slot };
-        self.stream.seek(self.address, slot);
-        self.batch.clear();
-        // One word a sample: the bias is at most `of` / 2³².
-        let index = |word: u32| ((u64::from(word) * of as u64) >> 32) as u32;
-        self.batch.extend((0..size).map(|_| index(self.stream.word())));
-        &self.batch
+    fn draw(&mut self, draw: Draw, size: Option<usize>, of: usize) -> &[u32] {
+        self.draw_all([(draw, size, of)])[0]
+    }
+
+    /// For each a draw, the size of the minibatch and the number of samples.
+    fn draw_all<const N: usize>(&mut self, of: [(Draw, Option<usize>, usize); N]) -> [&[u32]; N] {
+        for ((Draw(slot), size, of), batch) in of.into_iter().zip(&mut self.drawn) {
+            let Some(size) = size.filter(|_| !self.full) else { continue };
+            let slot = if self.shared { slot - slot % A_TURN } else { slot };
+            self.stream.seek(self.address, slot);
+            batch.clear();
+            // One word a sample: the bias is at most `of` / 2³².
+            let index = |word: u32| ((u64::from(word) * of as u64) >> 32) as u32;
+            batch.extend((0..size).map(|_| index(self.stream.word())));
+        }
+        std::array::from_fn(|i| match of[i] {
+            (_, Some(_), _) if !self.full => &self.drawn[i][..],
+            (.., of) => &self.all[..of],
+        })
     }
 }
 
@@ -174,7 +197,8 @@ impl<T: Real> Oracle<T> {
     ) -> Oracle<T> {
         let all = (0..part.samples_f().max(part.samples_g()) as u32).collect();
         let stream = Stream::new(seed, Purpose::Sampling, node);
-        let sampler = Sampler { stream, address: 0, shared, full: false, all, batch: Vec::new() };
+        let drawn = Default::default();
+        let sampler = Sampler { stream, address: 0, shared, full: false, all, drawn };
         let counts = Counts::default();
         Oracle { part, sampler, batches, counts, differences: None, scripted: None }
     }
@@ -230,6 +254,35 @@ impl<T: Real> Oracle<T> {
         }
         self.sampler.stream.seek(self.sampler.address, TRUNCATION.0);
         self.sampler.stream.below(q)
+    }
+
+    /// Whether products with second derivatives are differences of gradients.
+    pub fn takes_differences(&self) -> bool {
+        self.differences.is_some()
+    }
+
+    /// All five derivatives of a method without inner loops, with exact second ones.
+    pub fn directions(&mut self, at: At<T>, v: &[T], draws: Draws, out: Directions<T>) {
+        let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
+        let (f, g, sizes) = (self.part.samples_f(), self.part.samples_g(), self.batches);
+        let [xi1, xi2, xi3, sigma1, sigma2] = self.sampler.draw_all([
+            (xi1, sizes.grad_g, g),
+            (xi2, sizes.hess_g, g),
+            (xi3, sizes.cross_g, g),
+            (sigma1, sizes.grad_theta_f, f),
+            (sigma2, sizes.grad_x_f, f),
+        ]);
+        let on = Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] };
+        self.counts += Counts {
+            grad_theta_g: 1,
+            hess_g: 1,
+            cross_g: 1,
+            grad_theta_f: 1,
+            grad_x_f: 1,
+            grad_x_g: 0,
+            samples: [xi1, xi2, xi3, sigma1, sigma2].iter().map(|on| on.len() as u64).sum(),
+        };
+        self.part.directions(at, v, on, out);
     }
 
     /// ∇_θ ĝ(x, θ; ξ)

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::random::Stream;
-use crate::real::Real;
+use crate::real::{Real, update};
 
 /// A point (x, θ).
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,27 @@ pub enum SingleLevel {
     Theta,
     /// A common (x, θ).
     Both,
+}
+
+/// Five minibatches, three of g and two of f.
+#[derive(Debug, Clone, Copy)]
+pub struct Minibatches<'a> {
+    /// ξ₁, ξ₂, ξ₃
+    pub xi: [&'a [u32]; 3],
+    /// ς₁, ς₂
+    pub sigma: [&'a [u32]; 2],
+}
+
+/// Where the directions of a method without inner loops are written.
+pub struct Directions<'a, T> {
+    /// ∇_θ ĝ(ξ₁), length p.
+    pub d: &'a mut [T],
+    /// ∇²_θθ ĝ(ξ₂) v − ∇_θ f̂(ς₁), length p.
+    pub h: &'a mut [T],
+    /// ∇_x f̂(ς₂) − ∇²_xθ ĝ(ξ₃) v, length n.
+    pub s: &'a mut [T],
+    /// Room for n or p numbers, whichever are more.
+    pub hold: &'a mut [T],
 }
 
 /// Node i's part of problem (1): f_i and g_i, their derivatives, and what is worth measuring.
@@ -64,6 +85,20 @@ pub trait Bilevel<T: Real>: Send {
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
     /// ∇_x ĝ_i, length n: for single-level and first-order methods.
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]);
+
+    /// d, h and s at a point: for parts that save work where they are asked for together.
+    fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
+        let Directions { d, h, s, hold } = out;
+        self.grad_theta_g(at, on.xi[0], d);
+        self.hess_g(at, on.xi[1], v, h);
+        let grad_theta_f = &mut hold[..h.len()];
+        self.grad_theta_f(at, on.sigma[0], grad_theta_f);
+        update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
+        self.grad_x_f(at, on.sigma[1], s);
+        let cross_v = &mut hold[..s.len()];
+        self.cross_g(at, on.xi[2], v, cross_v);
+        update(s, [cross_v], |grad, [cross_v]| grad - cross_v);
+    }
 
     /// Named measures of a point, on all the node's data: `loss` always (the mean outer loss,
     /// whatever the loss scale), accuracies where there are labels.

@@ -21,11 +21,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::directions::{Directions, TWO};
+use super::directions::Directions;
 use super::estimator::average;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
-use crate::oracle::Oracle;
+use crate::mixed::Mixed;
+use crate::oracle::{Oracle, TWO};
 use crate::problem::At;
 use crate::real::{Real, axpy};
 use crate::registry::{Fault, Params};
@@ -143,7 +144,8 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let [_, beta, lambda] = self.steps;
         let (wx, inner) = mixed.split_at(self.x.len());

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Facts, Start};
 use crate::error::{Error, Result};
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, XI1};
 use crate::problem::{At, SingleLevel};
 use crate::real::{Real, cast, update};
@@ -95,7 +96,8 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let alpha = T::of(self.params.alpha.at(oracle.k()));
         let (w_theta, wx) = mixed.split_at(self.theta.len());
         let at = At { x: &self.x, theta: &self.theta };

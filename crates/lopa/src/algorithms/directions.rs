@@ -6,24 +6,9 @@
 //! s = ∇_x f̂(x, θ; ς₂) − ∇²_xθ ĝ(x, θ; ξ₃) v
 //! ```
 
-use crate::oracle::{Draw, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
-use crate::problem::At;
+use crate::oracle::{Draws, Oracle};
+use crate::problem::{self, At};
 use crate::real::{Real, update};
-
-/// Which minibatches the directions are evaluated on.
-#[derive(Debug, Clone, Copy)]
-pub struct Draws {
-    /// ξ₁, ξ₂, ξ₃
-    pub xi: [Draw; 3],
-    /// ς₁, ς₂
-    pub sigma: [Draw; 2],
-}
-
-/// Five independent minibatches.
-pub const FIVE: Draws = Draws { xi: [XI1, XI2, XI3], sigma: [SIGMA1, SIGMA2] };
-
-/// One of g and one of f.
-pub const TWO: Draws = Draws { xi: [XI1; 3], sigma: [SIGMA1; 2] };
 
 /// d, h and s.
 pub struct Directions<T> {
@@ -46,9 +31,14 @@ impl<T: Real> Directions<T> {
 
     /// All three.
     pub fn evaluate(&mut self, at: At<T>, v: &[T], oracle: &mut Oracle<T>) {
-        self.of_theta(at, oracle);
-        self.of_v(at, v, oracle);
-        self.of_x(at, v, oracle);
+        if oracle.takes_differences() {
+            self.of_theta(at, oracle);
+            self.of_v(at, v, oracle);
+            self.of_x(at, v, oracle);
+        } else {
+            let Directions { d, h, s, draws, hold } = self;
+            oracle.directions(at, v, *draws, problem::Directions { d, h, s, hold });
+        }
     }
 
     /// d = ∇_θ ĝ

@@ -25,6 +25,7 @@ use super::estimator::average;
 use super::{Algorithm, Facts, Start};
 use crate::error::{Error, Result};
 use crate::kernels::{Level, each_block};
+use crate::mixed::Mixed;
 use crate::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::At;
 use crate::real::{Real, axpy, dot, update};
@@ -202,7 +203,8 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let GossipParams { alpha, beta, gamma, .. } = self.params;
         let [alpha, beta, gamma] = [alpha, beta, gamma].map(|schedule| T::of(schedule.at(k)));

@@ -19,6 +19,7 @@ use super::estimator::average;
 use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, XI1};
 use crate::problem::At;
 use crate::real::{Real, axpy, update};
@@ -103,7 +104,8 @@ impl<T: Real> Algorithm<T> for GossipMf<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let GossipMfParams { alpha, beta, gamma, .. } = self.params;
         let [alpha, beta, gamma] = [alpha, beta, gamma].map(|schedule| T::of(schedule.at(k)));

@@ -19,10 +19,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
-use crate::oracle::Oracle;
+use crate::mixed::{Mixed, cut};
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, update};
 use crate::registry::{Fault, Params};
@@ -164,30 +165,37 @@ impl<T: Real> Algorithm<T> for Lopa<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
         let now = |schedule: &Schedule| T::of(schedule.at(k));
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = &self.params;
         let (alpha, beta, lambda) = (now(alpha), now(beta), now(lambda));
         let (gamma, tau, one) = (now(gamma), now(tau), T::one());
+        let relaxed = |x, wx, y| (one - tau) * x + tau * (wx - alpha * y);
         let average = |s, z| s + (one - gamma) * (z - s);
 
-        let Directions { d, h, s, .. } = &self.now;
-        update(&mut self.theta, [d], |theta, [d]| theta - beta * d); // (4)
-        update(&mut self.v, [h], |v, [h]| v - lambda * h); // (5)
-        match self.scheme {
-            Scheme::Alone => update(&mut self.x, [&self.y], |x, [y]| x - tau * alpha * y),
-            _ => update(&mut self.x, [mixed, &self.y], |x, [wx, y]| {
-                (one - tau) * x + tau * (wx - alpha * y) // (10)
-            }),
-        }
-        if self.scheme == Scheme::GradientTracking {
-            let wy = &mixed[self.x.len()..];
-            update(&mut self.y, [wy, s, &self.z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
-        }
-        update(&mut self.z, [s], |z, [s]| average(s, z)); // (9)
-        if self.scheme != Scheme::GradientTracking {
-            self.y.copy_from_slice(&self.z); // (11)
+        let Lopa { scheme, x, theta, v, now: Directions { d, h, s, .. }, z, y, .. } = self;
+        update(theta, [d], |theta, [d]| theta - beta * d); // (4)
+        update(v, [h], |v, [h]| v - lambda * h); // (5)
+        for at in cut(x.len()) {
+            let shared = match scheme {
+                Scheme::Alone => [&[][..]; 2],
+                Scheme::LocalGradient => [mixed.piece(at.clone(), [&*x])[0], &[]],
+                Scheme::GradientTracking => mixed.piece(at.clone(), [&*x, &*y]),
+            };
+            let ([wx, wy], s) = (shared, &s[at.clone()]);
+            let (x, y, z) = (&mut x[at.clone()], &mut y[at.clone()], &mut z[at]);
+            match scheme {
+                Scheme::Alone => update(x, [y], |x, [y]| x - tau * alpha * y),
+                _ => update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)), // (10)
+            }
+            if *scheme == Scheme::GradientTracking {
+                update(y, [wy, s, z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
+            }
+            update(z, [s], |z, [s]| average(s, z)); // (9)
+            if *scheme != Scheme::GradientTracking {
+                y.copy_from_slice(z); // (11)
+            }
         }
         self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle); // (6)–(8)
     }

@@ -14,11 +14,12 @@
 //! the mean Hessian: the limit is exact. LG has a bias of the order of its steps.
 
 use super::consensus::{Pieces, track};
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::lopa::{LopaParams, Scheme, StartZ};
 use super::{Algorithm, Start};
 use crate::error::Result;
-use crate::oracle::Oracle;
+use crate::mixed::Mixed;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, update};
 use crate::schedule::Schedule;
@@ -76,7 +77,8 @@ impl<T: Real> Algorithm<T> for LopaGlobal<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let now = |schedule: &Schedule| T::of(schedule.at(k));
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = &self.params;

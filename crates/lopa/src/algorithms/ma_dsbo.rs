@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::At;
 use crate::real::{Real, update};
@@ -112,7 +113,8 @@ impl<T: Real> Algorithm<T> for MaDsbo<T> {
         message.extend_from_slice(&self.x);
     }
 
-    fn step(&mut self, _: usize, wx: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, wx: Mixed<T>, oracle: &mut Oracle<T>) {
+        let wx = wx.whole();
         let k = oracle.k();
         let now = |schedule: &Schedule| T::of(schedule.at(k));
         let MaDsboParams { alpha, beta, lambda, gamma, .. } = &self.params;

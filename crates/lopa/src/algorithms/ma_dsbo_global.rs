@@ -20,6 +20,7 @@ use super::estimator::average;
 use super::ma_dsbo::MaDsboParams;
 use super::{Algorithm, Start};
 use crate::error::{Error, Result};
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::At;
 use crate::real::{Real, update};
@@ -131,7 +132,8 @@ impl<T: Real> Algorithm<T> for MaDsboGlobal<T> {
         }
     }
 
-    fn step(&mut self, e: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         match self.phase(e) {
             Phase::Inner(t) => self.inner(t, mixed, oracle),
             Phase::Higp(t) => self.higp(t, mixed, oracle),

@@ -24,6 +24,7 @@ use super::estimator::{average, storm};
 use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, XI1};
 use crate::problem::At;
 use crate::real::{Real, axpy};
@@ -206,7 +207,8 @@ impl<T: Real> Algorithm<T> for Mdbo<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let mut pieces = Pieces::new(mixed, self.scope);
         let [wx, w_zf] = [self.x.len(); 2].map(|length| pieces.next(length));

@@ -43,6 +43,7 @@ pub use hypergradient::Inverse;
 use toml::Table;
 
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::Oracle;
 use crate::problem::At;
 use crate::real::Real;
@@ -63,9 +64,8 @@ pub trait Algorithm<T: Real>: Send {
     /// Appends what this node shares in exchange `e`; the same length at every node, always.
     fn share(&self, e: usize, message: &mut Vec<T>);
 
-    /// Goes on with `mixed` = Σ_j w_ij message_j. `oracle.k()` is the iteration under
-    /// way.
-    fn step(&mut self, e: usize, mixed: &[T], oracle: &mut Oracle<T>);
+    /// Goes on with `mixed` = Σ_j w_ij message_j. `oracle.k()` is the iteration under way.
+    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>);
 
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;

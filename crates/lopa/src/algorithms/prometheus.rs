@@ -23,6 +23,7 @@ use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::prox::Prox;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, XI1};
 use crate::problem::At;
 use crate::real::{Real, axpy, update};
@@ -248,7 +249,8 @@ impl<T: Real> Algorithm<T> for Prometheus<T> {
         message.extend_from_slice(&self.y);
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let (alpha, beta) = (T::of(self.params.alpha.at(k)), T::of(self.params.beta.at(k)));
         let (wx, wy) = mixed.split_at(self.x.len());

@@ -16,6 +16,7 @@
 use super::dgd::{DgdParams, single};
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, XI1};
 use crate::problem::At;
 use crate::real::{Real, update};
@@ -127,7 +128,8 @@ impl<T: Real> Algorithm<T> for SingleLevel<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let (k, moving, half) = (oracle.k(), self.moving, T::of(0.5));
         let alpha = T::of(self.params.alpha.at(k));
         let (first, wy) = mixed.split_at(moving);

@@ -19,6 +19,7 @@ use super::consensus::{Pieces, dual};
 use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{Oracle, XI1};
 use crate::problem::At;
 use crate::real::{Real, update};
@@ -108,7 +109,8 @@ impl<T: Real> Algorithm<T> for Slam<T> {
         message.extend_from_slice(&self.theta);
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let (alpha, beta) = (T::of(self.params.alpha.at(k)), T::of(self.params.beta.at(k)));
         let mut pieces = Pieces::new(mixed, Scope::Global);

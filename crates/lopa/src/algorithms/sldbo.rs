@@ -17,10 +17,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::consensus::{Pieces, combine, project, track};
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
-use crate::oracle::Oracle;
+use crate::mixed::Mixed;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, axpy, update};
 use crate::registry::{Fault, Params};
@@ -105,7 +106,8 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let k = oracle.k();
         let SldboParams { alpha, beta, lambda, radius } = &self.params;
         let [alpha, beta, lambda] = [alpha, beta, lambda].map(|schedule| T::of(schedule.at(k)));

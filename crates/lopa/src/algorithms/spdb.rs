@@ -23,6 +23,7 @@ use super::consensus::dual;
 use super::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
+use crate::mixed::Mixed;
 use crate::oracle::{MOST_TURNS, Oracle, XI1};
 use crate::problem::At;
 use crate::real::{Real, update};
@@ -153,7 +154,8 @@ impl<T: Real> Algorithm<T> for Spdb<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
         let alpha = T::of(self.params.alpha.at(oracle.k()));
         let (wx, wy) = mixed.split_at(self.x.len());
         match self.params.consensus {

@@ -22,11 +22,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::consensus::{relax, track};
-use super::directions::{Directions, FIVE};
+use super::directions::Directions;
 use super::estimator::storm;
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
-use crate::oracle::Oracle;
+use crate::mixed::Mixed;
+use crate::oracle::{FIVE, Oracle};
 use crate::problem::At;
 use crate::real::{Real, axpy};
 use crate::registry::{Fault, Params};
@@ -225,7 +226,8 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         }
     }
 
-    fn step(&mut self, e: usize, mut mixed: &[T], oracle: &mut Oracle<T>) {
+    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mut mixed = mixed.whole();
         let k = oracle.k();
         let mut pieces = [[&mixed[..0]; 2]; 3];
         for level in self.served(e).filter(|&level| self.shared(level)) {

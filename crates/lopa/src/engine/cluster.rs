@@ -9,10 +9,11 @@ use rayon::prelude::*;
 
 use super::links::Links;
 use super::transport::{Independent, Round, Transport, block};
-use super::{Node, Progress, Row, mix};
+use super::{Node, Progress};
 use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Kind, Result};
 use crate::kernels::Pages;
+use crate::mixed::{Mixed, Row};
 use crate::network::Mixing;
 use crate::oracle::Counts;
 use crate::real::Real;
@@ -33,7 +34,7 @@ struct Team<'a, T: Real> {
     nodes: Vec<Node<T>>,
     rows: Vec<Row<T>>,
     next: Vec<Vec<T>>,
-    mixed: Vec<Mutex<Vec<T>>>, // one a thread: it is done with when the node's step is
+    rooms: Vec<Mutex<Vec<T>>>, // for sums, one a thread: they are done with when the node's step is
     pool: Option<&'a ThreadPool>,
 }
 
@@ -57,8 +58,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         let next = messages.clone();
         settle(&nodes, &[&messages, &next]);
         let threads = pool.map_or(1, ThreadPool::current_num_threads);
-        let mixed = (0..threads).map(|_| Mutex::new(messages[0].clone())).collect();
-        let team = Team { nodes, rows, next, mixed, pool };
+        let rooms = (0..threads).map(|_| Mutex::default()).collect();
+        let team = Team { nodes, rows, next, rooms, pool };
         Cluster { here, team, messages, links, arrows, progress: Progress::default(), transport }
     }
 
@@ -207,7 +208,7 @@ impl<T: Real> Team<'_, T> {
     /// Mixing, step and next message of the nodes that hear none of the messages that come in, or
     /// of those that do: neighbours from `count` on are elsewhere.
     fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
-        let Team { nodes, rows, next, mixed, pool } = self;
+        let Team { nodes, rows, next, rooms, pool } = self;
         let (&Step { k, e, exchanges, messages }, pool) = (step, *pool);
         let far = |row: &Row<T>| row.iter().any(|&(j, _)| j >= count);
         let one = |(i, (node, next)): Work<T>| {
@@ -219,8 +220,8 @@ impl<T: Real> Team<'_, T> {
                 _ => &messages[j][..],
             };
             let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
-            let mixed = &mut *mixed[thread].lock().expect("a step does not panic");
-            mix(&rows[i], &messages[i], message, mixed);
+            let room = &mut *rooms[thread].lock().expect("a step does not panic");
+            let mixed = Mixed { row: &rows[i], own: &messages[i], message: &message, room };
             if e == 0 {
                 node.oracle.begin(k);
             }
@@ -229,6 +230,8 @@ impl<T: Real> Team<'_, T> {
             node.algorithm.share((e + 1) % exchanges, next);
         };
         match pool {
+            // To and fro: what was used last is in the cache yet.
+            None if k % 2 == 1 => nodes.iter_mut().zip(next).enumerate().rev().for_each(one),
             None => nodes.iter_mut().zip(next).enumerate().for_each(one),
             Some(pool) => pool.install(|| {
                 nodes.par_iter_mut().zip(next).enumerate().for_each(one);

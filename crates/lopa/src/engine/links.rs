@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::transport::{Parcel, block};
-use super::{Row, row};
+use crate::mixed::{Row, row};
 use crate::network::Mixing;
 use crate::real::Real;
 

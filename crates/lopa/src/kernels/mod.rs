@@ -340,6 +340,18 @@ kernels! {
         assert_eq!(out.len(), rows.len(), "a result for each number");
     };
 
+    /// `rows[r, :] += row` for every r.
+    add_to_each_row = short::add_to_each, (row: &[T], rows: &mut [T]),
+    {
+        assert!(!row.is_empty() && rows.len() % row.len() == 0, "whole rows");
+    };
+
+    /// `out += Σ_r rows[r, :]`.
+    add_row_sum = short::add_sum, (rows: &[T], out: &mut [T]),
+    {
+        assert!(!out.is_empty() && rows.len() % out.len() == 0, "whole rows");
+    };
+
     /// `out[q] = Σ_c a[q, c] b[q, c]`; `a` and `b` are out × width.
     row_dots = short::dots,
     (a: &[T], b: &[T], width: usize, out: &mut [T]),

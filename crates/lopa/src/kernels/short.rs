@@ -62,3 +62,50 @@ pub unsafe fn dots<V: Vector>(
         }
     }
 }
+
+/// `rows[r, :] += row` for every r.
+///
+/// # Safety
+/// See [`Vector`]; `rows` are whole rows.
+#[inline(always)]
+pub unsafe fn add_to_each<V: Vector>(row: &[V::Scalar], rows: &mut [V::Scalar]) {
+    let width = row.len();
+    // SAFETY: the mask keeps loads and stores within the row.
+    unsafe {
+        for from in (0..width).step_by(V::LANES) {
+            let mask = V::mask((width - from).min(V::LANES));
+            let more = V::load_part(row.as_ptr().add(from), mask);
+            // All are loaded before one is stored: a load close to a masked store would wait.
+            for some in rows.chunks_mut(8 * width) {
+                let (count, at) = (some.len() / width, some.as_mut_ptr().add(from));
+                let mut sums = [more; 8];
+                for r in 0..count {
+                    sums[r] = V::load_part(at.add(r * width), mask).add(more);
+                }
+                for r in 0..count {
+                    sums[r].store_part(at.add(r * width), mask);
+                }
+            }
+        }
+    }
+}
+
+/// `out += Σ_r rows[r, :]`.
+///
+/// # Safety
+/// See [`Vector`]; `rows` are whole rows as long as `out`.
+#[inline(always)]
+pub unsafe fn add_sum<V: Vector>(rows: &[V::Scalar], out: &mut [V::Scalar]) {
+    let width = out.len();
+    // SAFETY: the mask keeps loads and stores within the row.
+    unsafe {
+        for from in (0..width).step_by(V::LANES) {
+            let mask = V::mask((width - from).min(V::LANES));
+            let mut sum = V::load_part(out.as_ptr().add(from), mask);
+            for row in rows.chunks_exact(width) {
+                sum = sum.add(V::load_part(row.as_ptr().add(from), mask));
+            }
+            sum.store_part(out.as_mut_ptr().add(from), mask);
+        }
+    }
+}

@@ -29,29 +29,43 @@ pub unsafe trait Vector: Copy {
     unsafe fn load_part(from: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Lane l is the number that byte l is.
     unsafe fn bytes(from: *const u8) -> Self;
-    /// Eight lanes from each place, as many places as there are eights.
+    /// Four lanes from each place, as many places as there are fours.
+    #[inline(always)]
+    unsafe fn load_fours(from: [*const Self::Scalar; 4]) -> Self {
+        let mut all = [Self::Scalar::ZERO; 16];
+        for l in 0..Self::LANES {
+            all[l] = unsafe { *from[l / 4].add(l % 4) };
+        }
+        unsafe { Self::load(all.as_ptr()) }
+    }
+    /// The reverse of [`load_fours`](Vector::load_fours). Where places are the same, the first
+    /// lanes prevail.
+    #[inline(always)]
+    unsafe fn store_fours(self, to: [*mut Self::Scalar; 4]) {
+        let mut all = [Self::Scalar::ZERO; 16];
+        unsafe { self.store(all.as_mut_ptr()) };
+        for l in (0..Self::LANES).rev() {
+            unsafe { *to[l / 4].add(l % 4) = all[l] };
+        }
+    }
+    /// Eight lanes from each place, as many places as there are eights, in an order of its own.
+    #[inline(always)]
     unsafe fn load_eights(from: [*const Self::Scalar; 2]) -> Self {
         debug_assert!(Self::LANES == 8);
         unsafe { Self::load(from[0]) }
     }
-    /// The reverse of [`load_eights`](Vector::load_eights), one place after the other.
+    /// The reverse of [`load_eights`](Vector::load_eights).
+    #[inline(always)]
     unsafe fn store_eights(self, to: [*mut Self::Scalar; 2]) {
         debug_assert!(Self::LANES == 8);
         unsafe { self.store(to[0]) }
     }
-    /// The first number in the first eight lanes, the next in the next, in the order of
-    /// [`deal`](Vector::deal).
+    /// The first number in all lanes of the first eight, the next in those of the next, in the
+    /// order of [`load_eights`](Vector::load_eights).
+    #[inline(always)]
     unsafe fn splat_eights(from: *const Self::Scalar) -> Self {
         debug_assert!(Self::LANES == 8);
         unsafe { Self::splat(*from) }
-    }
-    /// Lanes in the order in which [`splat_eights`](Vector::splat_eights) is one instruction.
-    unsafe fn deal(self) -> Self {
-        self
-    }
-    /// The reverse of [`deal`](Vector::deal).
-    unsafe fn collect(self) -> Self {
-        self
     }
     unsafe fn store(self, to: *mut Self::Scalar);
     unsafe fn store_part(self, to: *mut Self::Scalar, mask: Self::Mask);

@@ -2,7 +2,7 @@
 
 use crate::data::{Features, Samples};
 use crate::kernels::{self, Level, each_block};
-use crate::real::{Real, axpy};
+use crate::real::Real;
 
 /// Rows that can be multiplied with a matrix: a batch, a whole data set, activations in memory.
 pub trait Rows<T: Real> {
@@ -123,7 +123,7 @@ impl Affine {
         out.resize(rows.count() * self.outputs, T::zero());
         rows.product(weights, self.outputs, out);
         if self.bias {
-            out.chunks_exact_mut(self.outputs).for_each(|out| axpy(T::one(), bias, out));
+            Level::best().add_to_each_row(bias, out);
         }
     }
 
@@ -134,7 +134,7 @@ impl Affine {
         let (weights, bias) = out.split_at_mut(self.inputs * self.outputs);
         rows.add_transposed_product(delta, self.outputs, weights);
         if self.bias {
-            delta.chunks_exact(self.outputs).for_each(|delta| axpy(T::one(), delta, bias));
+            Level::best().add_row_sum(delta, bias);
         }
     }
 

@@ -196,8 +196,11 @@ impl<T: Real> Classifier<T> {
         }
         Level::best().softmax(&mut self.scores, width);
         for (r, p) in self.scores.chunks_exact_mut(width).enumerate() {
-            let (label, weight) = each(r);
-            p[label as usize] -= T::one();
+            p[each(r).0 as usize] -= T::one();
+        }
+        // Not at once: what has just been stored in part would be waited for.
+        for (r, p) in self.scores.chunks_exact_mut(width).enumerate() {
+            let weight = each(r).1;
             p.iter_mut().for_each(|p| *p *= weight);
         }
     }

@@ -1,9 +1,12 @@
 //! Hidden layers: h_0 = s, h_l = φ(h_{l−1} W_l + b_l), and the way back through them.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::affine::{Affine, Rows, Table};
+use super::losses::Losses;
 use crate::kernels::Level;
 use crate::random::Stream;
 use crate::real::{Real, update};
@@ -95,7 +98,7 @@ impl Hidden {
         &self,
         rows: &impl Rows<T>,
         x: &[T],
-        layers: &[Vec<T>],
+        layers: Layers<T>,
         back: &mut Vec<T>,
         out: &mut [T],
         spare: &mut Spare<T>,
@@ -105,11 +108,11 @@ impl Hidden {
             let start = end - shape.size();
             let here = &mut out[start..end];
             // δ = ∂/∂z_l = φ'(z_l) ∂/∂h_l
-            update(back, [&layers[l]], |back, [h]| back * self.activation.slope(h));
+            update(back, [layers.at(l)], |back, [h]| back * self.activation.slope(h));
             if l == 0 {
                 shape.add_gradient(rows, back, here);
             } else {
-                let below = Table { values: &layers[l - 1], cols: shape.inputs };
+                let below = Table { values: layers.at(l - 1), cols: shape.inputs };
                 shape.add_gradient(&below, back, here);
                 let Spare { back: below, scratch } = spare;
                 shape.pull_back(&x[start..end], back, false, below, scratch);
@@ -127,24 +130,47 @@ pub struct Spare<T> {
     scratch: Vec<T>,
 }
 
+/// The activations of some of the rows that went through the layers.
+#[derive(Debug, Clone)]
+pub struct Layers<'a, T> {
+    all: &'a [Vec<T>],
+    count: usize, // of all rows
+    rows: Range<usize>,
+}
+
+impl<'a, T> Layers<'a, T> {
+    /// h_{l+1}, row after row.
+    pub fn at(&self, l: usize) -> &'a [T] {
+        let units = self.all[l].len() / self.count.max(1);
+        &self.all[l][self.rows.start * units..self.rows.end * units]
+    }
+
+    /// h_L.
+    pub fn top(&self) -> &'a [T] {
+        self.at(self.all.len() - 1)
+    }
+}
+
 /// The last forward pass of one set of samples, so that it is not repeated at the same point.
 ///
 /// An exact inner solve asks for many products at one x on the full batch, and only θ or v change
 /// between them; with shared samples all derivatives of an iteration have one minibatch. It holds
-/// one number for each unit and sample of the largest batch seen, and x only as long as batches
-/// are asked for again.
+/// one number for each unit and sample of the batches passed together, and x only as long as
+/// batches are asked for again.
 #[derive(Debug, Clone)]
 pub struct Pass<T> {
     x: Vec<T>,
     batch: Vec<u32>,
     layers: Vec<Vec<T>>,
-    again: bool, // whether the last batch was asked for more than once
+    again: bool,                 // whether the last batch was asked for more than once
+    together: Vec<Range<usize>>, // batches that passed together, for as long as x stays
 }
 
 impl<T: Real> Pass<T> {
     /// Nothing passed yet.
     pub fn new() -> Pass<T> {
-        Pass { x: Vec::new(), batch: Vec::new(), layers: Vec::new(), again: true }
+        let (x, batch, layers, together) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Pass { x, batch, layers, again: true, together }
     }
 
     /// The activations of every layer for a batch at x.
@@ -154,7 +180,17 @@ impl<T: Real> Pass<T> {
         rows: &impl Rows<T>,
         x: &[T],
         batch: &[u32],
-    ) -> &[Vec<T>] {
+    ) -> Layers<'_, T> {
+        let mut together = self.together.iter();
+        let passed = together.find(|&rows| self.batch[rows.clone()] == *batch).cloned();
+        let rows = passed.unwrap_or_else(|| {
+            self.pass(hidden, rows, x, batch);
+            0..batch.len()
+        });
+        Layers { all: &self.layers, count: self.batch.len(), rows }
+    }
+
+    fn pass(&mut self, hidden: &Hidden, rows: &impl Rows<T>, x: &[T], batch: &[u32]) {
         let again = self.batch == batch;
         if !(again && self.x == x) {
             hidden.forward(rows, x, &mut self.layers);
@@ -167,7 +203,26 @@ impl<T: Real> Pass<T> {
             self.batch.extend_from_slice(batch);
         }
         self.again = again;
-        &self.layers
+    }
+
+    /// Passes batches together, for as long as no other x is asked for: until
+    /// [`part`](Pass::part).
+    pub fn join(&mut self, hidden: &Hidden, losses: &Losses<T>, x: &[T], batches: &[&[u32]]) {
+        self.batch.clear();
+        for batch in batches {
+            if !self.together.iter().any(|rows| self.batch[rows.clone()] == **batch) {
+                self.together.push(self.batch.len()..self.batch.len() + batch.len());
+                self.batch.extend_from_slice(batch);
+            }
+        }
+        hidden.forward(&losses.rows(&self.batch), x, &mut self.layers);
+        self.x.clear();
+        self.again = false;
+    }
+
+    /// Ends what [`join`](Pass::join) began.
+    pub fn part(&mut self) {
+        self.together.clear();
     }
 }
 
@@ -207,11 +262,11 @@ mod tests {
         let rows = Counted(Table { values: &[1.0, 2.0, -1.0, 0.5], cols: 2 }, Cell::new(0));
         let mut pass = Pass::new();
         let mut x = vec![0.25; hidden.size()];
-        let first = pass.layers(&hidden, &rows, &x, &[0, 1]).to_vec();
-        assert_eq!(first, pass.layers(&hidden, &rows, &x, &[0, 1]));
+        let first = pass.layers(&hidden, &rows, &x, &[0, 1]).top().to_vec();
+        assert_eq!(first, pass.layers(&hidden, &rows, &x, &[0, 1]).top());
         assert_eq!(rows.1.get(), 1);
         x[4] = 0.5;
-        assert_ne!(first, pass.layers(&hidden, &rows, &x, &[0, 1]));
+        assert_ne!(first, pass.layers(&hidden, &rows, &x, &[0, 1]).top());
         assert_eq!(rows.1.get(), 2);
         pass.layers(&hidden, &rows, &x, &[1, 0]);
         assert_eq!(rows.1.get(), 3);

@@ -24,7 +24,7 @@ use super::{Kind, Local, Scale, Setting, boxed, check_share};
 use crate::data::{Features, Samples};
 use crate::error::Result;
 use crate::kernels::Level;
-use crate::problem::{At, Bilevel, Dims};
+use crate::problem::{At, Bilevel, Dims, Directions, Minibatches};
 use crate::random::Stream;
 use crate::real::{Real, dot, update};
 use crate::registry::{Fault, Params, params};
@@ -98,8 +98,7 @@ pub struct Hyperparameter<T> {
     outer: Losses<T>,
     inner: Losses<T>,
     start: f64,
-    strengths: Vec<T>, // 2eˣ at the x below: all derivatives of an iteration ask for it
-    strong_at: Vec<T>,
+    strengths: Vec<T>, // 2eˣ
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -114,34 +113,35 @@ impl<T: Real> Hyperparameter<T> {
             inner: losses(&local.train),
             start: options.start,
             strengths: Vec::new(),
-            strong_at: Vec::new(),
             local,
         }
     }
 
     /// strengths ← 2eˣ.
     fn find_strengths(&mut self, x: &[T]) {
-        if self.strong_at == x {
-            return;
-        }
-        self.strong_at.clear();
-        self.strong_at.extend_from_slice(x);
-        self.strengths.clone_from(&self.strong_at);
+        self.strengths.clear();
+        self.strengths.extend_from_slice(x);
         Level::best().exp(&mut self.strengths);
         update(&mut self.strengths, [], |e, []| e + e);
     }
 
-    /// `out ← 2 diag(eˣ) u`.
-    fn ridge_gradient(&mut self, x: &[T], u: &[T], out: &mut [T]) {
-        self.find_strengths(x);
+    /// `out ← 2 diag(eˣ) u + c · mean of ∇ℓ(u)` over a minibatch of g.
+    fn gradient(&mut self, u: &[T], batch: &[u32], out: &mut [T]) {
         Level::best().scale_rows(&self.strengths, u, self.model.columns(), out);
+        self.model.add_gradient(&self.inner.rows(batch), u, self.inner.each(batch), out);
     }
 
-    /// `out_q ← 2 e^{x_q} ⟨u_q, v_q⟩`.
-    fn ridge_cross(&mut self, x: &[T], u: &[T], v: &[T], out: &mut [T]) {
-        self.find_strengths(x);
+    /// `out ← (2 diag(eˣ) + c · mean of ∇²ℓ(θ)) v` over a minibatch of g.
+    fn hessian_product(&mut self, theta: &[T], batch: &[u32], v: &[T], out: &mut [T]) {
+        Level::best().scale_rows(&self.strengths, v, self.model.columns(), out);
+        let each = self.inner.each(batch);
+        self.model.add_hessian_product(&self.inner.rows(batch), theta, v, each, out);
+    }
+
+    /// `out_q ← factor · 2 e^{x_q} ⟨u_q, v_q⟩`.
+    fn ridge_cross(&mut self, factor: T, u: &[T], v: &[T], out: &mut [T]) {
         Level::best().row_dots(u, v, self.model.columns(), out);
-        update(out, [&self.strengths], |dot, [strength]| strength * dot);
+        update(out, [&self.strengths], |dot, [strength]| factor * strength * dot);
     }
 
     /// The largest eigenvalue of the data part of ∇²g, by power iteration: a lower estimate.
@@ -200,24 +200,34 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     }
 
     fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        self.ridge_gradient(at.x, at.theta, out);
-        let rows = self.inner.rows(batch);
-        self.model.add_gradient(&rows, at.theta, self.inner.each(batch), out);
+        self.find_strengths(at.x);
+        self.gradient(at.theta, batch, out);
     }
 
     fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        self.ridge_gradient(at.x, v, out);
-        let rows = self.inner.rows(batch);
-        self.model.add_hessian_product(&rows, at.theta, v, self.inner.each(batch), out);
+        self.find_strengths(at.x);
+        self.hessian_product(at.theta, batch, v, out);
     }
 
     fn cross_g(&mut self, at: At<T>, _batch: &[u32], v: &[T], out: &mut [T]) {
-        self.ridge_cross(at.x, at.theta, v, out);
+        self.find_strengths(at.x);
+        self.ridge_cross(T::one(), at.theta, v, out);
     }
 
     fn grad_x_g(&mut self, at: At<T>, _batch: &[u32], out: &mut [T]) {
-        self.ridge_cross(at.x, at.theta, at.theta, out);
-        update(out, [], |twice, []| twice * T::of(0.5));
+        self.find_strengths(at.x);
+        self.ridge_cross(T::of(0.5), at.theta, at.theta, out);
+    }
+
+    /// f does not know x, and ∇_θ f is subtracted where it is summed.
+    fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
+        let Directions { d, h, s, .. } = out;
+        self.find_strengths(at.x);
+        self.gradient(at.theta, on.xi[0], d);
+        self.hessian_product(at.theta, on.xi[1], v, h);
+        let minus = self.outer.each_weighted(on.sigma[0], |_| -T::one());
+        self.model.add_gradient(&self.outer.rows(on.sigma[0]), at.theta, minus, h);
+        self.ridge_cross(-T::one(), at.theta, v, s);
     }
 
     fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {

@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use super::affine::{Rows, Table};
 use super::classifier::Classifier;
-use super::hidden::{Activation, Hidden, Pass, Spare};
+use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
 use crate::data::{Features, Samples};
 use crate::error::Result;
-use crate::problem::{At, Bilevel, Dims, SingleLevel};
+use crate::problem::{At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::random::Stream;
-use crate::real::{Real, axpy, dot};
+use crate::real::{Real, axpy, dot, update};
 use crate::registry::{Fault, Params, params};
 
 /// Parameters of the `representation` problem.
@@ -109,8 +109,8 @@ impl<T: Real> Kind<T> for Problem {
 }
 
 /// h_L, as rows.
-fn top<'a, T>(hidden: &Hidden, layers: &'a [Vec<T>]) -> Table<'a, T> {
-    Table { values: layers.last().expect("there is a layer"), cols: hidden.outputs() }
+fn top<'a, T>(hidden: &Hidden, layers: &Layers<'a, T>) -> Table<'a, T> {
+    Table { values: layers.top(), cols: hidden.outputs() }
 }
 
 /// The samples of f or of g with their last forward pass.
@@ -123,6 +123,10 @@ impl<T: Real> Side<T> {
     fn new(samples: &Samples<T>, options: &Options, batch: Option<usize>) -> Side<T> {
         let c = options.scale.factor(batch, samples.len());
         Side { losses: Losses::new(samples.clone(), c), pass: Pass::new() }
+    }
+
+    fn join(&mut self, hidden: &Hidden, x: &[T], batches: &[&[u32]]) {
+        self.pass.join(hidden, &self.losses, x, batches);
     }
 }
 
@@ -138,7 +142,7 @@ impl<T: Real> Model<T> {
     fn loss(&mut self, side: &mut Side<T>, at: At<T>, batch: &[u32]) -> f64 {
         let Side { losses, pass } = side;
         let layers = pass.layers(&self.hidden, &losses.rows(batch), at.x, batch);
-        self.head.loss(&top(&self.hidden, layers), at.theta, losses.each(batch))
+        self.head.loss(&top(&self.hidden, &layers), at.theta, losses.each(batch))
     }
 
     /// ∇_θ of the loss.
@@ -146,7 +150,7 @@ impl<T: Real> Model<T> {
         out.fill(T::zero());
         let Side { losses, pass } = side;
         let layers = pass.layers(&self.hidden, &losses.rows(batch), at.x, batch);
-        self.head.add_gradient(&top(&self.hidden, layers), at.theta, losses.each(batch), out);
+        self.head.add_gradient(&top(&self.hidden, &layers), at.theta, losses.each(batch), out);
     }
 
     /// ∇²_θθ of the loss · v.
@@ -154,12 +158,12 @@ impl<T: Real> Model<T> {
         out.fill(T::zero());
         let Side { losses, pass } = side;
         let layers = pass.layers(&self.hidden, &losses.rows(batch), at.x, batch);
-        let rows = top(&self.hidden, layers);
+        let rows = top(&self.hidden, &layers);
         self.head.add_hessian_product(&rows, at.theta, v, losses.each(batch), out);
     }
 
-    /// ∇_x of the loss, or with a v of ⟨∇_θ loss, v⟩: one pass back from the head.
-    fn grad_x(
+    /// Adds ∇_x of the loss, or with a v subtracts ∇_x ⟨∇_θ loss, v⟩: one pass back from the head.
+    fn add_grad_x(
         &mut self,
         side: &mut Side<T>,
         at: At<T>,
@@ -167,14 +171,16 @@ impl<T: Real> Model<T> {
         v: Option<&[T]>,
         out: &mut [T],
     ) {
-        out.fill(T::zero());
         let Side { losses, pass } = side;
         let rows = losses.rows(batch);
         let layers = pass.layers(&self.hidden, &rows, at.x, batch);
-        let (h, each) = (top(&self.hidden, layers), losses.each(batch));
+        let (h, each) = (top(&self.hidden, &layers), losses.each(batch));
         let back = match v {
             None => self.head.row_gradients(&h, at.theta, each),
-            Some(v) => self.head.row_cross(&h, at.theta, v, each),
+            Some(v) => {
+                let minus = |r| (each(r).0, -each(r).1);
+                self.head.row_cross(&h, at.theta, v, minus)
+            }
         };
         self.hidden.add_gradient(&rows, at.x, layers, back, out, &mut self.spare);
     }
@@ -182,7 +188,8 @@ impl<T: Real> Model<T> {
     fn predict(&mut self, at: At<T>, rows: &impl Rows<T>) -> Vec<u32> {
         let mut layers = Vec::new();
         self.hidden.forward(rows, at.x, &mut layers);
-        self.head.predict(&top(&self.hidden, &layers), at.theta)
+        let values = layers.last().expect("there is a layer");
+        self.head.predict(&Table { values, cols: self.hidden.outputs() }, at.theta)
     }
 }
 
@@ -233,8 +240,9 @@ impl<T: Real> Bilevel<T> for Representation<T> {
     }
 
     fn grad_x_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
         let side = self.outer.as_mut().unwrap_or(&mut self.inner);
-        self.model.grad_x(side, at, batch, None, out);
+        self.model.add_grad_x(side, at, batch, None, out);
     }
 
     fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
@@ -253,11 +261,37 @@ impl<T: Real> Bilevel<T> for Representation<T> {
     }
 
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
-        self.model.grad_x(&mut self.inner, at, batch, Some(v), out);
+        out.fill(T::zero());
+        self.model.add_grad_x(&mut self.inner, at, batch, Some(v), out);
+        update(out, [], |minus, []| -minus);
     }
 
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        self.model.grad_x(&mut self.inner, at, batch, None, out);
+        out.fill(T::zero());
+        self.model.add_grad_x(&mut self.inner, at, batch, None, out);
+    }
+
+    /// All minibatches go through the layers together.
+    fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
+        let Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = on;
+        let Directions { d, h, s, hold } = out;
+        let (hidden, inner) = (&self.model.hidden, &mut self.inner);
+        match &mut self.outer {
+            None => inner.join(hidden, at.x, &[xi1, xi2, xi3, sigma1, sigma2]),
+            Some(outer) => {
+                inner.join(hidden, at.x, &[xi1, xi2, xi3]);
+                outer.join(hidden, at.x, &[sigma1, sigma2]);
+            }
+        }
+        let grad_theta_f = &mut hold[..h.len()];
+        self.grad_theta_g(at, xi1, d);
+        self.hess_g(at, xi2, v, h);
+        self.grad_theta_f(at, sigma1, grad_theta_f);
+        update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
+        self.grad_x_f(at, sigma2, s);
+        self.model.add_grad_x(&mut self.inner, at, xi3, Some(v), s);
+        self.inner.pass.part();
+        self.outer.iter_mut().for_each(|outer| outer.pass.part());
     }
 
     fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {

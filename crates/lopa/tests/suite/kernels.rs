@@ -277,6 +277,20 @@ fn check_rows<T: Real>(count: usize, width: usize, seed: u64) {
         level.row_dots(&a, &b, width, &mut out);
         out
     });
+    let first: Vec<f64> = cast(&b[..width]);
+    let added: Vec<f64> = (0..a.len()).map(|i| a[i].to_f64() + first[i % width]).collect();
+    check("a row added to each", &added, |level| {
+        let mut out = a.clone();
+        level.add_to_each_row(&b[..width], &mut out);
+        out
+    });
+    let column = |c: usize| a.iter().skip(c).step_by(width).map(|&a| a.to_f64()).sum::<f64>();
+    let summed: Vec<f64> = (0..width).map(|c| first[c] + column(c)).collect();
+    check("sum of rows", &summed, |level| {
+        let mut out = b[..width].to_vec();
+        level.add_row_sum(&a, &mut out);
+        out
+    });
     check("softmax", &softmax, |level| {
         let mut out = z.clone();
         level.softmax(&mut out, width);
