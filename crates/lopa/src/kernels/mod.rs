@@ -343,13 +343,13 @@ kernels! {
     /// `rows[r, :] += row` for every r.
     add_to_each_row = short::add_to_each, (row: &[T], rows: &mut [T]),
     {
-        assert!(!row.is_empty() && rows.len() % row.len() == 0, "whole rows");
+        assert!(!row.is_empty() && rows.len().is_multiple_of(row.len()), "whole rows");
     };
 
     /// `out += Σ_r rows[r, :]`.
     add_row_sum = short::add_sum, (rows: &[T], out: &mut [T]),
     {
-        assert!(!out.is_empty() && rows.len() % out.len() == 0, "whole rows");
+        assert!(!out.is_empty() && rows.len().is_multiple_of(out.len()), "whole rows");
     };
 
     /// `out[q] = Σ_c a[q, c] b[q, c]`; `a` and `b` are out × width.

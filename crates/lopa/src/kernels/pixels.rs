@@ -124,7 +124,8 @@ unsafe fn forward<V: Vector>(
         for eight in 0..columns / 8 {
             let mut all = [[zero; 16]; ROWS];
             for r in 0..ROWS {
-                sums[eight][r].collect().store(all[r].as_mut_ptr());
+                let to = all[r].as_mut_ptr();
+                sums[eight][r].store_eights([to, to.add(8)]);
                 for c in 8..V::LANES {
                     all[r][c - 8] = all[r][c - 8] + all[r][c];
                 }
@@ -159,7 +160,7 @@ unsafe fn forward_eight<V: Vector>(
         for q in (0..count).step_by(V::LANES / 8) {
             // Beyond the last column the tile is zero.
             let next = (q + V::LANES / 8 - 1).min(count - 1);
-            let w = V::load_eights([weights.add(q * width), weights.add(next * width)]).deal();
+            let w = V::load_eights([weights.add(q * width), weights.add(next * width)]);
             for r in 0..ROWS {
                 let a = V::splat_eights(tile.0.as_ptr().cast::<V::Scalar>().add(r * COLS + q));
                 sums[r] = a.mul_add(w, sums[r]);
@@ -267,7 +268,7 @@ unsafe fn back_eight<V: Vector>(
         let mut d = [V::splat(V::Scalar::ZERO); ROWS];
         for r in 0..ROWS {
             let from = scaled[r].as_ptr().add(c);
-            d[r] = V::load_eights([from, from]).deal();
+            d[r] = V::load_eights([from, from]);
         }
         let mut q = 0;
         while q < count {
@@ -305,7 +306,7 @@ unsafe fn back_columns<V: Vector, const Q: usize>(
             let first = out.add(q * width);
             let second = if next < count { out.add(next * width) } else { beyond.as_mut_ptr() };
             let before = V::load_eights([first, second]);
-            before.add(sums[i].collect()).store_eights([first, second]);
+            before.add(sums[i]).store_eights([first, second]);
         }
     }
     Q * step

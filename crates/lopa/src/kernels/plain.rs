@@ -57,6 +57,14 @@ macro_rules! plain {
                 Plain(std::array::from_fn(|l| unsafe { <$t>::from(*from.add(l)) }))
             }
             #[inline(always)]
+            unsafe fn load_eights(from: [*const $t; 2]) -> Self {
+                Plain(std::array::from_fn(|l| unsafe { *from[l / 8].add(l % 8) }))
+            }
+            #[inline(always)]
+            unsafe fn store_eights(self, to: [*mut $t; 2]) {
+                (0..$n).for_each(|l| unsafe { *to[l / 8].add(l % 8) = self.0[l] });
+            }
+            #[inline(always)]
             unsafe fn splat_eights(from: *const $t) -> Self {
                 Plain(std::array::from_fn(|l| unsafe { *from.add(l / 8) }))
             }

@@ -29,28 +29,6 @@ pub unsafe trait Vector: Copy {
     unsafe fn load_part(from: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Lane l is the number that byte l is.
     unsafe fn bytes(from: *const u8) -> Self;
-    /// Eight lanes from each place, as many places as there are eights.
-    #[inline(always)]
-    unsafe fn load_eights(from: [*const Self::Scalar; 2]) -> Self {
-        let [a, b] = from;
-        unsafe {
-            match Self::LANES {
-                8 => Self::load(a),
-                _ => Self::load_fours([a, a.add(4), b, b.add(4)]),
-            }
-        }
-    }
-    /// The reverse of [`load_eights`](Vector::load_eights).
-    #[inline(always)]
-    unsafe fn store_eights(self, to: [*mut Self::Scalar; 2]) {
-        let [a, b] = to;
-        unsafe {
-            match Self::LANES {
-                8 => self.store(a),
-                _ => self.store_fours([a, a.add(4), b, b.add(4)]),
-            }
-        }
-    }
     /// Four lanes from each place, as many places as there are fours.
     #[inline(always)]
     unsafe fn load_fours(from: [*const Self::Scalar; 4]) -> Self {
@@ -70,19 +48,24 @@ pub unsafe trait Vector: Copy {
             unsafe { *to[l / 4].add(l % 4) = all[l] };
         }
     }
-    /// The first number in the first eight lanes, the next in the next, in the order of
-    /// [`deal`](Vector::deal).
+    /// Eight lanes from each place, as many places as there are eights, in an order of its own.
+    #[inline(always)]
+    unsafe fn load_eights(from: [*const Self::Scalar; 2]) -> Self {
+        debug_assert!(Self::LANES == 8);
+        unsafe { Self::load(from[0]) }
+    }
+    /// The reverse of [`load_eights`](Vector::load_eights).
+    #[inline(always)]
+    unsafe fn store_eights(self, to: [*mut Self::Scalar; 2]) {
+        debug_assert!(Self::LANES == 8);
+        unsafe { self.store(to[0]) }
+    }
+    /// The first number in all lanes of the first eight, the next in those of the next, in the
+    /// order of [`load_eights`](Vector::load_eights).
+    #[inline(always)]
     unsafe fn splat_eights(from: *const Self::Scalar) -> Self {
         debug_assert!(Self::LANES == 8);
         unsafe { Self::splat(*from) }
-    }
-    /// Lanes in the order in which [`splat_eights`](Vector::splat_eights) is one instruction.
-    unsafe fn deal(self) -> Self {
-        self
-    }
-    /// The reverse of [`deal`](Vector::deal).
-    unsafe fn collect(self) -> Self {
-        self
     }
     unsafe fn store(self, to: *mut Self::Scalar);
     unsafe fn store_part(self, to: *mut Self::Scalar, mask: Self::Mask);

@@ -158,22 +158,6 @@ unsafe impl Vector for __m512 {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
     }
     #[inline(always)]
-    unsafe fn load_eights(from: [*const f32; 2]) -> Self {
-        unsafe {
-            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
-            let above = _mm256_loadu_pd(from[1].cast());
-            _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above))
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_eights(self, to: [*mut f32; 2]) {
-        unsafe {
-            let (below, above) = halves32(self);
-            _mm256_storeu_ps(to[1], above);
-            _mm256_storeu_ps(to[0], below);
-        }
-    }
-    #[inline(always)]
     unsafe fn load_fours(from: [*const f32; 4]) -> Self {
         unsafe {
             let [a, b, c, d] = from.map(|from| _mm_loadu_ps(from));
@@ -191,22 +175,28 @@ unsafe impl Vector for __m512 {
         }
     }
     #[inline(always)]
+    unsafe fn load_eights(from: [*const f32; 2]) -> Self {
+        // By turns a lane of each, so that two numbers are spread by one load.
+        unsafe {
+            let turns = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
+            let above = _mm256_loadu_pd(from[1].cast());
+            let all = _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above));
+            _mm512_permutexvar_ps(turns, all)
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_eights(self, to: [*mut f32; 2]) {
+        unsafe {
+            let apart = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+            let (below, above) = halves32(_mm512_permutexvar_ps(apart, self));
+            _mm256_storeu_ps(to[0], below);
+            _mm256_storeu_ps(to[1], above);
+        }
+    }
+    #[inline(always)]
     unsafe fn splat_eights(from: *const f32) -> Self {
         unsafe { _mm512_castpd_ps(_mm512_set1_pd(from.cast::<f64>().read_unaligned())) }
-    }
-    #[inline(always)]
-    unsafe fn deal(self) -> Self {
-        unsafe {
-            let from = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-            _mm512_permutexvar_ps(from, self)
-        }
-    }
-    #[inline(always)]
-    unsafe fn collect(self) -> Self {
-        unsafe {
-            let from = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-            _mm512_permutexvar_ps(from, self)
-        }
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask16 {
