@@ -32,25 +32,34 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     let ready = prepare(args, &context, &mpi, outside.threads, output);
     let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
     if let Some(first) = codes.iter().position(|code| code != &[0]) {
-        // One of those that cannot begin says why, and all end.
-        return match ready {
-            Err(error) if first == mpi.rank() => Err(error),
-            _ => Ok(ExitCode::from(codes[first][0])),
-        };
+        // One of those that cannot begin says why.
+        let ours = ready.err().filter(|_| first == mpi.rank());
+        return end(&mut mpi, ours.as_ref(), codes[first][0], output);
     }
     let done = together(ready?, &mut mpi, &context, signals, output);
     match done {
         // The same everywhere, as all decide alike: process 0 says it.
-        Err(error) if error.kind == Kind::Config && mpi.rank() > 0 => {
-            Ok(ExitCode::from(error.kind.exit_code()))
+        Err(error) if error.kind == Kind::Config => {
+            let ours = Some(&error).filter(|_| mpi.rank() == 0);
+            end(&mut mpi, ours, error.kind.exit_code(), output)
         }
-        Err(error) if error.kind != Kind::Config => {
+        Err(error) => {
             // Others wait for this process in the middle of a round, and would for ever.
             output.fail(&error);
             mpi.abort(error.kind.exit_code())
         }
         _ => done,
     }
+}
+
+/// Ends all processes, once the one that has something to say has said it: `mpirun` ends the others
+/// as soon as one has failed.
+fn end(mpi: &mut Mpi, ours: Option<&Error>, code: u8, output: &Output) -> Result<ExitCode> {
+    if let Some(error) = ours {
+        output.fail(error);
+    }
+    mpi.all(&[])?;
+    Ok(ExitCode::from(code))
 }
 
 /// Runs it all; process 0 shows what came out, and all end with its exit code.
