@@ -86,4 +86,4 @@ pub fn cut(length: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Numbers in a piece.
-const PIECE: usize = 1024;
+const PIECE: usize = 512;
