@@ -35,14 +35,15 @@ pub fn table() {
 }
 
 fn line(what: &str, value: usize, Size { batch, features, hidden, degree }: Size) {
+    let network =
+        format!("nodes = {NODES}, graph = {{ name = 'random-regular', degree = {degree} }}");
     let setup = format!(
         "problem = {{ name = 'representation', hidden = [{hidden}] }}
          data = {{ name = 'blobs', rows = 3200, features = {features}, centres = 10 }}
-         network = {{ nodes = {NODES}, graph = {{ name = 'random-regular', degree = {degree} }},
-                      weights = 'lazy-metropolis' }}
+         network = {{ {network}, weights = 'lazy-metropolis' }}
          run = {{ iterations = 1, batch = {batch} }}"
     );
-    let bench = Bench::new(&setup.replace('\n', " ").replace("  ", ""), ALGORITHM);
+    let bench = Bench::new(&setup, ALGORITHM);
     let mut simulation = bench.run::<f32>(3);
     let cost = 1e6 * least(0.5, || simulation.iterate()) / NODES as f64;
     println!("{what:>10} {value:>8} {cost:>16.1} {:>12.3}", cost / value as f64);
