@@ -40,16 +40,16 @@ impl<'a, T: Real> Mixed<'a, T> {
         &room[..own.len()]
     }
 
-    /// The piece `at` of each of the vectors that the message consists of, which are `own` here.
-    pub fn piece<const N: usize>(&mut self, at: Range<usize>, own: [&[T]; N]) -> [&[T]; N] {
+    /// A piece, from `start` on, of each of the vectors that the message consists of: `own` is what
+    /// this node shared of it.
+    pub fn piece<const N: usize>(&mut self, start: usize, own: [&[T]; N]) -> [&[T]; N] {
         let length = self.own.len() / N;
         self.room.resize(self.room.len().max(N * PIECE), T::zero());
         for (v, (own, out)) in own.iter().zip(self.room.chunks_exact_mut(PIECE)).enumerate() {
-            assert_eq!(own.len(), length, "the vectors that were shared");
-            let out = &mut out[..at.len()];
-            mix(self.row, &own[at.clone()], self.message, v * length + at.start, out);
+            assert!(start + own.len() <= length, "a piece of what was shared");
+            mix(self.row, own, self.message, v * length + start, &mut out[..own.len()]);
         }
-        std::array::from_fn(|v| &self.room[v * PIECE..][..at.len()])
+        std::array::from_fn(|v| &self.room[v * PIECE..][..own[v].len()])
     }
 }
 

@@ -178,19 +178,19 @@ impl<T: Real> Algorithm<T> for Lopa<T> {
         update(theta, [d], |theta, [d]| theta - beta * d); // (4)
         update(v, [h], |v, [h]| v - lambda * h); // (5)
         for at in cut(x.len()) {
-            let shared = match scheme {
-                Scheme::Alone => [&[][..]; 2],
-                Scheme::LocalGradient => [mixed.piece(at.clone(), [&*x])[0], &[]],
-                Scheme::GradientTracking => mixed.piece(at.clone(), [&*x, &*y]),
-            };
-            let ([wx, wy], s) = (shared, &s[at.clone()]);
+            let (start, s) = (at.start, &s[at.clone()]);
             let (x, y, z) = (&mut x[at.clone()], &mut y[at.clone()], &mut z[at]);
             match scheme {
                 Scheme::Alone => update(x, [y], |x, [y]| x - tau * alpha * y),
-                _ => update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)), // (10)
-            }
-            if *scheme == Scheme::GradientTracking {
-                update(y, [wy, s, z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
+                Scheme::LocalGradient => {
+                    let [wx] = mixed.piece(start, [x]);
+                    update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
+                }
+                Scheme::GradientTracking => {
+                    let [wx, wy] = mixed.piece(start, [x, y]);
+                    update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
+                    update(y, [wy, s, z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
+                }
             }
             update(z, [s], |z, [s]| average(s, z)); // (9)
             if *scheme != Scheme::GradientTracking {

@@ -147,7 +147,7 @@ impl Dataset {
         assert!(self.held.is_none(), "rows are let go of once");
         let mut places = vec![u32::MAX; self.len()];
         (0..).zip(rows).for_each(|(place, &row)| places[row as usize] = place);
-        let packed = self.double().select(rows);
+        let packed = self.double().select(rows).settled();
         self.features = match &packed {
             Packed::Plain(features) => features.clone(),
             _ => Arc::new(self.features.select(rows)),

@@ -230,8 +230,6 @@ impl<T: Real> Team<'_, T> {
             node.algorithm.share((e + 1) % exchanges, next);
         };
         match pool {
-            // To and fro: what was used last is in the cache yet.
-            None if k % 2 == 1 => nodes.iter_mut().zip(next).enumerate().rev().for_each(one),
             None => nodes.iter_mut().zip(next).enumerate().for_each(one),
             Some(pool) => pool.install(|| {
                 nodes.par_iter_mut().zip(next).enumerate().for_each(one);

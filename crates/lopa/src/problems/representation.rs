@@ -162,25 +162,23 @@ impl<T: Real> Model<T> {
         self.head.add_hessian_product(&rows, at.theta, v, losses.each(batch), out);
     }
 
-    /// Adds ∇_x of the loss, or with a v subtracts ∇_x ⟨∇_θ loss, v⟩: one pass back from the head.
+    /// Adds `sign` times ∇_x of the loss, or with a v of ⟨∇_θ loss, v⟩: one pass back from the head.
     fn add_grad_x(
         &mut self,
         side: &mut Side<T>,
         at: At<T>,
         batch: &[u32],
         v: Option<&[T]>,
+        sign: T,
         out: &mut [T],
     ) {
         let Side { losses, pass } = side;
         let rows = losses.rows(batch);
         let layers = pass.layers(&self.hidden, &rows, at.x, batch);
-        let (h, each) = (top(&self.hidden, &layers), losses.each(batch));
+        let (h, each) = (top(&self.hidden, &layers), losses.each_weighted(batch, |_| sign));
         let back = match v {
             None => self.head.row_gradients(&h, at.theta, each),
-            Some(v) => {
-                let minus = |r| (each(r).0, -each(r).1);
-                self.head.row_cross(&h, at.theta, v, minus)
-            }
+            Some(v) => self.head.row_cross(&h, at.theta, v, each),
         };
         self.hidden.add_gradient(&rows, at.x, layers, back, out, &mut self.spare);
     }
@@ -242,7 +240,7 @@ impl<T: Real> Bilevel<T> for Representation<T> {
     fn grad_x_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
         out.fill(T::zero());
         let side = self.outer.as_mut().unwrap_or(&mut self.inner);
-        self.model.add_grad_x(side, at, batch, None, out);
+        self.model.add_grad_x(side, at, batch, None, T::one(), out);
     }
 
     fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
@@ -262,13 +260,12 @@ impl<T: Real> Bilevel<T> for Representation<T> {
 
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
         out.fill(T::zero());
-        self.model.add_grad_x(&mut self.inner, at, batch, Some(v), out);
-        update(out, [], |minus, []| -minus);
+        self.model.add_grad_x(&mut self.inner, at, batch, Some(v), T::one(), out);
     }
 
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
         out.fill(T::zero());
-        self.model.add_grad_x(&mut self.inner, at, batch, None, out);
+        self.model.add_grad_x(&mut self.inner, at, batch, None, T::one(), out);
     }
 
     /// All minibatches go through the layers together.
@@ -289,7 +286,7 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         self.grad_theta_f(at, sigma1, grad_theta_f);
         update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
         self.grad_x_f(at, sigma2, s);
-        self.model.add_grad_x(&mut self.inner, at, xi3, Some(v), s);
+        self.model.add_grad_x(&mut self.inner, at, xi3, Some(v), -T::one(), s);
         self.inner.pass.part();
         self.outer.iter_mut().for_each(|outer| outer.pass.part());
     }
