@@ -2,19 +2,21 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
 use crate::namespaces::Hosts;
 use crate::program::Folder;
-use crate::{NOISY, PERSONAL, text, timeless};
+use crate::{NOISY, PERSONAL, launcher, text, timeless};
 
-/// Does what `ssh` would do: enters the host that is named first.
+/// Does what `ssh` would do: enters the host that is named first, which has temporary files of its
+/// own.
 const AGENT: &str = "#!/bin/bash
 for word in \"$@\"; do
     case $word in 10.77.0.*) host=${word##*.}; break ;; esac
     shift
 done
 shift
+export TMPDIR=$0.$host
+mkdir $TMPDIR
 exec ip netns exec lopa$host bash -c \"$*\"
 ";
 
@@ -28,16 +30,13 @@ fn three_hosts_give_the_same_results() {
     let sets: Vec<&str> = NOISY.iter().flat_map(|set| ["--set", *set]).collect();
     let args = [&["run", "e.toml", "--format", "json"], &sets[..]].concat();
     let alone = folder.program(&args).output().unwrap();
-    let lopa = folder.program(&[]).get_program().to_os_string();
-    let output = Command::new("mpirun")
-        .args(["--allow-run-as-root", "--oversubscribe", "-n", "4", "--hostfile", "hosts"])
-        .args(["--mca", "mpi_yield_when_idle", "1"])
+    let output = launcher(&folder, 4)
+        .args(["--hostfile", "hosts"])
         .args(["--mca", "plm_rsh_agent", agent.to_str().unwrap()])
         .args(["--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "10.77.0.0/24"])
         .args(["--mca", "oob_tcp_if_include", "10.77.0.0/24"])
-        .arg(lopa)
+        .arg(folder.program(&[]).get_program())
         .args([&args[..], &["--engine", "mpi"]].concat())
-        .current_dir(folder.path())
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", text(&output));

@@ -16,16 +16,24 @@ use serde_json::Value;
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
 
-/// `mpirun` with so many processes of lopa, not yet started; more of them than cores, and as root
+/// `mpirun` with so many processes, not yet told of what; more of them than cores, and as root
 /// where tests are root.
-fn mpirun(folder: &Folder, size: usize, args: &[&str]) -> Command {
-    let lopa = folder.program(&[]).get_program().to_os_string();
+fn launcher(folder: &Folder, size: usize) -> Command {
     let mut command = Command::new("mpirun");
     command.args(["--allow-run-as-root", "--oversubscribe", "-n", &size.to_string()]);
     // Processes that wait leave the core to those that compute.
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
-    command.arg(lopa).args(args).args(["--engine", "mpi", "--format", "json"]);
-    command.current_dir(folder.path()).stdin(Stdio::null());
+    // A place of its own for what Open MPI keeps: launchers that share one trip over each other
+    // when they make and remove it.
+    command.current_dir(folder.path()).env("TMPDIR", folder.path()).stdin(Stdio::null());
+    command
+}
+
+/// `mpirun` with so many processes of lopa, not yet started.
+fn mpirun(folder: &Folder, size: usize, args: &[&str]) -> Command {
+    let mut command = launcher(folder, size);
+    command.arg(folder.program(&[]).get_program());
+    command.args(args).args(["--engine", "mpi", "--format", "json"]);
     command
 }
 
