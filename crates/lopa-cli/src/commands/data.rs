@@ -148,12 +148,11 @@ fn counts(labels: &[u32], classes: usize) -> Vec<usize> {
 
 /// The share of training features that are not zero.
 fn density(data: &Data) -> f64 {
-    let features = data.train.features();
     let mut filled = 0u64;
     for row in 0..data.train.len() {
-        features.each(row, |_, value| filled += u64::from(value != 0.0));
+        data.train.each(row, |_, value| filled += u64::from(value != 0.0));
     }
-    filled as f64 / (data.train.len() * features.cols()).max(1) as f64
+    filled as f64 / (data.train.len() * data.train.cols()).max(1) as f64
 }
 
 fn describe(name: &str, data: &Data) -> Value {
@@ -162,7 +161,7 @@ fn describe(name: &str, data: &Data) -> Value {
         "name": name,
         "train": data.train.len(),
         "test": data.test.len(),
-        "features": data.train.features().cols(),
+        "features": data.train.cols(),
         "density": density(data),
         "classes": data.classes,
         "train_counts": counts(data.train.labels(), classes),
@@ -181,7 +180,7 @@ fn table(name: &str, data: &Data, output: &Output) -> String {
         "{name}: {} rows to train on, {} to test on, {} features, {:.1} % not zero\n\n{}",
         data.train.len(),
         data.test.len(),
-        data.train.features().cols(),
+        data.train.cols(),
         100.0 * density(data),
         output.table(&["class", "train", "test"], rows.collect())
     )

@@ -19,13 +19,12 @@ pub fn digest(data: &Data) -> String {
 
 /// Rows one after another: the label, how many entries are not zero, and those.
 fn add(hash: &mut Sha256, set: &Dataset) {
-    let features = set.features();
     hash.update((set.len() as u64).to_le_bytes());
-    hash.update((features.cols() as u64).to_le_bytes());
+    hash.update((set.cols() as u64).to_le_bytes());
     let mut bytes = Vec::new();
     for (row, label) in set.labels().iter().enumerate() {
         bytes.clear();
-        features.each(row, |j, value| {
+        set.each(row, |j, value| {
             if value != 0.0 {
                 bytes.extend_from_slice(&(j as u32).to_le_bytes());
                 bytes.extend_from_slice(&value.to_le_bytes());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Packed;
+use super::{Packed, Stored};
 use crate::kernels::{BLOCK, Csr, Level, Pages, Rows};
 use crate::real::{Real, cast};
 
@@ -198,7 +198,7 @@ impl<T: Real> Features<T> {
 /// Some rows of a shared feature matrix with their labels: a node's data.
 #[derive(Debug, Clone)]
 pub struct Samples<T> {
-    features: Arc<Features<f64>>,
+    stored: Arc<Stored>,
     packed: Arc<Packed<T>>,
     labels: Arc<[u32]>,
     rows: Vec<u32>,
@@ -210,13 +210,13 @@ impl<T: Real> Samples<T> {
     /// # Panics
     /// If a row is not there.
     pub(super) fn new(
-        features: Arc<Features<f64>>,
+        stored: Arc<Stored>,
         packed: Arc<Packed<T>>,
         labels: Arc<[u32]>,
         rows: Vec<u32>,
     ) -> Samples<T> {
-        assert!(rows.iter().all(|&row| (row as usize) < features.rows()), "row out of range");
-        Samples { features, packed, labels, rows }
+        assert!(rows.iter().all(|&row| (row as usize) < stored.rows()), "row out of range");
+        Samples { stored, packed, labels, rows }
     }
 
     /// How many samples there are.
@@ -231,7 +231,7 @@ impl<T: Real> Samples<T> {
 
     /// Number of features.
     pub fn cols(&self) -> usize {
-        self.features.cols()
+        self.stored.cols()
     }
 
     /// The class number of sample j.
@@ -239,14 +239,14 @@ impl<T: Real> Samples<T> {
         self.labels[self.rows[j as usize] as usize]
     }
 
-    /// The shared matrix, in double precision.
-    pub fn features(&self) -> &Features<f64> {
-        &self.features
-    }
-
     /// The rows of the shared matrix, by sample number.
     pub fn rows(&self) -> &[u32] {
         &self.rows
+    }
+
+    /// Calls `f(column, value)` for the entries of sample j that are kept, in double precision.
+    pub fn each(&self, j: u32, f: impl FnMut(usize, f64)) {
+        self.stored.each(self.rows[j as usize] as usize, f);
     }
 
     /// `out[r, :] = Σ_q a[r, q] weights[q, :]` for the samples of a batch.

@@ -11,6 +11,7 @@ pub mod partition;
 mod prepare;
 mod scaling;
 mod source;
+mod stored;
 
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use digest::digest;
@@ -21,6 +22,8 @@ pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
 pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
 
+use stored::Stored;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -30,7 +33,7 @@ use crate::real::Real;
 /// Labelled samples of one kind: a training set, a test set.
 #[derive(Debug)]
 pub struct Dataset {
-    features: Arc<Features<f64>>,
+    stored: Arc<Stored>,
     single: OnceLock<Arc<Packed<f32>>>,
     double: OnceLock<Arc<Packed<f64>>>,
     labels: Arc<[u32]>,
@@ -61,16 +64,14 @@ impl Dataset {
     /// # Panics
     /// If there are not as many labels as rows.
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
-        assert_eq!(features.rows(), labels.len(), "one label a row");
-        let (features, labels) = (Arc::new(features), labels.into());
-        let (single, double) = (OnceLock::new(), OnceLock::new());
-        Dataset { features, single, double, labels, groups: None, owned: None, held: None }
+        Dataset::of(Stored::Numbers(Arc::new(features)), labels)
     }
 
-    /// The same rows, known to be made of these bytes.
-    fn of_bytes(mut self, bytes: Bytes<f64>) -> Dataset {
-        self.double = OnceLock::from(Arc::new(Packed::Bytes(bytes).settled()));
-        self
+    fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
+        assert_eq!(stored.rows(), labels.len(), "one label a row");
+        let (stored, labels) = (Arc::new(stored), labels.into());
+        let (single, double) = (OnceLock::new(), OnceLock::new());
+        Dataset { stored, single, double, labels, groups: None, owned: None, held: None }
     }
 
     /// The same rows, each in a group.
@@ -104,9 +105,19 @@ impl Dataset {
         &self.labels
     }
 
-    /// The features in double precision.
+    /// How many features a sample has.
+    pub fn cols(&self) -> usize {
+        self.stored.cols()
+    }
+
+    /// The features in double precision; those that are kept as bytes become numbers.
     pub fn features(&self) -> &Features<f64> {
-        &self.features
+        self.stored.numbers()
+    }
+
+    /// Calls `f(column, value)` for the entries of a row that are kept, as [`Features::each`] does.
+    pub fn each(&self, row: usize, f: impl FnMut(usize, f64)) {
+        self.stored.each(row, f);
     }
 
     /// How many samples there are.
@@ -121,7 +132,7 @@ impl Dataset {
 
     /// The features as they are multiplied.
     fn double(&self) -> &Arc<Packed<f64>> {
-        self.double.get_or_init(|| Arc::new(Packed::new(&self.features).settled()))
+        self.double.get_or_init(|| Arc::new(self.stored.packed().settled()))
     }
 
     /// Some rows, in the given order, in precision `T`; the features are shared, not copied.
@@ -138,7 +149,7 @@ impl Dataset {
                 (labels, rows.into_iter().map(|row| places[row as usize]).collect())
             }
         };
-        Samples::new(self.features.clone(), packed, labels.clone(), rows)
+        Samples::new(self.stored.clone(), packed, labels.clone(), rows)
     }
 
     /// Lets go of the features of all rows but these; rows keep their numbers, and all their
@@ -148,10 +159,10 @@ impl Dataset {
         let mut places = vec![u32::MAX; self.len()];
         (0..).zip(rows).for_each(|(place, &row)| places[row as usize] = place);
         let packed = self.double().select(rows).settled();
-        self.features = match &packed {
-            Packed::Plain(features) => features.clone(),
-            _ => Arc::new(self.features.select(rows)),
-        };
+        self.stored = Arc::new(match &packed {
+            Packed::Plain(features) => Stored::Numbers(features.clone()),
+            _ => self.stored.select(rows),
+        });
         (self.single, self.double) = (OnceLock::new(), OnceLock::from(Arc::new(packed)));
         let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
         self.held = Some(Held { places, labels });

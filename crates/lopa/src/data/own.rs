@@ -100,10 +100,10 @@ fn joined(
     here: &Range<usize>,
     nodes: usize,
 ) -> Result<Dataset> {
-    let cols = sets.first().map_or(0, |set| set.features().cols());
-    if let Some(at) = sets.iter().position(|set| set.features().cols() != cols) {
+    let cols = sets.first().map_or(0, |set| set.cols());
+    if let Some(at) = sets.iter().position(|set| set.cols() != cols) {
         let (name, first) = (&names[at], &names[0]);
-        let found = sets[at].features().cols();
+        let found = sets[at].cols();
         let message = format!("`{name}` has {found} features, and `{first}` {cols}");
         return Err(Error::data("data/shape-mismatch", message));
     }

@@ -23,7 +23,7 @@ pub enum Packed<T> {
 #[derive(Debug, Clone)]
 pub struct Bytes<T> {
     /// Row after row.
-    pub bytes: Arc<[u8]>,
+    pub bytes: Arc<Vec<u8>>,
     /// What a byte counts.
     pub unit: T,
     /// What is subtracted, for each column.
@@ -31,13 +31,32 @@ pub struct Bytes<T> {
 }
 
 impl<T: Real> Bytes<T> {
+    /// How many columns there are.
+    pub fn cols(&self) -> usize {
+        self.shift.len()
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.bytes.len().checked_div(self.cols()).unwrap_or(0)
+    }
+
+    /// Some rows, in the given order.
+    pub fn select(&self, rows: &[u32]) -> Bytes<T> {
+        let mut bytes = Vec::with_capacity(rows.len() * self.cols());
+        let row = |row: u32| &self.bytes[row as usize * self.cols()..][..self.cols()];
+        rows.iter().for_each(|&number| bytes.extend_from_slice(row(number)));
+        let bytes = Arc::new(bytes);
+        Bytes { bytes, unit: self.unit, shift: self.shift.clone() }
+    }
+
     fn pixels(&self) -> Pixels<'_, T> {
         Pixels { bytes: &self.bytes, unit: self.unit, shift: &self.shift }
     }
 }
 
 impl Packed<f64> {
-    /// Packs features.
+    /// Packs numbers.
     pub fn new(features: &Arc<Features<f64>>) -> Packed<f64> {
         let Features::Sparse { cols, starts, columns, values } = &**features else {
             return Packed::Plain(features.clone());
@@ -56,7 +75,7 @@ impl<T: Real> Packed<T> {
             Packed::Plain(features) => features.pages(),
             Packed::Blocks(blocks) => blocks.pages(),
             Packed::Cells(cells) => cells.pages(),
-            Packed::Bytes(bytes) => Pages::default().with(&bytes.bytes),
+            Packed::Bytes(bytes) => Pages::default().with(bytes.bytes.as_slice()),
         }
         .settle();
         self
@@ -68,12 +87,7 @@ impl<T: Real> Packed<T> {
             Packed::Plain(features) => Packed::Plain(Arc::new(features.select(rows))),
             Packed::Blocks(blocks) => Packed::Blocks(blocks.select(rows)),
             Packed::Cells(cells) => Packed::Cells(cells.select(rows)),
-            Packed::Bytes(Bytes { bytes, unit, shift }) => {
-                let cols = shift.len();
-                let row = |&row: &u32| &bytes[row as usize * cols..(row as usize + 1) * cols];
-                let bytes = rows.iter().flat_map(row).copied().collect();
-                Packed::Bytes(Bytes { bytes, unit: *unit, shift: shift.clone() })
-            }
+            Packed::Bytes(bytes) => Packed::Bytes(bytes.select(rows)),
         }
     }
 

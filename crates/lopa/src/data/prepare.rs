@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::source::{Class, Part, Raw, Table, Where, sources};
-use super::{Data, Dataset, Groups, Method, Scaling, own};
+use super::{Data, Dataset, Groups, Method, Scaling, Stored, own};
 use crate::config::{Choice, Section};
 use crate::error::{Error, Result, nearest};
 use crate::random::{Purpose, Stream};
@@ -166,10 +166,7 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     let set = |part: &Part, rows: &[u32]| {
         let label = |&row: &u32| number[part.labels[row as usize] as usize].expect("a kept class");
         let labels = rows.iter().map(label).collect();
-        let mut set = Dataset::new(part.table.take(rows, &scaling, sparse), labels);
-        if let Some(bytes) = part.table.bytes(rows, &scaling).filter(|_| !sparse) {
-            set = set.of_bytes(bytes);
-        }
+        let set = Dataset::of(Stored::take(&part.table, rows, &scaling, sparse), labels);
         match part.groups.is_empty() {
             true => set,
             false => {

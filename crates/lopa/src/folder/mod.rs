@@ -241,7 +241,7 @@ impl ModelParts {
     fn of(experiment: &Experiment, data: Option<&Data>) -> ModelParts {
         ModelParts {
             problem: experiment.problem.clone(),
-            features: data.map_or(0, |data| data.train.features().cols()),
+            features: data.map_or(0, |data| data.train.cols()),
             labels: data.map_or(Vec::new(), |data| data.train.labels().to_vec()),
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
             scaling: data.map_or(data::Scaling::default(), |data| data.scaling.clone()),

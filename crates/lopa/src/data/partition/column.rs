@@ -20,7 +20,7 @@ impl Params for Column {}
 /// Node 0 holds the samples with the lowest values of the column, the last node the highest.
 pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
     let Column { column } = params(table);
-    let cols = rows.features.cols();
+    let cols = rows.train.cols();
     if column >= cols {
         let message = format!("there is no feature column {column}: there are {cols}");
         return Err(Error::config("data/no-column", message)
@@ -28,7 +28,7 @@ pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
     }
     let mut values = vec![0.0; rows.len()];
     for (row, value) in values.iter_mut().enumerate() {
-        rows.features.each(row, |j, entry| {
+        rows.train.each(row, |j, entry| {
             if j == column {
                 *value = entry;
             }

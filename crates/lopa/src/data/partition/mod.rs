@@ -13,7 +13,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use super::digest::hex;
-use super::{Dataset, Features, Groups};
+use super::{Dataset, Groups};
 use crate::config::Choice;
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Stream};
@@ -33,8 +33,8 @@ pub struct Rows<'a> {
     pub labels: &'a [u32],
     /// How many classes there are.
     pub classes: usize,
-    /// The features of the rows.
-    pub features: &'a Features<f64>,
+    /// The training set that they are.
+    pub train: &'a Dataset,
     /// The groups of the rows, if they have any.
     pub groups: Option<&'a Groups>,
     /// The rows of each node's own files, if nodes have such.
@@ -48,8 +48,8 @@ pub struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// The rows of a training set.
     pub fn of(train: &'a Dataset, classes: usize, nodes: usize, seed: u64) -> Rows<'a> {
-        let (labels, features, groups) = (train.labels(), train.features(), train.groups());
-        Rows { labels, classes, features, groups, own: train.owners(), nodes, seed }
+        let (labels, groups, own) = (train.labels(), train.groups(), train.owners());
+        Rows { labels, classes, train, groups, own, nodes, seed }
     }
 
     /// How many rows there are.

@@ -1,6 +1,7 @@
 //! CIFAR-10 in its binary form: records of a label byte and 3 × 32 × 32 pixels.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::raw::{Raw, Table, Usual};
 use super::{Where, file};
@@ -62,5 +63,5 @@ fn read_batches(paths: &[PathBuf]) -> Result<(Table, Vec<u8>)> {
             pixels.extend_from_slice(&record[1..]);
         }
     }
-    Ok((Table::Bytes { cols: PIXELS, values: pixels }, labels))
+    Ok((Table::Bytes { cols: PIXELS, values: Arc::new(pixels) }, labels))
 }

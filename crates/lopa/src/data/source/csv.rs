@@ -164,8 +164,11 @@ impl<'a> Rows<'a> {
             Header::No => false,
             Header::Auto => !self.first.iter().enumerate().any(|(j, c)| is_feature(j) && number(c)),
         };
-        let mut part =
-            Part { table: Table::Bytes { cols, values: vec![] }, labels: vec![], groups: vec![] };
+        let mut part = Part {
+            table: Table::Numbers(Features::Dense { cols, values: vec![] }),
+            labels: vec![],
+            groups: vec![],
+        };
         let mut values = Vec::new();
         self.each(header, |line, cells| {
             for (j, cell) in cells.enumerate() {

@@ -1,6 +1,7 @@
 //! MNIST and its kin: images and labels in IDX files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::file::{Input, byte, find_set};
 use super::raw::{Raw, Table, Usual};
@@ -58,7 +59,7 @@ fn read_pair(images: &Path, labels: &Path) -> Result<(Table, Vec<u8>)> {
         )
         .at(byte(&labels.display().to_string(), 4)));
     }
-    Ok((Table::Bytes { cols, values }, codes))
+    Ok((Table::Bytes { cols, values: Arc::new(values) }, codes))
 }
 
 /// The number of items in an IDX file of bytes, the bytes of each, and all of them.

@@ -104,7 +104,7 @@ fn into_features(table: Table) -> Features<f64> {
     match table {
         Table::Numbers(features) => features,
         Table::Bytes { cols, values } => {
-            Features::Dense { cols, values: values.into_iter().map(f64::from).collect() }
+            Features::Dense { cols, values: values.iter().map(|&value| f64::from(value)).collect() }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! NumPy arrays: a header that is a Python dictionary, then the numbers.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +140,7 @@ impl Array {
     fn into_table(self) -> Result<Table> {
         let cols: usize = self.shape[1..].iter().product();
         match self.cells {
-            Cells::Bytes(values) => Ok(Table::Bytes { cols, values }),
+            Cells::Bytes(values) => Ok(Table::Bytes { cols, values: Arc::new(values) }),
             Cells::Numbers(values) => match values.iter().position(|value| !value.is_finite()) {
                 None => Ok(Table::Numbers(Features::Dense { cols, values })),
                 Some(i) => {

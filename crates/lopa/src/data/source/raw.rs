@@ -1,5 +1,7 @@
 //! A labelled table as its source has it, and the numbering of its classes.
 
+use std::sync::Arc;
+
 use super::names::Names;
 use crate::data::{Bytes, Features, Method, Scaling};
 use crate::error::{Error, Result};
@@ -65,7 +67,7 @@ pub enum Table {
         /// Number of columns.
         cols: usize,
         /// rows × cols entries.
-        values: Vec<u8>,
+        values: Arc<Vec<u8>>,
     },
     /// Any numbers.
     Numbers(Features<f64>),
@@ -119,16 +121,15 @@ impl Table {
         if sparse { self.take_sparse(rows, scaling) } else { self.take_dense(rows, scaling) }
     }
 
-    /// Some rows as bytes, if they are that and scaled by one factor.
+    /// Some rows as bytes, if they are that and scaled by one factor; all of them are not copied.
     pub fn bytes(&self, rows: &[u32], scaling: &Scaling) -> Option<Bytes<f64>> {
         let Table::Bytes { cols, values } = self else { return None };
         let unit = scaling.factor.first().copied().unwrap_or(1.0);
-        let each = |&row: &u32| &values[row as usize * cols..(row as usize + 1) * cols];
-        scaling.factor.iter().all(|&factor| factor == unit).then(|| Bytes {
-            bytes: rows.iter().flat_map(each).copied().collect(),
-            unit,
-            shift: (0..*cols).map(|j| scaling.shift.get(j).copied().unwrap_or(0.0)).collect(),
-        })
+        let shift = (0..*cols).map(|j| scaling.shift.get(j).copied().unwrap_or(0.0)).collect();
+        let all = Bytes { bytes: values.clone(), unit, shift };
+        let is_all = rows.iter().copied().eq(0..all.rows() as u32);
+        let alike = scaling.factor.iter().all(|&factor| factor == unit);
+        alike.then(|| if is_all { all } else { all.select(rows) })
     }
 
     fn take_dense(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {

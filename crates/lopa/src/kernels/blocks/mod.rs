@@ -39,6 +39,8 @@ pub struct Blocks<T> {
 #[derive(Debug)]
 struct Layout {
     cols: usize,
+    /// How many values are not zero, and how many blocks they are in.
+    filled: [usize; 2],
     /// Where each row begins, and where the last ends.
     starts: Vec<u32>,
     /// Of every row: the numbers of its blocks, a byte each; the places of their values in the list;
@@ -49,25 +51,29 @@ struct Layout {
 }
 
 impl Blocks<f64> {
-    /// Of a matrix whose columns increase within each row; `None` if it has too many columns, too
-    /// many different values, or blocks that are mostly empty.
+    /// Of a matrix; `None` if it has too many columns, too many different values, or blocks that
+    /// are mostly empty.
     pub fn new(matrix: Csr<f64>) -> Option<Blocks<f64>> {
-        let Csr { cols, starts: rows, columns, values } = matrix;
-        if cols == 0 || cols > MOST {
-            return None;
-        }
+        let Csr { cols, starts, columns, values } = matrix;
+        let mut layout = Layout::new(cols)?;
         let mut listing = Listing::new(values)?;
-        let mut layout = Layout { cols, starts: vec![0], words: Vec::new() };
-        let mut blocks = 0;
-        for pair in rows.windows(2) {
-            let entries = (pair[0]..pair[1]).map(|e| (columns[e], listing.place(values[e])));
-            blocks += layout.push(entries);
+        let mut places = vec![0; cols];
+        for entries in starts.windows(2).map(|pair| pair[0]..pair[1]) {
+            for e in entries.clone() {
+                assert!((columns[e] as usize) < cols, "a column beyond the matrix");
+                places[columns[e] as usize] = listing.place(values[e]);
+            }
+            layout.push(&places);
+            entries.for_each(|e| places[columns[e] as usize] = 0);
         }
-        if 3 * values.len() < 4 * blocks || u32::try_from(layout.words.len()).is_err() {
-            return None;
-        }
-        let layout = Arc::new(layout);
-        Some(Blocks { layout, list: Box::new(listing.values), unit: listing.unit })
+        layout.of_values(listing.values, listing.unit)
+    }
+
+    /// Of rows of bytes, each of which counts `unit`.
+    pub fn of_bytes(bytes: &[u8], cols: usize, unit: f64) -> Option<Blocks<f64>> {
+        let mut layout = Layout::new(cols)?;
+        bytes.chunks_exact(cols).for_each(|row| layout.push(row));
+        layout.of_values(std::array::from_fn(|byte| byte as f64 * unit), Some(unit))
     }
 }
 
@@ -80,7 +86,8 @@ impl<T: Copy> Blocks<T> {
 
     /// Some rows, in the given order, in the same form.
     pub fn select(&self, rows: &[u32]) -> Blocks<T> {
-        let mut some = Layout { cols: self.layout.cols, starts: vec![0], words: Vec::new() };
+        let Layout { cols, filled, .. } = *self.layout;
+        let mut some = Layout { cols, filled, starts: vec![0], words: Vec::new() };
         for &row in rows {
             let Row { numbers, values, map } = self.layout.row(row as usize);
             [numbers, values, map].iter().for_each(|part| some.words.extend_from_slice(part));
@@ -106,28 +113,42 @@ impl<T: Copy> Blocks<T> {
 }
 
 impl Layout {
-    /// One more row, of columns that increase and the places of their values; tells its blocks.
-    fn push(&mut self, entries: impl Iterator<Item = (u32, u8)>) -> usize {
-        let (mut map, mut values, mut numbers) = ([0u64; WORDS], Vec::new(), Vec::new());
-        for (column, place) in entries {
-            assert!((column as usize) < self.cols, "a column beyond the matrix");
-            let (block, within) = ((column as usize / FOUR) as u8, column as usize % FOUR);
-            if numbers.last() != Some(&block) {
-                assert!(numbers.last() < Some(&block), "columns increase");
-                numbers.push(block);
-                values.push([0; FOUR]);
-                map[block as usize / WORD] |= 1 << (block as usize % WORD);
+    /// No rows yet; `None` if there are too many columns.
+    fn new(cols: usize) -> Option<Layout> {
+        let none = || Layout { cols, filled: [0; 2], starts: vec![0], words: Vec::new() };
+        (1..=MOST).contains(&cols).then(none)
+    }
+
+    /// One more row, as the places of its values.
+    fn push(&mut self, places: &[u8]) {
+        let (mut numbers, mut values) = ([0; MOST / FOUR], [[0; FOUR]; MOST / FOUR]);
+        let (mut map, mut count) = ([0u64; WORDS], 0);
+        let (fours, rest) = places.as_chunks();
+        let mut last = [0; FOUR];
+        last[..rest.len()].copy_from_slice(rest);
+        for (block, four) in fours.iter().chain([&last]).enumerate() {
+            if *four != [0; FOUR] {
+                (numbers[count], values[count]) = (block as u8, *four);
+                map[block / WORD] |= 1 << (block % WORD);
+                count += 1;
             }
-            values.last_mut().expect("one was pushed")[within] = place;
         }
-        let count = numbers.len();
-        numbers.resize(count.next_multiple_of(EIGHT), numbers.last().copied().unwrap_or(0));
-        values.resize(numbers.len(), [0; FOUR]);
-        self.words.extend_from_slice(numbers.as_chunks().0);
-        self.words.extend_from_slice(values.as_flattened().as_chunks().0);
+        let stored = values[..count].as_flattened().iter().filter(|place| **place != 0).count();
+        self.filled = [self.filled[0] + stored, self.filled[1] + count];
+        let whole = count.next_multiple_of(EIGHT);
+        let again = numbers[count.saturating_sub(1)];
+        numbers[count..whole].fill(again);
+        self.words.extend_from_slice(numbers[..whole].as_chunks().0);
+        self.words.extend_from_slice(values[..whole].as_flattened().as_chunks().0);
         self.words.extend(map.map(u64::to_le_bytes));
         self.starts.push(self.words.len() as u32);
-        count
+    }
+
+    /// The matrix, unless blocks are mostly empty or too many.
+    fn of_values(self, list: [f64; 256], unit: Option<f64>) -> Option<Blocks<f64>> {
+        let [stored, blocks] = self.filled;
+        let fits = 3 * stored >= 4 * blocks && u32::try_from(self.words.len()).is_ok();
+        fits.then(|| Blocks { layout: Arc::new(self), list: Box::new(list), unit })
     }
 
     /// A row: the numbers of its blocks, their values, and the map.

@@ -99,10 +99,10 @@ fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known>
 
 /// The mean of |s|^power over samples.
 fn mean_norm(samples: &Samples<f64>, power: i32) -> f64 {
-    let norm = |row: &u32| {
+    let norm = |j| {
         let mut sum = 0.0;
-        samples.features().each(*row as usize, |_, value| sum += value * value);
+        samples.each(j, |_, value| sum += value * value);
         sum.sqrt().powi(power)
     };
-    samples.rows().iter().map(norm).sum::<f64>() / samples.len() as f64
+    (0..samples.len() as u32).map(norm).sum::<f64>() / samples.len() as f64
 }
