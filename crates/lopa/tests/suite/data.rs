@@ -1,9 +1,13 @@
 //! Data sources and preparation: every reader on small files, and on the real ones if they are there.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::files::*;
-use lopa::data::{Features, Method, Preparation, digest, prepare, sources};
+use lopa::data::{
+    Dataset, Features, Method, Preparation, Raw, Table, Usual, digest, prepare, sources,
+};
+use lopa::random::{Purpose, Stream};
 use proptest::prelude::*;
 
 #[test]
@@ -311,6 +315,54 @@ fn dense_and_sparse_have_the_same_values_and_digest() {
     assert_eq!(full.scaling, sparse.scaling);
     let column = |j: usize| dense(&sparse.train).iter().map(|row| row[j]).sum::<f64>();
     assert!(column(20).abs() < 1e-9 && column(22) > 1.0);
+}
+
+/// The product of some samples with three columns, forward, and back from there.
+fn products(set: &Dataset, rows: &[u32]) -> Vec<f64> {
+    let samples = set.samples::<f64>(rows.to_vec());
+    let weights: Vec<f64> = (0..3 * set.cols()).map(|i| (i as f64 * 0.7).sin()).collect();
+    let mut there = vec![0.0; 3 * rows.len()];
+    samples.whole_product(&weights, 3, &mut there);
+    let mut back = vec![0.0; weights.len()];
+    samples.add_whole_transposed_product(&there, 3, &mut back);
+    [there, back].concat()
+}
+
+#[test]
+fn bytes_are_the_same_features_as_numbers() {
+    let stream = &mut Stream::new(3, Purpose::Data, 0);
+    // Not a multiple of four columns; runs of zeros.
+    let (rows, cols) = (60, 93);
+    let pixel = |i: usize| if i / 8 % 3 == 0 { 1 + stream.below(255) as u8 } else { 0 };
+    let bytes: Vec<u8> = (0..rows * cols).map(pixel).collect();
+    let numbers = Features::Dense { cols, values: bytes.iter().map(|&b| f64::from(b)).collect() };
+    let labels: Vec<u8> = (0..rows).map(|row| (row % 2) as u8).collect();
+    let some: Vec<u32> = [7, 3, 40, 3].to_vec();
+    for (scaling, sparse) in [("unit", true), ("unit", false), ("none", true), ("centre", false)] {
+        let data = |table: Table| {
+            let usual = Usual { method: Method::None, maximum: Some(255.0), columns: None };
+            let raw = Raw::coded((table, labels.clone()), None, |code| code.to_string(), usual);
+            let method = serde_json::from_value(scaling.into()).unwrap();
+            let preparation = Preparation {
+                scaling: Some(method),
+                sparse: Some(sparse),
+                test: Some(0.0),
+                ..Preparation::default()
+            };
+            prepare(raw, &preparation, 1).unwrap()
+        };
+        let mut ours = data(Table::Bytes { cols, values: Arc::new(bytes.clone()) });
+        let theirs = data(Table::Numbers(numbers.clone()));
+        assert_eq!(digest(&ours), digest(&theirs), "{scaling}");
+        assert_eq!(ours.train.features(), theirs.train.features(), "{scaling}");
+        let found = products(&ours.train, &some);
+        for (a, b) in found.iter().zip(products(&theirs.train, &some)) {
+            assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{scaling} {sparse}: {a} and {b}");
+        }
+        ours.train.hold(&[40, 7, 3]);
+        assert_eq!(found, products(&ours.train, &some), "{scaling} {sparse}");
+        assert_eq!(ours.train.features(), &theirs.train.features().select(&[40, 7, 3]));
+    }
 }
 
 #[test]
