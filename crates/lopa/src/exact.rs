@@ -43,7 +43,7 @@ pub fn solve(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64]) -> Solution 
     let at = At { x, theta: &theta };
     let mut b = vec![0.0; theta.len()];
     part.grad_theta_f(at, &all_f, &mut b);
-    let (v, linear) = conjugate_gradients(|v, out| part.hess_g(at, &all_g, v, out), &b, TOLERANCE);
+    let (v, linear) = inverse_product(part, at, &all_g, &b, TOLERANCE);
     let phi = part.f(at, &all_f);
     let (mut grad, mut cross_v) = (vec![0.0; x.len()], vec![0.0; x.len()]);
     part.grad_x_f(at, &all_f, &mut grad);
@@ -67,7 +67,7 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
         // An inexact Newton step: looser far from the solution, tight near it.
         let forcing = (norm.sqrt() * 0.1).min(0.1).max(target / norm * 0.1);
         let at = At { x, theta: &theta };
-        let (step, _) = conjugate_gradients(|v, out| part.hess_g(at, all, v, out), &grad, forcing);
+        let (step, _) = inverse_product(part, at, all, &grad, forcing);
         let slope = dot(&grad, &step);
         let mut length = 1.0;
         let accepted = loop {
@@ -99,13 +99,36 @@ fn size(part: &mut dyn Bilevel<f64>, x: &[f64], all: &[u32], grad: &[f64]) -> f6
     dot(&at_zero, &at_zero).max(dot(grad, grad)).sqrt()
 }
 
-/// Solves H v = b for a positive definite H, to a residual of `tolerance` ‖b‖.
-pub fn conjugate_gradients(
-    mut product: impl FnMut(&[f64], &mut [f64]),
+/// [∇²_θθ g]⁻¹ b at a point, on all samples, to a residual of `tolerance` ‖b‖.
+fn inverse_product(
+    part: &mut dyn Bilevel<f64>,
+    at: At<f64>,
+    all: &[u32],
     b: &[f64],
     tolerance: f64,
 ) -> (Vec<f64>, bool) {
     let mut cg = ConjugateGradients::new(b.len());
+    if let Some(diagonal) = part.hess_diagonal(at) {
+        cg = cg.with_diagonal(diagonal);
+    }
+    descend(cg, |v, out| part.hess_g(at, all, v, out), b, tolerance)
+}
+
+/// Solves H v = b for a positive definite H, to a residual of `tolerance` ‖b‖.
+pub fn conjugate_gradients(
+    product: impl FnMut(&[f64], &mut [f64]),
+    b: &[f64],
+    tolerance: f64,
+) -> (Vec<f64>, bool) {
+    descend(ConjugateGradients::new(b.len()), product, b, tolerance)
+}
+
+fn descend(
+    mut cg: ConjugateGradients<f64>,
+    mut product: impl FnMut(&[f64], &mut [f64]),
+    b: &[f64],
+    tolerance: f64,
+) -> (Vec<f64>, bool) {
     cg.begin(b);
     let target = (tolerance * cg.residual()).max(1e-14);
     for _ in 0..10 * b.len() + 100 {

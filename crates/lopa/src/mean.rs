@@ -121,6 +121,16 @@ impl Bilevel<f64> for Mean<'_> {
         self.mean(out, |part, all, own| part.hess_g(at, &all[..part.samples_g()], v, own));
     }
 
+    fn hess_diagonal(&mut self, at: At<f64>) -> Option<Vec<f64>> {
+        let mut diagonal = vec![0.0; at.theta.len()];
+        // Parts without one say so with what no diagonal has.
+        self.mean(&mut diagonal, |part, _, own| match part.hess_diagonal(at) {
+            Some(diagonal) => own.copy_from_slice(&diagonal),
+            None => own.fill(f64::NAN),
+        });
+        diagonal.iter().all(|entry| *entry > 0.0).then_some(diagonal)
+    }
+
     fn cross_g(&mut self, at: At<f64>, _: &[u32], v: &[f64], out: &mut [f64]) {
         self.mean(out, |part, all, own| part.cross_g(at, &all[..part.samples_g()], v, own));
     }

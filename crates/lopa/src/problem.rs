@@ -81,6 +81,11 @@ pub trait Bilevel<T: Real>: Send {
     fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]);
     /// ∇²_θθ ĝ_i · v, length p.
     fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
+    /// An estimate of the diagonal of ∇²_θθ g_i on all samples, all of it positive, if the problem
+    /// has one: exact solves take fewer steps with it.
+    fn hess_diagonal(&mut self, _at: At<T>) -> Option<Vec<T>> {
+        None
+    }
     /// ∇²_xθ ĝ_i · v = ∇_x ⟨∇_θ ĝ_i, v⟩, length n.
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
     /// ∇_x ĝ_i, length n: for single-level and first-order methods.

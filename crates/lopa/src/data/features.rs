@@ -249,6 +249,15 @@ impl<T: Real> Samples<T> {
         self.stored.each(self.rows[j as usize] as usize, f);
     }
 
+    /// The mean over samples of the square of every feature.
+    pub fn mean_squares(&self) -> Vec<T> {
+        let mut sums = vec![0.0; self.cols()];
+        for j in 0..self.len() as u32 {
+            self.each(j, |q, value| sums[q] += value * value);
+        }
+        sums.iter().map(|sum| T::of(sum / self.len() as f64)).collect()
+    }
+
     /// `out[r, :] = Σ_q a[r, q] weights[q, :]` for the samples of a batch.
     pub fn product(&self, batch: &[u32], weights: &[T], width: usize, out: &mut [T]) {
         self.packed.product(self.find(batch), weights, width, out);

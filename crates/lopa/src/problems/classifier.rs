@@ -136,6 +136,22 @@ impl<T: Real> Classifier<T> {
         self.map.add_gradient(rows, &self.tangents, out);
     }
 
+    /// The mean over rows of ∂²ℓ/∂z_c², for every column c.
+    pub fn mean_curvatures(&mut self, rows: &impl Rows<T>, theta: &[T]) -> Vec<T> {
+        let width = self.map.outputs;
+        self.map.apply(rows, theta, &mut self.scores);
+        match width {
+            1 => Level::best().sigmoid(&mut self.scores),
+            _ => Level::best().softmax(&mut self.scores, width),
+        }
+        let mut mean = vec![T::zero(); width];
+        for p in self.scores.chunks_exact(width) {
+            update(&mut mean, [p], |sum, [p]| sum + p * (T::one() - p));
+        }
+        update(&mut mean, [], |sum, []| sum / T::of(rows.count() as f64));
+        mean
+    }
+
     /// Calls `f(r, w_r ⟨∇ℓ_r(θ), v⟩)` for every row.
     pub fn each_slope(
         &mut self,

@@ -98,7 +98,8 @@ pub struct Hyperparameter<T> {
     outer: Losses<T>,
     inner: Losses<T>,
     start: f64,
-    strengths: Vec<T>, // 2eˣ
+    strengths: Vec<T>,       // 2eˣ
+    squares: Option<Vec<T>>, // mean of s_q² over training, once it was asked for
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -113,6 +114,7 @@ impl<T: Real> Hyperparameter<T> {
             inner: losses(&local.train),
             start: options.start,
             strengths: Vec::new(),
+            squares: None,
             local,
         }
     }
@@ -207,6 +209,18 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
         self.find_strengths(at.x);
         self.hessian_product(at.theta, batch, v, out);
+    }
+
+    /// 2e^{x_q} + c · mean of s_q² · mean of ∂²ℓ/∂z_c², as if the last two were independent.
+    fn hess_diagonal(&mut self, at: At<T>) -> Option<Vec<T>> {
+        self.find_strengths(at.x);
+        let curvatures = self.model.mean_curvatures(&self.inner.samples, at.theta);
+        let squares = self.squares.get_or_insert_with(|| self.inner.samples.mean_squares());
+        let c = T::of(self.inner.c);
+        let row = |(&strength, &square): (&T, &T)| {
+            curvatures.iter().map(move |&curvature| strength + c * square * curvature)
+        };
+        Some(self.strengths.iter().zip(&*squares).flat_map(row).collect())
     }
 
     fn cross_g(&mut self, at: At<T>, _batch: &[u32], v: &[T], out: &mut [T]) {

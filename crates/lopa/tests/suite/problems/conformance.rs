@@ -51,6 +51,26 @@ fn differences(point: &Point, of_theta: bool, mut f: impl FnMut(At<f64>) -> f64)
 }
 
 #[test]
+fn estimated_diagonals_are_near_the_true_ones() {
+    let mut found = 0;
+    each_part(|_, what, part| {
+        let point = Point::new(part, 1);
+        let Some(estimate) = part.hess_diagonal(point.at()) else { return };
+        found += 1;
+        let all = all(part.samples_g());
+        let (mut unit, mut column) = (vec![0.0; estimate.len()], vec![0.0; estimate.len()]);
+        for (q, &estimate) in estimate.iter().enumerate() {
+            unit.fill(0.0);
+            unit[q] = 1.0;
+            part.hess_g(point.at(), &all, &unit, &mut column);
+            let ratio = estimate / column[q];
+            assert!((0.5..2.0).contains(&ratio), "{what}: {q} is {ratio} times too large");
+        }
+    });
+    assert!(found > 0);
+}
+
+#[test]
 fn derivatives_agree_with_central_differences() {
     each_part(|_, what, part| {
         let point = Point::new(part, 1);
