@@ -7,12 +7,14 @@
 mod dots;
 mod listing;
 mod product;
+mod windows;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use dots::{add_sums, dots};
 use listing::Listing;
 pub use product::{add_transposed, product};
+use windows::Windows;
 
 use super::Pages;
 use super::sparse::Csr;
@@ -42,10 +44,11 @@ struct Layout {
     /// Where each row begins, and where the last ends.
     starts: Vec<u32>,
     /// Of every row: the numbers of its blocks, a byte each; the places of their values in the list;
-    /// a map of the blocks, a bit each. Some products want numbers, others a map: what they do not
-    /// want, they do not fetch. There are whole eights of blocks: the last block comes again where
-    /// one is missing, with zeros for values.
+    /// a map of the blocks, a bit each. There are whole eights of blocks: the last block comes
+    /// again where one is missing, with zeros for values.
     words: Vec<[u8; EIGHT]>,
+    /// The same rows for products with one column, made when there is one.
+    windows: OnceLock<Windows>,
 }
 
 impl Blocks<f64> {
@@ -57,7 +60,7 @@ impl Blocks<f64> {
             return None;
         }
         let mut listing = Listing::new(values)?;
-        let mut layout = Layout { cols, starts: vec![0], words: Vec::new() };
+        let mut layout = Layout::new(cols);
         let mut blocks = 0;
         for pair in rows.windows(2) {
             let entries = (pair[0]..pair[1]).map(|e| (columns[e], listing.place(values[e])));
@@ -80,7 +83,7 @@ impl<T: Copy> Blocks<T> {
 
     /// Some rows, in the given order, in the same form.
     pub fn select(&self, rows: &[u32]) -> Blocks<T> {
-        let mut some = Layout { cols: self.layout.cols, starts: vec![0], words: Vec::new() };
+        let mut some = Layout::new(self.layout.cols);
         for &row in rows {
             let Row { numbers, values, map } = self.layout.row(row as usize);
             [numbers, values, map].iter().for_each(|part| some.words.extend_from_slice(part));
@@ -106,6 +109,11 @@ impl<T: Copy> Blocks<T> {
 }
 
 impl Layout {
+    /// Without rows yet.
+    fn new(cols: usize) -> Layout {
+        Layout { cols, starts: vec![0], words: Vec::new(), windows: OnceLock::new() }
+    }
+
     /// One more row, of columns that increase and the places of their values; tells its blocks.
     fn push(&mut self, entries: impl Iterator<Item = (u32, u8)>) -> usize {
         let (mut map, mut values, mut numbers) = ([0u64; WORDS], Vec::new(), Vec::new());
@@ -128,6 +136,10 @@ impl Layout {
         self.words.extend(map.map(u64::to_le_bytes));
         self.starts.push(self.words.len() as u32);
         count
+    }
+
+    fn windows(&self) -> &Windows {
+        self.windows.get_or_init(|| Windows::new(self))
     }
 
     /// A row: the numbers of its blocks, their values, and the map.
