@@ -184,7 +184,8 @@ fn check_packed<T: Real>(count: usize, cols: usize, width: usize, values: Drawn,
             out
         });
     } else {
-        assert!(!(60..=256).contains(&cols), "cells are made of rows of nearly one length");
+        // Rows of few columns may by chance have lengths too different.
+        assert!(!(120..=256).contains(&cols), "cells are made of rows of nearly one length");
     }
     let blocks = Blocks::new(a.csr()).map(|blocks| blocks.cast(T::of));
     let Some(blocks) = blocks else {
