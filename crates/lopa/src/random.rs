@@ -48,6 +48,7 @@ impl Stream {
     }
 
     /// A word.
+    #[inline]
     pub fn word(&mut self) -> u32 {
         self.0.next_u32()
     }

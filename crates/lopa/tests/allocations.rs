@@ -150,6 +150,11 @@ fn the_field() {
 fn hyperparameter() {
     check(&learning("hyperparameter", 0.0));
     check(&learning("hyperparameter", 0.6));
+    // Sparse bytes and one column of weights.
+    check(
+        "problem = { name = 'hyperparameter' }
+         data = { name = 'digits', classes = [0, 1], sparse = true }",
+    );
 }
 
 #[test]

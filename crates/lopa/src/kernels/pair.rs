@@ -47,6 +47,27 @@ unsafe impl<V: Vector> Vector for Pair<V> {
         unsafe { Pair(V::bytes(from), V::bytes(from.add(V::LANES))) }
     }
     #[inline(always)]
+    unsafe fn load_windows(from: [*const V::Scalar; 2]) -> Self {
+        unsafe {
+            match V::LANES {
+                8 => Pair(V::load(from[0]), V::load(from[1])),
+                _ => Self::load(from[0]),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_windows(self, to: [*mut V::Scalar; 2]) {
+        unsafe {
+            match V::LANES {
+                8 => {
+                    self.1.store(to[1]);
+                    self.0.store(to[0]);
+                }
+                _ => self.store(to[0]),
+            }
+        }
+    }
+    #[inline(always)]
     unsafe fn load_eights(from: [*const V::Scalar; 2]) -> Self {
         unsafe {
             match V::LANES {

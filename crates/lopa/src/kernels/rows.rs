@@ -9,7 +9,7 @@ pub struct Rows<'a> {
     pub of: Option<&'a [u32]>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.numbers.len()
@@ -18,6 +18,13 @@ impl Rows<'_> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
+    }
+
+    /// So many of them at a time, the last time fewer.
+    #[inline(always)]
+    pub fn chunks(&self, size: usize) -> impl Iterator<Item = Rows<'a>> {
+        let of = self.of;
+        self.numbers.chunks(size).map(move |numbers| Rows { numbers, of })
     }
 
     /// The i-th row, if there are so many.

@@ -29,23 +29,29 @@ pub unsafe trait Vector: Copy {
     unsafe fn load_part(from: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Lane l is the number that byte l is.
     unsafe fn bytes(from: *const u8) -> Self;
-    /// Four lanes from each place, as many places as there are fours.
+    /// Eight lanes from each place, as many places as there are eights, in order.
     #[inline(always)]
-    unsafe fn load_fours(from: [*const Self::Scalar; 4]) -> Self {
+    unsafe fn load_windows(from: [*const Self::Scalar; 2]) -> Self {
+        if Self::LANES == 8 {
+            return unsafe { Self::load(from[0]) };
+        }
         let mut all = [Self::Scalar::ZERO; 16];
-        for l in 0..Self::LANES {
-            all[l] = unsafe { *from[l / 4].add(l % 4) };
+        for l in 0..16 {
+            all[l] = unsafe { *from[l / 8].add(l % 8) };
         }
         unsafe { Self::load(all.as_ptr()) }
     }
-    /// The reverse of [`load_fours`](Vector::load_fours). Where places are the same, the first
+    /// The reverse of [`load_windows`](Vector::load_windows). Where places are the same, the first
     /// lanes prevail.
     #[inline(always)]
-    unsafe fn store_fours(self, to: [*mut Self::Scalar; 4]) {
+    unsafe fn store_windows(self, to: [*mut Self::Scalar; 2]) {
+        if Self::LANES == 8 {
+            return unsafe { self.store(to[0]) };
+        }
         let mut all = [Self::Scalar::ZERO; 16];
         unsafe { self.store(all.as_mut_ptr()) };
-        for l in (0..Self::LANES).rev() {
-            unsafe { *to[l / 4].add(l % 4) = all[l] };
+        for l in (0..16).rev() {
+            unsafe { *to[l / 8].add(l % 8) = all[l] };
         }
     }
     /// Eight lanes from each place, as many places as there are eights, in an order of its own.

@@ -158,20 +158,19 @@ unsafe impl Vector for __m512 {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
     }
     #[inline(always)]
-    unsafe fn load_fours(from: [*const f32; 4]) -> Self {
+    unsafe fn load_windows(from: [*const f32; 2]) -> Self {
         unsafe {
-            let [a, b, c, d] = from.map(|from| _mm_loadu_ps(from));
-            let all = _mm512_insertf32x4::<1>(_mm512_castps128_ps512(a), b);
-            _mm512_insertf32x4::<3>(_mm512_insertf32x4::<2>(all, c), d)
+            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
+            let above = _mm256_loadu_pd(from[1].cast());
+            _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above))
         }
     }
     #[inline(always)]
-    unsafe fn store_fours(self, to: [*mut f32; 4]) {
+    unsafe fn store_windows(self, to: [*mut f32; 2]) {
         unsafe {
-            _mm_storeu_ps(to[3], _mm512_extractf32x4_ps::<3>(self));
-            _mm_storeu_ps(to[2], _mm512_extractf32x4_ps::<2>(self));
-            _mm_storeu_ps(to[1], _mm512_extractf32x4_ps::<1>(self));
-            _mm_storeu_ps(to[0], _mm512_castps512_ps128(self));
+            let (below, above) = halves32(self);
+            _mm256_storeu_ps(to[1], above);
+            _mm256_storeu_ps(to[0], below);
         }
     }
     #[inline(always)]
@@ -248,21 +247,6 @@ unsafe impl Vector for __m512d {
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn load_fours(from: [*const f64; 4]) -> Self {
-        unsafe {
-            let (below, above) = (_mm256_loadu_pd(from[0]), _mm256_loadu_pd(from[1]));
-            _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(below), above)
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_fours(self, to: [*mut f64; 4]) {
-        unsafe {
-            let (below, above) = halves64(self);
-            _mm256_storeu_pd(to[1], above);
-            _mm256_storeu_pd(to[0], below);
-        }
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask8 {

@@ -223,7 +223,8 @@ impl<T: Real> Classifier<T> {
 
     /// [`find_slopes`](Self::find_slopes) of one column: −y w_r σ(−y z_r).
     fn find_logistic_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
-        let minus_y = |r| if each(r).0 == 0 { -T::one() } else { T::one() };
+        // No choice between two numbers: the processor would guess labels, and wrong half the time.
+        let minus_y = |r| T::of(2.0 * f64::from(each(r).0) - 1.0);
         self.scores.iter_mut().enumerate().for_each(|(r, z)| *z *= minus_y(r));
         Level::best().sigmoid(&mut self.scores);
         self.scores.iter_mut().enumerate().for_each(|(r, s)| *s *= minus_y(r) * each(r).1);

@@ -3,12 +3,9 @@
 use std::mem::MaybeUninit;
 
 use super::super::Rows;
-use super::super::fetch::fetch;
 use super::super::vector::{Number, Vector};
-use super::{Blocks, EIGHT, FOUR, Layout, MOST, Row};
-
-/// Rows lie far apart: fetching one so many turns early hides how long that takes.
-const AHEAD: usize = 8;
+use super::windows::{EIGHT, QUAD, Quad, Sorted};
+use super::{Blocks, FOUR, MOST};
 
 /// `out[r] = Σ_q a[row_r, q] weights[q]`.
 ///
@@ -21,25 +18,24 @@ pub unsafe fn dots<V: Vector>(
     weights: &[V::Scalar],
     out: &mut [V::Scalar],
 ) {
-    let (layout, mut room) = (&*blocks.layout, Column::room());
-    let weights = room.copy(weights).map_or(weights.as_ptr(), <*mut _>::cast_const);
+    let (windows, mut room) = (blocks.layout.windows(), Column::room());
+    let weights = room.copy(weights, windows.reach).map_or(weights.as_ptr(), <*mut _>::cast_const);
     let unit = blocks.unit.unwrap_or(V::Scalar::ZERO);
-    rows.iter().take(AHEAD).for_each(|row| ask(layout, row));
-    for (r, (row, out)) in rows.iter().zip(out).enumerate() {
-        rows.at(r + AHEAD).into_iter().for_each(|row| ask(layout, row));
-        // SAFETY: blocks lie within the whole blocks of the column, and values are filled up.
-        unsafe {
-            // Two sums, so that one need not wait for the other.
-            let mut sums = [V::splat(V::Scalar::ZERO); 2];
-            let Row { numbers, values, .. } = layout.row(row);
-            for (e, numbers) in numbers.iter().enumerate() {
-                for (i, from) in (0..EIGHT).step_by(V::LANES / FOUR).enumerate() {
-                    let w = columns::<V>(numbers, from).map(|at| weights.add(at));
-                    let a = V::bytes(values[FOUR * e..].as_ptr().cast::<u8>().add(FOUR * from));
-                    sums[i % 2] = a.mul_add(V::load_fours(w), sums[i % 2]);
+    for (rows, out) in rows.chunks(Sorted::MOST).zip(out.chunks_mut(Sorted::MOST)) {
+        for (r, quads) in Sorted::new(windows, rows).visit() {
+            // SAFETY: windows lie within their reach.
+            unsafe {
+                // Two sums, so that one need not wait for the other.
+                let mut sums = [V::splat(V::Scalar::ZERO); 2];
+                for quad in quads {
+                    for (i, from) in (0..QUAD).step_by(V::LANES / EIGHT).enumerate() {
+                        let w = columns::<V>(quad, from).map(|at| weights.add(at));
+                        let a = V::bytes(quad.values[from..].as_ptr().cast());
+                        sums[i % 2] = a.mul_add(V::load_windows(w), sums[i % 2]);
+                    }
                 }
+                out[r] = sums[0].add(sums[1]).mul(V::splat(unit)).total();
             }
-            *out = sums[0].add(sums[1]).mul(V::splat(unit)).total();
         }
     }
 }
@@ -55,23 +51,22 @@ pub unsafe fn add_sums<V: Vector>(
     delta: &[V::Scalar],
     out: &mut [V::Scalar],
 ) {
-    let (layout, mut room) = (&*blocks.layout, Column::room());
-    let copy = room.copy(out);
+    let (windows, mut room) = (blocks.layout.windows(), Column::room());
+    let copy = room.copy(out, windows.reach);
     let sums = copy.unwrap_or(out.as_mut_ptr());
     let unit = blocks.unit.unwrap_or(V::Scalar::ZERO);
-    rows.iter().take(AHEAD).for_each(|row| ask(layout, row));
-    for (r, (row, &delta)) in rows.iter().zip(delta).enumerate() {
-        rows.at(r + AHEAD).into_iter().for_each(|row| ask(layout, row));
-        // SAFETY: as in `dots`.
-        unsafe {
-            let d = V::splat(delta).mul(V::splat(unit));
-            let Row { numbers, values, .. } = layout.row(row);
-            for (e, numbers) in numbers.iter().enumerate() {
-                for from in (0..EIGHT).step_by(V::LANES / FOUR) {
-                    let to = columns::<V>(numbers, from).map(|at| sums.add(at));
-                    let a = V::bytes(values[FOUR * e..].as_ptr().cast::<u8>().add(FOUR * from));
-                    let before = V::load_fours(to.map(<*mut _>::cast_const));
-                    a.mul_add(d, before).store_fours(to);
+    for (rows, delta) in rows.chunks(Sorted::MOST).zip(delta.chunks(Sorted::MOST)) {
+        for (r, quads) in Sorted::new(windows, rows).visit() {
+            // SAFETY: as in `dots`.
+            unsafe {
+                let d = V::splat(delta[r]).mul(V::splat(unit));
+                for quad in quads {
+                    for from in (0..QUAD).step_by(V::LANES / EIGHT) {
+                        let to = columns::<V>(quad, from).map(|at| sums.add(at));
+                        let a = V::bytes(quad.values[from..].as_ptr().cast());
+                        let before = V::load_windows(to.map(<*mut _>::cast_const));
+                        a.mul_add(d, before).store_windows(to);
+                    }
                 }
             }
         }
@@ -82,40 +77,31 @@ pub unsafe fn add_sums<V: Vector>(
     }
 }
 
-/// The first columns of as many blocks as fit a vector.
+/// The first columns of as many windows as fit a vector.
 #[inline(always)]
-fn columns<V: Vector>(numbers: &[u8; EIGHT], from: usize) -> [usize; 4] {
-    let mut columns = [0; 4];
-    for i in 0..V::LANES / FOUR {
-        columns[i] = FOUR * numbers[from + i] as usize;
+fn columns<V: Vector>(quad: &Quad, from: usize) -> [usize; 2] {
+    let mut columns = [0; 2];
+    for i in 0..V::LANES / EIGHT {
+        columns[i] = FOUR * quad.numbers[from + i] as usize;
     }
     columns
 }
 
-/// Asks for a row.
-#[inline(always)]
-fn ask(layout: &Layout, row: usize) {
-    let Row { numbers, values, .. } = layout.row(row);
-    fetch(numbers);
-    fetch(values);
-}
-
 /// Room for one column of weights or of sums.
 #[repr(align(64))]
-struct Column<T>([MaybeUninit<T>; MOST]);
+struct Column<T>([MaybeUninit<T>; MOST + FOUR]);
 
 impl<T: Number> Column<T> {
     #[inline(always)]
     fn room() -> Column<T> {
-        Column([MaybeUninit::uninit(); MOST])
+        Column([MaybeUninit::uninit(); MOST + FOUR])
     }
 
-    /// A copy with zeros to the end of its last block, if that is not whole.
+    /// A copy with zeros to the reach of the windows, if that is further.
     #[inline(always)]
-    fn copy(&mut self, numbers: &[T]) -> Option<*mut T> {
-        let last = numbers.len() / FOUR * FOUR;
-        (last < numbers.len()).then(|| {
-            self.0[last..last + FOUR].fill(MaybeUninit::new(T::ZERO));
+    fn copy(&mut self, numbers: &[T], reach: usize) -> Option<*mut T> {
+        (numbers.len() < reach).then(|| {
+            self.0[numbers.len()..reach].fill(MaybeUninit::new(T::ZERO));
             self.0[..numbers.len()].write_copy_of_slice(numbers);
             self.0.as_mut_ptr().cast()
         })

@@ -7,20 +7,20 @@
 mod dots;
 mod listing;
 mod product;
+mod windows;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use dots::{add_sums, dots};
 use listing::Listing;
 pub use product::{add_transposed, product};
+use windows::Windows;
 
 use super::Pages;
 use super::sparse::Csr;
 
 /// Columns in a block.
 const FOUR: usize = 4;
-/// Blocks of a row come in eights.
-const EIGHT: usize = 8;
 /// Words of a map of blocks, and blocks that each tells.
 const WORDS: usize = 4;
 const WORD: usize = 64;
@@ -39,15 +39,12 @@ pub struct Blocks<T> {
 #[derive(Debug)]
 struct Layout {
     cols: usize,
-    /// How many values are not zero, and how many blocks they are in.
-    filled: [usize; 2],
     /// Where each row begins, and where the last ends.
     starts: Vec<u32>,
-    /// Of every row: the numbers of its blocks, a byte each; the places of their values in the list;
-    /// a map of the blocks, a bit each. Some products want numbers, others a map: what they do not
-    /// want, they do not fetch. There are whole eights of blocks: the last block comes again where
-    /// one is missing, with zeros for values.
-    words: Vec<[u8; EIGHT]>,
+    /// Of every row: a map of its blocks, a bit each; and the places of their values in the list.
+    words: Vec<[u8; FOUR]>,
+    /// The same rows for products with one column, made when there is one.
+    windows: OnceLock<Windows>,
 }
 
 impl Blocks<f64> {
@@ -66,14 +63,14 @@ impl Blocks<f64> {
             layout.push(&places);
             entries.for_each(|e| places[columns[e] as usize] = 0);
         }
-        layout.of_values(listing.values, listing.unit)
+        layout.with(listing.values, listing.unit)
     }
 
     /// Of rows of bytes, each of which counts `unit`.
     pub fn of_bytes(bytes: &[u8], cols: usize, unit: f64) -> Option<Blocks<f64>> {
         let mut layout = Layout::new(cols)?;
         bytes.chunks_exact(cols).for_each(|row| layout.push(row));
-        layout.of_values(std::array::from_fn(|byte| byte as f64 * unit), Some(unit))
+        layout.with(std::array::from_fn(|byte| byte as f64 * unit), Some(unit))
     }
 }
 
@@ -86,11 +83,9 @@ impl<T: Copy> Blocks<T> {
 
     /// Some rows, in the given order, in the same form.
     pub fn select(&self, rows: &[u32]) -> Blocks<T> {
-        let Layout { cols, filled, .. } = *self.layout;
-        let mut some = Layout { cols, filled, starts: vec![0], words: Vec::new() };
+        let mut some = Layout::of(self.layout.cols);
         for &row in rows {
-            let Row { numbers, values, map } = self.layout.row(row as usize);
-            [numbers, values, map].iter().for_each(|part| some.words.extend_from_slice(part));
+            some.words.extend_from_slice(self.layout.words_of(row as usize));
             some.starts.push(some.words.len() as u32);
         }
         Blocks { layout: Arc::new(some), list: self.list.clone(), unit: self.unit }
@@ -113,58 +108,76 @@ impl<T: Copy> Blocks<T> {
 }
 
 impl Layout {
+    /// No rows yet.
+    fn of(cols: usize) -> Layout {
+        Layout { cols, starts: vec![0], words: Vec::new(), windows: OnceLock::new() }
+    }
+
     /// No rows yet; `None` if there are too many columns.
     fn new(cols: usize) -> Option<Layout> {
-        let none = || Layout { cols, filled: [0; 2], starts: vec![0], words: Vec::new() };
-        (1..=MOST).contains(&cols).then(none)
+        (1..=MOST).contains(&cols).then(|| Layout::of(cols))
     }
 
     /// One more row, as the places of its values.
     fn push(&mut self, places: &[u8]) {
-        let (mut numbers, mut values) = ([0; MOST / FOUR], [[0; FOUR]; MOST / FOUR]);
-        let (mut map, mut count) = ([0u64; WORDS], 0);
         let (fours, rest) = places.as_chunks();
         let mut last = [0; FOUR];
         last[..rest.len()].copy_from_slice(rest);
-        for (block, four) in fours.iter().chain([&last]).enumerate() {
-            if *four != [0; FOUR] {
-                (numbers[count], values[count]) = (block as u8, *four);
-                map[block / WORD] |= 1 << (block % WORD);
-                count += 1;
-            }
-        }
-        let stored = values[..count].as_flattened().iter().filter(|place| **place != 0).count();
-        self.filled = [self.filled[0] + stored, self.filled[1] + count];
-        let whole = count.next_multiple_of(EIGHT);
-        let again = numbers[count.saturating_sub(1)];
-        numbers[count..whole].fill(again);
-        self.words.extend_from_slice(numbers[..whole].as_chunks().0);
-        self.words.extend_from_slice(values[..whole].as_flattened().as_chunks().0);
-        self.words.extend(map.map(u64::to_le_bytes));
+        let blocks = fours.iter().chain([&last]).enumerate();
+        let blocks = blocks.filter(|(_, places)| **places != [0; FOUR]);
+        let mut map = [0u64; WORDS];
+        blocks.clone().for_each(|(b, _)| map[b / WORD] |= 1 << (b % WORD));
+        self.words.extend_from_slice(map.map(u64::to_le_bytes).as_flattened().as_chunks().0);
+        self.words.extend(blocks.map(|(_, places)| places));
         self.starts.push(self.words.len() as u32);
     }
 
-    /// The matrix, unless blocks are mostly empty or too many.
-    fn of_values(self, list: [f64; 256], unit: Option<f64>) -> Option<Blocks<f64>> {
-        let [stored, blocks] = self.filled;
-        let fits = 3 * stored >= 4 * blocks && u32::try_from(self.words.len()).is_ok();
+    /// The matrix of these values, unless its blocks are mostly empty or too many.
+    fn with(self, list: [f64; 256], unit: Option<f64>) -> Option<Blocks<f64>> {
+        let values = (0..self.rows()).flat_map(|row| self.row(row).values);
+        let (blocks, stored) = values.fold((0, 0), |(blocks, stored), places| {
+            (blocks + 1, stored + places.iter().filter(|place| **place != 0).count())
+        });
+        let fits = 3 * stored >= FOUR * blocks && u32::try_from(self.words.len()).is_ok();
         fits.then(|| Blocks { layout: Arc::new(self), list: Box::new(list), unit })
     }
 
-    /// A row: the numbers of its blocks, their values, and the map.
+    fn windows(&self) -> &Windows {
+        self.windows.get_or_init(|| Windows::new(self))
+    }
+
+    fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    #[inline(always)]
+    fn words_of(&self, row: usize) -> &[[u8; FOUR]] {
+        &self.words[self.starts[row] as usize..self.starts[row + 1] as usize]
+    }
+
+    /// A row: the map of its blocks, and their values.
     #[inline(always)]
     fn row(&self, row: usize) -> Row<'_> {
-        let all = &self.words[self.starts[row] as usize..self.starts[row + 1] as usize];
-        let (blocks, map) = all.split_at(all.len() - WORDS);
-        // Eight numbers take a word, the values of eight blocks four.
-        let (numbers, values) = blocks.split_at(blocks.len() / (1 + FOUR));
-        Row { numbers, values, map }
+        let (map, values) = self.words_of(row).split_at(WORDS * WORD / 8 / FOUR);
+        Row { map: map.as_flattened().as_chunks().0, values }
     }
 }
 
 /// A row in its parts.
 struct Row<'a> {
-    numbers: &'a [[u8; EIGHT]],
-    values: &'a [[u8; EIGHT]],
-    map: &'a [[u8; EIGHT]],
+    map: &'a [[u8; WORD / 8]],
+    values: &'a [[u8; FOUR]],
+}
+
+impl Row<'_> {
+    /// A word of the map.
+    #[inline(always)]
+    fn word(&self, word: usize) -> u64 {
+        u64::from_le_bytes(self.map[word])
+    }
+
+    /// The numbers of its blocks.
+    fn numbers(&self) -> impl Iterator<Item = usize> {
+        (0..WORDS * WORD).filter(|b| self.word(b / WORD) >> (b % WORD) & 1 == 1)
+    }
 }

@@ -5,7 +5,7 @@ use super::super::Rows;
 use super::super::dense::{last, load, store};
 use super::super::fetch::fetch;
 use super::super::vector::{Number, Vector};
-use super::{Blocks, FOUR, Layout, Row, WORD, WORDS};
+use super::{Blocks, FOUR, Layout, WORD, WORDS};
 
 /// So many rows are multiplied at a time: a bit tells each.
 const BATCH: usize = 64;
@@ -21,9 +21,9 @@ impl Batch {
     fn new(layout: &Layout, rows: Rows) -> Batch {
         let mut batch = Batch { maps: [[0; BATCH]; WORDS], values: [std::ptr::null(); BATCH] };
         for (r, row) in rows.iter().enumerate() {
-            let Row { values, map, .. } = layout.row(row);
-            (0..WORDS).for_each(|word| batch.maps[word][r] = u64::from_le_bytes(map[word]));
-            batch.values[r] = values.as_ptr().cast();
+            let row = layout.row(row);
+            (0..WORDS).for_each(|word| batch.maps[word][r] = row.word(word));
+            batch.values[r] = row.values.as_ptr();
         }
         batch
     }
@@ -62,9 +62,7 @@ fn batches<'a>(layout: &'a Layout, rows: Rows<'a>) -> impl Iterator<Item = Batch
     let ask = move |b: usize| {
         let numbers = rows.numbers.chunks(BATCH).nth(b).unwrap_or_default();
         for row in (Rows { numbers, ..rows }).iter() {
-            let Row { values, map, .. } = layout.row(row);
-            fetch(map);
-            fetch(values);
+            fetch(layout.words_of(row));
         }
     };
     rows.numbers.chunks(BATCH).enumerate().map(move |(b, numbers)| {
