@@ -3,12 +3,20 @@
 /// Asks for every cache line of a slice.
 #[inline(always)]
 pub fn fetch<T>(slice: &[T]) {
-    #[cfg(target_arch = "x86_64")]
     for byte in (0..size_of_val(slice)).step_by(64) {
+        fetch_line(slice.as_ptr().cast::<u8>().wrapping_add(byte));
+    }
+}
+
+/// Asks for a cache line, wherever it is.
+#[inline(always)]
+pub fn fetch_line(place: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch touches nothing, and every such processor has it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().cast::<i8>().wrapping_add(byte)) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = slice;
+    let _ = place;
 }
