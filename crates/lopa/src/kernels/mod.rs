@@ -21,6 +21,8 @@ mod plain;
 mod rows;
 mod short;
 mod sparse;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 mod vector;
 mod wide;
 #[cfg(target_arch = "x86_64")]

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::transpose::{f32x8, f32x16, f64x4, f64x8};
 use super::vector::Vector;
 
 /// The methods that are one instruction.
@@ -50,46 +51,24 @@ macro_rules! common {
     };
 }
 
-macro_rules! transpose_bytes {
-    ($lanes:literal, $zero:ident, $load:ident, $store:ident, $low:ident, $high:ident) => {
+/// What [`transpose`](super::transpose) has for the register.
+macro_rules! transposed {
+    ($t:ty, $by:ident) => {
+        #[inline(always)]
+        unsafe fn load_rows(from: *const $t, stride: usize) -> [Self; 4] {
+            unsafe { $by::load_rows(from, stride) }
+        }
+        #[inline(always)]
+        unsafe fn store_rows(rows: [Self; 4], to: *mut $t, stride: usize) {
+            unsafe { $by::store_rows(rows, to, stride) }
+        }
+        #[inline(always)]
+        unsafe fn transpose(rows: [Self; 4]) -> [Self; 4] {
+            unsafe { $by::transpose(rows) }
+        }
         #[inline(always)]
         unsafe fn transpose_bytes(rows: &[*const u8; 16], to: *mut u8) {
-            unsafe {
-                for lane in (0..4).step_by($lanes) {
-                    let mut all = [$zero(); 16];
-                    for r in 0..16 {
-                        all[r] = $load(rows[r].add(16 * lane).cast());
-                    }
-                    // Each round moves a bit of the number of a row to that of a column.
-                    macro_rules! round {
-                        ($x:expr) => {{
-                            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = $x;
-                            [
-                                $low(a, i),
-                                $high(a, i),
-                                $low(b, j),
-                                $high(b, j),
-                                $low(c, k),
-                                $high(c, k),
-                                $low(d, l),
-                                $high(d, l),
-                                $low(e, m),
-                                $high(e, m),
-                                $low(f, n),
-                                $high(f, n),
-                                $low(g, o),
-                                $high(g, o),
-                                $low(h, p),
-                                $high(h, p),
-                            ]
-                        }};
-                    }
-                    let all = round!(round!(round!(round!(all))));
-                    for q in 0..16 {
-                        $store(to.add((4 * q + lane) * 16).cast(), all[q]);
-                    }
-                }
-            }
+            unsafe { $by::transpose_bytes(rows, to) }
         }
     };
 }
@@ -197,10 +176,7 @@ unsafe impl Vector for __m512 {
         splat_bits _mm512_set1_epi32, add_bits _mm512_add_epi32, shift_bits _mm512_slli_epi32
     }
 
-    transpose_bytes! {
-        4, _mm512_setzero_si512, _mm512_loadu_si512, _mm512_storeu_si512,
-        _mm512_unpacklo_epi8, _mm512_unpackhi_epi8
-    }
+    transposed!(f32, f32x16);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
@@ -220,47 +196,6 @@ unsafe impl Vector for __m512 {
             _mm_storeu_ps(to[2], _mm512_extractf32x4_ps::<2>(self));
             _mm_storeu_ps(to[1], _mm512_extractf32x4_ps::<1>(self));
             _mm_storeu_ps(to[0], _mm512_castps512_ps128(self));
-        }
-    }
-    #[inline(always)]
-    unsafe fn load_rows(from: *const f32, stride: usize) -> [Self; 4] {
-        unsafe {
-            let mut rows = [_mm512_setzero_ps(); 4];
-            for i in 0..4 {
-                let row = |j: usize| from.wrapping_add((i + j) * stride);
-                let all = _mm512_castps128_ps512(_mm_loadu_ps(row(0)));
-                let all = _mm512_insertf32x4::<1>(all, _mm_loadu_ps(row(4)));
-                let all = _mm512_insertf32x4::<2>(all, _mm_loadu_ps(row(8)));
-                rows[i] = _mm512_insertf32x4::<3>(all, _mm_loadu_ps(row(12)));
-            }
-            rows
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_rows(rows: [Self; 4], to: *mut f32, stride: usize) {
-        unsafe {
-            for i in 0..4 {
-                let row = |j: usize| to.wrapping_add((i + j) * stride);
-                _mm_storeu_ps(row(0), _mm512_castps512_ps128(rows[i]));
-                _mm_storeu_ps(row(4), _mm512_extractf32x4_ps::<1>(rows[i]));
-                _mm_storeu_ps(row(8), _mm512_extractf32x4_ps::<2>(rows[i]));
-                _mm_storeu_ps(row(12), _mm512_extractf32x4_ps::<3>(rows[i]));
-            }
-        }
-    }
-    #[inline(always)]
-    unsafe fn transpose([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        unsafe {
-            let (ab, cd) = (_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d));
-            let (ef, gh) = (_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d));
-            let (ab, cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
-            let (ef, gh) = (_mm512_castps_pd(ef), _mm512_castps_pd(gh));
-            [
-                _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
-                _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)),
-                _mm512_castpd_ps(_mm512_unpacklo_pd(ef, gh)),
-                _mm512_castpd_ps(_mm512_unpackhi_pd(ef, gh)),
-            ]
         }
     }
     #[inline(always)]
@@ -310,10 +245,7 @@ unsafe impl Vector for __m512d {
         splat_bits _mm512_set1_epi64, add_bits _mm512_add_epi64, shift_bits _mm512_slli_epi64
     }
 
-    transpose_bytes! {
-        4, _mm512_setzero_si512, _mm512_loadu_si512, _mm512_storeu_si512,
-        _mm512_unpacklo_epi8, _mm512_unpackhi_epi8
-    }
+    transposed!(f64, f64x8);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast()))) }
@@ -331,43 +263,6 @@ unsafe impl Vector for __m512d {
             let (below, above) = halves64(self);
             _mm256_storeu_pd(to[1], above);
             _mm256_storeu_pd(to[0], below);
-        }
-    }
-    #[inline(always)]
-    unsafe fn load_rows(from: *const f64, stride: usize) -> [Self; 4] {
-        unsafe {
-            let mut rows = [_mm512_setzero_pd(); 4];
-            for i in 0..4 {
-                let row = |j: usize| from.wrapping_add((i + j) * stride);
-                let below = _mm512_castpd256_pd512(_mm256_loadu_pd(row(0)));
-                rows[i] = _mm512_insertf64x4::<1>(below, _mm256_loadu_pd(row(4)));
-            }
-            rows
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_rows(rows: [Self; 4], to: *mut f64, stride: usize) {
-        unsafe {
-            for i in 0..4 {
-                let (below, above) = halves64(rows[i]);
-                _mm256_storeu_pd(to.add(i * stride), below);
-                _mm256_storeu_pd(to.add((i + 4) * stride), above);
-            }
-        }
-    }
-    #[inline(always)]
-    unsafe fn transpose([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        unsafe {
-            let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-            let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-            let (ab, cd) = (_mm512_unpacklo_pd(a, b), _mm512_unpacklo_pd(c, d));
-            let (ef, gh) = (_mm512_unpackhi_pd(a, b), _mm512_unpackhi_pd(c, d));
-            [
-                _mm512_permutex2var_pd(ab, low, cd),
-                _mm512_permutex2var_pd(ef, low, gh),
-                _mm512_permutex2var_pd(ab, high, cd),
-                _mm512_permutex2var_pd(ef, high, gh),
-            ]
         }
     }
     #[inline(always)]
@@ -417,48 +312,10 @@ unsafe impl Vector for __m256 {
         splat_bits _mm256_set1_epi32, add_bits _mm256_add_epi32, shift_bits _mm256_slli_epi32
     }
 
-    transpose_bytes! {
-        2, _mm256_setzero_si256, _mm256_loadu_si256, _mm256_storeu_si256,
-        _mm256_unpacklo_epi8, _mm256_unpackhi_epi8
-    }
+    transposed!(f32, f32x8);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
-    }
-    #[inline(always)]
-    unsafe fn load_rows(from: *const f32, stride: usize) -> [Self; 4] {
-        unsafe {
-            let mut rows = [_mm256_setzero_ps(); 4];
-            for i in 0..4 {
-                let (below, above) = (from.add(i * stride), from.add((i + 4) * stride));
-                rows[i] = _mm256_set_m128(_mm_loadu_ps(above), _mm_loadu_ps(below));
-            }
-            rows
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_rows(rows: [Self; 4], to: *mut f32, stride: usize) {
-        unsafe {
-            for i in 0..4 {
-                _mm_storeu_ps(to.add(i * stride), _mm256_castps256_ps128(rows[i]));
-                _mm_storeu_ps(to.add((i + 4) * stride), _mm256_extractf128_ps::<1>(rows[i]));
-            }
-        }
-    }
-    #[inline(always)]
-    unsafe fn transpose([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        unsafe {
-            let (ab, cd) = (_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d));
-            let (ef, gh) = (_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d));
-            let (ab, cd) = (_mm256_castps_pd(ab), _mm256_castps_pd(cd));
-            let (ef, gh) = (_mm256_castps_pd(ef), _mm256_castps_pd(gh));
-            [
-                _mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd)),
-                _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd)),
-                _mm256_castpd_ps(_mm256_unpacklo_pd(ef, gh)),
-                _mm256_castpd_ps(_mm256_unpackhi_pd(ef, gh)),
-            ]
-        }
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __m256i {
@@ -508,37 +365,10 @@ unsafe impl Vector for __m256d {
         splat_bits _mm256_set1_epi64x, add_bits _mm256_add_epi64, shift_bits _mm256_slli_epi64
     }
 
-    transpose_bytes! {
-        2, _mm256_setzero_si256, _mm256_loadu_si256, _mm256_storeu_si256,
-        _mm256_unpacklo_epi8, _mm256_unpackhi_epi8
-    }
+    transposed!(f64, f64x4);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(from))) }
-    }
-    #[inline(always)]
-    unsafe fn load_rows(from: *const f64, stride: usize) -> [Self; 4] {
-        let row = |i: usize| unsafe { from.add(i * stride) };
-        unsafe { [Self::load(row(0)), Self::load(row(1)), Self::load(row(2)), Self::load(row(3))] }
-    }
-    #[inline(always)]
-    unsafe fn store_rows(rows: [Self; 4], to: *mut f64, stride: usize) {
-        for i in 0..4 {
-            unsafe { rows[i].store(to.add(i * stride)) };
-        }
-    }
-    #[inline(always)]
-    unsafe fn transpose([a, b, c, d]: [Self; 4]) -> [Self; 4] {
-        unsafe {
-            let (ab, cd) = (_mm256_unpacklo_pd(a, b), _mm256_unpacklo_pd(c, d));
-            let (ef, gh) = (_mm256_unpackhi_pd(a, b), _mm256_unpackhi_pd(c, d));
-            [
-                _mm256_permute2f128_pd::<0x20>(ab, cd),
-                _mm256_permute2f128_pd::<0x20>(ef, gh),
-                _mm256_permute2f128_pd::<0x31>(ab, cd),
-                _mm256_permute2f128_pd::<0x31>(ef, gh),
-            ]
-        }
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __m256i {
