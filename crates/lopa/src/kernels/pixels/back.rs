@@ -53,7 +53,7 @@ unsafe fn add_panel<V: Vector, const C: usize>(
         let mut first = 0;
         while first + V::LANES <= cols {
             let (shift, out) = (pixels.shift[first..].as_ptr(), &mut out[first * width..]);
-            first += match first + 2 * V::LANES <= cols {
+            first += match V::WHOLE && first + 2 * V::LANES <= cols {
                 true => add_vectors::<V, 2, C>(places, first, shift, &scaled, out, width),
                 false => add_vectors::<V, 1, C>(places, first, shift, &scaled, out, width),
             };
