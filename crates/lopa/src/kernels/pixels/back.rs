@@ -36,7 +36,7 @@ pub unsafe fn add_transposed<V: Vector>(
     }
 }
 
-/// With the first `C` columns of delta.
+/// With the first `C` columns of delta; tells how many.
 #[inline(always)]
 unsafe fn add_panel<V: Vector, const C: usize>(
     pixels: &Pixels<V::Scalar>,
@@ -44,7 +44,7 @@ unsafe fn add_panel<V: Vector, const C: usize>(
     delta: &[V::Scalar],
     width: usize,
     out: &mut [V::Scalar],
-) {
+) -> usize {
     let (mut places, cols) = (pixels.places::<ROWS>(rows), pixels.shift.len());
     let places = &mut places[..rows.len()];
     let scaled = Scaled::<_, C>::new(pixels.unit, delta, width);
@@ -69,6 +69,7 @@ unsafe fn add_panel<V: Vector, const C: usize>(
             add_vectors::<V, 1, C>(places, 0, shift.as_ptr(), &scaled, out, width);
         }
     }
+    C
 }
 
 /// unit · delta row by row, and what the shift is multiplied with.

@@ -36,7 +36,7 @@ pub unsafe fn product<V: Vector>(
     }
 }
 
-/// With the first `C` columns of the weights.
+/// With the first `C` columns of the weights; tells how many.
 #[inline(always)]
 unsafe fn panel_product<V: Vector, const C: usize>(
     pixels: &Pixels<V::Scalar>,
@@ -44,7 +44,7 @@ unsafe fn panel_product<V: Vector, const C: usize>(
     weights: &[V::Scalar],
     width: usize,
     out: &mut [V::Scalar],
-) {
+) -> usize {
     let (places, end) = (pixels.places(rows), rows.len());
     let mut strip = Strip([[0; ROWS]; COLS]);
     // SAFETY: `shift` has as many numbers as there are rows of weights from `first` on.
@@ -74,6 +74,7 @@ unsafe fn panel_product<V: Vector, const C: usize>(
             }
         }
     }
+    C
 }
 
 /// The bytes of some columns, those of a column side by side. Column q of a quarter is followed by

@@ -43,25 +43,17 @@ impl<T> Pixels<'_, T> {
 const AHEAD: usize = 192;
 
 /// Does something for all columns of the weights, some at a time: as many as there are registers
-/// for.
+/// for, then what is left in few sizes, so that there is less to compile.
 macro_rules! panels {
     ($width:expr, |$from:ident| $f:ident::<$v:ident, _>($($arg:expr),* $(,)?)) => {
-        let most = if $v::WHOLE { 10 } else { 5 };
-        let size = $width.div_ceil($width.div_ceil(most).max(1)).max(1);
-        for $from in (0..$width).step_by(size) {
-            match size.min($width - $from) {
-                1 => $f::<$v, 1>($($arg),*),
-                2 => $f::<$v, 2>($($arg),*),
-                3 => $f::<$v, 3>($($arg),*),
-                4 => $f::<$v, 4>($($arg),*),
-                5 => $f::<$v, 5>($($arg),*),
-                6 if $v::WHOLE => $f::<$v, 6>($($arg),*),
-                7 if $v::WHOLE => $f::<$v, 7>($($arg),*),
-                8 if $v::WHOLE => $f::<$v, 8>($($arg),*),
-                9 if $v::WHOLE => $f::<$v, 9>($($arg),*),
-                _ if $v::WHOLE => $f::<$v, 10>($($arg),*),
-                _ => unreachable!("no more than five"),
-            }
+        let mut $from = 0;
+        while $from < $width {
+            $from += match $width - $from {
+                10.. if $v::WHOLE => $f::<$v, 10>($($arg),*),
+                5.. => $f::<$v, 5>($($arg),*),
+                2.. => $f::<$v, 2>($($arg),*),
+                _ => $f::<$v, 1>($($arg),*),
+            };
         }
     };
 }
