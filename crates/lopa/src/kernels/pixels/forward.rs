@@ -54,7 +54,7 @@ unsafe fn panel_product<V: Vector, const C: usize>(
             let first = b * COLS;
             strip.fill::<V>(&places, first, shift.len());
             for (sums, v) in sums.iter_mut().zip((0..=end).step_by(V::LANES)) {
-                let bytes = strip.0[0][v..].as_ptr();
+                let bytes = strip.0.as_flattened()[v..].as_ptr();
                 let weights = weights[first * width..].as_ptr();
                 match end - v {
                     n if n < V::LANES => {
