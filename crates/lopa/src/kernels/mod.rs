@@ -21,6 +21,8 @@ mod plain;
 mod rows;
 mod short;
 mod sparse;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 mod vector;
 mod wide;
 #[cfg(target_arch = "x86_64")]
@@ -60,7 +62,11 @@ impl Level {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
                 && is_x86_feature_detected!("popcnt");
-            if avx2 && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw");
+            if avx2 && avx512 {
                 return Level(Set::Avx512);
             }
             if avx2 {
@@ -122,7 +128,7 @@ macro_rules! implement {
             impl Lanes<T> for T {
                 $(fn $name(level: Level, $($arg: $type),*) {
                     #[cfg(target_arch = "x86_64")]
-                    #[target_feature(enable = "avx512f,avx2,fma,popcnt")]
+                    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx2,fma,popcnt")]
                     unsafe fn avx512($($arg: $type),*) {
                         unsafe { $($body)::+::<std::arch::x86_64::$avx512>($($arg),*) }
                     }

@@ -6,6 +6,11 @@ use super::vector::Vector;
 #[derive(Clone, Copy)]
 pub struct Pair<V>(V, V);
 
+#[inline(always)]
+fn pairs<V>([a, b, c, d]: [V; 4], [e, f, g, h]: [V; 4]) -> [Pair<V>; 4] {
+    [Pair(a, e), Pair(b, f), Pair(c, g), Pair(d, h)]
+}
+
 macro_rules! half_by_half {
     ($($method:ident),*) => {
         $(#[inline(always)]
@@ -68,29 +73,26 @@ unsafe impl<V: Vector> Vector for Pair<V> {
         }
     }
     #[inline(always)]
-    unsafe fn load_eights(from: [*const V::Scalar; 2]) -> Self {
+    unsafe fn transpose_bytes(rows: &[*const u8; 16], to: *mut u8) {
+        unsafe { V::transpose_bytes(rows, to) }
+    }
+    #[inline(always)]
+    unsafe fn load_rows(from: *const V::Scalar, stride: usize) -> [Self; 4] {
         unsafe {
-            match V::LANES {
-                8 => Pair(V::load(from[0]), V::load(from[1])),
-                _ => Self::load(from[0]),
-            }
+            let above = from.add(V::LANES * stride);
+            pairs(V::load_rows(from, stride), V::load_rows(above, stride))
         }
     }
     #[inline(always)]
-    unsafe fn store_eights(self, to: [*mut V::Scalar; 2]) {
+    unsafe fn store_rows(rows: [Self; 4], to: *mut V::Scalar, stride: usize) {
         unsafe {
-            match V::LANES {
-                8 => {
-                    self.0.store(to[0]);
-                    self.1.store(to[1]);
-                }
-                _ => self.store(to[0]),
-            }
+            V::store_rows(rows.map(|row| row.0), to, stride);
+            V::store_rows(rows.map(|row| row.1), to.add(V::LANES * stride), stride);
         }
     }
     #[inline(always)]
-    unsafe fn splat_eights(from: *const V::Scalar) -> Self {
-        unsafe { Pair(V::splat(*from), V::splat(*from.add(V::LANES / 8))) }
+    unsafe fn transpose(rows: [Self; 4]) -> [Self; 4] {
+        unsafe { pairs(V::transpose(rows.map(|row| row.0)), V::transpose(rows.map(|row| row.1))) }
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut V::Scalar) {

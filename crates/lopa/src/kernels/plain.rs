@@ -57,16 +57,21 @@ macro_rules! plain {
                 Plain(std::array::from_fn(|l| unsafe { <$t>::from(*from.add(l)) }))
             }
             #[inline(always)]
-            unsafe fn load_eights(from: [*const $t; 2]) -> Self {
-                Plain(std::array::from_fn(|l| unsafe { *from[l / 8].add(l % 8) }))
+            unsafe fn load_rows(from: *const $t, stride: usize) -> [Self; 4] {
+                let at = |l: usize, i| unsafe { *from.add((l / 4 * 4 + i) * stride + l % 4) };
+                [0, 1, 2, 3].map(|i| Plain(std::array::from_fn(|l| at(l, i))))
             }
             #[inline(always)]
-            unsafe fn store_eights(self, to: [*mut $t; 2]) {
-                (0..$n).for_each(|l| unsafe { *to[l / 8].add(l % 8) = self.0[l] });
+            unsafe fn store_rows(rows: [Self; 4], to: *mut $t, stride: usize) {
+                for (i, row) in rows.into_iter().enumerate() {
+                    let at = |l: usize| to.wrapping_add((l / 4 * 4 + i) * stride + l % 4);
+                    (0..$n).for_each(|l| unsafe { *at(l) = row.0[l] });
+                }
             }
             #[inline(always)]
-            unsafe fn splat_eights(from: *const $t) -> Self {
-                Plain(std::array::from_fn(|l| unsafe { *from.add(l / 8) }))
+            unsafe fn transpose(rows: [Self; 4]) -> [Self; 4] {
+                let column = |c| std::array::from_fn(|l| rows[l % 4].0[l / 4 * 4 + c]);
+                [0, 1, 2, 3].map(|c| Plain(column(c)))
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $t) {

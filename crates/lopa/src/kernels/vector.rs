@@ -54,24 +54,21 @@ pub unsafe trait Vector: Copy {
             unsafe { *to[l / 8].add(l % 8) = all[l] };
         }
     }
-    /// Eight lanes from each place, as many places as there are eights, in an order of its own.
+    /// Four columns of as many rows as there are lanes: the i-th vector has rows i, i + 4, …, four
+    /// lanes each.
+    unsafe fn load_rows(from: *const Self::Scalar, stride: usize) -> [Self; 4];
+    /// The reverse of [`load_rows`](Vector::load_rows).
+    unsafe fn store_rows(rows: [Self; 4], to: *mut Self::Scalar, stride: usize);
+    /// Makes the four columns of such rows, and such rows of four columns.
+    unsafe fn transpose(rows: [Self; 4]) -> [Self; 4];
+    /// 64 bytes of 16 rows as 64 columns of 16, in the order 0, 16, 32, 48, 1, 17, …
     #[inline(always)]
-    unsafe fn load_eights(from: [*const Self::Scalar; 2]) -> Self {
-        debug_assert!(Self::LANES == 8);
-        unsafe { Self::load(from[0]) }
-    }
-    /// The reverse of [`load_eights`](Vector::load_eights).
-    #[inline(always)]
-    unsafe fn store_eights(self, to: [*mut Self::Scalar; 2]) {
-        debug_assert!(Self::LANES == 8);
-        unsafe { self.store(to[0]) }
-    }
-    /// The first number in all lanes of the first eight, the next in those of the next, in the
-    /// order of [`load_eights`](Vector::load_eights).
-    #[inline(always)]
-    unsafe fn splat_eights(from: *const Self::Scalar) -> Self {
-        debug_assert!(Self::LANES == 8);
-        unsafe { Self::splat(*from) }
+    unsafe fn transpose_bytes(rows: &[*const u8; 16], to: *mut u8) {
+        for (r, row) in rows.iter().enumerate() {
+            for q in 0..64 {
+                unsafe { *to.add((q % 16 * 4 + q / 16) * 16 + r) = *row.add(q) };
+            }
+        }
     }
     unsafe fn store(self, to: *mut Self::Scalar);
     unsafe fn store_part(self, to: *mut Self::Scalar, mask: Self::Mask);

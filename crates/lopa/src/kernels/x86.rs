@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::transpose::{f32x8, f32x16, f64x4, f64x8};
 use super::vector::Vector;
 
 /// The methods that are one instruction.
@@ -46,6 +47,28 @@ macro_rules! common {
                 let biased = $add_bits($to_bits(self), $splat_bits($bias));
                 $of_bits($shift_bits::<$mantissa>(biased))
             }
+        }
+    };
+}
+
+/// What [`transpose`](super::transpose) has for the register.
+macro_rules! transposed {
+    ($t:ty, $by:ident) => {
+        #[inline(always)]
+        unsafe fn load_rows(from: *const $t, stride: usize) -> [Self; 4] {
+            unsafe { $by::load_rows(from, stride) }
+        }
+        #[inline(always)]
+        unsafe fn store_rows(rows: [Self; 4], to: *mut $t, stride: usize) {
+            unsafe { $by::store_rows(rows, to, stride) }
+        }
+        #[inline(always)]
+        unsafe fn transpose(rows: [Self; 4]) -> [Self; 4] {
+            unsafe { $by::transpose(rows) }
+        }
+        #[inline(always)]
+        unsafe fn transpose_bytes(rows: &[*const u8; 16], to: *mut u8) {
+            unsafe { $by::transpose_bytes(rows, to) }
         }
     };
 }
@@ -153,6 +176,7 @@ unsafe impl Vector for __m512 {
         splat_bits _mm512_set1_epi32, add_bits _mm512_add_epi32, shift_bits _mm512_slli_epi32
     }
 
+    transposed!(f32, f32x16);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
@@ -172,30 +196,6 @@ unsafe impl Vector for __m512 {
             _mm256_storeu_ps(to[1], above);
             _mm256_storeu_ps(to[0], below);
         }
-    }
-    #[inline(always)]
-    unsafe fn load_eights(from: [*const f32; 2]) -> Self {
-        // By turns a lane of each, so that two numbers are spread by one load.
-        unsafe {
-            let turns = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
-            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
-            let above = _mm256_loadu_pd(from[1].cast());
-            let all = _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above));
-            _mm512_permutexvar_ps(turns, all)
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_eights(self, to: [*mut f32; 2]) {
-        unsafe {
-            let apart = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-            let (below, above) = halves32(_mm512_permutexvar_ps(apart, self));
-            _mm256_storeu_ps(to[0], below);
-            _mm256_storeu_ps(to[1], above);
-        }
-    }
-    #[inline(always)]
-    unsafe fn splat_eights(from: *const f32) -> Self {
-        unsafe { _mm512_castpd_ps(_mm512_set1_pd(from.cast::<f64>().read_unaligned())) }
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask16 {
@@ -244,9 +244,10 @@ unsafe impl Vector for __m512d {
         splat_bits _mm512_set1_epi64, add_bits _mm512_add_epi64, shift_bits _mm512_slli_epi64
     }
 
+    transposed!(f64, f64x8);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
-        unsafe { _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+        unsafe { _mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast()))) }
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask8 {
@@ -295,6 +296,7 @@ unsafe impl Vector for __m256 {
         splat_bits _mm256_set1_epi32, add_bits _mm256_add_epi32, shift_bits _mm256_slli_epi32
     }
 
+    transposed!(f32, f32x8);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
@@ -347,6 +349,7 @@ unsafe impl Vector for __m256d {
         splat_bits _mm256_set1_epi64x, add_bits _mm256_add_epi64, shift_bits _mm256_slli_epi64
     }
 
+    transposed!(f64, f64x4);
     #[inline(always)]
     unsafe fn bytes(from: *const u8) -> Self {
         unsafe { _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(from))) }
