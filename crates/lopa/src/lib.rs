@@ -65,3 +65,4 @@ pub mod trace;
 pub mod traces;
 pub mod tune;
 pub mod watch;
+mod workspace;

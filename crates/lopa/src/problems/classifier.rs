@@ -53,6 +53,13 @@ fn highest<T: Real>(z: &[T]) -> T {
 #[derive(Debug, Clone)]
 pub struct Classifier<T> {
     map: Affine,
+    /// Its workspace.
+    pub room: Room<T>,
+}
+
+/// The workspace of a classifier.
+#[derive(Debug, Clone, Default)]
+pub struct Room<T> {
     scores: Vec<T>,
     spent: Vec<T>,
     tangents: Vec<T>,
@@ -69,7 +76,7 @@ impl<T: Real> Classifier<T> {
     /// A classifier of the given shape; one column stands for the logistic loss of two classes.
     pub fn new(map: Affine) -> Classifier<T> {
         let [scores, spent, tangents, back, scratch] = std::array::from_fn(|_| Vec::new());
-        Classifier { map, scores, spent, tangents, back, scratch }
+        Classifier { map, room: Room { scores, spent, tangents, back, scratch } }
     }
 
     /// Length of θ.
@@ -90,8 +97,8 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         mut f: impl FnMut(usize, T),
     ) {
-        self.map.apply(rows, theta, &mut self.scores);
-        for (r, z) in self.scores.chunks_exact(self.map.outputs).enumerate() {
+        self.map.apply(rows, theta, &mut self.room.scores);
+        for (r, z) in self.room.scores.chunks_exact(self.map.outputs).enumerate() {
             let (label, weight) = each(r);
             f(r, weight * loss(z, label));
         }
@@ -117,9 +124,9 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         out: &mut [T],
     ) {
-        self.map.apply(rows, theta, &mut self.scores);
+        self.map.apply(rows, theta, &mut self.room.scores);
         self.find_slopes(each);
-        self.map.add_gradient(rows, &self.scores, out);
+        self.map.add_gradient(rows, &self.room.scores, out);
     }
 
     /// `out += Σ_r w_r ∇²ℓ_r(θ) v`.
@@ -131,21 +138,21 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         out: &mut [T],
     ) {
-        self.map.apply(rows, theta, &mut self.scores);
+        self.map.apply(rows, theta, &mut self.room.scores);
         self.find_curves(rows, v, each);
-        self.map.add_gradient(rows, &self.tangents, out);
+        self.map.add_gradient(rows, &self.room.tangents, out);
     }
 
     /// The mean over rows of ∂²ℓ/∂z_c², for every column c.
     pub fn mean_curvatures(&mut self, rows: &impl Rows<T>, theta: &[T]) -> Vec<T> {
         let width = self.map.outputs;
-        self.map.apply(rows, theta, &mut self.scores);
+        self.map.apply(rows, theta, &mut self.room.scores);
         match width {
-            1 => Level::best().sigmoid(&mut self.scores),
-            _ => Level::best().softmax(&mut self.scores, width),
+            1 => Level::best().sigmoid(&mut self.room.scores),
+            _ => Level::best().softmax(&mut self.room.scores, width),
         }
         let mut mean = vec![T::zero(); width];
-        for p in self.scores.chunks_exact(width) {
+        for p in self.room.scores.chunks_exact(width) {
             update(&mut mean, [p], |sum, [p]| sum + p * (T::one() - p));
         }
         update(&mut mean, [], |sum, []| sum / T::of(rows.count() as f64));
@@ -161,11 +168,12 @@ impl<T: Real> Classifier<T> {
         each: impl Fn(usize) -> (u32, T),
         mut f: impl FnMut(usize, T),
     ) {
-        self.map.apply(rows, theta, &mut self.scores);
+        self.map.apply(rows, theta, &mut self.room.scores);
         self.find_slopes(each);
-        self.map.apply(rows, v, &mut self.tangents);
+        self.map.apply(rows, v, &mut self.room.tangents);
         let width = self.map.outputs;
-        let pairs = self.scores.chunks_exact(width).zip(self.tangents.chunks_exact(width));
+        let pairs =
+            self.room.scores.chunks_exact(width).zip(self.room.tangents.chunks_exact(width));
         pairs.enumerate().for_each(|(r, (slope, a))| f(r, dot(slope, a)));
     }
 
@@ -176,10 +184,16 @@ impl<T: Real> Classifier<T> {
         theta: &[T],
         each: impl Fn(usize) -> (u32, T),
     ) -> &mut Vec<T> {
-        self.map.apply(rows, theta, &mut self.scores);
+        self.map.apply(rows, theta, &mut self.room.scores);
         self.find_slopes(each);
-        self.map.pull_back(theta, &self.scores, false, &mut self.back, &mut self.scratch);
-        &mut self.back
+        self.map.pull_back(
+            theta,
+            &self.room.scores,
+            false,
+            &mut self.room.back,
+            &mut self.room.scratch,
+        );
+        &mut self.room.back
     }
 
     /// Row r: w_r ∂⟨∇_θ ℓ_r, v⟩/∂s_r = w_r ((∇ℓ(z)) Vᵀ + (∇²ℓ(z) a) Wᵀ), where a = s V + v_b.
@@ -190,18 +204,24 @@ impl<T: Real> Classifier<T> {
         v: &[T],
         each: impl Fn(usize) -> (u32, T),
     ) -> &mut Vec<T> {
-        self.map.apply(rows, theta, &mut self.scores);
+        self.map.apply(rows, theta, &mut self.room.scores);
         self.find_curves(rows, v, &each);
-        self.map.pull_back(theta, &self.tangents, false, &mut self.back, &mut self.scratch);
+        self.map.pull_back(
+            theta,
+            &self.room.tangents,
+            false,
+            &mut self.room.back,
+            &mut self.room.scratch,
+        );
         self.find_slopes(each);
-        self.map.pull_back(v, &self.scores, true, &mut self.back, &mut self.scratch);
-        &mut self.back
+        self.map.pull_back(v, &self.room.scores, true, &mut self.room.back, &mut self.room.scratch);
+        &mut self.room.back
     }
 
     /// The class decided on for every row.
     pub fn predict(&mut self, rows: &impl Rows<T>, theta: &[T]) -> Vec<u32> {
-        self.map.apply(rows, theta, &mut self.scores);
-        self.scores.chunks_exact(self.map.outputs).map(decide).collect()
+        self.map.apply(rows, theta, &mut self.room.scores);
+        self.room.scores.chunks_exact(self.map.outputs).map(decide).collect()
     }
 
     /// scores ← w_r ∇ℓ(z_r), from the scores z.
@@ -210,12 +230,12 @@ impl<T: Real> Classifier<T> {
         if width == 1 {
             return self.find_logistic_slopes(each);
         }
-        Level::best().softmax(&mut self.scores, width);
-        for (r, p) in self.scores.chunks_exact_mut(width).enumerate() {
+        Level::best().softmax(&mut self.room.scores, width);
+        for (r, p) in self.room.scores.chunks_exact_mut(width).enumerate() {
             p[each(r).0 as usize] -= T::one();
         }
         // Not at once: what has just been stored in part would be waited for.
-        for (r, p) in self.scores.chunks_exact_mut(width).enumerate() {
+        for (r, p) in self.room.scores.chunks_exact_mut(width).enumerate() {
             let weight = each(r).1;
             p.iter_mut().for_each(|p| *p *= weight);
         }
@@ -225,22 +245,22 @@ impl<T: Real> Classifier<T> {
     fn find_logistic_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
         // No choice between two numbers: the processor would guess labels, and wrong half the time.
         let minus_y = |r| T::of(2.0 * f64::from(each(r).0) - 1.0);
-        self.scores.iter_mut().enumerate().for_each(|(r, z)| *z *= minus_y(r));
-        Level::best().sigmoid(&mut self.scores);
-        self.scores.iter_mut().enumerate().for_each(|(r, s)| *s *= minus_y(r) * each(r).1);
+        self.room.scores.iter_mut().enumerate().for_each(|(r, z)| *z *= minus_y(r));
+        Level::best().sigmoid(&mut self.room.scores);
+        self.room.scores.iter_mut().enumerate().for_each(|(r, s)| *s *= minus_y(r) * each(r).1);
     }
 
     /// tangents ← w_r ∇²ℓ(z_r) a_r with a = s V + v_b, from the scores z, which are kept.
     fn find_curves(&mut self, rows: &impl Rows<T>, v: &[T], each: impl Fn(usize) -> (u32, T)) {
-        self.map.apply(rows, v, &mut self.tangents);
-        self.spent.clone_from(&self.scores);
+        self.map.apply(rows, v, &mut self.room.tangents);
+        self.room.spent.clone_from(&self.room.scores);
         let width = self.map.outputs;
         if width == 1 {
             return self.find_logistic_curves(each);
         }
-        Level::best().softmax(&mut self.spent, width);
-        let spent = self.spent.chunks_exact(width);
-        for (r, (p, a)) in spent.zip(self.tangents.chunks_exact_mut(width)).enumerate() {
+        Level::best().softmax(&mut self.room.spent, width);
+        let spent = self.room.spent.chunks_exact(width);
+        for (r, (p, a)) in spent.zip(self.room.tangents.chunks_exact_mut(width)).enumerate() {
             let (_, weight) = each(r);
             let mean: T = p.iter().zip(&*a).map(|(&p, &a)| p * a).sum();
             a.iter_mut().zip(p).for_each(|(a, &p)| *a = weight * p * (*a - mean));
@@ -250,9 +270,9 @@ impl<T: Real> Classifier<T> {
     /// [`find_curves`](Self::find_curves) of one column: w_r σ(z_r) σ(−z_r) a_r.
     fn find_logistic_curves(&mut self, each: impl Fn(usize) -> (u32, T)) {
         // The smaller of σ(z) and σ(−z), so that what 1 lacks to the larger loses no digits.
-        update(&mut self.spent, [], |z, []| -z.abs());
-        Level::best().sigmoid(&mut self.spent);
-        for (r, (&s, a)) in self.spent.iter().zip(&mut self.tangents).enumerate() {
+        update(&mut self.room.spent, [], |z, []| -z.abs());
+        Level::best().sigmoid(&mut self.room.spent);
+        for (r, (&s, a)) in self.room.spent.iter().zip(&mut self.room.tangents).enumerate() {
             *a *= each(r).1 * s * (T::one() - s);
         }
     }

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::affine::{Rows, Table};
-use super::classifier::Classifier;
+use super::classifier::{Classifier, Room};
 use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
@@ -26,6 +26,7 @@ use crate::problem::{At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::random::Stream;
 use crate::real::{Real, axpy, dot, update};
 use crate::registry::{Fault, Params, params};
+use crate::workspace::lent;
 
 /// Parameters of the `representation` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -215,6 +216,54 @@ impl<T: Real> Representation<T> {
     }
 }
 
+/// What the derivatives of one minibatch or several need room for.
+struct Work<T> {
+    passes: [Pass<T>; 2],
+    head: Room<T>,
+    spare: Spare<T>,
+}
+
+impl<T: Real> Default for Work<T> {
+    fn default() -> Work<T> {
+        Work { passes: [Pass::new(), Pass::new()], head: Room::default(), spare: Spare::default() }
+    }
+}
+
+impl<T: Real> Representation<T> {
+    /// Changes its own workspace for another, or back.
+    fn change(&mut self, Work { passes: [inner, outer], head, spare }: &mut Work<T>) {
+        std::mem::swap(&mut self.inner.pass, inner);
+        self.outer.iter_mut().for_each(|side| std::mem::swap(&mut side.pass, outer));
+        std::mem::swap(&mut self.model.head.room, head);
+        std::mem::swap(&mut self.model.spare, spare);
+    }
+}
+
+impl<T: Real> Representation<T> {
+    /// All minibatches go through the layers together.
+    fn all_directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
+        let Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = on;
+        let Directions { d, h, s, hold } = out;
+        let (hidden, inner) = (&self.model.hidden, &mut self.inner);
+        match &mut self.outer {
+            None => inner.join(hidden, at.x, &[xi1, xi2, xi3, sigma1, sigma2]),
+            Some(outer) => {
+                inner.join(hidden, at.x, &[xi1, xi2, xi3]);
+                outer.join(hidden, at.x, &[sigma1, sigma2]);
+            }
+        }
+        let grad_theta_f = &mut hold[..h.len()];
+        self.grad_theta_g(at, xi1, d);
+        self.hess_g(at, xi2, v, h);
+        self.grad_theta_f(at, sigma1, grad_theta_f);
+        update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
+        self.grad_x_f(at, sigma2, s);
+        self.model.add_grad_x(&mut self.inner, at, xi3, Some(v), -T::one(), s);
+        self.inner.pass.part();
+        self.outer.iter_mut().for_each(|outer| outer.pass.part());
+    }
+}
+
 impl<T: Real> Bilevel<T> for Representation<T> {
     fn dims(&self) -> Dims {
         Dims { n: self.model.hidden.size(), p: self.model.head.size() }
@@ -268,27 +317,13 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         self.model.add_grad_x(&mut self.inner, at, batch, None, T::one(), out);
     }
 
-    /// All minibatches go through the layers together.
+    /// Nodes take turns in a workspace.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
-        let Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = on;
-        let Directions { d, h, s, hold } = out;
-        let (hidden, inner) = (&self.model.hidden, &mut self.inner);
-        match &mut self.outer {
-            None => inner.join(hidden, at.x, &[xi1, xi2, xi3, sigma1, sigma2]),
-            Some(outer) => {
-                inner.join(hidden, at.x, &[xi1, xi2, xi3]);
-                outer.join(hidden, at.x, &[sigma1, sigma2]);
-            }
-        }
-        let grad_theta_f = &mut hold[..h.len()];
-        self.grad_theta_g(at, xi1, d);
-        self.hess_g(at, xi2, v, h);
-        self.grad_theta_f(at, sigma1, grad_theta_f);
-        update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
-        self.grad_x_f(at, sigma2, s);
-        self.model.add_grad_x(&mut self.inner, at, xi3, Some(v), -T::one(), s);
-        self.inner.pass.part();
-        self.outer.iter_mut().for_each(|outer| outer.pass.part());
+        lent(|work: &mut Work<T>| {
+            self.change(work);
+            self.all_directions(at, v, on, out);
+            self.change(work);
+        });
     }
 
     fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {

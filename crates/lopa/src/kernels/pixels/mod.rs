@@ -50,6 +50,7 @@ macro_rules! panels {
         while $from < $width {
             $from += match $width - $from {
                 10.. if $v::WHOLE => $f::<$v, 10>($($arg),*),
+                4 | 8 => $f::<$v, 4>($($arg),*),
                 5.. => $f::<$v, 5>($($arg),*),
                 2.. => $f::<$v, 2>($($arg),*),
                 _ => $f::<$v, 1>($($arg),*),
