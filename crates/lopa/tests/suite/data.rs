@@ -333,7 +333,7 @@ fn bytes_are_the_same_features_as_numbers() {
     let stream = &mut Stream::new(3, Purpose::Data, 0);
     // Not a multiple of four columns; runs of zeros.
     let (rows, cols) = (60, 93);
-    let pixel = |i: usize| if i / 8 % 3 == 0 { 1 + stream.below(255) as u8 } else { 0 };
+    let pixel = |i: usize| if (i / 8).is_multiple_of(3) { 1 + stream.below(255) as u8 } else { 0 };
     let bytes: Vec<u8> = (0..rows * cols).map(pixel).collect();
     let numbers = Features::Dense { cols, values: bytes.iter().map(|&b| f64::from(b)).collect() };
     let labels: Vec<u8> = (0..rows).map(|row| (row % 2) as u8).collect();
