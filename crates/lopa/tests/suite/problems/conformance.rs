@@ -1,9 +1,9 @@
 //! Tests that run over all cases.
 
-use lopa::problem::{At, Bilevel, SingleLevel};
+use lopa::problem::{At, Bilevel, Directions, Minibatches, SingleLevel};
 use lopa::problems::problems;
 use lopa::random::{Purpose, Stream};
-use lopa::real::dot;
+use lopa::real::{axpy, dot};
 
 use super::cases::*;
 
@@ -48,6 +48,38 @@ fn differences(point: &Point, of_theta: bool, mut f: impl FnMut(At<f64>) -> f64)
             (value(h) - value(-h)) / (2.0 * h)
         })
         .collect()
+}
+
+#[test]
+fn directions_are_made_of_the_derivatives() {
+    each_part(|_, what, part| {
+        let (first, second) = (Point::new(part, 1), Point::new(part, 2));
+        // Twice, at two points: nothing of the first may be left over. Different batches, and one
+        // for all.
+        let apart = ([&[0, 2, 2][..], &[1, 3], &[2, 0, 1]], [&[1, 0][..], &[0, 1, 1]]);
+        let alike = ([&[1, 0][..]; 3], [&[1, 0][..]; 2]);
+        for (point, (xi, sigma)) in [(&first, apart), (&second, apart), (&first, alike)] {
+            let (at, v) = (point.at(), &point.v[..]);
+            let [mut d, mut h, mut hold_p] = [(); 3].map(|()| vec![f64::NAN; v.len()]);
+            let [mut s, mut hold_n] = [(); 2].map(|()| vec![f64::NAN; at.x.len()]);
+            let mut hold = vec![f64::NAN; v.len().max(at.x.len())];
+            let out = Directions { d: &mut d, h: &mut h, s: &mut s, hold: &mut hold };
+            part.directions(at, v, Minibatches { xi, sigma }, out);
+
+            part.grad_theta_g(at, xi[0], &mut hold_p);
+            close(&format!("{what}: d"), &d, &hold_p, 1e-12);
+            part.hess_g(at, xi[1], v, &mut hold_p);
+            let mut want = hold_p.clone();
+            part.grad_theta_f(at, sigma[0], &mut hold_p);
+            axpy(-1.0, &hold_p, &mut want);
+            close(&format!("{what}: h"), &h, &want, 1e-12);
+            part.grad_x_f(at, sigma[1], &mut hold_n);
+            let mut want = hold_n.clone();
+            part.cross_g(at, xi[2], v, &mut hold_n);
+            axpy(-1.0, &hold_n, &mut want);
+            close(&format!("{what}: s"), &s, &want, 1e-12);
+        }
+    });
 }
 
 #[test]
