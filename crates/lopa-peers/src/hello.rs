@@ -1,6 +1,6 @@
 //! What two neighbours tell each other before the first round, and what they must agree on.
 
-use lopa::bytes::{Hash, Reader, Writer};
+use lopa::store::bytes::{Hash, Reader, Writer};
 
 /// The version of what is said here and of the frames after it.
 const PROTOCOL: u64 = 1;

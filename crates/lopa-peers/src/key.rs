@@ -6,7 +6,7 @@ use std::path::Path;
 
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
-use lopa::storage::{cannot_write, sync_directory};
+use lopa::store::files::{cannot_write, sync_directory};
 
 /// What a node is known by: an ed25519 public key, written as 64 hexadecimal digits.
 pub use iroh::PublicKey;

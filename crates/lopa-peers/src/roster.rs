@@ -18,7 +18,7 @@ use iroh::PublicKey;
 use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
-use lopa::storage::{cannot_write, replace};
+use lopa::store::files::{cannot_write, replace};
 use serde::Serialize;
 
 use crate::key::bytes;

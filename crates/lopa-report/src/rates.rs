@@ -1,6 +1,6 @@
 //! Figures of measured rates: the points, and lines with the fitted and the predicted slope.
 
-use lopa::theory::rates::{Rate, Sense};
+use lopa_study::theory::rates::{Rate, Sense};
 
 use crate::figure::{Axes, Content, Curve, Figure, Panel, Point, style};
 use crate::statistics::Summary;

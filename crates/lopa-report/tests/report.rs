@@ -7,8 +7,8 @@ use lopa::config::Source;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
+use lopa::run::trace::Row;
 use lopa::run::{Context, Observer, Outcome, World};
-use lopa::trace::Row;
 use lopa_report::html::Report;
 use lopa_report::paper::{self, Shown};
 use lopa_report::pictures::{self, View};
@@ -57,7 +57,8 @@ fn run(problem: &str, runs: &Path) -> PathBuf {
     let source = Source::new("small.toml", format!("{problem}{ALGORITHMS}"));
     let experiment = Experiment::read(&source).unwrap();
     let interrupt = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt };
+    let context =
+        Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt, probe: None };
     let data = experiment.load_data(&context).unwrap();
     let folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
     let mut keep = Keep(folder);

@@ -14,10 +14,10 @@ use lopa::engine::{Node, Simulation};
 use lopa::error::Result;
 use lopa::evaluate;
 use lopa::experiment::Experiment;
-use lopa::mixed::Mixed;
-use lopa::oracle::{Batches, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use lopa::math::real::update;
+use lopa::network::mixed::Mixed;
 use lopa::problem::At;
-use lopa::real::update;
+use lopa::problem::oracle::{Batches, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 
 struct Diffusion {
     steps: [f64; 3],

@@ -10,13 +10,13 @@
 
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
+use lopa::config::registry::find;
 use lopa::engine::{Node, Simulation};
 use lopa::error::Result;
 use lopa::network::Mixing;
-use lopa::oracle::{Batches, Oracle};
+use lopa::problem::oracle::{Batches, Oracle};
+use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel, Dims};
-use lopa::registry::find;
-use lopa::scope::Scope;
 
 struct Centre {
     a: Vec<f64>,

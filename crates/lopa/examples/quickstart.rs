@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
+use lopa::run::trace::Row;
 use lopa::run::{Context, Observer};
-use lopa::trace::Row;
 
 const EXPERIMENT: &str = r#"
     problem = { name = "quadratic", n = 5, p = 6, condition = 2.0, heterogeneity = 0.5 }
@@ -40,7 +40,8 @@ impl Observer for Print {
 fn main() -> Result<()> {
     let experiment = Experiment::read(&Source::new("quickstart", EXPERIMENT))?;
     let interrupt = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "data".into(), interrupt: &interrupt };
+    let context =
+        Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
     let outcomes = experiment.run(&context, &mut Print)?;
     println!("ended: {}, digest {}", outcomes[0].stop.name(), &outcomes[0].digest[..16]);
     Ok(())

@@ -27,42 +27,19 @@
 //! | N, Q | `inner_steps`, `hv_steps` | loop lengths of the baselines |
 //! | ξ, ς | `XI1` …, `SIGMA1` … | minibatches of g and of f |
 
+#![forbid(unsafe_code)]
+
 pub mod algorithms;
-pub mod bytes;
-pub mod checkpoint;
-pub mod compare;
 pub mod config;
-mod conjugate;
 pub mod data;
-pub mod diagnose;
 pub mod engine;
 pub mod error;
 pub mod evaluate;
-pub mod exact;
 pub mod experiment;
 pub mod folder;
-pub mod kernels;
-pub mod mean;
-pub mod mixed;
-pub mod model;
+pub mod math;
 pub mod network;
-pub mod oracle;
 pub mod problem;
 pub mod problems;
-pub mod random;
-pub mod real;
-pub mod registry;
-pub mod reproduce;
-pub mod resume;
 pub mod run;
-pub mod schedule;
-pub mod schema;
-pub mod scope;
-pub mod statistics;
-pub mod storage;
-pub mod theory;
-pub mod trace;
-pub mod traces;
-pub mod tune;
-pub mod watch;
-mod workspace;
+pub mod store;

@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::bench::Bench;
-use lopa::real::Real;
+use lopa::math::real::Real;
 
 struct Counting;
 

@@ -33,6 +33,7 @@ pub fn measure(args: &EvaluateArgs, saved: &Saved, output: &Output) -> Result<Ex
         pool: pool.as_ref(),
         data_dir: Where::new(args.data.as_deref(), 0).directory,
         interrupt: &AtomicBool::new(false),
+        probe: None,
     };
     let data = experiment.load_data(&context)?;
     if !same_data(saved, data.as_ref()) {

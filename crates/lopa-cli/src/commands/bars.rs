@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use lopa::error::Result;
 use lopa::experiment::Experiment;
+use lopa::run::trace::Stop;
 use lopa::run::{Observer, Outcome};
-use lopa::trace::Stop;
 
 use crate::output::Output;
 

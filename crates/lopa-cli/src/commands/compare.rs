@@ -5,13 +5,13 @@ mod tables;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lopa::compare::{DECISIVE, Question, cost_named};
 use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Until};
-use lopa::resume::complete;
-use lopa::trace::COSTS;
-use lopa::traces::{Traces, read};
+use lopa::folder::keeper::complete;
+use lopa::folder::traces::{Traces, read};
+use lopa::run::trace::COSTS;
+use lopa_study::compare::{DECISIVE, Question, cost_named};
 use serde_json::json;
 
 use super::bars::Bars;
@@ -44,7 +44,7 @@ pub fn compare(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
         budgets: if budgets.is_empty() { own_budgets(&experiment) } else { budgets },
         target: args.target,
     };
-    let answer = lopa::compare::compare(&traces, &question);
+    let answer = lopa_study::compare::compare(&traces, &question);
     if output.json() {
         let mut document = json!(answer);
         document["folder"] = json!(folder);

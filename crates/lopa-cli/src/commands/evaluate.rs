@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use lopa::data::new_rows;
 use lopa::error::{Error, Result};
-use lopa::model::Model;
+use lopa::folder::model::Model;
 use serde_json::{Value, json};
 
 use super::again;

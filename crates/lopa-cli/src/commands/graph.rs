@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use lopa::config::registry::find;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Result};
 use lopa::network::{
     self, Analysis, Format, Graph, GraphFile, Mixing, graphs, search, warnings, weights,
 };
-use lopa::registry::find;
 use serde_json::{Value, json};
 
 use crate::args::{GraphArgs, MakeArgs};

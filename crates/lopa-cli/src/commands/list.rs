@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use lopa::algorithms::algorithms;
+use lopa::config::registry::Entry;
 use lopa::data::partition::partitions;
 use lopa::data::sources;
 use lopa::error::Result;
 use lopa::network::{graphs, weights};
 use lopa::problems::problems;
-use lopa::registry::Entry;
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, What};

@@ -10,9 +10,9 @@ use lopa::engine::{Mpi, Transport, block};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
-use lopa::resume::Keeper;
+use lopa::folder::keeper::Keeper;
+use lopa::run::trace::Stop;
 use lopa::run::{Context, Observer, Outcome};
-use lopa::trace::Stop;
 
 use super::bars::Bars;
 use super::outside::Outside;

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lopa::bytes::Hash;
 use lopa::data::Data;
 use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
+use lopa::folder::keeper::Keeper;
 use lopa::network::{self, Graph};
-use lopa::resume::Keeper;
 use lopa::run::Outcome;
+use lopa::store::bytes::Hash;
 use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -177,7 +177,7 @@ fn settings(args: &NodeArgs) -> Result<Settings> {
         Lost::SkipLink => {
             let folder = args.out.join(&args.name);
             std::fs::create_dir_all(&folder)
-                .map_err(|error| lopa::storage::cannot_write(&folder, &error))?;
+                .map_err(|error| lopa::store::files::cannot_write(&folder, &error))?;
             let journal = Box::new(FileJournal::new(folder.join("skipped")));
             Policy::SkipLink { patience, journal }
         }

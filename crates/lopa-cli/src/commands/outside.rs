@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use lopa::data::Where;
 use lopa::error::Result;
 use lopa::run::Context;
+use lopa_study::theory::trace::Lyapunov;
 use rayon::ThreadPool;
 
 use super::signals::Signals;
@@ -36,6 +37,7 @@ impl Outside {
             pool: self.pool.as_ref(),
             data_dir: self.data_dir.clone(),
             interrupt: self.signals.interrupt(),
+            probe: Some(&Lyapunov),
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use lopa::config::registry::{Fault, Params};
 use lopa::data::Data;
 use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, RunSpec};
+use lopa::folder::keeper::Keeper;
 use lopa::folder::{self, RunFolder};
-use lopa::registry::{Fault, Params};
-use lopa::resume::Keeper;
 use lopa::run::Outcome;
-use lopa::trace::Stop;
+use lopa::run::trace::Stop;
 use serde_json::{Value, json};
 
 use super::bars::Bars;

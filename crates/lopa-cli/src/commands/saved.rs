@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result};
+use lopa::folder::model::Model;
 use lopa::folder::model_path;
-use lopa::model::Model;
 use serde_json::Value;
 
 use crate::args::ModelArgs;

@@ -1,10 +1,10 @@
 //! What a run came to, in a table and a sentence.
 
-use lopa::compare::DECISIVE;
 use lopa::experiment::Experiment;
+use lopa::run::trace::{Stop, more_is_better};
 use lopa::run::{Outcome, hex};
-use lopa::statistics::spread;
-use lopa::trace::{Stop, more_is_better};
+use lopa_study::compare::DECISIVE;
+use lopa_study::statistics::spread;
 use sha2::{Digest, Sha256};
 
 use crate::output::{Output, bytes, number};

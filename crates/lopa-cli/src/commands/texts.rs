@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use lopa::error::{Error, Result};
+use lopa::experiment::schema;
+use lopa_study::tune::TuneSpec;
 use serde_json::json;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::output::Output;
 
 pub fn schema(output: &Output) -> Result<ExitCode> {
-    output.document(&lopa::schema::experiment());
+    output.document(&schema::experiment(&[("tune", schema::section::<TuneSpec>())]));
     Ok(ExitCode::SUCCESS)
 }
 

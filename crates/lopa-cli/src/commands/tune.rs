@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lopa::error::{Error, Result};
-use lopa::tune::{Trial, tune as search};
+use lopa_study::tune::{Trial, tune as search};
 use serde_json::json;
 
 use super::outside::Outside;

@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
 
 use crate::trio::{NAMES, QUADRATIC, Trio};
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use lopa::math::random::{Purpose, Stream};
+use lopa::problem::scope::Scope;
 use lopa::problems::{Local, Setting};
-use lopa::random::{Purpose, Stream};
-use lopa::scope::Scope;
 
 use crate::bench::{Bench, dense, rows};
 use crate::cases::Case;

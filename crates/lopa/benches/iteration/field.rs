@@ -7,7 +7,7 @@ use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::engine::Simulation;
 use lopa::experiment::Experiment;
-use lopa::real::Real;
+use lopa::math::real::Real;
 use toml::Table;
 
 use crate::bench::Bench;

@@ -1,8 +1,8 @@
 //! The kernels alone, against what the processor can do.
 
-use lopa::kernels::{Csr, Level, Rows};
-use lopa::random::{Purpose, Stream};
-use lopa::real::Real;
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::Real;
+use lopa_kernels::{Csr, Level, Rows};
 
 use crate::clock::least;
 use crate::peak::Peak;

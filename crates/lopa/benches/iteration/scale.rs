@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use lopa::config::Choice;
+use lopa::config::registry::find;
 use lopa::data::Data;
 use lopa::engine::Simulation;
+use lopa::math::random::{Purpose, Stream};
 use lopa::network;
 use lopa::problem::Bilevel;
+use lopa::problem::scope::Scope;
 use lopa::problems::{Setting, problems};
-use lopa::random::{Purpose, Stream};
-use lopa::registry::find;
-use lopa::scope::Scope;
 
 use crate::BUDGET;
 use crate::bench::Bench;

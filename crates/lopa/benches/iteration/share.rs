@@ -1,8 +1,8 @@
 //! How much of an iteration is the algorithm itself.
 
 use lopa::engine::{Node, Simulation};
-use lopa::oracle::{SIGMA1, SIGMA2, XI1, XI2, XI3};
-use lopa::real::Real;
+use lopa::math::real::Real;
+use lopa::problem::oracle::{SIGMA1, SIGMA2, XI1, XI2, XI3};
 
 use crate::clock::least;
 

@@ -21,17 +21,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::directions::Directions;
-use super::estimator::average;
+use super::parts::directions::Directions;
+use super::parts::estimator::average;
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, TWO};
+use crate::math::real::{Real, axpy};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, axpy};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{Oracle, TWO};
+use crate::problem::scope::Scope;
 
 /// D-SOBA's step sizes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

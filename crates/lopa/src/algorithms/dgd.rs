@@ -11,13 +11,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::{Error, Result};
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, XI1};
+use crate::math::real::{Real, cast, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
+use crate::problem::oracle::{Oracle, XI1};
 use crate::problem::{At, SingleLevel};
-use crate::real::{Real, cast, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
 
 /// DGD's parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

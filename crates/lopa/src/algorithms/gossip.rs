@@ -20,18 +20,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::{Pieces, combine};
-use super::estimator::average;
+use super::parts::consensus::{Pieces, combine};
+use super::parts::estimator::average;
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::{Error, Result};
-use crate::kernels::{Level, each_block};
-use crate::mixed::Mixed;
-use crate::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::math::real::{Real, axpy, dot, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, axpy, dot, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::scope::Scope;
+use lopa_kernels::{Level, each_block};
 
 /// The largest p that it is run with: beyond, matrices of p² entries are no longer a method.
 pub const MOST_P: usize = 500;

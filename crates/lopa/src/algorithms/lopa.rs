@@ -19,16 +19,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::directions::Directions;
+use super::parts::directions::Directions;
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::{Mixed, cut};
-use crate::oracle::{FIVE, Oracle};
+use crate::math::real::{Real, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::{Mixed, cut};
 use crate::problem::At;
-use crate::real::{Real, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::scope::Scope;
 
 /// LoPA's step sizes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

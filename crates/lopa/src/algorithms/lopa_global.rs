@@ -13,17 +13,17 @@
 //! With GT the means of yθ and yv are those of d and h, so that the mean v solves the system of
 //! the mean Hessian: the limit is exact. LG has a bias of the order of its steps.
 
-use super::consensus::{Pieces, track};
-use super::directions::Directions;
 use super::lopa::{LopaParams, Scheme, StartZ};
+use super::parts::consensus::{Pieces, track};
+use super::parts::directions::Directions;
 use super::{Algorithm, Start};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{FIVE, Oracle};
+use crate::math::real::{Real, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, update};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::scope::Scope;
 
 struct LopaGlobal<T> {
     tracking: bool,

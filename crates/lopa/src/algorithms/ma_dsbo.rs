@@ -17,13 +17,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::math::real::{Real, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
+use crate::problem::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 
 /// MA-DSBO's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

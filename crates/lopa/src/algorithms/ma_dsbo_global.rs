@@ -15,15 +15,15 @@
 //! HIGP is gradient tracking on 1/m Σ_i (½ zᵀH_i z − b_iᵀz), whose minimum is the v of the mean
 //! Hessian. v in the list of variables is z.
 
-use super::consensus::track;
-use super::estimator::average;
 use super::ma_dsbo::MaDsboParams;
+use super::parts::consensus::track;
+use super::parts::estimator::average;
 use super::{Algorithm, Start};
 use crate::error::{Error, Result};
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::math::real::{Real, update};
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, update};
+use crate::problem::oracle::{Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 
 struct MaDsboGlobal<T> {
     params: MaDsboParams,

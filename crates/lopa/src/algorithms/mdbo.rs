@@ -19,18 +19,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::{Pieces, relax, track};
-use super::estimator::{average, storm};
-use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::parts::consensus::{Pieces, relax, track};
+use super::parts::estimator::{average, storm};
+use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, XI1};
+use crate::math::real::{Real, axpy};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, axpy};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{Oracle, XI1};
+use crate::problem::scope::Scope;
 
 /// The parameters of MDBO and VRDBO.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -17,38 +17,34 @@ macro_rules! variables {
     };
 }
 
-mod consensus;
 pub mod d_soba;
 pub mod dgd;
-mod directions;
-mod estimator;
 pub mod gossip;
 pub mod gossip_mf;
-mod hypergradient;
 pub mod lopa;
 mod lopa_global;
 pub mod ma_dsbo;
 mod ma_dsbo_global;
 pub mod mdbo;
+pub mod parts;
 pub mod prometheus;
-mod prox;
 pub mod single_level;
 pub mod slam;
 pub mod sldbo;
 pub mod spdb;
 pub mod zhang;
 
-pub use hypergradient::Inverse;
+pub use parts::hypergradient::Inverse;
 
 use toml::Table;
 
+use crate::config::registry::{Entry, Fault, Params, params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::Oracle;
+use crate::math::real::Real;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::Real;
-use crate::registry::{Entry, Fault, Params, params};
-use crate::scope::Scope;
+use crate::problem::oracle::Oracle;
+use crate::problem::scope::Scope;
 
 /// One node's side of an algorithm.
 ///

@@ -17,19 +17,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::track;
-use super::estimator::storm;
-use super::hypergradient::{Hypergradient, Inverse, Series};
-use super::prox::Prox;
+use super::parts::consensus::track;
+use super::parts::estimator::storm;
+use super::parts::hypergradient::{Hypergradient, Inverse, Series};
+use super::parts::prox::Prox;
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, XI1};
+use crate::math::real::{Real, axpy, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, axpy, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{Oracle, XI1};
+use crate::problem::scope::Scope;
 
 /// INTERACT's parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

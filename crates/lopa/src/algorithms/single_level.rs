@@ -16,10 +16,10 @@
 use super::dgd::{DgdParams, single};
 use super::{Algorithm, Facts, Start};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, XI1};
+use crate::math::real::{Real, update};
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, update};
+use crate::problem::oracle::{Oracle, XI1};
 
 /// Which companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,17 +15,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::{Pieces, dual};
-use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::parts::consensus::{Pieces, dual};
+use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{Oracle, XI1};
+use crate::math::real::{Real, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{Oracle, XI1};
+use crate::problem::scope::Scope;
 
 /// SLAM's step sizes and loop.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

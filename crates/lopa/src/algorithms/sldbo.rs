@@ -16,17 +16,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::{Pieces, combine, project, track};
-use super::directions::Directions;
+use super::parts::consensus::{Pieces, combine, project, track};
+use super::parts::directions::Directions;
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{FIVE, Oracle};
+use crate::math::real::{Real, axpy, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, axpy, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::scope::Scope;
 
 /// SLDBO's step sizes.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

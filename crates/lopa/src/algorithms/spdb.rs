@@ -19,17 +19,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::dual;
-use super::hypergradient::{Hypergradient, Inverse, Series};
+use super::parts::consensus::dual;
+use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{MOST_TURNS, Oracle, XI1};
+use crate::math::real::{Real, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, update};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{MOST_TURNS, Oracle, XI1};
+use crate::problem::scope::Scope;
 
 /// SPDB's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -21,18 +21,18 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::consensus::{relax, track};
-use super::directions::Directions;
-use super::estimator::storm;
+use super::parts::consensus::{relax, track};
+use super::parts::directions::Directions;
+use super::parts::estimator::storm;
 use super::{Algorithm, Facts, Start};
+use crate::config::registry::{Fault, Params};
 use crate::error::Result;
-use crate::mixed::Mixed;
-use crate::oracle::{FIVE, Oracle};
+use crate::math::real::{Real, axpy};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::real::{Real, axpy};
-use crate::registry::{Fault, Params};
-use crate::schedule::Schedule;
-use crate::scope::Scope;
+use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::scope::Scope;
 
 /// The parameters of Zhang et al.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -2,6 +2,7 @@
 
 mod complaint;
 mod overrides;
+pub mod registry;
 mod section;
 
 pub use section::Section;

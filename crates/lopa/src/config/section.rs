@@ -8,8 +8,8 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::complaint::{Places, inside, unknown_key};
 use super::{Choice, Source, below};
+use crate::config::registry::{Entry, Params, find};
 use crate::error::{Error, Result, nearest};
-use crate::registry::{Entry, Params, find};
 
 /// A table being read: keys are taken out of it one by one, and what is left over is an error.
 pub struct Section<'s> {

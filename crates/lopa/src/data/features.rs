@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Packed, Stored};
-use crate::kernels::{BLOCK, Csr, Level, Pages, Rows};
-use crate::real::{Real, cast};
+use crate::math::real::{Real, cast};
+use lopa_kernels::{BLOCK, Csr, Level, Pages, Rows};
 
 /// A matrix of features, one row a sample.
 #[derive(Debug, Clone, PartialEq)]

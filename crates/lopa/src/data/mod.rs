@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
-use crate::real::Real;
+use crate::math::real::Real;
 
 /// Labelled samples of one kind: a training set, a test set.
 #[derive(Debug)]

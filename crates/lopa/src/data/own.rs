@@ -7,8 +7,8 @@ use toml::{Table, Value};
 use super::source::{Class, Raw, Where, sources};
 use super::{Data, Dataset, Features, Method, Preparation, Scaling, prepare};
 use crate::config::Choice;
+use crate::config::registry::{Fault, find};
 use crate::error::{Error, Result};
-use crate::registry::{Fault, find};
 
 /// What stands for a node's name in a path.
 const NODE: &str = "{node}";

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Features;
-use crate::kernels::{Blocks, Cells, Csr, Level, Pages, Pixels, Rows};
-use crate::real::{Real, cast};
+use crate::math::real::{Real, cast};
+use lopa_kernels::{Blocks, Cells, Csr, Level, Pages, Pixels, Rows};
 
 /// Features in one precision, in whichever form suits them.
 #[derive(Debug)]

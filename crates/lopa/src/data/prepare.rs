@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::source::{Class, Part, Raw, Table, Where, sources};
 use super::{Data, Dataset, Groups, Method, Scaling, Stored, own};
+use crate::config::registry::{Fault, Params, find};
 use crate::config::{Choice, Section};
 use crate::error::{Error, Result, nearest};
-use crate::random::{Purpose, Stream};
-use crate::registry::{Fault, Params, find};
+use crate::math::random::{Purpose, Stream};
 
 /// What is done to the data of any source; its keys stand beside the source's own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::packed::{Bytes, Packed};
 use super::{Features, Scaling, Table};
-use crate::kernels::Blocks;
+use lopa_kernels::Blocks;
 
 /// The features of a data set.
 #[derive(Debug)]

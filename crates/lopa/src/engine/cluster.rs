@@ -10,13 +10,13 @@ use rayon::prelude::*;
 use super::links::Links;
 use super::transport::{Independent, Round, Transport, block};
 use super::{Node, Progress};
-use crate::bytes::{Reader, Writer};
 use crate::error::{Error, Kind, Result};
-use crate::kernels::Pages;
-use crate::mixed::{Mixed, Row};
+use crate::math::real::Real;
 use crate::network::Mixing;
-use crate::oracle::Counts;
-use crate::real::Real;
+use crate::network::mixed::{Mixed, Row};
+use crate::problem::oracle::Counts;
+use crate::store::bytes::{Reader, Writer};
+use lopa_kernels::Pages;
 
 /// The nodes that live in this process, and the way to the others.
 pub struct Cluster<'a, T: Real> {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::transport::{Parcel, block};
-use crate::mixed::{Row, row};
+use crate::math::real::Real;
 use crate::network::Mixing;
-use crate::real::Real;
+use crate::network::mixed::{Row, row};
 
 /// What the nodes here tell other processes, and what they hear from them.
 pub struct Links<T> {

@@ -21,8 +21,8 @@ pub use transport::{Alone, Begin, Independent, Parcel, Round, Transport, block};
 pub use wire::{Event, Wire};
 
 use crate::algorithms::Algorithm;
-use crate::oracle::Oracle;
-use crate::real::Real;
+use crate::math::real::Real;
+use crate::problem::oracle::Oracle;
 
 /// A node: its algorithm's state and its oracle.
 pub struct Node<T: Real> {

@@ -3,9 +3,9 @@
 use rayon::ThreadPool;
 
 use super::{Alone, Cluster, Node, Progress};
+use crate::math::real::Real;
 use crate::network::Mixing;
-use crate::oracle::Counts;
-use crate::real::Real;
+use crate::problem::oracle::Counts;
 
 /// All nodes of a run.
 pub struct Simulation<'p, T: Real>(Cluster<'p, T>);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::{Fault, Params};
+use crate::config::registry::{Fault, Params};
 
 /// How often a run notes where it stands. Results do not depend on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

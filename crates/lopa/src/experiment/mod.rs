@@ -2,6 +2,7 @@
 
 mod checkpoint_spec;
 mod run_spec;
+pub mod schema;
 
 pub use checkpoint_spec::CheckpointSpec;
 pub use run_spec::{
@@ -12,15 +13,14 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use crate::algorithms::{Recipe, algorithms};
+use crate::config::registry::{Entry, find};
 use crate::config::{Choice, Section, Source};
 use crate::data::partition::partitions;
 use crate::data::{self, Preparation};
 use crate::error::{Error, Result};
 use crate::network;
+use crate::problem::scope::Scope;
 use crate::problems::problems;
-use crate::registry::{Entry, find};
-use crate::scope::Scope;
-use crate::tune::TuneSpec;
 
 /// A checked experiment, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,11 +93,6 @@ const SECTIONS: [&str; 11] = [
 impl Experiment {
     /// Reads and checks an experiment file with its overrides.
     pub fn read(source: &Source) -> Result<Experiment> {
-        Ok(Experiment::read_with_tune(source)?.0)
-    }
-
-    /// The same, with what its `[tune]` section asks for; a run does not depend on it.
-    pub fn read_with_tune(source: &Source) -> Result<(Experiment, Option<TuneSpec>)> {
         let mut root = source.root()?;
         let place = root.place_of("schema");
         if let Some(schema @ ..=0 | schema @ 2..) = root.value::<i64>("schema")? {
@@ -125,15 +120,10 @@ impl Experiment {
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
         let algorithms = read_algorithms(&mut root, scope)?;
-        let tune_at = root.place_of("tune");
-        let tune = root.section("tune")?.map(Section::read::<TuneSpec>).transpose()?;
+        // A run does not depend on how its step sizes were found: whoever tunes reads this.
+        root.section("tune")?;
         root.finish(&SECTIONS)?;
-        if let Some(tune) = &tune {
-            tune.fits(&run, &algorithms).map_err(|error| error.at(tune_at))?;
-        }
-        let experiment =
-            Experiment { name, scope, problem, data, network, run, checkpoint, algorithms };
-        Ok((experiment, tune))
+        Ok(Experiment { name, scope, problem, data, network, run, checkpoint, algorithms })
     }
 
     /// The file that says all this with nothing left to defaults.

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::oracle::Batches;
-use crate::registry::{Fault, Params};
+use crate::config::registry::{Fault, Params};
+use crate::problem::oracle::Batches;
 
 /// How long, on which seeds, measured how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

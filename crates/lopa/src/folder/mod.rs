@@ -11,9 +11,12 @@
 //!   checkpoints/<algorithm>-seed<seed>.{0,1}  where a run stands that is not at its end
 //! ```
 
+pub mod keeper;
 mod machine;
+pub mod model;
 mod result;
 mod resume;
+pub mod traces;
 
 pub use machine::simd;
 pub use result::result;
@@ -25,15 +28,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::bytes::Hash;
-use crate::checkpoint::{Checkpoint, State, Store};
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
-use crate::model::{About, Model};
+use crate::folder::model::{About, Model};
+use crate::run::checkpoint::{Checkpoint, State, Store};
+use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, World, hex};
-use crate::storage::{cannot_write, replace};
-use crate::trace::{Row, Stop};
+use crate::store::bytes::Hash;
+use crate::store::files::{cannot_write, replace};
 
 use machine::{machine, now};
 

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::machine::now;
 use super::{ModelParts, RunFolder, folder_name, is_of, model_path, open_metrics, resolved, store};
-use crate::checkpoint::State;
 use crate::data::{self, Data};
 use crate::error::Result;
 use crate::experiment::Experiment;
-use crate::model::Model;
+use crate::folder::model::Model;
 use crate::run::Outcome;
-use crate::storage::cannot_write;
+use crate::run::checkpoint::State;
+use crate::store::files::cannot_write;
 
 impl RunFolder {
     /// Goes on with the folder that an earlier run of the same experiment left below `runs`, or

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::families::{around, impossible};
 use super::graph::{Graph, check_edges};
+use crate::config::registry::{Fault, Params};
 use crate::error::{Error, Result};
-use crate::random::{Purpose, Stream};
-use crate::registry::{Fault, Params};
+use crate::math::random::{Purpose, Stream};
 
 /// How often a graph is drawn before the search for a connected one is given up.
 const DRAWS: u64 = 1000;

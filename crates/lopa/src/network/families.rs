@@ -9,8 +9,8 @@ use toml::Table;
 use super::drawn::{erdos_renyi, random_regular};
 use super::file::{GraphFile, InFile};
 use super::graph::{Graph, MAX_NODES, check_nodes};
+use crate::config::registry::{Entry, Fault, NoParams, Params, params};
 use crate::error::{Error, Result};
-use crate::registry::{Entry, Fault, NoParams, Params, params};
 
 /// Builds a graph from its resolved parameters, the number of nodes and the seed.
 pub type GraphBuild = dyn Fn(&Table, usize, u64) -> Result<Graph> + Send + Sync;

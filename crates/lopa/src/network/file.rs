@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::parse::{Line, from_edge_list, from_toml, text_of};
 use super::{Graph, Mixing};
+use crate::config::registry::Params;
 use crate::error::{Error, Result};
-use crate::registry::Params;
 
 /// Parameters of a thing that is read from a graph file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -12,6 +12,7 @@ mod drawn;
 mod families;
 mod file;
 mod graph;
+pub mod mixed;
 mod mixing;
 mod parse;
 mod search;
@@ -26,12 +27,12 @@ pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};
 pub use mixing::Mixing;
 pub use search::{Found, search};
-pub(crate) use spectrum::Tridiagonal;
+pub use spectrum::Tridiagonal;
 pub use weights::{WeightsBuild, weights};
 
 use crate::config::Choice;
+use crate::config::registry::find;
 use crate::error::{Error, Result};
-use crate::registry::find;
 
 /// Builds a network that can reach agreement, or says which nodes stand in the way.
 pub fn build(graph: &Choice, weights: &Choice, nodes: usize, seed: u64) -> Result<(Graph, Mixing)> {

@@ -3,9 +3,9 @@
 use super::graph::{Graph, check_nodes};
 use super::{Mixing, WeightsBuild, weights};
 use crate::config::Choice;
+use crate::config::registry::find;
 use crate::error::{Error, Result};
-use crate::random::{Purpose, Stream};
-use crate::registry::find;
+use crate::math::random::{Purpose, Stream};
 
 /// More nodes than this are not searched: all pairs of them are held in memory.
 const MAX_SEARCHED: usize = 1000;

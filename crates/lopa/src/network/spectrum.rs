@@ -1,7 +1,7 @@
 //! The outer eigenvalues of a sparse symmetric matrix, by Lanczos' method.
 
-use crate::random::{Purpose, Stream};
-use crate::real::{axpy, dot, update};
+use crate::math::random::{Purpose, Stream};
+use crate::math::real::{axpy, dot, update};
 
 /// Changes below this, relative to the matrix, no longer count.
 const TOLERANCE: f64 = 1e-13;
@@ -69,14 +69,16 @@ fn centre(v: &mut [f64]) {
 
 /// A symmetric tridiagonal matrix: its diagonal, and what stands beside it.
 #[derive(Default)]
-pub(crate) struct Tridiagonal {
-    pub(crate) alpha: Vec<f64>,
-    pub(crate) beta: Vec<f64>,
+pub struct Tridiagonal {
+    /// The diagonal.
+    pub alpha: Vec<f64>,
+    /// The entries beside it.
+    pub beta: Vec<f64>,
 }
 
 impl Tridiagonal {
     /// The smallest and the largest eigenvalue, by bisection.
-    pub(crate) fn ends(&self) -> (f64, f64) {
+    pub fn ends(&self) -> (f64, f64) {
         let beside = |i: usize| self.beta.get(i).copied().unwrap_or(0.0);
         let radius = |i: usize| beside(i) + if i > 0 { beside(i - 1) } else { 0.0 };
         let reach = (0..self.alpha.len()).map(|i| self.alpha[i].abs() + radius(i));

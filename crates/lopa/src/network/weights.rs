@@ -17,8 +17,8 @@ use toml::Table;
 use super::file::{GraphFile, InFile};
 use super::parse::read_matrix;
 use super::{Graph, Mixing, spectrum};
+use crate::config::registry::{Entry, Fault, NoParams, Params, params};
 use crate::error::{Error, Result};
-use crate::registry::{Entry, Fault, NoParams, Params, params};
 
 /// Builds the mixing matrix of a graph from the rule's resolved parameters.
 pub type WeightsBuild = dyn Fn(&Table, &Graph) -> Result<Mixing> + Send + Sync;

@@ -1,8 +1,8 @@
 //! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers are made of it.
 
 use crate::data::{Features, Samples};
-use crate::kernels::{self, Level, each_block};
-use crate::real::Real;
+use crate::math::real::Real;
+use lopa_kernels::{Level, each_block};
 
 /// Rows that can be multiplied with a matrix: a batch, a whole data set, activations in memory.
 pub trait Rows<T: Real> {
@@ -60,12 +60,18 @@ impl<T: Real> Rows<T> for Features<T> {
 
     fn product(&self, weights: &[T], width: usize, out: &mut [T]) {
         let numbers: Vec<u32> = (0..self.rows() as u32).collect();
-        Features::product(self, kernels::Rows { numbers: &numbers, of: None }, weights, width, out);
+        Features::product(
+            self,
+            lopa_kernels::Rows { numbers: &numbers, of: None },
+            weights,
+            width,
+            out,
+        );
     }
 
     fn add_transposed_product(&self, delta: &[T], width: usize, out: &mut [T]) {
         let numbers: Vec<u32> = (0..self.rows() as u32).collect();
-        let rows = kernels::Rows { numbers: &numbers, of: None };
+        let rows = lopa_kernels::Rows { numbers: &numbers, of: None };
         Features::add_transposed_product(self, rows, delta, width, out);
     }
 }

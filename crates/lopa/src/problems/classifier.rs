@@ -10,8 +10,8 @@
 //! the r-th.
 
 use super::affine::{Affine, Rows};
-use crate::kernels::Level;
-use crate::real::{Real, dot, update};
+use crate::math::real::{Real, dot, update};
+use lopa_kernels::Level;
 
 /// ℓ(z; y), finite for every finite z.
 pub fn loss<T: Real>(z: &[T], label: u32) -> T {

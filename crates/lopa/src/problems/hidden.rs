@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::affine::{Affine, Rows, Table};
 use super::losses::Losses;
-use crate::kernels::Level;
-use crate::random::Stream;
-use crate::real::{Real, update};
+use crate::math::random::Stream;
+use crate::math::real::{Real, update};
+use lopa_kernels::Level;
 
 /// φ.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

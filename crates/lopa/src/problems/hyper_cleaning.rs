@@ -19,11 +19,11 @@ use super::classifier::{Classifier, sigmoid};
 use super::local::{draws, training};
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::{Features, Samples};
 use crate::error::Result;
+use crate::math::real::{Real, axpy, dot};
 use crate::problem::{At, Bilevel, Dims};
-use crate::real::{Real, axpy, dot};
-use crate::registry::{Fault, Params, params};
 
 /// Parameters of the `hyper-cleaning` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

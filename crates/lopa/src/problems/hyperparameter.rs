@@ -21,13 +21,13 @@ use super::affine::Affine;
 use super::classifier::Classifier;
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_share};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::{Features, Samples};
 use crate::error::Result;
-use crate::kernels::Level;
+use crate::math::random::Stream;
+use crate::math::real::{Real, dot, update};
 use crate::problem::{At, Bilevel, Dims, Directions, Minibatches};
-use crate::random::Stream;
-use crate::real::{Real, dot, update};
-use crate::registry::{Fault, Params, params};
+use lopa_kernels::Level;
 
 /// Parameters of the `hyperparameter` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! Small dense matrices: products, Cholesky, orthogonal bases.
 
-use crate::real::{Real, axpy, cast, dot};
+use crate::math::real::{Real, axpy, cast, dot};
 
 /// A dense matrix, row after row.
 #[derive(Debug, Clone, PartialEq)]

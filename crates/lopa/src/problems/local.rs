@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::{Setting, data};
 use crate::data::{Data, Samples};
 use crate::error::{Error, Result};
-use crate::random::{Purpose, Stream};
-use crate::real::Real;
+use crate::math::random::{Purpose, Stream};
+use crate::math::real::Real;
 
 /// Address of the draws made here, apart from those of the partition: they share a purpose.
 const DRAWS: u64 = 1 << 20;

@@ -2,7 +2,7 @@
 
 use super::affine::Batch;
 use crate::data::Samples;
-use crate::real::Real;
+use crate::math::real::Real;
 
 /// Samples, the labels they are trained on, and the loss scale c.
 #[derive(Debug, Clone)]

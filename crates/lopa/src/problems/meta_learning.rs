@@ -22,11 +22,11 @@ use super::classifier::Classifier;
 use super::local::cut;
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share, data};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::{Features, Samples};
 use crate::error::{Error, Result};
+use crate::math::real::{Real, axpy, update};
 use crate::problem::{At, Bilevel, Dims};
-use crate::real::{Real, axpy, update};
-use crate::registry::{Fault, Params, params};
 
 /// Parameters of the `meta-learning` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -21,12 +21,12 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::config::registry::{Entry, Fault};
 use crate::data::{Data, Features};
 use crate::error::{Error, Result};
+use crate::math::real::Real;
+use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel};
-use crate::real::Real;
-use crate::registry::{Entry, Fault};
-use crate::scope::Scope;
 
 /// What a problem is built from.
 #[derive(Debug, Clone, Copy)]

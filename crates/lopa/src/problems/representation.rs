@@ -20,13 +20,13 @@ use super::classifier::{Classifier, Room};
 use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::losses::Losses;
 use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::{Features, Samples};
 use crate::error::Result;
+use crate::math::random::Stream;
+use crate::math::real::{Real, axpy, dot, update};
+use crate::math::scratch::lent;
 use crate::problem::{At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
-use crate::random::Stream;
-use crate::real::{Real, axpy, dot, update};
-use crate::registry::{Fault, Params, params};
-use crate::workspace::lent;
 
 /// Parameters of the `representation` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,9 @@
 use super::clock::Clock;
 use crate::engine::Cluster;
 use crate::error::Result;
-use crate::oracle::Counts;
-use crate::real::Real;
-use crate::trace::Row;
+use crate::math::real::Real;
+use crate::problem::oracle::Counts;
+use crate::run::trace::Row;
 
 /// What all processes know.
 pub struct Agreed {

@@ -3,9 +3,9 @@
 use crate::engine::{Cluster, Node};
 use crate::error::Result;
 use crate::evaluate::{self, Point};
+use crate::math::real::{Real, cast};
 use crate::problem::At;
-use crate::real::{Real, cast};
-use crate::scope::Scope;
+use crate::problem::scope::Scope;
 
 /// Where all nodes are.
 pub struct Points {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Cluster;
 use crate::error::Result;
+use crate::evaluate::watch;
 use crate::experiment::CheckpointSpec;
-use crate::real::Real;
-use crate::watch;
+use crate::math::real::Real;
 
 /// By time, checkpoints get at most this share of it: one twentieth.
 const SHARE: u32 = 20;

@@ -1,8 +1,8 @@
 //! What a run has spent of what it may.
 
-use crate::bytes::{Reader, Writer};
 use crate::experiment::{RunSpec, Until};
-use crate::trace::{Row, Stop};
+use crate::run::trace::{Row, Stop};
+use crate::store::bytes::{Reader, Writer};
 
 /// What a run has spent of what it may.
 pub struct Meter {

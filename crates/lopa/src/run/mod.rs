@@ -1,15 +1,19 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
 mod agreed;
+pub mod checkpoint;
 mod clock;
 mod gather;
 mod interval;
 mod meter;
 mod peer;
+mod probe;
 mod record;
+pub mod trace;
 mod world;
 
-pub use world::World;
+pub use probe::{Probe, Probing, Variables, variables};
+pub use world::{Setup, World};
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,19 +22,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::ThreadPool;
 
 use crate::algorithms::algorithms;
-use crate::bytes::Hash;
-use crate::checkpoint::{self, Checkpoint, State};
+use crate::config::registry::find;
 use crate::data::Data;
 use crate::engine::{Alone, Cluster, Node, Transport, block};
 use crate::error::Result;
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
+use crate::math::real::Real;
 use crate::network;
 use crate::problem::Bilevel;
-use crate::real::Real;
-use crate::registry::find;
-use crate::scope::Scope;
-use crate::trace::{Row, Stop};
+use crate::problem::scope::Scope;
+use crate::run::trace::{Row, Stop};
+use crate::store::bytes::Hash;
+use checkpoint::{Checkpoint, State};
 
 use clock::Clock;
 use interval::Interval;
@@ -44,6 +48,8 @@ pub struct Context<'a> {
     pub data_dir: PathBuf,
     /// Set from outside to end the run early.
     pub interrupt: &'a AtomicBool,
+    /// Measures beyond this crate's own.
+    pub probe: Option<&'a dyn Probe>,
 }
 
 /// Who listens to a run as it goes.

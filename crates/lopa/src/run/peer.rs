@@ -4,15 +4,15 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{Context, Job, Observer, Outcome, told_by_first};
-use crate::bytes::Hash;
-use crate::checkpoint::State;
 use crate::data::Data;
 use crate::engine::{Begin, Independent, Longest, Node, Peers, Transport, Wire};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
+use crate::math::real::Real;
 use crate::network;
 use crate::problem::At;
-use crate::real::Real;
+use crate::run::checkpoint::State;
+use crate::store::bytes::Hash;
 
 /// More than a frame takes besides what it brings.
 const FRAME: usize = 256;

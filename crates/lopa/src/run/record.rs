@@ -11,23 +11,22 @@ use super::agreed::{Agreed, agree, interrupts, own_costs};
 use super::clock::Clock;
 use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
-use super::{Context, Job, Observer, Outcome, Scene, hex};
+use super::probe::{Probing, variables};
+use super::{Context, Job, Observer, Outcome, Scene, Setup, hex};
 use crate::algorithms::Recipe;
-use crate::bytes::{Hash, Reader, Writer};
-use crate::checkpoint::{self, State};
 use crate::config::Choice;
-use crate::diagnose::diagnose;
 use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
+use crate::evaluate::diagnose::diagnose;
+use crate::evaluate::watch::{self, Culprit, Watch};
 use crate::evaluate::{self, Local, Point};
-use crate::experiment::{Exactly, Experiment, Target};
+use crate::experiment::{Exactly, Target};
+use crate::math::real::Real;
+use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel};
-use crate::real::Real;
-use crate::scope::Scope;
-use crate::theory::course::Setup;
-use crate::theory::trace::Trace;
-use crate::trace::{Row, Stop};
-use crate::watch::{self, Culprit, Watch};
+use crate::run::checkpoint::{self, State};
+use crate::run::trace::{Row, Stop};
+use crate::store::bytes::{Hash, Reader, Writer};
 
 /// Iterations after which a budget that nothing was spent of is taken for a mistake: a randomly
 /// truncated series may do without products for a while.
@@ -49,7 +48,7 @@ pub struct Record<'a, T: Real> {
     nodes: Vec<Vec<(String, f64)>>,
     good: Vec<Point>,
     culprit: Option<Culprit>,
-    lyapunov: Option<Trace>,
+    probing: Option<Box<dyn Probing>>,
     serial: u64,         // of the next state that is kept
     last: Option<State>, // what a peer kept last
 }
@@ -62,11 +61,10 @@ impl<'a, T: Real> Record<'a, T> {
         context: &'a Context<'a>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let Experiment { run, scope, .. } = job.experiment;
-        let traced = run.lyapunov && *scope == Scope::Personal;
-        let lyapunov = traced.then(|| Trace::of(&job.algorithm.choice)).flatten();
+        let probe = context.probe;
+        let probing = probe.and_then(|probe| probe.begin(job.experiment, job.algorithm));
         Record {
-            lyapunov,
+            probing,
             job,
             recipe,
             trails: vec![Hash::default(); judges.len()],
@@ -261,12 +259,13 @@ impl<'a, T: Real> Record<'a, T> {
                 let everyone = &mut |ours| cluster.everyone(ours);
                 row.values.extend(evaluate::common(self.judges, &points, exact, pool, everyone)?);
             }
-            // V^k needs the variables of all nodes, which one process alone has.
+            // A probe sees the variables of all nodes, which one process alone has.
             let whole = cluster.nodes().len() == points.len();
-            if let Some(trace) = self.lyapunov.as_mut().filter(|_| whole) {
+            if let Some(probing) = self.probing.as_mut().filter(|_| whole) {
                 let Scene { data, world, seed, .. } = self.job.scene;
                 let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
-                row.values.extend(trace.measure(&setup, cluster.nodes(), self.judges));
+                let nodes: Vec<_> = cluster.nodes().iter().map(variables).collect();
+                row.values.extend(probing.measure(&setup, &nodes, self.judges));
             }
             self.nodes = locals.into_iter().map(named).collect();
             self.good = points;

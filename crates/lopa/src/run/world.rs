@@ -2,21 +2,23 @@
 
 use std::ops::Range;
 
+use rayon::ThreadPool;
+
 use super::Context;
 use crate::algorithms::{Start, algorithms};
 use crate::config::Choice;
+use crate::config::registry::find;
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
 use crate::engine::Node;
 use crate::error::Result;
 use crate::experiment::{DataSpec, Experiment};
+use crate::math::random::{Purpose, Stream};
+use crate::math::real::{Real, cast};
 use crate::network::{self, Graph, Mixing, Spectrum};
-use crate::oracle::Oracle;
 use crate::problem::Bilevel;
+use crate::problem::oracle::Oracle;
 use crate::problems::{Setting, problems};
-use crate::random::{Purpose, Stream};
-use crate::real::{Real, cast};
-use crate::registry::find;
 
 /// All that the runs of one seed share.
 pub struct World {
@@ -28,6 +30,27 @@ pub struct World {
     pub analysis: Spectrum,
     /// Who has which samples.
     pub partition: Partition,
+}
+
+/// An experiment on one seed, ready to be run.
+pub struct Setup<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its data.
+    pub data: Option<&'a Data>,
+    /// Its network and partition.
+    pub world: &'a World,
+    /// The seed.
+    pub seed: u64,
+    /// Threads to share nodes over.
+    pub pool: Option<&'a ThreadPool>,
+}
+
+impl Setup<'_> {
+    /// The nodes' parts, to measure with.
+    pub fn parts(&self) -> Result<Vec<Box<dyn Bilevel<f64>>>> {
+        self.experiment.parts(self.data, self.world, self.seed)
+    }
 }
 
 impl Experiment {

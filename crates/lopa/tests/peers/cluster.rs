@@ -4,10 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use lopa::checkpoint::{Checkpoint, State};
 use lopa::engine::{Journal, Note, Peers, Policy, Settings};
 use lopa::error::Result;
 use lopa::experiment::Experiment;
+use lopa::run::checkpoint::{Checkpoint, State};
 use lopa::run::{Context, Observer, Outcome};
 
 use super::faulty::{Faults, Faulty, Killed, Tamper, World, seconds};
@@ -233,6 +233,6 @@ fn one_life(
     keeper: &mut Keeper,
 ) -> Result<Vec<Outcome>> {
     let never = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     experiment.run_peer(peers, None, &context, keeper)
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lopa::engine::{Event, Wire};
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
 
 /// What a thread that dies unwinds with.
 pub struct Killed;

@@ -12,7 +12,7 @@ use lopa::engine::{
 };
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
 
 use super::cluster::{Fate, How, Setup};
 use super::faulty::{Faults, seconds};

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
 use lopa::experiment::Experiment;
-use lopa::random::Stream;
+use lopa::math::random::Stream;
 use lopa::run::{Context, Observer, Outcome};
 
 use faulty::{Cut, Death, Faults, seconds};
@@ -27,7 +27,7 @@ impl Observer for Silent {}
 /// The outcomes of one process.
 fn straight(experiment: &Experiment) -> Vec<Outcome> {
     let never = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     experiment.run(&context, &mut Silent).unwrap()
 }
 

@@ -1,11 +1,11 @@
 //! Neighbours that stay away, nodes that are told to stop, and starting all of them again.
 
-use lopa::checkpoint::State;
 use lopa::engine::Progress;
 use lopa::error::Error;
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
+use lopa::run::checkpoint::State;
 
 use super::cluster::{Fate, How, Setup};
 use super::faulty::{Cut, Death, Faults, seconds};

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use lopa::engine::{Frame, FrameKind, Note};
 use lopa::experiment::Experiment;
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
 use lopa::run::{Context, Observer, Outcome};
 
 use super::cluster::{Disk, Fate, How, Setup};
@@ -180,7 +180,8 @@ fn nobody_is_suspected_without_cause() {
         for precision in ["f32", "f64"] {
             let sets = [format!("run.precision={precision}"), "run.iterations=400".into()];
             let never = AtomicBool::new(false);
-            let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+            let context =
+                Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
             let mut listener = Listener::default();
             read(text, &sets).run(&context, &mut listener).unwrap();
             listener.0.retain(|text| text.contains("wrong point"));

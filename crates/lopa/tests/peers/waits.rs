@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
 
 use super::cluster::{How, Setup};
 use super::{drawn, drawn_faults, seeds, straight};

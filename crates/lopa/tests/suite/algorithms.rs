@@ -7,16 +7,16 @@ use crate::common::bench::*;
 use crate::common::recorder::{Call, Log, recorder, take};
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
+use lopa::config::registry::{find, params};
 use lopa::engine::{Node, Simulation};
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
+use lopa::math::real::Real;
 use lopa::network::Mixing;
-use lopa::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use lopa::problem::At;
+use lopa::problem::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use lopa::problem::scope::Scope;
 use lopa::problems::quadratic;
-use lopa::real::Real;
-use lopa::registry::{find, params};
-use lopa::scope::Scope;
 use toml::Table;
 
 /// The file of a scope.
@@ -429,7 +429,7 @@ fn one_node_works<T: Real>() {
         let facts = find("algorithm", &registry, &bench.choice().name).unwrap().build.facts;
         let held_back = ["warm=false", "hv_steps=1", "radius", "l1"];
         if facts.second_order && !random && !held_back.iter().any(|held| name.contains(held)) {
-            let grad = lopa::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
+            let grad = lopa::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
             assert!(norm(&grad) < 1.0, "{name}: |∇Φ| = {}", norm(&grad));
         }
         assert!(x.iter().all(|x| x.is_finite()), "{name}");

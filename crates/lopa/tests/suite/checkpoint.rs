@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use lopa::checkpoint::{Checkpoint, State, Store};
 use lopa::config::Source;
 use lopa::engine::Progress;
 use lopa::error::{Kind, Result};
 use lopa::evaluate;
 use lopa::experiment::Experiment;
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
+use lopa::run::checkpoint::{Checkpoint, State, Store};
+use lopa::run::trace::{Row, Stop};
 use lopa::run::{Context, Observer, Outcome};
-use lopa::storage::{Point, replace_watched};
-use lopa::trace::{Row, Stop};
+use lopa::store::files::{Point, replace_watched};
 
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
@@ -62,7 +62,7 @@ impl Observer for Keeper {
 
 fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Vec<Outcome> {
     let never = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &never };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     experiment.run(&context, observer).unwrap()
 }
 

@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::bench::*;
 use lopa::config::Source;
+use lopa::config::registry::params;
 use lopa::engine::Simulation;
 use lopa::experiment::Experiment;
+use lopa::problem::scope::Scope;
 use lopa::problems::quadratic::{Coefficients, coefficients};
-use lopa::registry::params;
 use lopa::run::{Context, Observer};
-use lopa::scope::Scope;
 use serde_json::Value;
 
 /// Series that leave nothing to be desired.
@@ -159,7 +159,7 @@ impl Observer for Warnings {
 fn whoever_stops_short_says_so_in_the_global_scope_alone() {
     let ring = Ring::new(false);
     let interrupt = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     for (scope, warned) in [(Scope::Personal, 0), (Scope::Global, 1)] {
         let mdbo = format!("eta = 0.5, alpha = 0.1, beta = 0.1, gamma = 0.5, {SERIES}");
         let d_soba = "alpha = 0.1, beta = 0.1, lambda = 0.1";
@@ -295,7 +295,7 @@ fn matrices_are_refused_where_they_would_be_large() {
     );
     let experiment = Experiment::read(&Source::new("test", text)).unwrap();
     let interrupt = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let error = experiment.run(&context, &mut Warnings::default()).unwrap_err();
     assert_eq!(error.id, "config/too-large");
     assert!(error.to_string().contains("501") && error.to_string().contains("500"), "{error}");

@@ -7,7 +7,7 @@ use crate::files::*;
 use lopa::data::{
     Dataset, Features, Method, Preparation, Raw, Table, Usual, digest, prepare, sources,
 };
-use lopa::random::{Purpose, Stream};
+use lopa::math::random::{Purpose, Stream};
 use proptest::prelude::*;
 
 #[test]

@@ -2,7 +2,7 @@
 //! writes it.
 
 use lopa::algorithms::{Facts, algorithms};
-use lopa::scope::Scope;
+use lopa::problem::scope::Scope;
 
 const HEAD: &str = "# Algorithms
 

@@ -4,12 +4,12 @@ use crate::common::bench::{distance, norm};
 use crate::common::golden::{Golden, matrix};
 use crate::common::recorder::recorder;
 use crate::problems::cases::{CASES, Case, Point, all, close};
-use lopa::exact::{TOLERANCE, conjugate_gradients, largest_curvature, solve};
+use lopa::evaluate::exact::{TOLERANCE, conjugate_gradients, largest_curvature, solve};
+use lopa::math::real::axpy;
+use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel};
 use lopa::problems::Setting;
 use lopa::problems::quadratic::{Options, coefficients};
-use lopa::real::axpy;
-use lopa::scope::Scope;
 
 #[test]
 fn golden_solutions() {

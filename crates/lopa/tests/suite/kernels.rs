@@ -1,9 +1,9 @@
 //! Every kernel at every level that this processor has, against plain loops in f64 and against the
 //! other levels to the bit.
 
-use lopa::kernels::{Blocks, Cells, Csr, Level, Loop, Pixels, Rows};
-use lopa::random::{Purpose, Stream};
-use lopa::real::{Real, cast};
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::{Real, cast};
+use lopa_kernels::{Blocks, Cells, Csr, Level, Loop, Pixels, Rows};
 use proptest::prelude::*;
 
 /// A matrix in both forms.

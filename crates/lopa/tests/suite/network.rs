@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use lopa::config::registry::find;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Kind, Result};
+use lopa::math::random::{Purpose, Stream};
 use lopa::network::{
     Analysis, Audit, Format, Graph, GraphFile, Mixing, build, graphs, search, warnings, weights,
 };
-use lopa::random::{Purpose, Stream};
-use lopa::registry::find;
 use proptest::prelude::*;
 
 fn choice_in(section: &str, text: &str) -> Result<Choice> {

@@ -5,9 +5,9 @@
 
 use crate::common::bench::*;
 use lopa::engine::Simulation;
-use lopa::oracle::Counts;
+use lopa::math::real::Real;
+use lopa::problem::oracle::Counts;
 use lopa::problems::quadratic::{self, Coefficients, coefficients};
-use lopa::real::Real;
 
 /// Eight heterogeneous quadratics on a ring, with all samples.
 const RING: &str = "
@@ -36,7 +36,8 @@ fn lopa(scheme: &str, steps: &str) -> String {
 
 /// What the bench's quadratics are made of.
 fn closed_forms(bench: &Bench) -> Vec<Coefficients> {
-    let options: quadratic::Options = lopa::registry::params(&bench.experiment.problem.params);
+    let options: quadratic::Options =
+        lopa::config::registry::params(&bench.experiment.problem.params);
     coefficients(&options, bench.experiment.network.nodes, bench.seed()).unwrap()
 }
 

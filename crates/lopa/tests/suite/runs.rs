@@ -8,10 +8,10 @@ use lopa::data::Data;
 use lopa::data::partition::Partition;
 use lopa::error::{Kind, Result};
 use lopa::experiment::Experiment;
+use lopa::folder::model::Model;
 use lopa::folder::{RunFolder, model_path, result};
-use lopa::model::Model;
+use lopa::run::trace::{Row, Stop};
 use lopa::run::{Context, Observer, Outcome, World};
-use lopa::trace::{Row, Stop};
 use proptest::prelude::*;
 
 /// A small quadratic.
@@ -94,7 +94,7 @@ impl Recording {
 fn run_in(experiment: &Experiment, data_dir: &Path, threads: usize) -> (Vec<Outcome>, Recording) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build().unwrap();
     let pool = (threads > 0).then_some(&pool);
-    let context = Context { pool, data_dir: data_dir.into(), interrupt: &NEVER };
+    let context = Context { pool, data_dir: data_dir.into(), interrupt: &NEVER, probe: None };
     let mut recording = Recording::default();
     let outcomes = experiment.run(&context, &mut recording).unwrap();
     (outcomes, recording)
@@ -162,7 +162,7 @@ fn seconds_end_a_run_that_spends_nothing_else_of_its_budget() {
     assert_eq!((outcomes[0].stop, outcomes[0].row.bytes), (Stop::Budget, 0));
 
     experiment.run.budget.seconds = None;
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
     let error = experiment.run(&context, &mut Recording::default()).unwrap_err();
     assert_eq!(error.id, "config/endless", "{error}");
 }
@@ -201,7 +201,7 @@ fn a_target_ends_a_run() {
 #[test]
 fn a_target_that_is_not_measured_is_refused() {
     let experiment = read(QUADRATIC, &["run.target={ metric = 'accuracy', at_least = 0.5 }"]);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
     let error = experiment.run(&context, &mut Recording::default()).unwrap_err();
     assert_eq!(error.kind, Kind::Config);
     assert!(error.message.contains("`accuracy`"), "{error}");
@@ -226,7 +226,7 @@ impl Observer for Interrupting<'_> {
 fn an_interrupt_ends_everything() {
     let flag = AtomicBool::new(false);
     let mut observer = Interrupting(30, &flag, Vec::new());
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &flag };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &flag, probe: None };
     let experiment = read(QUADRATIC, &["run.seeds=[1, 2]"]);
     let outcomes = experiment.run(&context, &mut observer).unwrap();
     let [outcome] = &outcomes[..] else { panic!("{} outcomes", outcomes.len()) };
@@ -435,7 +435,7 @@ fn a_run_that_blows_up_in_its_last_iterations_is_caught() {
 
 fn in_folder(text: &str, runs: &Path) -> (Experiment, Option<Data>, Vec<Outcome>, Recording) {
     let experiment = read(text, &["run.seeds=[1, 2]"]);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER };
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
     let data = experiment.load_data(&context).unwrap();
     let folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
     let mut recording = Recording { folder: Some(folder), ..Recording::default() };

@@ -2,14 +2,14 @@
 
 use crate::common::bench::*;
 use lopa::config::Source;
+use lopa::config::registry::params;
 use lopa::evaluate;
-use lopa::exact;
+use lopa::evaluate::exact;
+use lopa::evaluate::mean::Mean;
 use lopa::experiment::Experiment;
-use lopa::mean::Mean;
 use lopa::problem::Bilevel;
+use lopa::problem::scope::Scope;
 use lopa::problems::quadratic::{Coefficients, coefficients, x_star};
-use lopa::registry::params;
-use lopa::scope::Scope;
 
 const SETUP: &str = "scope = 'global'
     problem = { name = 'quadratic', n = 3, p = 4, heterogeneity = 0.7 }

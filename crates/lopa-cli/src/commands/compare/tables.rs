@@ -1,7 +1,7 @@
 //! A comparison in tables and a sentence.
 
-use lopa::compare::{Comparison, Lead, Place, Scale, Standing};
-use lopa::statistics::Interval;
+use lopa_study::compare::{Comparison, Lead, Place, Scale, Standing};
+use lopa_study::statistics::Interval;
 
 use crate::commands::summary::in_words;
 use crate::output::{Output, bytes, number};

@@ -3,7 +3,7 @@
 use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Exactly, Experiment};
-use lopa::reproduce::Part;
+use lopa_study::reproduce::Part;
 
 use crate::args::ReproduceArgs;
 

@@ -1,10 +1,10 @@
 //! `lopa theory bound`.
 
 use lopa::error::Result;
-use lopa::theory::course::Course;
-use lopa::theory::lyapunov::TERMS;
-use lopa::theory::study::Case;
-use lopa::theory::{Study, Weights};
+use lopa_study::theory::course::Course;
+use lopa_study::theory::lyapunov::TERMS;
+use lopa_study::theory::study::Case;
+use lopa_study::theory::{Study, Weights};
 use serde_json::{Value, json};
 
 use super::{Said, section, short};
@@ -33,9 +33,9 @@ pub fn say(study: &Study, output: &Output) -> Result<Said> {
         text +=
             &section("The Lyapunov function along the run", &lyapunov(study, case, output), output);
         let mut document = document(study, &curves);
-        if study.setup.quadratic() {
+        if lopa_study::theory::course::quadratic(&study.setup) {
             let lemmas = study.lemmas(case, &case.steps, CHECKED)?;
-            let row = |one: &lopa::theory::study::Worst| {
+            let row = |one: &lopa_study::theory::study::Worst| {
                 let verdict = if one.holds() { "respected" } else { "BROKEN" };
                 vec![one.name.into(), one.place.into(), short(one.excess), verdict.into()]
             };

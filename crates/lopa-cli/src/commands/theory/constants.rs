@@ -1,7 +1,7 @@
 //! `lopa theory constants`.
 
 use lopa::error::Result;
-use lopa::theory::{Origin, Study};
+use lopa_study::theory::{Origin, Study};
 use serde_json::{Map, Value, json};
 
 use super::{Said, section, short};
@@ -38,7 +38,7 @@ pub fn document(study: &Study) -> Value {
 }
 
 pub fn table(study: &Study, output: &Output) -> String {
-    let row = |(symbol, about, known): (&str, &str, &lopa::theory::Known)| {
+    let row = |(symbol, about, known): (&str, &str, &lopa_study::theory::Known)| {
         vec![
             symbol.into(),
             short(known.value),

@@ -1,9 +1,9 @@
 //! `lopa theory heterogeneity`.
 
 use lopa::error::Result;
-use lopa::theory::Study;
-use lopa::theory::heterogeneity::{Forecast, c_1, c_2, inner_share, lemma_1};
-use lopa::theory::study::Case;
+use lopa_study::theory::Study;
+use lopa_study::theory::heterogeneity::{Forecast, c_1, c_2, inner_share, lemma_1};
+use lopa_study::theory::study::Case;
 use serde_json::{Value, json};
 
 use super::{Said, section, short};

@@ -13,9 +13,8 @@ use std::sync::atomic::AtomicBool;
 use lopa::data::Where;
 use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
-use lopa::run::Context;
-use lopa::theory::Study;
-use lopa::theory::course::Setup;
+use lopa::run::{Context, Setup};
+use lopa_study::theory::Study;
 use serde_json::{Value, json};
 
 use super::source::source;
@@ -56,7 +55,7 @@ fn study(
     let pool = pool(threads(&args.threads)?)?;
     let interrupt = AtomicBool::new(false);
     let data_dir = Where::new(args.file.data.as_deref(), 0).directory;
-    let context = Context { pool: pool.as_ref(), data_dir, interrupt: &interrupt };
+    let context = Context { pool: pool.as_ref(), data_dir, interrupt: &interrupt, probe: None };
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
     let seed = args.seed.unwrap_or(experiment.run.seeds[0]);

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::Experiment;
-use lopa::theory::rates::{Lab, Rate, base, ids, measure, page};
 use lopa_report::rates::figure;
+use lopa_study::theory::rates::{Lab, Rate, base, ids, measure, page};
 use serde_json::{Value, json};
 
 use super::super::source::source;

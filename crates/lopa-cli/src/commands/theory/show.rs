@@ -1,7 +1,7 @@
 //! `lopa theory show`: the whole theory of an experiment on one screen.
 
 use lopa::error::Result;
-use lopa::theory::Study;
+use lopa_study::theory::Study;
 use serde_json::json;
 
 use super::bound::Curves;

@@ -1,12 +1,12 @@
 //! `lopa theory steps`.
 
 use lopa::error::Result;
-use lopa::theory::bound::{balanced_batches, sigma_c, sigma_p};
-use lopa::theory::conditions::Condition;
-use lopa::theory::practical::Suggestion;
-use lopa::theory::steps::{Admissible, Choice};
-use lopa::theory::study::Case;
-use lopa::theory::{Steps, Study};
+use lopa_study::theory::bound::{balanced_batches, sigma_c, sigma_p};
+use lopa_study::theory::conditions::Condition;
+use lopa_study::theory::practical::Suggestion;
+use lopa_study::theory::steps::{Admissible, Choice};
+use lopa_study::theory::study::Case;
+use lopa_study::theory::{Steps, Study};
 use serde_json::{Value, json};
 
 use super::{Said, section, short};
@@ -133,7 +133,7 @@ pub fn sizes(advice: &[Advice], output: &Output) -> String {
 
 fn intervals(advice: &[Advice], output: &Output) -> String {
     let row = |Advice { case, admissible: a, choice, .. }: &Advice| {
-        let room = |room: &lopa::theory::steps::Room| {
+        let room = |room: &lopa_study::theory::steps::Room| {
             format!("{} alpha to {}", short(room.slope), short(room.high))
         };
         vec![

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::even::check_samples;
 use super::{Partition, Rows, cut, even};
+use crate::config::registry::{Fault, Params, params};
 use crate::error::{Error, Result};
-use crate::random::Stream;
-use crate::registry::{Fault, Params, params};
+use crate::math::random::Stream;
 
 /// Parameters of `classes`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

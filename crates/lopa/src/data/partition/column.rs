@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows, cut, even};
+use crate::config::registry::{NoParams, Params, params};
 use crate::error::{Error, Result};
-use crate::registry::{NoParams, Params, params};
 
 /// Parameters of `column`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::even::{check_alpha, check_samples, one, sizes};
 use super::{Partition, Rows, cut, near};
+use crate::config::registry::{Fault, Params, params};
 use crate::error::Result;
-use crate::random::Stream;
-use crate::registry::{Fault, Params, params};
+use crate::math::random::Stream;
 
 /// Parameters of `dirichlet-class`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -136,7 +136,7 @@ fn ln_gamma_draw(stream: &mut Stream, shape: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Purpose;
+    use crate::math::random::Purpose;
 
     fn moments(draws: &[f64]) -> (f64, f64) {
         let mean = draws.iter().sum::<f64>() / draws.len() as f64;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::dirichlet::dirichlet;
 use super::{Partition, Rows, cut, even, near};
+use crate::config::registry::{Fault, Params, params};
 use crate::error::{Error, Result};
-use crate::registry::{Fault, Params, params};
 
 /// Parameters of `iid`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

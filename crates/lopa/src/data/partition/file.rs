@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows};
+use crate::config::registry::{Params, params};
 use crate::error::{Error, Result};
-use crate::registry::{Params, params};
 
 /// Parameters of `file`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

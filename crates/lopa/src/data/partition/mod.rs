@@ -15,9 +15,9 @@ use sha2::{Digest, Sha256};
 use super::digest::hex;
 use super::{Dataset, Groups};
 use crate::config::Choice;
+use crate::config::registry::{Entry, find};
 use crate::error::{Error, Result};
-use crate::random::{Purpose, Stream};
-use crate::registry::{Entry, find};
+use crate::math::random::{Purpose, Stream};
 
 /// Which training rows each node holds, in random order: any part of a node's list is a fair draw.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Nodes that have files of their own.
 
 use super::{Partition, Rows};
+use crate::config::registry::NoParams;
 use crate::error::{Error, Result};
-use crate::registry::NoParams;
 
 /// What it is called.
 pub const NAME: &str = "own";

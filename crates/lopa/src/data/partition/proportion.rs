@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::even::check_samples;
 use super::{Partition, Rows, cut};
+use crate::config::registry::{Fault, Params, params};
 use crate::error::{Error, Result};
-use crate::registry::{Fault, Params, params};
 
 /// Parameters of `label-proportion`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::Features;
 use crate::error::{Error, Result};
-use crate::registry::{Fault, Params, params};
 
 /// Parameters of `libsvm`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 pub use new::{NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 
+use crate::config::registry::{Entry, NoParams};
 use crate::error::Result;
-use crate::registry::{Entry, NoParams};
 
 /// Reads or makes a data set from its resolved parameters.
 pub type SourceBuild = dyn Fn(&toml::Table, &Where) -> Result<Raw> + Send + Sync;

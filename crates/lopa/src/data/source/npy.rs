@@ -9,9 +9,9 @@ use super::names::{Names, numeral};
 use super::npy_header::Header;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
+use crate::config::registry::{Params, params};
 use crate::data::Features;
 use crate::error::{Error, Result};
-use crate::registry::{Params, params};
 
 /// Parameters of `npy`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

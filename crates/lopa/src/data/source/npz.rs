@@ -7,8 +7,8 @@ use super::npy::{Array, assemble, pair};
 use super::raw::Raw;
 use super::zip::Archive;
 use super::{Where, file};
+use crate::config::registry::{Params, params};
 use crate::error::{Error, Result, nearest};
-use crate::registry::{Params, params};
 
 /// Parameters of `npz`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Where;
 use super::raw::{Class, Part, Raw, Table, Usual};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::Features;
 use crate::error::Result;
-use crate::random::{Purpose, Stream};
-use crate::real::dot;
-use crate::registry::{Fault, Params, params};
+use crate::math::random::{Purpose, Stream};
+use crate::math::real::dot;
 
 /// Made-up data may have this many numbers.
 const MOST_ENTRIES: usize = 1 << 28;

@@ -13,10 +13,10 @@ use super::frame::{Frame, Refusal, Taken};
 use super::journal::Skip;
 use super::settings::{Note, Policy};
 use super::{FrameKind, Peers};
-use crate::bytes::{Reader, Writer};
 use crate::engine::transport::{Parcel, Round};
 use crate::engine::wire::Wire;
 use crate::error::Result;
+use crate::store::bytes::{Reader, Writer};
 
 /// How far ahead decisions are taken, in steps.
 const AHEAD: u64 = 1 << 16;

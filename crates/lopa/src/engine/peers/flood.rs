@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::frame::{Refusal, Taken, payload};
-use crate::bytes::{Reader, Writer};
+use crate::store::bytes::{Reader, Writer};
 
 /// How much of what each node says in steps to come is kept.
 const EARLY: usize = 4;

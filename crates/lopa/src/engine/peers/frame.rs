@@ -19,7 +19,7 @@
 
 use flate2::Crc;
 
-use crate::bytes::Hash;
+use crate::store::bytes::Hash;
 
 const MAGIC: &[u8; 4] = b"lopa";
 const VERSION: u16 = 1;

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::storage::cannot_write;
+use crate::store::files::cannot_write;
 
 /// Keeps a few bytes through a crash.
 pub trait Journal: Send {

@@ -5,10 +5,10 @@ use super::link::Link;
 use super::settings::Policy;
 use super::status::END;
 use super::{Floods, Peers};
-use crate::bytes::{Reader, Writer};
 use crate::engine::transport::{Begin, Independent, Round};
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};
+use crate::store::bytes::{Reader, Writer};
 
 impl<W: Wire> Independent for Peers<W> {
     fn begin(&mut self, Begin { job, mixing, kept, longest }: Begin) -> Result<()> {

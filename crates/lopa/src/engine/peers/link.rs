@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::frame::{Refusal, Taken, payload};
 use super::status::END;
-use crate::bytes::{Reader, Writer};
+use crate::store::bytes::{Reader, Writer};
 
 /// Frames by step.
 pub type Frames = BTreeMap<u64, Vec<u8>>;

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use super::transport::{Independent, Parcel, Round, Transport};
 use super::wire::Wire;
-use crate::bytes::Hash;
 use crate::error::{Error, Kind, Result};
+use crate::store::bytes::Hash;
 use flood::{Floods, saying};
 use frame::{is_finite, short};
 use link::Link;

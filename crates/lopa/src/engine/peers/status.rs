@@ -1,6 +1,6 @@
 //! Where a peer is, and what it has kept.
 
-use crate::bytes::{Reader, Writer};
+use crate::store::bytes::{Reader, Writer};
 
 /// Durable to the end of a run: nothing of it will be needed again.
 pub const END: u64 = u64::MAX;

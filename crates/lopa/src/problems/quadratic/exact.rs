@@ -1,8 +1,8 @@
 //! Coefficients of a quadratic and the closed forms that follow from them.
 
 use super::super::linalg::{Cholesky, Matrix};
+use crate::math::real::{axpy, dot};
 use crate::problem::Dims;
-use crate::real::{axpy, dot};
 
 /// The coefficients of one node's f_i and g_i, and the closed forms that follow from them.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use super::super::linalg::{Cholesky, Matrix, orthonormal, with_spectrum};
 use super::{Coefficients, Options};
-use crate::random::{Purpose, Stream};
+use crate::math::random::{Purpose, Stream};
 
 /// Draws that mix what all nodes have in common with what a node has of its own.
 struct Draws<'a> {

@@ -35,12 +35,12 @@ pub use self::exact::{Coefficients, x_star};
 use self::noise::Noise;
 use super::linalg::Matrix;
 use super::{Kind, Setting, boxed};
+use crate::config::registry::{Fault, Params, params};
 use crate::data::Features;
 use crate::error::Result;
+use crate::math::real::{Real, cast, dot, update};
+use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims};
-use crate::real::{Real, cast, dot, update};
-use crate::registry::{Fault, Params, params};
-use crate::scope::Scope;
 
 /// Parameters of the `quadratic` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,8 +1,8 @@
 //! What the samples of a quadratic differ by; every mean over all of them is zero.
 
+use crate::math::random::{Purpose, Stream};
+use crate::math::real::{Real, axpy, dot};
 use crate::problem::Dims;
-use crate::random::{Purpose, Stream};
-use crate::real::{Real, axpy, dot};
 
 /// The perturbations of one node's samples.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl<T: Real> Spread<T> {
             let mean = own().map(|at| values[at]).sum::<f64>() / samples as f64;
             own().for_each(|at| values[at] = size * (values[at] - mean));
         }
-        Spread { length, values: crate::real::cast(&values) }
+        Spread { length, values: crate::math::real::cast(&values) }
     }
 
     fn vector(&self, k: u32) -> &[T] {

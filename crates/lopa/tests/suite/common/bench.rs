@@ -1,16 +1,16 @@
 //! Experiments in few words, run step by step.
 
 use lopa::algorithms::{Start, algorithms};
+use lopa::config::registry::find;
 use lopa::config::{Choice, Source};
 use lopa::data::Data;
 use lopa::engine::{Node, Simulation};
 use lopa::experiment::Experiment;
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::{Real, cast};
 use lopa::network::Mixing;
-use lopa::oracle::Oracle;
 use lopa::problem::Bilevel;
-use lopa::random::{Purpose, Stream};
-use lopa::real::{Real, cast};
-use lopa::registry::find;
+use lopa::problem::oracle::Oracle;
 use lopa::run::{Context, World};
 
 /// An experiment with one algorithm and everything that a run of it is made of.
@@ -34,7 +34,7 @@ impl Bench {
 
     pub fn on(experiment: Experiment, data_dir: std::path::PathBuf) -> Bench {
         let interrupt = Default::default();
-        let context = Context { pool: None, data_dir, interrupt: &interrupt };
+        let context = Context { pool: None, data_dir, interrupt: &interrupt, probe: None };
         let data = experiment.load_data(&context).unwrap();
         let world = experiment.world(data.as_ref(), experiment.run.seeds[0]).unwrap();
         Bench { experiment, data, world }

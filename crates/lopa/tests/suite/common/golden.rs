@@ -5,14 +5,14 @@ use std::ops::Deref;
 
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
+use lopa::config::registry::find;
 use lopa::data::{Dataset, Features};
 use lopa::engine::{Node, Simulation};
 use lopa::network::Mixing;
-use lopa::oracle::{Batches, Oracle};
 use lopa::problem::Bilevel;
+use lopa::problem::oracle::{Batches, Oracle};
+use lopa::problem::scope::Scope;
 use lopa::problems::{self, Local, hyperparameter, representation};
-use lopa::registry::find;
-use lopa::scope::Scope;
 use serde_json::Value;
 
 /// Vectors by variable, then node.

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use lopa::math::real::Real;
 use lopa::problem::{At, Bilevel, Dims};
-use lopa::real::Real;
 
 /// One question: the derivative's name and its batch.
 pub type Call = (&'static str, Vec<u32>);

@@ -1,14 +1,14 @@
 //! The problems as the tests build them, on small data made here.
 
+use lopa::config::registry::find;
 use lopa::config::{Choice, Source};
 use lopa::data::{Data, Dataset, Features, Scaling};
 use lopa::error::Result;
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::{Real, cast};
+use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel};
 use lopa::problems::{Setting, problems};
-use lopa::random::{Purpose, Stream};
-use lopa::real::{Real, cast};
-use lopa::registry::find;
-use lopa::scope::Scope;
 
 /// A problem as written in an experiment file.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Tests that run over all cases.
 
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel, Directions, Minibatches, SingleLevel};
 use lopa::problems::problems;
-use lopa::random::{Purpose, Stream};
-use lopa::real::{axpy, dot};
 
 use super::cases::*;
 

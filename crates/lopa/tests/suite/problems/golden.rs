@@ -1,12 +1,12 @@
 //! The oracles and closed forms of the golden files, to 1e-12.
 
 use lopa::data::Dataset;
+use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel};
 use lopa::problems::linalg::{Cholesky, Matrix};
 use lopa::problems::quadratic::{self, coefficients};
 use lopa::problems::{Local, Setting, hyperparameter, representation};
 use lopa::problems::{hyperparameter::Hyperparameter, representation::Representation};
-use lopa::scope::Scope;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -1,12 +1,12 @@
 //! What single problems promise beyond the trait.
 
 use lopa::data::{Data, Dataset};
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::{axpy, dot};
+use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel};
 use lopa::problems::quadratic::{self, coefficients};
 use lopa::problems::{Scale, Setting};
-use lopa::random::{Purpose, Stream};
-use lopa::real::{axpy, dot};
-use lopa::scope::Scope;
 use proptest::prelude::*;
 
 use super::cases::*;

@@ -1,0 +1,221 @@
+//! Who wins under which cost: algorithms at equal budgets, and the cost of a target.
+//!
+//! For every cost the algorithms are compared where each has spent the same: the last measurement
+//! at or under the budget counts, nothing is interpolated. Seeds are pairs: a lead is significant
+//! where the 95 % confidence interval of the paired differences lies above zero. Measures that span
+//! powers of ten are compared by their logarithm.
+
+mod rank;
+
+pub use rank::{Lead, Place, Scale};
+
+use serde::Serialize;
+
+use lopa::folder::traces::{Run, Traces};
+use lopa::run::trace::{COSTS, Row, more_is_better, spans_powers};
+
+/// Below this share of a budget a measurement is not one at that budget.
+const NEAR: f64 = 0.9;
+
+/// What is to be compared.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Labels of all algorithms that should have run.
+    pub algorithms: Vec<String>,
+    /// All seeds that they should have run on.
+    pub seeds: Vec<u64>,
+    /// The measure that decides.
+    pub measure: String,
+    /// The costs to compare under.
+    pub costs: Vec<&'static str>,
+    /// Budgets for some of them; the others take the largest that every algorithm reached.
+    pub budgets: Vec<(&'static str, f64)>,
+    /// The level of the measure whose cost is asked for.
+    pub target: Option<f64>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The measure that decides.
+    pub measure: String,
+    /// How it is compared.
+    pub scale: Scale,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// One entry a cost: who has the best measure for the same budget.
+    pub standings: Vec<Standing>,
+    /// The level asked for.
+    pub target: Option<f64>,
+    /// One entry a cost: who reaches the target for the least.
+    pub races: Vec<Standing>,
+    /// What makes the comparison less than fair or whole.
+    pub warnings: Vec<String>,
+}
+
+/// The algorithms under one cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Standing {
+    /// The cost.
+    pub cost: &'static str,
+    /// What each could spend; none where the cost is what is compared.
+    pub budget: Option<f64>,
+    /// Every algorithm, in the order of the file.
+    pub places: Vec<Place>,
+    /// Who is ahead; none if nobody can be ranked.
+    pub lead: Option<Lead>,
+}
+
+/// The measure that decides unless another is asked for: the first of these that was measured.
+/// `lopa run` sums up by the same.
+pub const DECISIVE: [&str; 3] = ["own_test_accuracy", "grad_phi_sq", "loss"];
+
+/// Answers a question from traces.
+pub fn compare(traces: &Traces, question: &Question) -> Comparison {
+    let Question { measure, seeds, costs, target, .. } = question;
+    let spent = |cost: &&&'static str| traces.runs.iter().any(|run| total(run, cost) > 0.0);
+    let costs: Vec<&'static str> = costs.iter().filter(spent).copied().collect();
+    let standings: Vec<Standing> =
+        costs.iter().filter_map(|cost| question.standing(traces, cost)).collect();
+    let race = |level: f64| costs.iter().map(move |cost| question.race(traces, cost, level));
+    Comparison {
+        measure: measure.clone(),
+        scale: Scale::of(measure),
+        seeds: seeds.clone(),
+        target: *target,
+        races: target.iter().flat_map(|&level| race(level)).collect(),
+        warnings: question.warnings(traces, &standings),
+        standings,
+    }
+}
+
+/// What a run spent in all.
+fn total(run: &Run, cost: &str) -> f64 {
+    run.last(cost).unwrap_or(0.0)
+}
+
+impl Question {
+    /// The sound runs of an algorithm, one a seed.
+    fn runs<'a>(&self, traces: &'a Traces, algorithm: &str) -> Vec<&'a Run> {
+        let mut runs = traces.of(algorithm);
+        runs.retain(|run| !run.diverged && self.seeds.contains(&run.seed));
+        runs
+    }
+
+    /// Those that ran to the end on every seed.
+    fn whole<'a>(&self, traces: &'a Traces) -> impl Iterator<Item = Vec<&'a Run>> {
+        let all = self.algorithms.iter().map(|algorithm| self.runs(traces, algorithm));
+        all.filter(|runs| runs.len() == self.seeds.len())
+    }
+
+    /// What was asked for, or the largest budget that every algorithm reached on every seed; who
+    /// spends nothing of a cost has no say in it.
+    fn budget(&self, traces: &Traces, cost: &str) -> Option<f64> {
+        let given = self.budgets.iter().find(|(name, _)| *name == cost);
+        let totals = || self.whole(traces).flatten().map(|run| total(run, cost));
+        let common = || totals().filter(|&total| total > 0.0).reduce(f64::min);
+        given.map(|(_, budget)| *budget).or_else(common)
+    }
+
+    /// The measure of every algorithm at the same budget.
+    fn standing(&self, traces: &Traces, cost: &'static str) -> Option<Standing> {
+        let budget = self.budget(traces, cost)?;
+        let scale = Scale::of(&self.measure);
+        let place = |algorithm: &String| {
+            let runs = self.runs(traces, algorithm);
+            let free = !runs.is_empty() && runs.iter().all(|run| total(run, cost) == 0.0);
+            let rows: Vec<(u64, &Row, f64)> = runs
+                .iter()
+                .filter_map(|run| Some((run.seed, run.within(cost, budget, &self.measure)?)))
+                .map(|(seed, (row, value))| (seed, row, value))
+                .collect();
+            let least = rows.iter().filter_map(|(_, row, _)| row.value(cost)).reduce(f64::min);
+            let values = rows.iter().map(|&(seed, _, value)| (seed, value)).collect();
+            let ranked = !free && rows.len() == self.seeds.len();
+            let used = least.filter(|_| !free).map(|spent| spent / budget);
+            Place::new(algorithm, scale, values, used, ranked)
+        };
+        let places: Vec<Place> = self.algorithms.iter().map(place).collect();
+        Some(Standing { cost, budget: Some(budget), lead: rank::lead(&places, scale), places })
+    }
+
+    /// The cost of the target, for every algorithm.
+    fn race(&self, traces: &Traces, cost: &'static str, level: f64) -> Standing {
+        let place = |algorithm: &String| {
+            let arrival =
+                |run: &&Run| Some((run.seed, run.reaches(&self.measure, level)?.value(cost)?));
+            let runs = self.runs(traces, algorithm);
+            let values: Vec<(u64, f64)> = runs.iter().filter_map(arrival).collect();
+            let free = runs.iter().all(|run| total(run, cost) == 0.0);
+            let ranked = !free && values.len() == self.seeds.len();
+            Place::new(algorithm, Scale::COST, values, None, ranked)
+        };
+        let places: Vec<Place> = self.algorithms.iter().map(place).collect();
+        Standing { cost, budget: None, lead: rank::lead(&places, Scale::COST), places }
+    }
+
+    fn warnings(&self, traces: &Traces, standings: &[Standing]) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for algorithm in &self.algorithms {
+            let runs = traces.of(algorithm);
+            let lost = runs.iter().filter(|run| run.diverged).count();
+            if lost > 0 {
+                let of = self.seeds.len();
+                warnings.push(format!(
+                    "{algorithm} diverged on {lost} of {of} seeds and is not ranked"
+                ));
+            }
+            let ran = |seed: &&u64| runs.iter().any(|run| run.seed == **seed);
+            let missing: Vec<String> =
+                self.seeds.iter().filter(|seed| !ran(seed)).map(u64::to_string).collect();
+            if !missing.is_empty() {
+                let missing = missing.join(", ");
+                warnings.push(format!("{algorithm} did not run on seed {missing}: not ranked"));
+            }
+        }
+        warnings.extend(standings.iter().filter_map(Standing::unequal));
+        if self.seeds.len() == 1 {
+            warnings.push("with one seed no lead can be called significant".into());
+        }
+        warnings
+    }
+}
+
+impl Standing {
+    /// Who was measured far below the budget.
+    fn unequal(&self) -> Option<String> {
+        let short = |place: &Place| {
+            let used = place.used.filter(|&used| used < NEAR)?;
+            Some(format!("{} at {:.0} %", place.algorithm, 100.0 * used))
+        };
+        let short: Vec<String> = self.places.iter().filter_map(short).collect();
+        let cost = self.cost;
+        (!short.is_empty()).then(|| {
+            format!(
+                "budgets of {cost} are not equal: the last measurement within the budget is, for {}; \
+                 give {cost} a budget, with `until = \"all\"`",
+                short.join(", ")
+            )
+        })
+    }
+}
+
+impl Scale {
+    /// Less is better, by differences.
+    const COST: Scale = Scale { more: false, log: false };
+
+    /// How a measure is compared.
+    fn of(measure: &str) -> Scale {
+        Scale { more: more_is_better(measure), log: spans_powers(measure) }
+    }
+}
+
+/// A cost by the name that people give it.
+pub fn cost_named(name: &str) -> Option<&'static str> {
+    let name = match name {
+        "iterations" => "iteration",
+        "rounds" => "exchanges",
+        other => other,
+    };
+    COSTS.into_iter().find(|cost| *cost == name)
+}

@@ -1,0 +1,277 @@
+//! Every claim of the paper's experiments, as something that traces can decide.
+//!
+//! A test gives one difference a seed, positive where the seed speaks for the claim. The claim held
+//! if the 95 % confidence interval of their mean lies above zero, did not hold if it lies below,
+//! and is a tie otherwise.
+
+use serde::Serialize;
+
+use super::Part;
+use crate::statistics::{Interval, interval};
+use lopa::folder::traces::{Run, Traces};
+use lopa::run::trace::{more_is_better, spans_powers};
+
+/// Where traces come from: figure, data set, variant.
+pub type Place = (&'static str, &'static str, Option<&'static str>);
+
+/// Something the paper says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The figure it is about; `all` for what is said of them together.
+    pub figure: &'static str,
+    /// What it says.
+    pub text: String,
+    /// Where to look; seeds of all places are pooled.
+    pub places: Vec<Place>,
+    /// What decides it.
+    pub test: Test,
+}
+
+/// What decides a claim. `better` and `worse` are algorithms as the claim has them.
+#[allow(missing_docs)] // the fields read as the sentences above them
+#[derive(Debug, Clone, PartialEq)]
+pub enum Test {
+    /// One algorithm ends with a better measure than another.
+    Ends {
+        /// What is compared.
+        measure: Measure,
+        /// Said to be better.
+        better: &'static str,
+        /// Said to be worse.
+        worse: &'static str,
+    },
+    /// One algorithm needs less of a cost for the level that both reach.
+    Cheaper {
+        /// What is spent.
+        cost: &'static str,
+        /// What has to reach the level.
+        measure: Measure,
+        /// Said to spend less.
+        better: &'static str,
+        /// Said to spend more.
+        worse: &'static str,
+    },
+    /// An algorithm does better here than in another variant.
+    Falls {
+        /// What is compared.
+        measure: Measure,
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Where it is said to do worse.
+        worse: Place,
+    },
+    /// From here to another variant one algorithm loses more than another.
+    FallsMore {
+        /// What is compared.
+        measure: Measure,
+        /// Said to lose more.
+        more: &'static str,
+        /// Said to lose less.
+        less: &'static str,
+        /// Where both are said to do worse.
+        worse: Place,
+    },
+}
+
+/// A measure by its name; accuracies are better the higher, all others the lower.
+pub type Measure = &'static str;
+
+fn sign(measure: Measure) -> f64 {
+    if more_is_better(measure) { 1.0 } else { -1.0 }
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// The interval lies on the claimed side.
+    #[serde(rename = "held")]
+    Held,
+    /// It lies on the other side.
+    #[serde(rename = "did not hold")]
+    DidNotHold,
+    /// It holds zero.
+    #[serde(rename = "tie")]
+    Tie,
+    /// There are fewer than two pairs of runs that did not diverge.
+    #[serde(rename = "not known")]
+    Unknown,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Held => "held",
+            Verdict::DidNotHold => "did not hold",
+            Verdict::Tie => "tie",
+            Verdict::Unknown => "not known",
+        }
+    }
+}
+
+/// A claim under one kind of steps, judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judgement {
+    /// The figure.
+    pub figure: &'static str,
+    /// The claim.
+    pub claim: String,
+    /// What was compared.
+    pub test: String,
+    /// `paper` or `tuned`.
+    pub steps: &'static str,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The mean difference and its interval, positive for the claim.
+    pub interval: Option<Interval>,
+}
+
+/// Judges a claim under one kind of steps; none if its experiments were not run.
+pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Option<Judgement> {
+    let find = |(figure, dataset, variant): Place| {
+        let is = |part: &Part| {
+            part.figures.contains(&figure)
+                && (part.dataset, part.variant, part.steps) == (dataset, variant, steps)
+        };
+        all.iter().find(|(part, _)| is(part)).map(|(_, traces)| traces)
+    };
+    let mut differences = Vec::new();
+    for &place in &claim.places {
+        let here = find(place)?;
+        let there = match claim.test {
+            Test::Falls { worse, .. } | Test::FallsMore { worse, .. } => find(worse)?,
+            _ => here,
+        };
+        differences.extend(claim.test.differences(here, there));
+    }
+    let interval = interval(&differences);
+    let verdict = match interval {
+        None => Verdict::Unknown,
+        Some(Interval { low, .. }) if low > 0.0 => Verdict::Held,
+        Some(Interval { high, .. }) if high < 0.0 => Verdict::DidNotHold,
+        Some(_) => Verdict::Tie,
+    };
+    let (claim, test, figure) = (claim.text.clone(), claim.test.words(), claim.figure);
+    Some(Judgement { figure, claim, test, steps, verdict, interval })
+}
+
+impl Test {
+    /// One difference a seed, positive where it speaks for the claim.
+    fn differences(&self, here: &Traces, there: &Traces) -> Vec<f64> {
+        match *self {
+            Test::Ends { measure, better, worse } => {
+                let gain = |ours: &Run, theirs: &Run| {
+                    Some(worth(ours, measure)? - worth(theirs, measure)?)
+                };
+                pairs(here, better, here, worse, gain)
+            }
+            Test::Cheaper { cost, measure, better, worse } => {
+                pairs(here, better, here, worse, |ours, theirs| saving(ours, theirs, cost, measure))
+            }
+            Test::Falls { measure, algorithm, .. } => {
+                let loss =
+                    |here: &Run, there: &Run| Some(worth(here, measure)? - worth(there, measure)?);
+                pairs(here, algorithm, there, algorithm, loss)
+            }
+            Test::FallsMore { measure, more, less, .. } => {
+                let loss =
+                    |here: &Run, there: &Run| Some(worth(here, measure)? - worth(there, measure)?);
+                let more = pairs(here, more, there, more, loss);
+                let less = pairs(here, less, there, less, loss);
+                more.iter().zip(&less).map(|(more, less)| more - less).collect()
+            }
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Test::Ends { measure, .. } if spans_powers(measure) => {
+                format!("log ratio of {measure} at the end")
+            }
+            Test::Ends { measure, .. } => format!("difference of {measure} at the end"),
+            Test::Cheaper { cost, measure, .. } => {
+                format!("log ratio of {cost} to the {measure} that both reach")
+            }
+            Test::Falls { measure, .. } => format!("change of {measure} at the end"),
+            Test::FallsMore { measure, .. } => format!("difference of the changes of {measure}"),
+        }
+    }
+}
+
+/// The end of a run, higher for better.
+fn worth(run: &Run, measure: Measure) -> Option<f64> {
+    let value = run.last(measure)?;
+    let value = if spans_powers(measure) { value.max(f64::MIN_POSITIVE).ln() } else { value };
+    Some(sign(measure) * value)
+}
+
+/// The logarithm of how many times more theirs cost than ours, to the level that both reach.
+fn saving(ours: &Run, theirs: &Run, cost: &str, measure: Measure) -> Option<f64> {
+    let (a, b) = (ours.last(measure)?, theirs.last(measure)?);
+    let more = sign(measure) > 0.0;
+    let level = if more { a.min(b) } else { a.max(b) };
+    let spent = |run: &Run| run.cost_to(cost, measure, level, more).filter(|cost| *cost > 0.0);
+    Some((spent(theirs)? / spent(ours)?).ln())
+}
+
+/// A number for every seed that both have and on which neither diverged.
+fn pairs(
+    ours: &Traces,
+    a: &str,
+    theirs: &Traces,
+    b: &str,
+    of: impl Fn(&Run, &Run) -> Option<f64>,
+) -> Vec<f64> {
+    let (ours, theirs) = (ours.of(a), theirs.of(b));
+    let pair = |run: &&Run| {
+        let other = theirs.iter().find(|other| other.seed == run.seed)?;
+        if run.diverged || other.diverged { None } else { of(run, other) }
+    };
+    ours.iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lopa::problem::oracle::Counts;
+    use lopa::run::trace::Row;
+
+    fn run(algorithm: &str, seed: u64, points: &[(f64, f64)]) -> Run {
+        let row = |&(hessians, loss): &(f64, f64)| {
+            let mut row = Row::new(&Counts::default(), 1);
+            row.hessians = hessians;
+            row.values.insert("loss".into(), loss);
+            row
+        };
+        let rows = points.iter().map(row).collect();
+        Run { algorithm: algorithm.into(), seed, diverged: false, rows }
+    }
+
+    const TEST: Test = Test::Cheaper { cost: "hessians", measure: "loss", better: "a", worse: "b" };
+
+    #[test]
+    fn cost_is_compared_at_the_level_both_reach() {
+        let fast = run("a", 1, &[(0.0, 4.0), (10.0, 2.0), (20.0, 1.0)]);
+        let slow = run("b", 1, &[(0.0, 4.0), (40.0, 2.0)]);
+        let traces = Traces { runs: vec![fast, slow] };
+        let found = TEST.differences(&traces, &traces);
+        assert_eq!(found.len(), 1);
+        assert!((found[0] - 4f64.ln()).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn levels_between_measurements_are_interpolated() {
+        let run = run("a", 1, &[(0.0, 4.0), (10.0, 2.0)]);
+        assert_eq!(run.cost_to("hessians", "loss", 3.0, false), Some(5.0));
+        assert_eq!(run.cost_to("hessians", "loss", 1.0, false), None);
+        assert_eq!(run.cost_to("hessians", "loss", 9.0, false), Some(0.0));
+    }
+
+    #[test]
+    fn a_run_that_diverged_is_no_pair() {
+        let mut lost = run("b", 2, &[(0.0, 4.0)]);
+        lost.diverged = true;
+        let traces = Traces { runs: vec![run("a", 2, &[(0.0, 4.0)]), lost] };
+        assert!(TEST.differences(&traces, &traces).is_empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! One node's constants as seen at the points of a region.
+
+use super::probe::{Depth, Probe};
+use super::{Place, Region};
+use crate::theory::Constants;
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::dot;
+use lopa::problem::{At, Bilevel};
+
+/// The worst values that a node's part shows at the region's points; its sampling errors are those
+/// of single samples.
+pub fn node(part: &mut dyn Bilevel<f64>, i: usize, region: &Region, depth: Depth) -> Constants {
+    let mut probe = Probe::new(part, depth);
+    let one = |(k, place): (usize, &Place)| at_place(&mut probe, i, k, place, depth);
+    region.places.iter().enumerate().map(one).reduce(worse).expect("a region has points")
+}
+
+/// The worse of two: the smaller strong convexity, the larger of everything else.
+pub fn worse(one: Constants, other: Constants) -> Constants {
+    Constants { mu_g: one.mu_g.min(other.mu_g), ..one.zip(&other, |a, b| a.max(*b)) }
+}
+
+fn at_place(probe: &mut Probe, i: usize, k: usize, place: &Place, depth: Depth) -> Constants {
+    let at = At { x: &place.x, theta: &place.theta[i] };
+    let (mu_g, l_g_theta) = probe.curvatures(at);
+    let [l_f_x, l_f_theta] = probe.outer_norms(at);
+    let [l_g_x_theta, l_g_theta_theta] = match depth {
+        Depth::QUADRATIC => [0.0; 2], // the matrices do not move
+        _ => {
+            let beside = beside(at, i, k);
+            probe.slopes(at, At { x: &beside.0, theta: &beside.1 })
+        }
+    };
+    let [f_x, f_theta, g_theta] = probe.gradient_variances(at);
+    let [g_x_theta, g_theta_theta] = probe.matrix_variances(at);
+    let best = probe.grad_theta_f(At { x: &place.x, theta: &place.best[i] });
+    Constants {
+        nodes: 1,
+        rho: 0.0,
+        mu_g,
+        l_f_x,
+        l_f_theta,
+        l_g_theta,
+        l_g_x_theta,
+        l_g_theta_theta,
+        c_f_theta: dot(&best, &best).sqrt(),
+        c_g_x_theta: probe.cross_norm(at),
+        sigma_f_x: f_x.sqrt(),
+        sigma_f_theta: f_theta.sqrt(),
+        sigma_g_theta: g_theta.sqrt(),
+        sigma_g_x_theta: g_x_theta.sqrt(),
+        sigma_g_theta_theta: g_theta_theta.sqrt(),
+        b_f: 0.0,
+        b_g: 0.0,
+        b: 0.0,
+    }
+}
+
+/// A point near by, in a random direction.
+fn beside(at: At<f64>, i: usize, k: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut stream = Stream::new(2, Purpose::Problem, i);
+    stream.seek(k as u64, 0);
+    let mut near = |of: &[f64]| {
+        let size = 1e-3 * (1.0 + dot(of, of).sqrt()) / (of.len() as f64).sqrt();
+        of.iter().map(|value| value + size * stream.normal()).collect()
+    };
+    (near(at.x), near(at.theta))
+}

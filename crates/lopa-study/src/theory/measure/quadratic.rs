@@ -1,0 +1,123 @@
+//! The quadratic: matrices are exact, and what moves with x moves linearly, so that its size over
+//! a ball is bounded by that in the middle and the radius times the norm of the linear part.
+
+use super::Region;
+use super::probe::Depth;
+use super::spectrum::norm;
+use crate::theory::heterogeneity;
+use crate::theory::lyapunov::centre;
+use crate::theory::{Constants, Known};
+use lopa::evaluate::exact::{Solution, solve};
+use lopa::math::real::{axpy, dot};
+use lopa::problem::{At, Bilevel};
+
+type Parts = [Box<dyn Bilevel<f64>>];
+
+const BALL: &str = "middle + radius |linear part|";
+
+/// The constants, given those seen at the middle of the region.
+pub fn constants(seen: &Constants, parts: &mut Parts, region: &Region) -> Constants<Known> {
+    let mut known = seen.map(|value| Known::exact(*value, "matrices of the quadratic"));
+    for zero in [&mut known.l_g_x_theta, &mut known.l_g_theta_theta] {
+        *zero = Known::exact(0.0, "g is quadratic");
+    }
+    for sigma in [&mut known.sigma_f_x, &mut known.sigma_f_theta] {
+        sigma.how = "all samples; the same at every point".into();
+    }
+    for sigma in [&mut known.sigma_g_x_theta, &mut known.sigma_g_theta_theta] {
+        sigma.how = "all samples; largest E|(.) v|^2 of a unit v".into();
+    }
+    // ∇_θ ĝ − ∇_θ g moves with x and θ by the sampling errors of ∇²_xθ g and ∇²_θθ g.
+    let moved =
+        seen.sigma_g_x_theta * region.radius + seen.sigma_g_theta_theta * region.theta_radius;
+    known.sigma_g_theta = Known::bound(seen.sigma_g_theta + moved, BALL);
+    let over = |f: &mut dyn FnMut(&[f64]) -> Vec<f64>| over_ball(f, &region.centre, region.radius);
+    let nodes = parts.len();
+    let sizes = (0..nodes).map(|i| over(&mut |x| outer_gradient(&mut *parts[i], x)));
+    known.c_f_theta = Known::bound(sizes.fold(0.0, f64::max), BALL);
+    let b = over(&mut |x| deviations(&solved(parts, x, |own| own.grad)));
+    known.b = Known::bound(b, BALL);
+    known.b_f = Known::bound(outer(parts, &over), BALL);
+    known.b_g = Known::bound(inner(parts, region, &over), BALL);
+    known
+}
+
+type OverBall<'a> = &'a dyn Fn(&mut dyn FnMut(&[f64]) -> Vec<f64>) -> f64;
+
+/// b_f of Assumption 4 (i), with θ = θ_i*(x), which is where Lemma 1 uses it.
+fn outer(parts: &mut Parts, over: OverBall) -> f64 {
+    let nodes = parts.len();
+    let in_x = over(&mut |x| {
+        let own: Vec<_> = parts.iter_mut().map(|part| grad_x_f(&mut **part, x)).collect();
+        deviations(&own)
+    });
+    let mut at_best = |i: usize| {
+        over(&mut |x| {
+            let theta = solve(&mut *parts[i], x, &[]).theta;
+            let at = At { x, theta: &theta };
+            let own: Vec<_> = parts.iter_mut().map(|part| grad_theta_f(&mut **part, at)).collect();
+            deviations(&own)
+        })
+    };
+    (0..nodes).map(&mut at_best).fold(in_x, f64::max)
+}
+
+/// b_g of Assumption 4 (ii) and (iii).
+fn inner(parts: &mut Parts, region: &Region, over: OverBall) -> f64 {
+    let gradients = over(&mut |x| {
+        let best = solved(parts, x, |own| own.theta);
+        heterogeneity::inner_gradients(parts, x, &best)
+    });
+    let matrices = heterogeneity::at(parts, &region.centre, &region.theta_centre, Depth::QUADRATIC);
+    gradients.max(matrices.inner_jacobian.sqrt()).max(matrices.inner_hessian.sqrt())
+}
+
+/// The largest ‖F(x)‖ that an affine F can have over a ball: ‖F(c)‖ + r ‖DF‖.
+fn over_ball(f: &mut dyn FnMut(&[f64]) -> Vec<f64>, centre: &[f64], radius: f64) -> f64 {
+    let middle = f(centre);
+    let column = |j: usize| {
+        let mut x = centre.to_vec();
+        x[j] += 1.0;
+        let mut moved = f(&x);
+        axpy(-1.0, &middle, &mut moved);
+        moved
+    };
+    let columns: Vec<Vec<f64>> = (0..centre.len()).map(column).collect();
+    let gram = |v: &[f64], out: &mut [f64]| {
+        let mut image = vec![0.0; middle.len()];
+        columns.iter().zip(v).for_each(|(column, v)| axpy(*v, column, &mut image));
+        out.iter_mut().zip(&columns).for_each(|(out, column)| *out = dot(column, &image));
+    };
+    dot(&middle, &middle).sqrt() + radius * norm(centre.len(), usize::MAX, gram)
+}
+
+fn solved(parts: &mut Parts, x: &[f64], take: impl Fn(Solution) -> Vec<f64>) -> Vec<Vec<f64>> {
+    parts.iter_mut().map(|part| take(solve(&mut **part, x, &[]))).collect()
+}
+
+/// Every node's vector less their mean, one after the other.
+fn deviations(own: &[Vec<f64>]) -> Vec<f64> {
+    let mean = centre(own);
+    own.iter().flat_map(|own| own.iter().zip(&mean).map(|(own, mean)| own - mean)).collect()
+}
+
+/// ∇_θ f_i(x, θ_i*(x))
+fn outer_gradient(part: &mut dyn Bilevel<f64>, x: &[f64]) -> Vec<f64> {
+    let theta = solve(part, x, &[]).theta;
+    grad_theta_f(part, At { x, theta: &theta })
+}
+
+fn grad_theta_f(part: &mut dyn Bilevel<f64>, at: At<f64>) -> Vec<f64> {
+    let mut out = vec![0.0; at.theta.len()];
+    let all: Vec<u32> = (0..part.samples_f() as u32).collect();
+    part.grad_theta_f(at, &all, &mut out);
+    out
+}
+
+/// ∇_x f_i, which knows no θ.
+fn grad_x_f(part: &mut dyn Bilevel<f64>, x: &[f64]) -> Vec<f64> {
+    let mut out = vec![0.0; x.len()];
+    let all: Vec<u32> = (0..part.samples_f() as u32).collect();
+    part.grad_x_f(At { x, theta: &vec![0.0; part.dims().p] }, &all, &mut out);
+    out
+}

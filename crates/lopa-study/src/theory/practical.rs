@@ -1,0 +1,174 @@
+//! A practical suggestion: from local curvature, stability limits and a short calibration run.
+//!
+//! It has no theorem behind it. The theorem's step sizes are for the worst problem with the same
+//! constants, this one is for the problem at hand.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::course;
+use super::measure::{Depth, Place, Probe, ends};
+use super::{Scheme, Steps};
+use lopa::error::Result;
+use lopa::evaluate::exact::solve;
+use lopa::experiment::AlgorithmSpec;
+use lopa::math::real::{axpy, dot};
+use lopa::problem::{At, Bilevel};
+use lopa::run::Setup;
+
+/// What is suggested, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suggestion {
+    /// The step sizes; γ and τ are the file's.
+    pub steps: Steps,
+    /// Smallest and largest curvature of the g_i at the start and at the end of the run.
+    pub curvature: (f64, f64),
+    /// β and λ must stay below 2/(μ + L).
+    pub limit_beta: f64,
+    /// λ must stay below 2/L.
+    pub limit_lambda: f64,
+    /// Largest curvature of the Φ_i at the start.
+    pub smoothness: f64,
+    /// Below it the linearised iteration is stable, for the smallest and the second largest
+    /// eigenvalue of W.
+    pub limit_alpha: f64,
+    /// What the calibration tried: α, and Φ at its end, none where it was lost.
+    pub tried: Vec<(f64, Option<f64>)>,
+    /// Iterations of the calibration.
+    pub iterations: u64,
+}
+
+/// Suggests step sizes for an algorithm of the experiment.
+pub fn suggest(
+    setup: &Setup,
+    spec: &AlgorithmSpec,
+    scheme: Scheme,
+    own: &Steps,
+    places: &[&Place],
+    planned: u64,
+) -> Result<Suggestion> {
+    let mut parts = setup.parts()?;
+    let curvature = curvature(&mut parts, places);
+    let smoothness = smoothness(&mut parts, places[0], setup);
+    let (lambda_2, lambda_min) = setup.world.mixing.eigenvalues();
+    let limit_alpha = stable_alpha(scheme, smoothness, [lambda_2, lambda_min], own.gamma, own.tau);
+    let inner = 1.0 / curvature.1;
+    let iterations = (planned / 5).clamp(20.min(planned), 300);
+    // Multiples of the limit, and what the file has.
+    let mut alphas: Vec<f64> = [1, 0, -1, -2, -3].map(|p| limit_alpha * 2f64.powi(p)).to_vec();
+    alphas.push(own.alpha);
+    let mut tried = Vec::new();
+    for alpha in alphas {
+        let steps = Steps { alpha, beta: inner, lambda: inner, ..*own };
+        let choice = course::with_steps(spec, scheme, &steps);
+        let run = course::run(setup, &choice, &[iterations])?;
+        let end = match (run.lost, run.seen.last()) {
+            (None, Some((_, seen))) => Some(seen.errors.objective).filter(|phi| phi.is_finite()),
+            _ => None,
+        };
+        tried.push((alpha, end));
+    }
+    let best = tried.iter().filter_map(|&(alpha, phi)| Some((alpha, phi?)));
+    let best = best.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(limit_alpha / 16.0, |best| best.0);
+    Ok(Suggestion {
+        steps: Steps { alpha: best, beta: inner, lambda: inner, ..*own },
+        curvature,
+        limit_beta: 2.0 / (curvature.0 + curvature.1),
+        limit_lambda: 2.0 / curvature.1,
+        smoothness,
+        limit_alpha,
+        tried,
+        iterations,
+    })
+}
+
+/// The outer eigenvalues of ∇²_θθ g_i over nodes and places.
+fn curvature(parts: &mut [Box<dyn Bilevel<f64>>], places: &[&Place]) -> (f64, f64) {
+    let mut found = (f64::INFINITY, 0.0f64);
+    for (i, part) in parts.iter_mut().enumerate() {
+        let mut probe = Probe::new(&mut **part, Depth::ESTIMATE);
+        for place in places {
+            let (low, high) = probe.curvatures(At { x: &place.x, theta: &place.theta[i] });
+            found = (found.0.min(low), found.1.max(high));
+        }
+    }
+    found
+}
+
+/// The largest |eigenvalue| of ∇²Φ_i at a place over nodes, by differences of ∇Φ_i.
+pub fn smoothness(parts: &mut [Box<dyn Bilevel<f64>>], place: &Place, setup: &Setup) -> f64 {
+    let one = |(part, guess): (&mut Box<dyn Bilevel<f64>>, &Vec<f64>)| {
+        let h = 1e-4 * (1.0 + dot(&place.x, &place.x).sqrt());
+        let (low, high) = ends(place.x.len(), 6, |v, out| {
+            let mut x = place.x.clone();
+            axpy(h, v, &mut x);
+            out.copy_from_slice(&solve(&mut **part, &x, guess).grad);
+            axpy(-2.0 * h, v, &mut x);
+            axpy(-1.0, &solve(&mut **part, &x, guess).grad, out);
+            out.iter_mut().for_each(|out| *out /= 2.0 * h);
+        });
+        low.abs().max(high)
+    };
+    let all: Vec<f64> = match setup.pool {
+        None => parts.iter_mut().zip(&place.best).map(one).collect(),
+        Some(pool) => pool.install(|| parts.par_iter_mut().zip(&place.best).map(one).collect()),
+    };
+    all.into_iter().fold(0.0, f64::max)
+}
+
+/// The largest α with which LoPA is stable on Φ_i = h/2 |x|², θ and v being exact, for each
+/// eigenvalue of W and for the mean.
+///
+/// This is where gradient tracking suffers from a smallest eigenvalue of W near −1.
+pub fn stable_alpha(scheme: Scheme, h: f64, of_w: [f64; 2], gamma: f64, tau: f64) -> f64 {
+    let stable = |alpha: f64| {
+        let mean = radius(local_mode(1.0, h, alpha, gamma, tau));
+        let apart = of_w.iter().filter(|w| w.abs() < 1.0).map(|&w| match scheme {
+            Scheme::LocalGradient => radius(local_mode(w, h, alpha, gamma, tau)),
+            Scheme::GradientTracking => radius(tracking_mode(w, h, alpha, gamma, tau)),
+        });
+        apart.fold(mean, f64::max) < 1.0
+    };
+    if h <= 0.0 {
+        return f64::INFINITY;
+    }
+    let (mut low, mut high) = (1e-9 / h, 1e9 / h);
+    for _ in 0..80 {
+        let middle = (low * high).sqrt();
+        match stable(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// (x, y, z) ↦ their next values along an eigenvector of W, with y = z.
+fn local_mode(w: f64, h: f64, alpha: f64, gamma: f64, tau: f64) -> [[f64; 3]; 3] {
+    let keep = 1.0 - tau + tau * w;
+    [[keep, 0.0, -tau * alpha], [0.0, 0.0, 0.0], [gamma * h, 0.0, 1.0 - gamma]]
+}
+
+/// (x, y, z) ↦ their next values along an eigenvector of W, with y⁺ = w y + z⁺ − z.
+fn tracking_mode(w: f64, h: f64, alpha: f64, gamma: f64, tau: f64) -> [[f64; 3]; 3] {
+    let keep = 1.0 - tau + tau * w;
+    [[keep, -tau * alpha, 0.0], [gamma * h, w, -gamma], [gamma * h, 0.0, 1.0 - gamma]]
+}
+
+/// The spectral radius, by squaring: ‖M^(2^k)‖^(1/2^k).
+fn radius(mut m: [[f64; 3]; 3]) -> f64 {
+    let mut log = 0.0;
+    for k in 0..40 {
+        let size = m.iter().flatten().fold(0.0f64, |most, entry| most.max(entry.abs()));
+        if size == 0.0 {
+            return 0.0;
+        }
+        log += size.ln() / 2f64.powi(k);
+        m.iter_mut().flatten().for_each(|entry| *entry /= size);
+        let before = m;
+        m = std::array::from_fn(|i| {
+            std::array::from_fn(|j| (0..3).map(|l| before[i][l] * before[l][j]).sum())
+        });
+    }
+    log.exp()
+}

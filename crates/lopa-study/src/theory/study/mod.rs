@@ -1,0 +1,209 @@
+//! The theory of one experiment: its LoPA runs, their constants, conditions and bounds.
+
+mod prepare;
+
+pub use prepare::planned;
+
+use serde::Serialize;
+
+use self::prepare::{PLACES, case, lopa, lowest, remarks, seen, spaced};
+use super::bound::{self, Bound, Start, Variance};
+use super::conditions::{Condition, conditions};
+use super::course::{self, Course, looks, with_steps};
+use super::heterogeneity::{self, Dissimilarity};
+use super::lemmas::recursions;
+use super::lyapunov::Snapshot;
+use super::measure::{self, Depth, Place, Region, Subject};
+use super::practical::{self, Suggestion};
+use super::steps::{self, Admissible, Choice};
+use super::{Constants, Derived, Known, Scheme, Steps};
+use lopa::error::Result;
+use lopa::experiment::{AlgorithmSpec, BatchSpec};
+use lopa::run::Setup;
+
+/// Points of a run that are looked at closely.
+const LOOKS: usize = 8;
+
+/// The theory of an experiment on one seed.
+pub struct Study<'a> {
+    /// What is run.
+    pub setup: Setup<'a>,
+    /// K: the iterations that the file plans for LoPA.
+    pub planned: u64,
+    /// K of the runs watched here: `planned`, unless that was too many.
+    pub watched: u64,
+    /// Where the constants hold.
+    pub region: Region,
+    /// The constants with their origins.
+    pub constants: Constants<Known>,
+    /// What follows from them.
+    pub derived: Derived,
+    /// A lower bound of Φ.
+    pub phi_low: Known,
+    /// The file's LoPA algorithms.
+    pub cases: Vec<Case>,
+    /// What the theorems do not cover in this file.
+    pub remarks: Vec<String>,
+}
+
+/// One LoPA algorithm of the file.
+pub struct Case {
+    /// Its label.
+    pub label: String,
+    /// Its scheme.
+    pub scheme: Scheme,
+    /// Its step sizes, those of the first iteration where they change.
+    pub steps: Steps,
+    /// What the bound needs of its start.
+    pub start: Start,
+    /// Its run.
+    pub course: Course,
+    spec: AlgorithmSpec,
+}
+
+impl<'a> Study<'a> {
+    /// Runs the file's LoPA algorithms for at most `most` iterations and finds the constants along
+    /// their way.
+    pub fn new(setup: Setup<'a>, most: u64) -> Result<Study<'a>> {
+        let experiment = setup.experiment;
+        let specs = lopa(experiment)?;
+        let planned = planned(experiment);
+        let watched = planned.min(most);
+        let mut parts = setup.parts()?;
+        let run = |(scheme, spec): &(Scheme, AlgorithmSpec)| {
+            Ok((*scheme, spec.clone(), course::run(&setup, &spec.choice, &looks(watched, LOOKS))?))
+        };
+        let runs = specs.iter().map(run).collect::<Result<Vec<_>>>()?;
+        let region = Region::around(&mut parts, &seen(&runs), setup.seed);
+        let subject = Subject::of(&setup);
+        let constants = measure::constants(&subject, &mut parts, &region, setup.pool);
+        let values = constants.values();
+        let phi_low = lowest(&setup, &mut parts, &runs);
+        let cases = runs
+            .into_iter()
+            .map(|(scheme, spec, course)| case(scheme, spec, course, &values, &phi_low))
+            .collect();
+        let remarks = remarks(experiment, planned, watched);
+        let derived = Derived::of(&values);
+        Ok(Study { setup, planned, watched, region, constants, derived, phi_low, cases, remarks })
+    }
+
+    /// The constants as numbers.
+    pub fn values(&self) -> Constants {
+        self.constants.values()
+    }
+
+    /// What the proofs ask of the case's step sizes.
+    pub fn conditions(&self, case: &Case, steps: &Steps) -> Vec<Condition> {
+        conditions(case.scheme, &self.values(), &self.derived, steps)
+    }
+
+    /// The theorem's intervals for the case's τ.
+    pub fn admissible(&self, case: &Case) -> Admissible {
+        steps::admissible(case.scheme, &self.values(), &self.derived, case.steps.tau)
+    }
+
+    /// The corollaries' choice for the iterations that the file plans.
+    pub fn choice(&self, case: &Case) -> Choice {
+        let (values, tau) = (self.values(), case.steps.tau);
+        steps::choose(case.scheme, &values, &self.derived, tau, self.planned, &case.start)
+    }
+
+    /// The theorem's bound for K iterations with these step sizes.
+    pub fn bound(&self, case: &Case, steps: &Steps, iterations: u64) -> Bound {
+        let values = self.values();
+        bound::bound(case.scheme, &values, &self.derived, steps, &case.start, iterations)
+    }
+
+    /// σ_LG² or σ_GT² of these step sizes.
+    pub fn variance(&self, case: &Case, steps: &Steps) -> Variance {
+        bound::variance_sq(case.scheme, &self.values(), &self.derived, steps)
+    }
+
+    /// The practical suggestion for a case.
+    pub fn suggestion(&self, case: &Case) -> Result<Suggestion> {
+        let places: Vec<&Place> =
+            self.region.places[..2.min(self.region.places.len())].iter().collect();
+        practical::suggest(&self.setup, &case.spec, case.scheme, &case.steps, &places, self.planned)
+    }
+
+    /// A run of the case with other step sizes, looked at where its own run was.
+    pub fn run(&self, case: &Case, steps: &Steps) -> Result<Course> {
+        let choice = with_steps(&case.spec, case.scheme, steps);
+        course::run(&self.setup, &choice, &looks(self.watched, LOOKS))
+    }
+
+    /// Assumption 4 and Lemma 1 along the case's run: (k, what was measured at x̄^k).
+    pub fn dissimilarities(&self, case: &Case) -> Result<Vec<(u64, Dissimilarity)>> {
+        let mut parts = self.setup.parts()?;
+        let depth = if course::quadratic(&self.setup) { Depth::QUADRATIC } else { Depth::ESTIMATE };
+        let mut at = |(k, seen): &(u64, Snapshot)| {
+            let best: Vec<_> = seen.exact.iter().map(|own| own.theta.clone()).collect();
+            (*k, heterogeneity::at(&mut parts, &seen.mean_x, &best, depth))
+        };
+        Ok(spaced(&case.course.seen, PLACES).into_iter().map(&mut at).collect())
+    }
+
+    /// Whether gradient tracking pays with the case's α, seen from where the best run ended.
+    pub fn forecast(&self, case: &Case) -> Result<heterogeneity::Forecast> {
+        let mut parts = self.setup.parts()?;
+        let ends = self.cases.iter().filter_map(|case| case.course.seen.last());
+        let best = ends.min_by(|a, b| a.1.grad_phi_sq().total_cmp(&b.1.grad_phi_sq()));
+        let (_, best) = best.expect("every run was looked at");
+        let theta: Vec<_> = best.exact.iter().map(|own| own.theta.clone()).collect();
+        let (mixing, alpha) = (&self.setup.world.mixing, case.steps.alpha);
+        let floor = heterogeneity::floor(&mut parts, mixing, &best.mean_x, &theta, alpha);
+        Ok(heterogeneity::Forecast { floor, reached: best.grad_phi_sq() })
+    }
+
+    /// Each lemma's recursion along the first iterations of a run on full batches: the largest
+    /// (left − right) relative to the size of the two sides.
+    pub fn lemmas(&self, case: &Case, steps: &Steps, iterations: u64) -> Result<Vec<Worst>> {
+        let mut experiment = self.setup.experiment.clone();
+        experiment.run.batch = BatchSpec::default();
+        let setup = Setup { experiment: &experiment, ..self.setup };
+        let choice = with_steps(&case.spec, case.scheme, steps);
+        let run = course::run(&setup, &choice, &(0..=iterations).collect::<Vec<_>>())?;
+        let mut parts = setup.parts()?;
+        let full = Constants {
+            sigma_f_x: 0.0,
+            sigma_f_theta: 0.0,
+            sigma_g_theta: 0.0,
+            sigma_g_x_theta: 0.0,
+            sigma_g_theta_theta: 0.0,
+            ..self.values()
+        };
+        let mut worst: Vec<Worst> = Vec::new();
+        for pair in run.seen.windows(2) {
+            let both = [&pair[0].1, &pair[1].1];
+            let now = recursions(case.scheme, &full, &self.derived, steps, &mut parts, both);
+            for (at, one) in now.into_iter().enumerate() {
+                let size = one.left.abs().max(one.right.abs()).max(1e-300);
+                let excess = (one.left - one.right) / size;
+                match worst.get_mut(at) {
+                    None => worst.push(Worst { name: one.name, place: one.place, excess }),
+                    Some(worst) => worst.excess = worst.excess.max(excess),
+                }
+            }
+        }
+        Ok(worst)
+    }
+}
+
+/// How a lemma fared along a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Worst {
+    /// What it bounds.
+    pub name: &'static str,
+    /// Its equation.
+    pub place: &'static str,
+    /// The largest (left − right) / size: above 0 where the lemma was broken.
+    pub excess: f64,
+}
+
+impl Worst {
+    /// Whether it was respected, but for rounding.
+    pub fn holds(&self) -> bool {
+        self.excess <= 1e-9
+    }
+}

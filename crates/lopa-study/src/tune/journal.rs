@@ -1,0 +1,102 @@
+//! The journal of finished trials: a line each, only ever appended to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::space::Candidate;
+use lopa::error::{Error, Result};
+
+/// A finished trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// The label of the algorithm.
+    pub algorithm: String,
+    /// The stage of successive halving; 0 in other searches.
+    pub rung: usize,
+    /// The number of the trial, from 0.
+    pub trial: usize,
+    /// What was tried.
+    pub params: Candidate,
+    /// The mean of the metric over the seeds; none if a run diverged or was refused.
+    pub value: Option<f64>,
+}
+
+/// The first line: which search the journal belongs to.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Head {
+    lopa: String,
+    search: String,
+}
+
+/// An open journal.
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Journal {
+    /// Opens the journal of a search and reads its finished trials; one that is not there is begun.
+    ///
+    /// A last line that was torn by a crash is dropped.
+    pub fn open(path: &Path, search: &str) -> Result<(Journal, Vec<Trial>)> {
+        let cannot = |error: std::io::Error| unusable(path, &error);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(cannot)?;
+        }
+        let options = OpenOptions::new().read(true).append(true).create(true).open(path);
+        let mut file = options.map_err(cannot)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(cannot)?;
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        file.set_len(whole as u64).map_err(cannot)?;
+        file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        let mut journal = Journal { path: path.to_path_buf(), file };
+        let lines: Vec<&[u8]> =
+            text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let Some((first, rest)) = lines.split_first() else {
+            let head = Head { lopa: env!("CARGO_PKG_VERSION").into(), search: search.into() };
+            journal.write(&head)?;
+            return Ok((journal, Vec::new()));
+        };
+        let head: Head = serde_json::from_slice(first).map_err(|_| foreign(path))?;
+        if head.search != search {
+            return Err(foreign(path));
+        }
+        let read = |(number, line): (usize, &&[u8])| {
+            serde_json::from_slice(line).map_err(|error| {
+                Error::storage("tune/damaged-journal", format!("this is no trial: {error}"))
+                    .at(format!("{}:{}", path.display(), number + 2))
+                    .hint("delete the line; its trial is then run again")
+            })
+        };
+        let trials = rest.iter().enumerate().map(read).collect::<Result<_>>()?;
+        Ok((journal, trials))
+    }
+
+    /// Appends a finished trial.
+    pub fn append(&mut self, trial: &Trial) -> Result<()> {
+        self.write(trial)
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut text = serde_json::to_vec(line).expect("a line is JSON");
+        text.push(b'\n');
+        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        written.map_err(|error| unusable(&self.path, &error))
+    }
+}
+
+fn foreign(path: &Path) -> Error {
+    Error::storage("tune/other-search", "the journal belongs to another search")
+        .at(path.display().to_string())
+        .hint("the experiment was changed since: delete the journal, or name another --journal")
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Error {
+    Error::storage("storage/write", format!("cannot keep the journal: {error}"))
+        .at(path.display().to_string())
+        .hint("choose another file with --journal")
+}

@@ -1,0 +1,271 @@
+//! Fair tuning: the same number of trials for every algorithm, on seeds of their own, judged by
+//! what is measured on training or validation data.
+//!
+//! A trial has a number, and its values depend on that number alone; so the outcome is the same
+//! for every number of threads and after any interruption.
+
+mod journal;
+mod space;
+mod spec;
+mod written;
+
+pub use journal::{Journal, Trial};
+pub use space::Candidate;
+pub use spec::{Between, Method, Range, Scale, TuneSpec};
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use lopa::config::Source;
+use lopa::data::Data;
+use lopa::error::{Error, Kind, Result};
+use lopa::experiment::{Exactly, Experiment};
+use lopa::run::trace::Stop;
+use lopa::run::{Context, Observer, hex};
+use space::Space;
+
+/// What survives a stage of successive halving: one of so many.
+const ETA: usize = 3;
+
+/// The outcome of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tuned {
+    /// Every trial, by algorithm, stage and number.
+    pub trials: Vec<Trial>,
+    /// The best trial of each algorithm.
+    pub best: Vec<Trial>,
+    /// The experiment file with the best values, and where they come from.
+    pub text: String,
+}
+
+/// Searches what the `[tune]` section of an experiment asks for; finished trials are kept in the
+/// journal and not run again. Trials share the threads of the context.
+pub fn tune(
+    source: &Source,
+    journal: &Path,
+    context: &Context,
+    told: &(dyn Fn(&Trial, usize, usize) + Sync),
+) -> Result<Tuned> {
+    let experiment = Experiment::read(source)?;
+    let spec = TuneSpec::of(source, &experiment)?;
+    let spec = spec.ok_or_else(|| {
+        Error::config("config/missing-key", "the section `[tune]` is missing")
+            .at(&source.name)
+            .hint("for example `[tune]` with `seeds = [101, 102]` and `trials = 16`")
+    })?;
+    let data = experiment.load_data(context)?;
+    let (journal, done) = Journal::open(journal, &digest(&experiment, &spec))?;
+    let search = Search {
+        source,
+        experiment: &experiment,
+        spec: &spec,
+        data: data.as_ref(),
+        context,
+        journal: Mutex::new(journal),
+        done,
+        told,
+    };
+    let trials = search.all()?;
+    let best = search.best(&trials);
+    let text = written::file(&source.name, &source.text, &experiment, &spec, &trials, &best);
+    Ok(Tuned { trials, best, text })
+}
+
+/// What a journal must agree on to be gone on with.
+fn digest(experiment: &Experiment, spec: &TuneSpec) -> String {
+    let experiment = toml::to_string(&experiment.resolved()).expect("a table is TOML");
+    let spec = serde_json::to_string(spec).expect("a section is JSON");
+    hex(&Sha256::digest(format!("{experiment}\n{spec}")))
+}
+
+struct Search<'a> {
+    source: &'a Source,
+    experiment: &'a Experiment,
+    spec: &'a TuneSpec,
+    data: Option<&'a Data>,
+    context: &'a Context<'a>,
+    journal: Mutex<Journal>,
+    done: Vec<Trial>,
+    told: &'a (dyn Fn(&Trial, usize, usize) + Sync),
+}
+
+/// A trial to be run.
+struct Task {
+    index: usize,
+    rung: usize,
+    trial: usize,
+    params: Candidate,
+    share: f64,
+}
+
+impl Search<'_> {
+    /// Every trial of every stage.
+    fn all(&self) -> Result<Vec<Trial>> {
+        let algorithms = &self.experiment.algorithms;
+        let candidates: Vec<Vec<Candidate>> = algorithms
+            .iter()
+            .map(|algorithm| Space::new(self.spec, algorithm)?.candidates(self.spec))
+            .collect::<Result<_>>()?;
+        let rungs = self.rungs();
+        // The numbers of the trials that are left, for each algorithm.
+        let mut left: Vec<Vec<usize>> =
+            candidates.iter().map(|all| (0..all.len()).collect()).collect();
+        let mut trials: Vec<Trial> = Vec::new();
+        for (rung, &share) in rungs.iter().enumerate() {
+            let tasks: Vec<Task> = (0..algorithms.len())
+                .flat_map(|index| left[index].iter().map(move |&trial| (index, trial)))
+                .map(|(index, trial)| {
+                    let params = candidates[index][trial].clone();
+                    Task { index, rung, trial, params, share }
+                })
+                .collect();
+            let ran = self.stage(&tasks)?;
+            for (index, algorithm) in algorithms.iter().enumerate() {
+                let mut ranked: Vec<&Trial> =
+                    ran.iter().filter(|trial| trial.algorithm == algorithm.label).collect();
+                ranked.sort_by(|a, b| self.compare(a, b));
+                left[index] = ranked
+                    .iter()
+                    .take(left[index].len().div_ceil(ETA))
+                    .map(|trial| trial.trial)
+                    .collect();
+                left[index].sort_unstable();
+            }
+            trials.extend(ran);
+        }
+        let place = |trial: &Trial| {
+            let index = algorithms.iter().position(|a| a.label == trial.algorithm);
+            (index, trial.rung, trial.trial)
+        };
+        trials.sort_by_key(place);
+        Ok(trials)
+    }
+
+    /// The share of the budget at each stage.
+    fn rungs(&self) -> Vec<f64> {
+        let stages = match self.spec.method {
+            Method::Halving => (self.spec.trials.ilog(ETA) as i32).min(3),
+            _ => 0,
+        };
+        (0..=stages).rev().map(|power| self.spec.share * (ETA as f64).powi(-power)).collect()
+    }
+
+    /// Runs the trials that the journal does not have; the order is that of the tasks.
+    fn stage(&self, tasks: &[Task]) -> Result<Vec<Trial>> {
+        let one = |task: &Task| self.trial(task, tasks.len());
+        let ran: Vec<Result<Trial>> = match self.context.pool {
+            None => tasks.iter().map(one).collect(),
+            Some(pool) => pool.install(|| tasks.par_iter().map(one).collect()),
+        };
+        ran.into_iter().collect()
+    }
+
+    fn trial(&self, task: &Task, of: usize) -> Result<Trial> {
+        let label = &self.experiment.algorithms[task.index].label;
+        let is = |trial: &&Trial| {
+            trial.algorithm == *label && (trial.rung, trial.trial) == (task.rung, task.trial)
+        };
+        if let Some(known) = self.done.iter().find(is) {
+            return Ok(known.clone());
+        }
+        let value = self.measure(task)?;
+        let trial = Trial {
+            algorithm: label.clone(),
+            rung: task.rung,
+            trial: task.trial,
+            params: task.params.clone(),
+            value,
+        };
+        self.journal.lock().expect("no trial panics").append(&trial)?;
+        (self.told)(&trial, task.trial, of);
+        Ok(trial)
+    }
+
+    /// The mean of the metric over the seeds; none if a run diverged or the values are refused.
+    fn measure(&self, task: &Task) -> Result<Option<f64>> {
+        let Some(experiment) = self.trial_experiment(task) else { return Ok(None) };
+        let Context { data_dir, interrupt, .. } = self.context;
+        let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
+        let outcomes = experiment.run_on(self.data, &alone, &mut Nobody)?;
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(Error::new(Kind::Run, "tune/interrupted", "the search was interrupted")
+                .hint(
+                    "the journal keeps the finished trials: the same command goes on from there",
+                ));
+        }
+        let mut sum = 0.0;
+        for outcome in &outcomes {
+            if outcome.stop == Stop::Diverged {
+                return Ok(None);
+            }
+            sum += match outcome.row.value(&self.spec.metric) {
+                Some(value) => value,
+                None if outcome.row.values.contains_key("consensus") => {
+                    return Err(unmeasured(&self.spec.metric, outcome.row.values.keys()));
+                }
+                None => return Ok(None),
+            };
+        }
+        Ok(Some(sum / outcomes.len() as f64))
+    }
+
+    /// One algorithm with the values of a trial, on the seeds and the budget of trials; none if
+    /// the algorithm does not take the values.
+    fn trial_experiment(&self, task: &Task) -> Option<Experiment> {
+        let spec = &self.experiment.algorithms[task.index];
+        let mut source = self.source.clone();
+        for (key, value) in &task.params {
+            let whole = spec.choice.params.get(key).is_some_and(toml::Value::is_integer);
+            let value = if whole { format!("{value:.0}") } else { format!("{value:?}") };
+            source.sets.push(format!("algorithm.{}.{key}={value}", task.index));
+        }
+        let mut experiment = Experiment::read(&source).ok()?;
+        experiment.algorithms = vec![experiment.algorithms.swap_remove(task.index)];
+        let run = &mut experiment.run;
+        run.seeds = self.spec.seeds.clone();
+        run.target = None;
+        run.evaluations = 1;
+        run.exact = match self.spec.metric.as_str() {
+            "phi" | "grad_phi_sq" | "theta_error" => Exactly::End,
+            _ => Exactly::Never,
+        };
+        run.shorten(task.share);
+        Some(experiment)
+    }
+
+    /// The better first; what has no value is worst, and of equals the earlier is better.
+    fn compare(&self, a: &Trial, b: &Trial) -> std::cmp::Ordering {
+        let worth = |trial: &Trial| match (trial.value, self.spec.maximises()) {
+            (None, _) => f64::INFINITY,
+            (Some(value), true) => -value,
+            (Some(value), false) => value,
+        };
+        worth(a).total_cmp(&worth(b)).then(a.trial.cmp(&b.trial))
+    }
+
+    /// The best trial of each algorithm at the last stage.
+    fn best(&self, trials: &[Trial]) -> Vec<Trial> {
+        let last = trials.iter().map(|trial| trial.rung).max().unwrap_or(0);
+        let best = |label: &String| {
+            let own = trials.iter().filter(|t| t.algorithm == *label && t.rung == last);
+            own.min_by(|a, b| self.compare(a, b)).expect("every algorithm has a trial").clone()
+        };
+        self.experiment.algorithms.iter().map(|algorithm| best(&algorithm.label)).collect()
+    }
+}
+
+fn unmeasured<'a>(metric: &str, known: impl Iterator<Item = &'a String>) -> Error {
+    let known: Vec<_> = known.filter(|name| !name.contains("test")).map(String::as_str).collect();
+    Error::config("config/unknown-name", format!("the metric `{metric}` is not measured here"))
+        .at("tune.metric")
+        .hint(format!("measured: {}", known.join(", ")))
+}
+
+/// Nobody listens to a trial.
+struct Nobody;
+
+impl Observer for Nobody {}

@@ -1,0 +1,278 @@
+//! Comparisons at equal budgets: on traces that are made up, and on runs that reach every budget.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use lopa::algorithms::algorithms;
+use lopa::config::Source;
+use lopa::experiment::Experiment;
+use lopa::folder::traces::{Run, Traces};
+use lopa::problem::oracle::Counts;
+use lopa::problem::scope::Scope;
+use lopa::run::trace::{COSTS, Row};
+use lopa::run::{Context, Observer};
+use lopa_study::compare::{Comparison, Question, Standing, compare, cost_named};
+use lopa_study::tune::TuneSpec;
+
+/// A run with rows of (hessians, bytes, loss).
+fn run(algorithm: &str, seed: u64, points: &[(f64, u64, f64)]) -> Run {
+    let row = |&(hessians, bytes, loss): &(f64, u64, f64)| {
+        let mut row = Row::new(&Counts::default(), 1);
+        (row.hessians, row.bytes) = (hessians, bytes);
+        row.values.insert("loss".into(), loss);
+        row.values.insert("grad_phi_sq".into(), loss * loss);
+        row
+    };
+    let rows = points.iter().map(row).collect();
+    Run { algorithm: algorithm.into(), seed, diverged: false, rows }
+}
+
+/// `thrifty` sends little and multiplies much, `chatty` the other way round; `free` needs no
+/// Hessians. Seeds move all of them together.
+fn traces() -> Traces {
+    let of_seed = |seed: u64| {
+        let off = seed as f64 * 0.5;
+        [
+            run("thrifty", seed, &[(0., 0, 9. + off), (50., 10, 4. + off), (100., 20, 2. + off)]),
+            run("chatty", seed, &[(0., 0, 9. + off), (10., 50, 3. + off), (90., 450, 1. + off)]),
+            run("free", seed, &[(0., 0, 9. + off), (0., 100, 5. + off)]),
+        ]
+    };
+    Traces { runs: [1, 2, 3].into_iter().flat_map(of_seed).collect() }
+}
+
+fn question() -> Question {
+    Question {
+        algorithms: ["thrifty", "chatty", "free"].map(String::from).to_vec(),
+        seeds: vec![1, 2, 3],
+        measure: "loss".into(),
+        costs: COSTS.to_vec(),
+        budgets: Vec::new(),
+        target: None,
+    }
+}
+
+fn under<'a>(answer: &'a Comparison, cost: &str) -> &'a Standing {
+    answer.standings.iter().find(|standing| standing.cost == cost).unwrap()
+}
+
+fn mean(standing: &Standing, algorithm: &str) -> f64 {
+    standing.places.iter().find(|place| place.algorithm == algorithm).unwrap().mean.unwrap()
+}
+
+#[test]
+fn the_last_row_within_the_common_budget_counts() {
+    let answer = compare(&traces(), &question());
+    let costs: Vec<_> = answer.standings.iter().map(|standing| standing.cost).collect();
+    assert_eq!(costs, ["hessians", "bytes"], "nobody spends the others");
+    // `chatty` reached 90 products; `thrifty` was measured at 50 before that, not at 90.
+    let hessians = under(&answer, "hessians");
+    assert_eq!(hessians.budget, Some(90.0));
+    assert_eq!((mean(hessians, "thrifty"), mean(hessians, "chatty")), (5.0, 2.0));
+    let bytes = under(&answer, "bytes");
+    assert_eq!(bytes.budget, Some(20.0));
+    assert_eq!((mean(bytes, "thrifty"), mean(bytes, "chatty")), (3.0, 10.0));
+}
+
+#[test]
+fn who_wins_depends_on_the_cost_and_pairs_decide() {
+    let answer = compare(&traces(), &question());
+    let leads: Vec<_> = answer.standings.iter().map(|s| s.lead.clone().unwrap()).collect();
+    assert_eq!([&leads[0].winner, &leads[1].winner], ["chatty", "thrifty"]);
+    // Seeds spread the losses by ±0.5, but all alike: paired differences have no spread.
+    assert!(leads.iter().all(|lead| lead.significant && lead.on_a_par.is_empty()));
+    assert_eq!(leads[0].by.unwrap().mean, 3.0);
+    // Let one seed speak the other way.
+    let mut traces = traces();
+    traces.runs[3].rows[1].values.insert("loss".into(), 0.5);
+    let lead = under(&compare(&traces, &question()), "hessians").lead.clone().unwrap();
+    assert!(!lead.significant, "{lead:?}");
+    assert_eq!((&lead.winner[..], lead.on_a_par), ("chatty", vec!["thrifty".to_string()]));
+}
+
+#[test]
+fn who_spends_nothing_of_a_cost_is_shown_but_not_ranked() {
+    let mut traces = traces();
+    for run in traces.runs.iter_mut().filter(|run| run.algorithm == "free") {
+        run.rows[1].values.insert("loss".into(), 0.0);
+    }
+    let answer = compare(&traces, &question());
+    let hessians = under(&answer, "hessians");
+    let free = &hessians.places[2];
+    assert_eq!((free.mean, free.ranked, free.used), (Some(0.0), false, None));
+    assert_eq!(hessians.lead.as_ref().unwrap().winner, "chatty");
+}
+
+#[test]
+fn given_budgets_and_targets() {
+    let budgets = vec![("hessians", 10.0)];
+    let answer = compare(&traces(), &Question { budgets, target: Some(4.5), ..question() });
+    let hessians = under(&answer, "hessians");
+    assert_eq!(hessians.budget, Some(10.0));
+    assert_eq!((mean(hessians, "thrifty"), mean(hessians, "chatty")), (10.0, 4.0));
+    // A loss of 4.5: `thrifty` has it on the first seed after 50 products, else after 100.
+    let race = answer.races.iter().find(|race| race.cost == "hessians").unwrap();
+    let values = |at: usize| -> Vec<f64> {
+        race.places[at].values.iter().map(|&(_, value)| value).collect()
+    };
+    assert_eq!((values(0), values(1)), (vec![50.0, 100.0, 100.0], vec![10.0; 3]));
+    assert_eq!(race.places[2].mean, None, "never");
+    assert_eq!(race.lead.as_ref().unwrap().winner, "chatty");
+}
+
+#[test]
+fn what_is_unfair_is_said() {
+    let mut traces = traces();
+    traces.runs[0].diverged = true;
+    traces.runs.pop();
+    let answer = compare(&traces, &question());
+    let said = |what: &str| answer.warnings.iter().any(|warning| warning.contains(what));
+    assert!(said("thrifty diverged on 1 of 3 seeds"), "{:?}", answer.warnings);
+    assert!(said("free did not run on seed 3"), "{:?}", answer.warnings);
+    let [hessians, bytes] = ["hessians", "bytes"].map(|cost| under(&answer, cost));
+    assert!(!hessians.places[0].ranked && !bytes.places[2].ranked);
+    // The common budget is `chatty`'s alone now.
+    assert_eq!((hessians.budget, bytes.budget), (Some(90.0), Some(450.0)));
+    let whole = compare(&self::traces(), &question());
+    let unequal = whole.warnings.iter().find(|w| w.contains("budgets of hessians")).unwrap();
+    assert!(unequal.contains("thrifty at 56 %"), "{unequal}");
+}
+
+#[test]
+fn squares_are_compared_by_their_logarithm() {
+    let answer = compare(&traces(), &Question { measure: "grad_phi_sq".into(), ..question() });
+    let thrifty = &under(&answer, "bytes").places[0];
+    let product: f64 = [2.5f64, 3.0, 3.5].iter().map(|loss| loss * loss).product();
+    assert!((thrifty.geometric.unwrap().0 - product.cbrt()).abs() < 1e-12);
+    let lead = under(&answer, "bytes").lead.clone().unwrap();
+    let ratios = [9.5f64 / 2.5, 10.0 / 3.0, 10.5 / 3.5].map(|ratio| 2.0 * ratio.ln());
+    assert!((lead.by.unwrap().mean - ratios.iter().sum::<f64>() / 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn costs_have_the_names_that_people_use() {
+    assert_eq!(cost_named("rounds"), Some("exchanges"));
+    assert_eq!(cost_named("iterations"), Some("iteration"));
+    assert_eq!(cost_named("bytes"), Some("bytes"));
+    assert_eq!(cost_named("loss"), None);
+}
+
+#[derive(Default)]
+struct Rows(Vec<(String, Row)>);
+
+impl Observer for Rows {
+    fn row(&mut self, algorithm: &str, _: u64, row: &Row) -> lopa::error::Result<()> {
+        self.0.push((algorithm.to_string(), row.clone()));
+        Ok(())
+    }
+}
+
+fn rows(until: &str) -> Vec<(String, Row)> {
+    let text = format!(
+        "problem = {{ name = 'quadratic', n = 2, p = 3 }}
+         network = {{ nodes = 4, graph = 'ring', weights = 'lazy-metropolis' }}
+         run = {{ budget = {{ hessians = 40, gradients = 70, bytes = 9000 }}, {until} }}
+         algorithm = [
+             {{ name = 'lopa-gt', alpha = 0.01, beta = 0.1, lambda = 0.1 }},
+             {{ name = 'spdb', alpha = 0.01, beta = 0.1, lambda = 0.1, hv_steps = 7 }},
+             {{ name = 'dgd', alpha = 0.1 }},
+             {{ name = 'local', alpha = 0.01, beta = 0.1, lambda = 0.1 }},
+         ]"
+    );
+    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+    let interrupt = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
+    let mut rows = Rows::default();
+    experiment.run(&context, &mut rows).unwrap();
+    rows.0
+}
+
+#[test]
+fn until_all_reaches_every_budget_and_measures_at_each() {
+    let limits = [("hessians", 40.0), ("gradients", 70.0), ("bytes", 9000.0)];
+    let all = rows("until = 'all'");
+    for algorithm in ["lopa-gt", "spdb", "dgd", "local"] {
+        let own: Vec<&Row> =
+            all.iter().filter(|(of, _)| of == algorithm).map(|(_, row)| row).collect();
+        let last = own.last().unwrap();
+        for (cost, limit) in limits {
+            let spent = |row: &Row| row.value(cost).unwrap();
+            if spent(last) == 0.0 {
+                continue;
+            }
+            assert!(spent(last) >= limit, "{algorithm} ends at {} {cost}", spent(last));
+            // No iteration more would have fitted into the budget.
+            let within = own.iter().rfind(|row| spent(row) <= limit).unwrap();
+            let next = own.iter().find(|row| row.iteration > within.iteration);
+            let beyond = next.is_none_or(|next| next.iteration == within.iteration + 1);
+            let dear = spent(within) + spent(last) / last.iteration as f64 > limit;
+            assert!(beyond || dear, "{algorithm}: {cost} measured at {}", spent(within));
+        }
+    }
+    // What is not spent is no limit: `local` sends nothing, and ends.
+    let first = rows("until = 'first'");
+    let ends = |rows: &[(String, Row)], name: &str| {
+        rows.iter().rfind(|(of, _)| of == name).unwrap().1.iteration
+    };
+    assert!(ends(&first, "lopa-gt") < ends(&all, "lopa-gt"));
+}
+
+/// Files of `experiments/`, with what they say.
+fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experiment, bool)> {
+    let read = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let source = Source::new(&name, text);
+        let experiment =
+            Experiment::read(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let tune = TuneSpec::of(&source, &experiment).unwrap();
+        (name, experiment, tune.is_some_and(|tune| tune.seeds.len() >= 3))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Whether a file has every algorithm of its scope that can run on its problem, and no other.
+fn assert_whole(name: &str, experiment: &Experiment) {
+    // MNIST has p = 784, and the matrices of gossip-dsbo end at 500.
+    let on_mnist = experiment.data.as_ref().is_some_and(|data| data.source.name == "mnist");
+    let registry = algorithms::<f64>();
+    let able: BTreeSet<&str> = registry
+        .iter()
+        .filter(|entry| entry.build.facts.scopes.contains(&experiment.scope))
+        .map(|entry| entry.name)
+        .filter(|&name| !(on_mnist && name == "gossip-dsbo"))
+        .collect();
+    let there: BTreeSet<&str> =
+        experiment.algorithms.iter().map(|algorithm| algorithm.choice.name.as_str()).collect();
+    assert_eq!(there, able, "{name}");
+}
+
+#[test]
+fn files_of_comparisons_have_every_algorithm_and_a_search_on_other_seeds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/compare");
+    let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let files = experiments(paths.filter(|path| path.extension().is_some_and(|e| e == "toml")));
+    for problem in ["quadratic", "libsvm", "mnist", "covtype", "representation", "hyper-cleaning"] {
+        for scope in Scope::BOTH {
+            let expected = format!("{problem}-{}", scope.name());
+            let (name, experiment, searched) =
+                files.iter().find(|(name, ..)| *name == expected).expect(&expected);
+            assert_eq!((experiment.scope, &experiment.name[8..]), (*scope, name.as_str()));
+            assert_whole(name, experiment);
+            assert!(searched, "{name}: steps are searched on at least three seeds");
+        }
+    }
+    assert_eq!(files.len(), 12);
+}
+
+#[test]
+fn one_file_has_every_personal_algorithm_and_one_every_global() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let paths = ["quadratic.toml", "quadratic-global.toml"].map(|name| folder.join(name));
+    let files = experiments(paths);
+    assert_eq!((files[0].1.scope, files[1].1.scope), (Scope::Personal, Scope::Global));
+    for (name, experiment, _) in &files {
+        assert_whole(name, experiment);
+    }
+}

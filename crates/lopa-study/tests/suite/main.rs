@@ -1,0 +1,8 @@
+//! The tests of studies, in one program.
+
+#[path = "../../../lopa/tests/suite/common/mod.rs"]
+mod common;
+mod compare;
+mod reproduce;
+mod theory;
+mod tune;

@@ -1,0 +1,146 @@
+//! Going on with interrupted experiments, and judging claims from what is in the folders.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use lopa::config::Source;
+use lopa::error::Result;
+use lopa::experiment::Experiment;
+use lopa::folder::keeper::complete;
+use lopa::folder::traces::read;
+use lopa::run::{Context, Observer, Outcome};
+use lopa_study::reproduce::claims::{Claim, Test, Verdict, judge};
+use lopa_study::reproduce::{Part, entries};
+use serde_json::Value;
+
+const EXPERIMENT: &str = r#"
+name = "small"
+problem = { name = "quadratic", n = 3, p = 4, condition = 2.0, heterogeneity = 0.5 }
+network = { nodes = 4, graph = "ring" }
+run = { seeds = [1, 2, 3], iterations = 600, batch = "full", evaluations = 5 }
+
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.9
+lambda = 0.9
+
+[[algorithm]]
+name = "lopa-lg"
+alpha = 0.02
+beta = 0.9
+lambda = 0.9
+"#;
+
+fn experiment() -> Experiment {
+    Experiment::read(&Source::new("small.toml", EXPERIMENT)).expect("a good file")
+}
+
+/// Hears which runs were made.
+#[derive(Default)]
+struct Made(Vec<String>);
+
+impl Observer for Made {
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        self.0.push(format!("{}, seed {}", outcome.algorithm, outcome.seed));
+        Ok(())
+    }
+}
+
+/// Completes the experiment; the answer is the folder and what was run for it.
+fn go_on(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
+    let interrupt = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: ".".into(), interrupt: &interrupt, probe: None };
+    let mut made = Made::default();
+    let (folder, whole) =
+        complete(&experiment(), None, (runs, 1), &context, &mut made).expect("a good run");
+    assert!(whole);
+    (folder, made.0)
+}
+
+fn digests(folder: &Path) -> Vec<(String, u64, String)> {
+    let text = fs::read_to_string(folder.join("results.json")).expect("written");
+    let results: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    let word = |run: &Value, key: &str| run[key].as_str().expect("a word").to_string();
+    let mut all: Vec<_> = results
+        .iter()
+        .map(|run| {
+            (word(run, "algorithm"), run["seed"].as_u64().expect("a seed"), word(run, "digest"))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_finished_is_not_run_again() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let (folder, told) = go_on(runs.path());
+    assert_eq!(told.len(), 6);
+    let before = digests(&folder);
+    assert_eq!(go_on(runs.path()), (folder.clone(), Vec::new()));
+    assert_eq!(digests(&folder), before);
+    assert_eq!(fs::read_dir(runs.path()).expect("there").count(), 1);
+}
+
+#[test]
+fn what_is_missing_is_run_and_the_rest_kept() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let (folder, _) = go_on(runs.path());
+    let before = (digests(&folder), read(&folder).expect("whole"));
+    // As if it had been killed in the fourth run: two results are missing, and a row is torn.
+    let results = folder.join("results.json");
+    let text = fs::read_to_string(&results).expect("written");
+    let mut all: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    all.truncate(3);
+    fs::write(&results, serde_json::to_string(&all).expect("JSON")).expect("written");
+    let metrics = folder.join("metrics.jsonl");
+    let text = fs::read_to_string(&metrics).expect("written");
+    fs::write(&metrics, &text[..text.len() * 2 / 3]).expect("written");
+    let (again, told) = go_on(runs.path());
+    assert_eq!(told, ["lopa-lg, seed 2", "lopa-gt, seed 3", "lopa-lg, seed 3"]);
+    assert_eq!((again.clone(), digests(&again)), (folder.clone(), before.0));
+    let after = read(&folder).expect("whole");
+    for (run, was) in after.runs.iter().zip(&before.1.runs) {
+        let values = |run: &lopa::folder::traces::Run| -> Vec<_> {
+            run.rows.iter().map(|row| (row.iteration, row.values.clone())).collect()
+        };
+        assert_eq!(values(run), values(was));
+    }
+}
+
+fn part(steps: &'static str) -> Part {
+    let experiment = experiment();
+    Part { figures: &["fig1"], dataset: "mnist", variant: None, steps, experiment }
+}
+
+#[test]
+fn entries_and_verdicts_come_from_the_folder() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let (folder, _) = go_on(runs.path());
+    let traces = read(&folder).expect("whole");
+    let entries = entries(&part("paper"), &traces);
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0]["algorithm"], "lopa-gt");
+    assert_eq!(entries[0]["seeds"], serde_json::json!([1, 2, 3]));
+    assert_eq!(entries[0]["hessians"]["mean"], 601.0);
+    assert_eq!(entries[0]["test_accuracy"], Value::Null);
+    assert!(entries[0]["consensus"]["mean"].as_f64() < entries[1]["consensus"]["mean"].as_f64());
+    let claim = |better, worse| Claim {
+        figure: "fig1",
+        text: String::new(),
+        places: vec![("fig1", "mnist", None)],
+        test: Test::Ends { measure: "consensus", better, worse },
+    };
+    let all = [(part("paper"), traces)];
+    let verdict = |better, worse| {
+        let judgement = judge(&claim(better, worse), "paper", &all).expect("it was run");
+        assert_eq!(judgement.interval.expect("three seeds").pairs, 3);
+        judgement.verdict
+    };
+    assert_eq!(verdict("lopa-gt", "lopa-lg"), Verdict::Held);
+    assert_eq!(verdict("lopa-lg", "lopa-gt"), Verdict::DidNotHold);
+    assert_eq!(verdict("lopa-gt", "lopa-gt"), Verdict::Tie);
+    assert_eq!(judge(&claim("lopa-gt", "lopa-lg"), "tuned", &all), None);
+}

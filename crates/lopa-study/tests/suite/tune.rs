@@ -1,0 +1,209 @@
+//! Tuning: fair, deterministic, resumable.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use lopa::config::Source;
+use lopa::error::Error;
+use lopa::experiment::Experiment;
+use lopa::run::Context;
+use lopa_study::tune::{Tuned, tune};
+
+const EXPERIMENT: &str = r#"
+schema = 1
+name = "small"
+
+[problem]
+name = "quadratic"
+n = 3
+p = 4
+condition = 2.0
+heterogeneity = 0.5
+
+[network]
+nodes = 4
+graph = "ring"
+
+[run]
+seeds = [1]
+iterations = 60
+batch = "full"
+
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.0001
+beta = 0.9
+lambda = 0.9
+
+[[algorithm]]
+name = "ma-dsbo"
+alpha = 0.0001
+beta = 0.9
+lambda = 0.9
+gamma = 0.4
+inner_steps = 2
+hv_steps = 2
+
+[tune]
+seeds = [11, 12]
+trials = 9
+metric = "grad_phi_sq"
+"#;
+
+fn with(tune: &str) -> Source {
+    let start = EXPERIMENT.find("[tune]").expect("there is such a section");
+    Source::new("small.toml", format!("{}{tune}", &EXPERIMENT[..start]))
+}
+
+/// The outcome, and how many trials were run for it.
+fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usize), Error> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    let interrupt = AtomicBool::new(false);
+    let context =
+        Context { pool: Some(&pool), data_dir: ".".into(), interrupt: &interrupt, probe: None };
+    let ran = AtomicUsize::new(0);
+    let tuned = tune(source, journal, &context, &|_, _, _| {
+        ran.fetch_add(1, Ordering::Relaxed);
+    })?;
+    Ok((tuned, ran.into_inner()))
+}
+
+#[test]
+fn the_outcome_does_not_depend_on_threads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for method in ["random", "grid", "halving"] {
+        let text = format!(
+            "[tune]\nseeds = [11, 12]\ntrials = 9\nmetric = \"grad_phi_sq\"\nmethod = \"{method}\"\n"
+        );
+        let outcomes = [1, 3].map(|threads| {
+            let journal = folder.path().join(format!("{method}-{threads}.jsonl"));
+            search(&with(&text), &journal, threads).expect("a good search").0
+        });
+        assert_eq!(outcomes[0], outcomes[1], "{method}");
+    }
+}
+
+#[test]
+fn every_algorithm_gets_the_same_budget() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for method in ["random", "grid", "halving"] {
+        let text = format!(
+            "[tune]\nseeds = [11]\ntrials = 9\nmetric = \"grad_phi_sq\"\nmethod = \"{method}\"\n"
+        );
+        let journal = folder.path().join(format!("{method}.jsonl"));
+        let (tuned, ran) = search(&with(&text), &journal, 2).expect("a good search");
+        let count = |label: &str| tuned.trials.iter().filter(|t| t.algorithm == label).count();
+        assert_eq!(count("lopa-gt"), count("ma-dsbo"), "{method}");
+        assert_eq!(tuned.trials.len(), ran);
+        let first = tuned.trials.iter().filter(|t| t.algorithm == "lopa-gt" && t.rung == 0);
+        assert_eq!(first.count(), 9);
+        // 9 trials on a ninth of the budget, 3 on a third, 1 on all of it.
+        assert_eq!(count("lopa-gt"), if method == "halving" { 13 } else { 9 }, "{method}");
+    }
+}
+
+#[test]
+fn a_much_better_step_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "[tune]\nseeds = [11]\ntrials = 8\nmetric = \"grad_phi_sq\"\nmethod = \"grid\"\n\
+                [tune.ranges.\"*\"]\nalpha = { low = 1e-4, high = 100.0 }\n";
+    let journal = folder.path().join("journal.jsonl");
+    let (tuned, _) = search(&with(text), &journal, 2).expect("a good search");
+    for best in &tuned.best {
+        let own = tuned.trials.iter().find(|t| t.algorithm == best.algorithm && t.trial == 0);
+        let own = own.and_then(|t| t.value).expect("tiny steps do not diverge");
+        assert!(best.value.expect("found") < own / 100.0, "{best:?} against {own}");
+        assert!((1e-3..10.0).contains(&best.params["alpha"]), "{best:?}");
+    }
+    // The largest step diverges, and that is the worst a trial can do.
+    assert!(tuned.trials.iter().any(|t| t.value.is_none() && t.params["alpha"] > 50.0));
+}
+
+#[test]
+fn the_tuned_file_is_an_experiment_with_its_provenance() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = Source::new("small.toml", EXPERIMENT);
+    let (tuned, _) = search(&source, &folder.path().join("j.jsonl"), 2).expect("a good search");
+    let experiment = Experiment::read(&Source::new("tuned", &tuned.text[..])).expect("good");
+    assert_eq!(experiment.name, "small-tuned");
+    assert_eq!(experiment.run.seeds, [1]);
+    for (algorithm, best) in experiment.algorithms.iter().zip(&tuned.best) {
+        for (key, value) in &best.params {
+            assert_eq!(algorithm.choice.params[key].as_float(), Some(*value), "{key}");
+        }
+        assert_eq!(best.params["lambda"], best.params["beta"]);
+    }
+    for said in ["lopa tune small.toml", "9 trials", "seeds [11, 12]", "grad_phi_sq"] {
+        assert!(tuned.text.contains(said), "{said}");
+    }
+}
+
+#[test]
+fn a_journal_torn_anywhere_is_gone_on_with() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = folder.path().join("journal.jsonl");
+    let source = Source::new("small.toml", EXPERIMENT);
+    let (whole, ran) = search(&source, &journal, 1).expect("a good search");
+    assert_eq!(ran, 18);
+    let bytes = fs::read(&journal).expect("it was kept");
+    let again = search(&source, &journal, 1).expect("all is done");
+    assert_eq!(again, (whole.clone(), 0));
+    for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
+        fs::write(&journal, &bytes[..length]).expect("written");
+        let (tuned, ran) = search(&source, &journal, 1).expect("gone on with");
+        assert_eq!(tuned, whole, "cut at {length}");
+        let lines = bytes[..length].iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(ran, 18 - lines.saturating_sub(1), "cut at {length}");
+        assert_eq!(fs::read(&journal).expect("kept"), bytes, "cut at {length}");
+    }
+}
+
+#[test]
+fn a_journal_of_another_search_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = folder.path().join("journal.jsonl");
+    search(&Source::new("small.toml", EXPERIMENT), &journal, 1).expect("a good search");
+    let other = with("[tune]\nseeds = [13]\ntrials = 9\nmetric = \"grad_phi_sq\"\n");
+    assert_eq!(search(&other, &journal, 1).expect_err("other seeds").id, "tune/other-search");
+    let text = fs::read_to_string(&journal).expect("kept");
+    let damaged = text.replacen("\"rung\":0", "\"rung\":x", 1);
+    fs::write(&journal, damaged).expect("written");
+    let source = Source::new("small.toml", EXPERIMENT);
+    assert_eq!(search(&source, &journal, 1).expect_err("damaged").id, "tune/damaged-journal");
+}
+
+#[test]
+fn unfair_or_senseless_sections_are_refused() {
+    let cases = [
+        ("seeds = [1, 2]", "tune/seeds-overlap"),
+        ("seeds = []", "config/out-of-range"),
+        ("trials = 3", "config/missing-key"),
+        ("seeds = [11]\nmetric = \"test_accuracy\"", "config/out-of-range"),
+        ("seeds = [11]\nmetric = \"own_test_accuracy\"", "config/out-of-range"),
+        ("seeds = [11]\ntrials = 0", "config/out-of-range"),
+        ("seeds = [11]\nshare = 0.0", "config/out-of-range"),
+        ("seeds = [11]\nshares = 0.5", "config/unknown-key"),
+        ("seeds = [11]\nmethod = \"gird\"", "config/unknown-value"),
+        ("seeds = [11]\nranges.dgd.alpha = [1.0]", "config/unknown-name"),
+        ("seeds = [11]\nranges.lopa-gt.alpha = []", "config/out-of-range"),
+        ("seeds = [11]\nranges.lopa-gt.alpha = { low = 2.0, high = 1.0 }", "config/out-of-range"),
+        ("seeds = [11]\nranges.lopa-gt.alpha = { low = 0.0, high = 1.0 }", "config/out-of-range"),
+    ];
+    for (section, id) in cases {
+        let error = Experiment::read(&with(&format!("[tune]\n{section}\n"))).expect_err(section);
+        assert_eq!(error.id, id, "{section}: {error}");
+        assert!(error.place.is_some(), "{section}");
+    }
+}
+
+#[test]
+fn a_parameter_that_is_not_there_cannot_be_tuned() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = with("[tune]\nseeds = [11]\nranges.lopa-gt.speed = [1.0]\n");
+    let error = search(&source, &folder.path().join("j"), 1).expect_err("no such parameter");
+    assert_eq!(error.id, "tune/unknown-parameter");
+    let source = with("[tune]\nseeds = [11]\ntrials = 2\nmetric = \"speed\"\n");
+    let error = search(&source, &folder.path().join("k"), 1).expect_err("no such metric");
+    assert_eq!(error.id, "config/unknown-name");
+}

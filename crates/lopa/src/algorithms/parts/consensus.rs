@@ -1,0 +1,75 @@
+//! Steps towards agreement, shared by the algorithms.
+//!
+//! ```text
+//! combine          x ← Σ_j w_ij x_j
+//! relax            x ← x − η (x − Σ_j w_ij x_j)
+//! track            y ← Σ_j w_ij y_j + d⁺ − d           gradient tracking: mean y = mean d
+//! dual             M ← M + x − Σ_j w_ij x_j            augmented Lagrangian: the M_i sum to 0
+//! ```
+//!
+//! In the personal scope θ and v are not shared. What is not shared comes back as an empty slice,
+//! and these steps then do what W = I does.
+
+use crate::math::real::{Real, update};
+use crate::problem::scope::Scope;
+
+/// The vectors of a mixed message, in the order they were shared.
+pub struct Pieces<'a, T> {
+    mixed: &'a [T],
+    scope: Scope,
+}
+
+impl<'a, T> Pieces<'a, T> {
+    /// Of a mixed message.
+    pub fn new(mixed: &'a [T], scope: Scope) -> Pieces<'a, T> {
+        Pieces { mixed, scope }
+    }
+
+    /// The next vector, shared in both scopes.
+    pub fn next(&mut self, length: usize) -> &'a [T] {
+        let (piece, rest) = self.mixed.split_at(length);
+        self.mixed = rest;
+        piece
+    }
+
+    /// The next vector, shared in the global scope only; empty in the personal one.
+    pub fn inner(&mut self, length: usize) -> &'a [T] {
+        self.next(if self.scope == Scope::Global { length } else { 0 })
+    }
+}
+
+/// x ← Σ_j w_ij x_j
+pub fn combine<T: Real>(x: &mut [T], mixed: &[T]) {
+    if !mixed.is_empty() {
+        x.copy_from_slice(mixed);
+    }
+}
+
+/// x ← x − η (x − Σ_j w_ij x_j)
+pub fn relax<T: Real>(x: &mut [T], mixed: &[T], eta: T) {
+    if !mixed.is_empty() {
+        update(x, [mixed], |x, [mixed]| x - eta * (x - mixed));
+    }
+}
+
+/// y ← Σ_j w_ij y_j + d⁺ − d, which is d⁺ if y is not shared.
+pub fn track<T: Real>(y: &mut [T], mixed: &[T], new: &[T], old: &[T]) {
+    match mixed {
+        [] => y.copy_from_slice(new),
+        _ => update(y, [mixed, new, old], |_, [mixed, new, old]| mixed + new - old),
+    }
+}
+
+/// M ← M + x − Σ_j w_ij x_j
+pub fn dual<T: Real>(m: &mut [T], x: &[T], mixed: &[T]) {
+    update(m, [x, mixed], |m, [x, mixed]| m + (x - mixed));
+}
+
+/// x ← x (r / |x|) where |x| > r: the nearest point of the ball.
+pub fn project<T: Real>(x: &mut [T], radius: Option<f64>) {
+    let Some(radius) = radius.map(T::of) else { return };
+    let norm = crate::math::real::dot(x, x).sqrt();
+    if norm > radius {
+        update(x, [], |x, []| x * (radius / norm));
+    }
+}

@@ -1,0 +1,75 @@
+//! Why a run diverged, in words a user can act on.
+
+use toml::Table;
+
+use crate::algorithms::Facts;
+use crate::evaluate::exact::largest_curvature;
+use crate::evaluate::watch::{Culprit, Grown};
+use crate::math::schedule::Schedule;
+use crate::problem::{At, Bilevel};
+
+/// Says what grew first and which step size is the suspect.
+///
+/// `at` is the last point of the culprit's node at which all was well.
+pub fn diagnose(
+    culprit: &Culprit,
+    facts: &Facts,
+    params: &Table,
+    part: &mut dyn Bilevel<f64>,
+    at: At<f64>,
+) -> String {
+    let Culprit { node, k, grown } = culprit;
+    let (suspect, reason) = match suspect(facts, params, *k, part, at) {
+        Some((suspect, reason)) => (suspect, format!("; the suspect is {reason}")),
+        None => ("", String::new()),
+    };
+    // Of all that has grown, what the suspect drives is nearest to the cause.
+    let driven = |grown: &&Grown| facts.steps.contains(&(grown.variable, suspect));
+    let Grown { variable, size, early } = grown.iter().find(driven).unwrap_or(&grown[0]);
+    let grew = match size.is_finite() {
+        true => format!("grew from {early:.1e} to {size:.1e}"),
+        false => "stopped being a number".to_string(),
+    };
+    format!("{variable} at node {node} {grew} by iteration {k}, before all else{reason}")
+}
+
+/// The step size that is too large, and why it is thought to be.
+fn suspect(
+    facts: &Facts,
+    params: &Table,
+    k: u64,
+    part: &mut dyn Bilevel<f64>,
+    at: At<f64>,
+) -> Option<(&'static str, String)> {
+    let step = |key: &str| -> Option<f64> {
+        let schedule: Schedule = params.get(key)?.clone().try_into().ok()?;
+        Some(schedule.at(k))
+    };
+    // Steps on θ and v are judged by the curvature of g, whatever grew first: an inner loop that
+    // is not stable drags x along, and one that is stable is dragged along by x.
+    let inner = facts.steps.iter().filter(|(variable, _)| ["theta", "v"].contains(variable));
+    let curvature = largest_curvature(part, at);
+    for &(_, key) in inner.clone() {
+        let Some(value) = step(key) else { continue };
+        if let Some(reason) = part.unstable(at, value) {
+            return Some((key, format!("{key} = {value}: {reason}")));
+        }
+        if value * curvature >= 2.0 {
+            let limit = 2.0 / curvature;
+            let reason = format!(
+                "{key} = {value}: the curvature of g there is about {curvature:.3e}, and a stable \
+                 step stays below 2 / {curvature:.3e} = {limit:.3e}"
+            );
+            return Some((key, reason));
+        }
+    }
+    let &(_, key) = facts.steps.iter().find(|(variable, _)| *variable == "x")?;
+    let value = step(key)?;
+    let cleared: Vec<_> = inner.map(|(_, key)| *key).filter(|inner| *inner != key).collect();
+    let cleared = match &cleared[..] {
+        [] => String::new(),
+        [one] => format!(" ({one} is within its limit 2 / L)"),
+        keys => format!(" ({} are within their limit 2 / L)", keys.join(" and ")),
+    };
+    Some((key, format!("{key} = {value}{cleared}: try a tenth of it")))
+}

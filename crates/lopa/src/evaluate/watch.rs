@@ -1,0 +1,132 @@
+//! Seeing a divergence early, and saying what grew first.
+
+use crate::engine::Node;
+use crate::math::real::Real;
+use crate::store::bytes::{Reader, Writer};
+
+/// How often variables are looked at, in iterations.
+pub const EVERY: u64 = 10;
+
+/// Growth at which a variable is noted as a suspect.
+const NOTED: f64 = 1e3;
+
+/// Growth at which a run is given up.
+const GIVEN_UP: f64 = 1e9;
+
+/// The node at which a variable outgrew its early size first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Culprit {
+    /// The node.
+    pub node: usize,
+    /// The iteration at which it was noted.
+    pub k: u64,
+    /// Its variables that had outgrown their early sizes by then, the one that grew most first.
+    pub grown: Vec<Grown>,
+}
+
+/// A variable that grew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grown {
+    /// Its name.
+    pub variable: &'static str,
+    /// Its largest entry when it was noted; not a number if it had stopped being one.
+    pub size: f64,
+    /// Its largest entry early in the run.
+    pub early: f64,
+}
+
+impl Grown {
+    fn growth(&self) -> f64 {
+        if self.size.is_finite() { self.size / self.early } else { f64::INFINITY }
+    }
+}
+
+/// Keeps the size that each variable of each node had early in the run, and notes the first node
+/// at which one outgrew it.
+#[derive(Debug, Default)]
+pub struct Watch {
+    early: Vec<Vec<f64>>,
+    first: Option<Culprit>,
+}
+
+impl Watch {
+    /// Looks at the sizes of all nodes' variables; tells what grew first if the run is beyond
+    /// saving.
+    pub fn look(&mut self, k: u64, names: &[&'static str], sizes: &[Vec<f64>]) -> Option<Culprit> {
+        let mut lost = false;
+        let mut worst: Option<Culprit> = None;
+        self.early.resize(sizes.len(), vec![1.0; names.len()]);
+        for (i, (sizes, early)) in sizes.iter().zip(&mut self.early).enumerate() {
+            let mut grown = Vec::new();
+            for ((&variable, &size), early) in names.iter().zip(sizes).zip(early) {
+                // Variables may start at zero and find their size in the first iterations.
+                if k <= 3 * EVERY && size.is_finite() && size < NOTED {
+                    *early = early.max(size);
+                }
+                grown.push(Grown { variable, size, early: *early });
+            }
+            grown.retain(|variable| variable.growth() > NOTED);
+            grown.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
+            let most = |grown: &[Grown]| grown.first().map_or(0.0, Grown::growth);
+            lost |= most(&grown) > GIVEN_UP;
+            if most(&grown) > worst.as_ref().map_or(0.0, |worst| most(&worst.grown)) {
+                worst = Some(Culprit { node: i, k, grown });
+            }
+        }
+        self.first = self.first.take().or(worst);
+        if lost { self.first.clone() } else { None }
+    }
+
+    /// Writes down all that it knows.
+    pub fn save(&self, names: &[&'static str], out: &mut Writer) {
+        out.u64(self.early.len() as u64);
+        self.early.iter().for_each(|early| out.reals(early));
+        let first = self.first.iter();
+        out.u64(first.len() as u64);
+        for Culprit { node, k, grown } in first {
+            [*node as u64, *k, grown.len() as u64].into_iter().for_each(|value| out.u64(value));
+            for Grown { variable, size, early } in grown {
+                let number = names.iter().position(|name| name == variable);
+                out.u64(number.expect("a variable has a name") as u64);
+                out.f64(*size);
+                out.f64(*early);
+            }
+        }
+    }
+
+    /// The watch that was saved; `None` if these are not its bytes.
+    pub fn restore(bytes: &mut Reader, names: &[&'static str]) -> Option<Watch> {
+        let mut watch = Watch::default();
+        for _ in 0..bytes.u64()? {
+            let early = bytes.reals()?;
+            watch.early.push(Some(early).filter(|early| early.len() == names.len())?);
+        }
+        if bytes.u64()? > 0 {
+            let (node, k) = (usize::try_from(bytes.u64()?).ok()?, bytes.u64()?);
+            watch.early.get(node)?;
+            let mut grown = Vec::new();
+            for _ in 0..bytes.u64()? {
+                let variable = *names.get(usize::try_from(bytes.u64()?).ok()?)?;
+                grown.push(Grown { variable, size: bytes.f64()?, early: bytes.f64()? });
+            }
+            watch.first = Some(Culprit { node, k, grown });
+        }
+        Some(watch)
+    }
+}
+
+/// The largest entry of each variable of a node; not a number if an entry is not.
+pub fn sizes<T: Real>(node: &Node<T>) -> Vec<f64> {
+    node.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
+}
+
+fn largest<T: Real>(values: &[T]) -> f64 {
+    // A comparison passes over what is not a number; 0 · value does not.
+    let mut most = T::zero();
+    let mut sum = T::zero();
+    for &value in values {
+        most = if value.abs() > most { value.abs() } else { most };
+        sum += value * T::zero();
+    }
+    if sum.is_nan() { f64::NAN } else { most.to_f64() }
+}

@@ -1,0 +1,100 @@
+//! The JSON Schema of experiment files, for editors: made from the registries, so it cannot lag.
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use crate::algorithms::algorithms;
+use crate::config::registry::Entry;
+use crate::data::partition::partitions;
+use crate::data::{Preparation, sources};
+use crate::experiment::{CheckpointSpec, RunSpec};
+use crate::network::{graphs, weights};
+use crate::problem::scope::Scope;
+use crate::problems::problems;
+
+/// The schema of an experiment file, with the sections that other crates read.
+pub fn experiment(sections: &[(&str, Value)]) -> Value {
+    let mut generator = generator();
+    let count = json!({ "type": "integer", "minimum": 1, "maximum": 1_000_000 });
+    let seed = json!({ "type": "integer", "minimum": 0 });
+    let preparation = generator.subschema_for::<Preparation>().to_value();
+    let scope = generator.subschema_for::<Scope>().to_value();
+    let run = generator.subschema_for::<RunSpec>().to_value();
+    let checkpoint = generator.subschema_for::<CheckpointSpec>().to_value();
+    let label = json!({ "label": { "type": "string", "description": "its name in results" } });
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "lopa experiment",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["problem", "network", "run", "algorithm"],
+        "properties": {
+            "schema": { "const": 1 },
+            "name": { "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]*$" },
+            "scope": scope,
+            "problem": choice(&problems::<f64>(), &mut generator, &json!({})),
+            "data": choice(&sources(), &mut generator, &preparation["properties"]),
+            "partition": choice(&partitions(), &mut generator, &json!({})),
+            "network": {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["nodes", "graph"],
+                "properties": {
+                    "nodes": count,
+                    "seed": seed,
+                    "graph": choice(&graphs(), &mut generator, &json!({})),
+                    "weights": choice(&weights(), &mut generator, &json!({})),
+                },
+            },
+            "run": run,
+            "checkpoint": checkpoint,
+            "algorithm": {
+                "type": "array",
+                "minItems": 1,
+                "items": choice(&algorithms::<f64>(), &mut generator, &label),
+            },
+        },
+    });
+    for (name, section) in sections {
+        schema["properties"][*name] = section.clone();
+    }
+    schema
+}
+
+/// The schema of one section of experiment files.
+pub fn section<P: schemars::JsonSchema>() -> Value {
+    generator().subschema_for::<P>().to_value()
+}
+
+fn generator() -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.into_generator()
+}
+
+/// A name, or a table with the name, its parameters and `more` properties.
+fn choice<B: ?Sized>(
+    registry: &[Entry<B>],
+    generator: &mut SchemaGenerator,
+    more: &Value,
+) -> Value {
+    let names: Vec<_> = registry.iter().map(|entry| entry.name).collect();
+    let table = |entry: &Entry<B>| {
+        let mut schema = entry.schema(generator).to_value();
+        let object = schema.as_object_mut().expect("parameters are an object");
+        object.insert("type".into(), json!("object"));
+        object.insert("title".into(), json!(entry.name));
+        object.insert("description".into(), json!(entry.about));
+        object.insert("additionalProperties".into(), json!(false));
+        let properties = object.entry("properties").or_insert_with(|| json!({}));
+        let properties = properties.as_object_mut().expect("properties are an object");
+        properties.insert("name".into(), json!({ "const": entry.name }));
+        properties.extend(more.as_object().expect("an object").clone());
+        let required = object.entry("required").or_insert_with(|| json!([]));
+        required.as_array_mut().expect("a list").push(json!("name"));
+        schema
+    };
+    let tables: Vec<Value> = registry.iter().map(table).collect();
+    json!({ "anyOf": [{ "enum": names }, { "oneOf": tables }] })
+}

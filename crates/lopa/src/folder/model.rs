@@ -1,0 +1,188 @@
+//! Trained models on disk: the shared x and every node's θ_i in one safetensors file, with what is
+//! needed to use them on new data and nothing of the data they were trained on.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use toml::Table;
+
+use crate::config::Choice;
+use crate::config::registry::find;
+use crate::data::{Features, Scaling};
+use crate::error::{Error, Result};
+use crate::problem::At;
+use crate::problems::problems;
+use crate::run::hex;
+use crate::store::files::replace;
+
+/// The models that one run of one algorithm ended with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// What they are models of.
+    pub about: About,
+    /// x_i of every node.
+    pub x: Vec<Vec<f64>>,
+    /// θ_i of every node.
+    pub theta: Vec<Vec<f64>>,
+    /// How raw features are scaled.
+    pub scaling: Scaling,
+}
+
+/// What models are models of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// The algorithm's label.
+    pub algorithm: String,
+    /// The seed.
+    pub seed: u64,
+    /// The problem's name.
+    pub problem: String,
+    /// The problem's parameters.
+    pub params: Table,
+    /// Number of raw features.
+    pub features: usize,
+    /// The classes by name, in the order of their numbers.
+    pub classes: Vec<String>,
+}
+
+/// The entry of the file's header that is ours.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    #[serde(flatten)]
+    about: About,
+    /// Of everything else, so that damage is seen.
+    sha256: String,
+}
+
+impl Model {
+    /// Writes the file; it is complete or not there at all.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let wrong = |what: String| {
+            Error::storage("storage/write", format!("cannot write the model: {what}"))
+                .at(path.display().to_string())
+        };
+        let tensors = [
+            ("x", bytes(self.x.concat().as_slice()), shape(&self.x)),
+            ("theta", bytes(self.theta.concat().as_slice()), shape(&self.theta)),
+            ("scaling.shift", bytes(&self.scaling.shift), vec![self.scaling.shift.len()]),
+            ("scaling.factor", bytes(&self.scaling.factor), vec![self.scaling.factor.len()]),
+        ];
+        let views: std::result::Result<Vec<_>, _> = tensors
+            .iter()
+            .map(|(name, data, shape)| {
+                TensorView::new(Dtype::F64, shape.clone(), data).map(|view| (*name, view))
+            })
+            .collect();
+        let header = Header { about: self.about.clone(), sha256: self.digest() };
+        let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
+        let metadata = HashMap::from([("lopa".to_string(), header)]);
+        let views = views.map_err(|error| wrong(error.to_string()))?;
+        let file = safetensors::serialize(views, Some(metadata))
+            .map_err(|error| wrong(error.to_string()))?;
+        replace(path, &file).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// Reads a file back; a damaged one is refused.
+    pub fn load(path: &Path) -> Result<Model> {
+        let wrong = |what: String| {
+            Error::storage("storage/model", format!("this is not a model of ours: {what}"))
+                .at(path.display().to_string())
+        };
+        let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let (_, header) =
+            SafeTensors::read_metadata(&file).map_err(|error| wrong(error.to_string()))?;
+        let entry = header.metadata().as_ref().and_then(|metadata| metadata.get("lopa"));
+        let entry = entry.ok_or_else(|| wrong("the header has no entry `lopa`".into()))?;
+        let Header { about, sha256 } =
+            serde_json::from_str(entry).map_err(|error| wrong(error.to_string()))?;
+        let tensors = SafeTensors::deserialize(&file).map_err(|error| wrong(error.to_string()))?;
+        let read = |name: &str| -> Result<(Vec<f64>, Vec<usize>)> {
+            let view = tensors.tensor(name).map_err(|error| wrong(error.to_string()))?;
+            if view.dtype() != Dtype::F64 {
+                return Err(wrong(format!("the tensor `{name}` is not of type F64")));
+            }
+            let (words, _) = view.data().as_chunks::<8>();
+            Ok((words.iter().map(|&w| f64::from_le_bytes(w)).collect(), view.shape().to_vec()))
+        };
+        let rows = |name: &str| -> Result<Vec<Vec<f64>>> {
+            let (values, shape) = read(name)?;
+            match shape[..] {
+                [_, 0] => Err(wrong(format!("the tensor `{name}` is empty"))),
+                [_, width] => Ok(values.chunks_exact(width).map(<[f64]>::to_vec).collect()),
+                _ => Err(wrong(format!("the tensor `{name}` is not a matrix"))),
+            }
+        };
+        let scaling =
+            Scaling { shift: read("scaling.shift")?.0, factor: read("scaling.factor")?.0 };
+        let model = Model { about, x: rows("x")?, theta: rows("theta")?, scaling };
+        let scaled = |values: &[f64]| values.is_empty() || values.len() == model.about.features;
+        let fits = model.x.len() == model.theta.len()
+            && scaled(&model.scaling.shift)
+            && scaled(&model.scaling.factor);
+        if !fits {
+            return Err(wrong("its tensors do not fit together".into()));
+        }
+        match model.digest() == sha256 {
+            true => Ok(model),
+            false => Err(wrong("it was damaged or changed after it was written".into())),
+        }
+    }
+
+    /// SHA-256 of what the models are and of every number in them.
+    fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(serde_json::to_vec(&self.about).expect("plain values are JSON"));
+        let Scaling { shift, factor } = &self.scaling;
+        for values in self.x.iter().chain(&self.theta).chain([shift, factor]) {
+            hasher.update(bytes(values));
+        }
+        hex(&hasher.finalize())
+    }
+
+    /// Class numbers that node i's model gives to raw features.
+    pub fn predict(&self, node: usize, raw: &Features<f64>) -> Result<Vec<u32>> {
+        let nodes = self.x.len();
+        if node >= nodes {
+            let message = format!("there is no node {node}: the run has nodes 0 to {}", nodes - 1);
+            return Err(Error::config("config/out-of-range", message).at("--node"));
+        }
+        if self.theta[node].iter().any(|value| value.is_nan()) {
+            let message = format!("the model of node {node} is with that node alone");
+            return Err(Error::config("config/not-here", message)
+                .at("--node")
+                .hint("a peer's folder holds the model of its own node"));
+        }
+        let About { features, problem, params, classes, .. } = &self.about;
+        if raw.cols() != *features {
+            let message = format!(
+                "the model was trained on {features} features, but these rows have {}",
+                raw.cols()
+            );
+            return Err(Error::data("data/shape", message));
+        }
+        let registry = problems::<f64>();
+        let kind = &find("problem", &registry, problem)?.build;
+        let at = At { x: &self.x[node], theta: &self.theta[node] };
+        let scaled = self.scaling.apply(raw.clone());
+        kind.predict(params, classes.len(), at, &scaled).ok_or_else(|| {
+            let message = format!("the problem `{problem}` has no models that predict");
+            Error::config("config/no-meaning", message)
+        })
+    }
+
+    /// The problem, as a file would choose it.
+    pub fn problem(&self) -> Choice {
+        Choice { name: self.about.problem.clone(), params: self.about.params.clone() }
+    }
+}
+
+fn bytes(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn shape(rows: &[Vec<f64>]) -> Vec<usize> {
+    vec![rows.len(), rows.first().map_or(0, Vec::len)]
+}

@@ -1,0 +1,107 @@
+//! Conjugate gradients for H v = b with a positive definite H, one product at a time.
+
+use crate::math::real::{Real, axpy, dot, update};
+
+/// The iterate and what is needed to go on from it.
+pub struct ConjugateGradients<T> {
+    /// ≈ H⁻¹ b
+    pub v: Vec<T>,
+    inverse: Option<Vec<T>>, // M⁻¹, diagonal, where M resembles H
+    r: Vec<T>,               // b − H v
+    p: Vec<T>,               // the next direction
+    z: Vec<T>,               // H p, and then M⁻¹ r
+    rz: T,                   // ⟨r, M⁻¹ r⟩
+}
+
+impl<T: Real> ConjugateGradients<T> {
+    /// Zeros.
+    pub fn new(length: usize) -> ConjugateGradients<T> {
+        let [v, r, p, z] = [(); 4].map(|()| vec![T::zero(); length]);
+        ConjugateGradients { v, inverse: None, r, p, z, rz: T::zero() }
+    }
+
+    /// With an estimate of H's diagonal: fewer steps where H is uneven. Entries next to nothing are
+    /// taken for larger, lest the inverse be beyond all numbers.
+    pub fn with_diagonal(mut self, mut diagonal: Vec<T>) -> ConjugateGradients<T> {
+        assert_eq!(diagonal.len(), self.v.len(), "as many entries as unknowns");
+        let least = diagonal.iter().fold(T::zero(), |most, &d| most.max(d)) * T::epsilon();
+        update(&mut diagonal, [], |d, []| T::one() / d.max(least));
+        self.inverse = Some(diagonal).filter(|_| least > T::zero());
+        self
+    }
+
+    /// Starts on b from v = 0.
+    pub fn begin(&mut self, b: &[T]) {
+        self.v.fill(T::zero());
+        self.r.copy_from_slice(b);
+        self.find_z();
+        self.p.copy_from_slice(&self.z);
+        self.rz = dot(&self.r, &self.z);
+    }
+
+    /// ‖b − H v‖
+    pub fn residual(&self) -> T {
+        dot(&self.r, &self.r).sqrt()
+    }
+
+    /// One step with the product H p; false, and nothing done, if H shows no positive curvature.
+    pub fn step(&mut self, product: &mut impl FnMut(&[T], &mut [T])) -> bool {
+        let ConjugateGradients { v, r, p, z, rz, .. } = self;
+        product(p, z);
+        let curvature = dot(p, z);
+        if curvature.is_nan() || curvature <= T::zero() {
+            return false;
+        }
+        let a = *rz / curvature;
+        axpy(a, p, v);
+        axpy(-a, z, r);
+        self.find_z();
+        let rz = dot(&self.r, &self.z);
+        let b = rz / self.rz;
+        update(&mut self.p, [&self.z], |p, [z]| z + b * p);
+        self.rz = rz;
+        true
+    }
+
+    /// z ← M⁻¹ r
+    fn find_z(&mut self) {
+        match &self.inverse {
+            None => self.z.copy_from_slice(&self.r),
+            Some(inverse) => update(&mut self.z, [&self.r, inverse], |_, [r, inverse]| r * inverse),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps until H v = b is solved, for H = D + 1 1ᵀ with D from 0.01 to 100.
+    fn steps(diagonal: Option<Vec<f64>>) -> usize {
+        let d: Vec<f64> = (0..81).map(|i| 10f64.powf(i as f64 / 20.0 - 2.0)).collect();
+        let mut cg = ConjugateGradients::new(81);
+        if let Some(diagonal) = diagonal {
+            cg = cg.with_diagonal(diagonal);
+        }
+        let mut product = |v: &[f64], out: &mut [f64]| {
+            let sum: f64 = v.iter().sum();
+            update(out, [v, &d], |_, [v, d]| d * v + sum);
+        };
+        let (want, mut b) = (vec![1.0; 81], vec![0.0; 81]);
+        product(&want, &mut b);
+        cg.begin(&b);
+        let count = (1..1000).find(|_| {
+            assert!(cg.step(&mut product));
+            cg.v.iter().all(|v| (v - 1.0).abs() < 1e-6)
+        });
+        count.expect("it converges")
+    }
+
+    #[test]
+    fn a_diagonal_saves_steps() {
+        let near = (0..81).map(|i| 0.02 + 10f64.powf(i as f64 / 20.0 - 2.0)).collect();
+        let (plain, helped) = (steps(None), steps(Some(near)));
+        assert!(2 * helped < plain, "{helped} against {plain}");
+        assert_eq!(steps(Some(vec![0.0; 81])), plain, "no diagonal at all");
+    }
+}

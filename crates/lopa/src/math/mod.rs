@@ -1,0 +1,7 @@
+//! The scalar type, random numbers, step sizes, conjugate gradients.
+
+pub mod conjugate;
+pub mod random;
+pub mod real;
+pub mod schedule;
+pub mod scratch;

@@ -1,0 +1,147 @@
+//! The scalar type, and the two helpers that write every update of the library.
+
+use std::any::Any;
+use std::fmt::{Debug, Display};
+use std::iter::Sum;
+use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
+
+use lopa_kernels::{Lanes, Level, Loop};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// `f32` or `f64`.
+pub trait Real:
+    sealed::Sealed
+    + Lanes<Self>
+    + num_traits::Float
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + DivAssign
+    + Sum
+    + Debug
+    + Display
+    + Default
+    + Send
+    + Sync
+    + Any
+{
+    /// Bytes of one scalar, in memory and on the wire.
+    const BYTES: usize;
+
+    /// Rounds an `f64`, once, where a parameter enters the computation.
+    fn of(value: f64) -> Self;
+
+    /// Widens to `f64`, where a result leaves it.
+    fn to_f64(self) -> f64;
+
+    /// Appends the little-endian bytes of scalars: the form of digests, messages and checkpoints.
+    fn extend_le(values: &[Self], bytes: &mut Vec<u8>);
+
+    /// Fills `values` from as many little-endian bytes as they have.
+    fn read_le(bytes: &[u8], values: &mut [Self]);
+}
+
+macro_rules! real {
+    ($t:ty) => {
+        impl Real for $t {
+            const BYTES: usize = size_of::<$t>();
+
+            fn of(value: f64) -> Self {
+                value as $t
+            }
+
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+
+            fn extend_le(values: &[Self], bytes: &mut Vec<u8>) {
+                let start = bytes.len();
+                bytes.resize(start + values.len() * Self::BYTES, 0);
+                let (places, _) = bytes[start..].as_chunks_mut();
+                for (place, value) in places.iter_mut().zip(values) {
+                    *place = value.to_le_bytes();
+                }
+            }
+
+            fn read_le(bytes: &[u8], values: &mut [Self]) {
+                assert_eq!(bytes.len(), values.len() * Self::BYTES, "read_le: lengths differ");
+                let (places, _) = bytes.as_chunks();
+                for (value, &place) in values.iter_mut().zip(places) {
+                    *value = Self::from_le_bytes(place);
+                }
+            }
+        }
+    };
+}
+
+real!(f32);
+real!(f64);
+
+/// `x[i] ← f(x[i], [a[i], b[i], …])` for every `i`.
+#[inline]
+pub fn update<T: Real, const N: usize>(x: &mut [T], with: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {
+    Level::best().run(Update { x, with, f });
+}
+
+struct Update<'a, T, const N: usize, F> {
+    x: &'a mut [T],
+    with: [&'a [T]; N],
+    f: F,
+}
+
+impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F> {
+    #[inline(always)]
+    fn run(self) {
+        let Update { x, with, f } = self;
+        let (heads, tail) = x.as_chunks_mut::<CHUNK>();
+        let done = heads.len() * CHUNK;
+        let chunks = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
+        // What f has seen cannot change while it is written elsewhere: that makes vectors.
+        let mut new = [T::zero(); CHUNK];
+        for (k, head) in heads.iter_mut().enumerate() {
+            for i in 0..CHUNK {
+                new[i] = f(head[i], chunks.map(|(heads, _)| heads[k][i]));
+            }
+            *head = new;
+        }
+        let tails = chunks.map(|(_, with)| &with[..tail.len()]);
+        for i in 0..tail.len() {
+            new[i] = f(tail[i], tails.map(|with| with[i]));
+        }
+        tail.copy_from_slice(&new[..tail.len()]);
+    }
+}
+
+/// Numbers updated at a time.
+const CHUNK: usize = 64;
+
+/// The inner product, in index order.
+pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    assert_eq!(a.len(), b.len(), "dot: lengths differ");
+    // Eight running sums: a fixed order that the compiler can put in one vector register.
+    let mut lanes = [T::zero(); 8];
+    let (a_head, a_tail) = a.as_chunks::<8>();
+    let (b_head, b_tail) = b.as_chunks::<8>();
+    for (a, b) in a_head.iter().zip(b_head) {
+        for l in 0..8 {
+            lanes[l] += a[l] * b[l];
+        }
+    }
+    let tail: T = a_tail.iter().zip(b_tail).map(|(&a, &b)| a * b).sum();
+    lanes.into_iter().sum::<T>() + tail
+}
+
+/// `y ← y + a x`.
+pub fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
+    update(y, [x], |y, [x]| y + a * x);
+}
+
+/// Copies a slice into another precision.
+pub fn cast<T: Real, U: Real>(from: &[T]) -> Vec<U> {
+    from.iter().map(|&v| U::of(v.to_f64())).collect()
+}

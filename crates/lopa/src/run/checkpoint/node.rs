@@ -1,0 +1,39 @@
+//! A node as bytes.
+
+use crate::engine::Node;
+use crate::math::real::Real;
+use crate::problem::oracle::Counts;
+use crate::store::bytes::{Hash, Reader, Writer};
+
+/// A node: its trail of digests, its counters, its variables by name.
+pub fn save<T: Real>(node: &Node<T>, trail: &Hash) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.raw(trail);
+    node.oracle.counts().to_array().into_iter().for_each(|count| out.u64(count));
+    for (name, values) in node.algorithm.variables() {
+        out.bytes(name.as_bytes());
+        out.reals(values);
+    }
+    out.done()
+}
+
+/// Puts a node back to what it was, and gives its trail; `None` if these are not the variables of
+/// such a node.
+pub fn restore<T: Real>(node: &mut Node<T>, bytes: &[u8]) -> Option<Hash> {
+    let mut bytes = Reader::new(bytes);
+    let trail = bytes.hash()?;
+    let mut counts = Counts::default().to_array();
+    for count in &mut counts {
+        *count = bytes.u64()?;
+    }
+    for (name, values) in node.algorithm.variables_mut() {
+        let (known, kept) = (bytes.bytes()?, bytes.reals()?);
+        if known != name.as_bytes() || kept.len() != values.len() {
+            return None;
+        }
+        values.copy_from_slice(&kept);
+    }
+    node.oracle.count_from(Counts::from_array(counts));
+    bytes.end()?;
+    Some(trail)
+}

@@ -1,0 +1,81 @@
+//! The last two checkpoints of a run, on disk.
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use super::Checkpoint;
+use crate::error::Result;
+use crate::store::bytes::Hash;
+use crate::store::files::{Point, cannot_write, replace_watched};
+
+/// Two files that are written in turns: whatever happens to the newer, the older is whole.
+pub struct Store {
+    files: [PathBuf; 2],
+    next: usize,
+}
+
+impl Store {
+    /// The files of a run's checkpoints are `<name>.0` and `<name>.1` in a folder.
+    pub fn new(folder: &Path, name: &str) -> Store {
+        Store { files: [0, 1].map(|turn| folder.join(format!("{name}.{turn}"))), next: 0 }
+    }
+
+    /// Writes a checkpoint over the older of the two.
+    pub fn write(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        self.write_watched(checkpoint, &mut |_| Ok(()))
+    }
+
+    /// The same; `at` is told of every point of it, and may end it there.
+    pub fn write_watched(
+        &mut self,
+        checkpoint: &Checkpoint,
+        at: &mut dyn FnMut(Point) -> io::Result<()>,
+    ) -> Result<()> {
+        let path = &self.files[self.next];
+        replace_watched(path, &checkpoint.to_bytes(), at)
+            .map_err(|error| cannot_write(path, &error))?;
+        self.next = 1 - self.next;
+        Ok(())
+    }
+
+    /// The newest sound checkpoint of a run of which so many bytes of measurements are there;
+    /// `told` hears of what was refused, and why.
+    pub fn newest(
+        &mut self,
+        run: &Hash,
+        measured: RangeInclusive<u64>,
+        told: &mut dyn FnMut(String),
+    ) -> Option<Checkpoint> {
+        let mut newest: Option<(usize, Checkpoint)> = None;
+        for (turn, path) in self.files.iter().enumerate() {
+            let read = match std::fs::read(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => Err(error.to_string()),
+                Ok(bytes) => Checkpoint::from_bytes(&bytes).map_err(String::from),
+            };
+            let ours = read.and_then(|checkpoint| match &checkpoint {
+                other if other.run != *run => Err("it belongs to another run".into()),
+                cut if !measured.contains(&cut.metrics) => Err("its measurements are gone".into()),
+                _ => Ok(checkpoint),
+            });
+            let age = |Checkpoint { state, .. }: &Checkpoint| (state.progress.k, state.serial);
+            match ours {
+                Ok(this) if newest.as_ref().is_none_or(|(_, best)| age(best) < age(&this)) => {
+                    newest = Some((turn, this));
+                }
+                Ok(_) => {}
+                Err(why) => told(format!("{} is not used: {why}", path.display())),
+            }
+        }
+        let (turn, checkpoint) = newest?;
+        self.next = 1 - turn;
+        Some(checkpoint)
+    }
+
+    /// The run has come to its end: nothing is to go on from.
+    pub fn remove(&self) {
+        // A checkpoint left over is in nobody's way: the run's result tells that it ended.
+        self.files.iter().for_each(|path| drop(std::fs::remove_file(path)));
+    }
+}
