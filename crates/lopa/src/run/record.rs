@@ -276,7 +276,10 @@ impl<'a> Record<'a> {
                 let nodes: Vec<_> = cluster.nodes().iter().map(variables).collect();
                 row.values.extend(probing.measure(&setup, &nodes, self.judges));
             }
-            self.nodes = locals.into_iter().map(named).collect();
+            if let Some(error) = self.judges.iter_mut().find_map(|part| part.error()) {
+                return Err(error);
+            }
+            self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;
         }
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
@@ -311,13 +314,17 @@ impl<'a> Record<'a> {
         let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
         let ours = evaluate::some(self.judges, here, &mean, exact, self.context.pool);
+        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
+        let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
+        if !ours.iter().all(alike) {
+            return Err(unlike());
+        }
         if cluster.is_whole() {
             return Ok(ours);
         }
-        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
         let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
-        Ok(locals.collect::<Option<_>>().expect("all processes measure alike"))
+        locals.collect::<Option<_>>().ok_or_else(unlike)
     }
 
     fn hash<T: Real>(&mut self, cluster: &Cluster<T>) {
@@ -403,9 +410,11 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A node's metrics by name.
-fn named(local: Local) -> Vec<(String, f64)> {
-    local.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+/// The error of metrics that cannot be averaged over nodes.
+fn unlike() -> Error {
+    Error::config("problem/malformed", "nodes have different metrics: a measure is their mean")
+        .at("[problem]")
+        .hint("give every node the same metrics in the same order")
 }
 
 /// The error of a checkpoint that is sound, but not that of such a run.
