@@ -1,4 +1,4 @@
-//! The header of a NumPy array.
+//! The header of a NumPy array; see `npy.rs` for why it is parsed here.
 
 use crate::data::source::file;
 use crate::error::{Error, Result};
