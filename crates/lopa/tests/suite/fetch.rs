@@ -250,7 +250,7 @@ fn a_download_that_never_gets_whole_keeps_what_came() {
     let set = set(&[&server], vec![file("data.gz", &content())]);
     let error = get(&set, folder.path()).expect_err("it breaks off every time");
     assert_eq!(error.kind, Kind::Data);
-    assert!(error.hint.expect("a remedy").contains("goes on from there"));
+    assert!(error.hint.expect("a remedy").contains("the same command resumes it"));
     assert_eq!(names(folder.path()), ["data.gz.partial"]);
 }
 

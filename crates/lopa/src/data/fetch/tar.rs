@@ -3,9 +3,9 @@
 //! An archive is blocks of 512 bytes: a header with the name at 0, the size in octal at 124 and
 //! the kind at 156, then the content, padded to a whole block.
 //!
-//! Written by hand after a look at `tar` 0.4 and `tar-no-std` 0.5. The first reads long names of any
-//! size into memory (in raw mode it does not, but then it saves only the twenty lines of `member`
-//! and adds three crates); the second needs the whole archive in memory.
+//! Written by hand after a look at `tar` 0.4 and `tar-no-std` 0.5. The first reads long names of
+//! any size into memory (its raw mode does not, but would replace only the twenty lines of
+//! `member`, with three more crates); the second needs the whole archive in memory.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{partial_of, unwritable};
+use super::{partial_path, unwritable};
 use crate::data::catalog::{Archive, PublishedFile};
 use crate::error::Result;
 
@@ -41,7 +41,7 @@ pub fn unpack(
         let mut content = (&mut stream).take(size);
         if let Some(at) = wanted {
             let file = left.swap_remove(at);
-            let path = partial_of(&folder.join(&file.name));
+            let path = partial_path(&folder.join(&file.name));
             let mut out = File::create(&path).map_err(|error| unwritable(&path, &error))?;
             if let Err(error) = std::io::copy(&mut content, &mut out) {
                 return Ok(Err(format!("`{name}` cannot be unpacked: {error}")));

@@ -18,15 +18,15 @@ use crate::error::{Error, Result, nearest};
 pub struct Npz {
     /// The archive.
     path: String,
-    /// The array of the features: a row each, further dimensions laid flat.
+    /// The array of the features: one row per sample, further dimensions flattened.
     #[serde(default = "x")]
     features: String,
-    /// The array of the labels: numbers, or text.
+    /// The array of the labels: numbers or text.
     #[serde(default = "y")]
     labels: String,
-    /// The array of the features to test on.
+    /// The array of the test features.
     test_features: Option<String>,
-    /// The array of the labels to test on.
+    /// The array of the test labels.
     test_labels: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
         .map_err(|error| error.at(&npz.path))
 }
 
-/// An array of an archive by its name.
+/// Reads an array of an archive by name.
 fn array(name: &str, archive: &Zip, wanted: &str) -> Result<Array> {
     let entry = archive.find(&format!("{wanted}.npy")).ok_or_else(|| {
         let array = |name: Cow<str>| name.strip_suffix(".npy").map(str::to_string);
@@ -63,7 +63,7 @@ fn array(name: &str, archive: &Zip, wanted: &str) -> Result<Array> {
     Array::read(&format!("{name}, array `{wanted}`"), &archive.unpack(&entry)?)
 }
 
-/// New rows: the array `X`, and labels in the array called `label`, or in `y` if there is one.
+/// New rows: the array `X`, with labels from the array `label`, else from `y` if there is one.
 pub fn new_rows(name: &str, bytes: &[u8], label: Option<&str>) -> Result<(Raw, bool)> {
     let archive = Zip::open(name, bytes)?;
     let labelled = label.is_some() || archive.find("y.npy").is_some();
