@@ -16,7 +16,7 @@ use lopa::run::Context;
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
 use lopa_report::paper::Shown;
-use lopa_report::pictures::{self, View};
+use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
 use lopa_study::reproduce::claims::{Judgement, judge};
 use lopa_study::reproduce::{Part, claims, entries, page, paper, table};
@@ -66,7 +66,7 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         .flatten()
         .collect();
     let figures = lopa_report::paper::figures(&shown);
-    pictures::save(&args.out, &figures)?;
+    pictures::save(&args.out, &figures, ImageFormat::available())?;
     write_results(args, &results, &judged, &figures)?;
     write_report(args, shown, &judged)?;
     if output.json() {
