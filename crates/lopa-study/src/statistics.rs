@@ -17,7 +17,7 @@ pub struct Interval {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// How many differences it is made of.
+    /// The number of differences.
     pub pairs: usize,
 }
 
@@ -28,7 +28,7 @@ const T: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The interval of paired differences, by Student's t; none for fewer than two.
+/// The interval of paired differences, by Student's t; `None` for fewer than two.
 pub fn interval(differences: &[f64]) -> Option<Interval> {
     let pairs = differences.len();
     if pairs < 2 {

@@ -1,4 +1,4 @@
-//! Going on with interrupted experiments, and judging claims from what is in the folders.
+//! Resuming interrupted experiments, and judging claims by the traces in their folders.
 
 use std::fs;
 use std::path::Path;
@@ -41,22 +41,22 @@ fn experiment() -> Experiment {
     .expect("a good file")
 }
 
-/// Hears which runs were made.
+/// Records the runs made.
 #[derive(Default)]
-struct Made(Vec<String>);
+struct Recorder(Vec<String>);
 
-impl Observer for Made {
+impl Observer for Recorder {
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
         self.0.push(format!("{}, seed {}", outcome.algorithm, outcome.seed));
         Ok(())
     }
 }
 
-/// Completes the experiment; the answer is the folder and what was run for it.
-fn go_on(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
+/// Completes the experiment; returns its folder and the runs made for it.
+fn resume(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: ".".into(), interrupt: &interrupt, probe: None };
-    let mut made = Made::default();
+    let mut made = Recorder::default();
     let (folder, whole) =
         complete(&experiment(), None, (runs, 1), &context, &mut made).expect("a good run");
     assert!(whole);
@@ -78,22 +78,22 @@ fn digests(folder: &Path) -> Vec<(String, u64, String)> {
 }
 
 #[test]
-fn what_is_finished_is_not_run_again() {
+fn finished_runs_are_not_repeated() {
     let runs = tempfile::tempdir().expect("a folder");
-    let (folder, told) = go_on(runs.path());
-    assert_eq!(told.len(), 6);
+    let (folder, made) = resume(runs.path());
+    assert_eq!(made.len(), 6);
     let before = digests(&folder);
-    assert_eq!(go_on(runs.path()), (folder.clone(), Vec::new()));
+    assert_eq!(resume(runs.path()), (folder.clone(), Vec::new()));
     assert_eq!(digests(&folder), before);
     assert_eq!(fs::read_dir(runs.path()).expect("there").count(), 1);
 }
 
 #[test]
-fn what_is_missing_is_run_and_the_rest_kept() {
+fn missing_runs_are_made_and_the_rest_kept() {
     let runs = tempfile::tempdir().expect("a folder");
-    let (folder, _) = go_on(runs.path());
+    let (folder, _) = resume(runs.path());
     let before = (digests(&folder), read(&folder).expect("whole"));
-    // As if it had been killed in the fourth run: two results are missing, and a row is torn.
+    // As if killed during the fourth run: three results are missing, and a row is torn.
     let results = folder.join("results.json");
     let text = fs::read_to_string(&results).expect("written");
     let mut all: Vec<Value> = serde_json::from_str(&text).expect("JSON");
@@ -102,8 +102,8 @@ fn what_is_missing_is_run_and_the_rest_kept() {
     let metrics = folder.join("metrics.jsonl");
     let text = fs::read_to_string(&metrics).expect("written");
     fs::write(&metrics, &text[..text.len() * 2 / 3]).expect("written");
-    let (again, told) = go_on(runs.path());
-    assert_eq!(told, ["lopa-lg, seed 2", "lopa-gt, seed 3", "lopa-lg, seed 3"]);
+    let (again, made) = resume(runs.path());
+    assert_eq!(made, ["lopa-lg, seed 2", "lopa-gt, seed 3", "lopa-lg, seed 3"]);
     assert_eq!((again.clone(), digests(&again)), (folder.clone(), before.0));
     let after = read(&folder).expect("whole");
     for (run, was) in after.runs.iter().zip(&before.1.runs) {
@@ -122,7 +122,7 @@ fn part(steps: &'static str) -> Part {
 #[test]
 fn entries_and_verdicts_come_from_the_folder() {
     let runs = tempfile::tempdir().expect("a folder");
-    let (folder, _) = go_on(runs.path());
+    let (folder, _) = resume(runs.path());
     let traces = read(&folder).expect("whole");
     let entries = entries(&part("paper"), &traces);
     assert_eq!(entries.len(), 2);
@@ -134,7 +134,7 @@ fn entries_and_verdicts_come_from_the_folder() {
     let claim = |better, worse| Claim {
         figure: "fig1",
         text: String::new(),
-        places: vec![("fig1", "mnist", None)],
+        panels: vec![("fig1", "mnist", None)],
         test: Test::Ends { measure: "consensus", better, worse },
     };
     let all = [(part("paper"), traces)];
