@@ -1,6 +1,6 @@
 //! Pictures and reports of lopa's runs.
 //!
-//! [`saved`] reads run folders, [`statistics`] sums them up over seeds, [`figure`] draws them as SVG
+//! [`saved`] holds run folders, [`statistics`] sums them up over seeds, [`figure`] draws them as SVG
 //! (and [`png`](mod@png) makes pixels of that), [`html`] writes the report: one file that needs no
 //! network. Nothing here looks at the clock: the same run folders give the same bytes.
 

@@ -8,7 +8,7 @@ use lopa::config::Source;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::run::trace::Row;
-use lopa::run::{Context, Observer};
+use lopa::run::{Context, Listener};
 
 const EXPERIMENT: &str = r#"
     problem = { name = "quadratic", n = 5, p = 6, condition = 2.0, heterogeneity = 0.5 }
@@ -24,8 +24,8 @@ const EXPERIMENT: &str = r#"
 
 struct Print;
 
-impl Observer for Print {
-    fn row(&mut self, _: &str, _: u64, row: &Row) -> Result<()> {
+impl Listener for Print {
+    fn row(&mut self, _: &str, _: u64, row: &Row) {
         let value = |name| row.value(name).unwrap_or(f64::NAN);
         println!(
             "{:>6}  |∇Φ(x̄)|² = {:.1e}   consensus = {:.1e}",
@@ -33,7 +33,6 @@ impl Observer for Print {
             value("grad_phi_sq"),
             value("consensus")
         );
-        Ok(())
     }
 }
 
@@ -42,7 +41,7 @@ fn main() -> Result<()> {
     let interrupt = AtomicBool::new(false);
     let context =
         Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
-    let outcomes = experiment.run(&context, &mut Print)?;
+    let outcomes = experiment.run(&context, &mut (), &mut Print)?;
     println!("ended: {}, digest {}", outcomes[0].stop.name(), &outcomes[0].digest[..16]);
     Ok(())
 }
