@@ -13,14 +13,15 @@ use serde_json::{Value, json};
 use super::finished::{Finished, one_each};
 use super::reevaluate::reevaluate;
 use super::score::{Score, Truth};
+use crate::Program;
 use crate::args::EvaluateArgs;
 use crate::output::Output;
 
-pub fn evaluate(args: &EvaluateArgs, output: &Output) -> Result<ExitCode> {
+pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {
     let finished = Finished::open(&args.model.run)?;
     match &args.input {
-        Some(input) => on_new_rows(args, input, &finished, output),
-        None => reevaluate(args, &finished, output),
+        Some(input) => on_new_rows(args, input, &finished, program),
+        None => reevaluate(args, &finished, program),
     }
 }
 
@@ -28,8 +29,9 @@ fn on_new_rows(
     args: &EvaluateArgs,
     input: &Path,
     finished: &Finished,
-    output: &Output,
+    program: &Program,
 ) -> Result<ExitCode> {
+    let output = &program.output;
     let runs = one_each(&finished.runs(&args.model)?);
     let models: Vec<Model> = runs.iter().map(|run| finished.model(run)).collect::<Result<_>>()?;
     // All models of a run have the same features and classes.
@@ -46,7 +48,7 @@ fn on_new_rows(
     for (run, model) in runs.iter().zip(&models) {
         let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
         let score = |node| {
-            let predicted = model.predict(node, &rows.features)?;
+            let predicted = model.predict(node, &rows.features, &program.registries.problems)?;
             Ok((node, Score::new(&model.about.classes, &truth, &predicted)))
         };
         results.push((*run, nodes.map(score).collect::<Result<Vec<_>>>()?));

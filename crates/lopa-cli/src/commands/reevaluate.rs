@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::finished::Finished;
 use super::threads::{pool, threads};
+use crate::Program;
 use crate::args::EvaluateArgs;
 use crate::output::{Output, number};
 
@@ -39,8 +40,13 @@ struct Remeasured<'a> {
     agrees: bool,
 }
 
-pub fn reevaluate(args: &EvaluateArgs, finished: &Finished, output: &Output) -> Result<ExitCode> {
-    let experiment = Experiment::read(&finished.folder.resolved()?)?;
+pub fn reevaluate(
+    args: &EvaluateArgs,
+    finished: &Finished,
+    program: &Program,
+) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = Experiment::read(&finished.folder.resolved()?, &program.registries)?;
     let pool = pool(threads(&args.threads)?)?;
     let context = Context {
         pool: pool.as_ref(),

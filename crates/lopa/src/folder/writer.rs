@@ -17,6 +17,7 @@ use crate::config::Choice;
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
+use crate::problem::AnyProblem;
 use crate::run::checkpoint::{self, Checkpoint, State};
 use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, Store, World, hex};
@@ -39,7 +40,7 @@ pub struct RunFolder {
 
 /// What models are saved with.
 struct ModelParts {
-    problem: Choice,
+    problem: Choice<AnyProblem>,
     features: usize,
     labels: Vec<u32>,
     classes: Vec<String>,

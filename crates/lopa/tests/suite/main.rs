@@ -25,3 +25,4 @@ mod problems;
 mod reference;
 mod runs;
 mod scope;
+mod seam;
