@@ -78,6 +78,6 @@ pub mod prelude {
         problem_entry,
     };
     pub use crate::run::trace::Row;
-    pub use crate::run::{Context, Observer, Outcome, Setup};
+    pub use crate::run::{Context, Listener, Outcome, Setup, Store};
     pub use crate::{params, variables};
 }

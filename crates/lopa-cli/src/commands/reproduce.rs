@@ -10,8 +10,7 @@ use lopa::config::Choice;
 use lopa::data::{Data, SourceBuild};
 use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::{Traces, read};
+use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::Context;
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
@@ -56,7 +55,7 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         }
         let Part { figures, dataset, variant, steps, .. } = *part;
         shown.push(Shown { figures, dataset, variant, steps, saved: Saved::read(&folder)? });
-        done.push((part.clone(), read(&folder)?));
+        done.push((part.clone(), RunReader::open(&folder)?.traces()?));
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();

@@ -11,7 +11,7 @@ pub use rank::{Lead, Place, Scale};
 
 use serde::Serialize;
 
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 use lopa::run::trace::{COSTS, Row, more_is_better, spans_powers};
 
 /// A measurement below this share of the budget does not represent the budget.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Part;
 use crate::statistics::{Interval, interval};
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 use lopa::run::trace::{more_is_better, spans_powers};
 
 /// A panel of the paper: figure, data set, variant.

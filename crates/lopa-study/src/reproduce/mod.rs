@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::statistics::spread;
 use lopa::experiment::Experiment;
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 
 /// One experiment of the reproduction, and which part of the paper it shows.
 #[derive(Debug, Clone, PartialEq)]

@@ -25,7 +25,7 @@ use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::trace::Stop;
-use lopa::run::{Context, Observer, hex};
+use lopa::run::{Context, hex};
 use space::Space;
 
 /// One in `ETA` trials survives a stage of successive halving.
@@ -189,7 +189,7 @@ impl Search<'_> {
         let Some(experiment) = self.trial_experiment(task) else { return Ok(None) };
         let Context { data_dir, interrupt, .. } = self.context;
         let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
-        let outcomes = experiment.run_on(self.data, &alone, &mut Silent)?;
+        let outcomes = experiment.run_on(self.data, &alone, &mut (), &mut ())?;
         if interrupt.load(Ordering::Relaxed) {
             return Err(Error::new(Kind::Run, "tune/interrupted", "the search was interrupted")
                 .hint("finished trials are in the journal: the same command resumes the search"));
@@ -261,8 +261,3 @@ fn unmeasured<'a>(metric: &str, known: impl Iterator<Item = &'a String>) -> Erro
         .at("tune.metric")
         .hint(format!("measured: {}", known.join(", ")))
 }
-
-/// Ignores all events of a trial.
-struct Silent;
-
-impl Observer for Silent {}

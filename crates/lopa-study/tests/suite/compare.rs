@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::experiment::Experiment;
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 use lopa::problem::oracle::Counts;
 use lopa::problem::scope::Scope;
 use lopa::run::trace::{COSTS, Row};
-use lopa::run::{Context, Observer};
+use lopa::run::{Context, Listener};
 use lopa_study::compare::{Comparison, Question, Standing, compare, cost_named};
 use lopa_study::tune::TuneSpec;
 
@@ -161,10 +161,9 @@ fn costs_have_synonyms() {
 #[derive(Default)]
 struct Rows(Vec<(String, Row)>);
 
-impl Observer for Rows {
-    fn row(&mut self, algorithm: &str, _: u64, row: &Row) -> lopa::error::Result<()> {
+impl Listener for Rows {
+    fn row(&mut self, algorithm: &str, _: u64, row: &Row) {
         self.0.push((algorithm.to_string(), row.clone()));
-        Ok(())
     }
 }
 
@@ -186,7 +185,7 @@ fn rows(until: &str) -> Vec<(String, Row)> {
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let mut rows = Rows::default();
-    experiment.run(&context, &mut rows).unwrap();
+    experiment.run(&context, &mut (), &mut rows).unwrap();
     rows.0
 }
 

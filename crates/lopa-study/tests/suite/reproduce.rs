@@ -5,11 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
-use lopa::error::Result;
 use lopa::experiment::Experiment;
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::read;
-use lopa::run::{Context, Observer, Outcome};
+use lopa::folder::{Run, RunReader, Traces, complete};
+use lopa::run::{Context, Listener, Outcome};
 use lopa_study::reproduce::claims::{Claim, Test, Verdict, judge};
 use lopa_study::reproduce::{Part, entries};
 use serde_json::Value;
@@ -45,10 +43,9 @@ fn experiment() -> Experiment {
 #[derive(Default)]
 struct Recorder(Vec<String>);
 
-impl Observer for Recorder {
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+impl Listener for Recorder {
+    fn end(&mut self, outcome: &Outcome) {
         self.0.push(format!("{}, seed {}", outcome.algorithm, outcome.seed));
-        Ok(())
     }
 }
 
@@ -64,17 +61,15 @@ fn resume(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
 }
 
 fn digests(folder: &Path) -> Vec<(String, u64, String)> {
-    let text = fs::read_to_string(folder.join("results.json")).expect("written");
-    let results: Vec<Value> = serde_json::from_str(&text).expect("JSON");
-    let word = |run: &Value, key: &str| run[key].as_str().expect("a word").to_string();
-    let mut all: Vec<_> = results
-        .iter()
-        .map(|run| {
-            (word(run, "algorithm"), run["seed"].as_u64().expect("a seed"), word(run, "digest"))
-        })
-        .collect();
+    let results = RunReader::open(folder).and_then(|folder| folder.results()).expect("whole");
+    let mut all: Vec<_> =
+        results.into_iter().map(|run| (run.algorithm, run.seed, run.digest)).collect();
     all.sort();
     all
+}
+
+fn traces(folder: &Path) -> Traces {
+    RunReader::open(folder).and_then(|folder| folder.traces()).expect("whole")
 }
 
 #[test]
@@ -92,8 +87,8 @@ fn finished_runs_are_not_repeated() {
 fn missing_runs_are_made_and_the_rest_kept() {
     let runs = tempfile::tempdir().expect("a folder");
     let (folder, _) = resume(runs.path());
-    let before = (digests(&folder), read(&folder).expect("whole"));
-    // As if killed during the fourth run: three results are missing, and a row is torn.
+    let before = (digests(&folder), traces(&folder));
+    // As if it had been killed in the fourth run: two results are missing, and a row is torn.
     let results = folder.join("results.json");
     let text = fs::read_to_string(&results).expect("written");
     let mut all: Vec<Value> = serde_json::from_str(&text).expect("JSON");
@@ -105,9 +100,9 @@ fn missing_runs_are_made_and_the_rest_kept() {
     let (again, made) = resume(runs.path());
     assert_eq!(made, ["lopa-lg, seed 2", "lopa-gt, seed 3", "lopa-lg, seed 3"]);
     assert_eq!((again.clone(), digests(&again)), (folder.clone(), before.0));
-    let after = read(&folder).expect("whole");
+    let after = traces(&folder);
     for (run, was) in after.runs.iter().zip(&before.1.runs) {
-        let values = |run: &lopa::folder::traces::Run| -> Vec<_> {
+        let values = |run: &Run| -> Vec<_> {
             run.rows.iter().map(|row| (row.iteration, row.values.clone())).collect()
         };
         assert_eq!(values(run), values(was));
@@ -123,7 +118,7 @@ fn part(steps: &'static str) -> Part {
 fn entries_and_verdicts_come_from_the_folder() {
     let runs = tempfile::tempdir().expect("a folder");
     let (folder, _) = resume(runs.path());
-    let traces = read(&folder).expect("whole");
+    let traces = traces(&folder);
     let entries = entries(&part("paper"), &traces);
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0]["algorithm"], "lopa-gt");

@@ -14,6 +14,7 @@ mod exact;
 mod fetch;
 mod field;
 mod files;
+mod folder;
 mod golden;
 mod kernels;
 mod network;

@@ -138,9 +138,7 @@ fn run(problem: &str, algorithm: &str, more: &str) -> Result<Vec<Outcome>> {
     let experiment = Experiment::read(&Source::new("test", text), &registries)?;
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
-    struct Nobody;
-    impl Observer for Nobody {}
-    experiment.run(&context, &mut Nobody)
+    experiment.run(&context, &mut (), &mut ())
 }
 
 const LOOPLESS: [&str; 4] = [
