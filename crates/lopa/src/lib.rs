@@ -30,6 +30,8 @@
 #![forbid(unsafe_code)]
 
 pub mod algorithms;
+#[cfg(doctest)]
+mod book;
 pub mod config;
 pub mod data;
 pub mod engine;

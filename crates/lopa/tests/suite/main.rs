@@ -18,6 +18,7 @@ mod golden;
 mod kernels;
 mod network;
 mod new_rows;
+mod pages;
 mod paper;
 mod partition;
 mod problems;
