@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::pages::{Page, hold, pages};
+use crate::pages::{Page, check_block, pages};
 use crate::program::{Folder, blobs};
 
 #[test]
 fn the_book_has_the_table_of_algorithms() {
     let table = Folder::new().lopa(&["list", "algorithms", "--format", "md"]).good().stdout;
     assert!(table.lines().nth(1).unwrap().starts_with("|--"));
-    hold("docs/algorithms.md", "algorithms", &table);
+    check_block("docs/algorithms.md", "algorithms", &table);
 }
 
 /// What `lopa PATH --help` says there is.

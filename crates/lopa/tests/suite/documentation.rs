@@ -9,7 +9,7 @@ use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::problem::scope::Scope;
 
-use crate::pages::{Page, hold, pages, root};
+use crate::pages::{Page, check_block, pages, root};
 
 /// The algorithms of the README, in its order.
 const SHORT: [&str; 7] = ["lopa-gt", "lopa-lg", "ma-dsbo", "sldbo", "spdb", "dgd", "local"];
@@ -28,7 +28,11 @@ fn the_readme_has_the_algorithms_to_begin_with() {
         let Facts { loops, floats: [floats, _], .. } = entry.build.facts;
         [format!("`{name}`"), entry.about.into(), loops.into(), floats.into()]
     });
-    hold("README.md", "algorithms", &table(["algorithm", "what it is", "loops", "floats"], rows));
+    check_block(
+        "README.md",
+        "algorithms",
+        &table(["algorithm", "what it is", "loops", "floats"], rows),
+    );
 }
 
 #[test]
@@ -43,7 +47,7 @@ fn the_table_of_calls_is_the_registrys() {
     let calls = ["∇_θ g", "∇²_θθ g v", "∇²_xθ g v", "∇_θ f", "∇_x f"];
     let [a, b, c, d, e] = calls;
     let head = ["algorithm", a, b, c, d, e, "complexity", "assumes"];
-    hold("docs/algorithms.md", "calls", &table(head, rows));
+    check_block("docs/algorithms.md", "calls", &table(head, rows));
 }
 
 #[test]
@@ -56,7 +60,7 @@ fn the_warnings_are_the_registrys() {
     }
     let lines =
         warned.iter().map(|(warning, names)| format!("- {}: {warning}.\n", names.join(", ")));
-    hold("docs/algorithms.md", "warnings", &lines.collect::<String>());
+    check_block("docs/algorithms.md", "warnings", &lines.collect::<String>());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The pages of the documentation: README and its kin at the root, and the book in `docs/`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// A page in Markdown.
 pub struct Page {
@@ -64,9 +65,12 @@ impl Page {
     }
 }
 
-/// Holds the part of a page between `<!-- name -->` and `<!-- /name -->` to what it should be. With
-/// `UPDATE=1` it is written instead.
-pub fn hold(page: &str, name: &str, wanted: &str) {
+/// Checks that a page has this between `<!-- name -->` and `<!-- /name -->`, or writes it there with
+/// `UPDATE=1`.
+pub fn check_block(page: &str, name: &str, wanted: &str) {
+    // Tests run at the same time, and several may write to one page.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock();
     let path = root().join(page);
     let text = std::fs::read_to_string(&path).unwrap();
     let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
