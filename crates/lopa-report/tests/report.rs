@@ -55,7 +55,7 @@ impl Observer for Keep {
 /// Runs a small experiment into a folder.
 fn run(problem: &str, runs: &Path) -> PathBuf {
     let source = Source::new("small.toml", format!("{problem}{ALGORITHMS}"));
-    let experiment = Experiment::read(&source).unwrap();
+    let experiment = Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap();
     let interrupt = AtomicBool::new(false);
     let context =
         Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt, probe: None };

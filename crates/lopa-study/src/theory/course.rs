@@ -5,6 +5,7 @@ use toml::{Table, Value};
 use super::lyapunov::{Snapshot, State, centre, square};
 use super::measure::ends;
 use super::{Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
 use lopa::engine::Simulation;
 use lopa::error::Result;
@@ -111,8 +112,9 @@ pub fn mean_x<T: Real>(simulation: &Simulation<T>) -> Vec<f64> {
 
 /// Runs LoPA and looks at it at the iterations `looks` (increasing, 0 first), the last of which
 /// ends the run.
-pub fn run(setup: &Setup, choice: &Choice, looks: &[u64]) -> Result<Course> {
-    let nodes = setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, choice)?;
+pub fn run(setup: &Setup, choice: &Choice<AnyMethod>, looks: &[u64]) -> Result<Course> {
+    let nodes =
+        setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, &choice.build)?;
     let mut simulation = Simulation::new(nodes, &setup.world.mixing, setup.pool);
     let mut parts = setup.parts()?;
     let closed = quadratic(setup).then(|| LinearGradient::of(&mut parts));
@@ -172,7 +174,11 @@ pub fn looks(last: u64, count: usize) -> Vec<u64> {
 }
 
 /// The choice in a file that has these step sizes and starts z in the same way.
-pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice {
+pub fn with_steps(
+    spec: &AlgorithmSpec,
+    scheme: Scheme,
+    steps: &Steps,
+) -> Result<Choice<AnyMethod>> {
     let mut params: Table = spec.choice.params.clone();
     let Steps { alpha, beta, lambda, gamma, tau } = *steps;
     let all =
@@ -180,5 +186,5 @@ pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice
     for (key, value) in all {
         params.insert(key.into(), Value::Float(value));
     }
-    Choice { name: scheme.name().into(), params }
+    algorithms().choose(scheme.name(), &params)
 }

@@ -63,9 +63,10 @@ fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usi
     let context =
         Context { pool: Some(&pool), data_dir: ".".into(), interrupt: &interrupt, probe: None };
     let ran = AtomicUsize::new(0);
-    let tuned = tune(source, journal, &context, &|_, _, _| {
-        ran.fetch_add(1, Ordering::Relaxed);
-    })?;
+    let tuned =
+        tune(source, &lopa::experiment::Registries::default(), journal, &context, &|_, _, _| {
+            ran.fetch_add(1, Ordering::Relaxed);
+        })?;
     Ok((tuned, ran.into_inner()))
 }
 
@@ -125,7 +126,11 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = Source::new("small.toml", EXPERIMENT);
     let (tuned, _) = search(&source, &folder.path().join("j.jsonl"), 2).expect("a good search");
-    let experiment = Experiment::read(&Source::new("tuned", &tuned.text[..])).expect("good");
+    let experiment = Experiment::read(
+        &Source::new("tuned", &tuned.text[..]),
+        &lopa::experiment::Registries::default(),
+    )
+    .expect("good");
     assert_eq!(experiment.name, "small-tuned");
     assert_eq!(experiment.run.seeds, [1]);
     for (algorithm, best) in experiment.algorithms.iter().zip(&tuned.best) {
@@ -191,7 +196,11 @@ fn unfair_or_senseless_sections_are_refused() {
         ("seeds = [11]\nranges.lopa-gt.alpha = { low = 0.0, high = 1.0 }", "config/out-of-range"),
     ];
     for (section, id) in cases {
-        let error = Experiment::read(&with(&format!("[tune]\n{section}\n"))).expect_err(section);
+        let error = Experiment::read(
+            &with(&format!("[tune]\n{section}\n")),
+            &lopa::experiment::Registries::default(),
+        )
+        .expect_err(section);
         assert_eq!(error.id, id, "{section}: {error}");
         assert!(error.place.is_some(), "{section}");
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse::{Line, from_edge_list, from_toml, text_of};
 use super::{Graph, Mixing};
-use crate::config::registry::Params;
+use crate::config::Params;
 use crate::error::{Error, Result};
 
 /// Parameters of a thing that is read from a graph file.

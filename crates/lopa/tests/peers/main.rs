@@ -33,7 +33,8 @@ fn straight(experiment: &Experiment) -> Vec<Outcome> {
 
 fn read(text: &str, sets: &[String]) -> Experiment {
     let source = Source { name: "test".into(), text: text.into(), sets: sets.to_vec() };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
 }
 
 /// Seeds of clusters to run; a variable `from..to` of the environment asks for others.

@@ -30,9 +30,8 @@ use lopa::config::Choice;
 use lopa::evaluate::exact::solve;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
-use lopa::problem::Bilevel;
 use lopa::problem::oracle::Batches;
-use lopa::problems::Setting;
+use lopa::problem::{AnyProblem, Bilevel, Setting};
 use lopa::run::Setup;
 
 /// A common x, where every node stands there, and where it should.
@@ -136,7 +135,7 @@ fn on_sphere(centre: &[f64], radius: f64, seed: u64, k: usize) -> Vec<f64> {
 /// What constants are asked for.
 pub struct Subject<'a> {
     /// The problem's name and parameters.
-    pub problem: &'a Choice,
+    pub problem: &'a Choice<AnyProblem>,
     /// What its parts were made of.
     pub setting: Setting<'a>,
     /// Samples per minibatch.

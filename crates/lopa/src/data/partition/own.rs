@@ -1,17 +1,14 @@
 //! Nodes that have files of their own.
 
 use super::{Partition, Rows};
-use crate::config::registry::NoParams;
+use crate::config::NoParams;
 use crate::error::{Error, Result};
 
 /// What it is called.
 pub const NAME: &str = "own";
 
-/// Parameters of `own`.
-pub type Own = NoParams;
-
 /// Each node has the rows of its own files, and nodes elsewhere have none here.
-pub fn own(_: &toml::Table, rows: &Rows) -> Result<Partition> {
+pub fn own(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(own) = rows.own else {
         let message = "the nodes have no files of their own to go by";
         return Err(Error::config("partition/no-files", message)
