@@ -33,6 +33,8 @@
 extern crate self as lopa;
 
 pub mod algorithms;
+#[cfg(doctest)]
+mod book;
 pub mod config;
 pub mod data;
 pub mod engine;

@@ -19,6 +19,7 @@ mod golden;
 mod kernels;
 mod network;
 mod new_rows;
+mod pages;
 mod paper;
 mod partition;
 mod problems;
