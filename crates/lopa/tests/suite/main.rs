@@ -15,7 +15,6 @@ mod fetch;
 mod field;
 mod files;
 mod golden;
-mod kernels;
 mod network;
 mod new_rows;
 mod paper;
