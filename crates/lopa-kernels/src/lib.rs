@@ -15,6 +15,9 @@
 //! | sparse, nearly equal lengths | [`Cells`] | [`cell_product`](Level::cell_product), [`add_cell_transposed`](Level::add_cell_transposed) |
 //! | any other sparse rows | [`Csr`] | [`sparse_product`](Level::sparse_product), [`add_sparse_transposed`](Level::add_sparse_transposed) |
 //!
+//! [`aligned_rows`] stores the vectors of many nodes in one allocation, and [`Pages`] requests large
+//! pages for it.
+//!
 //! # Promises
 //!
 //! - **The same bits on every processor**, the payload of a NaN aside. A vector has 64 bytes at
@@ -47,6 +50,7 @@
 #![allow(unsafe_code)]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
+mod aligned;
 mod blocks;
 mod cells;
 mod dense;
@@ -67,6 +71,7 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use aligned::{AlignedRow, aligned_rows};
 pub use blocks::Blocks;
 pub use cells::Cells;
 pub use loops::Loop;
