@@ -16,7 +16,6 @@ mod field;
 mod files;
 mod folder;
 mod golden;
-mod kernels;
 mod network;
 mod new_rows;
 mod pages;
