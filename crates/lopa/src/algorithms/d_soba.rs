@@ -15,8 +15,8 @@
 //! ∇²_θθ ĝ v ≈ [∇_θ ĝ(x, θ + δv) − ∇_θ ĝ(x, θ − δv)] / 2δ,   ∇²_xθ ĝ v likewise with ∇_x ĝ
 //! ```
 //!
-//! The algorithm was read in the paper \[V\]; its τα is α here, its h is r, its averaging weight θ
-//! is γ. The start is left open there: r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
+//! Read in the paper \[V\]: its τα is α here, its h is r, its averaging weight θ is γ. It leaves the
+//! start open; here r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,10 +47,10 @@ pub struct DSobaParams {
     /// Weight of the moving average.
     #[serde(default = "a_fifth")]
     pub gamma: Schedule,
-    /// Products of second derivatives themselves, or differences of gradients.
+    /// Exact products with second derivatives, or differences of gradients.
     #[serde(default)]
     pub order: Order,
-    /// δ of the differences; only with `order = "first"`.
+    /// δ of the differences, for `order = "first"`.
     #[serde(default = "a_thousandth")]
     pub delta: f64,
 }

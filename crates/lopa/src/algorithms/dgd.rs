@@ -26,7 +26,7 @@ use crate::problem::{At, Trains};
 pub struct DgdParams {
     /// Step size.
     pub alpha: Schedule,
-    /// Fixed regularisation μ/2 |θ|² in place of the one that x⁰ means.
+    /// Fixed regularisation μ/2 |θ|², in place of that of x⁰.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mu: Option<f64>,
 }
@@ -79,7 +79,7 @@ impl Method for DgdParams {
     }
 }
 
-/// What a single-level method costs that sends so many vectors as long as what it trains.
+/// The cost of a single-level method that sends this many vectors of the length of what it trains.
 pub(super) fn single_level_cost(task: Task, vectors: f64) -> Cost {
     let (trained, of_x) = match task.trains {
         Trains::Theta => (p(), Count::default()),

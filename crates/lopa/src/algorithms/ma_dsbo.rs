@@ -61,7 +61,7 @@ pub struct MaDsboParams {
     /// Q: steps on v in an iteration.
     #[serde(default = "five")]
     pub hv_steps: usize,
-    /// Whether v goes on from its last value instead of from zero.
+    /// Whether v starts from its last value instead of zero.
     #[serde(default)]
     pub warm: bool,
 }

@@ -6,7 +6,7 @@
 //! x⁺  = Σ_j w_ij x_j − α u − Mx                      Mx⁺ = Mx + x⁺ − Σ_j w_ij x_j⁺
 //! ```
 //!
-//! Of the paper its abstract was read: a linearised augmented Lagrangian on both levels. The
+//! Only the abstract was available: a linearised augmented Lagrangian on both levels. The
 //! scaling of the multipliers and the estimator are guesses \[K\]. With local Hessians, as here, it
 //! stops short of the solution where the g_i differ \[D\]. With a personal θ it is SPDB.
 //!

@@ -8,10 +8,10 @@
 //! t⁺ = Σ_j w_ij t_j + d⁺ − d               likewise with h and s; t⁰ = d⁰
 //! ```
 //!
-//! Of the paper its abstract was read: single loop, two matrix-vector products, tracking and a
-//! projection, no assumption on heterogeneity, deterministic. Where it mixes and projects is a
-//! guess \[K\]. With full batches it is the published setting; minibatches work, too. Without mixing
-//! θ and v, tθ = d and tv = h: our personal form \[D\].
+//! Only the abstract was available: single loop, two matrix-vector products, tracking and a projection,
+//! no assumption on heterogeneity, deterministic. Where it mixes and projects is a guess \[K\]. Full
+//! batches are the published setting; minibatches work, too. Without mixing θ and v, tθ = d and tv = h:
+//! our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct SldboParams {
     pub beta: Schedule,
     /// Step size of v.
     pub lambda: Schedule,
-    /// r: v is projected onto |v| ≤ r; left out, it is not. Any r ≥ |∇_θ f| / μ is right.
+    /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
 }
@@ -84,7 +84,7 @@ struct Sldbo<T> {
     theta: Vec<T>,
     v: Vec<T>,
     now: Directions<T>, // d, h, s at (x, θ, v)
-    old: Directions<T>, // those of the point just left
+    old: Directions<T>, // at the previous point
     tx: Vec<T>,
     t_theta: Vec<T>,
     tv: Vec<T>,

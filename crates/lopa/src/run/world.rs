@@ -23,9 +23,9 @@ pub struct World {
     pub graph: Graph,
     /// W.
     pub mixing: Mixing,
-    /// What is known of W.
+    /// The spectrum of W.
     pub analysis: Spectrum,
-    /// Who has which samples.
+    /// The samples of each node.
     pub partition: Partition,
 }
 
@@ -39,7 +39,7 @@ pub struct Setup<'a> {
     pub world: &'a World,
     /// The seed.
     pub seed: u64,
-    /// Threads to share nodes over.
+    /// Threads to spread nodes over.
     pub pool: Option<&'a ThreadPool>,
 }
 
@@ -56,9 +56,9 @@ impl Experiment {
         self.load_data_of(context, 0..self.network.nodes)
     }
 
-    /// Loads the data that some nodes need: their own files, or all where nodes have none.
+    /// Loads the data of some nodes: their own files, or everything where nodes have no files.
     pub fn load_data_of(&self, context: &Context, here: Range<usize>) -> Result<Option<Data>> {
-        // The hold-out set does not depend on the run's seed: every seed is tested on the same.
+        // The hold-out set does not depend on the run's seed: all seeds are tested on the same rows.
         let place = Where { directory: context.data_dir.clone(), seed: 0 };
         let load = |DataSpec { source, own, preparation, .. }: &DataSpec| {
             let loaded = match &preparation.nodes {
@@ -131,7 +131,7 @@ impl Experiment {
         self.nodes_of(self.parts(data, world, seed)?, 0, seed, method)
     }
 
-    /// The same, of given parts, the first of which is node `first`'s.
+    /// The same, from given parts; the first of them belongs to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
         parts: Vec<Box<dyn Bilevel<T>>>,
@@ -167,7 +167,7 @@ impl Experiment {
     }
 }
 
-/// The parts of a problem that anybody may have written must fit together.
+/// Checks that the parts fit together: anybody may have written the problem.
 fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<T>> {
     let malformed = |what: String| {
         Err(Error::config("problem/malformed", format!("the problem `{problem}` {what}")))
