@@ -8,7 +8,7 @@ use lopa::config::Source;
 use lopa::error::Error;
 use lopa::experiment::Experiment;
 use lopa::run::Context;
-use lopa_study::tune::{Tuned, tune};
+use lopa_study::tune::{TuneSpec, Tuned, tune};
 
 const EXPERIMENT: &str = r#"
 schema = 1
@@ -195,7 +195,9 @@ fn unfair_or_invalid_sections_are_refused() {
         ("seeds = [11]\nranges.lopa-gt.alpha = { low = 0.0, high = 1.0 }", "config/out-of-range"),
     ];
     for (section, id) in cases {
-        let error = Experiment::read(&with(&format!("[tune]\n{section}\n"))).expect_err(section);
+        let source = with(&format!("[tune]\n{section}\n"));
+        let experiment = Experiment::read(&source).expect(section);
+        let error = TuneSpec::of(&source, &experiment).expect_err(section);
         assert_eq!(error.id, id, "{section}: {error}");
         assert!(error.place.is_some(), "{section}");
     }
