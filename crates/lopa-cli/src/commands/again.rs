@@ -7,13 +7,14 @@ use lopa::config::Source;
 use lopa::data::{self, Data, Where};
 use lopa::error::{Error, Kind, Result};
 use lopa::evaluate;
-use lopa::experiment::{Exactly, Experiment};
+use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::Context;
 use rayon::ThreadPool;
 use serde_json::{Map, Value, json};
 
 use super::saved::{Run, Saved};
 use super::threads::{pool, threads};
+use crate::Program;
 use crate::args::EvaluateArgs;
 use crate::output::{Output, number};
 
@@ -26,8 +27,9 @@ const FURTHER: [&str; 3] = ["phi", "grad_phi_sq", "consensus"];
 /// The same up to rounding on another machine.
 const TOLERANCE: f64 = 1e-9;
 
-pub fn measure(args: &EvaluateArgs, saved: &Saved, output: &Output) -> Result<ExitCode> {
-    let experiment = experiment(saved)?;
+pub fn measure(args: &EvaluateArgs, saved: &Saved, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = experiment(saved, &program.registries)?;
     let pool = pool(threads(&args.threads)?)?;
     let context = Context {
         pool: pool.as_ref(),
@@ -66,14 +68,14 @@ fn name(entry: &Value) -> String {
     format!("{} with seed {}", entry["algorithm"].as_str().unwrap_or_default(), entry["seed"])
 }
 
-fn experiment(saved: &Saved) -> Result<Experiment> {
+fn experiment(saved: &Saved, registries: &Registries) -> Result<Experiment> {
     let path = saved.folder.join("resolved.toml");
     let name = path.display().to_string();
     let text = std::fs::read_to_string(&path).map_err(|error| {
         Error::storage("storage/read", format!("cannot read the experiment of the run: {error}"))
             .at(&name)
     })?;
-    Experiment::read(&Source::new(name, text))
+    Experiment::read(&Source::new(name, text), registries)
 }
 
 /// Whether the data has the digest that the run noted.

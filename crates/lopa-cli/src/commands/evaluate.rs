@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 use super::again;
 use super::saved::{Run, Saved, one_each};
 use super::score::{Score, Truth};
+use crate::Program;
 use crate::args::EvaluateArgs;
 use crate::output::Output;
 
-pub fn evaluate(args: &EvaluateArgs, output: &Output) -> Result<ExitCode> {
+pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {
     let saved = Saved::open(&args.model.run)?;
     match &args.input {
-        Some(input) => on_new_rows(args, input, &saved, output),
-        None => again::measure(args, &saved, output),
+        Some(input) => on_new_rows(args, input, &saved, program),
+        None => again::measure(args, &saved, program),
     }
 }
 
@@ -26,8 +27,9 @@ fn on_new_rows(
     args: &EvaluateArgs,
     input: &Path,
     saved: &Saved,
-    output: &Output,
+    program: &Program,
 ) -> Result<ExitCode> {
+    let output = &program.output;
     let runs = one_each(&saved.runs(&args.model)?);
     let models: Vec<Model> = runs.iter().map(|run| saved.model(run)).collect::<Result<_>>()?;
     // All models of a run have the same features and classes.
@@ -44,7 +46,7 @@ fn on_new_rows(
     for (run, model) in runs.iter().zip(&models) {
         let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
         let score = |node| {
-            let predicted = model.predict(node, &rows.features)?;
+            let predicted = model.predict(node, &rows.features, &program.registries.problems)?;
             Ok((node, Score::new(&model.about.classes, &truth, &predicted)))
         };
         results.push((*run, nodes.map(score).collect::<Result<Vec<_>>>()?));

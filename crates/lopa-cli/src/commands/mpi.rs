@@ -19,17 +19,19 @@ use super::outside::Outside;
 use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
+use crate::Program;
 use crate::args::{RunArgs, ThreadArgs};
 use crate::output::Output;
 
-pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
+pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let mut mpi = Mpi::start()?;
     mpi.abort_on_panic();
     // Processes share the cores: each gets one thread unless told otherwise.
     let jobs = ThreadArgs { jobs: args.threads.jobs.or(Some(1)) };
     let outside = Outside::new(&jobs, args.file.data.as_deref())?;
     let (context, signals) = (outside.context(), &outside.signals);
-    let ready = prepare(args, &context, &mpi, outside.threads, output);
+    let ready = prepare(args, &context, &mpi, outside.threads, program);
     let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
     if let Some(first) = codes.iter().position(|code| code != &[0]) {
         // One of those that cannot begin says why.
@@ -96,9 +98,10 @@ fn prepare(
     context: &Context,
     mpi: &Mpi,
     threads: usize,
-    output: &Output,
+    program: &Program,
 ) -> Result<Ready> {
-    let experiment = experiment(&args.file, &args.seeds)?;
+    let output = &program.output;
+    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
     let (size, nodes) = (mpi.size(), experiment.network.nodes);
     if size > nodes {
         let message = format!("{size} processes for {nodes} nodes: some would have none");

@@ -24,6 +24,7 @@ use super::outside::Outside;
 use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
+use crate::Program;
 use crate::args::{Lost, NodeArgs, ThreadArgs};
 use crate::output::Output;
 
@@ -31,8 +32,9 @@ use crate::output::Output;
 /// gone: whoever was killed after its last word comes back to an empty stage.
 const COURTESY: Duration = Duration::from_secs(10);
 
-pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
-    let experiment = experiment(&args.file, &args.seeds)?;
+pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
     let graphs = graphs(&experiment)?;
     let (roster, me) = member(args, &experiment, &graphs)?;
     // One node is one thread's work.

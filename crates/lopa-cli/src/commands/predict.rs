@@ -7,10 +7,11 @@ use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
 use super::saved::{Saved, names, one_each};
+use crate::Program;
 use crate::args::PredictArgs;
-use crate::output::Output;
 
-pub fn predict(args: &PredictArgs, output: &Output) -> Result<ExitCode> {
+pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let saved = Saved::open(&args.model.run)?;
     let runs = one_each(&saved.runs(&args.model)?);
     let [run] = runs[..] else {
@@ -20,7 +21,7 @@ pub fn predict(args: &PredictArgs, output: &Output) -> Result<ExitCode> {
     };
     let model = saved.model(run)?;
     let rows = new_rows(&args.input, saved.features(&model)?, args.label.as_deref())?;
-    let predicted = model.predict(args.node, &rows.features)?;
+    let predicted = model.predict(args.node, &rows.features, &program.registries.problems)?;
     let classes = predicted.iter().map(|&class| model.about.classes[class as usize].as_str());
     if output.json() {
         let line = |(row, class)| json!({ "row": row, "class": class });

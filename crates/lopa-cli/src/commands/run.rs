@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use lopa::config::registry::{Fault, Params};
+use lopa::config::Params;
 use lopa::data::Data;
-use lopa::error::{Error, Result};
-use lopa::experiment::{Experiment, RunSpec};
+use lopa::error::{Error, Fault, Result};
+use lopa::experiment::{Experiment, Registries, RunSpec};
 use lopa::folder::keeper::Keeper;
 use lopa::folder::{self, RunFolder};
 use lopa::run::Outcome;
@@ -15,16 +15,17 @@ use serde_json::{Value, json};
 
 use super::bars::Bars;
 use super::outside::Outside;
-use super::source::source;
+use super::source::{read_experiment, source};
 use super::summary;
+use crate::Program;
 use crate::args::{Engine, FileArgs, Resume, RunArgs};
 use crate::output::Output;
 
-pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
+pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     match args.engine {
-        Engine::Process => in_this_process(args, output),
+        Engine::Process => in_this_process(args, program),
         #[cfg(feature = "mpi")]
-        Engine::Mpi => super::mpi::run(args, output),
+        Engine::Mpi => super::mpi::run(args, program),
         #[cfg(not(feature = "mpi"))]
         Engine::Mpi => Err(Error::config("config/no-mpi", "this lopa was built without MPI")
             .at("--engine")
@@ -32,8 +33,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     }
 }
 
-fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
-    let experiment = experiment(&args.file, &args.seeds)?;
+fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
     let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
     let (context, signals) = (outside.context(), &outside.signals);
     output.note(&summary::heading(&experiment));
@@ -113,8 +115,8 @@ pub fn folder(
 }
 
 /// The experiment of the file, on the seeds of the command line if it has any.
-pub fn experiment(file: &FileArgs, seeds: &[u64]) -> Result<Experiment> {
-    let mut experiment = Experiment::read(&source(file)?)?;
+pub fn experiment(file: &FileArgs, seeds: &[u64], registries: &Registries) -> Result<Experiment> {
+    let mut experiment = read_experiment(&source(file)?, registries)?;
     if !seeds.is_empty() {
         experiment.run.seeds = seeds.to_vec();
     }

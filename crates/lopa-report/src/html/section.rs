@@ -1,4 +1,4 @@
-//! A run's part of the report.
+//! The section of a run.
 
 use serde_json::Value;
 
@@ -10,13 +10,13 @@ use crate::saved::Saved;
 use crate::statistics::traces;
 use crate::svg::escape;
 
-/// What a run is called: its experiment's name, or its folder's if that says more.
+/// The heading of a run: its experiment's name, or else its folder's.
 pub fn heading(saved: &Saved) -> String {
     saved.title().to_string()
 }
 
-/// The section of the n-th run. It can be read without scripts; with them, the static curves give
-/// way to charts.
+/// The section of the n-th run. It is readable without scripts; with them, interactive charts
+/// replace the static curves.
 pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String {
     let traces = traces(saved);
     let (heading, name) = (escape(&heading(saved)), escape(&saved.name));
@@ -36,7 +36,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
          <div class=\"title\"><h2 id=\"heading-{n}\">{heading}</h2><code>{name}</code></div>\n\
          <p class=\"facts\">{facts}</p>\n{notes}\
          <div class=\"charts\" data-run=\"{n}\"><div class=\"still\">{curves}</div></div>\n\
-         <h3>At the end</h3>\n{quality}{costs}{pictures}\
+         <h3>Final results</h3>\n{quality}{costs}{pictures}\
          <div class=\"more\">{more}</div>\n\
          <p class=\"downloads\" data-run=\"{n}\" hidden></p>\n</section>\n"
     )
@@ -60,11 +60,11 @@ fn facts(saved: &Saved) -> String {
     escape(&facts.join(" · "))
 }
 
-/// What did not end well, and why.
+/// The runs that diverged, and why.
 fn divergences(saved: &Saved) -> String {
     let note = |run: &Value| {
         let label = run["algorithm"].as_str().unwrap_or("?");
-        let why = run["diagnosis"].as_str().unwrap_or("its values are not numbers any more");
+        let why = run["diagnosis"].as_str().unwrap_or("its values are no longer finite");
         format!(
             "<li><strong>{}</strong>, seed {}, diverged at iteration {}: {}</li>",
             escape(label),
@@ -98,10 +98,10 @@ fn details(title: &str, content: &str) -> String {
     }
 }
 
-/// The manifest without what has its own place.
+/// The manifest, except for entries shown elsewhere.
 fn environment(manifest: &Value) -> String {
     let Value::Object(manifest) = manifest else { return String::new() };
-    let own = ["worlds", "classes"];
+    let elsewhere = ["worlds", "classes"];
     let row = |(key, value): (&String, &Value)| {
         let text = match value {
             Value::String(text) => text.clone(),
@@ -110,6 +110,6 @@ fn environment(manifest: &Value) -> String {
         format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(key), escape(&text))
     };
     let rows: String =
-        manifest.iter().filter(|(key, _)| !own.contains(&key.as_str())).map(row).collect();
+        manifest.iter().filter(|(key, _)| !elsewhere.contains(&key.as_str())).map(row).collect();
     format!("<div class=\"wide\"><table class=\"text\"><tbody>{rows}</tbody></table></div>")
 }

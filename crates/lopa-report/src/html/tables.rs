@@ -11,14 +11,14 @@ use crate::saved::Saved;
 use crate::statistics::{Summary, Trace};
 use crate::svg::escape;
 
-/// The measures at the end, an algorithm a row; the best of each column stands out.
+/// The final measures, one row per algorithm; the best of each column is bold.
 pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     let names = quantities(traces);
     let measures: Vec<&str> = names.iter().map(String::as_str).filter(|n| !is_cost(n)).collect();
     ending(traces, &measures, styles, "Quality: mean ± standard deviation over seeds")
 }
 
-/// The costs up to the end.
+/// The total costs, one row per algorithm.
 pub fn costs(traces: &[Trace], styles: &Styles) -> String {
     let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).collect();
     ending(traces, &names, styles, "Cost: mean ± standard deviation over seeds")
@@ -38,7 +38,7 @@ fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> S
     table("numbers", caption, &format!("{}{head}", column("Algorithm")), &rows)
 }
 
-/// One quantity at the end of all algorithms.
+/// The final values of one quantity.
 struct Column<'a> {
     name: &'a str,
     format: Format,
@@ -70,7 +70,7 @@ impl Column<'_> {
     }
 }
 
-/// Every node's measures at the end: a table a measure, a row a node, means over seeds.
+/// The final measures of every node: one table per measure, one row per node, means over seeds.
 pub fn nodes(saved: &Saved) -> String {
     let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
     for run in &saved.results {
@@ -135,12 +135,13 @@ pub fn runs(saved: &Saved) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let head: String =
-        ["Algorithm", "Seed", "End", "Iterations", "Digest of the trajectory"].map(column).concat();
+    let head: String = ["Algorithm", "Seed", "Stop", "Iterations", "Digest of the trajectory"]
+        .map(column)
+        .concat();
     table("text", "How every run ended", &head, &rows)
 }
 
-/// The verdicts on claims, whatever columns they have.
+/// The verdicts on claims, with one column per key.
 pub fn claims(claims: &[Value]) -> String {
     let mut keys: Vec<&String> = Vec::new();
     for key in claims.iter().filter_map(Value::as_object).flat_map(|claim| claim.keys()) {
@@ -157,7 +158,7 @@ pub fn claims(claims: &[Value]) -> String {
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = claims.iter().map(row).collect();
-    let table = table("text", "Each claim, how it was tested, and what came out", &head, &rows);
+    let table = table("text", "Each claim, how it was tested, and the result", &head, &rows);
     format!("<section id=\"claims\"><h2>Claims</h2>\n{table}</section>\n")
 }
 

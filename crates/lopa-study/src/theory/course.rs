@@ -5,6 +5,7 @@ use toml::{Table, Value};
 use super::lyapunov::{Snapshot, State, mean_row, norm_sq};
 use super::measure::{affine, extreme_eigenvalues};
 use super::{Parts, Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
 use lopa::engine::Simulation;
 use lopa::error::Result;
@@ -102,8 +103,9 @@ pub fn mean_x<T: Real>(simulation: &Simulation<T>) -> Vec<f64> {
 
 /// Runs LoPA and takes snapshots at these iterations, in increasing order; the last one ends the run.
 /// Averages are right only if the first is 0.
-pub fn run(setup: &Setup, choice: &Choice, snapshots: &[u64]) -> Result<Course> {
-    let nodes = setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, choice)?;
+pub fn run(setup: &Setup, choice: &Choice<AnyMethod>, snapshots: &[u64]) -> Result<Course> {
+    let nodes =
+        setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, &choice.build)?;
     let mut simulation = Simulation::new(nodes, &setup.world.mixing, setup.pool);
     let mut parts = setup.parts()?;
     let closed = quadratic(setup).then(|| LinearGradient::of(&mut parts));
@@ -163,7 +165,11 @@ pub fn log_spaced(last: u64, count: usize) -> Vec<u64> {
 }
 
 /// The choice in a file that has these step sizes and starts z in the same way.
-pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice {
+pub fn with_steps(
+    spec: &AlgorithmSpec,
+    scheme: Scheme,
+    steps: &Steps,
+) -> Result<Choice<AnyMethod>> {
     let mut params: Table = spec.choice.params.clone();
     let Steps { alpha, beta, lambda, gamma, tau } = *steps;
     let all =
@@ -171,5 +177,5 @@ pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice
     for (key, value) in all {
         params.insert(key.into(), Value::Float(value));
     }
-    Choice { name: scheme.name().into(), params }
+    algorithms().choose(scheme.name(), &params)
 }

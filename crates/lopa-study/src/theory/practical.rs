@@ -60,7 +60,7 @@ pub fn suggest(
     let mut tried = Vec::new();
     for alpha in alphas {
         let steps = Steps { alpha, beta: inner, lambda: inner, ..*own };
-        let choice = course::with_steps(spec, scheme, &steps);
+        let choice = course::with_steps(spec, scheme, &steps)?;
         let run = course::run(setup, &choice, &[iterations])?;
         let end = match (run.diverged, run.seen.last()) {
             (None, Some((_, seen))) => Some(seen.errors.objective).filter(|phi| phi.is_finite()),

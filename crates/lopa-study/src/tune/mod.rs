@@ -23,7 +23,7 @@ use crate::parallel;
 use lopa::config::Source;
 use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};
-use lopa::experiment::{Exactly, Experiment};
+use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::trace::Stop;
 use lopa::run::{Context, Observer, hex};
 use space::Space;
@@ -46,11 +46,12 @@ pub struct Tuned {
 /// not run again; trials share the context's threads.
 pub fn tune(
     source: &Source,
+    registries: &Registries,
     journal: &Path,
     context: &Context,
     told: &(dyn Fn(&Trial, usize, usize) + Sync),
 ) -> Result<Tuned> {
-    let experiment = Experiment::read(source)?;
+    let experiment = Experiment::read(source, registries)?;
     let spec = TuneSpec::of(source, &experiment)?;
     let spec = spec.ok_or_else(|| {
         Error::config("config/missing-key", "the section `[tune]` is missing")
@@ -61,6 +62,7 @@ pub fn tune(
     let (journal, done) = Journal::open(journal, &digest(&experiment, &spec))?;
     let search = Search {
         source,
+        registries,
         experiment: &experiment,
         spec: &spec,
         data: data.as_ref(),
@@ -84,6 +86,7 @@ fn digest(experiment: &Experiment, spec: &TuneSpec) -> String {
 
 struct Search<'a> {
     source: &'a Source,
+    registries: &'a Registries,
     experiment: &'a Experiment,
     spec: &'a TuneSpec,
     data: Option<&'a Data>,
@@ -217,7 +220,7 @@ impl Search<'_> {
             let value = if whole { format!("{value:.0}") } else { format!("{value:?}") };
             source.sets.push(format!("algorithm.{}.{key}={value}", task.index));
         }
-        let mut experiment = Experiment::read(&source).ok()?;
+        let mut experiment = Experiment::read(&source, self.registries).ok()?;
         experiment.algorithms = vec![experiment.algorithms.swap_remove(task.index)];
         let run = &mut experiment.run;
         run.seeds = self.spec.seeds.clone();

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use lopa::config::registry::{Fault, Params};
-use lopa::config::{Section, Source};
-use lopa::error::{Error, Result};
+use lopa::config::{Params, Section, Source};
+use lopa::error::{Error, Fault, Result};
 use lopa::experiment::{AlgorithmSpec, Experiment, RunSpec};
 
 /// The search for step sizes: the same number of trials for every algorithm.

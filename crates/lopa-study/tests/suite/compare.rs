@@ -180,7 +180,9 @@ fn rows(until: &str) -> Vec<(String, Row)> {
              {{ name = 'local', alpha = 0.01, beta = 0.1, lambda = 0.1 }},
          ]"
     );
-    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+    let experiment =
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap();
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let mut rows = Rows::default();
@@ -224,8 +226,8 @@ fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experim
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         let source = Source::new(&name, text);
-        let experiment =
-            Experiment::read(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let experiment = Experiment::read(&source, &lopa::experiment::Registries::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let tune = TuneSpec::of(&source, &experiment).unwrap();
         (name, experiment, tune.is_some_and(|tune| tune.seeds.len() >= 3))
     };
@@ -236,11 +238,11 @@ fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experim
 fn assert_complete(name: &str, experiment: &Experiment) {
     // MNIST has p = 784, but gossip-dsbo allows at most 500.
     let on_mnist = experiment.data.as_ref().is_some_and(|data| data.source.name == "mnist");
-    let registry = algorithms::<f64>();
+    let registry = algorithms();
     let able: BTreeSet<&str> = registry
         .iter()
-        .filter(|entry| entry.build.facts.scopes.contains(&experiment.scope))
-        .map(|entry| entry.name)
+        .filter(|entry| entry.facts.scopes.contains(&experiment.scope))
+        .map(|entry| entry.name.as_str())
         .filter(|&name| !(on_mnist && name == "gossip-dsbo"))
         .collect();
     let there: BTreeSet<&str> =

@@ -34,7 +34,11 @@ lambda = 0.9
 "#;
 
 fn experiment() -> Experiment {
-    Experiment::read(&Source::new("small.toml", EXPERIMENT)).expect("a good file")
+    Experiment::read(
+        &Source::new("small.toml", EXPERIMENT),
+        &lopa::experiment::Registries::default(),
+    )
+    .expect("a good file")
 }
 
 /// Records the runs made.

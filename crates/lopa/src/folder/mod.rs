@@ -55,7 +55,7 @@ pub struct RunFolder {
 }
 
 struct ModelParts {
-    problem: crate::config::Choice,
+    problem: crate::config::Choice<crate::problem::AnyProblem>,
     features: usize,
     labels: Vec<u32>,
     classes: Vec<String>,

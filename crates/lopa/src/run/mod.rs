@@ -21,8 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 
-use crate::algorithms::algorithms;
-use crate::config::registry::find;
 use crate::data::Data;
 use crate::engine::{Alone, Cluster, Node, Transport, block};
 use crate::error::Result;
@@ -30,8 +28,8 @@ use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::math::real::Real;
 use crate::network;
-use crate::problem::Bilevel;
 use crate::problem::scope::Scope;
+use crate::problem::{Bilevel, Parts};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::Hash;
 use checkpoint::{Checkpoint, State};
@@ -174,7 +172,7 @@ impl Experiment {
     ) -> Result<Vec<Outcome>> {
         observer.world(scene.seed, scene.world)?;
         let here = block(self.network.nodes, transport.size(), transport.rank());
-        let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?;
+        let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
             let ended = observer.ended(&algorithm.label, scene.seed)?;
@@ -225,35 +223,35 @@ impl Job<'_> {
         context: &Context,
         observer: &mut dyn Observer,
     ) -> Result<Outcome> {
-        let registry = algorithms::<T>();
-        let recipe = &find("algorithm", &registry, &self.algorithm.choice.name)?.build;
+        let method = &*self.algorithm.choice.build;
         let lambda_min = self.scene.world.analysis.lambda_min;
-        for warning in network::warnings(lambda_min, recipe.facts.needs_lazy) {
+        for warning in network::warnings(lambda_min, method.facts.needs_lazy) {
             observer.warn(&format!("{}: {warning}", self.algorithm.label));
         }
-        if let (Scope::Global, Some(warning)) = (self.experiment.scope, recipe.facts.warning) {
+        if let (Scope::Global, Some(warning)) = (self.experiment.scope, method.facts.warning) {
             observer.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         let mut clock = Clock::default();
         clock.go();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
         let Scene { data, world, seed, .. } = self.scene;
-        let choice = &self.algorithm.choice;
-        let parts = self.experiment.parts_of(data, world, seed, here.clone())?;
-        let mut nodes = self.experiment.nodes_of(parts, here.start, seed, choice)?;
+        let Parts { each, together } =
+            self.experiment.parts_of::<T>(data, world, seed, here.clone())?;
+        let mut nodes = self.experiment.nodes_of(each, here.start, seed, method)?;
         let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
         let own = transport.independent().is_some();
         let trails =
             kept.as_ref().map(|state| restore(state, here, own, &mut nodes)).transpose()?;
         let mixing = &self.scene.world.mixing;
-        let mut cluster = Cluster::new(nodes, mixing, context.pool, transport);
+        let mut cluster =
+            Cluster::new(nodes, mixing, context.pool, transport).answered_by(together);
         clock.halt();
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-        let mut record = Record::new(self, recipe, judges, context, observer);
+        let mut record = Record::new(self, judges, context, observer);
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
     }
@@ -263,7 +261,7 @@ impl Job<'_> {
         &self,
         cluster: &mut Cluster<T>,
         clock: &mut Clock,
-        record: &mut Record<T>,
+        record: &mut Record,
         kept: Option<(State, Vec<Hash>)>,
     ) -> Result<Outcome> {
         let mut stop = record.begin(cluster, clock, kept)?;

@@ -61,9 +61,9 @@ impl Experiment {
         let world = self.world(data, seed)?;
         let (mut entries, mut most) = (0, 0);
         for algorithm in &self.algorithms {
-            let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?;
+            let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?.each;
             entries = parts[0].dims().n;
-            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice)?;
+            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice.build)?;
             let Longest { message, saying } = longest(&nodes[0]);
             most = most.max(message).max(saying);
         }

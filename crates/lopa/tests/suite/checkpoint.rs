@@ -32,7 +32,8 @@ const NOISY: [&str; 6] = [
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = NOISY.iter().chain(sets).map(|set| set.to_string()).collect();
     let source = Source { name: "test".into(), text: text.into(), sets };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Keeps every state and row of every run; starts runs from states, if it has any.

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::bench::*;
 use lopa::config::Source;
-use lopa::config::registry::params;
 use lopa::engine::Simulation;
 use lopa::experiment::Experiment;
 use lopa::problem::scope::Scope;
@@ -53,7 +52,7 @@ impl Ring {
     fn gradient(&self, scope: Scope, algorithm: &str, iterations: usize) -> f64 {
         let bench = Bench::new(&self.setup(scope, ""), algorithm);
         let simulation = bench.run::<f64>(iterations);
-        let nodes = coefficients(&params(&bench.experiment.problem.params), 4, 1).unwrap();
+        let nodes = coefficients(&bench.experiment.problem.typed().unwrap(), 4, 1).unwrap();
         let centre = mean(&rows(&simulation, "x"));
         match scope {
             Scope::Global => norm(&Coefficients::mean(&nodes).unwrap().grad_phi(&centre)),
@@ -167,7 +166,9 @@ fn whoever_stops_short_says_so_in_the_global_scope_alone() {
             "algorithm = [{{ name = 'mdbo', {mdbo} }}, {{ name = 'd-soba', {d_soba} }}]\n{}",
             ring.setup(scope, "")
         );
-        let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+        let experiment =
+            Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+                .unwrap();
         let mut warnings = Warnings::default();
         experiment.run(&context, &mut warnings).unwrap();
         let own = warnings.0.iter().filter(|text| text.contains("inverts its own Hessian"));
@@ -293,7 +294,9 @@ fn matrices_are_refused_where_they_would_be_large() {
         "algorithm = [{{ name = 'gossip-dsbo', alpha = 0.1, beta = 0.1, gamma = 0.1, lambda = 1 }}]
          {setup}"
     );
-    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+    let experiment =
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap();
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let error = experiment.run(&context, &mut Warnings::default()).unwrap_err();

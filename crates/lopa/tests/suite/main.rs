@@ -24,3 +24,4 @@ mod problems;
 mod reference;
 mod runs;
 mod scope;
+mod seam;

@@ -43,7 +43,8 @@ lambda = 0.2";
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = sets.iter().map(|set| set.to_string()).collect();
     let source = Source { name: "test".into(), text: text.into(), sets };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Writes down everything that happens; hands it to a run folder, too, if there is one.
@@ -456,7 +457,14 @@ fn a_run_folder_tells_everything() {
         let path = recording.folder.as_ref().unwrap().path();
 
         let resolved = std::fs::read_to_string(path.join("resolved.toml")).unwrap();
-        assert_eq!(Experiment::read(&Source::new("resolved.toml", resolved)).unwrap(), experiment);
+        assert_eq!(
+            Experiment::read(
+                &Source::new("resolved.toml", resolved),
+                &lopa::experiment::Registries::default()
+            )
+            .unwrap(),
+            experiment
+        );
 
         let manifest = json(&path.join("manifest.json"));
         assert_eq!(manifest["status"], "done");

@@ -13,7 +13,6 @@
 
 use super::{Region, Subject};
 use crate::theory::{Constants, Known};
-use lopa::config::registry::params;
 use lopa::data::Samples;
 use lopa::problems::{Local, hyperparameter, representation};
 
@@ -39,7 +38,7 @@ pub fn constants(subject: &Subject, seen: Constants<Known>, region: &Region) -> 
 /// ∇_θ f and ∇²_θθ f are bounded for all θ, the regulariser over the ball of x, and ∇²_xθ g where g
 /// does not exceed its value at θ = 0, as at θ_i*(x).
 fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) -> Constants<Known> {
-    let options: hyperparameter::Options = params(&subject.problem.params);
+    let Some(options) = subject.problem.typed::<hyperparameter::Options>() else { return seen };
     let split = Local::<f64>::split(
         "hyperparameter",
         options.validation,
@@ -75,7 +74,7 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
 
 /// The head's inputs h satisfy |(h, 1)|² ≤ units + 1 for every x.
 fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known> {
-    let options: representation::Options = params(&subject.problem.params);
+    let Some(options) = subject.problem.typed::<representation::Options>() else { return seen };
     let units = options.hidden.last().copied().unwrap_or(0) as f64;
     let samples = subject.setting.partition.iter().map(Vec::len).max().unwrap_or(1);
     let c = options.scale.factor(subject.setting.batch, samples);

@@ -31,9 +31,8 @@ use lopa::config::Choice;
 use lopa::evaluate::exact::solve;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
-use lopa::problem::Bilevel;
 use lopa::problem::oracle::Batches;
-use lopa::problems::Setting;
+use lopa::problem::{AnyProblem, Bilevel, Setting};
 use lopa::run::Setup;
 
 /// A common x, with θ_i and θ_i*(x) of every node.
@@ -137,7 +136,7 @@ fn on_sphere(centre: &[f64], radius: f64, seed: u64, k: usize) -> Vec<f64> {
 /// The problem whose constants are measured.
 pub struct Subject<'a> {
     /// The problem's name and parameters.
-    pub problem: &'a Choice,
+    pub problem: &'a Choice<AnyProblem>,
     /// The setting of its parts.
     pub setting: Setting<'a>,
     /// Samples per minibatch.

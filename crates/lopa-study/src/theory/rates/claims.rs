@@ -6,6 +6,7 @@ use super::lab::{Lab, Sampled};
 use super::{Claim, Points, Sense};
 use crate::theory::Scheme::{GradientTracking, LocalGradient};
 use crate::theory::{Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
 
 /// Step sizes with this α; the corollaries scale α, β, λ, γ together, here by `factor`.
@@ -282,7 +283,7 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
     let lopa = trial.lopa(GradientTracking, only_alpha(alpha), last)?;
     let mut looped = Vec::new();
     for q in [1, 2, 4, 8, 16, 32, 64] {
-        looped.extend(trial.run(&spdb(alpha, q), last, 1e-9));
+        looped.extend(trial.run(&spdb(alpha, q)?, last, 1e-9));
     }
     let to_reach = |eps: f64, run: &super::lab::Watched| {
         let at = run.squares.iter().position(|&now| now <= eps * run.squares[0])?;
@@ -297,12 +298,12 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
     Ok([2, 3, 4, 5, 6, 7, 8].into_iter().filter_map(at).collect())
 }
 
-fn spdb(alpha: f64, hv_steps: i64) -> Choice {
+fn spdb(alpha: f64, hv_steps: i64) -> lopa::error::Result<Choice<AnyMethod>> {
     let mut params = Table::new();
     for (key, value) in [("alpha", alpha), ("beta", 0.9), ("lambda", 1.0)] {
         params.insert(key.into(), value.into());
     }
     params.insert("hv_steps".into(), hv_steps.into());
     params.insert("inverse".into(), "shia".into());
-    Choice { name: "spdb".into(), params }
+    algorithms().choose("spdb", &params)
 }

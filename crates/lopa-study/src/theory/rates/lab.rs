@@ -7,11 +7,14 @@ use super::tilted::tilt;
 use crate::theory::course::{LinearGradient, mean_x};
 use crate::theory::lyapunov::{distance_sq, norm_sq};
 use crate::theory::{Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::{Choice, Source};
 use lopa::engine::Simulation;
 use lopa::error::{Error, Result};
-use lopa::experiment::{BatchSpec, EachBatch, Experiment};
+use lopa::experiment::{BatchSpec, EachBatch, Experiment, Registries};
+use lopa::network::graphs;
 use lopa::problem::Bilevel;
+use lopa::problems::problems;
 
 /// The error id of a run that diverged.
 pub(super) const DIVERGED: &str = "theory/diverged";
@@ -26,7 +29,8 @@ algorithm = [{ name = 'lopa-gt', alpha = 0.02, beta = 0.9, lambda = 0.9 }]";
 
 /// The built-in quadratic.
 pub fn base() -> Experiment {
-    Experiment::read(&Source::new("rates", BASE)).expect("the built-in experiment is valid")
+    let source = Source::new("rates", BASE);
+    Experiment::read(&source, &Registries::default()).expect("the built-in experiment is valid")
 }
 
 /// Where claims are measured.
@@ -107,7 +111,10 @@ impl Watched {
 impl Trial {
     /// Sets a parameter of the problem.
     pub fn problem(mut self, key: &str, value: impl Into<Value>) -> Trial {
-        self.experiment.problem.params.insert(key.into(), value.into());
+        let mut params = self.experiment.problem.params.clone();
+        params.insert(key.into(), value.into());
+        let chosen = problems().choose(&self.experiment.problem.name, &params);
+        self.experiment.problem = chosen.expect("a parameter of the quadratic");
         self
     }
 
@@ -120,7 +127,8 @@ impl Trial {
     /// Sets the network; the graph must have no parameters.
     pub fn network(mut self, nodes: usize, graph: &str) -> Trial {
         self.experiment.network.nodes = nodes;
-        self.experiment.network.graph = Choice { name: graph.into(), params: Table::new() };
+        let chosen = graphs().choose(graph, &Table::new());
+        self.experiment.network.graph = chosen.expect("a graph without parameters");
         self
     }
 
@@ -159,18 +167,19 @@ impl Trial {
         let all = [("alpha", alpha), ("beta", beta), ("lambda", lambda), ("gamma", gamma)];
         let mut params: Table = all.iter().map(|(key, v)| (key.to_string(), (*v).into())).collect();
         params.insert("tau".into(), tau.into());
-        self.run(&Choice { name: scheme.name().into(), params }, iterations, f64::NEG_INFINITY)
+        let lopa = algorithms().choose(scheme.name(), &params)?;
+        self.run(&lopa, iterations, f64::NEG_INFINITY)
     }
 
     /// Runs an algorithm for a number of iterations, or until ‖∇Φ‖² falls below the share `until` of
     /// its initial value.
-    pub fn run(&self, choice: &Choice, iterations: u64, until: f64) -> Result<Watched> {
+    pub fn run(&self, choice: &Choice<AnyMethod>, iterations: u64, until: f64) -> Result<Watched> {
         let world = self.experiment.world(None, self.seed)?;
         let parts = || -> Result<Vec<Box<dyn Bilevel<f64>>>> {
             let parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
             Ok(tilt(parts, self.tilt, self.seed))
         };
-        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, choice)?;
+        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, &choice.build)?;
         let mut parts = parts()?;
         let gradient = LinearGradient::of(&mut parts);
         let mut simulation = Simulation::new(nodes, &world.mixing, None);

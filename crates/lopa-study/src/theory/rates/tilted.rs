@@ -2,7 +2,7 @@
 
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{axpy, dot};
-use lopa::problem::{At, Bilevel, Dims};
+use lopa::problem::{At, Bilevel, Dims, Shortcuts, SingleLevel};
 
 /// f_i + ⟨t_i, x⟩ with Σ_i t_i = 0: ∇Φ_i changes by t_i; ∇Φ and all second derivatives do not.
 pub struct Tilted {
@@ -65,15 +65,15 @@ impl Bilevel<f64> for Tilted {
         self.part.cross_g(at, batch, v, out);
     }
 
-    fn grad_x_g(&mut self, at: At<f64>, batch: &[u32], out: &mut [f64]) {
-        self.part.grad_x_g(at, batch, out);
-    }
-
-    fn metrics(&mut self, at: At<f64>) -> Vec<(&'static str, f64)> {
+    fn metrics(&mut self, at: At<f64>) -> Vec<(String, f64)> {
         self.part.metrics(at)
     }
 
-    fn theta_star(&mut self, x: &[f64]) -> Option<Vec<f64>> {
-        self.part.theta_star(x)
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<f64>> {
+        self.part.single_level()
+    }
+
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts<f64>> {
+        self.part.shortcuts()
     }
 }

@@ -133,7 +133,7 @@ impl<'a> Study<'a> {
 
     /// A run of the case with other step sizes, with snapshots at the same iterations.
     pub fn run(&self, case: &Case, steps: &Steps) -> Result<Course> {
-        let choice = with_steps(&case.spec, case.scheme, steps);
+        let choice = with_steps(&case.spec, case.scheme, steps)?;
         course::run(&self.setup, &choice, &log_spaced(self.watched, SNAPSHOTS))
     }
 
@@ -166,7 +166,7 @@ impl<'a> Study<'a> {
         let mut experiment = self.setup.experiment.clone();
         experiment.run.batch = BatchSpec::default();
         let setup = Setup { experiment: &experiment, ..self.setup };
-        let choice = with_steps(&case.spec, case.scheme, steps);
+        let choice = with_steps(&case.spec, case.scheme, steps)?;
         let run = course::run(&setup, &choice, &(0..=iterations).collect::<Vec<_>>())?;
         let mut parts = setup.parts()?;
         let full = Constants {

@@ -6,7 +6,6 @@ use crate::theory::course::{Course, LinearGradient, quadratic};
 use crate::theory::lyapunov::Snapshot;
 use crate::theory::{Constants, Known, Parts, Scheme, Steps};
 use lopa::algorithms::lopa::{LopaParams, StartZ};
-use lopa::config::registry::params;
 use lopa::error::{Error, Result};
 use lopa::evaluate::exact::solve;
 use lopa::experiment::{AlgorithmSpec, Experiment};
@@ -106,7 +105,7 @@ pub(super) fn case(
     values: &Constants,
     phi_low: &Known,
 ) -> Case {
-    let params: LopaParams = params(&spec.choice.params);
+    let params: LopaParams = spec.choice.typed().expect("LoPA has these parameters");
     let steps = Steps::of(&params);
     let mut errors = course.seen[0].1.errors;
     errors.objective -= phi_low.value;
@@ -132,7 +131,7 @@ pub(super) fn remarks(experiment: &Experiment, planned: u64, watched: u64) -> Ve
         if Scheme::of(&spec.choice.name).is_none() {
             continue;
         }
-        let own: LopaParams = params(&spec.choice.params);
+        let Some(own) = spec.choice.typed::<LopaParams>() else { continue };
         let all = [&own.alpha, &own.beta, &own.lambda, &own.gamma, &own.tau];
         if all.iter().any(|schedule| !matches!(schedule, Schedule::Constant(_))) {
             remarks.push(format!(

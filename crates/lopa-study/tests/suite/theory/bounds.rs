@@ -35,7 +35,7 @@ fn measured_and_bound(quadratics: &Quadratics, scheme: Scheme, iterations: u64) 
     let case = study.cases.iter().find(|case| case.scheme == scheme).unwrap();
     let steps = largest_steps(&study, case);
     let spec = quadratics.experiment.algorithms.iter().find(|a| a.label == case.label).unwrap();
-    let choice = with_steps(spec, scheme, &steps);
+    let choice = with_steps(spec, scheme, &steps).unwrap();
     let run = course::run(&quadratics.setup(), &choice, &[0, iterations / 2, iterations]).unwrap();
     assert_eq!(run.diverged, None);
     assert!(run.seen.iter().all(|(_, seen)| study.region.holds(seen)), "left the region");

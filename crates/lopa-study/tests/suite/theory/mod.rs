@@ -33,7 +33,9 @@ impl Quadratics {
              {setup}",
             file.path()
         );
-        let experiment = Experiment::read(&Source::new("test", &text)).unwrap();
+        let experiment =
+            Experiment::read(&Source::new("test", &text), &lopa::experiment::Registries::default())
+                .unwrap();
         let world = experiment.world(None, experiment.run.seeds[0]).unwrap();
         Quadratics { _file: file, experiment, world }
     }
@@ -50,7 +52,9 @@ impl Quadratics {
 
 /// A study of an experiment with bundled or synthetic data.
 pub fn with_study<R>(text: &str, limit: u64, look: impl FnOnce(&Study) -> R) -> R {
-    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+    let experiment =
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap();
     let interrupt = Default::default();
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let data = experiment.load_data(&context).unwrap();
