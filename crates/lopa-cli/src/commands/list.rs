@@ -1,7 +1,8 @@
-//! `lopa list`: what experiment files can choose from, straight from the registries.
+//! `lopa list`: what experiment files can choose from, taken from the registries.
 
 use std::process::ExitCode;
 
+use clap::{Args, ValueEnum};
 use lopa::algorithms::{Cost, Task};
 use lopa::config::Entry;
 use lopa::error::Result;
@@ -9,9 +10,33 @@ use lopa::experiment::Registries;
 use lopa::problem::scope::Scope;
 use serde_json::{Value, json};
 
-use crate::Program;
-use crate::args::{ListArgs, What};
 use crate::output::Output;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// What to list
+    #[arg(value_enum, default_value_t = What::All)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Everything
+    All,
+    /// Algorithms
+    Algorithms,
+    /// Problems
+    Problems,
+    /// Graphs
+    Graphs,
+    /// Mixing weights
+    Weights,
+    /// Partitions of data over nodes
+    Partitions,
+    /// Data sets
+    Data,
+}
 
 pub fn list(args: &ListArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;

@@ -175,10 +175,10 @@ fn a_stopped_run_goes_on_where_it_was() {
         send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("the same command goes on"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("run the same command to resume"));
         let done = folder.lopa(&RUN).good();
-        assert!(done.stderr.contains("going on with runs/mortal-"), "{}", done.stderr);
-        assert!(done.stderr.contains("goes on from iteration"), "{}", done.stderr);
+        assert!(done.stderr.contains("resuming runs/mortal-"), "{}", done.stderr);
+        assert!(done.stderr.contains("resumes from iteration"), "{}", done.stderr);
         let (want, measured) = straight();
         assert_eq!(timeless(done.json()), want);
         assert_eq!(metrics(&folder, &folder.run_folder()), measured);
@@ -247,7 +247,7 @@ fn damaged_checkpoints_are_seen_and_passed_over() {
         }
         let done = folder.lopa(&RUN).good();
         assert!(done.stderr.contains("is not used: it was damaged"), "{}", done.stderr);
-        let how = if both { "starts from its beginning" } else { "goes on from iteration" };
+        let how = if both { "starts from the beginning" } else { "resumes from iteration" };
         assert!(done.stderr.contains(how), "{}", done.stderr);
         assert_eq!(timeless(done.json()), want);
     }
@@ -277,7 +277,7 @@ fn a_disk_that_is_full_costs_nothing_but_the_rest() {
     let error: Value = serde_json::from_slice(&full.stdout).unwrap();
     assert_eq!(error["error"]["id"], "storage/write", "{error}");
     let done = folder.lopa(&RUN).good();
-    assert!(done.stderr.contains("goes on from iteration"), "{}", done.stderr);
+    assert!(done.stderr.contains("resumes from iteration"), "{}", done.stderr);
     assert_eq!(timeless(done.json()), straight().0);
     assert_eq!(runs(&folder).len(), 1);
 }
