@@ -40,11 +40,7 @@ struct Remeasured<'a> {
     agrees: bool,
 }
 
-pub fn reevaluate(
-    args: &EvaluateArgs,
-    finished: &Finished,
-    program: &Program,
-) -> Result<ExitCode> {
+pub fn reevaluate(args: &EvaluateArgs, finished: &Finished, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let experiment = Experiment::read(&finished.folder.resolved()?, &program.registries)?;
     let pool = pool(threads(&args.threads)?)?;

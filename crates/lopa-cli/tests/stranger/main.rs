@@ -72,17 +72,14 @@ fn published_here(text: &str, root: &Path) -> String {
     };
     let crates = root.join("crates");
     let at = |name: &str| crates.join(name).display().to_string();
-    let text = text
-        .replace("lopa = \"0.1\"", &format!("lopa = {{ path = {:?} }}", at("lopa")))
-        .replace(
+    let text =
+        text.replace("lopa = \"0.1\"", &format!("lopa = {{ path = {:?} }}", at("lopa"))).replace(
             "lopa-cli = \"0.1\"",
             &format!("lopa-cli = {{ path = {:?}, features = {features} }}", at("lopa-cli")),
         );
     let quick = ["lopa", "lopa-study", "lopa-report", "lopa-peers", "lopa-cli"];
-    let quick: String = quick
-        .iter()
-        .map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n"))
-        .collect();
+    let quick: String =
+        quick.iter().map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n")).collect();
     let profile = "[profile.dev]\nopt-level = 2\ndebug = \"line-tables-only\"\n";
     format!("{text}\n[workspace]\n\n{profile}{quick}")
 }
@@ -184,7 +181,8 @@ fn mistakes_are_named() {
 #[test]
 fn its_data_source_serves_the_problems_of_the_library() {
     let place = Place::new();
-    let file = "problem = \"representation\"\ndata = \"xor\"\nnetwork = { nodes = 4, graph = \"wheel\" }
+    let file =
+        "problem = \"representation\"\ndata = \"xor\"\nnetwork = { nodes = 4, graph = \"wheel\" }
         run = { iterations = 20, batch = 8 }
         algorithm = [{ name = \"lopa-gt\", alpha = 0.1, beta = 0.1, lambda = 0.1 }]";
     std::fs::write(place.folder.path().join("xor.toml"), file).unwrap();
