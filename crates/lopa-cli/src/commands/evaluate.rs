@@ -43,7 +43,7 @@ fn on_new_rows(
             .hint("add a column of labels, or predict them with `lopa predict`")
     })?;
     let truth = Truth::new(labels, &first.about.classes);
-    warn_of_strangers(&truth, output);
+    warn_of_unknown_labels(&truth, output);
     let mut results = Vec::new();
     for (run, model) in runs.iter().zip(&models) {
         let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
@@ -66,15 +66,15 @@ fn on_new_rows(
     Ok(ExitCode::SUCCESS)
 }
 
-fn warn_of_strangers(truth: &Truth, output: &Output) {
+fn warn_of_unknown_labels(truth: &Truth, output: &Output) {
     let mut some: Vec<String> = truth.unknown.iter().take(5).map(|l| format!("`{l}`")).collect();
     if truth.unknown.len() > some.len() {
         some.push("…".into());
     }
     if !some.is_empty() {
         output.warn(&format!(
-            "{} rows count as wrong: the models know no class {}",
-            truth.strangers(),
+            "{} rows count as wrong: the models do not know the class {}",
+            truth.unknown_rows(),
             some.join(", ")
         ));
     }
@@ -103,7 +103,7 @@ fn described(run: &ResultEntry, scores: &Scores, truth: &Truth) -> Value {
     })
 }
 
-/// All about one node's model.
+/// The scores of one node's model, class by class.
 fn detailed(run: &ResultEntry, (node, score): &(usize, Score), output: &Output) -> String {
     let head = ["class", "rows", "right", "recall", "precision"];
     let name = format!("{}, seed {}, node {node}", run.algorithm, run.seed);

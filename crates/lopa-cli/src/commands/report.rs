@@ -52,7 +52,7 @@ fn title(runs: &[Saved]) -> String {
     }
 }
 
-/// The claims that were named, or those that lie with the runs.
+/// The claims of `--claims`, or those found beside the runs.
 fn claims(args: &ReportArgs) -> Result<Vec<Value>> {
     match &args.claims {
         Some(path) => saved::claims(path),
