@@ -234,7 +234,7 @@ pub struct ReproduceArgs {
     /// Folder with the data sets
     #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
     pub data: Option<PathBuf>,
-    /// A tenth of the iterations on two seeds: minutes instead of an hour
+    /// A tenth of the iterations on two seeds: a minute instead of half an hour
     #[arg(long)]
     pub quick: bool,
     /// Seeds 1 to N in place of the files'

@@ -2,18 +2,18 @@
 //!
 //! `cargo run --release -p lopa-peers --example peer_rounds`
 
-#[path = "../../lopa/examples/common/mod.rs"]
-mod common;
+#[path = "../../lopa/examples/raw/mod.rs"]
+mod raw;
 
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use common::{Raw, SIZES, median};
 use lopa::engine::{Begin, Longest, Parcel, Peers, Round, Settings, Transport};
 use lopa::network::{Graph, Mixing};
 use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
+use raw::{Raw, SIZES, median};
 
 const NODES: usize = 3;
 

@@ -1,9 +1,11 @@
 //! The figures of run folders: training curves, label distributions, networks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
-use serde_json::Value;
+use lopa::folder::WorldNote;
+use lopa_study::statistics::Summary;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
 use crate::lyapunov::lyapunov;
@@ -159,7 +161,7 @@ pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Pane
 }
 
 fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
-    let point = |point: &std::collections::BTreeMap<String, crate::statistics::Summary>| {
+    let point = |point: &BTreeMap<String, Summary>| {
         let (x, y) = (point.get(x)?, point.get(y)?);
         Some(Point { x: x.mean, y: y.mean, low: y.low, high: y.high })
     };
@@ -180,13 +182,9 @@ pub fn labels(runs: &[(&str, &Saved)]) -> Option<Figure> {
 }
 
 fn heat(saved: &Saved) -> Option<Heat> {
-    let counts = saved.worlds().first()?["class_counts"].as_array()?;
-    let row = |row: &Value| -> Vec<u64> {
-        row.as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
-    };
-    let counts: Vec<Vec<u64>> = counts.iter().map(row).collect();
-    let names = saved.manifest["classes"].as_array()?.iter();
-    let columns: Vec<String> = names.filter_map(|name| Some(name.as_str()?.to_string())).collect();
+    let row = |row: &Vec<usize>| row.iter().map(|&count| count as u64).collect();
+    let counts: Vec<Vec<u64>> = saved.worlds().first()?.class_counts.iter().map(row).collect();
+    let columns = saved.manifest.classes.clone()?;
     let whole = !counts.is_empty() && !columns.is_empty();
     (whole && counts.iter().all(|row| row.len() == columns.len()))
         .then_some(Heat { columns, counts })
@@ -195,13 +193,13 @@ fn heat(saved: &Saved) -> Option<Heat> {
 /// The network of each seed of a run; only one if all are the same.
 pub fn networks(saved: &Saved) -> Option<Figure> {
     let worlds = saved.worlds();
-    let fixed = worlds.windows(2).all(|pair| pair[0]["graph_digest"] == pair[1]["graph_digest"]);
+    let fixed = worlds.windows(2).all(|pair| pair[0].graph_digest == pair[1].graph_digest);
     let shown = if fixed { worlds.get(..1)? } else { worlds };
-    let panel = |world: &Value| {
+    let panel = |world: &WorldNote| {
         let panel = network_panel(world)?;
         Some(match fixed {
             true => panel,
-            false => Panel { title: format!("seed {}, {}", world["seed"], panel.title), ..panel },
+            false => Panel { title: format!("seed {}, {}", world.seed, panel.title), ..panel },
         })
     };
     let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
@@ -211,19 +209,15 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
 }
 
 /// The network of a world, with ρ as its title.
-pub(crate) fn network_panel(world: &Value) -> Option<Panel> {
-    let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
-    Some(Panel { title: rho, content: Content::Network(network(world)?) })
+pub(crate) fn network_panel(world: &WorldNote) -> Option<Panel> {
+    let title = format!("ρ = {:.3}", world.rho);
+    Some(Panel { title, content: Content::Network(network(world)?) })
 }
 
-fn network(world: &Value) -> Option<Network> {
-    let rows = world["weights"].as_array()?;
-    let pair = |pair: &Value| Some((pair[0].as_u64()? as usize, pair[1].as_f64()?));
-    let row = |row: &Value| -> Vec<(usize, f64)> {
-        let pairs = row.as_array().into_iter().flatten().filter_map(pair);
-        pairs.filter(|(j, _)| *j < rows.len()).collect()
-    };
-    Some(Network { weights: rows.iter().map(row).collect() })
+fn network(WorldNote { weights, .. }: &WorldNote) -> Option<Network> {
+    let inside = |&(j, _): &(usize, f64)| j < weights.len();
+    let row = |row: &Vec<(usize, f64)>| row.iter().copied().filter(inside).collect();
+    (!weights.is_empty()).then(|| Network { weights: weights.iter().map(row).collect() })
 }
 
 /// A file format of figures.

@@ -1,9 +1,9 @@
 //! Figures of measured rates: the points, and a line with the predicted slope.
 
+use lopa_study::statistics::Summary;
 use lopa_study::theory::rates::{Rate, Sense};
 
 use crate::figure::{Axes, Content, Curve, Figure, Panel, Point, style};
-use crate::statistics::Summary;
 
 /// The figure of a claim.
 pub fn figure(rate: &Rate) -> Figure {

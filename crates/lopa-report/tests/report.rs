@@ -6,11 +6,10 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 #[cfg(not(feature = "png"))]
 use lopa::error::Kind;
-use lopa::error::Result;
 use lopa::experiment::Experiment;
-use lopa::folder::RunFolder;
-use lopa::run::trace::Row;
-use lopa::run::{Context, Observer, Outcome, World};
+use lopa::folder::{RunFolder, Status};
+use lopa::run::Context;
+use lopa::run::trace::Stop;
 #[cfg(not(feature = "png"))]
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
@@ -42,33 +41,18 @@ problem = { name = 'representation', hidden = [4] }
 data = { name = 'blobs' }
 partition = { name = 'classes', per_node = 2 }";
 
-struct Keep(RunFolder);
-
-impl Observer for Keep {
-    fn world(&mut self, seed: u64, world: &World) -> Result<()> {
-        self.0.world(seed, world)
-    }
-    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
-        self.0.row(algorithm, seed, row)
-    }
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
-        self.0.end(outcome)
-    }
-}
-
 /// Runs a small experiment into a folder.
 fn run(problem: &str, runs: &Path) -> PathBuf {
     let source = Source::new("small.toml", format!("{problem}{ALGORITHMS}"));
-    let experiment = Experiment::read(&source).unwrap();
+    let experiment = Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap();
     let interrupt = AtomicBool::new(false);
     let context =
         Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt, probe: None };
     let data = experiment.load_data(&context).unwrap();
-    let folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
-    let mut keep = Keep(folder);
-    experiment.run_on(data.as_ref(), &context, &mut keep).unwrap();
-    keep.0.finish("done").unwrap();
-    keep.0.path().to_path_buf()
+    let mut folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
+    experiment.run_on(data.as_ref(), &context, &mut folder, &mut ()).unwrap();
+    folder.finish(Status::Done).unwrap();
+    folder.path().to_path_buf()
 }
 
 fn both(runs: &Path) -> Vec<Saved> {
@@ -106,8 +90,8 @@ fn a_report_is_self_contained_and_makes_no_requests() {
         let algorithms = run["algorithms"].as_array().unwrap();
         assert_eq!(algorithms.len(), 2);
         let first: Vec<f64> = (saved.rows.iter())
-            .filter(|row| row.algorithm == "lopa-gt" && row.values["iteration"] == 0.0)
-            .map(|row| row.values["loss"])
+            .filter(|row| row.algorithm == "lopa-gt" && row.row.iteration == 0)
+            .map(|row| row.row.values["loss"])
             .collect();
         assert_eq!(first.len(), 2, "two seeds");
         let column = &algorithms[0]["points"]["loss"];
@@ -130,8 +114,8 @@ fn a_report_is_self_contained_and_makes_no_requests() {
 fn divergence_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut saved = Saved::read(&run(QUADRATIC, folder.path())).unwrap();
-    saved.results[0]["stop"] = json!("diverged");
-    saved.results[0]["diagnosis"] = json!("alpha is <too> large");
+    saved.results[0].stop = Stop::Diverged;
+    saved.results[0].diagnosis = Some("alpha is <too> large".into());
     let html = report(vec![saved]).html();
     assert!(html.contains("diverged at iteration 20: alpha is &lt;too&gt; large"));
 }
@@ -240,5 +224,7 @@ fn folders_that_are_not_runs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(Saved::read(folder.path()).unwrap_err().id, "storage/read");
     std::fs::write(folder.path().join("manifest.json"), "{").unwrap();
-    assert_eq!(Saved::read(folder.path()).unwrap_err().id, "storage/damaged");
+    let error = Saved::read(folder.path()).unwrap_err();
+    assert_eq!(error.id, "storage/read");
+    assert!(error.place.unwrap().contains("manifest.json:1"));
 }

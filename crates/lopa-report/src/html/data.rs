@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use lopa::folder::MetricsRow;
+use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
 use crate::pictures::{Styles, View, quantities};
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
-use crate::statistics::{Summary, Trace, traces};
+use crate::statistics::{Trace, traces};
 
 /// The measures that charts show first, by preference.
 pub const PREFERRED: [&str; 5] =
@@ -77,9 +79,9 @@ fn algorithm(trace: &Trace, names: &[String], styles: &Styles) -> Value {
 
 /// The raw rows, for download.
 fn rows(saved: &Saved, names: &[String]) -> Value {
-    let row = |line: &crate::saved::Line| {
+    let row = |line: &MetricsRow| {
         let mut row = vec![json!(line.algorithm), json!(line.seed)];
-        row.extend(names.iter().map(|name| json!(line.values.get(name))));
+        row.extend(names.iter().map(|name| json!(line.row.value(name))));
         Value::Array(row)
     };
     let columns: Vec<&str> =

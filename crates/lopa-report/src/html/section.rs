@@ -1,5 +1,7 @@
 //! The section of a run.
 
+use lopa::folder::{Manifest, ResultEntry, Status};
+use lopa::run::trace::Stop;
 use serde_json::Value;
 
 use super::number::count;
@@ -44,36 +46,31 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
 
 /// The run in one line.
 fn facts(saved: &Saved) -> String {
-    let manifest = &saved.manifest;
-    let seeds = manifest["seeds"].as_array().map_or(0, Vec::len);
-    let mut facts = vec![count(saved.algorithms().len(), "algorithm"), count(seeds, "seed")];
-    if let Some(nodes) = saved.worlds().first().and_then(|world| world["weights"].as_array()) {
-        facts.push(count(nodes.len(), "node"));
+    let Manifest { seeds, status, started, .. } = &saved.manifest;
+    let mut facts = vec![count(saved.algorithms().len(), "algorithm"), count(seeds.len(), "seed")];
+    if let Some(world) = saved.worlds().first().filter(|world| !world.weights.is_empty()) {
+        facts.push(count(world.weights.len(), "node"));
     }
-    match manifest["status"].as_str() {
-        None | Some("done") => {}
-        Some(status) => facts.push(format!("status: {status}")),
+    if *status != Status::Done {
+        facts.push(format!("status: {}", status.name()));
     }
-    facts.extend(
-        manifest["started"].as_str().map(|time| time.replace('T', " ").replace('Z', " UTC")),
-    );
+    facts.push(started.replace('T', " ").replace('Z', " UTC"));
     escape(&facts.join(" · "))
 }
 
 /// The runs that diverged, and why.
 fn divergences(saved: &Saved) -> String {
-    let note = |run: &Value| {
-        let label = run["algorithm"].as_str().unwrap_or("?");
-        let why = run["diagnosis"].as_str().unwrap_or("its values are no longer finite");
+    let note = |entry: &ResultEntry| {
+        let why = entry.diagnosis.as_deref().unwrap_or("its values are no longer finite");
         format!(
             "<li><strong>{}</strong>, seed {}, diverged at iteration {}: {}</li>",
-            escape(label),
-            escape(&run["seed"].to_string()),
-            escape(&run["iteration"].to_string()),
+            escape(&entry.algorithm),
+            entry.seed,
+            entry.row.iteration,
             escape(why)
         )
     };
-    let diverged = saved.results.iter().filter(|run| run["stop"] == "diverged");
+    let diverged = saved.results.iter().filter(|entry| entry.stop == Stop::Diverged);
     let notes: String = diverged.map(note).collect();
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
@@ -99,8 +96,10 @@ fn details(title: &str, content: &str) -> String {
 }
 
 /// The manifest, except for entries shown elsewhere.
-fn environment(manifest: &Value) -> String {
-    let Value::Object(manifest) = manifest else { return String::new() };
+fn environment(manifest: &Manifest) -> String {
+    let Ok(Value::Object(manifest)) = serde_json::to_value(manifest) else {
+        return String::new();
+    };
     let elsewhere = ["worlds", "classes"];
     let row = |(key, value): (&String, &Value)| {
         let text = match value {

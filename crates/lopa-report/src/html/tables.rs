@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use lopa::folder::ResultEntry;
+use lopa_study::statistics::Summary;
 use serde_json::Value;
 
 use super::number::Format;
 use crate::pictures::{Styles, quantities};
 use crate::quantity::{self, Better, COSTS, is_cost};
 use crate::saved::Saved;
-use crate::statistics::{Summary, Trace};
+use crate::statistics::Trace;
 use crate::svg::escape;
 
 /// The final measures, one row per algorithm; the best of each column is bold.
@@ -73,12 +75,11 @@ impl Column<'_> {
 /// The final measures of every node: one table per measure, one row per node, means over seeds.
 pub fn nodes(saved: &Saved) -> String {
     let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
-    for run in &saved.results {
-        let algorithm = run["algorithm"].as_str().unwrap_or("?");
-        for (i, node) in run["nodes"].as_array().into_iter().flatten().enumerate() {
-            for (name, value) in node.as_object().into_iter().flatten() {
+    for ResultEntry { algorithm, nodes, .. } in &saved.results {
+        for (i, node) in nodes.iter().enumerate() {
+            for (name, value) in node {
                 let of_measure = values.entry(name).or_default();
-                of_measure.entry((i, algorithm)).or_default().extend(value.as_f64());
+                of_measure.entry((i, algorithm)).or_default().push(*value);
             }
         }
     }
@@ -116,19 +117,15 @@ fn node_table(
 
 /// How every run ended.
 pub fn runs(saved: &Saved) -> String {
-    let row = |run: &Value| {
-        let text = |key: &str| match &run[key] {
-            Value::String(text) => escape(text),
-            other => escape(&other.to_string()),
-        };
+    let row = |entry: &ResultEntry| {
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>\
              <td><code>{}</code></td></tr>\n",
-            text("algorithm"),
-            text("seed"),
-            text("stop"),
-            text("iteration"),
-            text("digest").chars().take(16).collect::<String>()
+            escape(&entry.algorithm),
+            entry.seed,
+            entry.stop.name(),
+            entry.row.iteration,
+            escape(&entry.digest.chars().take(16).collect::<String>())
         )
     };
     let rows: String = saved.results.iter().map(row).collect();
