@@ -111,6 +111,30 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// A value out of its range: which key, and what it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The key.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Fault {
+    /// `Ok` if `holds`; else the fault that `key` = `value` must be as `must` says.
+    pub fn unless(
+        holds: bool,
+        key: &'static str,
+        value: impl std::fmt::Display,
+        must: &str,
+    ) -> std::result::Result<(), Fault> {
+        match holds {
+            true => Ok(()),
+            false => Err(Fault { key, message: format!("`{key} = {value}` must be {must}") }),
+        }
+    }
+}
+
 /// The known name closest to a mistyped one, if any is close.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known

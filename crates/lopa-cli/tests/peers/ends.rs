@@ -71,15 +71,15 @@ fn nodes_left_alone_end_with_6_and_can_resume() {
 #[test]
 fn different_experiments_are_reported_to_both_ends() {
     let cases: [(&[&str], &str); 3] = [
-        (&["--set", "run.iterations=41"], "bob has another experiment"),
-        (&["--set", "network.graph=complete"], "bob has another graph"),
-        (&["--seed", "7"], "bob has another experiment"),
+        (&["--set", "run.iterations=41"], "bob differs: experiment"),
+        (&["--set", "network.graph=complete"], "bob differs: graph"),
+        (&["--seed", "7"], "bob differs: experiment"),
     ];
     for (more, says) in cases {
         let trio = Trio::new(QUADRATIC);
         let (alice, bob) = (trio.start("alice", &[]), trio.start("bob", more));
         ends(alice, 7, says);
-        ends(bob, 7, "alice has another");
+        ends(bob, 7, "alice differs: ");
     }
 }
 
@@ -103,7 +103,7 @@ fn a_node_must_be_in_the_roster_with_its_own_key() {
     lopa(&["roster", "remove", "roster.toml", "carol"]).good();
     let left = lopa(&node("alice", "alice.key"));
     assert_eq!(left.code, 2);
-    assert!(left.stderr.contains("3 nodes, and the roster 2"), "{}", left.stderr);
+    assert!(left.stderr.contains("3 nodes, the roster 2"), "{}", left.stderr);
 }
 
 #[test]
@@ -123,6 +123,6 @@ fn an_unknown_key_is_refused() {
     terminate(&alice);
     let alice = alice.wait_with_output().unwrap();
     assert_eq!(alice.status.code(), Some(143));
-    let stranger = format!("{} is no neighbour's key", new.trim());
+    let stranger = format!("{} is not a neighbour's key", new.trim());
     assert_eq!(text(&alice).matches(&stranger).count(), 1, "{}", text(&alice));
 }

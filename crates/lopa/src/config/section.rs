@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::complaint::{Places, inside, unknown_key};
-use super::{Choice, Source, below};
-use crate::config::registry::{Entry, Params, find};
+use super::registry::Params;
+use super::{Source, below};
 use crate::error::{Error, Result, nearest};
 
 /// A table being read: keys are taken out one by one; any key left over is an error.
@@ -116,19 +116,9 @@ impl<'s> Section<'s> {
         Ok(params)
     }
 
-    /// Reads the remaining keys as a choice from a registry.
-    pub fn choice<B: ?Sized>(mut self, what: &str, registry: &[Entry<B>]) -> Result<Choice> {
-        let place = self.place_of("name");
-        let Some(name) = self.value::<String>("name")? else {
-            let known: Vec<_> = registry.iter().map(|entry| entry.name).collect();
-            let message = format!("which {what}? `name` is missing{}", inside(&self.path));
-            return Err(Error::config("config/missing-key", message)
-                .at(place)
-                .hint(format!("known: {}", known.join(", "))));
-        };
-        let entry = find(what, registry, &name).map_err(|error| error.at(place))?;
-        let params = entry.resolve(self)?;
-        Ok(Choice { name, params })
+    /// ` in `run.budget``, for messages; nothing for the whole file.
+    pub(super) fn inside(&self) -> String {
+        inside(&self.path)
     }
 
     /// Requires that no key is left; `known` are the allowed keys.

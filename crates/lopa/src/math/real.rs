@@ -44,10 +44,37 @@ pub trait Real:
 
     /// Fills `values` from their little-endian bytes.
     fn read_le(bytes: &[u8], values: &mut [Self]);
+
+    /// The one of two things that is in this precision: see [`Both`].
+    fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self>;
+}
+
+/// A type for each precision: `dyn Problem<T>`, say.
+pub trait Family {
+    /// The one in precision `T`.
+    type Of<T: Real>;
+}
+
+/// Something in both precisions: what a name stands for before the precision of a run is known.
+pub struct Both<F: Family> {
+    single: F::Of<f32>,
+    double: F::Of<f64>,
+}
+
+impl<F: Family> Both<F> {
+    /// From the two.
+    pub fn new(single: F::Of<f32>, double: F::Of<f64>) -> Both<F> {
+        Both { single, double }
+    }
+
+    /// The one in precision `T`.
+    pub fn get<T: Real>(&self) -> &F::Of<T> {
+        T::pick(self)
+    }
 }
 
 macro_rules! real {
-    ($t:ty) => {
+    ($t:ty, $field:ident) => {
         impl Real for $t {
             const BYTES: usize = size_of::<$t>();
 
@@ -75,12 +102,16 @@ macro_rules! real {
                     *value = Self::from_le_bytes(place);
                 }
             }
+
+            fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self> {
+                &both.$field
+            }
         }
     };
 }
 
-real!(f32);
-real!(f64);
+real!(f32, single);
+real!(f64, double);
 
 /// `x[i] ← f(x[i], [a[i], b[i], …])` for every `i`.
 #[inline]

@@ -8,7 +8,7 @@ use lopa::engine::{Journal, Note, Peers, Policy, Settings};
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::run::checkpoint::{Checkpoint, State};
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Listener, Outcome, Store};
 
 use super::faulty::{Faults, Faulty, Killed, Tamper, World, seconds};
 
@@ -47,14 +47,19 @@ impl Disk {
     }
 }
 
-impl Observer for Keeper {
+impl Store for Keeper {
     fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
         let disk = self.disk.lock().unwrap();
         let of = |outcome: &&Outcome| outcome.algorithm == algorithm && outcome.seed == seed;
         Ok(disk.ended.iter().find(of).cloned())
     }
 
-    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+    fn kept(
+        &mut self,
+        algorithm: &str,
+        seed: u64,
+        _: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
         let mut disk = self.disk.lock().unwrap();
         let run = run(algorithm, seed);
         let valid = |slot: &Vec<u8>| {
@@ -83,15 +88,20 @@ impl Observer for Keeper {
         Ok(())
     }
 
-    fn warn(&mut self, text: &str) {
-        self.disk.lock().unwrap().warnings.push(text.into());
-    }
-
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
         let mut disk = self.disk.lock().unwrap();
         disk.slots = Default::default();
         disk.ended.push(outcome.clone());
         Ok(())
+    }
+}
+
+/// Writes warnings on a node's disk.
+struct Warnings(Shared<Disk>);
+
+impl Listener for Warnings {
+    fn warn(&mut self, text: &str) {
+        self.0.lock().unwrap().warnings.push(text.into());
     }
 }
 
@@ -240,5 +250,6 @@ fn run_once(
 ) -> Result<Vec<Outcome>> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run_peer(peers, None, &context, keeper)
+    let warnings = &mut Warnings(keeper.disk.clone());
+    experiment.run_peer(peers, None, &context, keeper, warnings)
 }

@@ -13,27 +13,24 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::math::random::Stream;
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Outcome};
 
 use faulty::{Cut, Death, Faults, seconds};
 
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
 
-struct Silent;
-
-impl Observer for Silent {}
-
 /// The outcomes of a single process.
 fn single_process(experiment: &Experiment) -> Vec<Outcome> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run(&context, &mut Silent).unwrap()
+    experiment.run(&context, &mut (), &mut ()).unwrap()
 }
 
 fn read(text: &str, sets: &[String]) -> Experiment {
     let source = Source { name: "test".into(), text: text.into(), sets: sets.to_vec() };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
 }
 
 /// Seeds of clusters to run; an environment variable `from..to` overrides them.

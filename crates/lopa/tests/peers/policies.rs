@@ -5,6 +5,7 @@ use lopa::error::Error;
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
 use lopa::math::random::{Purpose, Stream};
+use lopa::run::Store;
 use lopa::run::checkpoint::State;
 
 use super::cluster::{Fate, Setup, TestPolicy};

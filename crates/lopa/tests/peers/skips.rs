@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use lopa::engine::{Frame, FrameKind, Note};
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Listener, Outcome};
 
 use super::cluster::{Disk, Fate, Setup, TestPolicy};
 use super::faulty::{Cut, Faults, Tamper, seconds};
@@ -169,9 +169,9 @@ fn one_way_skipping_is_caught() {
 
 /// Collects warnings.
 #[derive(Default)]
-struct Listener(Vec<String>);
+struct Warnings(Vec<String>);
 
-impl Observer for Listener {
+impl Listener for Warnings {
     fn warn(&mut self, text: &str) {
         self.0.push(text.into());
     }
@@ -185,10 +185,10 @@ fn no_warning_without_cause() {
             let never = AtomicBool::new(false);
             let context =
                 Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-            let mut listener = Listener::default();
-            read(text, &sets).run(&context, &mut listener).unwrap();
-            listener.0.retain(|text| text.contains("wrong point"));
-            assert_eq!(listener.0, [""; 0]);
+            let mut warnings = Warnings::default();
+            read(text, &sets).run(&context, &mut (), &mut warnings).unwrap();
+            warnings.0.retain(|text| text.contains("wrong point"));
+            assert_eq!(warnings.0, [""; 0]);
         }
     }
 }
