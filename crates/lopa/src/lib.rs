@@ -29,7 +29,12 @@
 
 #![forbid(unsafe_code)]
 
+// The macros name this crate by its name, also where they are used in it.
+extern crate self as lopa;
+
 pub mod algorithms;
+#[cfg(doctest)]
+mod book;
 pub mod config;
 pub mod data;
 pub mod engine;
@@ -43,3 +48,38 @@ pub mod problem;
 pub mod problems;
 pub mod run;
 pub mod store;
+
+/// What the macros of this crate expand to.
+#[doc(hidden)]
+pub mod macros {
+    pub use schemars::{self, JsonSchema};
+    pub use serde::{self, Deserialize, Serialize};
+}
+
+/// What examples and small programs need: `use lopa::prelude::*`.
+pub mod prelude {
+    pub use crate::algorithms::cost::{Cost, Task, n, p, steps};
+    pub use crate::algorithms::{Algorithm, Facts, Method, Start, algorithm_entry};
+    pub use crate::config::{NoParams, Params, Source};
+    pub use crate::data::partition::{Partition, partition_entry};
+    pub use crate::data::{Data, Features, Samples, source_entry};
+    pub use crate::engine::{Node, Simulation};
+    pub use crate::error::{Error, Fault, Result};
+    pub use crate::experiment::{Experiment, Registries};
+    pub use crate::math::random::{Purpose, Stream};
+    pub use crate::math::real::{Real, axpy, cast, dot, update};
+    pub use crate::math::schedule::Schedule;
+    pub use crate::network::mixed::Mixed;
+    pub use crate::network::{Graph, Mixing, graph_entry, weights_entry};
+    pub use crate::problem::oracle::{
+        Batches, FIVE, Oracle, SIGMA1, SIGMA2, TWO, Wanted, XI1, XI2, XI3,
+    };
+    pub use crate::problem::scope::Scope;
+    pub use crate::problem::{
+        At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel,
+        problem_entry,
+    };
+    pub use crate::run::trace::Row;
+    pub use crate::run::{Context, Listener, Outcome, Setup, Store};
+    pub use crate::{params, variables};
+}

@@ -1,4 +1,5 @@
-//! Iterations in steady state allocate nothing, and nodes hold as much as the documentation says.
+//! Iterations in steady state allocate nothing, and nodes use the memory that the documentation
+//! states.
 #![allow(unsafe_code)]
 
 #[path = "suite/common/mod.rs"]
@@ -13,32 +14,32 @@ use lopa::math::real::Real;
 struct Counting;
 
 thread_local! {
-    // This thread alone, so that the test harness is not counted.
-    static SEEN: Cell<u64> = const { Cell::new(0) };
-    static HELD: Cell<i64> = const { Cell::new(0) };
+    // Per thread, so that the test harness is not counted.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATED: Cell<i64> = const { Cell::new(0) };
 }
 
-fn note(calls: u64, bytes: i64) {
-    // A thread that is going away has no counters any more.
-    let _ = SEEN.try_with(|seen| seen.set(seen.get() + calls));
-    let _ = HELD.try_with(|held| held.set(held.get() + bytes));
+fn count(calls: u64, bytes: i64) {
+    // A thread that is ending has no counters any more.
+    let _ = CALLS.try_with(|count| count.set(count.get() + calls));
+    let _ = ALLOCATED.try_with(|count| count.set(count.get() + bytes));
 }
 
-// SAFETY: every call is handed to the system's allocator as it came; counting touches no memory
-// but the thread's own counters, which need no allocation.
+// SAFETY: every call is forwarded unchanged to the system allocator; counting touches only the
+// thread's own counters, which need no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(1, layout.size() as i64);
+        count(1, layout.size() as i64);
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        note(0, -(layout.size() as i64));
+        count(0, -(layout.size() as i64));
         unsafe { System.dealloc(ptr, layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        note(1, new_size as i64 - layout.size() as i64);
+        count(1, new_size as i64 - layout.size() as i64);
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 }
@@ -63,9 +64,9 @@ fn allocated<T: Real>(problem: &str, batch: &str, algorithm: &str) -> u64 {
          run = {{ iterations = 1, batch = {batch} }}"
     );
     let mut simulation = Bench::new(&setup, algorithm).run::<T>(5);
-    let before = SEEN.get();
+    let before = CALLS.get();
     (0..10).for_each(|_| simulation.iterate());
-    SEEN.get() - before
+    CALLS.get() - before
 }
 
 fn check(problem: &str) {
@@ -84,8 +85,8 @@ fn check(problem: &str) {
     );
 }
 
-/// What serves both scopes, and the other scope's own.
-fn check_field(problem: &str) {
+/// Algorithms for both scopes, then those for one scope only.
+fn check_others(problem: &str) {
     let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
     let both = [
         format!("name = 'lopa-gt', {steps}"),
@@ -128,11 +129,11 @@ fn check_each(problem: &str, algorithms: &[String]) {
 
 #[test]
 fn the_counter_counts() {
-    let before = SEEN.get();
+    let before = CALLS.get();
     let mut grown = vec![0.0f64];
     grown.extend([1.0; 100]);
     drop(std::hint::black_box(grown));
-    assert_eq!(SEEN.get() - before, 2);
+    assert_eq!(CALLS.get() - before, 2);
 }
 
 #[test]
@@ -141,9 +142,9 @@ fn quadratic() {
 }
 
 #[test]
-fn the_field() {
-    check_field(QUADRATIC);
-    check_field(&learning("hyperparameter", 0.0));
+fn algorithms_of_other_papers() {
+    check_others(QUADRATIC);
+    check_others(&learning("hyperparameter", 0.0));
 }
 
 #[test]
@@ -178,7 +179,7 @@ fn hyper_cleaning() {
     check(&learning("hyper-cleaning", 0.6));
 }
 
-/// Bytes that a node of LoPA-GT holds after some iterations, and what `docs/performance.md` says.
+/// Bytes that a node of LoPA-GT uses after some iterations, and as stated in `docs/performance.md`.
 fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
     let (nodes, rows, features, classes) = (40, 4000, 64, 10);
     let setup = format!(
@@ -188,10 +189,10 @@ fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
          run = {{ iterations = 1, batch = {batch} }}"
     );
     let bench = Bench::new(&setup, "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1");
-    drop(bench.run::<T>(0)); // so that the features in this precision are there, once for all
-    let before = HELD.get();
+    drop(bench.run::<T>(0)); // so that the shared features exist in this precision
+    let before = ALLOCATED.get();
     let simulation = bench.run::<T>(3);
-    let held = (HELD.get() - before) as f64 / nodes as f64;
+    let held = (ALLOCATED.get() - before) as f64 / nodes as f64;
     let n = (features + 1) * hidden;
     let p = (hidden + 1) * classes;
     let samples = rows as f64 * 0.99 / nodes as f64;
@@ -206,7 +207,7 @@ fn memory_is_as_stated() {
     for (hidden, batch) in [(28, 50), (5, 20), (100, 10)] {
         for (held, stated) in [memory::<f32>(hidden, batch), memory::<f64>(hidden, batch)] {
             let ratio = held / stated;
-            assert!((0.8..=1.2).contains(&ratio), "{hidden}, {batch}: {held} of {stated}");
+            assert!((0.8..=1.2).contains(&ratio), "{hidden}, {batch}: {held} against {stated}");
         }
     }
 }

@@ -10,14 +10,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::{Error, Result};
+use super::cost::{Cost, Count, Task, n, p};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, cast, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::oracle::{Oracle, XI1};
-use crate::problem::{At, SingleLevel};
+use crate::problem::{At, Trains};
 
 /// DGD's parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +31,12 @@ pub struct DgdParams {
     pub mu: Option<f64>,
 }
 
+impl Default for DgdParams {
+    fn default() -> DgdParams {
+        DgdParams { alpha: 0.1.into(), mu: None }
+    }
+}
+
 impl Params for DgdParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -38,13 +45,10 @@ impl Params for DgdParams {
     }
 }
 
-/// What is worth knowing of DGD.
+/// Metadata of DGD.
 pub const FACTS: Facts = Facts {
     source: "Lian et al., NeurIPS 2017 [K]",
     sends: "θ, or x and θ",
-    floats: ["p", "p"],
-    hessians: "0",
-    calls: ["1", "0", "0", "0"],
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity",
     second_order: false,
@@ -61,14 +65,33 @@ struct Dgd<T> {
     grad_theta: Vec<T>,
 }
 
-/// A node that runs DGD.
-pub fn start<T: Real>(
-    params: DgdParams,
-    Start { x, theta, oracle, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (x, both) = single(&params, x, oracle)?;
-    let (grad_x, grad_theta) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
-    Ok(Box::new(Dgd { params, both, x, theta, grad_x, grad_theta }))
+impl Method for DgdParams {
+    fn cost(&self, task: Task) -> Cost {
+        single_level_cost(task, 1.0)
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, oracle, .. } = start;
+        let (x, both) = single(&params, x, oracle)?;
+        let (grad_x, grad_theta) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+        Ok(Box::new(Dgd { params, both, x, theta, grad_x, grad_theta }))
+    }
+}
+
+/// What a single-level method costs that sends so many vectors as long as what it trains.
+pub(super) fn single_level_cost(task: Task, vectors: f64) -> Cost {
+    let (trained, of_x) = match task.trains {
+        Trains::Theta => (p(), Count::default()),
+        Trains::Both => (p() + n(), 1.0.into()),
+    };
+    Cost {
+        floats: trained * vectors,
+        rounds: 1.0.into(),
+        grad_theta_g: 1.0.into(),
+        grad_x_g: of_x,
+        ..Cost::default()
+    }
 }
 
 /// The x that a single-level method starts from, and whether it trains x, too.
@@ -77,11 +100,12 @@ pub(super) fn single<T: Real>(
     x: Vec<T>,
     oracle: &mut Oracle<T>,
 ) -> Result<(Vec<T>, bool)> {
-    let both = oracle.part().single_level() == SingleLevel::Both;
+    let part = oracle.single_level()?;
+    let both = part.trains() == Trains::Both;
     let Some(mu) = params.mu else {
         return Ok((x, both));
     };
-    let ridge = oracle.part().ridge_x(mu).ok_or_else(|| {
+    let ridge = part.ridge_x(mu).ok_or_else(|| {
         Error::config("config/no-meaning", "`mu` has no meaning for this problem")
             .hint("leave `mu` out: the problem's own regularisation is used")
     })?;

@@ -20,16 +20,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p, steps};
 use super::parts::consensus::{Pieces, combine};
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::{Error, Result};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, axpy, dot, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::scope::Scope;
 use lopa_kernels::{Level, each_block};
 
@@ -57,6 +58,18 @@ fn five() -> usize {
     5
 }
 
+impl Default for GossipParams {
+    fn default() -> GossipParams {
+        GossipParams {
+            alpha: 0.02.into(),
+            beta: 0.5.into(),
+            gamma: 0.4.into(),
+            lambda: 0.5,
+            hv_steps: five(),
+        }
+    }
+}
+
 impl Params for GossipParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -64,18 +77,15 @@ impl Params for GossipParams {
         self.gamma.check_weight("gamma")?;
         let sane = self.lambda > 0.0 && self.lambda.is_finite();
         Fault::unless(sane, "lambda", self.lambda, "a positive number")?;
-        let fits = (1..=MOST_TURNS).contains(&self.hv_steps);
+        let fits = (1..=MAX_PASSES).contains(&self.hv_steps);
         Fault::unless(fits, "hv_steps", self.hv_steps, "from 1 to 500")
     }
 }
 
-/// What is worth knowing of Gossip-DSBO.
+/// Metadata of Gossip-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Yang et al., NeurIPS 2022 [K]; without mixing θ [D]",
     sends: "x (+ θ, s, h, U, V)",
-    floats: ["n", "2n + 2p + np + Qp²"],
-    hessians: "Q p",
-    calls: ["1", "p", "1", "1"],
     loops: "Q on matrices",
     complexity: "ε⁻² log 1/ε",
     assumes: "bounded gradients",
@@ -115,35 +125,43 @@ struct New<T> {
     product: Vec<T>,
 }
 
-/// A node that runs Gossip-DSBO.
-pub fn start<T: Real>(
-    params: GossipParams,
-    Start { x, theta, scope, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (n, p, q) = (x.len(), theta.len(), params.hv_steps);
-    if p > MOST_P {
-        let message = format!("gossip-dsbo keeps matrices of p² entries, and p is {p} here");
-        return Err(Error::config("config/too-large", message)
-            .hint(format!("it serves p ≤ {MOST_P}: use `gossip-dsbo-mf`, which has no matrices")));
+impl Method for GossipParams {
+    fn cost(&self, task: Task) -> Cost {
+        let q = || steps("Q", self.hv_steps);
+        let inner = n() + p() * 2.0 + n() * p() + q() * p() * p();
+        let floats = n() + task.if_global(inner);
+        Cost { hess_g: q() * p(), cross_g: p(), ..Cost::loopless(floats) }
     }
-    let zeros = |length: usize| vec![T::zero(); length];
-    let identity = |scale: f64| {
-        let mut matrix = zeros(p * p);
-        matrix.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::of(scale));
-        matrix
-    };
-    let new = New {
-        grad_theta_g: zeros(p),
-        grad_x_f: zeros(n),
-        grad_theta_f: zeros(p),
-        jacobian: zeros(n * p),
-        hessians: zeros(q * p * p),
-        unit: zeros(p),
-        product: zeros(p * p),
-    };
-    let (s, h, u) = (zeros(n), zeros(p), zeros(n * p));
-    let (hess, y) = (identity(1.0 / params.lambda).repeat(q), identity(params.lambda));
-    Ok(Box::new(Gossip { params, scope, x, theta, s, h, u, hess, y, new }))
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, scope, .. } = start;
+        let (n, p, q) = (x.len(), theta.len(), params.hv_steps);
+        if p > MOST_P {
+            let message = format!("gossip-dsbo keeps matrices of p² entries, and p is {p} here");
+            return Err(Error::config("config/too-large", message).hint(format!(
+                "it serves p ≤ {MOST_P}: use `gossip-dsbo-mf`, which has no matrices"
+            )));
+        }
+        let zeros = |length: usize| vec![T::zero(); length];
+        let identity = |scale: f64| {
+            let mut matrix = zeros(p * p);
+            matrix.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::of(scale));
+            matrix
+        };
+        let new = New {
+            grad_theta_g: zeros(p),
+            grad_x_f: zeros(n),
+            grad_theta_f: zeros(p),
+            jacobian: zeros(n * p),
+            hessians: zeros(q * p * p),
+            unit: zeros(p),
+            product: zeros(p * p),
+        };
+        let (s, h, u) = (zeros(n), zeros(p), zeros(n * p));
+        let (hess, y) = (identity(1.0 / params.lambda).repeat(q), identity(params.lambda));
+        Ok(Box::new(Gossip { params, scope, x, theta, s, h, u, hess, y, new }))
+    }
 }
 
 impl<T: Real> New<T> {
@@ -157,7 +175,7 @@ impl<T: Real> New<T> {
             self.unit[j] = T::one();
             oracle.cross_g(at, XI3, &self.unit, &mut self.jacobian[j * n..][..n]);
             for (r, hessian) in self.hessians.chunks_exact_mut(p * p).enumerate() {
-                oracle.hess_g(at, XI2.turn(r), &self.unit, &mut hessian[j * p..][..p]);
+                oracle.hess_g(at, XI2.pass(r), &self.unit, &mut hessian[j * p..][..p]);
             }
             self.unit[j] = T::zero();
         }

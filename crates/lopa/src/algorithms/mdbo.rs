@@ -19,12 +19,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p};
 use super::parts::consensus::{Pieces, relax, track};
 use super::parts::estimator::{average, storm};
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
@@ -54,6 +55,20 @@ pub struct MdboParams {
     pub inverse: Inverse,
 }
 
+impl Default for MdboParams {
+    fn default() -> MdboParams {
+        MdboParams {
+            eta: 0.5,
+            alpha: 0.1.into(),
+            beta: 0.5.into(),
+            gamma: 0.5.into(),
+            lambda: 0.5.into(),
+            hv_steps: super::ten(),
+            inverse: Inverse::default(),
+        }
+    }
+}
+
 impl Params for MdboParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -79,20 +94,16 @@ pub enum Estimator {
     Storm,
 }
 
-/// What is worth knowing of MDBO and VRDBO.
+/// Metadata of MDBO and VRDBO.
 pub fn facts(estimator: Estimator) -> Facts {
-    let (hessians, calls, complexity) = match estimator {
-        Estimator::Momentum => ("< Q", ["1"; 4], "ε⁻² log 1/ε"),
-        Estimator::Storm => ("< 2Q", ["2"; 4], "ε⁻³ᐟ² log 1/ε"),
-    };
     Facts {
         source: "Gao et al., AISTATS 2023 [V]; without mixing θ [D]",
         sends: "x, Zf (+ θ, Zg)",
-        floats: ["2n", "2n + 2p"],
-        hessians,
-        calls,
         loops: "Q on v",
-        complexity,
+        complexity: match estimator {
+            Estimator::Momentum => "ε⁻² log 1/ε",
+            Estimator::Storm => "ε⁻³ᐟ² log 1/ε",
+        },
         assumes: "i.i.d. data (global)",
         warning: Some(LOCAL_HESSIANS),
         needs_lazy: true,
@@ -109,7 +120,7 @@ pub fn facts(estimator: Estimator) -> Facts {
     }
 }
 
-struct Mdbo<T> {
+struct MdboNode<T> {
     estimator: Estimator,
     params: MdboParams,
     scope: Scope,
@@ -134,28 +145,48 @@ struct Old<T> {
     g: Vec<T>,
 }
 
-/// A node that runs MDBO or VRDBO.
-pub fn start<T: Real>(
-    estimator: Estimator,
-    params: MdboParams,
-    Start { x, theta, scope, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
-    let hyper = || Hypergradient::new(x.len(), theta.len(), params.series());
-    let (u, e, zf, zg, g) = (of_x(), of_theta(), of_x(), of_theta(), of_theta());
-    let old = Old {
-        x: of_x(),
-        theta: of_theta(),
-        u: of_x(),
-        e: of_theta(),
-        hyper: hyper(),
-        g: of_theta(),
-    };
-    let hyper = hyper();
-    Ok(Box::new(Mdbo { estimator, params, scope, x, theta, u, e, zf, zg, hyper, g, old }))
+/// MDBO or VRDBO with its parameters.
+pub struct Mdbo {
+    /// How estimates are carried on.
+    pub estimator: Estimator,
+    /// The step sizes.
+    pub params: MdboParams,
 }
 
-impl<T: Real> Mdbo<T> {
+impl Method for Mdbo {
+    fn cost(&self, task: Task) -> Cost {
+        let points = if self.estimator == Estimator::Storm { 2.0 } else { 1.0 };
+        Cost {
+            grad_theta_g: points.into(),
+            hess_g: self.params.series().products() * points,
+            cross_g: points.into(),
+            grad_theta_f: points.into(),
+            grad_x_f: points.into(),
+            ..Cost::loopless(n() * 2.0 + task.if_global(p() * 2.0))
+        }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let Mdbo { estimator, params } = self;
+        let (estimator, params) = (*estimator, params.clone());
+        let Start { x, theta, scope, .. } = start;
+        let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
+        let hyper = || Hypergradient::new(x.len(), theta.len(), params.series());
+        let (u, e, zf, zg, g) = (of_x(), of_theta(), of_x(), of_theta(), of_theta());
+        let old = Old {
+            x: of_x(),
+            theta: of_theta(),
+            u: of_x(),
+            e: of_theta(),
+            hyper: hyper(),
+            g: of_theta(),
+        };
+        let hyper = hyper();
+        Ok(Box::new(MdboNode { estimator, params, scope, x, theta, u, e, zf, zg, hyper, g, old }))
+    }
+}
+
+impl<T: Real> MdboNode<T> {
     /// u, e, Zf, Zg of the very first point.
     fn first(&mut self, oracle: &mut Oracle<T>) {
         oracle.take_all(self.estimator == Estimator::Storm);
@@ -178,7 +209,7 @@ impl<T: Real> Mdbo<T> {
     fn estimate(&mut self, oracle: &mut Oracle<T>) {
         self.evaluate(oracle);
         let a = T::of(self.params.gamma.at(oracle.k()));
-        let Mdbo { u, e, hyper, g, old, .. } = self;
+        let MdboNode { u, e, hyper, g, old, .. } = self;
         old.u.copy_from_slice(u);
         old.e.copy_from_slice(e);
         match self.estimator {
@@ -197,7 +228,7 @@ impl<T: Real> Mdbo<T> {
     }
 }
 
-impl<T: Real> Algorithm<T> for Mdbo<T> {
+impl<T: Real> Algorithm<T> for MdboNode<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         message.extend_from_slice(&self.x);
         message.extend_from_slice(&self.zf);
@@ -233,7 +264,7 @@ impl<T: Real> Algorithm<T> for Mdbo<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { Mdbo { x, theta, u, e, zf, zg, hyper, old, .. } =>
+    variables! { MdboNode { x, theta, u, e, zf, zg, hyper, old, .. } =>
         "theta": theta, "e": e, "Zg": zg, "v": hyper.v, "u": u, "Zf": zf, "x": x,
         "theta_old": old.theta, "x_old": old.x,
     }

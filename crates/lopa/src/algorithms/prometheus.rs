@@ -17,13 +17,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n};
 use super::parts::consensus::track;
 use super::parts::estimator::storm;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::parts::prox::Prox;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
@@ -97,6 +98,27 @@ fn one() -> f64 {
     1.0
 }
 
+impl Default for InteractParams {
+    fn default() -> InteractParams {
+        InteractParams {
+            alpha: 0.05.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            hv_steps: super::ten(),
+            inverse: shia(),
+            period: ten_iterations(),
+        }
+    }
+}
+
+impl Default for PrometheusParams {
+    fn default() -> PrometheusParams {
+        let InteractParams { alpha, beta, lambda, hv_steps, inverse, period } = Default::default();
+        let (tau, l1, low, high) = (one(), 0.0, None, None);
+        PrometheusParams { alpha, beta, lambda, hv_steps, inverse, period, tau, l1, low, high }
+    }
+}
+
 impl Params for InteractParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -131,14 +153,11 @@ impl PrometheusParams {
     }
 }
 
-/// What is worth knowing of Prometheus.
+/// Metadata of Prometheus.
 pub const PROMETHEUS: Facts = Facts {
     source: "Liu et al., ICML 2023 [V]",
     scopes: &[Scope::Personal],
     sends: "x, y",
-    floats: ["2n", "–"],
-    hessians: "2(Q − 1)",
-    calls: ["2"; 4],
     loops: "Q on v",
     complexity: "ε⁻¹ √samples",
     needs_lazy: true,
@@ -153,7 +172,7 @@ pub const PROMETHEUS: Facts = Facts {
     ..Facts::LOOPLESS
 };
 
-/// What is worth knowing of INTERACT.
+/// Metadata of INTERACT.
 pub const INTERACT: Facts =
     Facts { source: "Liu et al., 2022 [K]: Prometheus without its proximal step", ..PROMETHEUS };
 
@@ -179,17 +198,36 @@ struct Old<T> {
     grad: Vec<T>,
 }
 
-/// A node that runs INTERACT.
-pub fn start_interact<T: Real>(
-    params: InteractParams,
-    start: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    node(params, Prox::PLAIN, start)
+impl Method for InteractParams {
+    fn cost(&self, _: Task) -> Cost {
+        // SPIDER takes differences of two points, but for one iteration in P, which takes one.
+        let points = match self.period {
+            0 => 1.0,
+            period => 2.0 - 1.0 / period as f64,
+        };
+        Cost {
+            grad_theta_g: points.into(),
+            hess_g: self.series().products() * points,
+            cross_g: points.into(),
+            grad_theta_f: points.into(),
+            grad_x_f: points.into(),
+            ..Cost::loopless(n() * 2.0)
+        }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        node(self.clone(), Prox::PLAIN, start)
+    }
 }
 
-/// A node that runs Prometheus.
-pub fn start<T: Real>(params: PrometheusParams, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-    node(params.common(), params.prox(), start)
+impl Method for PrometheusParams {
+    fn cost(&self, task: Task) -> Cost {
+        self.common().cost(task)
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        node(self.common(), self.prox(), start)
+    }
 }
 
 fn node<T: Real>(

@@ -16,16 +16,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::parts::consensus::{Pieces, combine, project, track};
+use super::cost::{Cost, Task, n, p};
+use super::parts::consensus::{Pieces, add_change, combine, project};
 use super::parts::directions::Directions;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::oracle::{FIVE, Oracle, Wanted};
 use crate::problem::scope::Scope;
 
 /// SLDBO's step sizes.
@@ -43,6 +44,12 @@ pub struct SldboParams {
     pub radius: Option<f64>,
 }
 
+impl Default for SldboParams {
+    fn default() -> SldboParams {
+        SldboParams { alpha: 0.02.into(), beta: 0.5.into(), lambda: 0.5.into(), radius: None }
+    }
+}
+
 impl Params for SldboParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -53,11 +60,10 @@ impl Params for SldboParams {
     }
 }
 
-/// What is worth knowing of SLDBO.
+/// Metadata of SLDBO.
 pub const FACTS: Facts = Facts {
     source: "Dong et al., arXiv 2311.08945 [K]; without mixing θ and v [D]",
     sends: "x, tx (+ θ, tθ, v, tv)",
-    floats: ["2n", "2n + 4p"],
     complexity: "ε⁻¹ (deterministic)",
     needs_lazy: true,
     steps: &[
@@ -84,16 +90,20 @@ struct Sldbo<T> {
     tv: Vec<T>,
 }
 
-/// A node that runs SLDBO.
-pub fn start<T: Real>(
-    params: SldboParams,
-    Start { x, theta, v, scope, oracle }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (n, p) = (x.len(), theta.len());
-    let [mut now, old] = [(); 2].map(|()| Directions::new(n, p, FIVE));
-    now.evaluate(At { x: &x, theta: &theta }, &v, oracle);
-    let (tx, t_theta, tv) = (now.s.clone(), now.d.clone(), now.h.clone());
-    Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
+impl Method for SldboParams {
+    fn cost(&self, task: Task) -> Cost {
+        Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0))
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, v, scope, oracle } = start;
+        let (n, p) = (x.len(), theta.len());
+        let [mut now, old] = [(); 2].map(|()| Directions::new(n, p, FIVE));
+        oracle.answer(now.at(At { x: &x, theta: &theta }, &v));
+        let (tx, t_theta, tv) = (now.s.clone(), now.d.clone(), now.h.clone());
+        Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
+    }
 }
 
 impl<T: Real> Algorithm<T> for Sldbo<T> {
@@ -124,10 +134,28 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         project(&mut self.v, *radius);
 
         std::mem::swap(&mut self.now, &mut self.old);
-        self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle);
-        track(&mut self.tx, w_tx, &self.now.s, &self.old.s);
-        track(&mut self.t_theta, w_t_theta, &self.now.d, &self.old.d);
-        track(&mut self.tv, w_tv, &self.now.h, &self.old.h);
+        self.tx.copy_from_slice(w_tx);
+        combine(&mut self.t_theta, w_t_theta);
+        combine(&mut self.tv, w_tv);
+    }
+
+    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
+    }
+
+    fn finish(&mut self, _: usize) {
+        let Sldbo { tx, t_theta, tv, now, old, scope, .. } = self;
+        add_change(tx, &now.s, &old.s);
+        match scope {
+            Scope::Global => {
+                add_change(t_theta, &now.d, &old.d);
+                add_change(tv, &now.h, &old.h);
+            }
+            Scope::Personal => {
+                t_theta.copy_from_slice(&now.d);
+                tv.copy_from_slice(&now.h);
+            }
+        }
     }
 
     fn at(&self) -> At<'_, T> {

@@ -16,11 +16,14 @@ mod stored;
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use digest::digest;
 pub use features::{Features, Samples};
-pub use own::load as load_own;
+pub use own::{each as each_own, load as load_own};
 use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
-pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
+pub use source::{
+    Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry, new_rows,
+    sources,
+};
 
 use stored::Stored;
 

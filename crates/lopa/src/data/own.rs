@@ -4,17 +4,16 @@ use std::ops::Range;
 
 use toml::{Table, Value};
 
-use super::source::{Class, Raw, Where, sources};
+use super::source::{Class, Raw, SourceBuild, Where};
 use super::{Data, Dataset, Features, Method, Preparation, Scaling, prepare};
-use crate::config::Choice;
-use crate::config::registry::{Fault, find};
-use crate::error::{Error, Result};
+use crate::config::{Choice, Registry};
+use crate::error::{Error, Fault, Result};
 
 /// What stands for a node's name in a path.
 const NODE: &str = "{node}";
 
 /// Whether a source's files depend on the node.
-pub fn is_template(source: &Choice) -> bool {
+pub fn is_template(source: &Choice<SourceBuild>) -> bool {
     source.params.values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
 }
 
@@ -39,19 +38,27 @@ impl Preparation {
     }
 }
 
+/// The source of each node: `source` with the node's name filled in.
+pub fn each(
+    source: &Choice<SourceBuild>,
+    nodes: &[String],
+    sources: &Registry<SourceBuild>,
+) -> Result<Vec<Choice<SourceBuild>>> {
+    let own = |name: &String| sources.choose(&source.name, &filled(&source.params, name));
+    nodes.iter().map(own).collect()
+}
+
 /// Gets and prepares the files of some nodes, each by itself.
 pub fn load(
-    source: &Choice,
+    sources: &[Choice<SourceBuild>],
     preparation: &Preparation,
     nodes: &[String],
     here: Range<usize>,
     place: &Where,
 ) -> Result<Data> {
-    let registry = sources();
-    let entry = find("data set", &registry, &source.name)?;
     let mut parts = Vec::new();
-    for name in &nodes[here.clone()] {
-        let raw = (entry.build)(&filled(&source.params, name), place)?;
+    for (source, name) in sources[here.clone()].iter().zip(&nodes[here.clone()]) {
+        let raw = (source.build)(place)?;
         let sparse = preparation.sparse.unwrap_or(raw.train.table.is_sparse());
         let each = Preparation {
             sparse: Some(sparse),

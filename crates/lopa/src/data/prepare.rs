@@ -5,11 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::source::{Class, Part, Raw, Table, Where, sources};
+use super::source::{Class, Part, Raw, SourceBuild, Table, Where};
 use super::{Data, Dataset, Groups, Method, Scaling, Stored, own};
-use crate::config::registry::{Fault, Params, find};
-use crate::config::{Choice, Section};
-use crate::error::{Error, Result, nearest};
+use crate::config::{Choice, Params, Registry, Section};
+use crate::error::{Error, Fault, Result, nearest};
 use crate::math::random::{Purpose, Stream};
 
 /// What is done to the data of any source; its keys stand beside the source's own.
@@ -100,10 +99,13 @@ impl Preparation {
 }
 
 /// Reads a `[data]` section: a source by name with its parameters, and its preparation.
-pub fn read(mut section: Section) -> Result<(Choice, Preparation)> {
+pub fn read(
+    mut section: Section,
+    sources: &Registry<SourceBuild>,
+) -> Result<(Choice<SourceBuild>, Preparation)> {
     let (place, nodes_at) = (section.place(), section.place_of("nodes"));
     let preparation = Preparation::take(&mut section)?;
-    let source = section.choice("data set", &sources())?;
+    let source = sources.read(section)?;
     match (preparation.nodes.is_some(), own::is_template(&source)) {
         (true, false) => Err(Error::config(
             "config/missing-key",
@@ -122,10 +124,8 @@ pub fn read(mut section: Section) -> Result<(Choice, Preparation)> {
 }
 
 /// Gets a data set and prepares it.
-pub fn load(source: &Choice, preparation: &Preparation, place: &Where) -> Result<Data> {
-    let registry = sources();
-    let entry = find("data set", &registry, &source.name)?;
-    prepare((entry.build)(&source.params, place)?, preparation, place.seed)
+pub fn load(source: &SourceBuild, preparation: &Preparation, place: &Where) -> Result<Data> {
+    prepare(source(place)?, preparation, place.seed)
 }
 
 /// Prepares a raw table; the seed chooses the samples, but not the rows held out for testing.

@@ -3,8 +3,10 @@
 use rayon::ThreadPool;
 
 use super::{Alone, Cluster, Node, Progress};
+use crate::error::Result;
 use crate::math::real::Real;
 use crate::network::Mixing;
+use crate::problem::Together;
 use crate::problem::oracle::Counts;
 
 /// All nodes of a run.
@@ -23,9 +25,22 @@ impl<'p, T: Real> Simulation<'p, T> {
         Simulation(self.0.from(progress))
     }
 
+    /// Lets `together` answer the directions of all nodes in one call.
+    pub fn answered_by(self, together: Option<Box<dyn Together<T>>>) -> Self {
+        Simulation(self.0.answered_by(together))
+    }
+
     /// One iteration of every node.
+    ///
+    /// # Panics
+    /// If the problem fails to compute a derivative: see [`Simulation::try_iterate`].
     pub fn iterate(&mut self) {
-        self.0.advance().expect("there is no way to others that could fail");
+        self.try_iterate().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// One iteration of every node, or the error that a derivative met.
+    pub fn try_iterate(&mut self) -> Result<()> {
+        self.0.advance()
     }
 
     /// The nodes.

@@ -51,7 +51,8 @@ fn suspect(
     let curvature = largest_curvature(part, at);
     for &(_, key) in inner.clone() {
         let Some(value) = step(key) else { continue };
-        if let Some(reason) = part.unstable(at, value) {
+        let known = part.shortcuts().and_then(|known| known.unstable(at, value));
+        if let Some(reason) = known {
             return Some((key, format!("{key} = {value}: {reason}")));
         }
         if value * curvature >= 2.0 {

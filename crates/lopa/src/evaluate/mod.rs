@@ -30,7 +30,7 @@ pub type Everyone<'a> = &'a mut (dyn FnMut(Vec<Vec<f64>>) -> Result<Vec<Vec<f64>
 #[derive(Debug, Clone)]
 pub struct Local {
     /// The problem's own metrics at (x_i, θ_i).
-    pub values: Vec<(&'static str, f64)>,
+    pub values: Vec<(String, f64)>,
     /// ‖x_i − x̄‖²
     pub distance_sq: f64,
     /// The node's part solved at x̄, if asked for.
@@ -69,9 +69,9 @@ impl Local {
 
     /// From the numbers of another process; the metrics have these names. Of a solution only what
     /// a row is made of is told.
-    pub fn from_numbers(names: &[&'static str], numbers: &[f64]) -> Option<Local> {
+    pub fn from_numbers(names: &[String], numbers: &[f64]) -> Option<Local> {
         let (values, rest) = numbers.split_at_checked(names.len())?;
-        let values = names.iter().copied().zip(values.iter().copied()).collect();
+        let values = names.iter().cloned().zip(values.iter().copied()).collect();
         let (&[distance_sq, theta_error_sq], rest) = rest.split_first_chunk()?;
         let exact = rest.split_first_chunk().map(|(&[phi, converged], grad)| Solution {
             theta: Vec::new(),

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::registry::{Fault, Params};
+use crate::config::Params;
+use crate::error::Fault;
 
 /// How often a run notes where it stands. Results do not depend on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

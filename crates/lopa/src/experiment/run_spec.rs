@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::registry::{Fault, Params};
+use crate::config::Params;
+use crate::error::Fault;
 use crate::problem::oracle::Batches;
 
 /// How long, on which seeds, measured how.

@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-use crate::config::Choice;
-use crate::config::registry::find;
+use crate::config::Registry;
 use crate::data::{Features, Scaling};
 use crate::error::{Error, Result};
-use crate::problem::At;
-use crate::problems::problems;
+use crate::problem::{AnyProblem, At};
 use crate::run::hex;
 use crate::store::files::replace;
 
@@ -143,7 +141,12 @@ impl Model {
     }
 
     /// Class numbers that node i's model gives to raw features.
-    pub fn predict(&self, node: usize, raw: &Features<f64>) -> Result<Vec<u32>> {
+    pub fn predict(
+        &self,
+        node: usize,
+        raw: &Features<f64>,
+        problems: &Registry<AnyProblem>,
+    ) -> Result<Vec<u32>> {
         let nodes = self.x.len();
         if node >= nodes {
             let message = format!("there is no node {node}: the run has nodes 0 to {}", nodes - 1);
@@ -163,19 +166,13 @@ impl Model {
             );
             return Err(Error::data("data/shape", message));
         }
-        let registry = problems::<f64>();
-        let kind = &find("problem", &registry, problem)?.build;
+        let chosen = problems.choose(problem, params)?;
         let at = At { x: &self.x[node], theta: &self.theta[node] };
         let scaled = self.scaling.apply(raw.clone());
-        kind.predict(params, classes.len(), at, &scaled).ok_or_else(|| {
+        chosen.build.get::<f64>().predict(classes.len(), at, &scaled).ok_or_else(|| {
             let message = format!("the problem `{problem}` has no models that predict");
             Error::config("config/no-meaning", message)
         })
-    }
-
-    /// The problem, as a file would choose it.
-    pub fn problem(&self) -> Choice {
-        Choice { name: self.about.problem.clone(), params: self.about.params.clone() }
     }
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::families::{around, impossible};
 use super::graph::{Graph, check_edges};
-use crate::config::registry::{Fault, Params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 use crate::math::random::{Purpose, Stream};
 
 /// Maximum number of draws of a connected graph.
@@ -42,8 +42,8 @@ fn check_seed(seed: Option<u64>) -> std::result::Result<(), Fault> {
     Fault::unless(i64::try_from(seed).is_ok(), "seed", seed, "below 2^63")
 }
 
-pub(super) fn erdos_renyi(with: ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
-    let ErdosRenyi { p, seed: own } = with;
+pub(super) fn erdos_renyi(with: &ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
+    let &ErdosRenyi { p, seed: own } = with;
     let threshold = (m as f64).ln() / m as f64;
     let hint = format!("take p above ln(m)/m = {threshold:.3}, preferably twice that");
     // With n isolated nodes expected, a draw is connected with probability about e^−n.
@@ -101,8 +101,8 @@ impl Params for RandomRegular {
     }
 }
 
-pub(super) fn random_regular(with: RandomRegular, m: usize, seed: u64) -> Result<Graph> {
-    let RandomRegular { degree, seed: own } = with;
+pub(super) fn random_regular(with: &RandomRegular, m: usize, seed: u64) -> Result<Graph> {
+    let &RandomRegular { degree, seed: own } = with;
     if degree >= m {
         return Err(impossible(
             format!("{m} nodes cannot have {degree} neighbours each"),
@@ -190,24 +190,24 @@ mod tests {
 
     #[test]
     fn p_one_is_the_complete_graph() {
-        let graph = erdos_renyi(ErdosRenyi { p: 1.0, seed: None }, 7, 0).unwrap();
+        let graph = erdos_renyi(&ErdosRenyi { p: 1.0, seed: None }, 7, 0).unwrap();
         assert_eq!(graph.edges().count(), 21);
     }
 
     #[test]
     fn regular_graphs_are_regular_and_differ_by_seed() {
         for (m, degree) in [(1, 0), (2, 1), (8, 2), (8, 3), (9, 4), (10, 9), (50, 5)] {
-            let graph = random_regular(RandomRegular { degree, seed: None }, m, 5).unwrap();
+            let graph = random_regular(&RandomRegular { degree, seed: None }, m, 5).unwrap();
             assert!((0..m).all(|i| graph.degree(i) == degree) && graph.is_connected());
         }
         let draw =
-            |seed| random_regular(RandomRegular { degree: 4, seed: None }, 30, seed).unwrap();
+            |seed| random_regular(&RandomRegular { degree: 4, seed: None }, 30, seed).unwrap();
         assert!(draw(1) == draw(1) && draw(1) != draw(2));
     }
 
     #[test]
     fn an_own_seed_wins() {
-        let draw = |own, seed| erdos_renyi(ErdosRenyi { p: 0.4, seed: own }, 12, seed).unwrap();
+        let draw = |own, seed| erdos_renyi(&ErdosRenyi { p: 0.4, seed: own }, 12, seed).unwrap();
         assert_eq!(draw(Some(7), 1), draw(Some(7), 2));
         assert_eq!(draw(Some(7), 1), draw(None, 7));
         assert_ne!(draw(None, 1), draw(None, 2));

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::parse::{EdgeLine, from_edge_list, from_toml, read_text};
 use super::{Graph, Mixing};
-use crate::config::registry::Params;
+use crate::config::Params;
 use crate::error::{Error, Result};
 
 /// Parameters of a graph or of weights in a graph file.

@@ -1,9 +1,8 @@
 //! The search for a graph with a wanted ρ.
 
 use super::graph::{Graph, check_nodes};
-use super::{Mixing, WeightsBuild, weights};
+use super::{Mixing, WeightsBuild};
 use crate::config::Choice;
-use crate::config::registry::find;
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 
@@ -29,14 +28,12 @@ pub struct Found {
 pub fn search(
     nodes: usize,
     target_rho: f64,
-    weights: &Choice,
+    weights: &Choice<WeightsBuild>,
     tolerance: f64,
     seed: u64,
 ) -> Result<Found> {
     check(nodes, target_rho, &weights.name, tolerance)?;
-    let registry = self::weights();
-    let rule = &find("weights", &registry, &weights.name)?.build;
-    let goal = Goal { nodes, target: target_rho, tolerance, rule, weights };
+    let goal = Goal { nodes, target: target_rho, tolerance, rule: &*weights.build };
     let mut stream = Stream::new(seed, Purpose::Graph, 1);
     let mut best: Option<Found> = None;
     let draws = (2000 / nodes).clamp(2, 40);
@@ -89,13 +86,12 @@ struct Goal<'a> {
     target: f64,
     tolerance: f64,
     rule: &'a WeightsBuild,
-    weights: &'a Choice,
 }
 
 impl Goal<'_> {
     fn measure(&self, edges: &[(usize, usize)]) -> Result<Found> {
         let graph = Graph::from_edges(self.nodes, edges.iter().copied())?;
-        let mixing = (self.rule)(&self.weights.params, &graph)?;
+        let mixing = (self.rule)(&graph)?;
         let rho = mixing.rho();
         Ok(Found { graph, mixing, rho })
     }

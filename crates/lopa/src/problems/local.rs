@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::{Setting, data};
+use super::data;
 use crate::data::{Data, Samples};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::Real;
+use crate::problem::Setting;
 
 /// Address of the draws made here, apart from those of the partition: they share a purpose.
 const DRAWS: u64 = 1 << 20;
@@ -94,7 +95,7 @@ impl<T: Real> Local<T> {
     pub fn accuracies(
         &self,
         mut predict: impl FnMut(&Samples<T>) -> Vec<u32>,
-    ) -> Vec<(&'static str, f64)> {
+    ) -> Vec<(String, f64)> {
         let mut own = vec![false; self.classes];
         for samples in [&self.train, &self.validation] {
             labels(samples).for_each(|label| own[label as usize] = true);
@@ -106,7 +107,7 @@ impl<T: Real> Local<T> {
             ("test_accuracy", accuracy(&self.test, &test, |_| true)),
             ("own_test_accuracy", accuracy(&self.test, &test, |label| own[label as usize])),
         ];
-        found.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        found.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }
 }
 

@@ -12,8 +12,7 @@ use super::clock::Clock;
 use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
-use super::{Context, Job, Observer, Outcome, Scene, Setup, hex};
-use crate::algorithms::Recipe;
+use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
 use crate::config::Choice;
 use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
@@ -33,12 +32,11 @@ use crate::store::bytes::{Hash, Reader, Writer};
 const PATIENCE: u64 = 100;
 
 /// Follows a run: measures it, hashes it, and says when it is over.
-pub struct Record<'a, T: Real> {
+pub struct Record<'a> {
     job: &'a Job<'a>,
-    recipe: &'a Recipe<T>,
     judges: &'a mut [Box<dyn Bilevel<f64>>],
     context: &'a Context<'a>,
-    observer: &'a mut dyn Observer,
+    observers: Observers<'a>,
     trails: Vec<Hash>, // of each node here: SHA-256 of the trail so far, k and every variable
     names: Vec<&'static str>,
     watch: Watch,
@@ -53,24 +51,22 @@ pub struct Record<'a, T: Real> {
     last: Option<State>, // what a peer kept last
 }
 
-impl<'a, T: Real> Record<'a, T> {
+impl<'a> Record<'a> {
     pub fn new(
         job: &'a Job<'a>,
-        recipe: &'a Recipe<T>,
         judges: &'a mut [Box<dyn Bilevel<f64>>],
         context: &'a Context<'a>,
-        observer: &'a mut dyn Observer,
+        observers: Observers<'a>,
     ) -> Self {
         let probe = context.probe;
         let probing = probe.and_then(|probe| probe.begin(job.experiment, job.algorithm));
         Record {
             probing,
             job,
-            recipe,
             trails: vec![Hash::default(); judges.len()],
             judges,
             context,
-            observer,
+            observers,
             names: Vec::new(),
             watch: Watch::default(),
             meter: Meter::new(&job.experiment.run),
@@ -85,7 +81,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// The start of a run: the first measurement, or all as it was where an earlier run stood.
-    pub fn begin(
+    pub fn begin<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
@@ -127,8 +123,8 @@ impl<'a, T: Real> Record<'a, T> {
         bytes.end()
     }
 
-    /// Hands where the run stands to the observer.
-    pub fn keep(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
+    /// Hands the state of the run to the store.
+    pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
         let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
@@ -151,13 +147,17 @@ impl<'a, T: Real> Record<'a, T> {
 
     fn hand_over(&mut self, state: State) -> Result<()> {
         self.serial += 1;
-        self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
+        self.observers.store.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
     /// The run is over, well or badly. A peer that came to its end, or lacks another, keeps all that
     /// came in since its last checkpoint with it, so that it needs nobody to come as far again; at
     /// the end it waits for its neighbours to be as far.
-    pub fn leave(&mut self, cluster: &mut Cluster<T>, done: Result<Outcome>) -> Result<Outcome> {
+    pub fn leave<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        done: Result<Outcome>,
+    ) -> Result<Outcome> {
         let Some(own) = cluster.independent() else { return done };
         let lacks = |error: &Error| error.kind == Kind::Peer;
         if done.as_ref().err().is_none_or(lacks)
@@ -173,7 +173,11 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// After an iteration: is it over, is it time to measure?
-    pub fn follow(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<Option<Stop>> {
+    pub fn follow<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+    ) -> Result<Option<Stop>> {
         let (run, k) = (&self.job.experiment.run, cluster.progress().k);
         let looks = k.is_multiple_of(watch::EVERY);
         // Others are asked only where it matters: each time costs a round trip.
@@ -185,7 +189,7 @@ impl<'a, T: Real> Record<'a, T> {
                 Agreed { costs: own_costs(cluster), interrupted: interrupts(cluster, interrupted) }
             }
         };
-        let second_order = self.recipe.facts.second_order;
+        let second_order = self.job.algorithm.choice.build.facts.second_order;
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
             let sizes = cluster.nodes().iter().map(watch::sizes).collect();
@@ -193,7 +197,7 @@ impl<'a, T: Real> Record<'a, T> {
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
-            self.observer.progress(k, due / run.evaluations as f64);
+            self.observers.listener.progress(k, due / run.evaluations as f64);
         }
         if due == 0.0 && k >= PATIENCE {
             return Err(self.endless());
@@ -216,7 +220,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// A measurement; tells if the target is reached.
-    fn measure(
+    fn measure<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
@@ -247,7 +251,12 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// One measurement.
-    fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
+    fn take<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+        exact: bool,
+    ) -> Result<()> {
         self.hash(cluster);
         let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
         let mut row = agree(cluster, clock, false)?.costs;
@@ -267,17 +276,20 @@ impl<'a, T: Real> Record<'a, T> {
                 let nodes: Vec<_> = cluster.nodes().iter().map(variables).collect();
                 row.values.extend(probing.measure(&setup, &nodes, self.judges));
             }
-            self.nodes = locals.into_iter().map(named).collect();
+            if let Some(error) = self.judges.iter_mut().find_map(|part| part.error()) {
+                return Err(error);
+            }
+            self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;
         }
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
             if sound && gap > rounding {
-                self.observer.warn(&self.untrue(cluster.progress().k, gap));
+                self.observers.listener.warn(&self.untrue(cluster.progress().k, gap));
             }
         }
         row.values.retain(|_, value| value.is_finite());
-        self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
+        self.observers.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
     }
@@ -293,7 +305,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// What every node contributes to a measurement.
-    fn locals(
+    fn locals<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         points: &[Point],
@@ -302,16 +314,20 @@ impl<'a, T: Real> Record<'a, T> {
         let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
         let ours = evaluate::some(self.judges, here, &mean, exact, self.context.pool);
+        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
+        let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
+        if !ours.iter().all(alike) {
+            return Err(unlike());
+        }
         if cluster.is_whole() {
             return Ok(ours);
         }
-        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| *name).collect();
         let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
         let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
-        Ok(locals.collect::<Option<_>>().expect("all processes measure alike"))
+        locals.collect::<Option<_>>().ok_or_else(unlike)
     }
 
-    fn hash(&mut self, cluster: &Cluster<T>) {
+    fn hash<T: Real>(&mut self, cluster: &Cluster<T>) {
         let mut bytes = Vec::new();
         for (node, trail) in cluster.nodes().iter().zip(&mut self.trails) {
             bytes.clear();
@@ -325,7 +341,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// The last measurement, and the outcome.
-    pub fn close(
+    pub fn close<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
@@ -342,7 +358,7 @@ impl<'a, T: Real> Record<'a, T> {
             let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
             self.take(cluster, clock, exact)?;
         }
-        self.observer.progress(k, 1.0);
+        self.observers.listener.progress(k, 1.0);
         let diagnosis = self.diagnosis(cluster)?;
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
         let trails = cluster.everyone_bytes(trails)?;
@@ -359,7 +375,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// Why the run diverged, if it did: told by the process that the culprit lives in.
-    fn diagnosis(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
+    fn diagnosis<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
         let Some(culprit) = self.culprit.take() else { return Ok(None) };
         let here = cluster.here();
         let mut ours = vec![Vec::new(); here.len()];
@@ -376,9 +392,15 @@ impl<'a, T: Real> Record<'a, T> {
         let (x, theta) = &self.good[culprit.node];
         let part = &mut *self.judges[judge];
         let Choice { params, .. } = &self.job.algorithm.choice;
-        let why = diagnose(culprit, &self.recipe.facts, params, part, At { x, theta });
+        let why = diagnose(
+            culprit,
+            &self.job.algorithm.choice.build.facts,
+            params,
+            part,
+            At { x, theta },
+        );
         let lambda_min = self.job.scene.world.analysis.lambda_min;
-        match self.recipe.facts.needs_lazy && lambda_min < -1e-9 {
+        match self.job.algorithm.choice.build.facts.needs_lazy && lambda_min < -1e-9 {
             true => format!(
                 "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
                  and this method bears larger steps if it is not negative"
@@ -388,9 +410,11 @@ impl<'a, T: Real> Record<'a, T> {
     }
 }
 
-/// A node's metrics by name.
-fn named(local: Local) -> Vec<(String, f64)> {
-    local.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+/// The error of metrics that cannot be averaged over nodes.
+fn unlike() -> Error {
+    Error::config("problem/malformed", "nodes have different metrics: a measure is their mean")
+        .at("[problem]")
+        .hint("give every node the same metrics in the same order")
 }
 
 /// The error of a checkpoint that is sound, but not that of such a run.

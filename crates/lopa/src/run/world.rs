@@ -5,20 +5,17 @@ use std::ops::Range;
 use rayon::ThreadPool;
 
 use super::Context;
-use crate::algorithms::{Start, algorithms};
-use crate::config::Choice;
-use crate::config::registry::find;
+use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
 use crate::engine::Node;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::{DataSpec, Experiment};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, cast};
 use crate::network::{self, Graph, Mixing, Spectrum};
-use crate::problem::Bilevel;
 use crate::problem::oracle::Oracle;
-use crate::problems::{Setting, problems};
+use crate::problem::{Bilevel, Dims, Parts, Setting};
 
 /// All that the runs of one seed share.
 pub struct World {
@@ -63,10 +60,10 @@ impl Experiment {
     pub fn load_data_of(&self, context: &Context, here: Range<usize>) -> Result<Option<Data>> {
         // The hold-out set does not depend on the run's seed: every seed is tested on the same.
         let place = Where { directory: context.data_dir.clone(), seed: 0 };
-        let load = |DataSpec { source, preparation, .. }: &DataSpec| {
+        let load = |DataSpec { source, own, preparation, .. }: &DataSpec| {
             let loaded = match &preparation.nodes {
-                None => data::load(source, preparation, &place),
-                Some(nodes) => data::load_own(source, preparation, nodes, here, &place),
+                None => data::load(&*source.build, preparation, &place),
+                Some(nodes) => data::load_own(own, preparation, nodes, here, &place),
             };
             loaded.map_err(|error| error.at("[data]"))
         };
@@ -98,7 +95,7 @@ impl Experiment {
         world: &World,
         seed: u64,
     ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        self.parts_of(data, world, seed, 0..self.network.nodes)
+        Ok(self.parts_of(data, world, seed, 0..self.network.nodes)?.each)
     }
 
     /// Some nodes' parts of the problem.
@@ -108,7 +105,7 @@ impl Experiment {
         world: &World,
         seed: u64,
         nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    ) -> Result<Parts<T>> {
         let setting = Setting {
             nodes: self.network.nodes,
             seed,
@@ -117,9 +114,9 @@ impl Experiment {
             data,
             partition: &world.partition.nodes,
         };
-        let registry = problems::<T>();
-        let kind = &find("problem", &registry, &self.problem.name)?.build;
-        let parts = kind.parts_of(&self.problem.params, &setting, nodes);
+        let count = nodes.len();
+        let parts = self.problem.build.get::<T>().parts(&setting, nodes);
+        let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
         parts.map_err(|error| error.at("[problem]"))
     }
 
@@ -129,9 +126,9 @@ impl Experiment {
         data: Option<&Data>,
         world: &World,
         seed: u64,
-        choice: &Choice,
+        method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
-        self.nodes_of(self.parts(data, world, seed)?, 0, seed, choice)
+        self.nodes_of(self.parts(data, world, seed)?, 0, seed, method)
     }
 
     /// The same, of given parts, the first of which is node `first`'s.
@@ -140,22 +137,55 @@ impl Experiment {
         parts: Vec<Box<dyn Bilevel<T>>>,
         first: usize,
         seed: u64,
-        Choice { name, params }: &Choice,
+        method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
-        let registry = algorithms::<T>();
-        let recipe = &find("algorithm", &registry, name)?.build;
         let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
-            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
-            let v = vec![T::zero(); part.dims().p];
+            let Dims { n, p } = part.dims();
+            let x = part.start_x(&mut Stream::new(seed, Purpose::Start, 0));
+            let theta = part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i));
+            if (x.len(), theta.len()) != (n, p) {
+                let (x, theta) = (x.len(), theta.len());
+                let message = format!(
+                    "node {i} starts with {x} entries of x and {theta} of θ, and has {n} and {p}"
+                );
+                return Err(Error::config("problem/malformed", message).at("[problem]"));
+            }
+            let (x, theta, v) = (cast(&x), cast(&theta), vec![T::zero(); p]);
             let batches = self.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
             if let Some(delta) = self.run.finite_differences {
-                oracle.take_differences(delta);
+                oracle.take_differences(delta)?;
             }
             let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
-            Ok(Node { algorithm: (recipe.start)(params, start)?, oracle })
+            let algorithm = method.start(start)?;
+            match oracle.error() {
+                Some(error) => Err(error),
+                None => Ok(Node { algorithm, oracle }),
+            }
         };
         (first..).zip(parts).map(make).collect()
+    }
+}
+
+/// The parts of a problem that anybody may have written must fit together.
+fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<T>> {
+    let malformed = |what: String| {
+        Err(Error::config("problem/malformed", format!("the problem `{problem}` {what}")))
+    };
+    if parts.each.len() != count {
+        return malformed(format!("made {} parts for {count} nodes", parts.each.len()));
+    }
+    let dims = parts.each[0].dims();
+    for (i, part) in parts.each.iter().enumerate() {
+        if part.dims() != dims {
+            return malformed(format!("has other dimensions at the {}th node than before", i + 1));
+        }
+        if part.samples_f() == 0 || part.samples_g() == 0 {
+            return malformed(format!("has no samples at the {}th node", i + 1));
+        }
+    }
+    match dims {
+        Dims { n: 0, .. } | Dims { p: 0, .. } => malformed("has an empty x or θ".into()),
+        _ => Ok(parts),
     }
 }

@@ -7,7 +7,6 @@ use crate::common::bench::*;
 use crate::common::recorder::{Call, Log, recorder, take};
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
-use lopa::config::registry::{find, params};
 use lopa::engine::{Node, Simulation};
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
@@ -32,10 +31,10 @@ const NOISY: [&str; 4] =
     ["problem.noise=0.5", "problem.samples=30", "run.batch=4", "network.graph=path"];
 
 /// The files' algorithms, and other choices that they have.
-fn variants() -> Vec<(Scope, &'static str, &'static [&'static str])> {
-    let registry = algorithms::<f64>();
+fn variants() -> Vec<(Scope, String, &'static [&'static str])> {
+    let registry = algorithms();
     let plain = registry.iter().flat_map(|entry| {
-        entry.build.facts.scopes.iter().map(|&scope| (scope, entry.name, &[][..]))
+        entry.facts.scopes.iter().map(|&scope| (scope, entry.name.clone(), &[][..]))
     });
     let more: [(&[Scope], &str, &[&str]); 14] = [
         (Scope::BOTH, "lopa-gt", &["start=zero"]),
@@ -53,9 +52,9 @@ fn variants() -> Vec<(Scope, &'static str, &'static [&'static str])> {
         (&[Scope::Personal], "prometheus", &["period=0"]),
         (&[Scope::Personal], "prometheus", &["l1=0.1", "low=-0.5", "high=0.5", "tau=2.0"]),
     ];
-    let changed = more
-        .into_iter()
-        .flat_map(|(scopes, name, own)| scopes.iter().map(move |&scope| (scope, name, own)));
+    let changed = more.into_iter().flat_map(|(scopes, name, own)| {
+        scopes.iter().map(move |&scope| (scope, name.to_string(), own))
+    });
     plain.chain(changed).collect()
 }
 
@@ -64,7 +63,8 @@ fn bench(scope: Scope, name: &str, own: &[&str], sets: &[&str]) -> Bench {
     let own = own.iter().map(|set| format!("algorithm.{name}.{set}"));
     let sets = sets.iter().map(|set| set.to_string()).chain(own).collect();
     let source = Source { name: "file.toml".into(), text: file(scope).into(), sets };
-    let mut experiment = Experiment::read(&source).unwrap();
+    let mut experiment =
+        Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap();
     experiment.algorithms.retain(|algorithm| algorithm.choice.name == name);
     assert_eq!(experiment.algorithms.len(), 1, "{name} stands once in the file of its scope");
     Bench::of(experiment)
@@ -74,17 +74,18 @@ fn bench(scope: Scope, name: &str, own: &[&str], sets: &[&str]) -> Bench {
 fn each(sets: &[&str], test: impl Fn(&str, &Bench)) {
     for (scope, name, own) in variants() {
         let label = format!("{name} {} ({})", own.join(" "), scope.name());
-        test(&label, &bench(scope, name, own, sets));
+        test(&label, &bench(scope, &name, own, sets));
     }
 }
 
 #[test]
 fn unknown_keys_are_named() {
-    for entry in algorithms::<f64>() {
+    for entry in algorithms().iter() {
         let sets = vec![format!("algorithm.{}.momentun=0.9", entry.name)];
-        let text = file(entry.build.facts.scopes[0]).into();
+        let text = file(entry.facts.scopes[0]).into();
         let source = Source { name: "file.toml".into(), text, sets };
-        let error = Experiment::read(&source).unwrap_err();
+        let error =
+            Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap_err();
         assert_eq!((error.kind, error.id), (Kind::Config, "config/unknown-key"));
         assert!(error.message.contains("`momentun`"), "{error}");
     }
@@ -425,8 +426,7 @@ fn one_node_works<T: Real>() {
         let mut part = bench.parts::<f64>().remove(0);
         let random =
             bench.choice().params.get("inverse").is_some_and(|i| i.as_str() != Some("shia"));
-        let registry = algorithms::<f64>();
-        let facts = find("algorithm", &registry, &bench.choice().name).unwrap().build.facts;
+        let facts = &bench.choice().build.facts;
         let held_back = ["warm=false", "hv_steps=1", "radius", "l1"];
         if facts.second_order && !random && !held_back.iter().any(|held| name.contains(held)) {
             let grad = lopa::evaluate::exact::solve(part.as_mut(), &x, &[0.0; 6]).grad;
@@ -447,7 +447,7 @@ fn ends(scope: Scope, name: &str) -> (f64, f64) {
     let bench = bench(scope, name, &[], &[]);
     let iterations = bench.experiment.run.iterations.unwrap() as usize;
     let x = rows(&bench.run::<f64>(iterations), "x");
-    let options = params(&bench.experiment.problem.params);
+    let options = bench.experiment.problem.typed().unwrap();
     let nodes = quadratic::coefficients(&options, 8, bench.seed()).unwrap();
     let nodes = match scope {
         Scope::Personal => nodes,
@@ -460,10 +460,10 @@ fn ends(scope: Scope, name: &str) -> (f64, f64) {
 
 #[test]
 fn the_files_do_what_their_comments_say() {
-    for entry in algorithms::<f64>() {
-        for &scope in entry.build.facts.scopes {
-            let (grad_sq, apart) = ends(scope, entry.name);
-            let said = match (scope, entry.name) {
+    for entry in algorithms().iter() {
+        for &scope in entry.facts.scopes {
+            let (grad_sq, apart) = ends(scope, &entry.name);
+            let said = match (scope, entry.name.as_str()) {
                 (_, "dgd" | "gt-sgd" | "extra" | "exact-diffusion") => {
                     (30.0..60.0).contains(&grad_sq) && apart == 0.0
                 }
@@ -590,7 +590,7 @@ fn an_oracle_can_go_back_to_an_iteration() {
         oracle.cross_g(at, XI3, &theta, &mut of_x);
         oracle.hess_g(at, XI2, &theta, &mut of_theta);
         oracle.grad_theta_g(at, XI1, &mut of_theta);
-        oracle.grad_theta_g(at, XI1.turn(1), &mut of_theta);
+        oracle.grad_theta_g(at, XI1.pass(1), &mut of_theta);
         take(&log)
     };
     let (first, second) = (ask(7), ask(8));

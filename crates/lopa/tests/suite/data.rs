@@ -258,9 +258,8 @@ fn logistic_groups_have_growing_variance() {
 #[test]
 fn the_rows_held_out_depend_neither_on_the_seed_nor_on_other_classes() {
     let raw = || {
-        let registry = sources();
-        let entry = registry.iter().find(|entry| entry.name == "digits").unwrap();
-        (entry.build)(&toml::Table::new(), &lopa::data::Where::new(None, 0)).unwrap()
+        let digits = sources().choose("digits", &toml::Table::new()).unwrap();
+        (digits.build)(&lopa::data::Where::new(None, 0)).unwrap()
     };
     let whole = prepare(raw(), &Preparation::default(), 1).unwrap();
     let again = prepare(raw(), &Preparation::default(), 2).unwrap();
@@ -282,9 +281,9 @@ fn class(number: i64) -> lopa::data::ClassName {
 fn samples_are_drawn_by_the_seed_without_replacement() {
     let load = |seed| {
         let source = lopa::config::Source::new("x", "name = 'blobs'\ntest = 0\nsamples = 100");
-        let (choice, preparation) = lopa::data::read(source.root().unwrap()).unwrap();
+        let (choice, preparation) = lopa::data::read(source.root().unwrap(), &sources()).unwrap();
         let place = lopa::data::Where { directory: PathBuf::new(), seed };
-        lopa::data::load(&choice, &preparation, &place).unwrap()
+        lopa::data::load(&*choice.build, &preparation, &place).unwrap()
     };
     let (one, two) = (load(1), load(2));
     assert_eq!((one.train.len(), two.train.len()), (100, 100));
@@ -420,10 +419,10 @@ fn digests_tell_data_apart() {
 fn every_source_has_a_schema_and_a_line_about_it() {
     let mut names = Vec::new();
     let mut generator = schemars::SchemaGenerator::default();
-    for entry in sources() {
+    for entry in sources().iter() {
         assert!(!entry.about.is_empty() && !entry.about.ends_with('.'), "{}", entry.name);
         assert!(entry.schema(&mut generator).as_object().is_some(), "{}", entry.name);
-        names.push(entry.name);
+        names.push(entry.name.clone());
     }
     let known = [
         "digits",

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use lopa::config::registry::find;
-use lopa::config::{Choice, Source};
+use lopa::config::{Choice, Registry, Source};
 use lopa::error::{Error, Kind, Result};
 use lopa::math::random::{Purpose, Stream};
 use lopa::network::{
@@ -11,18 +10,14 @@ use lopa::network::{
 };
 use proptest::prelude::*;
 
-fn choice_in(section: &str, text: &str) -> Result<Choice> {
-    let source = Source::new("test", format!("{section} = {text}"));
-    let section_read = source.root()?.required(section)?;
-    match section {
-        "graph" => section_read.choice("graph", &graphs()),
-        _ => section_read.choice("weights", &weights()),
-    }
+fn choice_in<B: ?Sized>(registry: &Registry<B>, text: &str) -> Result<Choice<B>> {
+    let source = Source::new("test", format!("choice = {text}"));
+    registry.read(source.root()?.required("choice")?)
 }
 
 /// Builds a network from text as in a file: `"ring"` or `{ name = "circulant", … }`.
 fn network(graph: &str, weights: &str, nodes: usize) -> Result<(Graph, Mixing)> {
-    build(&choice_in("graph", graph)?, &choice_in("weights", weights)?, nodes, 1)
+    build(&choice_in(&graphs(), graph)?, &choice_in(&self::weights(), weights)?, nodes, 1)
 }
 
 fn analysis(graph: &str, weights: &str, nodes: usize) -> Analysis {
@@ -31,8 +26,7 @@ fn analysis(graph: &str, weights: &str, nodes: usize) -> Analysis {
 }
 
 fn rule(name: &str, graph: &Graph) -> Mixing {
-    let params = choice_in("weights", &format!("\"{name}\"")).unwrap().params;
-    (find("weights", &weights(), name).unwrap().build)(&params, graph).unwrap()
+    (weights().choose(name, &toml::Table::new()).unwrap().build)(graph).unwrap()
 }
 
 const RULES: [&str; 5] = ["metropolis", "lazy-metropolis", "max-degree", "constant", "laplacian"];
@@ -195,7 +189,7 @@ fn large_sparse_networks_need_no_dense_matrix() {
 #[test]
 fn one_node_is_a_network() {
     for entry in graphs().iter().filter(|entry| entry.name != "file") {
-        let own = match entry.name {
+        let own = match entry.name.as_str() {
             "random-regular" => "{ name = 'random-regular', degree = 0 }".to_string(),
             name => format!("'{name}'"),
         };
@@ -279,7 +273,7 @@ fn drawn_graphs_stay_as_they_are() {
 
 #[test]
 fn the_papers_rho_are_found() {
-    let metropolis = choice_in("weights", "'metropolis'").unwrap();
+    let metropolis = choice_in(&self::weights(), "'metropolis'").unwrap();
     for target in [0.92, 0.79, 0.42] {
         let found = search(10, target, &metropolis, 0.005, 1).unwrap();
         assert!((found.rho - target).abs() <= 0.005, "{target}: {}", found.rho);
@@ -301,7 +295,7 @@ fn other_rules_and_sizes_are_searched() {
         (100, "laplacian", 0.9, 0.005),
         (300, "metropolis", 0.3, 0.005),
     ] {
-        let rule = choice_in("weights", &format!("'{weights}'")).unwrap();
+        let rule = choice_in(&self::weights(), &format!("'{weights}'")).unwrap();
         let found = search(nodes, target, &rule, tolerance, 3).unwrap();
         assert!((found.rho - target).abs() <= tolerance, "{nodes} {weights}: {}", found.rho);
     }
@@ -309,12 +303,12 @@ fn other_rules_and_sizes_are_searched() {
 
 #[test]
 fn what_cannot_be_found_is_said() {
-    let lazy = choice_in("weights", "'lazy-metropolis'").unwrap();
+    let lazy = choice_in(&self::weights(), "'lazy-metropolis'").unwrap();
     // (W + I)/2 has no eigenvalue below 1/2 on a complete graph.
     let error = search(10, 0.1, &lazy, 0.005, 1).unwrap_err();
     assert_eq!((error.id, error.kind), ("network/rho-not-found", Kind::Network));
     assert!(error.message.contains("0.25"), "{}", error.message);
-    let constant = choice_in("weights", "'constant'").unwrap();
+    let constant = choice_in(&self::weights(), "'constant'").unwrap();
     assert_eq!(search(2, 0.999, &constant, 0.01, 1).unwrap_err().id, "network/rho-not-found");
     for (nodes, target, tolerance) in
         [(10, 1.0, 0.1), (10, -0.1, 0.1), (10, f64::NAN, 0.1), (10, 0.5, 0.0), (5000, 0.5, 0.1)]
@@ -324,7 +318,7 @@ fn what_cannot_be_found_is_said() {
             "network/bad-search"
         );
     }
-    let given = choice_in("weights", "{ name = 'matrix', rows = [[1.0]] }").unwrap();
+    let given = choice_in(&self::weights(), "{ name = 'matrix', rows = [[1.0]] }").unwrap();
     assert_eq!(search(3, 0.5, &given, 0.1, 1).unwrap_err().id, "network/bad-search");
     assert_eq!(search(0, 0.5, &lazy, 0.1, 1).unwrap_err().id, "network/no-nodes");
 }

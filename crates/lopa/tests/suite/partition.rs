@@ -27,7 +27,7 @@ fn cut(
     seed: u64,
 ) -> Result<Partition> {
     let source = Source::new("partition.toml", section);
-    let choice = source.root()?.choice("partition", &partitions())?;
+    let choice = partitions().read(source.root()?)?;
     split(&choice, &Rows::of(train, classes, nodes, seed))
 }
 
@@ -328,7 +328,8 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn every_partition_is_listed() {
-    let names: Vec<&str> = partitions().iter().map(|entry| entry.name).collect();
+    let registry = partitions();
+    let names = registry.names();
     let known = [
         "iid",
         "classes",

@@ -60,6 +60,11 @@ pub fn track<T: Real>(y: &mut [T], mixed: &[T], new: &[T], old: &[T]) {
     }
 }
 
+/// y ← y + d⁺ − d, where y is Σ_j w_ij y_j already.
+pub fn add_change<T: Real>(y: &mut [T], new: &[T], old: &[T]) {
+    update(y, [new, old], |mixed, [new, old]| mixed + new - old);
+}
+
 /// M ← M + x − Σ_j w_ij x_j
 pub fn dual<T: Real>(m: &mut [T], x: &[T], mixed: &[T]) {
     update(m, [x, mixed], |m, [x, mixed]| m + (x - mixed));

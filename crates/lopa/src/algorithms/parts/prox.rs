@@ -7,7 +7,7 @@
 //!
 //! Threshold, then clip: exact, because both act on entries alone.
 
-use crate::config::registry::Fault;
+use crate::error::Fault;
 use crate::math::real::Real;
 
 /// The box, the weight of |x|₁, and τ.

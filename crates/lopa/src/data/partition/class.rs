@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::even::check_samples;
 use super::{Partition, Rows, cut, even};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 use crate::math::random::Stream;
 
 /// Parameters of `classes`.
@@ -27,8 +27,8 @@ impl Params for Classes {
     }
 }
 
-pub fn classes(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Classes { per_node, samples } = params(table);
+pub fn classes(params: &Classes, rows: &Rows) -> Result<Partition> {
+    let Classes { per_node, samples } = params.clone();
     let mut stream = rows.stream();
     let by_class = rows.by_class(&mut stream);
     let present: Vec<usize> = (0..rows.classes).filter(|&c| !by_class[c].is_empty()).collect();
@@ -173,8 +173,8 @@ impl Params for Shards {
     }
 }
 
-pub fn shards(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Shards { per_node } = params(table);
+pub fn shards(params: &Shards, rows: &Rows) -> Result<Partition> {
+    let Shards { per_node } = params.clone();
     rows.enough(per_node)?;
     let mut stream = rows.stream();
     let sorted = rows.by_class(&mut stream).concat();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows, cut, even};
-use crate::config::registry::{NoParams, Params, params};
+use crate::config::{NoParams, Params};
 use crate::error::{Error, Result};
 
 /// Parameters of `column`.
@@ -18,8 +18,8 @@ pub struct Column {
 impl Params for Column {}
 
 /// Node 0 holds the samples with the lowest values of the column, the last node the highest.
-pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Column { column } = params(table);
+pub fn column(params: &Column, rows: &Rows) -> Result<Partition> {
+    let Column { column } = params.clone();
     let cols = rows.train.cols();
     if column >= cols {
         let message = format!("there is no feature column {column}: the data has {cols}");
@@ -40,11 +40,8 @@ pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
     Ok(Partition { nodes: cut(&sorted, &even(sorted.len(), rows.nodes)) }.mixed(rows.seed))
 }
 
-/// Parameters of `group`.
-pub type Group = NoParams;
-
 /// As many groups as nodes: one each, in order. More: the largest go first, to the emptiest node.
-pub fn group(_: &toml::Table, rows: &Rows) -> Result<Partition> {
+pub fn group(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(groups) = rows.groups else {
         return Err(Error::config("partition/no-groups", "the data has no groups")
             .hint("name their column: `group = \"hospital\"` in the data section of a CSV"));

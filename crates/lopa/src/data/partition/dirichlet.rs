@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::even::{check_alpha, check_samples, one, sizes};
 use super::{Partition, Rows, cut, near};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::Result;
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 
 /// Parameters of `dirichlet-class`.
@@ -33,8 +33,8 @@ impl Params for ByClass {
 }
 
 /// The shares in which a class goes to the nodes are Dirichlet; every sample goes to one node.
-pub fn by_class(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let ByClass { alpha, min_size } = params(table);
+pub fn by_class(params: &ByClass, rows: &Rows) -> Result<Partition> {
+    let ByClass { alpha, min_size } = params.clone();
     rows.enough(min_size)?;
     let mut stream = rows.stream();
     let mut nodes = vec![Vec::new(); rows.nodes];
@@ -70,8 +70,8 @@ impl Params for ByNode {
 /// The shares of the classes at a node are Dirichlet, as long as the classes last.
 ///
 /// Nodes take turns, a sample each, so that none is left with what all others did not want.
-pub fn by_node(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let ByNode { alpha, samples } = params(table);
+pub fn by_node(params: &ByNode, rows: &Rows) -> Result<Partition> {
+    let ByNode { alpha, samples } = params.clone();
     let sizes = sizes(rows, samples)?;
     let mut stream = rows.stream();
     let mut stock = rows.by_class(&mut stream);

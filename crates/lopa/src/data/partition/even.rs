@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::dirichlet::dirichlet;
 use super::{Partition, Rows, cut, even, near};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `iid`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -33,8 +33,8 @@ pub fn sizes(rows: &Rows, samples: Option<usize>) -> Result<Vec<usize>> {
     Ok(samples.map_or_else(|| even(rows.len(), rows.nodes), |each| vec![each; rows.nodes]))
 }
 
-pub fn iid(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Iid { samples } = params(table);
+pub fn iid(params: &Iid, rows: &Rows) -> Result<Partition> {
+    let Iid { samples } = params.clone();
     let sizes = sizes(rows, samples)?;
     Ok(Partition { nodes: cut(&rows.shuffled(&mut rows.stream()), &sizes) })
 }
@@ -80,8 +80,8 @@ pub fn check_alpha(alpha: f64) -> std::result::Result<(), Fault> {
     Fault::unless((1e-6..=1e6).contains(&alpha), "alpha", alpha, "from 1e-6 to 1e6")
 }
 
-pub fn quantity(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Quantity { sizes, power, alpha, min_size } = params(table);
+pub fn quantity(params: &Quantity, rows: &Rows) -> Result<Partition> {
+    let Quantity { sizes, power, alpha, min_size } = params.clone();
     rows.enough(min_size)?;
     let mut stream = rows.stream();
     if let Some(sizes) = sizes {

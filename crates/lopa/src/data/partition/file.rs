@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows};
-use crate::config::registry::{Params, params};
+use crate::config::Params;
 use crate::error::{Error, Result};
 
 /// Parameters of `file`.
@@ -19,8 +19,8 @@ pub struct File {
 
 impl Params for File {}
 
-pub fn file(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let File { path } = params(table);
+pub fn file(params: &File, rows: &Rows) -> Result<Partition> {
+    let File { path } = params.clone();
     let partition = Partition::read(Path::new(&path), rows.len())?;
     match partition.nodes.len() == rows.nodes {
         true => Ok(partition),

@@ -1,17 +1,14 @@
 //! Per-node files.
 
 use super::{Partition, Rows};
-use crate::config::registry::NoParams;
+use crate::config::NoParams;
 use crate::error::{Error, Result};
 
 /// Its name.
 pub const NAME: &str = "own";
 
-/// Parameters of `own`.
-pub type Own = NoParams;
-
 /// Each node has the rows of its own files, and nodes elsewhere have none here.
-pub fn own(_: &toml::Table, rows: &Rows) -> Result<Partition> {
+pub fn own(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(own) = rows.own else {
         let message = "the data has no per-node files";
         return Err(Error::config("partition/no-files", message)

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::even::check_samples;
 use super::{Partition, Rows, cut};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `label-proportion`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +39,8 @@ impl Params for Proportion {
     }
 }
 
-pub fn proportion(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Proportion { first, second, spread, samples } = params(table);
+pub fn proportion(params: &Proportion, rows: &Rows) -> Result<Partition> {
+    let Proportion { first, second, spread, samples } = params.clone();
     if rows.classes != 2 {
         let message =
             format!("`label-proportion` needs two classes, the data has {}", rows.classes);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::raw::{Raw, Table, Usual};
 use super::{Where, file};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::{Error, Result};
 
@@ -13,7 +14,7 @@ const FOLDERS: [&str; 2] = ["cifar10/cifar-10-batches-bin", "cifar10"];
 const NAMES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
-pub fn read(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn read(_: &NoParams, place: &Where) -> Result<Raw> {
     let folders = FOLDERS.map(|folder| place.directory.join(folder));
     let folder = folders
         .iter()

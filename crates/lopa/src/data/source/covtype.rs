@@ -2,6 +2,7 @@
 
 use super::raw::{Raw, Usual};
 use super::{Where, file, integers};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::Result;
 
@@ -15,7 +16,7 @@ const COVER_TYPES: [&str; 7] = [
     "krummholz",
 ];
 
-pub fn read(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn read(_: &NoParams, place: &Where) -> Result<Raw> {
     let paths = file::find_set("covtype", &["covtype"], &["covtype.data"], place)?;
     let (name, text) = file::read(&paths[0])?;
     let train = integers::read(&name, &text, 54, 1..=7)?;

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::registry::{Fault, Params, params};
+use crate::config::Params;
 use crate::data::Features;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `csv`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -64,8 +64,7 @@ impl Params for Csv {
     }
 }
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let csv: Csv = params(table);
+pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
     let train = read_part(&csv, &csv.path, place, None, (&mut labels, &mut groups))?;
     let test = match &csv.test_path {

@@ -9,12 +9,13 @@ use flate2::read::GzDecoder;
 
 use super::raw::{Raw, Usual};
 use super::{Where, integers};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::{Error, Result};
 
 const PACKED: &[u8] = include_bytes!("../../../assets/digits.csv.gz");
 
-pub fn read(_: &toml::Table, _: &Where) -> Result<Raw> {
+pub fn read(_: &NoParams, _: &Where) -> Result<Raw> {
     let mut text = Vec::new();
     GzDecoder::new(PACKED)
         .read_to_end(&mut text)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::file::{Input, byte, find_set};
 use super::raw::{Raw, Table, Usual};
 use super::{Where, file};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::{Error, Result};
 
@@ -20,11 +21,11 @@ const CLOTHES: [&str; 10] = [
     "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot",
 ];
 
-pub fn mnist(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn mnist(_: &NoParams, place: &Where) -> Result<Raw> {
     read("mnist", place, |code| code.to_string())
 }
 
-pub fn fashion(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn fashion(_: &NoParams, place: &Where) -> Result<Raw> {
     let name = |code: u8| CLOTHES.get(code as usize).map_or(code.to_string(), |&n| n.to_string());
     read("fashion-mnist", place, name)
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::registry::{Fault, Params, params};
+use crate::config::Params;
 use crate::data::Features;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `libsvm`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -36,8 +36,7 @@ impl Params for Libsvm {
     }
 }
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let libsvm: Libsvm = params(table);
+pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
     let mut names = Names::default();
     let mut read = |path: &String| {
         let (name, bytes) = file::read(&file::find(path, place)?)?;

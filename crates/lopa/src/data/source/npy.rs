@@ -13,7 +13,7 @@ use super::names::{Names, numeral};
 use super::npy_header::NpyHeader;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::registry::{Params, params};
+use crate::config::Params;
 use crate::data::Features;
 use crate::error::{Error, Result};
 
@@ -33,8 +33,7 @@ pub struct Npy {
 
 impl Params for Npy {}
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let npy: Npy = params(table);
+pub fn read(npy: &Npy, place: &Where) -> Result<Raw> {
     let array = |path: &str| {
         let path = file::find(path, place)?;
         let (name, bytes) = file::read(&path)?;

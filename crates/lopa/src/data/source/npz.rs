@@ -9,7 +9,7 @@ use super::npy::{Array, assemble, pair};
 use super::raw::Raw;
 use super::zip::Zip;
 use super::{Where, file};
-use crate::config::registry::{Params, params};
+use crate::config::Params;
 use crate::error::{Error, Result, nearest};
 
 /// Parameters of `npz`.
@@ -40,8 +40,7 @@ fn y() -> String {
 
 impl Params for Npz {}
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let npz: Npz = params(table);
+pub fn read(npz: &Npz, place: &Where) -> Result<Raw> {
     let (name, bytes) = file::read(&file::find(&npz.path, place)?)?;
     let archive = Zip::open(&name, &bytes)?;
     let test = pair(npz.test_features.as_deref(), npz.test_labels.as_deref())?;

@@ -21,6 +21,20 @@ pub struct Raw {
     pub usual: Usual,
 }
 
+impl Raw {
+    /// Rows of features, the index of each row's class, and the names of the classes.
+    pub fn new(features: Features<f64>, labels: Vec<u32>, classes: &[&str]) -> Raw {
+        let class = |name: &&str| Class { code: name.to_string(), name: name.to_string() };
+        Raw {
+            train: Part { table: Table::Numbers(features), labels, groups: Vec::new() },
+            test: None,
+            classes: classes.iter().map(class).collect(),
+            groups: Vec::new(),
+            usual: Usual::nothing(),
+        }
+    }
+}
+
 /// Rows with their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Where;
 use super::raw::{Class, Part, Raw, Table, Usual};
-use crate::config::registry::{Fault, Params, params};
+use crate::config::Params;
 use crate::data::Features;
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::dot;
 
@@ -55,8 +55,8 @@ fn check_size(rows: usize, key: &'static str, cols: usize) -> std::result::Resul
     Fault::unless(right, key, cols, "at least 1, and rows times features at most 268435456")
 }
 
-pub fn blobs(table: &toml::Table, _: &Where) -> Result<Raw> {
-    let Blobs { rows, features, centres, spread, sparsity, seed } = params(table);
+pub fn blobs(params: &Blobs, _: &Where) -> Result<Raw> {
+    let Blobs { rows, features, centres, spread, sparsity, seed } = params.clone();
     let mut stream = Stream::new(seed, Purpose::Problem, 0);
     let centre: Vec<f64> = (0..centres * features).map(|_| stream.normal()).collect();
     let mut values = Vec::with_capacity(rows * features);
@@ -119,8 +119,8 @@ impl Params for Logistic {
     }
 }
 
-pub fn logistic(table: &toml::Table, _: &Where) -> Result<Raw> {
-    let Logistic { rows, features, groups, heterogeneity, noise, seed } = params(table);
+pub fn logistic(params: &Logistic, _: &Where) -> Result<Raw> {
+    let Logistic { rows, features, groups, heterogeneity, noise, seed } = params.clone();
     let mut stream = Stream::new(seed, Purpose::Problem, 1);
     let w: Vec<f64> = (0..features).map(|_| stream.normal()).collect();
     let mut values = Vec::with_capacity(groups * rows * features);

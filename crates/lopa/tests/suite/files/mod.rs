@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
 use lopa::config::Source;
-use lopa::data::{Data, Where, load, read};
+use lopa::data::{Data, Where, load, read, sources};
 use lopa::error::Result;
 
 /// A file's name and contents.
@@ -29,8 +29,8 @@ pub fn load_files(section: &str, files: &[File]) -> Result<Data> {
 /// Loads a `[data]` section with a data folder.
 pub fn load_from(section: &str, folder: &Path) -> Result<Data> {
     let source = Source::new("experiment.toml", section);
-    let (choice, preparation) = read(source.root()?)?;
-    load(&choice, &preparation, &Where::new(Some(folder), 0))
+    let (choice, preparation) = read(source.root()?, &sources())?;
+    load(&*choice.build, &preparation, &Where::new(Some(folder), 0))
 }
 
 /// The rows of a table, zeros included.

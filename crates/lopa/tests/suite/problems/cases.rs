@@ -1,14 +1,13 @@
 //! The problems as the tests build them, on small data made here.
 
-use lopa::config::registry::find;
 use lopa::config::{Choice, Source};
 use lopa::data::{Data, Dataset, Features, Scaling};
 use lopa::error::Result;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{Real, cast};
 use lopa::problem::scope::Scope;
-use lopa::problem::{At, Bilevel};
-use lopa::problems::{Setting, problems};
+use lopa::problem::{AnyProblem, At, Bilevel, Setting};
+use lopa::problems::problems;
 
 /// A problem as written in an experiment file.
 #[derive(Debug, Clone, Copy)]
@@ -89,15 +88,14 @@ pub fn partition() -> Vec<Vec<u32>> {
     bounds.windows(2).map(|w| (w[0]..w[1]).collect()).collect()
 }
 
-pub fn choice(text: &str) -> Result<Choice> {
+pub fn choice(text: &str) -> Result<Choice<AnyProblem>> {
     let source = Source::new("test", text);
-    source.root()?.choice("problem", &problems::<f64>())
+    problems().read(source.root()?)
 }
 
 pub fn build<T: Real>(text: &str, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-    let choice = choice(text)?;
-    let registry = problems::<T>();
-    find("problem", &registry, &choice.name)?.build.parts(&choice.params, setting)
+    let parts = choice(text)?.build.get::<T>().parts(setting, 0..setting.nodes)?;
+    Ok(parts.each)
 }
 
 impl Case {
@@ -190,7 +188,7 @@ pub fn oracles<T: Real>(
     part.cross_g(at, &batch.g, &v, &mut n);
     said.push(cast(&n));
     n.fill(T::nan());
-    part.grad_x_g(at, &batch.g, &mut n);
+    part.single_level().unwrap().grad_x_g(at, &batch.g, &mut n);
     said.push(cast(&n));
     said
 }
