@@ -10,6 +10,7 @@
 
 mod blocks;
 mod cells;
+pub mod counting;
 mod dense;
 mod fetch;
 mod functions;

@@ -34,6 +34,7 @@ extern crate self as lopa;
 
 pub mod algorithms;
 pub mod config;
+pub mod conformance;
 pub mod data;
 pub mod engine;
 pub mod error;
