@@ -12,6 +12,8 @@
 //! ```
 
 mod args;
+#[cfg(doctest)]
+mod book;
 mod commands;
 mod output;
 

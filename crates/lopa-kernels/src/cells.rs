@@ -1,31 +1,31 @@
 //! Products of short sparse rows with a matrix of few columns.
 //!
-//! Rows that are drawn at random come from far away, and what they cost is the cache lines that
-//! they lie on. So the values of a row and their columns, a byte each, lie together on lines of
-//! their own, and there is no table of where rows begin: all have room for as many entries. Columns
-//! that most rows have are the head of every row, a value each and no number; they come first.
-//! The weights are copied in that order, so that every row of them has lines of its own, too.
+//! Rows drawn at random cost as much as the cache lines they occupy. So the values of a row and
+//! their columns, one byte per column, are together on lines of their own, and all rows have the
+//! same number of entries, so that no table of row starts is needed. Columns that most rows have
+//! form the *head* of every row: they come first and are stored without column numbers. The weights
+//! are copied in that order, each row of them to lines of its own.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::dense::{last, load, store};
-use super::fetch::fetch;
+use super::dense::{last_mask, load, store};
+use super::prefetch::prefetch_line;
 use super::sparse::Csr;
 use super::vector::{Number, Vector};
 use super::{Pages, Rows};
 
-/// A byte tells so many columns apart.
-const MOST: usize = 256;
+/// The largest number of columns: column numbers are bytes.
+const MAX_COLS: usize = 256;
 
-/// So many rows are multiplied side by side, which hides how long a multiplication takes.
-const SIDE: usize = 4;
+/// Rows multiplied side by side, to hide the latency of the multiplications.
+const GROUP: usize = 4;
 
-/// Rows lie far apart: fetching one so many turns early hides how long that takes.
+/// How many rows ahead to prefetch: they are far apart in memory.
 const AHEAD: usize = 24;
 
-/// Rows that are looked up at a time.
+/// Rows located at a time.
 const CHUNK: usize = 256;
 
 /// A cache line.
@@ -39,48 +39,48 @@ struct Line {
 #[derive(Debug, Clone)]
 pub struct Cells<T> {
     order: Vec<u8>,   // all columns, those of the head first
-    head: usize,      // columns of which every row has a value
-    room: usize,      // values of every row, with those of the head
-    per_row: usize,   // lines of every row
-    lines: Vec<Line>, // of every row: its values, then the places in `order` of those not of the head
+    head: usize,      // number of columns of which every row stores a value
+    entries: usize,   // values per row, including the head
+    per_row: usize,   // lines per row
+    lines: Vec<Line>, // per row: its values, then for those after the head the index in `order`
     values: PhantomData<T>,
 }
 
 impl Cells<f64> {
-    /// Of a matrix; `None` if it has more than 256 columns or rows of very different lengths.
+    /// Packs a matrix; `None` if it has more than 256 columns or rows of very different lengths.
     pub fn new(matrix: Csr<f64>) -> Option<Cells<f64>> {
         let Csr { cols, starts, columns, values } = matrix;
-        if cols > MOST {
+        if cols > MAX_COLS {
             return None;
         }
-        assert!(columns.iter().all(|&q| (q as usize) < cols), "a column beyond the matrix");
+        assert!(columns.iter().all(|&q| (q as usize) < cols), "column out of range");
         let rows = starts.len() - 1;
         let (order, head) = by_frequency(columns, cols, rows);
-        let mut places = [0; MOST];
-        order.iter().enumerate().for_each(|(place, &q)| places[q as usize] = place);
-        let place = |e: usize| places[columns[e] as usize];
-        let tail = |pair: &[usize]| (pair[0]..pair[1]).filter(|&e| place(e) >= head).count();
-        let room = head + starts.windows(2).map(tail).max()?;
-        if 2 * room * rows > 3 * values.len() {
+        let mut indices = [0; MAX_COLS];
+        order.iter().enumerate().for_each(|(index, &q)| indices[q as usize] = index);
+        let index = |e: usize| indices[columns[e] as usize];
+        let tail = |pair: &[usize]| (pair[0]..pair[1]).filter(|&e| index(e) >= head).count();
+        let entries = head + starts.windows(2).map(tail).max()?;
+        if 2 * entries * rows > 3 * values.len() {
             return None;
         }
-        let mut cells = Cells::empty(order, head, room, rows);
+        let mut cells = Cells::empty(order, head, entries, rows);
         for (row, pair) in starts.windows(2).enumerate() {
             let mut end = head;
             for e in pair[0]..pair[1] {
-                let i = if place(e) < head { place(e) } else { end };
-                end += usize::from(place(e) >= head);
-                // SAFETY: there is room for the head and the longest tail.
-                unsafe { cells.set(row, i, values[e], place(e)) }
+                let i = if index(e) < head { index(e) } else { end };
+                end += usize::from(index(e) >= head);
+                // SAFETY: i < `entries`, which is the head and the longest tail.
+                unsafe { cells.set(row, i, values[e], index(e)) }
             }
         }
         Some(cells)
     }
 }
 
-/// All columns, those that at least three of four rows have first, and how many these are.
+/// All columns, first those that at least three quarters of the rows have; and how many these are.
 fn by_frequency(columns: &[u32], cols: usize, rows: usize) -> (Vec<u8>, usize) {
-    let mut counts = [0; MOST];
+    let mut counts = [0; MAX_COLS];
     columns.iter().for_each(|&q| counts[q as usize] += 1);
     let frequent = |q: &usize| 4 * counts[*q] >= 3 * rows;
     let (head, rest): (Vec<usize>, Vec<usize>) = (0..cols).partition(frequent);
@@ -88,49 +88,52 @@ fn by_frequency(columns: &[u32], cols: usize, rows: usize) -> (Vec<u8>, usize) {
 }
 
 impl<T: Copy> Cells<T> {
-    /// With room for entries that are all zero.
-    fn empty(order: Vec<u8>, head: usize, room: usize, rows: usize) -> Cells<T> {
-        let per_row = (room * size_of::<T>() + room - head).div_ceil(64);
+    /// A matrix whose entries are all zero.
+    fn empty(order: Vec<u8>, head: usize, entries: usize, rows: usize) -> Cells<T> {
+        let per_row = (entries * size_of::<T>() + entries - head).div_ceil(64);
         let lines = vec![Line { _bytes: [0; 64] }; rows * per_row];
-        Cells { order, head, room, per_row, lines, values: PhantomData }
+        Cells { order, head, entries, per_row, lines, values: PhantomData }
     }
 
     /// The same matrix in another precision.
     pub fn cast<U: Copy>(&self, of: impl Fn(T) -> U) -> Cells<U> {
         let rows = self.lines.len() / self.per_row.max(1);
-        let mut cells = Cells::empty(self.order.clone(), self.head, self.room, rows);
-        for (row, i) in (0..rows).flat_map(|row| (0..self.room).map(move |i| (row, i))) {
+        let mut cells = Cells::empty(self.order.clone(), self.head, self.entries, rows);
+        for (row, i) in (0..rows).flat_map(|row| (0..self.entries).map(move |i| (row, i))) {
             let values = self.row(row).as_ptr().cast::<T>();
-            // SAFETY: both have `room` values in a row, and places of those after the head.
+            // SAFETY: i < `entries`, which both have; `values` points to a row.
             unsafe {
-                let place = if i < self.head { i } else { self.place(values, i) };
-                cells.set(row, i, of(*values.add(i)), place);
+                let index = if i < self.head { i } else { self.index(values, i) };
+                cells.set(row, i, of(*values.add(i)), index);
             }
         }
         cells
     }
 
-    /// Some rows, in the given order, in the same form.
+    /// The given rows, in the given order.
     pub fn select(&self, rows: &[u32]) -> Cells<T> {
         let lines = rows.iter().flat_map(|&row| self.row(row as usize)).copied().collect();
         Cells { lines, order: self.order.clone(), ..*self }
     }
 
+    /// Writes entry i of a row: its value and the index of its column in `order`.
+    ///
     /// # Safety
-    /// i must be below `room`.
-    unsafe fn set(&mut self, row: usize, i: usize, value: T, place: usize) {
+    /// i must be below `entries`, and `index` below the number of columns.
+    unsafe fn set(&mut self, row: usize, i: usize, value: T, index: usize) {
         let lines = &mut self.lines[row * self.per_row..(row + 1) * self.per_row];
         let values = lines.as_mut_ptr().cast::<T>();
-        // SAFETY: lines hold `room` values and then places of those after the head.
+        // SAFETY: the lines of a row have space for `entries` values, then for the indices of those
+        // after the head.
         unsafe {
             values.add(i).write(value);
             if i >= self.head {
-                values.add(self.room).cast::<u8>().add(i - self.head).write(place as u8);
+                values.add(self.entries).cast::<u8>().add(i - self.head).write(index as u8);
             }
         }
     }
 
-    /// Where its numbers lie.
+    /// The memory it occupies.
     pub fn pages(&self) -> Pages {
         Pages::default().with(&self.lines)
     }
@@ -146,75 +149,74 @@ impl<T: Copy> Cells<T> {
         &self.lines[row * self.per_row..(row + 1) * self.per_row]
     }
 
-    /// The place in `order` of value i of a row.
+    /// The index in `order` of entry i of a row.
     ///
     /// # Safety
-    /// i must be below `room` and not of the head.
+    /// `values` must point to a row; i must be below `entries` and not in the head.
     #[inline(always)]
-    unsafe fn place(&self, values: *const T, i: usize) -> usize {
-        unsafe { *values.add(self.room).cast::<u8>().add(i - self.head) as usize }
+    unsafe fn index(&self, values: *const T, i: usize) -> usize {
+        // SAFETY: a row has `entries` values, then the indices of those after the head.
+        unsafe { *values.add(self.entries).cast::<u8>().add(i - self.head) as usize }
     }
 }
 
-/// Where some rows are.
-struct Spots<T> {
-    at: [*const T; CHUNK + AHEAD], // their values, and after the last those of any rows
-    rows: usize,
-    lines: usize, // of every row
+/// The addresses of up to `CHUNK` rows.
+struct Located<T> {
+    rows: [*const T; CHUNK + AHEAD], // after the last one those of any rows
+    count: usize,
+    per_row: usize, // lines per row
 }
 
-impl<T: Copy> Spots<T> {
+impl<T: Copy> Located<T> {
     #[inline(always)]
     fn new(cells: &Cells<T>) -> Self {
         let first = cells.lines.as_ptr().cast();
-        Spots { at: [first; CHUNK + AHEAD], rows: 0, lines: cells.per_row }
+        Located { rows: [first; CHUNK + AHEAD], count: 0, per_row: cells.per_row }
     }
 
-    /// Looks up at most `CHUNK` rows; the first are fetched meanwhile.
+    /// Locates at most `CHUNK` rows, while the first are prefetched.
     #[inline(always)]
-    fn find(&mut self, cells: &Cells<T>, rows: Rows) {
-        self.rows = rows.len();
+    fn locate(&mut self, cells: &Cells<T>, rows: Rows) {
+        self.count = rows.len();
         let first = AHEAD.min(rows.len());
-        self.find_some(cells, rows, 0..first);
-        (0..AHEAD).step_by(SIDE).for_each(|r| self.fetch(r));
-        self.find_some(cells, rows, first..rows.len());
+        self.locate_range(cells, rows, 0..first);
+        (0..AHEAD).step_by(GROUP).for_each(|r| self.prefetch(r));
+        self.locate_range(cells, rows, first..rows.len());
     }
 
     #[inline(always)]
-    fn find_some(&mut self, cells: &Cells<T>, rows: Rows, range: Range<usize>) {
-        let mut most = 0;
+    fn locate_range(&mut self, cells: &Cells<T>, rows: Rows, range: Range<usize>) {
+        let mut largest = 0;
         let numbers = &rows.numbers[range.clone()];
-        for (at, row) in self.at[range].iter_mut().zip(Rows { numbers, ..rows }.iter()) {
-            most = row.max(most);
-            *at = cells.lines.as_ptr().wrapping_add(row * cells.per_row).cast();
+        for (address, row) in self.rows[range].iter_mut().zip(Rows { numbers, ..rows }.iter()) {
+            largest = row.max(largest);
+            *address = cells.lines.as_ptr().wrapping_add(row * cells.per_row).cast();
         }
-        assert!((most + 1) * cells.per_row <= cells.lines.len(), "a row beyond the matrix");
+        assert!((largest + 1) * cells.per_row <= cells.lines.len(), "row out of range");
     }
 
-    /// Asks for the rows from the r-th on.
+    /// Prefetches the group from row r on.
     #[inline(always)]
-    fn fetch(&self, r: usize) {
-        let side = self.side(r);
-        for line in 0..self.lines {
-            for i in 0..SIDE {
-                let line = side[i].cast::<Line>().wrapping_add(line);
-                // SAFETY: a line of the row.
-                fetch(unsafe { std::slice::from_raw_parts(line, 1) });
+    fn prefetch(&self, r: usize) {
+        let group = self.group(r);
+        for line in 0..self.per_row {
+            for i in 0..GROUP {
+                prefetch_line(group[i].cast::<Line>().wrapping_add(line).cast());
             }
         }
     }
 
-    /// The rows from the r-th on.
+    /// The group from row r on.
     #[inline(always)]
-    fn side(&self, r: usize) -> [*const T; SIDE] {
-        let mut side = [self.at[r]; SIDE];
-        side.copy_from_slice(&self.at[r..r + SIDE]);
-        side
+    fn group(&self, r: usize) -> [*const T; GROUP] {
+        let mut group = [self.rows[r]; GROUP];
+        group.copy_from_slice(&self.rows[r..r + GROUP]);
+        group
     }
 }
 
-/// Calls `$run` for all columns of the weights, one or two vectors at a time: room for more would
-/// take so much of the stack that it is felt.
+/// Calls `$run` for all columns of the weights, one or two vectors at a time: scratch space for more
+/// would take enough of the stack to cost time.
 macro_rules! each_panel {
     ($v:ty, $width:ident, |$from:ident, $left:ident| $run:ident($($arg:expr),*)) => {
         for $from in (0..$width).step_by(2 * <$v>::LANES) {
@@ -230,7 +232,7 @@ macro_rules! each_panel {
 /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `weights` are cols × width, `out` rows × width.
+/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     cells: &Cells<V::Scalar>,
@@ -239,15 +241,16 @@ pub unsafe fn product<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
-    let mut spots = Spots::new(cells);
-    let mut space = Space::<V>(MaybeUninit::uninit());
+    let mut located = Located::new(cells);
+    let mut scratch = Scratch::<V>(MaybeUninit::uninit());
     for (numbers, out) in rows.numbers.chunks(CHUNK).zip(out.chunks_mut(CHUNK * width)) {
-        spots.find(cells, Rows { numbers, ..rows });
+        located.locate(cells, Rows { numbers, ..rows });
+        // SAFETY: shapes as for this function; the rows have been located in these cells.
         unsafe {
             each_panel!(V, width, |from, left| forward(
                 cells,
-                &spots,
-                &mut space,
+                &located,
+                &mut scratch,
                 &weights[from..],
                 width,
                 left,
@@ -257,48 +260,52 @@ pub unsafe fn product<V: Vector>(
     }
 }
 
-/// `C` vectors of columns of the weights.
+/// Multiplies the located rows with `C` vectors of columns of the weights.
+///
+/// # Safety
+/// Shapes as in [`product`]; `weights` and `out` begin at the first of the `left` columns left,
+/// which are more than `C - 1` vectors; the rows have been located in `cells`.
 #[inline(always)]
 unsafe fn forward<V: Vector, const C: usize>(
     cells: &Cells<V::Scalar>,
-    spots: &Spots<V::Scalar>,
-    space: &mut Space<V>,
+    located: &Located<V::Scalar>,
+    scratch: &mut Scratch<V>,
     weights: &[V::Scalar],
     width: usize,
     left: usize,
     out: &mut [V::Scalar],
 ) {
-    // SAFETY: all columns are copied before they are read; the mask keeps loads and stores within
-    // `width`; a row has `room` entries.
+    // SAFETY: all columns are copied before any is read, and every index in a row is that of a
+    // column; the mask keeps loads and stores within `width`; a row has `entries` values.
     unsafe {
-        let last = last::<V, C>(left);
-        let mut panel = Panel::<V, C>(space.0.as_mut_ptr().cast());
-        for (place, &q) in cells.order.iter().enumerate() {
-            panel.set(place, load::<V, C>(weights.as_ptr().add(q as usize * width), last));
+        let last = last_mask::<V, C>(left);
+        let mut panel = Panel::<V, C>(scratch.0.as_mut_ptr().cast());
+        for (index, &q) in cells.order.iter().enumerate() {
+            panel.set(index, load::<V, C>(weights.as_ptr().add(q as usize * width), last));
         }
-        for r in (0..spots.rows).step_by(SIDE) {
-            spots.fetch(r + AHEAD);
-            let side = spots.side(r);
-            let mut sums = [[V::splat(V::Scalar::ZERO); C]; SIDE];
+        for r in (0..located.count).step_by(GROUP) {
+            located.prefetch(r + AHEAD);
+            let group = located.group(r);
+            let mut sums = [[V::splat(V::Scalar::ZERO); C]; GROUP];
             let mut add = |i: usize, e: usize, w: [V; C]| {
-                let a = V::splat(*side[i].add(e));
+                let a = V::splat(*group[i].add(e));
                 for c in 0..C {
                     sums[i][c] = a.mul_add(w[c], sums[i][c]);
                 }
             };
             for e in 0..cells.head {
                 let w = panel.at(e);
-                for i in 0..SIDE {
+                for i in 0..GROUP {
                     add(i, e, w);
                 }
             }
-            for e in cells.head..cells.room {
-                for i in 0..SIDE {
-                    add(i, e, panel.at(cells.place(side[i], e)));
+            for e in cells.head..cells.entries {
+                for i in 0..GROUP {
+                    add(i, e, panel.at(cells.index(group[i], e)));
                 }
             }
-            for i in 0..SIDE {
-                if r + i < spots.rows {
+            for i in 0..GROUP {
+                if r + i < located.count {
                     store(out.as_mut_ptr().add((r + i) * width), sums[i], last);
                 }
             }
@@ -318,15 +325,16 @@ pub unsafe fn add_transposed<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
-    let mut spots = Spots::new(cells);
-    let mut space = Space::<V>(MaybeUninit::uninit());
+    let mut located = Located::new(cells);
+    let mut scratch = Scratch::<V>(MaybeUninit::uninit());
     for (numbers, delta) in rows.numbers.chunks(CHUNK).zip(delta.chunks(CHUNK * width)) {
-        spots.find(cells, Rows { numbers, ..rows });
+        located.locate(cells, Rows { numbers, ..rows });
+        // SAFETY: shapes as for this function; the rows have been located in these cells.
         unsafe {
             each_panel!(V, width, |from, left| back(
                 cells,
-                &spots,
-                &mut space,
+                &located,
+                &mut scratch,
                 &delta[from..],
                 width,
                 left,
@@ -336,12 +344,15 @@ pub unsafe fn add_transposed<V: Vector>(
     }
 }
 
-/// `C` vectors of columns of delta.
+/// Adds the transposed rows times `C` vectors of columns of delta.
+///
+/// # Safety
+/// As for [`forward`], with `delta` for `weights`.
 #[inline(always)]
 unsafe fn back<V: Vector, const C: usize>(
     cells: &Cells<V::Scalar>,
-    spots: &Spots<V::Scalar>,
-    space: &mut Space<V>,
+    located: &Located<V::Scalar>,
+    scratch: &mut Scratch<V>,
     delta: &[V::Scalar],
     width: usize,
     left: usize,
@@ -349,70 +360,72 @@ unsafe fn back<V: Vector, const C: usize>(
 ) {
     // SAFETY: as in `forward`.
     unsafe {
-        let last = last::<V, C>(left);
+        let last = last_mask::<V, C>(left);
         let zero = [V::splat(V::Scalar::ZERO); C];
-        let mut panel = Panel::<V, C>(space.0.as_mut_ptr().cast());
-        for (place, &q) in cells.order.iter().enumerate() {
-            panel.set(place, load::<V, C>(out.as_ptr().add(q as usize * width), last));
+        let mut panel = Panel::<V, C>(scratch.0.as_mut_ptr().cast());
+        for (index, &q) in cells.order.iter().enumerate() {
+            panel.set(index, load::<V, C>(out.as_ptr().add(q as usize * width), last));
         }
-        for r in (0..spots.rows).step_by(SIDE) {
-            spots.fetch(r + AHEAD);
-            let side = spots.side(r);
-            let mut d = [zero; SIDE];
-            for i in 0..SIDE.min(spots.rows - r) {
+        for r in (0..located.count).step_by(GROUP) {
+            located.prefetch(r + AHEAD);
+            let group = located.group(r);
+            let mut d = [zero; GROUP];
+            for i in 0..GROUP.min(located.count - r) {
                 d[i] = load::<V, C>(delta.as_ptr().add((r + i) * width), last);
             }
             let times = |i: usize, e: usize, mut sum: [V; C]| {
-                let a = V::splat(*side[i].add(e));
+                let a = V::splat(*group[i].add(e));
                 for c in 0..C {
                     sum[c] = a.mul_add(d[i][c], sum[c]);
                 }
                 sum
             };
             for e in 0..cells.head {
-                // Added to what was there at the end only: that waits for the rows before.
+                // The old sum is added last, because it waits for the rows before.
                 let mut sum = zero;
-                for i in 0..SIDE {
+                for i in 0..GROUP {
                     sum = times(i, e, sum);
                 }
                 panel.add(e, sum);
             }
-            for e in cells.head..cells.room {
-                for i in 0..SIDE {
-                    let place = cells.place(side[i], e);
-                    panel.set(place, times(i, e, panel.at(place)));
+            for e in cells.head..cells.entries {
+                for i in 0..GROUP {
+                    let index = cells.index(group[i], e);
+                    panel.set(index, times(i, e, panel.at(index)));
                 }
             }
         }
-        for (place, &q) in cells.order.iter().enumerate() {
-            store(out.as_mut_ptr().add(q as usize * width), panel.at(place), last);
+        for (index, &q) in cells.order.iter().enumerate() {
+            store(out.as_mut_ptr().add(q as usize * width), panel.at(index), last);
         }
     }
 }
 
-/// Room for a panel.
+/// Scratch space for a panel.
 #[repr(align(64))]
-struct Space<V>(MaybeUninit<[[V; 2]; MOST]>);
+struct Scratch<V>(MaybeUninit<[[V; 2]; MAX_COLS]>);
 
-/// Weights or sums of all columns, every row on cache lines of its own.
+/// Weights or sums of all columns, in a [`Scratch`]: each row on cache lines of its own.
 struct Panel<V: Vector, const C: usize>(*mut V::Scalar);
 
 impl<V: Vector, const C: usize> Panel<V, C> {
     /// # Safety
-    /// Below `MOST`.
+    /// See [`Vector`]; `index` is below `MAX_COLS`.
     #[inline(always)]
-    unsafe fn set(&mut self, place: usize, row: [V; C]) {
+    unsafe fn set(&mut self, index: usize, row: [V; C]) {
         for c in 0..C {
-            unsafe { row[c].store(self.0.add((place * C + c) * V::LANES)) };
+            // SAFETY: a scratch has `MAX_COLS` rows of two vectors, and C is at most 2.
+            unsafe { row[c].store(self.0.add((index * C + c) * V::LANES)) };
         }
     }
 
     /// # Safety
-    /// The row was set.
+    /// See [`Vector`]; the row has been set.
     #[inline(always)]
-    unsafe fn at(&self, place: usize) -> [V; C] {
+    unsafe fn at(&self, index: usize) -> [V; C] {
+        // SAFETY: as in `set`, and a row that has been set is initialised.
         unsafe {
-            let at = self.0.add(place * C * V::LANES);
+            let at = self.0.add(index * C * V::LANES);
             let mut row = [V::load(at); C];
             for c in 1..C {
                 row[c] = V::load(at.add(c * V::LANES));
@@ -422,15 +435,16 @@ impl<V: Vector, const C: usize> Panel<V, C> {
     }
 
     /// # Safety
-    /// The row was set.
+    /// See [`Vector`]; the row has been set.
     #[inline(always)]
-    unsafe fn add(&mut self, place: usize, row: [V; C]) {
+    unsafe fn add(&mut self, index: usize, row: [V; C]) {
+        // SAFETY: as for this function.
         unsafe {
-            let mut sum = self.at(place);
+            let mut sum = self.at(index);
             for c in 0..C {
                 sum[c] = sum[c].add(row[c]);
             }
-            self.set(place, sum);
+            self.set(index, sum);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Products of dense rows, which may lie anywhere, with a matrix of few columns.
+//! Products of dense rows, wherever they are in memory, with a matrix of few columns.
 
 use super::vector::{Number, Vector};
 
-/// `out[r, :] = Σ_q row_r[q] weights[q, :]`, added to what was there if `add`.
+/// `out[r, :] = Σ_q row_r[q] weights[q, :]`, or `+=` if `add`.
 ///
 /// # Safety
-/// See [`Vector`]; rows have `cols` numbers, `weights` cols × width, `out` rows × width.
+/// See [`Vector`]; rows have `cols` numbers each, `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     rows: &[&[V::Scalar]],
@@ -21,6 +21,8 @@ pub unsafe fn product<V: Vector>(
         let mut done = 0;
         while done < rows.len() {
             let rest = &rows[done..];
+            // SAFETY: shapes as for this function; `from` < width, and two vectors of columns are
+            // taken only if more than one is left.
             unsafe {
                 done += match (two, V::WHOLE && rest.len() > 4) {
                     (false, false) => panel.rows::<V, 4, 1>(rest, done),
@@ -34,7 +36,7 @@ pub unsafe fn product<V: Vector>(
     }
 }
 
-/// One or two vectors of columns.
+/// The columns of the weights and of the result from `from` on.
 struct Panel<'a, T> {
     weights: &'a [T],
     width: usize,
@@ -44,7 +46,11 @@ struct Panel<'a, T> {
 }
 
 impl<T: Number> Panel<'_, T> {
-    /// The next `R` rows against `C` vectors of columns, in registers; tells how many there were.
+    /// Multiplies up to `R` rows with `C` vectors of columns, in registers. Returns how many rows.
+    ///
+    /// # Safety
+    /// Shapes as in [`product`]; `rows` is not empty and starts at row `done`; more than `C - 1`
+    /// vectors of columns are left from `from` on.
     #[inline(always)]
     unsafe fn rows<V: Vector<Scalar = T>, const R: usize, const C: usize>(
         &mut self,
@@ -52,16 +58,16 @@ impl<T: Number> Panel<'_, T> {
         done: usize,
     ) -> usize {
         let count = rows.len().min(R);
-        // Too few rows are made up for by repeating the last: its results are not stored.
+        // Missing rows are filled up with the last one; those results are not stored.
         let row: [&[T]; R] = std::array::from_fn(|r| rows[r.min(count - 1)]);
         let cols = row[0].len();
         let Panel { width, from, .. } = *self;
-        // SAFETY: a row has `cols` numbers, there are as many rows of weights, and the mask keeps
+        // SAFETY: q < cols, the length of each row and the number of rows of weights; the mask keeps
         // loads and stores within `width`.
         unsafe {
-            let last = last::<V, C>(width - from);
+            let last = last_mask::<V, C>(width - from);
             let mut sums = [[V::splat(V::Scalar::ZERO); C]; R];
-            let mut weights = self.weights.as_ptr().add(from);
+            let mut weights = self.weights.as_ptr().wrapping_add(from);
             for q in 0..cols {
                 let w = load::<V, C>(weights, last);
                 for r in 0..R {
@@ -87,15 +93,23 @@ impl<T: Number> Panel<'_, T> {
     }
 }
 
-/// The part of the last of `C` vectors that lies within the columns that are left.
+/// The lanes of the last of `C` vectors that are within the `left` columns left.
+///
+/// # Safety
+/// See [`Vector`]; `left` is more than `C - 1` vectors.
 #[inline(always)]
-pub unsafe fn last<V: Vector, const C: usize>(left: usize) -> V::Mask {
+pub unsafe fn last_mask<V: Vector, const C: usize>(left: usize) -> V::Mask {
+    // SAFETY: the caller vouches for the instructions; at most `LANES` lanes.
     unsafe { V::mask(left.min(C * V::LANES) - (C - 1) * V::LANES) }
 }
 
-/// C vectors side by side, the last in part.
+/// `C` consecutive vectors, of the last one the lanes in the mask.
+///
+/// # Safety
+/// See [`Vector`]; `from` is valid for `C - 1` vectors and the lanes in the mask.
 #[inline(always)]
 pub unsafe fn load<V: Vector, const C: usize>(from: *const V::Scalar, last: V::Mask) -> [V; C] {
+    // SAFETY: as for this function.
     unsafe {
         let mut all = [V::load_part(from.add((C - 1) * V::LANES), last); C];
         for c in 0..C - 1 {
@@ -106,8 +120,12 @@ pub unsafe fn load<V: Vector, const C: usize>(from: *const V::Scalar, last: V::M
 }
 
 /// The reverse of [`load`].
+///
+/// # Safety
+/// As for [`load`].
 #[inline(always)]
 pub unsafe fn store<V: Vector, const C: usize>(to: *mut V::Scalar, all: [V; C], last: V::Mask) {
+    // SAFETY: as for this function.
     unsafe {
         for c in 0..C - 1 {
             all[c].store(to.add(c * V::LANES));
@@ -119,7 +137,7 @@ pub unsafe fn store<V: Vector, const C: usize>(to: *mut V::Scalar, all: [V; C], 
 /// `out[q, :] += Σ_r row_r[q] delta[r, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; rows have `cols` numbers, `delta` rows × width, `out` cols × width.
+/// See [`Vector`]; rows have `cols` numbers each, `delta` is rows × width, `out` cols × width.
 #[inline(always)]
 pub unsafe fn add_transposed<V: Vector>(
     rows: &[&[V::Scalar]],
@@ -132,9 +150,10 @@ pub unsafe fn add_transposed<V: Vector>(
     while from < width {
         let left = width - from;
         let two = V::WHOLE && left > V::LANES;
-        // SAFETY: `from` is within `width`, `q` and what follows it within `cols`.
+        let (delta, out) = (delta.as_ptr().wrapping_add(from), out.as_mut_ptr().wrapping_add(from));
+        // SAFETY: `left` columns are left from `from` on, more than one vector of them if two are
+        // taken; the columns of the rows from `q` on are within `cols`.
         unsafe {
-            let (delta, out) = (delta.as_ptr().add(from), out.as_mut_ptr().add(from));
             let mut q = 0;
             while q < cols {
                 q += match (two, V::WHOLE && q + 8 <= cols, q + 4 <= cols) {
@@ -150,7 +169,11 @@ pub unsafe fn add_transposed<V: Vector>(
     }
 }
 
-/// `Q` columns of the rows from `q` on, against `C` vectors of columns of delta; tells how many.
+/// Multiplies `Q` columns of the rows from `q` on with `C` vectors of columns of delta. Returns `Q`.
+///
+/// # Safety
+/// Shapes as in [`add_transposed`]; `delta` and `out` point to the first of the `left` columns left,
+/// which are more than `C - 1` vectors; q + Q ≤ cols.
 #[inline(always)]
 unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
     rows: &[&[V::Scalar]],
@@ -160,9 +183,9 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
     left: usize,
     out: *mut V::Scalar,
 ) -> usize {
-    // SAFETY: q + Q is within the rows, and the mask keeps loads and stores within `width`.
+    // SAFETY: q + i < cols, and the mask keeps loads and stores within `width`.
     unsafe {
-        let last = last::<V, C>(left);
+        let last = last_mask::<V, C>(left);
         let mut sums = [[V::splat(V::Scalar::ZERO); C]; Q];
         for (r, row) in rows.iter().enumerate() {
             let d = load::<V, C>(delta.add(r * width), last);
@@ -173,7 +196,7 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
                 }
             }
         }
-        // What was there is added last, so that nothing waits for the stores of the columns before.
+        // Adding the old values last avoids waiting for the stores of the columns before.
         for i in 0..Q {
             let before = load::<V, C>(out.add((q + i) * width), last);
             for c in 0..C {
@@ -190,12 +213,13 @@ unsafe fn columns<V: Vector, const Q: usize, const C: usize>(
 /// `out[r] = Σ_q row_r[q] weights[q]`.
 ///
 /// # Safety
-/// See [`Vector`]; rows and `weights` have equally many numbers.
+/// See [`Vector`]; each row has as many numbers as `weights`, and `out` one per row.
 #[inline(always)]
 pub unsafe fn dots<V: Vector>(rows: &[&[V::Scalar]], weights: &[V::Scalar], out: &mut [V::Scalar]) {
     let mut done = 0;
     while done < rows.len() {
         let (rows, out) = (&rows[done..], &mut out[done..]);
+        // SAFETY: lengths as for this function.
         unsafe {
             done += match rows.len() {
                 8.. if V::WHOLE => dots_of::<V, 8>(rows, weights, out),
@@ -206,7 +230,10 @@ pub unsafe fn dots<V: Vector>(rows: &[&[V::Scalar]], weights: &[V::Scalar], out:
     }
 }
 
-/// The first `R` rows; tells how many.
+/// The dot products of the first `R` rows. Returns `R`.
+///
+/// # Safety
+/// Lengths as in [`dots`].
 #[inline(always)]
 unsafe fn dots_of<V: Vector, const R: usize>(
     rows: &[&[V::Scalar]],
@@ -235,7 +262,7 @@ unsafe fn dots_of<V: Vector, const R: usize>(
             }
         }
         for r in 0..R {
-            out[r] = sums[r].total();
+            out[r] = sums[r].sum_lanes();
         }
     }
     R
@@ -244,7 +271,7 @@ unsafe fn dots_of<V: Vector, const R: usize>(
 /// `out[q] += Σ_r row_r[q] delta[r]`.
 ///
 /// # Safety
-/// See [`Vector`]; rows and `out` have equally many numbers, there is a delta for each row.
+/// See [`Vector`]; each row has as many numbers as `out`, and `delta` one per row.
 #[inline(always)]
 pub unsafe fn add_sums<V: Vector>(
     rows: &[&[V::Scalar]],
@@ -252,7 +279,7 @@ pub unsafe fn add_sums<V: Vector>(
     out: &mut [V::Scalar],
 ) {
     let cols = out.len();
-    // SAFETY: q + C · LANES ≤ cols, and the mask keeps the last loads and stores within `cols`.
+    // SAFETY: `C` whole vectors of columns are left from `q` on, or one as far as the mask goes.
     unsafe {
         let mut q = 0;
         while q < cols {
@@ -266,7 +293,11 @@ pub unsafe fn add_sums<V: Vector>(
     }
 }
 
-/// `C` vectors of columns from `q` on; tells how many columns.
+/// The sums of `C` vectors of columns from `q` on, of the last one in the lanes of the mask. Returns
+/// how many columns.
+///
+/// # Safety
+/// Lengths as in [`add_sums`]; these columns exist.
 #[inline(always)]
 unsafe fn sums_of<V: Vector, const C: usize>(
     rows: &[&[V::Scalar]],
@@ -275,6 +306,7 @@ unsafe fn sums_of<V: Vector, const C: usize>(
     last: V::Mask,
     out: &mut [V::Scalar],
 ) -> usize {
+    // SAFETY: the columns exist in each row and in `out`.
     unsafe {
         let mut sums = load::<V, C>(out.as_ptr().add(q), last);
         for (row, &delta) in rows.iter().zip(delta) {

@@ -1,15 +1,19 @@
-//! eˣ and what is made of it, many at a time.
+//! eˣ, sigmoid and softmax of many numbers.
 
-use super::vector::{Number, Split, Vector};
+use super::vector::{Number, Reduction, Vector};
 
 /// eˣ to about one unit in the last place: x = n ln 2 + r with |r| ≤ ln 2 / 2, and a series for eʳ.
+///
+/// # Safety
+/// See [`Vector`].
 #[inline(always)]
 unsafe fn exp_of<V: Vector>(x: V) -> V {
-    let Split { log2_e, minus_high, minus_low, round } = V::Scalar::SPLIT;
+    let Reduction { log2_e, minus_high, minus_low, round } = V::Scalar::REDUCTION;
     let [low, high] = V::Scalar::EXP_RANGE;
     let (&first, others) = V::Scalar::INVERSE_FACTORIALS.split_last().expect("there are some");
+    // SAFETY: the caller vouches for the instructions; memory is not accessed.
     unsafe {
-        // The argument comes second, so that what is not a number stays so.
+        // The argument comes second, so that NaN stays NaN.
         let x = V::splat(high).min(V::splat(low).max(x));
         let shifted = x.mul_add(V::splat(log2_e), V::splat(round));
         let n = shifted.sub(V::splat(round));
@@ -23,26 +27,24 @@ unsafe fn exp_of<V: Vector>(x: V) -> V {
     }
 }
 
-/// Applies `$f` to every number, in an unsafe block. A macro, since a closure would be compiled for
-/// the baseline.
+/// Replaces every number x of a slice by `$f`. A macro, because a closure would be compiled for the
+/// baseline. To be used in an unsafe block: i + LANES ≤ len, and the mask keeps the last access
+/// within the slice.
 macro_rules! each {
-    ($v:ty, $all:ident, $x:ident => $f:expr) => {
-        // SAFETY: i + LANES ≤ len, and the mask keeps the last access within the slice.
-        {
-            let (mut i, len) = (0, $all.len());
-            while i + <$v>::LANES <= len {
-                let at = $all.as_mut_ptr().add(i);
-                let $x = <$v>::load(at);
-                $f.store(at);
-                i += <$v>::LANES;
-            }
-            if i < len {
-                let (at, mask) = ($all.as_mut_ptr().add(i), <$v>::mask(len - i));
-                let $x = <$v>::load_part(at, mask);
-                $f.store_part(at, mask);
-            }
+    ($v:ty, $all:ident, $x:ident => $f:expr) => {{
+        let (mut i, len) = (0, $all.len());
+        while i + <$v>::LANES <= len {
+            let at = $all.as_mut_ptr().add(i);
+            let $x = <$v>::load(at);
+            $f.store(at);
+            i += <$v>::LANES;
         }
-    };
+        if i < len {
+            let (at, mask) = ($all.as_mut_ptr().add(i), <$v>::mask(len - i));
+            let $x = <$v>::load_part(at, mask);
+            $f.store_part(at, mask);
+        }
+    }};
 }
 
 /// x ← eˣ.
@@ -51,6 +53,7 @@ macro_rules! each {
 /// See [`Vector`].
 #[inline(always)]
 pub unsafe fn exp<V: Vector>(all: &mut [V::Scalar]) {
+    // SAFETY: the caller vouches for the instructions, `each!` for the accesses.
     unsafe { each!(V, all, x => exp_of(x)) }
 }
 
@@ -60,18 +63,20 @@ pub unsafe fn exp<V: Vector>(all: &mut [V::Scalar]) {
 /// See [`Vector`].
 #[inline(always)]
 pub unsafe fn sigmoid<V: Vector>(all: &mut [V::Scalar]) {
+    // SAFETY: the caller vouches for the instructions, `each!` for the accesses.
     unsafe {
         let (zero, one) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::ONE));
         each!(V, all, x => one.div(one.add(exp_of(zero.sub(x)))))
     }
 }
 
-/// z_r ← e^{z_r} / Σ_c e^{z_rc} for every row r of `width` numbers.
+/// z_r ← e^{z_r} / Σ_c e^{z_rc} for each row r of `width` numbers.
 ///
 /// # Safety
-/// See [`Vector`].
+/// See [`Vector`]; `width` is positive.
 #[inline(always)]
 pub unsafe fn softmax<V: Vector>(all: &mut [V::Scalar], width: usize) {
+    // SAFETY: rows have `width` numbers, which are at most `LANES` in `softmax_short`.
     unsafe {
         if width > V::LANES {
             for row in all.chunks_exact_mut(width) {
@@ -89,12 +94,15 @@ pub unsafe fn softmax<V: Vector>(all: &mut [V::Scalar], width: usize) {
     }
 }
 
-/// R rows, each of which fits a register. All are loaded before one is stored, since a load that
-/// follows a masked store close by would have to wait for it.
+/// `R` rows of at most one vector each. All are loaded before any is stored, because a load soon
+/// after a masked store would wait for it.
+///
+/// # Safety
+/// See [`Vector`]; `rows` has R × width numbers, and `width` is at most `LANES`.
 #[inline(always)]
 unsafe fn softmax_short<V: Vector, const R: usize>(rows: &mut [V::Scalar], width: usize) {
     let at = rows.as_mut_ptr();
-    // SAFETY: the mask keeps every access within its row.
+    // SAFETY: row r starts at r · width, and the mask keeps every access within it.
     unsafe {
         let mask = V::mask(width);
         let (zero, lowest) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::LOWEST));
@@ -103,9 +111,9 @@ unsafe fn softmax_short<V: Vector, const R: usize>(rows: &mut [V::Scalar], width
             z[r] = V::load_part(at.add(r * width), mask);
         }
         for r in 0..R {
-            let top = V::splat(z[r].or_else(lowest, mask).top());
-            let e = exp_of(z[r].sub(top)).or_else(zero, mask);
-            z[r] = e.div(V::splat(e.total()));
+            let top = V::splat(z[r].blend(lowest, mask).max_lane());
+            let e = exp_of(z[r].sub(top)).blend(zero, mask);
+            z[r] = e.div(V::splat(e.sum_lanes()));
         }
         for r in 0..R {
             z[r].store_part(at.add(r * width), mask);
@@ -113,6 +121,10 @@ unsafe fn softmax_short<V: Vector, const R: usize>(rows: &mut [V::Scalar], width
     }
 }
 
+/// One row of any length.
+///
+/// # Safety
+/// See [`Vector`].
 #[inline(always)]
 unsafe fn softmax_long<V: Vector>(row: &mut [V::Scalar]) {
     let (at, len) = (row.as_mut_ptr(), row.len());
@@ -122,16 +134,16 @@ unsafe fn softmax_long<V: Vector>(row: &mut [V::Scalar]) {
         let (mut top, mut sum) = (lowest, V::splat(V::Scalar::ZERO));
         for i in (0..len).step_by(V::LANES) {
             let mask = V::mask((len - i).min(V::LANES));
-            top = top.max(V::load_part(at.add(i), mask).or_else(lowest, mask));
+            top = top.max(V::load_part(at.add(i), mask).blend(lowest, mask));
         }
-        let top = V::splat(top.top());
+        let top = V::splat(top.max_lane());
         for i in (0..len).step_by(V::LANES) {
             let mask = V::mask((len - i).min(V::LANES));
             let e = exp_of(V::load_part(at.add(i), mask).sub(top));
-            sum = sum.add(e.or_else(V::splat(V::Scalar::ZERO), mask));
+            sum = sum.add(e.blend(V::splat(V::Scalar::ZERO), mask));
             e.store_part(at.add(i), mask);
         }
-        let sum = V::splat(sum.total());
+        let sum = V::splat(sum.sum_lanes());
         for i in (0..len).step_by(V::LANES) {
             let mask = V::mask((len - i).min(V::LANES));
             V::load_part(at.add(i), mask).div(sum).store_part(at.add(i), mask);

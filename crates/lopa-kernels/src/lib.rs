@@ -1,47 +1,96 @@
-//! The few loops that take the time, in the widest vectors that the processor has.
+//! The inner loops of lopa: products of matrix rows with narrow matrices, and a few functions of
+//! many numbers, in the widest vectors that the processor has.
 //!
-//! Each is written once over `Vector` and compiled for AVX-512, for AVX2 with
-//! FMA and for any processor; which one runs is decided when it is called. All form the same sums
-//! in the same order, so that results have the same bits on each. Rows are read where they lie:
-//! nothing is copied or allocated.
+//! Every kernel is written once, over a vector of 64 bytes, and compiled three times: for AVX-512,
+//! for AVX2 with FMA, and for any processor. [`Level::best`] finds out at run time what the
+//! processor has; the kernels are its methods.
 //!
-//! Unsafe code is in this folder alone.
+//! Rows are stored in one of five forms, each with a product and a transposed product:
+//!
+//! | rows | form | kernels |
+//! |---|---|---|
+//! | dense | slices `&[T]` | [`dense_product`](Level::dense_product), [`add_dense_transposed`](Level::add_dense_transposed) |
+//! | dense bytes less a mean | [`Pixels`] | [`pixel_product`](Level::pixel_product), [`add_pixel_transposed`](Level::add_pixel_transposed) |
+//! | sparse, few distinct values | [`Blocks`] | [`block_product`](Level::block_product), [`add_block_transposed`](Level::add_block_transposed) |
+//! | sparse, nearly equal lengths | [`Cells`] | [`cell_product`](Level::cell_product), [`add_cell_transposed`](Level::add_cell_transposed) |
+//! | any other sparse rows | [`Csr`] | [`sparse_product`](Level::sparse_product), [`add_sparse_transposed`](Level::add_sparse_transposed) |
+//!
+//! [`aligned_rows`] stores the vectors of many nodes in one allocation, and [`Pages`] requests large
+//! pages for it.
+//!
+//! # Promises
+//!
+//! - **The same bits on every processor**, the payload of a NaN aside. A vector has 64 bytes at
+//!   every level, in one register or in several, and every product is fused, so sums are always
+//!   formed in the same order. A test compares all levels with each other, bit for bit.
+//! - **Lengths are checked before any unsafe block**: a slice of the wrong length, a row or a
+//!   column out of range panics. All unsafe code of lopa is in this crate.
+//! - **Kernels allocate nothing**; rows are read in place. One exception: the first product of a
+//!   [`Blocks`] with a single column ([`block_dots`](Level::block_dots),
+//!   [`add_block_sums`](Level::add_block_sums)) builds an index that later ones share.
+//!
+//! # Example
+//!
+//! ```
+//! use lopa_kernels::Level;
+//!
+//! let rows: [&[f32]; 2] = [&[1.0, 2.0, 3.0], &[0.0, 1.0, 0.0]];
+//! let weights = [1.0, 10.0, 2.0, 20.0, 3.0, 30.0]; // 3 × 2
+//! let mut out = [0.0; 4]; // 2 × 2
+//! Level::best().dense_product(&rows, &weights, 2, false, &mut out);
+//! assert_eq!(out, [14.0, 140.0, 2.0, 20.0]);
+//!
+//! // The same bits at every level.
+//! for level in Level::all() {
+//!     let mut other = [0.0; 4];
+//!     level.dense_product(&rows, &weights, 2, false, &mut other);
+//!     assert_eq!(out, other);
+//! }
+//! ```
 #![allow(unsafe_code)]
+#![warn(clippy::undocumented_unsafe_blocks)]
 
+mod aligned;
 mod blocks;
 mod cells;
 pub mod counting;
 mod dense;
-mod fetch;
 mod functions;
+mod loops;
 mod pages;
 #[cfg(target_arch = "x86_64")]
 mod pair;
 mod pixels;
 mod plain;
+mod prefetch;
 mod rows;
 mod short;
 mod sparse;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
 mod vector;
-mod wide;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use aligned::{AlignedRow, aligned_rows};
 pub use blocks::Blocks;
 pub use cells::Cells;
+pub use loops::Loop;
 pub use pages::Pages;
 pub use pixels::Pixels;
 pub use rows::{BLOCK, Rows, each_block};
 pub use sparse::Csr;
-pub use wide::Loop;
 
 #[cfg(target_arch = "x86_64")]
 use pair::Pair;
 use plain::Plain;
 
 /// An instruction set that this processor has; the kernels are its methods.
+///
+/// # Panics
+///
+/// Every kernel panics if its slices do not have the shapes given, or if a row or a column is out
+/// of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level(Set);
 
@@ -77,7 +126,7 @@ impl Level {
         Level(Set::Baseline)
     }
 
-    /// Every one that this processor has.
+    /// All that this processor has, the baseline first.
     pub fn all() -> Vec<Level> {
         let sets = [
             Set::Baseline,
@@ -90,8 +139,8 @@ impl Level {
     }
 }
 
-/// Declares the kernels: for every scalar type their bodies compiled for every level, behind a
-/// check of what they rely on.
+/// Declares the kernels: for each scalar type, their bodies compiled for each level, behind a check
+/// of the lengths they rely on.
 macro_rules! kernels {
     ($($list:tt)*) => {
         declare! { $($list)* }
@@ -103,8 +152,8 @@ macro_rules! kernels {
 macro_rules! declare {
     ($($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
      $(, $check:block)?;)*) => {
-        /// The kernels of one scalar type. They are not generic: that way they are compiled once,
-        /// with this library, and not again with whatever uses it.
+        /// The kernels of one scalar type, f32 or f64. They are not generic, so that they are
+        /// compiled once, with this crate, and not again in every crate that calls them.
         pub trait Lanes<T> {
             $(#[doc(hidden)]
             fn $name(level: Level, $($arg: $type),*);)*
@@ -131,20 +180,25 @@ macro_rules! implement {
                     #[cfg(target_arch = "x86_64")]
                     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx2,fma,popcnt")]
                     unsafe fn avx512($($arg: $type),*) {
+                        // SAFETY: compiled for these instructions; lengths as for the caller.
                         unsafe { $($body)::+::<std::arch::x86_64::$avx512>($($arg),*) }
                     }
                     #[cfg(target_arch = "x86_64")]
                     #[target_feature(enable = "avx2,fma,popcnt")]
                     unsafe fn avx2($($arg: $type),*) {
+                        // SAFETY: compiled for these instructions; lengths as for the caller.
                         unsafe { $($body)::+::<Pair<std::arch::x86_64::$avx2>>($($arg),*) }
                     }
                     $($check)?
-                    // SAFETY: the check holds, and a level is one that the processor has.
                     match level.0 {
+                        // SAFETY: `$check` verified the lengths; the processor has these
+                        // instructions, because `Level::best` detected them.
                         #[cfg(target_arch = "x86_64")]
                         Set::Avx512 => unsafe { avx512($($arg),*) },
+                        // SAFETY: as above.
                         #[cfg(target_arch = "x86_64")]
                         Set::Avx2 => unsafe { avx2($($arg),*) },
+                        // SAFETY: `$check` verified the lengths; every processor has these.
                         Set::Baseline => unsafe { $($body)::+::<Plain<T, $lanes>>($($arg),*) },
                     }
                 })*
@@ -154,37 +208,37 @@ macro_rules! implement {
 }
 
 kernels! {
-    /// `out[r, :] = Σ_q row_r[q] weights[q, :]`, added to what was there if `add`; `out` is
-    /// rows × width, `weights` cols × width.
+    /// `out[r, :] = Σ_q row_r[q] weights[q, :]`, or `+=` if `add`; `out` is rows × width, `weights`
+    /// cols × width.
     dense_product = dense::product,
     (rows: &[&[T]], weights: &[T], width: usize, add: bool, out: &mut [T]),
     {
-        check_rows(rows, weights.len(), width);
-        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+        check_rows("weights", weights.len(), rows, width);
+        check("out", out.len(), rows.len(), width);
     };
 
     /// `out[q, :] += Σ_r row_r[q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
     add_dense_transposed = dense::add_transposed,
     (rows: &[&[T]], delta: &[T], width: usize, out: &mut [T]),
     {
-        check_rows(rows, out.len(), width);
-        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+        check_rows("out", out.len(), rows, width);
+        check("delta", delta.len(), rows.len(), width);
     };
 
     /// `out[r] = Σ_q row_r[q] weights[q]`.
     dense_dots = dense::dots,
     (rows: &[&[T]], weights: &[T], out: &mut [T]),
     {
-        check_rows(rows, weights.len(), 1);
-        assert_eq!(out.len(), rows.len(), "a result for each row");
+        check_rows("weights", weights.len(), rows, 1);
+        check("out", out.len(), rows.len(), 1);
     };
 
     /// `out[q] += Σ_r row_r[q] delta[r]`.
     add_dense_sums = dense::add_sums,
     (rows: &[&[T]], delta: &[T], out: &mut [T]),
     {
-        check_rows(rows, out.len(), 1);
-        assert_eq!(delta.len(), rows.len(), "a delta for each row");
+        check_rows("out", out.len(), rows, 1);
+        check("delta", delta.len(), rows.len(), 1);
     };
 
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
@@ -197,8 +251,8 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(weights.len(), matrix.cols * width, "weights for each column");
-        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+        check("weights", weights.len(), matrix.cols, width);
+        check("out", out.len(), rows.len(), width);
     };
 
     /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
@@ -211,8 +265,8 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(out.len(), matrix.cols * width, "room for each column");
-        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+        check("out", out.len(), matrix.cols, width);
+        check("delta", delta.len(), rows.len(), width);
     };
 
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
@@ -225,8 +279,8 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(weights.len(), cells.cols() * width, "weights for each column");
-        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+        check("weights", weights.len(), cells.cols(), width);
+        check("out", out.len(), rows.len(), width);
     };
 
     /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
@@ -239,8 +293,8 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(out.len(), cells.cols() * width, "room for each column");
-        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+        check("out", out.len(), cells.cols(), width);
+        check("delta", delta.len(), rows.len(), width);
     };
 
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
@@ -253,8 +307,8 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(weights.len(), blocks.cols() * width, "weights for each column");
-        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+        check("weights", weights.len(), blocks.cols(), width);
+        check("out", out.len(), rows.len(), width);
     };
 
     /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
@@ -267,11 +321,11 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(out.len(), blocks.cols() * width, "room for each column");
-        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+        check("out", out.len(), blocks.cols(), width);
+        check("delta", delta.len(), rows.len(), width);
     };
 
-    /// `out[r] = Σ_q a[row_r, q] weights[q]`.
+    /// `out[r] = Σ_q a[row_r, q] weights[q]`; the matrix must [have a unit](Blocks::has_unit).
     block_dots = blocks::dots,
     (
         blocks: &Blocks<T>,
@@ -280,12 +334,12 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert!(blocks.has_unit(), "values are multiples of one number");
-        assert_eq!(weights.len(), blocks.cols(), "a weight for each column");
-        assert_eq!(out.len(), rows.len(), "a result for each row");
+        assert!(blocks.has_unit(), "values are not multiples of one number");
+        check("weights", weights.len(), blocks.cols(), 1);
+        check("out", out.len(), rows.len(), 1);
     };
 
-    /// `out[q] += Σ_r a[row_r, q] delta[r]`.
+    /// `out[q] += Σ_r a[row_r, q] delta[r]`; the matrix must [have a unit](Blocks::has_unit).
     add_block_sums = blocks::add_sums,
     (
         blocks: &Blocks<T>,
@@ -294,9 +348,9 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert!(blocks.has_unit(), "values are multiples of one number");
-        assert_eq!(out.len(), blocks.cols(), "room for each column");
-        assert_eq!(delta.len(), rows.len(), "a delta for each row");
+        assert!(blocks.has_unit(), "values are not multiples of one number");
+        check("out", out.len(), blocks.cols(), 1);
+        check("delta", delta.len(), rows.len(), 1);
     };
 
     /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`; `out` is rows × width, `weights` cols × width.
@@ -309,8 +363,8 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(weights.len(), pixels.shift.len() * width, "weights for each column");
-        assert_eq!(out.len(), rows.len() * width, "a result for each row");
+        check("weights", weights.len(), pixels.shift.len(), width);
+        check("out", out.len(), rows.len(), width);
     };
 
     /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`; `out` is cols × width, `delta` rows × width.
@@ -323,53 +377,64 @@ kernels! {
         out: &mut [T]
     ),
     {
-        assert_eq!(out.len(), pixels.shift.len() * width, "room for each column");
-        assert_eq!(delta.len(), rows.len() * width, "a delta for each row");
+        check("out", out.len(), pixels.shift.len(), width);
+        check("delta", delta.len(), rows.len(), width);
     };
 
-    /// x ← eˣ, infinite where it is too large, the least positive number where too small.
+    /// x ← eˣ; infinite where x is too large, the smallest positive result where it is too small.
     exp = functions::exp, (x: &mut [T]);
 
     /// x ← 1 / (1 + e⁻ˣ).
     sigmoid = functions::sigmoid, (x: &mut [T]);
 
-    /// z_r ← e^{z_r} / Σ_c e^{z_rc} for every row r of `width` numbers.
+    /// z_r ← e^{z_r} / Σ_c e^{z_rc} for each row r of `width` numbers.
     softmax = functions::softmax, (z: &mut [T], width: usize),
     {
-        assert!(width > 0, "rows have numbers");
+        assert!(width > 0, "rows are empty");
     };
 
     /// `out[q, :] = factors[q] rows[q, :]`; `rows` and `out` are factors × width.
     scale_rows = short::scale,
     (factors: &[T], rows: &[T], width: usize, out: &mut [T]),
     {
-        assert_eq!(rows.len(), factors.len() * width, "a row for each factor");
-        assert_eq!(out.len(), rows.len(), "a result for each number");
+        check("rows", rows.len(), factors.len(), width);
+        check("out", out.len(), factors.len(), width);
     };
 
-    /// `rows[r, :] += row` for every r.
+    /// `rows[r, :] += row` for each r.
     add_to_each_row = short::add_to_each, (row: &[T], rows: &mut [T]),
     {
-        assert!(!row.is_empty() && rows.len().is_multiple_of(row.len()), "whole rows");
+        assert!(!row.is_empty() && rows.len().is_multiple_of(row.len()), "rows are not whole");
     };
 
     /// `out += Σ_r rows[r, :]`.
     add_row_sum = short::add_sum, (rows: &[T], out: &mut [T]),
     {
-        assert!(!out.is_empty() && rows.len().is_multiple_of(out.len()), "whole rows");
+        assert!(!out.is_empty() && rows.len().is_multiple_of(out.len()), "rows are not whole");
     };
 
     /// `out[q] = Σ_c a[q, c] b[q, c]`; `a` and `b` are out × width.
     row_dots = short::dots,
     (a: &[T], b: &[T], width: usize, out: &mut [T]),
     {
-        assert_eq!(a.len(), out.len() * width, "a row for each result");
-        assert_eq!(b.len(), a.len(), "rows of the same length");
+        check("a", a.len(), out.len(), width);
+        check("b", b.len(), out.len(), width);
     };
 }
 
-fn check_rows<T>(rows: &[&[T]], weights: usize, width: usize) {
-    for row in rows {
-        assert_eq!(row.len() * width, weights, "weights for each column");
-    }
+/// Panics unless `length` is `rows` × `width`, without overflow.
+#[inline]
+fn check(what: &str, length: usize, rows: usize, width: usize) {
+    assert!(
+        rows.checked_mul(width) == Some(length),
+        "`{what}` has {length} numbers and not {rows} × {width}"
+    );
+}
+
+/// Panics unless `length` is cols × `width` for rows of `cols` numbers each.
+#[inline]
+fn check_rows<T>(what: &str, length: usize, rows: &[&[T]], width: usize) {
+    let Some(first) = rows.first() else { return };
+    assert!(rows.iter().all(|row| row.len() == first.len()), "rows differ in length");
+    check(what, length, first.len(), width);
 }

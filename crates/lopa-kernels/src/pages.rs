@@ -1,15 +1,15 @@
 //! Memory in large pages.
 //!
-//! Rows are drawn at random from tens of megabytes, and the vectors of many nodes are gone through
-//! in every iteration: in pages of four kilobytes the processor spends much of its time on looking
-//! up where they are. Where the system does not listen, nothing happens.
+//! Rows are drawn at random from tens of megabytes, and every iteration reads the vectors of many
+//! nodes: with pages of 4 kB the processor spends much of its time on address translation. This is
+//! a request only; systems without large pages ignore it.
 
 use std::ops::Range;
 
 /// Bytes of a large page.
 const LARGE: usize = 2 << 20;
 
-/// Places in memory, to be put in large pages together.
+/// Memory to be put in large pages together.
 #[derive(Debug, Default)]
 pub struct Pages {
     addresses: Vec<Range<usize>>,
@@ -17,13 +17,13 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// With one more slice.
+    /// Adds a slice.
     pub fn with<T>(mut self, slice: &[T]) -> Pages {
         self.add(slice);
         self
     }
 
-    /// One more slice.
+    /// Adds a slice.
     pub fn add<T>(&mut self, slice: &[T]) {
         if !slice.is_empty() {
             let Range { start, end } = slice.as_ptr_range();
@@ -33,7 +33,7 @@ impl Pages {
         }
     }
 
-    /// Asks for large pages, if there is enough to fill one.
+    /// Requests large pages, if the slices fill at least one.
     pub fn settle(mut self) {
         if self.bytes < LARGE {
             return;
@@ -44,18 +44,19 @@ impl Pages {
             while let Some(next) = rest.next_if(|next| next.start <= end) {
                 end = end.max(next.end);
             }
-            ask(start, end - start);
+            request(start, end - start);
         }
     }
 }
 
 #[cfg(target_os = "linux")]
-fn ask(start: usize, bytes: usize) {
+fn request(start: usize, bytes: usize) {
     for advice in [libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE] {
-        // SAFETY: what is in memory stays as it is, whatever lies there.
+        // SAFETY: these two change neither contents nor access rights, whatever is mapped there,
+        // and fail harmlessly where nothing is.
         unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) };
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn ask(_start: usize, _bytes: usize) {}
+fn request(_start: usize, _bytes: usize) {}

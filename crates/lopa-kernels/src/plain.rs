@@ -1,4 +1,8 @@
-//! Plain Rust: what the compiler makes of it on any processor.
+//! A vector in plain Rust, for any processor.
+
+// SAFETY: every function below is unsafe for the reasons that `Vector` gives, and its caller
+// guarantees what `Vector` demands. Unsafe blocks would only repeat that.
+#![allow(unsafe_op_in_unsafe_fn)]
 
 use super::vector::Vector;
 
@@ -20,7 +24,7 @@ macro_rules! lane_by_lane {
 
 macro_rules! plain {
     ($t:ty, $n:literal, bias $bias:literal, mantissa $mantissa:literal) => {
-        // SAFETY: only the given pointers are touched, and no more of them than the trait says.
+        // SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
         unsafe impl Vector for Plain<$t, $n> {
             type Scalar = $t;
             type Mask = usize;
@@ -46,26 +50,26 @@ macro_rules! plain {
             }
             #[inline(always)]
             unsafe fn load(from: *const $t) -> Self {
-                Plain(std::array::from_fn(|l| unsafe { *from.add(l) }))
+                Plain(std::array::from_fn(|l| *from.add(l)))
             }
             #[inline(always)]
             unsafe fn load_part(from: *const $t, mask: usize) -> Self {
-                Plain(std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 }))
+                Plain(std::array::from_fn(|l| if l < mask { *from.add(l) } else { 0.0 }))
             }
             #[inline(always)]
-            unsafe fn bytes(from: *const u8) -> Self {
-                Plain(std::array::from_fn(|l| unsafe { <$t>::from(*from.add(l)) }))
+            unsafe fn load_bytes(from: *const u8) -> Self {
+                Plain(std::array::from_fn(|l| <$t>::from(*from.add(l))))
             }
             #[inline(always)]
             unsafe fn load_rows(from: *const $t, stride: usize) -> [Self; 4] {
-                let at = |l: usize, i| unsafe { *from.add((l / 4 * 4 + i) * stride + l % 4) };
+                let at = |l: usize, i| *from.add((l / 4 * 4 + i) * stride + l % 4);
                 [0, 1, 2, 3].map(|i| Plain(std::array::from_fn(|l| at(l, i))))
             }
             #[inline(always)]
             unsafe fn store_rows(rows: [Self; 4], to: *mut $t, stride: usize) {
                 for (i, row) in rows.into_iter().enumerate() {
                     let at = |l: usize| to.wrapping_add((l / 4 * 4 + i) * stride + l % 4);
-                    (0..$n).for_each(|l| unsafe { *at(l) = row.0[l] });
+                    (0..$n).for_each(|l| *at(l) = row.0[l]);
                 }
             }
             #[inline(always)]
@@ -75,26 +79,26 @@ macro_rules! plain {
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $t) {
-                (0..$n).for_each(|l| unsafe { *to.add(l) = self.0[l] });
+                (0..$n).for_each(|l| *to.add(l) = self.0[l]);
             }
             #[inline(always)]
             unsafe fn store_part(self, to: *mut $t, mask: usize) {
-                (0..mask).for_each(|l| unsafe { *to.add(l) = self.0[l] });
+                (0..mask).for_each(|l| *to.add(l) = self.0[l]);
             }
             #[inline(always)]
             unsafe fn add_part(to: *mut $t, a: $t, with: *const $t, n: usize) {
-                (0..n).for_each(|l| unsafe { *to.add(l) = a.mul_add(*with.add(l), *to.add(l)) });
+                (0..n).for_each(|l| *to.add(l) = a.mul_add(*with.add(l), *to.add(l)));
             }
             #[inline(always)]
             unsafe fn mul_add(self, a: Self, b: Self) -> Self {
                 Plain(std::array::from_fn(|l| self.0[l].mul_add(a.0[l], b.0[l])))
             }
             #[inline(always)]
-            unsafe fn or_else(self, other: Self, mask: usize) -> Self {
+            unsafe fn blend(self, other: Self, mask: usize) -> Self {
                 Plain(std::array::from_fn(|l| if l < mask { self.0[l] } else { other.0[l] }))
             }
             #[inline(always)]
-            unsafe fn total(mut self) -> $t {
+            unsafe fn sum_lanes(mut self) -> $t {
                 let mut half = $n / 2;
                 while half > 0 {
                     (0..half).for_each(|l| self.0[l] += self.0[l + half]);
@@ -103,7 +107,7 @@ macro_rules! plain {
                 self.0[0]
             }
             #[inline(always)]
-            unsafe fn top(self) -> $t {
+            unsafe fn max_lane(self) -> $t {
                 self.0.into_iter().fold(<$t>::NEG_INFINITY, <$t>::max)
             }
             #[inline(always)]

@@ -1,11 +1,11 @@
-//! A number for each short row, and back.
+//! Rows of a few numbers: scaled, multiplied, summed.
 
 use super::vector::{Number, Vector};
 
 /// `out[q, :] = factors[q] rows[q, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `rows` and `out` have as many rows of `width` numbers as there are factors.
+/// See [`Vector`]; `rows` and `out` are factors × width.
 #[inline(always)]
 pub unsafe fn scale<V: Vector>(
     factors: &[V::Scalar],
@@ -19,7 +19,7 @@ pub unsafe fn scale<V: Vector>(
         }
         return;
     }
-    // SAFETY: the mask keeps loads and stores within the row.
+    // SAFETY: row q starts at q · width, and the mask keeps loads and stores within it.
     unsafe {
         for from in (0..width).step_by(V::LANES) {
             let mask = V::mask((width - from).min(V::LANES));
@@ -35,7 +35,7 @@ pub unsafe fn scale<V: Vector>(
 /// `out[q] = Σ_c a[q, c] b[q, c]`.
 ///
 /// # Safety
-/// See [`Vector`]; `a` and `b` have as many rows of `width` numbers as `out` has numbers.
+/// See [`Vector`]; `a` and `b` are out × width.
 #[inline(always)]
 pub unsafe fn dots<V: Vector>(
     a: &[V::Scalar],
@@ -49,7 +49,7 @@ pub unsafe fn dots<V: Vector>(
         }
         return;
     }
-    // SAFETY: the mask keeps loads within the row.
+    // SAFETY: row q starts at q · width, and the mask keeps loads within it.
     unsafe {
         for (q, out) in out.iter_mut().enumerate() {
             let mut sum = V::splat(V::Scalar::ZERO);
@@ -58,24 +58,24 @@ pub unsafe fn dots<V: Vector>(
                 let a = V::load_part(a.as_ptr().add(at), mask);
                 sum = a.mul_add(V::load_part(b.as_ptr().add(at), mask), sum);
             }
-            *out = sum.total();
+            *out = sum.sum_lanes();
         }
     }
 }
 
-/// `rows[r, :] += row` for every r.
+/// `rows[r, :] += row` for each r.
 ///
 /// # Safety
-/// See [`Vector`]; `rows` are whole rows.
+/// See [`Vector`]; `rows` consists of whole rows.
 #[inline(always)]
 pub unsafe fn add_to_each<V: Vector>(row: &[V::Scalar], rows: &mut [V::Scalar]) {
     let width = row.len();
-    // SAFETY: the mask keeps loads and stores within the row.
+    // SAFETY: rows have `width` numbers, and the mask keeps loads and stores within them.
     unsafe {
         for from in (0..width).step_by(V::LANES) {
             let mask = V::mask((width - from).min(V::LANES));
             let more = V::load_part(row.as_ptr().add(from), mask);
-            // All are loaded before one is stored: a load close to a masked store would wait.
+            // All are loaded before any is stored: a load soon after a masked store would wait.
             for some in rows.chunks_mut(8 * width) {
                 let (count, at) = (some.len() / width, some.as_mut_ptr().add(from));
                 let mut sums = [more; 8];
@@ -93,11 +93,11 @@ pub unsafe fn add_to_each<V: Vector>(row: &[V::Scalar], rows: &mut [V::Scalar]) 
 /// `out += Σ_r rows[r, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `rows` are whole rows as long as `out`.
+/// See [`Vector`]; `rows` consists of whole rows as long as `out`.
 #[inline(always)]
 pub unsafe fn add_sum<V: Vector>(rows: &[V::Scalar], out: &mut [V::Scalar]) {
     let width = out.len();
-    // SAFETY: the mask keeps loads and stores within the row.
+    // SAFETY: rows have `width` numbers, and the mask keeps loads and stores within them.
     unsafe {
         for from in (0..width).step_by(V::LANES) {
             let mask = V::mask((width - from).min(V::LANES));

@@ -1,16 +1,16 @@
-//! Products of sparse rows with a matrix of few columns: only what is not zero is touched.
+//! Products of sparse rows with a matrix of few columns, entry by entry.
 
 use super::Rows;
-use super::dense::{last, load, store};
-use super::fetch::fetch;
+use super::dense::{last_mask, load, store};
+use super::prefetch::prefetch;
 use super::vector::{Number, Vector};
 
-/// A sparse matrix: row r holds the entries `starts[r]..starts[r + 1]`.
+/// A sparse matrix in compressed rows: row r has the entries `starts[r]..starts[r + 1]`.
 #[derive(Clone, Copy)]
 pub struct Csr<'a, T> {
     /// Number of columns.
     pub cols: usize,
-    /// Where rows begin, and where the last one ends.
+    /// The first entry of each row, then the number of entries.
     pub starts: &'a [usize],
     /// Column of each entry, increasing within a row.
     pub columns: &'a [u32],
@@ -25,17 +25,17 @@ impl<'a, T> Csr<'a, T> {
         (&self.columns[entries.clone()], &self.values[entries])
     }
 
-    /// Rows lie far apart: fetching one early hides how long that takes.
+    /// Rows are far apart in memory: prefetching them hides the latency.
     #[inline(always)]
     fn prefetch(&self, row: Option<usize>) {
         if let Some(row) = row {
             let (columns, values) = self.row(row);
-            fetch(columns);
-            fetch(values);
+            prefetch(columns);
+            prefetch(values);
         }
     }
 
-    /// How many rows ahead are fetched: more of short ones.
+    /// How many rows ahead to prefetch: more if rows are short.
     fn ahead(&self) -> usize {
         (512 * self.starts.len() / self.values.len().max(1)).clamp(1, 16)
     }
@@ -44,7 +44,7 @@ impl<'a, T> Csr<'a, T> {
 /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `weights` are cols × width, `out` rows × width.
+/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     matrix: Csr<V::Scalar>,
@@ -59,8 +59,9 @@ pub unsafe fn product<V: Vector>(
         for (r, (row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
             matrix.prefetch(rows.at(r + ahead));
             let (w, out) = (&weights[from..], &mut out[from..]);
+            // SAFETY: shapes as for this function; `C` is as many vectors as are left, or 4.
             unsafe {
-                // How many sums there are depends on the width alone, since bits depend on it.
+                // The number of sums may depend on the width only, because the bits depend on it.
                 match (left.div_ceil(V::LANES), width <= V::LANES) {
                     (_, true) => product_row::<V, 1, 4>(matrix, row, w, width, left, out),
                     (1, _) => product_row::<V, 1, 2>(matrix, row, w, width, left, out),
@@ -73,7 +74,11 @@ pub unsafe fn product<V: Vector>(
     }
 }
 
-/// One row against `C` vectors of columns, in `S` sums side by side to hide latency.
+/// Multiplies one row with `C` vectors of columns, in `S` sums side by side to hide latency.
+///
+/// # Safety
+/// Shapes as in [`product`]; `weights` and `out` begin at the first of the `left` columns left,
+/// which are more than `C - 1` vectors.
 #[inline(always)]
 unsafe fn product_row<V: Vector, const C: usize, const S: usize>(
     matrix: Csr<V::Scalar>,
@@ -89,11 +94,11 @@ unsafe fn product_row<V: Vector, const C: usize, const S: usize>(
     // SAFETY: a column is checked before its row of weights is read, and the mask keeps loads and
     // stores within `width`.
     unsafe {
-        let last = last::<V, C>(left);
+        let last = last_mask::<V, C>(left);
         let mut sums = [[V::splat(V::Scalar::ZERO); C]; S];
         for (columns, values) in heads.iter().zip(head_values) {
             for s in 0..S {
-                assert!((columns[s] as usize) < matrix.cols, "a column beyond the matrix");
+                assert!((columns[s] as usize) < matrix.cols, "column out of range");
                 let w = load::<V, C>(weights.as_ptr().add(columns[s] as usize * width), last);
                 let a = V::splat(values[s]);
                 for c in 0..C {
@@ -102,7 +107,7 @@ unsafe fn product_row<V: Vector, const C: usize, const S: usize>(
             }
         }
         for (&column, &value) in tail.iter().zip(tail_values) {
-            assert!((column as usize) < matrix.cols, "a column beyond the matrix");
+            assert!((column as usize) < matrix.cols, "column out of range");
             let w = load::<V, C>(weights.as_ptr().add(column as usize * width), last);
             let a = V::splat(value);
             for c in 0..C {
@@ -132,6 +137,7 @@ pub unsafe fn add_transposed<V: Vector>(
     out: &mut [V::Scalar],
 ) {
     if width <= V::LANES && matrix.cols <= FEW {
+        // SAFETY: shapes as for this function.
         return unsafe { add_to_few::<V>(matrix, rows, delta, width, out) };
     }
     for from in (0..width).step_by(4 * V::LANES) {
@@ -140,6 +146,7 @@ pub unsafe fn add_transposed<V: Vector>(
         for (r, (row, delta)) in rows.iter().zip(delta.chunks_exact(width)).enumerate() {
             matrix.prefetch(rows.at(r + ahead));
             let (delta, out) = (&delta[from..], &mut out[from..]);
+            // SAFETY: shapes as for this function; `C` is as many vectors as are left, or 4.
             unsafe {
                 match left.div_ceil(V::LANES) {
                     1 => add_row::<V, 1>(matrix, row, delta, width, left, out),
@@ -152,10 +159,13 @@ pub unsafe fn add_transposed<V: Vector>(
     }
 }
 
-/// Sums of so many columns are kept apart until the end.
+/// With at most this many columns, their sums are added to `out` only at the end.
 const FEW: usize = 128;
 
-/// [`add_transposed`] for few columns of one register each.
+/// [`add_transposed`] for few columns of at most one vector each.
+///
+/// # Safety
+/// As for [`add_transposed`]; at most [`FEW`] columns, and `width` is at most `LANES`.
 #[inline(always)]
 unsafe fn add_to_few<V: Vector>(
     matrix: Csr<V::Scalar>,
@@ -164,7 +174,7 @@ unsafe fn add_to_few<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
-    // SAFETY: the mask keeps loads and stores within `width`.
+    // SAFETY: the mask keeps loads and stores within `width`; `sums[column]` is checked.
     unsafe {
         let mask = V::mask(width);
         let mut sums = [V::splat(V::Scalar::ZERO); FEW];
@@ -184,6 +194,10 @@ unsafe fn add_to_few<V: Vector>(
     }
 }
 
+/// Adds one row times `C` vectors of columns of delta.
+///
+/// # Safety
+/// Shapes as in [`add_transposed`]; `delta` and `out` begin at the first of the `left` columns left.
 #[inline(always)]
 unsafe fn add_row<V: Vector, const C: usize>(
     matrix: Csr<V::Scalar>,
@@ -196,12 +210,12 @@ unsafe fn add_row<V: Vector, const C: usize>(
     let (columns, values) = matrix.row(row);
     let whole = left.min(C * V::LANES) / V::LANES;
     let part = left.min(C * V::LANES) - whole * V::LANES;
-    // SAFETY: a column is checked before its row of `out` is touched; `whole` vectors and a part
-    // are within `width`.
+    // SAFETY: a column is checked before its row of `out` is accessed; `whole` vectors and `part`
+    // numbers are within `width`.
     unsafe {
         let delta = delta.as_ptr();
         for (&column, &value) in columns.iter().zip(values) {
-            assert!((column as usize) < matrix.cols, "a column beyond the matrix");
+            assert!((column as usize) < matrix.cols, "column out of range");
             let to = out.as_mut_ptr().add(column as usize * width);
             let a = V::splat(value);
             for c in 0..C {

@@ -1,79 +1,90 @@
-//! One vector's worth of numbers, so that every kernel is written once.
+//! The vector that every kernel is written over, once for all instruction sets.
 //!
-//! A vector has 64 bytes on every processor, in one register, in two or in four: sums then have the
-//! same order, and results the same bits, whatever the registers are.
+//! A vector has 64 bytes on every processor, in one register or in several: sums then have the same
+//! order, and results the same bits, whatever the registers are.
 
 use std::ops::{Add, Mul, Sub};
 
-/// Numbers side by side. Kernels are generic over it; each instruction set has its own.
+/// [`LANES`](Vector::LANES) numbers of 64 bytes together.
 ///
 /// # Safety
-/// Methods may use instructions beyond the baseline: call them only where the processor has them,
-/// and inside a function compiled for them. Pointers must be good for [`LANES`](Vector::LANES)
-/// numbers, or for those that the mask selects.
+/// An implementation must access memory only through the pointers passed to a method, and no
+/// further than the method says.
+///
+/// A caller of any method must guarantee that the processor has the instructions of the
+/// implementation (and be inlined into a function compiled for them), and that pointers are valid
+/// for `LANES` numbers, or for the lanes in the mask. The kernels pass the first duty on to their
+/// own caller, which dispatches on a [`Level`](crate::Level).
 pub unsafe trait Vector: Copy {
     /// f32 or f64.
     type Scalar: Number;
-    /// The lanes that a partial load or store touches.
+    /// The lanes that a partial load or store accesses.
     type Mask: Copy;
-    /// How many numbers there are.
+    /// How many numbers a vector has: 16 of f32, 8 of f64.
     const LANES: usize;
-    /// Whether a whole vector fits one register: loops then keep more of them at a time.
+    /// Whether a vector fits in one register: loops then keep more of them at a time.
     const WHOLE: bool;
 
     /// The first `n` lanes.
     unsafe fn mask(n: usize) -> Self::Mask;
+    /// `value` in every lane.
     unsafe fn splat(value: Self::Scalar) -> Self;
     unsafe fn load(from: *const Self::Scalar) -> Self;
     /// Lanes outside the mask are zero.
     unsafe fn load_part(from: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Lane l is the number that byte l is.
-    unsafe fn bytes(from: *const u8) -> Self;
-    /// Eight lanes from each place, as many places as there are eights, in order.
+    /// Converts `LANES` bytes to numbers.
+    unsafe fn load_bytes(from: *const u8) -> Self;
+    /// Eight lanes from each address, in order; with eight lanes the second address is not used.
     #[inline(always)]
     unsafe fn load_windows(from: [*const Self::Scalar; 2]) -> Self {
-        if Self::LANES == 8 {
-            return unsafe { Self::load(from[0]) };
+        // SAFETY: the caller's addresses are valid for eight numbers each, and 16 are collected.
+        unsafe {
+            if Self::LANES == 8 {
+                return Self::load(from[0]);
+            }
+            let mut all = [Self::Scalar::ZERO; 16];
+            for l in 0..16 {
+                all[l] = *from[l / 8].add(l % 8);
+            }
+            Self::load(all.as_ptr())
         }
-        let mut all = [Self::Scalar::ZERO; 16];
-        for l in 0..16 {
-            all[l] = unsafe { *from[l / 8].add(l % 8) };
-        }
-        unsafe { Self::load(all.as_ptr()) }
     }
-    /// The reverse of [`load_windows`](Vector::load_windows). Where places are the same, the first
-    /// lanes prevail.
+    /// The reverse of [`load_windows`](Vector::load_windows). If both addresses are the same, the
+    /// first eight lanes win.
     #[inline(always)]
     unsafe fn store_windows(self, to: [*mut Self::Scalar; 2]) {
-        if Self::LANES == 8 {
-            return unsafe { self.store(to[0]) };
-        }
-        let mut all = [Self::Scalar::ZERO; 16];
-        unsafe { self.store(all.as_mut_ptr()) };
-        for l in (0..16).rev() {
-            unsafe { *to[l / 8].add(l % 8) = all[l] };
+        // SAFETY: as in `load_windows`.
+        unsafe {
+            if Self::LANES == 8 {
+                return self.store(to[0]);
+            }
+            let mut all = [Self::Scalar::ZERO; 16];
+            self.store(all.as_mut_ptr());
+            for l in (0..16).rev() {
+                *to[l / 8].add(l % 8) = all[l];
+            }
         }
     }
-    /// Four columns of as many rows as there are lanes: the i-th vector has rows i, i + 4, …, four
-    /// lanes each.
+    /// Four columns of `LANES` rows: vector i has rows i, i + 4, …, four lanes each.
     unsafe fn load_rows(from: *const Self::Scalar, stride: usize) -> [Self; 4];
     /// The reverse of [`load_rows`](Vector::load_rows).
     unsafe fn store_rows(rows: [Self; 4], to: *mut Self::Scalar, stride: usize);
-    /// Makes the four columns of such rows, and such rows of four columns.
+    /// Turns such rows into their four columns, and four columns into such rows.
     unsafe fn transpose(rows: [Self; 4]) -> [Self; 4];
-    /// 64 bytes of 16 rows as 64 columns of 16, in the order 0, 16, 32, 48, 1, 17, …
+    /// Transposes 16 rows of 64 bytes into 64 columns of 16, in the order 0, 16, 32, 48, 1, 17, …
     #[inline(always)]
     unsafe fn transpose_bytes(rows: &[*const u8; 16], to: *mut u8) {
         for (r, row) in rows.iter().enumerate() {
             for q in 0..64 {
+                // SAFETY: q < 64 and r < 16: within 64 bytes of the row and 1024 of `to`.
                 unsafe { *to.add((q % 16 * 4 + q / 16) * 16 + r) = *row.add(q) };
             }
         }
     }
     unsafe fn store(self, to: *mut Self::Scalar);
     unsafe fn store_part(self, to: *mut Self::Scalar, mask: Self::Mask);
-    /// `to[l] += a · with[l]` for the first `n` < LANES lanes, with stores that touch no others: a
-    /// load that follows a masked store close by would have to wait for it.
+    /// `to[l] += a · with[l]` for the first `n` < `LANES` lanes, without masked stores: a load soon
+    /// after a masked store would wait for it.
     unsafe fn add_part(to: *mut Self::Scalar, a: Self::Scalar, with: *const Self::Scalar, n: usize);
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
@@ -81,21 +92,21 @@ pub unsafe trait Vector: Copy {
     unsafe fn div(self, other: Self) -> Self;
     /// `self · a + b`, rounded once.
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
-    /// The larger; `other` where one is not a number.
+    /// The larger in each lane; `other` where either is NaN.
     unsafe fn max(self, other: Self) -> Self;
-    /// The smaller; `other` where one is not a number.
+    /// The smaller in each lane; `other` where either is NaN.
     unsafe fn min(self, other: Self) -> Self;
-    /// Lanes outside the mask become `other`'s.
-    unsafe fn or_else(self, other: Self, mask: Self::Mask) -> Self;
+    /// `self` in the lanes of the mask, `other` in the rest.
+    unsafe fn blend(self, other: Self, mask: Self::Mask) -> Self;
     /// The sum of all lanes: lane l with lane l + LANES / 2, then the halves of that, and so on.
-    unsafe fn total(self) -> Self::Scalar;
+    unsafe fn sum_lanes(self) -> Self::Scalar;
     /// The largest lane.
-    unsafe fn top(self) -> Self::Scalar;
-    /// 2ⁿ⁻¹, for an integer n to which [`Split::round`] has been added.
+    unsafe fn max_lane(self) -> Self::Scalar;
+    /// 2ⁿ⁻¹, for an integer n to which [`Reduction::round`] has been added.
     unsafe fn half_power(self) -> Self;
 }
 
-/// What the kernels need to know of f32 and f64.
+/// The constants of f32 and f64 that the kernels need.
 pub trait Number:
     Copy + 'static + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {
@@ -105,17 +116,19 @@ pub trait Number:
     const LOWEST: Self;
     /// 1/0!, 1/1!, … as far as eˣ needs them for |x| ≤ ln 2 / 2.
     const INVERSE_FACTORIALS: &'static [Self];
-    /// Below the first, eˣ is taken for the least it can be; above the second it is infinite.
+    /// eˣ is constant below the first, and infinite above the second.
     const EXP_RANGE: [Self; 2];
-    const SPLIT: Split<Self>;
+    const REDUCTION: Reduction<Self>;
 }
 
-/// The parts of ln 2, and the number whose addition rounds to an integer.
+/// Constants of the argument reduction x = n ln 2 + r.
 #[derive(Clone, Copy)]
-pub struct Split<T> {
+pub struct Reduction<T> {
     pub log2_e: T,
+    /// −ln 2 in two parts; n times the first is exact.
     pub minus_high: T,
     pub minus_low: T,
+    /// Rounds to an integer when added.
     pub round: T,
 }
 
@@ -133,9 +146,9 @@ impl Number for f32 {
         all
     };
     const EXP_RANGE: [f32; 2] = [-86.6, 89.0];
-    const SPLIT: Split<f32> = Split {
+    const REDUCTION: Reduction<f32> = Reduction {
         log2_e: std::f32::consts::LOG2_E,
-        minus_high: -355.0 / 512.0, // nine bits, so that n · high is exact
+        minus_high: -355.0 / 512.0, // nine bits
         minus_low: 2.121_944_4e-4,
         round: 12_582_912.0, // 1.5 · 2²³
     };
@@ -147,9 +160,9 @@ impl Number for f64 {
     const LOWEST: f64 = f64::NEG_INFINITY;
     const INVERSE_FACTORIALS: &'static [f64] = &inverse_factorials::<14>();
     const EXP_RANGE: [f64; 2] = [-707.7, 709.9];
-    const SPLIT: Split<f64> = Split {
+    const REDUCTION: Reduction<f64> = Reduction {
         log2_e: std::f64::consts::LOG2_E,
-        minus_high: -0.693_147_180_369_123_8, // 32 bits, so that n · high is exact
+        minus_high: -0.693_147_180_369_123_8, // 32 bits
         minus_low: -1.908_214_929_270_587_7e-10,
         round: 6_755_399_441_055_744.0, // 1.5 · 2⁵²
     };

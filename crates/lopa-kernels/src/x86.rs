@@ -1,21 +1,25 @@
-//! Registers of AVX-512 and of AVX2 with FMA.
+//! Vectors in a register of AVX-512, and halves of vectors in one of AVX2.
+
+// SAFETY: every function below is unsafe for the reasons that `Vector` gives, and its caller
+// guarantees what `Vector` demands. Unsafe blocks would only repeat that.
+#![allow(unsafe_op_in_unsafe_fn)]
 
 use std::arch::x86_64::*;
 
 use super::transpose::{f32x8, f32x16, f64x4, f64x8};
 use super::vector::Vector;
 
-/// The methods that are one instruction.
+/// Methods that are one instruction.
 macro_rules! instructions {
     ($($method:ident => $op:ident),*) => {
         $(#[inline(always)]
         unsafe fn $method(self, other: Self) -> Self {
-            unsafe { $op(self, other) }
+            $op(self, other)
         })*
     };
 }
 
-/// What both instruction sets have by other names.
+/// Methods that differ between the registers only in the names of the instructions.
 macro_rules! common {
     ($t:ty, splat $splat:ident, load $load:ident, store $store:ident, fma $fma:ident,
      add_part $add_part:ident, bias $bias:literal, mantissa $mantissa:literal,
@@ -23,142 +27,126 @@ macro_rules! common {
      add_bits $add_bits:ident, shift_bits $shift_bits:ident) => {
         #[inline(always)]
         unsafe fn splat(value: $t) -> Self {
-            unsafe { $splat(value) }
+            $splat(value)
         }
         #[inline(always)]
         unsafe fn load(from: *const $t) -> Self {
-            unsafe { $load(from) }
+            $load(from)
         }
         #[inline(always)]
         unsafe fn store(self, to: *mut $t) {
-            unsafe { $store(to, self) }
+            $store(to, self)
         }
         #[inline(always)]
         unsafe fn mul_add(self, a: Self, b: Self) -> Self {
-            unsafe { $fma(self, a, b) }
+            $fma(self, a, b)
         }
         #[inline(always)]
         unsafe fn add_part(to: *mut $t, a: $t, with: *const $t, n: usize) {
-            unsafe { $add_part(to, a, with, n) }
+            $add_part(to, a, with, n)
         }
         #[inline(always)]
         unsafe fn half_power(self) -> Self {
-            unsafe {
-                let biased = $add_bits($to_bits(self), $splat_bits($bias));
-                $of_bits($shift_bits::<$mantissa>(biased))
-            }
+            let biased = $add_bits($to_bits(self), $splat_bits($bias));
+            $of_bits($shift_bits::<$mantissa>(biased))
         }
     };
 }
 
-/// What [`transpose`](super::transpose) has for the register.
+/// Methods that are in [`transpose`](super::transpose).
 macro_rules! transposed {
     ($t:ty, $by:ident) => {
         #[inline(always)]
         unsafe fn load_rows(from: *const $t, stride: usize) -> [Self; 4] {
-            unsafe { $by::load_rows(from, stride) }
+            $by::load_rows(from, stride)
         }
         #[inline(always)]
         unsafe fn store_rows(rows: [Self; 4], to: *mut $t, stride: usize) {
-            unsafe { $by::store_rows(rows, to, stride) }
+            $by::store_rows(rows, to, stride)
         }
         #[inline(always)]
         unsafe fn transpose(rows: [Self; 4]) -> [Self; 4] {
-            unsafe { $by::transpose(rows) }
+            $by::transpose(rows)
         }
         #[inline(always)]
         unsafe fn transpose_bytes(rows: &[*const u8; 16], to: *mut u8) {
-            unsafe { $by::transpose_bytes(rows, to) }
+            $by::transpose_bytes(rows, to)
         }
     };
 }
 
-/// [`Vector::add_part`] in pieces of 8, 4, 2 and 1.
+/// [`Vector::add_part`] in pieces of 8, 4, 2 and 1, as the bits of n say.
 #[inline(always)]
 unsafe fn add_part32(mut to: *mut f32, a: f32, mut with: *const f32, n: usize) {
-    // SAFETY: the pieces add up to n.
-    unsafe {
-        if n & 8 != 0 {
-            let sum =
-                _mm256_fmadd_ps(_mm256_set1_ps(a), _mm256_loadu_ps(with), _mm256_loadu_ps(to));
-            _mm256_storeu_ps(to, sum);
-            (to, with) = (to.add(8), with.add(8));
-        }
-        if n & 4 != 0 {
-            let sum = _mm_fmadd_ps(_mm_set1_ps(a), _mm_loadu_ps(with), _mm_loadu_ps(to));
-            _mm_storeu_ps(to, sum);
-            (to, with) = (to.add(4), with.add(4));
-        }
-        if n & 2 != 0 {
-            let own = _mm_castpd_ps(_mm_load_sd(to.cast()));
-            let more = _mm_castpd_ps(_mm_load_sd(with.cast()));
-            let sum = _mm_fmadd_ps(_mm_set1_ps(a), more, own);
-            _mm_store_sd(to.cast(), _mm_castps_pd(sum));
-            (to, with) = (to.add(2), with.add(2));
-        }
-        if n & 1 != 0 {
-            *to = a.mul_add(*with, *to);
-        }
+    if n & 8 != 0 {
+        let sum = _mm256_fmadd_ps(_mm256_set1_ps(a), _mm256_loadu_ps(with), _mm256_loadu_ps(to));
+        _mm256_storeu_ps(to, sum);
+        (to, with) = (to.add(8), with.add(8));
+    }
+    if n & 4 != 0 {
+        let sum = _mm_fmadd_ps(_mm_set1_ps(a), _mm_loadu_ps(with), _mm_loadu_ps(to));
+        _mm_storeu_ps(to, sum);
+        (to, with) = (to.add(4), with.add(4));
+    }
+    if n & 2 != 0 {
+        let own = _mm_castpd_ps(_mm_load_sd(to.cast()));
+        let more = _mm_castpd_ps(_mm_load_sd(with.cast()));
+        let sum = _mm_fmadd_ps(_mm_set1_ps(a), more, own);
+        _mm_store_sd(to.cast(), _mm_castps_pd(sum));
+        (to, with) = (to.add(2), with.add(2));
+    }
+    if n & 1 != 0 {
+        *to = a.mul_add(*with, *to);
     }
 }
 
-/// [`Vector::add_part`] in pieces of 4, 2 and 1.
+/// [`Vector::add_part`] in pieces of 4, 2 and 1, as the bits of n say.
 #[inline(always)]
 unsafe fn add_part64(mut to: *mut f64, a: f64, mut with: *const f64, n: usize) {
-    // SAFETY: the pieces add up to n.
-    unsafe {
-        if n & 4 != 0 {
-            let sum =
-                _mm256_fmadd_pd(_mm256_set1_pd(a), _mm256_loadu_pd(with), _mm256_loadu_pd(to));
-            _mm256_storeu_pd(to, sum);
-            (to, with) = (to.add(4), with.add(4));
-        }
-        if n & 2 != 0 {
-            let sum = _mm_fmadd_pd(_mm_set1_pd(a), _mm_loadu_pd(with), _mm_loadu_pd(to));
-            _mm_storeu_pd(to, sum);
-            (to, with) = (to.add(2), with.add(2));
-        }
-        if n & 1 != 0 {
-            *to = a.mul_add(*with, *to);
-        }
+    if n & 4 != 0 {
+        let sum = _mm256_fmadd_pd(_mm256_set1_pd(a), _mm256_loadu_pd(with), _mm256_loadu_pd(to));
+        _mm256_storeu_pd(to, sum);
+        (to, with) = (to.add(4), with.add(4));
+    }
+    if n & 2 != 0 {
+        let sum = _mm_fmadd_pd(_mm_set1_pd(a), _mm_loadu_pd(with), _mm_loadu_pd(to));
+        _mm_storeu_pd(to, sum);
+        (to, with) = (to.add(2), with.add(2));
+    }
+    if n & 1 != 0 {
+        *to = a.mul_add(*with, *to);
     }
 }
 
-/// [`Vector::total`] of eight lanes.
+/// [`Vector::sum_lanes`] of eight lanes.
 #[inline(always)]
-unsafe fn total32(x: __m256) -> f32 {
-    unsafe {
-        let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
-        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-        _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
-    }
+unsafe fn sum32(x: __m256) -> f32 {
+    let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
 }
 
-/// [`Vector::total`] of four lanes.
+/// [`Vector::sum_lanes`] of four lanes.
 #[inline(always)]
-unsafe fn total64(x: __m256d) -> f64 {
-    unsafe {
-        let two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
-        _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
-    }
+unsafe fn sum64(x: __m256d) -> f64 {
+    let two = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
+    _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
 }
 
 /// The lower and the upper half.
 #[inline(always)]
 unsafe fn halves32(x: __m512) -> (__m256, __m256) {
-    unsafe {
-        let (below, above) = halves64(_mm512_castps_pd(x));
-        (_mm256_castpd_ps(below), _mm256_castpd_ps(above))
-    }
+    let (below, above) = halves64(_mm512_castps_pd(x));
+    (_mm256_castpd_ps(below), _mm256_castpd_ps(above))
 }
 
 /// The lower and the upper half.
 #[inline(always)]
 unsafe fn halves64(x: __m512d) -> (__m256d, __m256d) {
-    unsafe { (_mm512_castpd512_pd256(x), _mm512_extractf64x4_pd::<1>(x)) }
+    (_mm512_castpd512_pd256(x), _mm512_extractf64x4_pd::<1>(x))
 }
 
-// SAFETY: only the given pointers are touched, and no more of them than the trait says.
+// SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
 unsafe impl Vector for __m512 {
     type Scalar = f32;
     type Mask = __mmask16;
@@ -178,24 +166,20 @@ unsafe impl Vector for __m512 {
 
     transposed!(f32, f32x16);
     #[inline(always)]
-    unsafe fn bytes(from: *const u8) -> Self {
-        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())))
     }
     #[inline(always)]
     unsafe fn load_windows(from: [*const f32; 2]) -> Self {
-        unsafe {
-            let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
-            let above = _mm256_loadu_pd(from[1].cast());
-            _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above))
-        }
+        let below = _mm512_castpd256_pd512(_mm256_loadu_pd(from[0].cast()));
+        let above = _mm256_loadu_pd(from[1].cast());
+        _mm512_castpd_ps(_mm512_insertf64x4::<1>(below, above))
     }
     #[inline(always)]
     unsafe fn store_windows(self, to: [*mut f32; 2]) {
-        unsafe {
-            let (below, above) = halves32(self);
-            _mm256_storeu_ps(to[1], above);
-            _mm256_storeu_ps(to[0], below);
-        }
+        let (below, above) = halves32(self);
+        _mm256_storeu_ps(to[1], above);
+        _mm256_storeu_ps(to[0], below);
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask16 {
@@ -203,30 +187,28 @@ unsafe impl Vector for __m512 {
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f32, mask: __mmask16) -> Self {
-        unsafe { _mm512_maskz_loadu_ps(mask, from) }
+        _mm512_maskz_loadu_ps(mask, from)
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f32, mask: __mmask16) {
-        unsafe { _mm512_mask_storeu_ps(to, mask, self) }
+        _mm512_mask_storeu_ps(to, mask, self)
     }
     #[inline(always)]
-    unsafe fn or_else(self, other: Self, mask: __mmask16) -> Self {
-        unsafe { _mm512_mask_blend_ps(mask, other, self) }
+    unsafe fn blend(self, other: Self, mask: __mmask16) -> Self {
+        _mm512_mask_blend_ps(mask, other, self)
     }
     #[inline(always)]
-    unsafe fn total(self) -> f32 {
-        unsafe {
-            let (below, above) = halves32(self);
-            total32(_mm256_add_ps(below, above))
-        }
+    unsafe fn sum_lanes(self) -> f32 {
+        let (below, above) = halves32(self);
+        sum32(_mm256_add_ps(below, above))
     }
     #[inline(always)]
-    unsafe fn top(self) -> f32 {
-        unsafe { _mm512_reduce_max_ps(self) }
+    unsafe fn max_lane(self) -> f32 {
+        _mm512_reduce_max_ps(self)
     }
 }
 
-// SAFETY: only the given pointers are touched, and no more of them than the trait says.
+// SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
 unsafe impl Vector for __m512d {
     type Scalar = f64;
     type Mask = __mmask8;
@@ -246,8 +228,8 @@ unsafe impl Vector for __m512d {
 
     transposed!(f64, f64x8);
     #[inline(always)]
-    unsafe fn bytes(from: *const u8) -> Self {
-        unsafe { _mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast()))) }
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        _mm512_cvtepi64_pd(_mm512_cvtepu8_epi64(_mm_loadl_epi64(from.cast())))
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __mmask8 {
@@ -255,30 +237,28 @@ unsafe impl Vector for __m512d {
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f64, mask: __mmask8) -> Self {
-        unsafe { _mm512_maskz_loadu_pd(mask, from) }
+        _mm512_maskz_loadu_pd(mask, from)
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f64, mask: __mmask8) {
-        unsafe { _mm512_mask_storeu_pd(to, mask, self) }
+        _mm512_mask_storeu_pd(to, mask, self)
     }
     #[inline(always)]
-    unsafe fn or_else(self, other: Self, mask: __mmask8) -> Self {
-        unsafe { _mm512_mask_blend_pd(mask, other, self) }
+    unsafe fn blend(self, other: Self, mask: __mmask8) -> Self {
+        _mm512_mask_blend_pd(mask, other, self)
     }
     #[inline(always)]
-    unsafe fn total(self) -> f64 {
-        unsafe {
-            let (below, above) = halves64(self);
-            total64(_mm256_add_pd(below, above))
-        }
+    unsafe fn sum_lanes(self) -> f64 {
+        let (below, above) = halves64(self);
+        sum64(_mm256_add_pd(below, above))
     }
     #[inline(always)]
-    unsafe fn top(self) -> f64 {
-        unsafe { _mm512_reduce_max_pd(self) }
+    unsafe fn max_lane(self) -> f64 {
+        _mm512_reduce_max_pd(self)
     }
 }
 
-// SAFETY: only the given pointers are touched, and no more of them than the trait says.
+// SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
 unsafe impl Vector for __m256 {
     type Scalar = f32;
     type Mask = __m256i;
@@ -298,40 +278,40 @@ unsafe impl Vector for __m256 {
 
     transposed!(f32, f32x8);
     #[inline(always)]
-    unsafe fn bytes(from: *const u8) -> Self {
-        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())))
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __m256i {
         const FROM: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
         assert!(n <= 8);
-        unsafe { _mm256_loadu_si256(FROM.as_ptr().add(8 - n).cast()) }
+        _mm256_loadu_si256(FROM.as_ptr().add(8 - n).cast())
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f32, mask: __m256i) -> Self {
-        unsafe { _mm256_maskload_ps(from, mask) }
+        _mm256_maskload_ps(from, mask)
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f32, mask: __m256i) {
-        unsafe { _mm256_maskstore_ps(to, mask, self) }
+        _mm256_maskstore_ps(to, mask, self)
     }
     #[inline(always)]
-    unsafe fn or_else(self, other: Self, mask: __m256i) -> Self {
-        unsafe { _mm256_blendv_ps(other, self, _mm256_castsi256_ps(mask)) }
+    unsafe fn blend(self, other: Self, mask: __m256i) -> Self {
+        _mm256_blendv_ps(other, self, _mm256_castsi256_ps(mask))
     }
     #[inline(always)]
-    unsafe fn total(self) -> f32 {
-        unsafe { total32(self) }
+    unsafe fn sum_lanes(self) -> f32 {
+        sum32(self)
     }
     #[inline(always)]
-    unsafe fn top(self) -> f32 {
+    unsafe fn max_lane(self) -> f32 {
         let mut lanes = [0.0; 8];
-        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), self) };
+        _mm256_storeu_ps(lanes.as_mut_ptr(), self);
         lanes.into_iter().fold(f32::NEG_INFINITY, f32::max)
     }
 }
 
-// SAFETY: only the given pointers are touched, and no more of them than the trait says.
+// SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
 unsafe impl Vector for __m256d {
     type Scalar = f64;
     type Mask = __m256i;
@@ -351,35 +331,35 @@ unsafe impl Vector for __m256d {
 
     transposed!(f64, f64x4);
     #[inline(always)]
-    unsafe fn bytes(from: *const u8) -> Self {
-        unsafe { _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(from))) }
+    unsafe fn load_bytes(from: *const u8) -> Self {
+        _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(_mm_loadu_si32(from)))
     }
     #[inline(always)]
     unsafe fn mask(n: usize) -> __m256i {
         const FROM: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
         assert!(n <= 4);
-        unsafe { _mm256_loadu_si256(FROM.as_ptr().add(4 - n).cast()) }
+        _mm256_loadu_si256(FROM.as_ptr().add(4 - n).cast())
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f64, mask: __m256i) -> Self {
-        unsafe { _mm256_maskload_pd(from, mask) }
+        _mm256_maskload_pd(from, mask)
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut f64, mask: __m256i) {
-        unsafe { _mm256_maskstore_pd(to, mask, self) }
+        _mm256_maskstore_pd(to, mask, self)
     }
     #[inline(always)]
-    unsafe fn or_else(self, other: Self, mask: __m256i) -> Self {
-        unsafe { _mm256_blendv_pd(other, self, _mm256_castsi256_pd(mask)) }
+    unsafe fn blend(self, other: Self, mask: __m256i) -> Self {
+        _mm256_blendv_pd(other, self, _mm256_castsi256_pd(mask))
     }
     #[inline(always)]
-    unsafe fn total(self) -> f64 {
-        unsafe { total64(self) }
+    unsafe fn sum_lanes(self) -> f64 {
+        sum64(self)
     }
     #[inline(always)]
-    unsafe fn top(self) -> f64 {
+    unsafe fn max_lane(self) -> f64 {
         let mut lanes = [0.0; 4];
-        unsafe { _mm256_storeu_pd(lanes.as_mut_ptr(), self) };
+        _mm256_storeu_pd(lanes.as_mut_ptr(), self);
         lanes.into_iter().fold(f64::NEG_INFINITY, f64::max)
     }
 }

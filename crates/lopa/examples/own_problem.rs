@@ -27,10 +27,6 @@ params! {
 impl Params for Ridge {}
 
 impl<T: Real> Problem<T> for Ridge {
-    fn needs_data(&self) -> bool {
-        false
-    }
-
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
         let part = |i: usize| {
             let mut stream = Stream::new(setting.seed, Purpose::Data, i);

@@ -33,6 +33,8 @@
 extern crate self as lopa;
 
 pub mod algorithms;
+#[cfg(doctest)]
+mod book;
 pub mod config;
 pub mod conformance;
 pub mod data;
@@ -79,6 +81,6 @@ pub mod prelude {
         problem_entry,
     };
     pub use crate::run::trace::Row;
-    pub use crate::run::{Context, Observer, Outcome, Setup};
+    pub use crate::run::{Context, Listener, Outcome, Setup, Store};
     pub use crate::{params, variables};
 }

@@ -1,5 +1,5 @@
-//! Iterations in steady state allocate nothing, on any problem, and nodes hold as much as the
-//! documentation says.
+//! Iterations in steady state allocate nothing, and nodes use the memory that the documentation
+//! states.
 
 #[path = "suite/common/mod.rs"]
 mod common;
@@ -116,7 +116,7 @@ fn hyper_cleaning() {
     check(&learning("hyper-cleaning", 0.6));
 }
 
-/// Bytes that a node of LoPA-GT holds after some iterations, and what `docs/performance.md` says.
+/// Bytes that a node of LoPA-GT uses after some iterations, and as stated in `docs/performance.md`.
 fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
     let (nodes, rows, features, classes) = (40, 4000, 64, 10);
     let setup = format!(
@@ -126,7 +126,7 @@ fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
          run = {{ iterations = 1, batch = {batch} }}"
     );
     let bench = Bench::new(&setup, "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1");
-    drop(bench.run::<T>(0)); // so that the features in this precision are there, once for all
+    drop(bench.run::<T>(0)); // so that the shared features exist in this precision
     let before = Counting::bytes();
     let simulation = bench.run::<T>(3);
     let held = (Counting::bytes() - before) as f64 / nodes as f64;
@@ -144,7 +144,7 @@ fn memory_is_as_stated() {
     for (hidden, batch) in [(28, 50), (5, 20), (100, 10)] {
         for (held, stated) in [memory::<f32>(hidden, batch), memory::<f64>(hidden, batch)] {
             let ratio = held / stated;
-            assert!((0.8..=1.2).contains(&ratio), "{hidden}, {batch}: {held} of {stated}");
+            assert!((0.8..=1.2).contains(&ratio), "{hidden}, {batch}: {held} against {stated}");
         }
     }
 }

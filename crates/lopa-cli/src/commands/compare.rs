@@ -5,19 +5,17 @@ mod tables;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Registries, Until};
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::{Traces, read};
+use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::trace::COSTS;
 use lopa_study::compare::{DECISIVE, Question, cost_named};
 use serde_json::json;
 
 use super::bars::Bars;
+use super::finished::Finished;
 use super::outside::Outside;
 use super::run::checked;
-use super::saved::Saved;
 use super::source::{read_experiment, source};
 use super::summary;
 use crate::Program;
@@ -36,7 +34,7 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
         output.note("interrupted: the same command goes on from here");
         return Ok(ExitCode::from(code));
     }
-    let traces = read(&folder)?;
+    let traces = RunReader::open(&folder)?.traces()?;
     let question = Question {
         algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
         seeds: experiment.run.seeds.clone(),
@@ -94,13 +92,7 @@ fn saved(args: &CompareArgs, folder: &Path, registries: &Registries) -> Result<E
             .at(folder.display().to_string())
             .hint("name the experiment file, and it is run anew"));
     }
-    Saved::open(folder)?;
-    let path = folder.join("resolved.toml");
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        Error::storage("storage/read", format!("cannot read the run: {error}")).at(&name)
-    })?;
-    Experiment::read(&Source::new(name, text), registries)
+    Experiment::read(&Finished::open(folder)?.folder.resolved()?, registries)
 }
 
 fn cost(name: &str, flag: &str) -> Result<&'static str> {

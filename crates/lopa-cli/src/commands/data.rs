@@ -1,6 +1,5 @@
 //! `lopa data`: published data sets on this machine.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::data::{self, Data, Published, State, Where, find_published, published};
@@ -192,6 +191,7 @@ fn table(name: &str, data: &Data, output: &Output) -> String {
 mod fetch {
     use super::*;
     use indicatif::{ProgressBar, ProgressStyle};
+    use std::path::Path;
 
     pub fn fetch(args: &DataArgs, output: &Output) -> Result<ExitCode> {
         if args.names.is_empty() {

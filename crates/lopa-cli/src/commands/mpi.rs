@@ -10,9 +10,8 @@ use lopa::engine::{Mpi, Transport, block};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
-use lopa::folder::keeper::Keeper;
 use lopa::run::trace::Stop;
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Outcome};
 
 use super::bars::Bars;
 use super::outside::Outside;
@@ -130,23 +129,17 @@ fn go(
     context: &Context,
     output: &Output,
 ) -> Result<(Vec<Outcome>, Option<RunFolder>)> {
-    let Some(folder) = folder else {
-        let outcomes = experiment.run_across(mpi, data, context, &mut Silent)?;
+    let Some(mut folder) = folder else {
+        let outcomes = experiment.run_across(mpi, data, context, &mut (), &mut ())?;
         return Ok((outcomes, None));
     };
     let mut bars = Bars::new(output, experiment);
-    let mut keeper = Keeper::new(folder, &mut bars);
-    let done = experiment.run_across(mpi, data, context, &mut keeper);
+    let done = experiment.run_across(mpi, data, context, &mut folder, &mut bars);
     if done.is_err() {
-        keeper.folder.finish(status(&done, None))?;
+        folder.finish(status(&done, None))?;
     }
-    Ok((done?, Some(keeper.folder)))
+    Ok((done?, Some(folder)))
 }
-
-/// Who has nothing to write and nothing to say.
-struct Silent;
-
-impl Observer for Silent {}
 
 /// The exit code of the signal that stopped the run, if one did, whichever process got it.
 fn agreed_signal(mpi: &mut Mpi, signals: &Signals, outcomes: &[Outcome]) -> Result<Option<u8>> {

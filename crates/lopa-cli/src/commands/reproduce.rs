@@ -10,13 +10,12 @@ use lopa::config::Choice;
 use lopa::data::{Data, SourceBuild};
 use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::{Traces, read};
+use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::Context;
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
 use lopa_report::paper::Shown;
-use lopa_report::pictures::{self, View};
+use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
 use lopa_study::reproduce::claims::{Judgement, judge};
 use lopa_study::reproduce::{Part, claims, entries, page, paper, table};
@@ -56,7 +55,7 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         }
         let Part { figures, dataset, variant, steps, .. } = *part;
         shown.push(Shown { figures, dataset, variant, steps, saved: Saved::read(&folder)? });
-        done.push((part.clone(), read(&folder)?));
+        done.push((part.clone(), RunReader::open(&folder)?.traces()?));
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();
@@ -66,7 +65,7 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         .flatten()
         .collect();
     let figures = lopa_report::paper::figures(&shown);
-    pictures::save(&args.out, &figures)?;
+    pictures::save(&args.out, &figures, ImageFormat::available())?;
     write_results(args, &results, &judged, &figures)?;
     write_report(args, shown, &judged)?;
     if output.json() {

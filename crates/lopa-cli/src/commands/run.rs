@@ -7,8 +7,7 @@ use lopa::config::Params;
 use lopa::data::Data;
 use lopa::error::{Error, Fault, Result};
 use lopa::experiment::{Experiment, Registries, RunSpec};
-use lopa::folder::keeper::Keeper;
-use lopa::folder::{self, RunFolder};
+use lopa::folder::{ResultEntry, RunFolder, Status};
 use lopa::run::Outcome;
 use lopa::run::trace::Stop;
 use serde_json::{Value, json};
@@ -44,13 +43,12 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
         return dry_run(&experiment, data.as_ref(), output);
     }
     let keeping = Keeping { out: &args.out, resume: args.resume, threads: outside.threads };
-    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let mut folder = folder(&keeping, &experiment, data.as_ref(), output)?;
     let mut bars = Bars::new(output, &experiment);
-    let mut keeper = Keeper::new(folder, &mut bars);
-    let done = experiment.run_on(data.as_ref(), &context, &mut keeper);
-    keeper.folder.finish(status(&done, signals.code()))?;
+    let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut bars);
+    folder.finish(status(&done, signals.code()))?;
     let outcomes = done?;
-    show(&experiment, &outcomes, &keeper.folder, output);
+    show(&experiment, &outcomes, &folder, output);
     if signals.code().is_some() {
         output.note(GOES_ON);
     }
@@ -61,18 +59,19 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
 pub const GOES_ON: &str = "interrupted: the same command goes on from here";
 
 /// How a folder is left.
-pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> &'static str {
+pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> Status {
     match (done, signal) {
-        (Err(_), _) => "failed",
-        (Ok(_), Some(_)) => "interrupted",
-        (Ok(_), None) => "done",
+        (Err(_), _) => Status::Failed,
+        (Ok(_), Some(_)) => Status::Interrupted,
+        (Ok(_), None) => Status::Done,
     }
 }
 
 /// What came out.
 pub fn show(experiment: &Experiment, outcomes: &[Outcome], folder: &RunFolder, output: &Output) {
     if output.json() {
-        output.document(&Value::Array(outcomes.iter().map(folder::result).collect()));
+        let results: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
+        output.document(&json!(results));
     } else {
         output.text(&summary::table(experiment, outcomes, output));
     }

@@ -291,7 +291,7 @@ const SETS: &[(&str, &str, &str)] = &[
     ("network.graph=rng", "config/unknown-name", "graph `rng`"),
     ("network.weights.alpha=3", "config/unknown-key", "`alpha` in `network.weights`"),
     ("algorithm.alpha=3", "config/bad-override", "`algorithm` is a list"),
-    ("algorithm.lopa.alpha=3", "config/bad-override", "no entry `lopa`, but: lopa-gt, dgd"),
+    ("algorithm.lopa.alpha=3", "config/bad-override", "no entry `lopa`; it has lopa-gt, dgd"),
     ("algorithm.7.alpha=3", "config/bad-override", "no entry `7`"),
     ("algorithm.lopa-gt.alpha=x", "config/wrong-type", "`algorithm.alpha`"),
     ("algorithm.*.alpha=-1", "config/out-of-range", "`alpha = -1`"),

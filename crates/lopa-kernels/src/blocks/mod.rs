@@ -1,18 +1,17 @@
-//! Products of sparse rows of few different values, four columns at a time.
+//! Products of sparse rows with few distinct values, four columns at a time.
 //!
-//! Pixels that are not zero lie together: of a row the blocks of four columns are kept that hold
-//! any, a byte for each value. Rows that are drawn at random come from far away, and what they cost
-//! is how long they are.
+//! Nonzero pixels are close together: a row is stored as its nonempty blocks of four columns, one
+//! byte per value. Rows drawn at random cost as much as they are long.
 
 mod dots;
-mod listing;
+mod palette;
 mod product;
 mod windows;
 
 use std::sync::{Arc, OnceLock};
 
 pub use dots::{add_sums, dots};
-use listing::Listing;
+use palette::Palette;
 pub use product::{add_transposed, product};
 use windows::Windows;
 
@@ -21,52 +20,52 @@ use super::sparse::Csr;
 
 /// Columns in a block.
 const FOUR: usize = 4;
-/// Words of a map of blocks, and blocks that each tells.
+/// Words in the bitmap of a row's blocks, and bits in a word.
 const WORDS: usize = 4;
 const WORD: usize = 64;
-/// So many columns there may be: then a byte tells the number of a block.
-const MOST: usize = WORDS * WORD * FOUR;
+/// The largest number of columns: block numbers are bytes.
+const MAX_COLS: usize = WORDS * WORD * FOUR;
 
-/// A sparse matrix in blocks.
+/// A sparse matrix in blocks of four columns.
 #[derive(Debug, Clone)]
 pub struct Blocks<T> {
     layout: Arc<Layout>,
-    list: Box<[T; 256]>,
-    unit: Option<T>, // what all values are multiples of, if their places say how many times
+    palette: Box<[T; 256]>, // the value of each code
+    unit: Option<T>,        // if given, the value of a code is that many units
 }
 
-/// Where the values are; the same in every precision.
+/// What does not depend on the precision.
 #[derive(Debug)]
 struct Layout {
     cols: usize,
-    /// Where each row begins, and where the last ends.
+    /// The first word of each row, then the number of words.
     starts: Vec<u32>,
-    /// Of every row: a map of its blocks, a bit each; and the places of their values in the list.
+    /// For each row a bitmap of its nonempty blocks, then the codes of their values.
     words: Vec<[u8; FOUR]>,
-    /// The same rows for products with one column, made when there is one.
+    /// The same rows for products with one column, built when first needed.
     windows: OnceLock<Windows>,
 }
 
 impl Blocks<f64> {
-    /// Of a matrix; `None` if it has too many columns, too many different values, or blocks that
+    /// Packs a matrix; `None` if it has too many columns, too many distinct values, or blocks that
     /// are mostly empty.
     pub fn new(matrix: Csr<f64>) -> Option<Blocks<f64>> {
         let Csr { cols, starts, columns, values } = matrix;
         let mut layout = Layout::new(cols)?;
-        let mut listing = Listing::new(values)?;
-        let mut places = vec![0; cols];
+        let mut palette = Palette::new(values)?;
+        let mut codes = vec![0; cols];
         for entries in starts.windows(2).map(|pair| pair[0]..pair[1]) {
             for e in entries.clone() {
-                assert!((columns[e] as usize) < cols, "a column beyond the matrix");
-                places[columns[e] as usize] = listing.place(values[e]);
+                assert!((columns[e] as usize) < cols, "column out of range");
+                codes[columns[e] as usize] = palette.code(values[e]);
             }
-            layout.push(&places);
-            entries.for_each(|e| places[columns[e] as usize] = 0);
+            layout.push(&codes);
+            entries.for_each(|e| codes[columns[e] as usize] = 0);
         }
-        layout.with(listing.values, listing.unit)
+        layout.with(palette.values, palette.unit)
     }
 
-    /// Of rows of bytes, each of which counts `unit`.
+    /// Packs rows of bytes, whose values are multiples of `unit`; `None` as for [`Blocks::new`].
     pub fn of_bytes(bytes: &[u8], cols: usize, unit: f64) -> Option<Blocks<f64>> {
         let mut layout = Layout::new(cols)?;
         bytes.chunks_exact(cols).for_each(|row| layout.push(row));
@@ -77,21 +76,22 @@ impl Blocks<f64> {
 impl<T: Copy> Blocks<T> {
     /// The same matrix in another precision.
     pub fn cast<U>(&self, of: impl Fn(T) -> U) -> Blocks<U> {
-        let list = Box::new(self.list.map(&of));
-        Blocks { layout: self.layout.clone(), list, unit: self.unit.map(of) }
+        let palette = Box::new(self.palette.map(&of));
+        Blocks { layout: self.layout.clone(), palette, unit: self.unit.map(of) }
     }
 
-    /// Some rows, in the given order, in the same form.
+    /// The given rows, in the given order.
     pub fn select(&self, rows: &[u32]) -> Blocks<T> {
-        let mut some = Layout::of(self.layout.cols);
+        let mut selected = Layout::empty(self.layout.cols);
         for &row in rows {
-            some.words.extend_from_slice(self.layout.words_of(row as usize));
-            some.starts.push(some.words.len() as u32);
+            selected.words.extend_from_slice(self.layout.words_of(row as usize));
+            selected.starts.push(selected.words.len() as u32);
         }
-        Blocks { layout: Arc::new(some), list: self.list.clone(), unit: self.unit }
+        assert!(selected.fits(), "too many rows for one matrix");
+        Blocks { layout: Arc::new(selected), palette: self.palette.clone(), unit: self.unit }
     }
 
-    /// Where its numbers lie.
+    /// The memory it occupies.
     pub fn pages(&self) -> Pages {
         Pages::default().with(&self.layout.starts).with(&self.layout.words)
     }
@@ -101,7 +101,7 @@ impl<T: Copy> Blocks<T> {
         self.layout.cols
     }
 
-    /// Whether values are whole multiples of one number: products with one column need that.
+    /// Whether all values are multiples of one number, as products with one column require.
     pub fn has_unit(&self) -> bool {
         self.unit.is_some()
     }
@@ -109,37 +109,48 @@ impl<T: Copy> Blocks<T> {
 
 impl Layout {
     /// No rows yet.
-    fn of(cols: usize) -> Layout {
+    fn empty(cols: usize) -> Layout {
         Layout { cols, starts: vec![0], words: Vec::new(), windows: OnceLock::new() }
     }
 
     /// No rows yet; `None` if there are too many columns.
     fn new(cols: usize) -> Option<Layout> {
-        (1..=MOST).contains(&cols).then(|| Layout::of(cols))
+        (1..=MAX_COLS).contains(&cols).then(|| Layout::empty(cols))
     }
 
-    /// One more row, as the places of its values.
-    fn push(&mut self, places: &[u8]) {
-        let (fours, rest) = places.as_chunks();
+    /// Appends a row, given as the codes of its values.
+    fn push(&mut self, codes: &[u8]) {
+        let (fours, rest) = codes.as_chunks();
         let mut last = [0; FOUR];
         last[..rest.len()].copy_from_slice(rest);
         let blocks = fours.iter().chain([&last]).enumerate();
-        let blocks = blocks.filter(|(_, places)| **places != [0; FOUR]);
+        let blocks = blocks.filter(|(_, codes)| **codes != [0; FOUR]);
         let mut map = [0u64; WORDS];
         blocks.clone().for_each(|(b, _)| map[b / WORD] |= 1 << (b % WORD));
         self.words.extend_from_slice(map.map(u64::to_le_bytes).as_flattened().as_chunks().0);
-        self.words.extend(blocks.map(|(_, places)| places));
+        self.words.extend(blocks.map(|(_, codes)| codes));
         self.starts.push(self.words.len() as u32);
     }
 
-    /// The matrix of these values, unless its blocks are mostly empty or too many.
-    fn with(self, list: [f64; 256], unit: Option<f64>) -> Option<Blocks<f64>> {
-        let values = (0..self.rows()).flat_map(|row| self.row(row).values);
-        let (blocks, stored) = values.fold((0, 0), |(blocks, stored), places| {
-            (blocks + 1, stored + places.iter().filter(|place| **place != 0).count())
+    /// The matrix with these values, unless its blocks are mostly empty or too many.
+    fn with(self, palette: [f64; 256], unit: Option<f64>) -> Option<Blocks<f64>> {
+        if !self.fits() {
+            return None;
+        }
+        let codes = (0..self.rows()).flat_map(|row| self.row(row).codes);
+        let (blocks, stored) = codes.fold((0, 0), |(blocks, stored), codes| {
+            (blocks + 1, stored + codes.iter().filter(|code| **code != 0).count())
         });
-        let fits = 3 * stored >= FOUR * blocks && u32::try_from(self.words.len()).is_ok();
-        fits.then(|| Blocks { layout: Arc::new(self), list: Box::new(list), unit })
+        (3 * stored >= FOUR * blocks).then(|| Blocks {
+            layout: Arc::new(self),
+            palette: Box::new(palette),
+            unit,
+        })
+    }
+
+    /// Whether `starts` can count the words. Every [`Blocks`] fits: products rely on it.
+    fn fits(&self) -> bool {
+        u32::try_from(self.words.len()).is_ok()
     }
 
     fn windows(&self) -> &Windows {
@@ -155,29 +166,28 @@ impl Layout {
         &self.words[self.starts[row] as usize..self.starts[row + 1] as usize]
     }
 
-    /// A row: the map of its blocks, and their values.
     #[inline(always)]
-    fn row(&self, row: usize) -> Row<'_> {
-        let (map, values) = self.words_of(row).split_at(WORDS * WORD / 8 / FOUR);
-        Row { map: map.as_flattened().as_chunks().0, values }
+    fn row(&self, row: usize) -> PackedRow<'_> {
+        let (map, codes) = self.words_of(row).split_at(WORDS * WORD / 8 / FOUR);
+        PackedRow { map: map.as_flattened().as_chunks().0, codes }
     }
 }
 
-/// A row in its parts.
-struct Row<'a> {
+/// A row: the bitmap of its nonempty blocks, and as many blocks of codes as it has bits set.
+struct PackedRow<'a> {
     map: &'a [[u8; WORD / 8]],
-    values: &'a [[u8; FOUR]],
+    codes: &'a [[u8; FOUR]],
 }
 
-impl Row<'_> {
-    /// A word of the map.
+impl PackedRow<'_> {
+    /// A word of the bitmap.
     #[inline(always)]
     fn word(&self, word: usize) -> u64 {
         u64::from_le_bytes(self.map[word])
     }
 
-    /// The numbers of its blocks.
-    fn numbers(&self) -> impl Iterator<Item = usize> {
+    /// The numbers of its nonempty blocks.
+    fn blocks(&self) -> impl Iterator<Item = usize> {
         (0..WORDS * WORD).filter(|b| self.word(b / WORD) >> (b % WORD) & 1 == 1)
     }
 }

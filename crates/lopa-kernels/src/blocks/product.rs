@@ -1,36 +1,36 @@
-//! Products with a matrix, block by block and not row by row: the rows of weights that belong to a
-//! block stay in registers while all rows of a batch that have the block are multiplied.
+//! Products with several columns, block by block instead of row by row: the four rows of weights of
+//! a block stay in registers while all rows of a batch that have the block are multiplied.
 
 use super::super::Rows;
-use super::super::dense::{last, load, store};
-use super::super::fetch::fetch;
+use super::super::dense::{last_mask, load, store};
+use super::super::prefetch::prefetch;
 use super::super::vector::{Number, Vector};
 use super::{Blocks, FOUR, Layout, WORD, WORDS};
 
-/// So many rows are multiplied at a time: a bit tells each.
+/// Rows multiplied at a time, one bit of a word each.
 const BATCH: usize = 64;
 
-/// Some rows: their maps, word by word, and where their values begin.
+/// Up to `BATCH` rows: their bitmaps, word by word, and the addresses of their codes.
 struct Batch {
     maps: [[u64; BATCH]; WORDS],
-    values: [*const [u8; FOUR]; BATCH],
+    codes: [*const [u8; FOUR]; BATCH],
 }
 
 impl Batch {
     #[inline(always)]
     fn new(layout: &Layout, rows: Rows) -> Batch {
-        let mut batch = Batch { maps: [[0; BATCH]; WORDS], values: [std::ptr::null(); BATCH] };
+        let mut batch = Batch { maps: [[0; BATCH]; WORDS], codes: [std::ptr::null(); BATCH] };
         for (r, row) in rows.iter().enumerate() {
             let row = layout.row(row);
             (0..WORDS).for_each(|word| batch.maps[word][r] = row.word(word));
-            batch.values[r] = row.values.as_ptr();
+            batch.codes[r] = row.codes.as_ptr();
         }
         batch
     }
 
-    /// Which rows have each block of a word: bit r of number b is bit b of row r's map.
+    /// Which rows have each block of a word: bit r of number b is bit b of row r's bitmap.
     #[inline(always)]
-    fn turns(&self, word: usize) -> [u64; WORD] {
+    fn rows_by_block(&self, word: usize) -> [u64; WORD] {
         let mut bits = self.maps[word];
         swap::<32>(&mut bits, 0x0000_0000_ffff_ffff);
         swap::<16>(&mut bits, 0x0000_ffff_0000_ffff);
@@ -42,8 +42,7 @@ impl Batch {
     }
 }
 
-/// A step of transposing bits: of every 2J × 2J of them, the two quarters off the diagonal change
-/// places.
+/// A step of transposing bits: swaps the off-diagonal quarters of each 2J × 2J square.
 #[inline(always)]
 fn swap<const J: usize>(bits: &mut [u64; WORD], mask: u64) {
     for pair in bits.chunks_exact_mut(2 * J) {
@@ -56,20 +55,20 @@ fn swap<const J: usize>(bits: &mut [u64; WORD], mask: u64) {
     }
 }
 
-/// Rows in batches; while one is multiplied, the next is on its way.
+/// The rows in batches; while one is multiplied, the next is prefetched.
 #[inline(always)]
 fn batches<'a>(layout: &'a Layout, rows: Rows<'a>) -> impl Iterator<Item = Batch> + 'a {
-    let ask = move |b: usize| {
+    let prefetch_batch = move |b: usize| {
         let numbers = rows.numbers.chunks(BATCH).nth(b).unwrap_or_default();
         for row in (Rows { numbers, ..rows }).iter() {
-            fetch(layout.words_of(row));
+            prefetch(layout.words_of(row));
         }
     };
     rows.numbers.chunks(BATCH).enumerate().map(move |(b, numbers)| {
         if b == 0 {
-            ask(0);
+            prefetch_batch(0);
         }
-        ask(b + 1);
+        prefetch_batch(b + 1);
         Batch::new(layout, Rows { numbers, ..rows })
     })
 }
@@ -91,7 +90,7 @@ macro_rules! each_panel {
 /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `weights` are cols × width, `out` rows × width.
+/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     blocks: &Blocks<V::Scalar>,
@@ -101,13 +100,18 @@ pub unsafe fn product<V: Vector>(
     out: &mut [V::Scalar],
 ) {
     for (batch, out) in batches(&blocks.layout, rows).zip(out.chunks_mut(BATCH * width)) {
+        // SAFETY: shapes as for this function; the batch has rows of these blocks.
         unsafe {
             each_panel!(V, width, |from| forward(blocks, &batch, weights, width, from, out));
         }
     }
 }
 
-/// Against `C` vectors of columns from `from` on.
+/// Multiplies a batch with `C` vectors of columns of the weights from `from` on.
+///
+/// # Safety
+/// Shapes as in [`product`]; `batch` has rows of `blocks`, and `out` one row for each; more than
+/// `C - 1` vectors of columns are left from `from` on.
 #[inline(always)]
 unsafe fn forward<V: Vector, const C: usize>(
     blocks: &Blocks<V::Scalar>,
@@ -118,14 +122,14 @@ unsafe fn forward<V: Vector, const C: usize>(
     out: &mut [V::Scalar],
 ) {
     let layout = &*blocks.layout;
-    // SAFETY: the mask keeps loads and stores within `width`, and a block's columns within `cols`;
-    // a row has as many blocks as its bits say.
+    // SAFETY: the mask keeps loads and stores within `width`, and a block's columns are kept within
+    // `cols`; a row has as many blocks of codes as bits set.
     unsafe {
-        let last = last::<V, C>(width - from);
+        let last = last_mask::<V, C>(width - from);
         let zero = [V::splat(V::Scalar::ZERO); C];
-        let (mut sums, mut next) = ([zero; BATCH], batch.values);
+        let (mut sums, mut next) = ([zero; BATCH], batch.codes);
         for word in 0..WORDS {
-            for (b, mut rows) in batch.turns(word).into_iter().enumerate() {
+            for (b, mut rows) in batch.rows_by_block(word).into_iter().enumerate() {
                 if rows == 0 {
                     continue;
                 }
@@ -167,13 +171,18 @@ pub unsafe fn add_transposed<V: Vector>(
     out: &mut [V::Scalar],
 ) {
     for (batch, delta) in batches(&blocks.layout, rows).zip(delta.chunks(BATCH * width)) {
+        // SAFETY: shapes as for this function; the batch has rows of these blocks.
         unsafe {
             each_panel!(V, width, |from| back(blocks, &batch, delta, width, from, out));
         }
     }
 }
 
-/// Against `C` vectors of columns from `from` on.
+/// Adds a transposed batch times `C` vectors of columns of delta from `from` on.
+///
+/// # Safety
+/// Shapes as in [`add_transposed`]; `batch` has rows of `blocks`, and `delta` one row for each; more
+/// than `C - 1` vectors of columns are left from `from` on.
 #[inline(always)]
 unsafe fn back<V: Vector, const C: usize>(
     blocks: &Blocks<V::Scalar>,
@@ -186,17 +195,17 @@ unsafe fn back<V: Vector, const C: usize>(
     let layout = &*blocks.layout;
     // SAFETY: as in `forward`.
     unsafe {
-        let last = last::<V, C>(width - from);
-        let mut next = batch.values;
+        let last = last_mask::<V, C>(width - from);
+        let mut next = batch.codes;
         for word in 0..WORDS {
-            for (b, mut rows) in batch.turns(word).into_iter().enumerate() {
+            for (b, mut rows) in batch.rows_by_block(word).into_iter().enumerate() {
                 if rows == 0 {
                     continue;
                 }
                 let first = (word * WORD + b) * FOUR;
                 let count = FOUR.min(layout.cols - first);
                 let to = out.as_mut_ptr().add(first * width + from);
-                // All are loaded before one is stored: a load close to a masked store would wait.
+                // All are loaded before any is stored: a load soon after a masked store would wait.
                 let mut sums = [[V::splat(V::Scalar::ZERO); C]; FOUR];
                 for i in 0..count {
                     sums[i] = load::<V, C>(to.add(i * width), last);
@@ -221,18 +230,19 @@ unsafe fn back<V: Vector, const C: usize>(
 }
 
 impl<T: Number> Blocks<T> {
-    /// The four values of the next block, each in all lanes.
+    /// The four values of the next block, each in all lanes; advances `next`.
     ///
     /// # Safety
-    /// See [`Vector`]; there is a block.
+    /// See [`Vector`]; `next` points to a block of codes.
     #[inline(always)]
     unsafe fn take<V: Vector<Scalar = T>>(&self, next: &mut *const [u8; FOUR]) -> [V; FOUR] {
+        // SAFETY: as for this function; there are 256 values, one per code.
         unsafe {
-            let places = **next;
+            let codes = **next;
             *next = next.add(1);
-            let mut values = [V::splat(self.list[places[0] as usize]); FOUR];
+            let mut values = [V::splat(self.palette[codes[0] as usize]); FOUR];
             for i in 1..FOUR {
-                values[i] = V::splat(self.list[places[i] as usize]);
+                values[i] = V::splat(self.palette[codes[i] as usize]);
             }
             values
         }

@@ -1,35 +1,35 @@
 //! Rows in windows of eight columns, for products with one column.
 //!
-//! A window begins where a block of four columns does and covers the block after it as well: most
-//! of the time both hold something, and a vector is filled from half as many places.
+//! A window begins at a nonempty block of four columns and includes the block after it. Usually both
+//! are nonempty, and a vector is then filled from half as many addresses.
 
-use super::super::fetch::fetch;
+use super::super::prefetch::prefetch;
 use super::super::{Pages, Rows};
-use super::{FOUR, Layout, MOST, Row};
+use super::{FOUR, Layout, MAX_COLS, PackedRow};
 
-/// Columns of a window.
+/// Columns in a window.
 pub const EIGHT: usize = 8;
-/// Windows of a row come in so many.
+/// Windows in a quad.
 pub const QUAD: usize = 4;
-/// Quads of a row, at most: of two blocks that follow each other a window begins at one.
-const LONGEST: usize = MOST / FOUR / 2 / QUAD;
+/// The largest number of quads in a row: a window begins at most at every other block.
+const MAX_QUADS: usize = MAX_COLS / FOUR / 2 / QUAD;
 
-/// Four windows: the numbers of the blocks where they begin, and their values.
+/// Four windows: the blocks they begin at, and the codes of their values.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Quad {
-    pub numbers: [u8; QUAD],
-    pub values: [[u8; EIGHT]; QUAD],
+    pub blocks: [u8; QUAD],
+    pub codes: [[u8; EIGHT]; QUAD],
 }
 
 /// The rows of a matrix in windows.
 #[derive(Debug)]
 pub struct Windows {
-    /// Where each row begins, and where the last ends.
+    /// The first quad of each row, then the number of quads.
     starts: Vec<u32>,
-    /// There are whole quads: the last window comes again where one is missing, with zeros.
+    /// The last quad of a row is filled up with its last window, all zero.
     quads: Vec<Quad>,
-    /// So many columns the windows cover: up to four more than there are.
+    /// How many columns the windows cover: up to four more than the matrix has.
     pub reach: usize,
 }
 
@@ -44,19 +44,19 @@ impl Windows {
         windows
     }
 
-    /// One more row; `row` is room for it.
-    fn push(&mut self, blocks: Row, row: &mut Vec<(u8, [u8; EIGHT])>) {
+    /// Appends a row; `row` is scratch space.
+    fn push(&mut self, packed: PackedRow, row: &mut Vec<(u8, [u8; EIGHT])>) {
         row.clear();
-        for (number, values) in blocks.numbers().zip(blocks.values) {
-            let number = number as u8;
+        for (block, codes) in packed.blocks().zip(packed.codes) {
+            let block = block as u8;
             match row.last_mut() {
-                Some((last, window)) if number - *last == 1 => {
-                    window[FOUR..].copy_from_slice(values);
+                Some((last, window)) if block - *last == 1 => {
+                    window[FOUR..].copy_from_slice(codes);
                 }
                 _ => {
                     let mut window = [0; EIGHT];
-                    window[..FOUR].copy_from_slice(values);
-                    row.push((number, window));
+                    window[..FOUR].copy_from_slice(codes);
+                    row.push((block, window));
                 }
             }
         }
@@ -65,77 +65,72 @@ impl Windows {
             row.resize(row.len().next_multiple_of(QUAD), (last, [0; EIGHT]));
         }
         self.quads.extend(row.as_chunks().0.iter().map(|quad: &[_; QUAD]| Quad {
-            numbers: quad.map(|(number, _)| number),
-            values: quad.map(|(_, values)| values),
+            blocks: quad.map(|(block, _)| block),
+            codes: quad.map(|(_, codes)| codes),
         }));
         self.starts.push(self.quads.len() as u32);
     }
 
-    /// Quads of a row.
+    /// How many quads a row has.
     #[inline(always)]
     fn length(&self, row: usize) -> usize {
         (self.starts[row + 1] - self.starts[row]) as usize
     }
 }
 
-/// Some rows in the order of their lengths.
+/// Some rows, sorted by length.
 ///
-/// Where rows of all lengths follow each other, the processor guesses wrong where each of them ends,
-/// and that takes it as long as the products do.
+/// In any other order the processor mispredicts the end of nearly every row, which takes as long as
+/// the products.
 pub struct Sorted<'a> {
     windows: &'a Windows,
-    places: [Place; Sorted::MOST],
+    entries: [Entry; Sorted::MAX],
     count: usize,
 }
 
-/// Where a row is, and which of the rows wanted it is.
+/// The quads of a row, and its index among the rows wanted.
 #[derive(Clone, Copy)]
-struct Place {
+struct Entry {
     start: u32,
     length: u16,
     r: u16,
 }
 
 impl<'a> Sorted<'a> {
-    /// So many rows are sorted at a time.
-    pub const MOST: usize = 128;
+    /// The largest number of rows.
+    pub const MAX: usize = 128;
 
     #[inline(always)]
     pub fn new(windows: &'a Windows, rows: Rows) -> Sorted<'a> {
-        let mut places = [Place { start: 0, length: 0, r: 0 }; Sorted::MOST];
-        let mut at = [0; LONGEST + 2]; // where rows of each length go
+        let mut entries = [Entry { start: 0, length: 0, r: 0 }; Sorted::MAX];
+        let mut at = [0; MAX_QUADS + 2]; // where the next row of each length goes
         rows.iter().for_each(|row| at[windows.length(row) + 1] += 1);
         (1..at.len()).for_each(|length| at[length] += at[length - 1]);
         for (r, row) in rows.iter().enumerate() {
             let length = windows.length(row);
             let start = windows.starts[row];
-            places[at[length]] = Place { start, length: length as u16, r: r as u16 };
+            entries[at[length]] = Entry { start, length: length as u16, r: r as u16 };
             at[length] += 1;
         }
-        Sorted { windows, places, count: rows.len() }
+        Sorted { windows, entries, count: rows.len() }
     }
 
-    /// Each row, with its number among those wanted; rows to come are on their way meanwhile.
+    /// The rows, each with its index among the rows wanted; later ones are prefetched meanwhile.
     #[inline(always)]
     pub fn visit(&self) -> impl Iterator<Item = (usize, &'a [Quad])> {
-        let places = &self.places[..self.count];
-        places.iter().take(AHEAD).for_each(|&place| self.ask(place));
-        places.iter().enumerate().map(move |(i, &place)| {
-            places.get(i + AHEAD).into_iter().for_each(|&place| self.ask(place));
-            (place.r as usize, self.quads(place))
+        let entries = &self.entries[..self.count];
+        entries.iter().take(AHEAD).for_each(|&entry| prefetch(self.quads(entry)));
+        entries.iter().enumerate().map(move |(i, &entry)| {
+            entries.get(i + AHEAD).into_iter().for_each(|&entry| prefetch(self.quads(entry)));
+            (entry.r as usize, self.quads(entry))
         })
     }
 
     #[inline(always)]
-    fn quads(&self, Place { start, length, .. }: Place) -> &'a [Quad] {
+    fn quads(&self, Entry { start, length, .. }: Entry) -> &'a [Quad] {
         &self.windows.quads[start as usize..start as usize + length as usize]
-    }
-
-    #[inline(always)]
-    fn ask(&self, place: Place) {
-        fetch(self.quads(place));
     }
 }
 
-/// Rows lie far apart: fetching one so many turns early hides how long that takes.
+/// How many rows ahead to prefetch: they are far apart in memory.
 const AHEAD: usize = 8;

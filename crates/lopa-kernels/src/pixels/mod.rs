@@ -1,17 +1,17 @@
-//! Products of dense rows of bytes, `unit · (byte − shift)`, as pixels less their mean are.
+//! Products of dense rows of bytes, `unit · (byte − shift)`, such as pixels less their mean.
 //!
-//! A row takes an eighth or a quarter of what it would as numbers, and rows come from far away:
-//! bytes become numbers in the registers where these are multiplied. Nothing is subtracted from
-//! them: the shift is one row more.
+//! A row takes a quarter or an eighth of the memory that it would as numbers: bytes are converted in
+//! the registers where they are multiplied. The shift is not subtracted from each byte; it is
+//! multiplied as one more row.
 //!
-//! No lane is idle for want of classes: lanes are rows on the way forward, and columns of the rows
-//! on the way back.
+//! So that no lane is idle when there are few classes, lanes are rows in the product, and columns of
+//! the rows in the transposed product.
 
-mod back;
-mod forward;
+mod product;
+mod transposed;
 
-pub use back::add_transposed;
-pub use forward::product;
+pub use product::product;
+pub use transposed::add_transposed;
 
 use super::Rows;
 
@@ -20,30 +20,30 @@ use super::Rows;
 pub struct Pixels<'a, T> {
     /// Row after row.
     pub bytes: &'a [u8],
-    /// What a byte counts.
+    /// The value of one step of a byte.
     pub unit: T,
-    /// What is subtracted from the bytes of every row.
+    /// What is subtracted from the bytes of each row.
     pub shift: &'a [T],
 }
 
 impl<T> Pixels<'_, T> {
-    /// Where at most `N` rows begin, and the first of all rows after them.
+    /// The addresses of at most `N` rows; after them, that of the first row of all.
     #[inline(always)]
-    fn places<const N: usize>(&self, rows: Rows) -> [*const u8; N] {
+    fn addresses<const N: usize>(&self, rows: Rows) -> [*const u8; N] {
         let cols = self.shift.len();
-        let mut places = [self.bytes.as_ptr(); N];
-        for (place, row) in places.iter_mut().zip(rows.iter()) {
-            *place = self.bytes[row * cols..(row + 1) * cols].as_ptr();
+        let mut addresses = [self.bytes.as_ptr(); N];
+        for (address, row) in addresses.iter_mut().zip(rows.iter()) {
+            *address = self.bytes[row * cols..(row + 1) * cols].as_ptr();
         }
-        places
+        addresses
     }
 }
 
-/// Cache lines of a row that are on their way while one is multiplied, in bytes.
+/// How many bytes of a row to prefetch ahead.
 const AHEAD: usize = 192;
 
-/// Does something for all columns of the weights, some at a time: as many as there are registers
-/// for, then what is left in few sizes, so that there is less to compile.
+/// Calls `$f` for all columns of the weights, several at a time: as many as registers allow, then
+/// the rest in few sizes, so that there is less to compile.
 macro_rules! panels {
     ($width:expr, |$from:ident| $f:ident::<$v:ident, _>($($arg:expr),* $(,)?)) => {
         let mut $from = 0;

@@ -7,8 +7,8 @@ use lopa::prelude::*;
 /// Prints a line per measurement.
 struct Print;
 
-impl Observer for Print {
-    fn row(&mut self, algorithm: &str, _: u64, row: &Row) -> Result<()> {
+impl Listener for Print {
+    fn row(&mut self, algorithm: &str, _: u64, row: &Row) {
         let value = |name| row.value(name).unwrap_or(f64::NAN);
         println!(
             "{algorithm} {:>6}  |∇Φ(x̄)|² = {:.1e}   consensus = {:.1e}",
@@ -16,7 +16,6 @@ impl Observer for Print {
             value("grad_phi_sq"),
             value("consensus")
         );
-        Ok(())
     }
 }
 
@@ -26,7 +25,7 @@ pub fn run(text: &str, registries: &Registries) -> Result<()> {
     let interrupt = AtomicBool::new(false);
     let context =
         Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
-    for outcome in experiment.run(&context, &mut Print)? {
+    for outcome in experiment.run(&context, &mut (), &mut Print)? {
         let (algorithm, digest) = (&outcome.algorithm, &outcome.digest[..16]);
         println!("{algorithm} ended: {}, digest {digest}", outcome.stop.name());
     }

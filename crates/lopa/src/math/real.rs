@@ -1,4 +1,4 @@
-//! The scalar type, and the two helpers that write every update of the library.
+//! The scalar type, and the elementwise and inner-product helpers that updates are written with.
 
 use std::any::Any;
 use std::fmt::{Debug, Display};
@@ -30,19 +30,19 @@ pub trait Real:
     + Sync
     + Any
 {
-    /// Bytes of one scalar, in memory and on the wire.
+    /// Bytes per scalar, in memory and on the wire.
     const BYTES: usize;
 
-    /// Rounds an `f64`, once, where a parameter enters the computation.
+    /// Rounds an `f64`: once, where a parameter enters the computation.
     fn of(value: f64) -> Self;
 
-    /// Widens to `f64`, where a result leaves it.
+    /// Widens to `f64`, where a result leaves the computation.
     fn to_f64(self) -> f64;
 
     /// Appends the little-endian bytes of scalars: the form of digests, messages and checkpoints.
     fn extend_le(values: &[Self], bytes: &mut Vec<u8>);
 
-    /// Fills `values` from as many little-endian bytes as they have.
+    /// Fills `values` from their little-endian bytes.
     fn read_le(bytes: &[u8], values: &mut [Self]);
 
     /// The one of two things that is in this precision: see [`Both`].
@@ -132,7 +132,7 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
         let (heads, tail) = x.as_chunks_mut::<CHUNK>();
         let done = heads.len() * CHUNK;
         let chunks = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
-        // What f has seen cannot change while it is written elsewhere: that makes vectors.
+        // Results go to a separate buffer: without aliasing the compiler vectorises the loop.
         let mut new = [T::zero(); CHUNK];
         for (k, head) in heads.iter_mut().enumerate() {
             for i in 0..CHUNK {
@@ -148,13 +148,13 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
     }
 }
 
-/// Numbers updated at a time.
+/// Elements updated at a time.
 const CHUNK: usize = 64;
 
 /// The inner product, in index order.
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     assert_eq!(a.len(), b.len(), "dot: lengths differ");
-    // Eight running sums: a fixed order that the compiler can put in one vector register.
+    // Eight running sums: a fixed order that fits one vector register.
     let mut lanes = [T::zero(); 8];
     let (a_head, a_tail) = a.as_chunks::<8>();
     let (b_head, b_tail) = b.as_chunks::<8>();

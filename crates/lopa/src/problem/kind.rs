@@ -29,8 +29,10 @@ pub struct Setting<'a> {
 
 /// A problem with its parameters, usually the struct of parameters itself.
 pub trait Problem<T: Real>: Send + Sync {
-    /// Whether it is made from a data set.
-    fn needs_data(&self) -> bool;
+    /// Whether it is made from a data set, and files must have a `[data]` section.
+    fn needs_data(&self) -> bool {
+        false
+    }
 
     /// The parts of some nodes; features of other nodes' rows need not be there.
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>>;

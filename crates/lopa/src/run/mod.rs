@@ -50,40 +50,97 @@ pub struct Context<'a> {
     pub probe: Option<&'a dyn Probe>,
 }
 
-/// Who listens to a run as it goes.
-pub trait Observer {
-    /// The network and partition of a seed were drawn.
+/// Hears how runs go, and tells somebody. `()` tells nobody.
+pub trait Listener {
+    /// A run of one algorithm on one seed begins.
+    fn begin(&mut self, _algorithm: &str, _seed: u64) {}
+    /// A run ended earlier and is not repeated.
+    fn skip(&mut self, _algorithm: &str, _seed: u64) {}
+    /// The run that began resumes an earlier one from this iteration, or from the start if no
+    /// checkpoint was usable.
+    fn resumed(&mut self, _from: Option<u64>) {}
+    /// Something the user should know.
+    fn warn(&mut self, _text: &str) {}
+    /// Iterations done, and the part of the budget that is used.
+    fn progress(&mut self, _iteration: u64, _fraction: f64) {}
+    /// A measurement.
+    fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) {}
+    /// The run ended.
+    fn end(&mut self, _outcome: &Outcome) {}
+}
+
+/// Keeps what runs produce, and gives back what earlier ones left. `()` keeps nothing.
+pub trait Store {
+    /// Keeps the network and partition of a seed.
     fn world(&mut self, _seed: u64, _world: &World) -> Result<()> {
         Ok(())
     }
-    /// The outcome of a run that came to its end before: it is not run again.
+    /// The outcome of a run that ended earlier.
     fn ended(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<Outcome>> {
         Ok(None)
     }
-    /// A run of one algorithm on one seed begins.
-    fn begin(&mut self, _algorithm: &str, _seed: u64) {}
-    /// Where an earlier run stood that did not come to its end: this one goes on from there.
-    fn kept(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<State>> {
+    /// The last state kept of an earlier run that did not end. `refuse` is told which checkpoints
+    /// are not usable, and why.
+    fn kept(
+        &mut self,
+        _algorithm: &str,
+        _seed: u64,
+        _refuse: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
         Ok(None)
     }
-    /// An earlier run did not come to its end: this one goes on from that iteration, or from the
-    /// beginning if nothing that was kept is sound.
-    fn resumed(&mut self, _from: Option<u64>) {}
-    /// Keeps where the run stands.
+    /// Keeps the state of a run.
     fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
         Ok(())
     }
-    /// Something the user should know.
-    fn warn(&mut self, _text: &str) {}
-    /// How far the run under way has come: iterations, and the used part of its budget.
-    fn progress(&mut self, _iteration: u64, _fraction: f64) {}
-    /// A measurement.
+    /// Keeps a measurement.
     fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) -> Result<()> {
         Ok(())
     }
-    /// The run ended.
+    /// Keeps the outcome of a run.
     fn end(&mut self, _outcome: &Outcome) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Listener for () {}
+
+impl Store for () {}
+
+/// Where a run's results go.
+struct Observers<'a> {
+    store: &'a mut dyn Store,
+    listener: &'a mut dyn Listener,
+}
+
+impl Observers<'_> {
+    fn reborrow(&mut self) -> Observers<'_> {
+        Observers { store: &mut *self.store, listener: &mut *self.listener }
+    }
+
+    /// The last state kept of an earlier run; the listener hears of it.
+    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+        let mut refused = false;
+        let mut refuse = |text: String| {
+            refused = true;
+            self.listener.warn(&text);
+        };
+        let state = self.store.kept(algorithm, seed, &mut refuse)?;
+        if state.is_some() || refused {
+            self.listener.resumed(state.as_ref().map(|state| state.progress.k));
+        }
+        Ok(state)
+    }
+
+    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
+        self.store.row(algorithm, seed, row)?;
+        self.listener.row(algorithm, seed, row);
+        Ok(())
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        self.listener.end(outcome);
+        self.store.end(outcome)
     }
 }
 
@@ -110,8 +167,13 @@ pub struct Outcome {
 
 impl Experiment {
     /// Loads the data and runs every algorithm on every seed.
-    pub fn run(&self, context: &Context, observer: &mut dyn Observer) -> Result<Vec<Outcome>> {
-        self.run_on(self.load_data(context)?.as_ref(), context, observer)
+    pub fn run(
+        &self,
+        context: &Context,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<Outcome>> {
+        self.run_on(self.load_data(context)?.as_ref(), context, store, listener)
     }
 
     /// Runs every algorithm on every seed, on data that were loaded before.
@@ -119,13 +181,15 @@ impl Experiment {
         &self,
         data: Option<&Data>,
         context: &Context,
-        observer: &mut dyn Observer,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
+        let mut observers = Observers { store, listener };
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
             let scene = Scene { data, world: &world, seed, turn: 0 };
-            outcomes.extend(self.run_seed(scene, &mut Alone, context, observer)?);
+            outcomes.extend(self.run_seed(scene, &mut Alone, context, &mut observers)?);
             if context.interrupt.load(Ordering::Relaxed) {
                 break;
             }
@@ -134,14 +198,16 @@ impl Experiment {
     }
 
     /// The same in several processes, each of which holds the data of its own nodes only. All call
-    /// this alike; what `observer` keeps counts in process 0 only.
+    /// this alike; only what `store` keeps in process 0 counts.
     pub fn run_across(
         &self,
         transport: &mut dyn Transport,
         mut data: Option<Data>,
         context: &Context,
-        observer: &mut dyn Observer,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
+        let mut observers = Observers { store, listener };
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut outcomes: Vec<Outcome> = Vec::new();
         for (turn, &seed) in self.run.seeds.iter().enumerate() {
@@ -154,7 +220,7 @@ impl Experiment {
                 data.train.hold(&world.partition.nodes[here.clone()].concat());
             }
             let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
-            outcomes.extend(self.run_seed(scene, transport, context, observer)?);
+            outcomes.extend(self.run_seed(scene, transport, context, &mut observers)?);
             if outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted) {
                 break;
             }
@@ -168,26 +234,27 @@ impl Experiment {
         scene: Scene,
         transport: &mut dyn Transport,
         context: &Context,
-        observer: &mut dyn Observer,
+        observers: &mut Observers,
     ) -> Result<Vec<Outcome>> {
-        observer.world(scene.seed, scene.world)?;
+        observers.store.world(scene.seed, scene.world)?;
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
-            let ended = observer.ended(&algorithm.label, scene.seed)?;
+            let ended = observers.store.ended(&algorithm.label, scene.seed)?;
             let number = (scene.turn * self.algorithms.len() + at) as u32;
             let job = Job { experiment: self, scene, algorithm, number };
             if job.is_known(ended.is_some(), transport)? {
+                observers.listener.skip(&algorithm.label, scene.seed);
                 outcomes.extend(ended);
                 continue;
             }
-            observer.begin(&algorithm.label, scene.seed);
+            observers.listener.begin(&algorithm.label, scene.seed);
             let outcome = match self.run.precision {
-                Precision::F32 => job.run::<f32>(&mut judges, transport, context, observer)?,
-                Precision::F64 => job.run::<f64>(&mut judges, transport, context, observer)?,
+                Precision::F32 => job.run::<f32>(&mut judges, transport, context, observers)?,
+                Precision::F64 => job.run::<f64>(&mut judges, transport, context, observers)?,
             };
-            observer.end(&outcome)?;
+            observers.end(&outcome)?;
             let interrupted = outcome.stop == Stop::Interrupted;
             outcomes.push(outcome);
             if interrupted {
@@ -221,15 +288,15 @@ impl Job<'_> {
         judges: &mut [Box<dyn Bilevel<f64>>],
         transport: &mut dyn Transport,
         context: &Context,
-        observer: &mut dyn Observer,
+        observers: &mut Observers,
     ) -> Result<Outcome> {
         let method = &*self.algorithm.choice.build;
         let lambda_min = self.scene.world.analysis.lambda_min;
         for warning in network::warnings(lambda_min, method.facts.needs_lazy) {
-            observer.warn(&format!("{}: {warning}", self.algorithm.label));
+            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         if let (Scope::Global, Some(warning)) = (self.experiment.scope, method.facts.warning) {
-            observer.warn(&format!("{}: {warning}", self.algorithm.label));
+            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         let mut clock = Clock::default();
         clock.go();
@@ -238,7 +305,7 @@ impl Job<'_> {
         let Parts { each, together } =
             self.experiment.parts_of::<T>(data, world, seed, here.clone())?;
         let mut nodes = self.experiment.nodes_of(each, here.start, seed, method)?;
-        let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
+        let kept = observers.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
         let own = transport.independent().is_some();
         let trails =
@@ -251,7 +318,7 @@ impl Job<'_> {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-        let mut record = Record::new(self, judges, context, observer);
+        let mut record = Record::new(self, judges, context, observers.reborrow());
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Context, Job, Observer, Outcome, told_by_first};
+use super::{Context, Job, Listener, Outcome, Store, told_by_first};
 use crate::data::Data;
 use crate::engine::{Begin, Independent, Longest, Node, Peers, Transport, Wire};
 use crate::error::{Error, Result};
@@ -21,17 +21,18 @@ const FRAME: usize = 256;
 const WORDS: usize = 1 << 16;
 
 impl Experiment {
-    /// Runs one node of it, as one of independent peers; what `observer` keeps is this node's, which
-    /// needs a place of its own for it. Stays until the neighbours have come to their end, too.
+    /// Runs one node of it, as one of independent peers; `store` must be this node's own. Returns
+    /// once the neighbours have ended, too.
     pub fn run_peer<W: Wire>(
         &self,
         peers: &mut Peers<W>,
         data: Option<Data>,
         context: &Context,
-        observer: &mut dyn Observer,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
         self.check_peers(peers.size())?;
-        let outcomes = self.run_across(peers, data, context, observer)?;
+        let outcomes = self.run_across(peers, data, context, store, listener)?;
         peers.linger()?;
         Ok(outcomes)
     }

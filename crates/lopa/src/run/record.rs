@@ -12,7 +12,7 @@ use super::clock::Clock;
 use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
-use super::{Context, Job, Observer, Outcome, Scene, Setup, hex};
+use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
 use crate::config::Choice;
 use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
@@ -36,7 +36,7 @@ pub struct Record<'a> {
     job: &'a Job<'a>,
     judges: &'a mut [Box<dyn Bilevel<f64>>],
     context: &'a Context<'a>,
-    observer: &'a mut dyn Observer,
+    observers: Observers<'a>,
     trails: Vec<Hash>, // of each node here: SHA-256 of the trail so far, k and every variable
     names: Vec<&'static str>,
     watch: Watch,
@@ -56,7 +56,7 @@ impl<'a> Record<'a> {
         job: &'a Job<'a>,
         judges: &'a mut [Box<dyn Bilevel<f64>>],
         context: &'a Context<'a>,
-        observer: &'a mut dyn Observer,
+        observers: Observers<'a>,
     ) -> Self {
         let probe = context.probe;
         let probing = probe.and_then(|probe| probe.begin(job.experiment, job.algorithm));
@@ -66,7 +66,7 @@ impl<'a> Record<'a> {
             trails: vec![Hash::default(); judges.len()],
             judges,
             context,
-            observer,
+            observers,
             names: Vec::new(),
             watch: Watch::default(),
             meter: Meter::new(&job.experiment.run),
@@ -123,7 +123,7 @@ impl<'a> Record<'a> {
         bytes.end()
     }
 
-    /// Hands where the run stands to the observer.
+    /// Hands the state of the run to the store.
     pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
@@ -147,7 +147,7 @@ impl<'a> Record<'a> {
 
     fn hand_over(&mut self, state: State) -> Result<()> {
         self.serial += 1;
-        self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
+        self.observers.store.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
     /// The run is over, well or badly. A peer that came to its end, or lacks another, keeps all that
@@ -197,7 +197,7 @@ impl<'a> Record<'a> {
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
-            self.observer.progress(k, due / run.evaluations as f64);
+            self.observers.listener.progress(k, due / run.evaluations as f64);
         }
         if due == 0.0 && k >= PATIENCE {
             return Err(self.endless());
@@ -276,17 +276,20 @@ impl<'a> Record<'a> {
                 let nodes: Vec<_> = cluster.nodes().iter().map(variables).collect();
                 row.values.extend(probing.measure(&setup, &nodes, self.judges));
             }
-            self.nodes = locals.into_iter().map(named).collect();
+            if let Some(error) = self.judges.iter_mut().find_map(|part| part.error()) {
+                return Err(error);
+            }
+            self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;
         }
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
             if sound && gap > rounding {
-                self.observer.warn(&self.untrue(cluster.progress().k, gap));
+                self.observers.listener.warn(&self.untrue(cluster.progress().k, gap));
             }
         }
         row.values.retain(|_, value| value.is_finite());
-        self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
+        self.observers.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
     }
@@ -311,13 +314,17 @@ impl<'a> Record<'a> {
         let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
         let ours = evaluate::some(self.judges, here, &mean, exact, self.context.pool);
+        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
+        let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
+        if !ours.iter().all(alike) {
+            return Err(unlike());
+        }
         if cluster.is_whole() {
             return Ok(ours);
         }
-        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
         let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
-        Ok(locals.collect::<Option<_>>().expect("all processes measure alike"))
+        locals.collect::<Option<_>>().ok_or_else(unlike)
     }
 
     fn hash<T: Real>(&mut self, cluster: &Cluster<T>) {
@@ -351,7 +358,7 @@ impl<'a> Record<'a> {
             let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
             self.take(cluster, clock, exact)?;
         }
-        self.observer.progress(k, 1.0);
+        self.observers.listener.progress(k, 1.0);
         let diagnosis = self.diagnosis(cluster)?;
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
         let trails = cluster.everyone_bytes(trails)?;
@@ -403,9 +410,11 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A node's metrics by name.
-fn named(local: Local) -> Vec<(String, f64)> {
-    local.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+/// The error of metrics that cannot be averaged over nodes.
+fn unlike() -> Error {
+    Error::config("problem/malformed", "nodes have different metrics: a measure is their mean")
+        .at("[problem]")
+        .hint("give every node the same metrics in the same order")
 }
 
 /// The error of a checkpoint that is sound, but not that of such a run.

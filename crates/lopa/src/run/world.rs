@@ -9,13 +9,13 @@ use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
 use crate::engine::Node;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::{DataSpec, Experiment};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, cast};
 use crate::network::{self, Graph, Mixing, Spectrum};
 use crate::problem::oracle::Oracle;
-use crate::problem::{Bilevel, Parts, Setting};
+use crate::problem::{Bilevel, Dims, Parts, Setting};
 
 /// All that the runs of one seed share.
 pub struct World {
@@ -114,7 +114,9 @@ impl Experiment {
             data,
             partition: &world.partition.nodes,
         };
+        let count = nodes.len();
         let parts = self.problem.build.get::<T>().parts(&setting, nodes);
+        let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
         parts.map_err(|error| error.at("[problem]"))
     }
 
@@ -138,9 +140,17 @@ impl Experiment {
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
         let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
-            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
-            let v = vec![T::zero(); part.dims().p];
+            let Dims { n, p } = part.dims();
+            let x = part.start_x(&mut Stream::new(seed, Purpose::Start, 0));
+            let theta = part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i));
+            if (x.len(), theta.len()) != (n, p) {
+                let (x, theta) = (x.len(), theta.len());
+                let message = format!(
+                    "node {i} starts with {x} entries of x and {theta} of θ, and has {n} and {p}"
+                );
+                return Err(Error::config("problem/malformed", message).at("[problem]"));
+            }
+            let (x, theta, v) = (cast(&x), cast(&theta), vec![T::zero(); p]);
             let batches = self.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
             if let Some(delta) = self.run.finite_differences {
@@ -154,5 +164,28 @@ impl Experiment {
             }
         };
         (first..).zip(parts).map(make).collect()
+    }
+}
+
+/// The parts of a problem that anybody may have written must fit together.
+fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<T>> {
+    let malformed = |what: String| {
+        Err(Error::config("problem/malformed", format!("the problem `{problem}` {what}")))
+    };
+    if parts.each.len() != count {
+        return malformed(format!("made {} parts for {count} nodes", parts.each.len()));
+    }
+    let dims = parts.each[0].dims();
+    for (i, part) in parts.each.iter().enumerate() {
+        if part.dims() != dims {
+            return malformed(format!("has other dimensions at the {}th node than before", i + 1));
+        }
+        if part.samples_f() == 0 || part.samples_g() == 0 {
+            return malformed(format!("has no samples at the {}th node", i + 1));
+        }
+    }
+    match dims {
+        Dims { n: 0, .. } | Dims { p: 0, .. } => malformed("has an empty x or θ".into()),
+        _ => Ok(parts),
     }
 }

@@ -15,16 +15,18 @@ mod exact;
 mod fetch;
 mod field;
 mod files;
+mod folder;
 mod golden;
-mod kernels;
 mod network;
 mod new_rows;
+mod pages;
 mod paper;
 mod partition;
 mod problems;
 mod reference;
 mod runs;
 mod scope;
+mod seam;
 
 /// Lets the conformance tests count allocations.
 #[global_allocator]

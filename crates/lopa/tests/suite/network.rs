@@ -15,7 +15,7 @@ fn choice_in<B: ?Sized>(registry: &Registry<B>, text: &str) -> Result<Choice<B>>
     registry.read(source.root()?.required("choice")?)
 }
 
-/// Builds a network from what a file would say: `"ring"` or `{ name = "circulant", … }`.
+/// Builds a network from text as in a file: `"ring"` or `{ name = "circulant", … }`.
 fn network(graph: &str, weights: &str, nodes: usize) -> Result<(Graph, Mixing)> {
     build(&choice_in(&graphs(), graph)?, &choice_in(&self::weights(), weights)?, nodes, 1)
 }
@@ -31,8 +31,8 @@ fn rule(name: &str, graph: &Graph) -> Mixing {
 
 const RULES: [&str; 5] = ["metropolis", "lazy-metropolis", "max-degree", "constant", "laplacian"];
 
-/// All eigenvalues of a dense symmetric matrix by Jacobi's rotations: slow, simple, and nothing in
-/// common with what the library does.
+/// All eigenvalues of a dense symmetric matrix by Jacobi rotations: slow, simple, and independent
+/// of the library.
 fn jacobi(mut a: Vec<Vec<f64>>) -> Vec<f64> {
     let m = a.len();
     let beside = |a: &[Vec<f64>]| -> f64 {
@@ -68,7 +68,7 @@ fn dense(mixing: &Mixing) -> Vec<Vec<f64>> {
     (0..m).map(|i| (0..m).map(|j| mixing.weight(i, j)).collect()).collect()
 }
 
-/// (λ_2, λ_min) by the slow way.
+/// (λ_2, λ_min) by Jacobi rotations.
 fn eigenvalues_again(mixing: &Mixing) -> (f64, f64) {
     let all = jacobi(dense(mixing));
     (all[all.len() - 2], all[0])
@@ -112,7 +112,7 @@ fn weights_by_hand() {
         assert!((own - (1.0 - on_edge)).abs() < 1e-14, "{name}");
         assert!((mixing.weight(0, 0) - (1.0 - 3.0 * on_edge)).abs() < 1e-14, "{name}");
     }
-    // Metropolis looks at the two ends of an edge, max-degree at all nodes.
+    // Metropolis uses the degrees of an edge's ends, max-degree those of all nodes.
     let (_, mixing) = network("'barbell'", "'metropolis'", 6).unwrap();
     assert_eq!((mixing.weight(0, 1), mixing.weight(2, 3)), (1.0 / 3.0, 1.0 / 4.0));
     let (_, mixing) = network("'barbell'", "'max-degree'", 6).unwrap();
@@ -255,7 +255,7 @@ fn negative_eigenvalues_are_warned_of_where_they_matter() {
     assert!(warnings(analysis("'complete'", "'metropolis'", 8).lambda_min, true).is_empty());
 }
 
-/// The draws are part of what a seed means: they must not change from one version to the next.
+/// A seed promises these draws: they must not change from version to version.
 #[test]
 fn drawn_graphs_stay_as_they_are() {
     let edges = |graph| network(graph, "'metropolis'", 6).unwrap().0.edges().collect::<Vec<_>>();
@@ -325,7 +325,7 @@ fn what_cannot_be_found_is_said() {
 
 // Properties
 
-/// Any graph of 1 to 16 nodes: each pair is an edge with a probability that is itself drawn.
+/// Any graph of 1 to 16 nodes: each pair is an edge with a random probability.
 fn any_graph() -> impl Strategy<Value = Graph> {
     (1usize..=16, 0u32..=100, any::<u64>()).prop_map(|(m, percent, seed)| {
         let mut stream = Stream::new(seed, Purpose::Problem, 0);
@@ -393,7 +393,7 @@ proptest! {
         prop_assert_eq!(graph.diameter(), other.diameter());
     }
 
-    /// The definition of a bridge, tried out on every edge.
+    /// The definition of a bridge, tested on every edge.
     #[test]
     fn bridges_are_the_edges_that_matter(graph in any_graph()) {
         let pieces = graph.components().len();
@@ -466,7 +466,7 @@ fn eigenvalues_agree_with_jacobis_on_larger_graphs() {
 
 // Refusals
 
-/// What must be refused: the id, and what the message must name.
+/// Checks an error: its id, and what its text must contain.
 fn refused(error: Error, id: &str, named: &[&str]) {
     assert_eq!((error.kind, error.kind.exit_code(), error.id), (Kind::Network, 4, id), "{error}");
     assert!(error.hint.is_some(), "no remedy: {error}");
@@ -776,7 +776,7 @@ fn a_million_edges_are_read_and_one_bad_one_among_them_is_found() {
 #[test]
 fn an_audit_finds_who_can_rebuild_what_of_whom() {
     // Known counts. On the exponential graph no neighbour's sum has a single unknown x_j, but sums
-    // of several have: with S_i what node a + i tells node a of what a does not see,
+    // of several do: with S_i the part of node a + i's sum that node a does not see,
     //   2 (x_3 + x_-3) = S_1 + S_-1 − S_8 − S_4 − S_-4 + S_2 + S_-2,   x_3 − x_-3 = S_2 − S_-2.
     let known: [(&str, usize, [usize; 3]); 7] = [
         ("'ring'", 10, [0, 10, 10]),
@@ -799,12 +799,12 @@ fn an_audit_of_a_path_names_the_peers() {
     let audit = Audit::new(&graph, &mixing);
     assert_eq!(audit.bridges, [(0, 1), (1, 2), (2, 3), (3, 4)]);
     assert_eq!(audit.messages, 8);
-    // An end tells its only neighbour everything; the middle needs one peer on either side.
+    // An end reveals everything to its only neighbour; the middle needs one peer on either side.
     assert_eq!(audit.nodes[0].one, [1]);
     assert!(audit.nodes[0].pairs.is_empty());
     assert_eq!(audit.nodes[2].one, [0; 0]);
     assert_eq!(audit.nodes[2].pairs, [(0, 3), (1, 3), (1, 4)]);
-    // With tracking, node 1 tells node 2 the one sum in which x_0 is unknown.
+    // With tracking, node 1 reveals to node 2 a sum in which only x_0 is unknown.
     assert_eq!(audit.nodes[0].two_hops, [2]);
     assert_eq!(audit.nodes[2].two_hops, [0, 4]);
 }
@@ -812,7 +812,7 @@ fn an_audit_of_a_path_names_the_peers() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Against the definition, tried on every peer and every pair.
+    /// The definition, tested on every peer and every pair.
     #[test]
     fn an_audit_agrees_with_the_definition(m in 3usize..9, bits in any::<u64>()) {
         let pairs = (0..m).flat_map(|i| (i + 1..m).map(move |j| (i, j)));

@@ -49,14 +49,14 @@ fn read_batches(paths: &[PathBuf]) -> Result<(Table, Vec<u8>)> {
         if !records.remainder().is_empty() || bytes.is_empty() {
             return Err(Error::data(
                 "data/truncated",
-                format!("the file does not hold whole records of {} bytes", PIXELS + 1),
+                format!("the file does not consist of whole records of {} bytes", PIXELS + 1),
             )
             .at(file::byte(&name, bytes.len() as u64))
             .hint("get the file again"));
         }
         for (i, record) in records.enumerate() {
             if record[0] as usize >= NAMES.len() {
-                let message = format!("the label {} is not one of 0 to 9", record[0]);
+                let message = format!("the label {} is not between 0 and 9", record[0]);
                 return Err(Error::data("data/bad-label", message)
                     .at(file::byte(&name, (i * (PIXELS + 1)) as u64)));
             }

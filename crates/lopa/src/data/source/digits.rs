@@ -1,4 +1,4 @@
-//! The optical digits that come along, so that a first run needs no download.
+//! The bundled optical digits, so that a first run needs no download.
 //!
 //! E. Alpaydin and C. Kaynak, *Optical Recognition of Handwritten Digits*, UCI Machine Learning
 //! Repository, 1998, doi:10.24432/C50P49, CC BY 4.0: the 1797 test images, 8 × 8 counts of 0 to 16.

@@ -98,10 +98,6 @@ impl Params for Options {
 }
 
 impl<T: Real> Problem<T> for Options {
-    fn needs_data(&self) -> bool {
-        false
-    }
-
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
         let all = coefficients(self, setting.nodes, setting.seed)?;
         let x_star: Option<Arc<[f64]>> = match setting.scope {

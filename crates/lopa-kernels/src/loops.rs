@@ -1,13 +1,13 @@
 //! Loops of plain Rust, compiled for what the processor has.
 //!
-//! The compiler puts as many numbers side by side as it is allowed to. It neither fuses nor
-//! reorders operations, so that results have the same bits everywhere.
+//! The compiler vectorises them as widely as it may. It neither fuses nor reorders operations, so
+//! results have the same bits everywhere.
 
 use super::{Level, Set};
 
-/// A loop.
+/// A loop to run at a [`Level`].
 pub trait Loop {
-    /// Runs it. Must be `#[inline(always)]`, or it is compiled for any processor.
+    /// Runs the loop. Must be `#[inline(always)]`; otherwise it is compiled for the baseline.
     fn run(self);
 }
 
@@ -26,9 +26,10 @@ impl Level {
             a_loop.run();
         }
         match self.0 {
-            // SAFETY: a level is one that the processor has.
+            // SAFETY: the processor has these instructions, because `Level::best` detected them.
             #[cfg(target_arch = "x86_64")]
             Set::Avx512 => unsafe { avx512(a_loop) },
+            // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2(a_loop) },
             Set::Baseline => a_loop.run(),

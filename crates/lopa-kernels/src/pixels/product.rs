@@ -1,18 +1,18 @@
-//! Rows times weights: lanes are rows, and a weight is spread over them as it is loaded.
+//! Rows times weights: lanes are rows, and each weight is broadcast to all lanes.
 
 use super::super::Rows;
-use super::super::fetch::fetch_line;
+use super::super::prefetch::prefetch_line;
 use super::super::vector::{Number, Vector};
 use super::{AHEAD, Pixels, panels};
 
-/// Rows, with the shift, and columns whose bytes are transposed at a time.
+/// Rows (including the shift) and columns whose bytes are transposed at a time.
 const ROWS: usize = 16;
 const COLS: usize = 64;
 
 /// `out[r, :] = Σ_q a[row_r, q] weights[q, :]`.
 ///
 /// # Safety
-/// See [`Vector`]; `weights` are cols × width, `out` rows × width.
+/// See [`Vector`]; `weights` is cols × width, `out` rows × width.
 #[inline(always)]
 pub unsafe fn product<V: Vector>(
     pixels: &Pixels<V::Scalar>,
@@ -23,7 +23,7 @@ pub unsafe fn product<V: Vector>(
 ) {
     for (numbers, out) in rows.numbers.chunks(ROWS - 1).zip(out.chunks_mut((ROWS - 1) * width)) {
         let rows = Rows { numbers, ..rows };
-        // SAFETY: so many columns of the weights are there.
+        // SAFETY: shapes as for this function; a panel is never wider than what is left.
         unsafe {
             panels!(width, |from| panel_product::<V, _>(
                 pixels,
@@ -36,7 +36,11 @@ pub unsafe fn product<V: Vector>(
     }
 }
 
-/// With the first `C` columns of the weights; tells how many.
+/// Multiplies fewer than `ROWS` rows with the first `C` columns of the weights. Returns `C`.
+///
+/// # Safety
+/// Shapes as in [`product`]; `weights` and `out` begin at the same column, from which on at least
+/// `C` are left.
 #[inline(always)]
 unsafe fn panel_product<V: Vector, const C: usize>(
     pixels: &Pixels<V::Scalar>,
@@ -45,14 +49,15 @@ unsafe fn panel_product<V: Vector, const C: usize>(
     width: usize,
     out: &mut [V::Scalar],
 ) -> usize {
-    let (places, end) = (pixels.places(rows), rows.len());
+    let (addresses, end) = (pixels.addresses(rows), rows.len());
     let mut strip = Strip([[0; ROWS]; COLS]);
-    // SAFETY: `shift` has as many numbers as there are rows of weights from `first` on.
+    // SAFETY: `shift` has as many numbers as columns of bytes and rows of weights from `first` on;
+    // `v` and the lanes after it are within the `ROWS` of the strip.
     unsafe {
         let mut sums = [[V::splat(V::Scalar::ZERO); C]; ROWS / 8];
         for (b, shift) in pixels.shift.chunks(COLS).enumerate() {
             let first = b * COLS;
-            strip.fill::<V>(&places, first, shift.len());
+            strip.fill::<V>(&addresses, first, shift.len());
             for (sums, v) in sums.iter_mut().zip((0..=end).step_by(V::LANES)) {
                 let bytes = strip.0.as_flattened()[v..].as_ptr();
                 let weights = weights[first * width..].as_ptr();
@@ -77,22 +82,25 @@ unsafe fn panel_product<V: Vector, const C: usize>(
     C
 }
 
-/// The bytes of some columns, those of a column side by side. Column q of a quarter is followed by
-/// column q of the next quarter.
+/// The bytes of up to `COLS` columns, one column after the other. Column q of a quarter is followed
+/// by column q of the next quarter.
 #[repr(align(64))]
 struct Strip([[u8; ROWS]; COLS]);
 
 impl Strip {
-    /// The columns from `first` on, as many as there are.
+    /// Transposes the `count` columns of the rows from `first` on.
+    ///
+    /// # Safety
+    /// See [`Vector`]; the rows have these columns, and `count` is at most `COLS`.
     #[inline(always)]
-    unsafe fn fill<V: Vector>(&mut self, places: &[*const u8; ROWS], first: usize, count: usize) {
-        let mut rows = *places;
+    unsafe fn fill<V: Vector>(&mut self, rows: &[*const u8; ROWS], first: usize, count: usize) {
+        let mut rows = *rows;
         for row in &mut rows {
             *row = row.wrapping_add(first);
-            fetch_line(row.wrapping_add(AHEAD));
+            prefetch_line(row.wrapping_add(AHEAD));
         }
         let to = self.0.as_mut_ptr().cast();
-        // SAFETY: rows have `count` columns from `first` on, and the copies `COLS`.
+        // SAFETY: the rows have `count` columns from `first` on, and the copies `COLS`.
         unsafe {
             if count == COLS {
                 return V::transpose_bytes(&rows, to);
@@ -107,8 +115,12 @@ impl Strip {
     }
 }
 
-/// Adds the products of a vector of rows with the columns of the weights. If the shift is among
-/// them, it is in the lanes from `n` on.
+/// Adds the products of a vector of rows with `C` columns of the weights to `all`. With `SHIFT`, the
+/// lanes from `n` on are the shift.
+///
+/// # Safety
+/// See [`Vector`]; `bytes` points to a lane of a strip, and `weights` to as many rows as `shift` has
+/// numbers, `width` apart, of at least `C` columns.
 #[inline(always)]
 unsafe fn multiply<V: Vector, const SHIFT: bool, const C: usize>(
     bytes: *const u8,
@@ -118,15 +130,16 @@ unsafe fn multiply<V: Vector, const SHIFT: bool, const C: usize>(
     width: usize,
     all: &mut [V; C],
 ) {
-    // SAFETY: there are as many columns of bytes and rows of weights as numbers of the shift.
+    // SAFETY: q and `quarter` are those of a number of the shift, and so of a column of the strip
+    // and a row of the weights.
     unsafe {
         let mask = V::mask(n.min(V::LANES));
         let mut sums = [V::splat(V::Scalar::ZERO); C];
         for (quarter, shift) in shift.chunks(COLS / 4).enumerate() {
             for (q, &shift) in shift.iter().enumerate() {
-                let mut a = V::bytes(bytes.add((4 * q + quarter) * ROWS));
+                let mut a = V::load_bytes(bytes.add((4 * q + quarter) * ROWS));
                 if SHIFT {
-                    a = a.or_else(V::splat(shift), mask);
+                    a = a.blend(V::splat(shift), mask);
                 }
                 let weights = weights.add((quarter * COLS / 4 + q) * width);
                 for c in 0..C {
@@ -134,7 +147,7 @@ unsafe fn multiply<V: Vector, const SHIFT: bool, const C: usize>(
                 }
             }
         }
-        // A sum for each strip, so that few numbers are added to a large one.
+        // One sum per strip, for the sake of accuracy.
         for c in 0..C {
             all[c] = all[c].add(sums[c]);
         }

@@ -1,12 +1,11 @@
-//! Transposed rows times what goes back: lanes are columns of the rows, which are rows of the
-//! result.
+//! Transposed rows times delta: lanes are columns of the rows, which are rows of the result.
 
 use super::super::Rows;
-use super::super::fetch::fetch_line;
+use super::super::prefetch::prefetch_line;
 use super::super::vector::{Number, Vector};
 use super::{AHEAD, Pixels, panels};
 
-/// Rows that are summed over before something is added to the result.
+/// Rows summed up before they are added to the result.
 const ROWS: usize = 48;
 
 /// `out[q, :] += Σ_r a[row_r, q] delta[r, :]`.
@@ -23,7 +22,7 @@ pub unsafe fn add_transposed<V: Vector>(
 ) {
     for (numbers, delta) in rows.numbers.chunks(ROWS).zip(delta.chunks(ROWS * width)) {
         let rows = Rows { numbers, ..rows };
-        // SAFETY: so many columns of delta are there.
+        // SAFETY: shapes as for this function; a panel is never wider than what is left.
         unsafe {
             panels!(width, |from| add_panel::<V, _>(
                 pixels,
@@ -36,7 +35,11 @@ pub unsafe fn add_transposed<V: Vector>(
     }
 }
 
-/// With the first `C` columns of delta; tells how many.
+/// Adds up to `ROWS` transposed rows times the first `C` columns of delta. Returns `C`.
+///
+/// # Safety
+/// Shapes as in [`add_transposed`]; `delta` and `out` begin at the same column, from which on at
+/// least `C` are left.
 #[inline(always)]
 unsafe fn add_panel<V: Vector, const C: usize>(
     pixels: &Pixels<V::Scalar>,
@@ -45,34 +48,35 @@ unsafe fn add_panel<V: Vector, const C: usize>(
     width: usize,
     out: &mut [V::Scalar],
 ) -> usize {
-    let (mut places, cols) = (pixels.places::<ROWS>(rows), pixels.shift.len());
-    let places = &mut places[..rows.len()];
+    let (mut addresses, cols) = (pixels.addresses::<ROWS>(rows), pixels.shift.len());
+    let addresses = &mut addresses[..rows.len()];
     let scaled = Scaled::<_, C>::new(pixels.unit, delta, width);
-    // SAFETY: vectors end before the rows do, or are copied.
+    // SAFETY: a vector of columns from `first` on is within the rows and the shift, or within their
+    // copies.
     unsafe {
         let mut first = 0;
         while first + V::LANES <= cols {
             let (shift, out) = (pixels.shift[first..].as_ptr(), &mut out[first * width..]);
             first += match V::WHOLE && first + 2 * V::LANES <= cols {
-                true => add_vectors::<V, 2, C>(places, first, shift, &scaled, out, width),
-                false => add_vectors::<V, 1, C>(places, first, shift, &scaled, out, width),
+                true => add_vectors::<V, 2, C>(addresses, first, shift, &scaled, out, width),
+                false => add_vectors::<V, 1, C>(addresses, first, shift, &scaled, out, width),
             };
         }
         if first < cols {
             let (mut bytes, mut shift) = ([[0; 16]; ROWS], [V::Scalar::ZERO; 16]);
             shift[..cols - first].copy_from_slice(&pixels.shift[first..]);
-            for (place, bytes) in places.iter_mut().zip(&mut bytes) {
-                bytes.as_mut_ptr().copy_from_nonoverlapping(place.add(first), cols - first);
-                *place = bytes.as_ptr();
+            for (address, bytes) in addresses.iter_mut().zip(&mut bytes) {
+                bytes.as_mut_ptr().copy_from_nonoverlapping(address.add(first), cols - first);
+                *address = bytes.as_ptr();
             }
             let out = &mut out[first * width..];
-            add_vectors::<V, 1, C>(places, 0, shift.as_ptr(), &scaled, out, width);
+            add_vectors::<V, 1, C>(addresses, 0, shift.as_ptr(), &scaled, out, width);
         }
     }
     C
 }
 
-/// unit · delta row by row, and what the shift is multiplied with.
+/// unit · delta for each row, and what the shift is multiplied with.
 struct Scaled<T, const C: usize> {
     rows: [[T; C]; ROWS],
     shift: [T; C],
@@ -92,17 +96,20 @@ impl<T: Number, const C: usize> Scaled<T, C> {
     }
 }
 
-/// Adds what `N` vectors of columns from `first` on contribute; tells how many columns these are.
+/// Adds what `N` vectors of columns from `first` on contribute. Returns how many columns.
+///
+/// # Safety
+/// See [`Vector`]; the rows have these columns, and `shift` points to as many numbers.
 #[inline(always)]
 unsafe fn add_vectors<V: Vector, const N: usize, const C: usize>(
-    places: &[*const u8],
+    rows: &[*const u8],
     first: usize,
     shift: *const V::Scalar,
     scaled: &Scaled<V::Scalar, C>,
     out: &mut [V::Scalar],
     width: usize,
 ) -> usize {
-    // SAFETY: `N` vectors lie in each row, and in the shift.
+    // SAFETY: each row has `N` vectors of bytes from `first` on, and the shift as many numbers.
     unsafe {
         let mut sums = [[V::splat(V::Scalar::ZERO); C]; N];
         for i in 0..N {
@@ -111,12 +118,12 @@ unsafe fn add_vectors<V: Vector, const N: usize, const C: usize>(
                 sums[i][c] = a.mul(V::splat(scaled.shift[c]));
             }
         }
-        for (place, scaled) in places.iter().zip(&scaled.rows) {
-            let row = place.add(first);
-            fetch_line(row.wrapping_add(AHEAD));
+        for (row, scaled) in rows.iter().zip(&scaled.rows) {
+            let row = row.add(first);
+            prefetch_line(row.wrapping_add(AHEAD));
             let mut a = [V::splat(V::Scalar::ZERO); N];
             for i in 0..N {
-                a[i] = V::bytes(row.add(i * V::LANES));
+                a[i] = V::load_bytes(row.add(i * V::LANES));
             }
             for c in 0..C {
                 let d = V::splat(scaled[c]);
@@ -132,7 +139,10 @@ unsafe fn add_vectors<V: Vector, const N: usize, const C: usize>(
     N * V::LANES
 }
 
-/// Adds to the first columns of `out`, as far as it has rows.
+/// Adds sums to the first `C` columns of `out`, as far as it has rows.
+///
+/// # Safety
+/// See [`Vector`].
 #[inline(always)]
 unsafe fn add_columns<V: Vector, const C: usize>(
     sums: &[V; C],
@@ -141,9 +151,9 @@ unsafe fn add_columns<V: Vector, const C: usize>(
 ) {
     let mut done = 0;
     if C >= 4 && out.len() >= (V::LANES - 1) * width + C {
-        // SAFETY: as many rows are there as a vector has lanes, and four columns of each.
+        // SAFETY: `out` has `LANES` rows, the last of at least `C` columns, and c + 4 ≤ C.
         unsafe {
-            // All is loaded before anything is stored, so that where fours overlap they agree.
+            // All is loaded before anything is stored, so that overlapping fours agree.
             let mut all = [[V::splat(V::Scalar::ZERO); 4]; 3];
             for (n, c) in (0..C).step_by(4).enumerate() {
                 let c = c.min(C - 4);
@@ -161,6 +171,7 @@ unsafe fn add_columns<V: Vector, const C: usize>(
     }
     for c in done..C {
         let mut column = [V::Scalar::ZERO; 16];
+        // SAFETY: a vector has at most 16 lanes.
         unsafe { sums[c].store(column.as_mut_ptr()) };
         let to = out.iter_mut().skip(c).step_by(width);
         to.zip(&column[..V::LANES]).for_each(|(to, &sum)| *to = *to + sum);

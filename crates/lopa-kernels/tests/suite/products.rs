@@ -1,0 +1,254 @@
+//! Products of rows in every form, and back.
+
+use lopa_kernels::{Blocks, Cells, Pixels, Rows};
+use proptest::prelude::*;
+
+use crate::draw::{Matrix, Scalar, Stream, check, wide};
+
+/// Dense and sparse rows.
+fn check_products<T: Scalar>(count: usize, cols: usize, width: usize, density: f64, seed: u64) {
+    let stream = &mut Stream::new(seed);
+    let a = Matrix::<T>::draw(9, cols, density, stream);
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(9)).collect();
+    let (weights, delta) = (stream.numbers::<T>(cols * width), stream.numbers::<T>(count * width));
+    let (front, back) = (stream.numbers::<T>(count * width), stream.numbers::<T>(cols * width));
+    let refs: Vec<&[T]> = rows.iter().map(|&row| a.row(row)).collect();
+    let numbers: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let each = || Rows { numbers: &numbers, of: None };
+    let zero = vec![0.0; count * width];
+    let forward = a.product(&rows, &wide(&weights), &zero);
+    let added = a.product(&rows, &wide(&weights), &wide(&front));
+    let backward = a.transposed(&rows, &wide(&delta), &wide(&back));
+    // Kernels that overwrite `out` find other numbers there.
+    check("dense product", &forward, |level| {
+        let mut out = front.clone();
+        level.dense_product(&refs, &weights, width, false, &mut out);
+        out
+    });
+    check("dense product, added", &added, |level| {
+        let mut out = front.clone();
+        level.dense_product(&refs, &weights, width, true, &mut out);
+        out
+    });
+    check("dense transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_dense_transposed(&refs, &delta, width, &mut out);
+        out
+    });
+    check("sparse product", &forward, |level| {
+        let mut out = front.clone();
+        level.sparse_product(a.csr(), each(), &weights, width, &mut out);
+        out
+    });
+    check("sparse transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_sparse_transposed(a.csr(), each(), &delta, width, &mut out);
+        out
+    });
+    if width > 1 {
+        return;
+    }
+    check("dense dots", &forward, |level| {
+        let mut out = front.clone();
+        level.dense_dots(&refs, &weights, &mut out);
+        out
+    });
+    check("dense sums", &backward, |level| {
+        let mut out = back.clone();
+        level.add_dense_sums(&refs, &delta, &mut out);
+        out
+    });
+}
+
+/// Sparse rows in blocks and in cells, with few or many distinct values.
+fn check_packed<T: Scalar>(count: usize, cols: usize, width: usize, values: Drawn, seed: u64) {
+    let stream = &mut Stream::new(seed);
+    // If dense, nearly all rows have most columns.
+    let density = if stream.below(2) == 0 { 0.4 } else { 0.8 };
+    let mut a = Matrix::<f64>::draw(9, cols, density, stream);
+    a.change(|value| match values {
+        Drawn::Any => value,
+        Drawn::Multiples => (255.0 * value).ceil() * 0.004,
+        Drawn::Few => (1.0 + (20.0 * value).floor()).sqrt() - 3.3,
+    });
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(9)).collect();
+    let (weights, delta) = (stream.numbers::<T>(cols * width), stream.numbers::<T>(count * width));
+    let (front, back) = (stream.numbers::<T>(count * width), stream.numbers::<T>(cols * width));
+    let places: Vec<u32> = (0..count as u32).collect();
+    let of: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let each = || Rows { numbers: &places, of: Some(&of) };
+    let forward = a.product(&rows, &wide(&weights), &vec![0.0; count * width]);
+    let backward = a.transposed(&rows, &wide(&delta), &wide(&back));
+    if let Some(cells) = Cells::new(a.csr()).map(|cells| cells.cast(T::of)) {
+        check("cell product", &forward, |level| {
+            let mut out = front.clone();
+            level.cell_product(&cells, each(), &weights, width, &mut out);
+            out
+        });
+        check("cells transposed", &backward, |level| {
+            let mut out = back.clone();
+            level.add_cell_transposed(&cells, each(), &delta, width, &mut out);
+            out
+        });
+    } else {
+        // With few columns, the lengths of rows may by chance differ too much.
+        assert!(!(120..=256).contains(&cols), "rows of nearly equal lengths make cells");
+    }
+    let blocks = Blocks::new(a.csr()).map(|blocks| blocks.cast(T::of));
+    let Some(blocks) = blocks else {
+        return assert!(cols < 40 || matches!(values, Drawn::Any), "few values make blocks");
+    };
+    check("block product", &forward, |level| {
+        let mut out = front.clone();
+        level.block_product(&blocks, each(), &weights, width, &mut out);
+        out
+    });
+    check("blocks transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_block_transposed(&blocks, each(), &delta, width, &mut out);
+        out
+    });
+    assert!(blocks.has_unit() || !matches!(values, Drawn::Multiples));
+    if width > 1 || !blocks.has_unit() {
+        return;
+    }
+    check("block dots", &forward, |level| {
+        let mut out = front.clone();
+        level.block_dots(&blocks, each(), &weights, &mut out);
+        out
+    });
+    check("block sums", &backward, |level| {
+        let mut out = back.clone();
+        level.add_block_sums(&blocks, each(), &delta, &mut out);
+        out
+    });
+}
+
+/// Rows made of runs, one empty, one full: products with one column sort rows by length.
+fn check_runs<T: Scalar>(count: usize, cols: usize, seed: u64) {
+    let stream = &mut Stream::new(seed);
+    let mut dense = vec![0.0; 20 * cols];
+    for (r, row) in dense.chunks_exact_mut(cols).enumerate() {
+        let runs = match r {
+            0 => vec![],
+            1 => vec![(0, cols)],
+            2 => vec![(cols - 1, 1)],
+            _ => (0..stream.below(20)).map(|_| (stream.below(cols), 3 + stream.below(9))).collect(),
+        };
+        for (start, length) in runs {
+            let run = start..cols.min(start + length);
+            row[run].fill_with(|| (1 + stream.below(255)) as f64 / 255.0);
+        }
+    }
+    let a = Matrix::of(dense, cols);
+    let blocks = Blocks::new(a.csr()).expect("runs fill blocks").cast(T::of);
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(20)).collect();
+    let (weights, delta) = (stream.numbers::<T>(cols), stream.numbers::<T>(count));
+    let (front, back) = (stream.numbers::<T>(count), stream.numbers::<T>(cols));
+    let numbers: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let each = Rows { numbers: &numbers, of: None };
+    check("block dots", &a.product(&rows, &wide(&weights), &vec![0.0; count]), |level| {
+        let mut out = front.clone();
+        level.block_dots(&blocks, each, &weights, &mut out);
+        out
+    });
+    check("block sums", &a.transposed(&rows, &wide(&delta), &wide(&back)), |level| {
+        let mut out = back.clone();
+        level.add_block_sums(&blocks, each, &delta, &mut out);
+        out
+    });
+}
+
+/// The values of a matrix: all different, multiples of one number, or few.
+#[derive(Debug, Clone, Copy)]
+enum Drawn {
+    Any,
+    Multiples,
+    Few,
+}
+
+/// Dense rows of bytes less a shift.
+fn check_pixels<T: Scalar>(count: usize, cols: usize, width: usize, seed: u64) {
+    let stream = &mut Stream::new(seed);
+    let bytes: Vec<u8> = (0..9 * cols).map(|_| stream.below(256) as u8).collect();
+    let shift: Vec<T> = (0..cols).map(|_| T::of(stream.between(0.0, 255.0))).collect();
+    let unit = T::of(0.004);
+    let value =
+        |(at, &byte): (usize, &u8)| unit.to_f64() * (f64::from(byte) - shift[at % cols].to_f64());
+    let dense: Vec<f64> = bytes.iter().enumerate().map(value).collect();
+    let a = Matrix { cols, dense, starts: vec![], columns: vec![], values: vec![] };
+    let rows: Vec<usize> = (0..count).map(|_| stream.below(9)).collect();
+    let (weights, delta) = (stream.numbers::<T>(cols * width), stream.numbers::<T>(count * width));
+    let (front, back) = (stream.numbers::<T>(count * width), stream.numbers::<T>(cols * width));
+    let of: Vec<u32> = rows.iter().map(|&row| row as u32).collect();
+    let pixels = Pixels { bytes: &bytes, unit, shift: &shift };
+    let each = || Rows { numbers: &of, of: None };
+    let forward = a.product(&rows, &wide(&weights), &vec![0.0; count * width]);
+    check("pixel product", &forward, |level| {
+        let mut out = front.clone();
+        level.pixel_product(&pixels, each(), &weights, width, &mut out);
+        out
+    });
+    let backward = a.transposed(&rows, &wide(&delta), &wide(&back));
+    check("pixels transposed", &backward, |level| {
+        let mut out = back.clone();
+        level.add_pixel_transposed(&pixels, each(), &delta, width, &mut out);
+        out
+    });
+}
+
+proptest! {
+    #[test]
+    fn products(
+        count in 1usize..70,
+        cols in 1usize..150,
+        width in prop_oneof![Just(1usize), 2usize..70],
+        density in prop_oneof![Just(0.0), Just(0.2), Just(1.0)],
+        seed: u64,
+    ) {
+        check_products::<f32>(count, cols, width, density, seed);
+        check_products::<f64>(count, cols, width, density, seed);
+    }
+
+    #[test]
+    fn packed_rows(
+        count in 1usize..150,
+        cols in 1usize..600,
+        width in prop_oneof![Just(1usize), 2usize..70],
+        values in prop_oneof![Just(Drawn::Any), Just(Drawn::Multiples), Just(Drawn::Few)],
+        seed: u64,
+    ) {
+        check_packed::<f32>(count, cols, width, values, seed);
+        check_packed::<f64>(count, cols, width, values, seed);
+    }
+
+    #[test]
+    fn rows_of_runs(
+        count in 1usize..300,
+        cols in prop_oneof![12usize..100, 700usize..=1024],
+        seed: u64,
+    ) {
+        check_runs::<f32>(count, cols, seed);
+        check_runs::<f64>(count, cols, seed);
+    }
+
+    #[test]
+    fn rows_of_bytes(count in 1usize..70, cols in 1usize..300, width in 1usize..70, seed: u64) {
+        check_pixels::<f32>(count, cols, width, seed);
+        check_pixels::<f64>(count, cols, width, seed);
+    }
+
+}
+
+/// At the edges of panels, strips and batches.
+#[test]
+fn rows_of_bytes_of_odd_shapes() {
+    const COLS: [usize; 11] = [1, 7, 8, 15, 16, 17, 63, 64, 65, 130, 200];
+    for (i, width) in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 17, 33].into_iter().enumerate() {
+        for (j, count) in [1, 7, 8, 14, 15, 16, 31, 46, 48, 49, 97].into_iter().enumerate() {
+            let (cols, seed) = (COLS[(i + j) % COLS.len()], (100 * i + j) as u64);
+            check_pixels::<f32>(count, cols, width, seed);
+            check_pixels::<f64>(count, cols, width, seed);
+        }
+    }
+}
