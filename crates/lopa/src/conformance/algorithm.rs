@@ -22,7 +22,7 @@ use crate::problem::scope::Scope;
 ///
 /// It is run with its [typical](Entry::typical) parameters in every scope that its facts name, in
 /// both precisions, on a small noisy quadratic: eight nodes on a path, n = 5, p = 6, 30 samples per
-/// node, batches of 4. The curvature of g is between 0.25 and 1.5.
+/// node, batches of 4. The curvature of g on all samples is between 1/2 and 1.
 ///
 /// Messages must keep their length. Variables must be complete: nodes that are given them must
 /// continue with the same bits. So must runs on any number of threads. `cost` must be what the

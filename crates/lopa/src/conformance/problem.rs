@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::experiment::Registries;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, cast};
-use crate::problem::scope::Scope;
 use crate::problem::{Ask, Directions, Minibatches};
 
 /// Puts a problem through all checks.
@@ -32,7 +31,6 @@ use crate::problem::{Ask, Directions, Minibatches};
 pub fn problem(registries: &Registries, text: &str) -> Result<()> {
     let made = Made::read(registries, text)?;
     let mut double = Subject::<f64>::new(&made)?;
-    lengths(&double, made.experiment.scope)?;
     starts(&double)?;
     metrics(&mut double)?;
     derivatives::repeated(&mut double)?;
@@ -54,21 +52,6 @@ pub fn problem(registries: &Registries, text: &str) -> Result<()> {
     together::<f64>(&made)?;
     allocates_nothing(&mut single)?;
     allocates_nothing(&mut double)
-}
-
-/// x has one length everywhere, and so has θ where it is common.
-fn lengths(subject: &Subject<f64>, scope: Scope) -> Result<()> {
-    let first = subject.nodes[0].part.dims();
-    for Node { label, part, .. } in &subject.nodes {
-        let here = part.dims();
-        let same = here.n == first.n && (scope == Scope::Personal || here.p == first.p);
-        ensure(same && here.n > 0 && here.p > 0, "conformance/lengths", || {
-            let [(n, p), (n0, p0)] = [here, first].map(|dims| (dims.n, dims.p));
-            format!("n = {n} and p = {p} here, n = {n0} and p = {p0} at node 0")
-        })
-        .map_err(|error| error.at(label).hint("nodes share x, and no length may be 0"))?;
-    }
-    Ok(())
 }
 
 /// All nodes start at one x; starts are finite and of the right length.

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use toml::{Table, Value};
 
+use super::broken;
 use super::question::{Batch, Point};
-use super::{broken, ensure};
 use crate::config::Source;
 use crate::data::{Data, Where};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::run::{Context, World};
 
 /// An experiment with the problem.
 pub(super) struct Made {
-    pub experiment: Experiment,
+    experiment: Experiment,
     data: Option<Data>,
     world: World,
 }
@@ -52,13 +52,8 @@ impl Made {
 
     /// The parts of some nodes.
     pub fn parts<T: Real>(&self, nodes: Range<usize>) -> Result<Parts<T>> {
-        let (wanted, seed) = (nodes.len(), self.experiment.run.seeds[0]);
-        let parts = self.experiment.parts_of(self.data.as_ref(), &self.world, seed, nodes)?;
-        let made = parts.each.len();
-        ensure(made == wanted, "conformance/parts", || {
-            format!("`parts` makes {made} parts where {wanted} nodes are asked for")
-        })?;
-        Ok(parts)
+        let seed = self.experiment.run.seeds[0];
+        self.experiment.parts_of(self.data.as_ref(), &self.world, seed, nodes)
     }
 
     /// A node in messages.
@@ -93,26 +88,16 @@ pub(super) struct Node<T: Real> {
     pub batches: [Batch; 2],
 }
 
-impl<T: Real> Node<T> {
-    fn new(label: String, part: Box<dyn Bilevel<T>>) -> Result<Node<T>> {
-        let (f, g) = (part.samples_f(), part.samples_g());
-        ensure(f > 0 && g > 0, "conformance/lengths", || {
-            format!("there are {f} samples of f and {g} of g: there must be one of each")
-        })
-        .map_err(|error| error.at(&label))?;
-        let points = [1, 2].map(|number| Point::near(&*part, number));
-        let batches = Batch::both(&*part);
-        Ok(Node { label, part, points, batches })
-    }
-}
-
 impl<T: Real> Subject<T> {
     /// The parts of all nodes.
     pub fn new(made: &Made) -> Result<Subject<T>> {
         let parts = made.parts(0..made.nodes())?.each;
-        let node = |(i, part)| Node::new(made.label::<T>(i), part);
-        let nodes = parts.into_iter().enumerate().map(node).collect::<Result<_>>()?;
-        Ok(Subject { nodes })
+        let node = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
+            let points = [1, 2].map(|number| Point::near(&*part, number));
+            let batches = Batch::both(&*part);
+            Node { label: made.label::<T>(i), part, points, batches }
+        };
+        Ok(Subject { nodes: parts.into_iter().enumerate().map(node).collect() })
     }
 
     /// Calls a check with every node's part, its points and its batches.
