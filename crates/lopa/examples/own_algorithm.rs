@@ -99,7 +99,9 @@ const EXPERIMENT: &str = r#"
     algorithm = ["diffusion", { name = "lopa-gt", alpha = 0.02, beta = 0.5, lambda = 0.5 }]
 "#;
 
-fn main() -> Result<()> {
+/// What comes with the library, and `diffusion`. A test of it is one line:
+/// `lopa::conformance::algorithm(&registries(), "diffusion").unwrap()`
+pub fn registries() -> Registries {
     let mut registries = Registries::default();
     registries.algorithms.add(algorithm_entry(
         "diffusion",
@@ -107,7 +109,11 @@ fn main() -> Result<()> {
         FACTS,
         |params: Diffusion| params,
     ));
-    common::run(EXPERIMENT, &registries)?;
+    registries
+}
+
+fn main() -> Result<()> {
+    common::run(EXPERIMENT, &registries())?;
     println!("diffusion stops at a bias of order alpha, as methods with local gradients do");
     Ok(())
 }

@@ -55,6 +55,7 @@ pub mod algorithms;
 #[cfg(doctest)]
 mod book;
 pub mod config;
+pub mod conformance;
 pub mod data;
 pub mod engine;
 pub mod error;

@@ -250,6 +250,30 @@ fn check_eta(eta: f64) -> std::result::Result<(), Fault> {
     Fault::unless(eta > 0.0 && eta <= 1.0, "eta", eta, "above 0 and at most 1")
 }
 
+/// The published field: those that are compared in `experiments/`, and whose trajectories are checked
+/// against an independent implementation. Algorithms that come later need neither.
+pub const FIELD: [&str; 19] = [
+    "lopa-gt",
+    "lopa-lg",
+    "spdb",
+    "slam",
+    "ma-dsbo",
+    "gossip-dsbo",
+    "gossip-dsbo-mf",
+    "mdbo",
+    "vrdbo",
+    "d-soba",
+    "sldbo",
+    "zhang",
+    "prometheus",
+    "interact",
+    "dgd",
+    "gt-sgd",
+    "extra",
+    "exact-diffusion",
+    "local",
+];
+
 /// The algorithms that come with the library.
 pub fn algorithms() -> Registry<AnyMethod, Facts> {
     use self::lopa::{Lopa, Scheme};
