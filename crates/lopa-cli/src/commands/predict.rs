@@ -31,12 +31,9 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let finished = Finished::open(&args.model.run)?;
     let runs = one_each(&finished.runs(&args.model)?);
     let [run] = runs[..] else {
-        return Err(Error::config(
-            "config/missing-key",
-            "the run has several algorithms: which one?",
-        )
-        .at("--algorithm")
-        .hint(format!("it has: {}", names(&runs).join(", "))));
+        return Err(Error::config("config/missing-key", "the run has several algorithms")
+            .at("--algorithm")
+            .hint(format!("choose one of: {}", names(&runs).join(", "))));
     };
     let model = finished.model(run)?;
     let rows = new_rows(&args.input, finished.features(&model)?, args.label.label.as_deref())?;

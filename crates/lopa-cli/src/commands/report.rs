@@ -88,7 +88,7 @@ fn title(runs: &[Saved]) -> String {
     }
 }
 
-/// The claims named, or those found near the runs.
+/// The claims of `--claims`, or those found beside the runs.
 fn claims(args: &ReportArgs) -> Result<Vec<Value>> {
     match &args.claims {
         Some(path) => saved::claims(path),

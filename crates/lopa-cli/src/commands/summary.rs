@@ -164,7 +164,7 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         n => format!(" {n} of {} runs diverged and are left out of these numbers.", outcomes.len()),
     };
     let Some((name, words, more)) = decisive(experiment, outcomes) else {
-        return format!("No run got far enough to be measured.{diverged}");
+        return format!("No run got far enough to be compared.{diverged}");
     };
     let mut ranked: Vec<(&str, f64, f64)> = groups(experiment, outcomes)
         .filter_map(|(label, runs)| {

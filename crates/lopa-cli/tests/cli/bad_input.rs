@@ -563,3 +563,42 @@ fn bad_storage() {
     folder.write(&format!("{run}/results.json"), b"[]");
     check("empty results", &folder.lopa(&predict), 5, "storage/read", "empty", &run);
 }
+
+#[test]
+fn damaged_run_folders() {
+    let folder = blobs_folder();
+    folder.lopa(&["run", "e.toml"]).good();
+    let run = folder.run_folder().display().to_string();
+    let (manifest, metrics) = (format!("{run}/manifest.json"), format!("{run}/metrics.jsonl"));
+    let lopa = |args: &[&str]| folder.lopa(&[args, &["--format", "json"]].concat());
+    let mut bytes = folder.read(&metrics).into_bytes();
+    let whole = bytes.clone();
+    bytes[10] = 0xff;
+    folder.write(&metrics, &bytes);
+    for args in [&["report", run.as_str()][..], &["compare", run.as_str()]] {
+        let place = format!("{metrics}:1");
+        check(&args.join(" "), &lopa(args), 5, "storage/read", "damaged", &place);
+    }
+    // Of a run that is to be resumed, too: its measurements would be lost.
+    let text = folder.read(&manifest);
+    folder.write(&manifest, text.replace("\"done\"", "\"running\"").as_bytes());
+    check("resume", &lopa(&["run", "e.toml"]), 5, "storage/read", "damaged", &metrics);
+    folder.write(&metrics, &whole);
+    let text = folder.read(&manifest).replace("\"worlds\"", "\"words\"");
+    folder.write(&manifest, text.as_bytes());
+    for args in [
+        &["run", "e.toml"][..],
+        &["report", run.as_str()],
+        &["compare", run.as_str()],
+        &["evaluate", run.as_str()],
+        &["predict", run.as_str(), "-a", "lopa-gt", "-n", "0", "-i", "blobs.csv"],
+    ] {
+        check(&args.join(" "), &lopa(args), 5, "storage/read", "`worlds`", &manifest);
+    }
+    let listed = lopa(&["ls"]).good();
+    assert_eq!(listed.json(), serde_json::json!([]));
+    assert!(listed.stderr.contains("not listed") && listed.stderr.contains(&manifest));
+    // A new run does without the damaged one.
+    lopa(&["run", "e.toml", "--resume", "never"]).good();
+    assert_eq!(lopa(&["ls"]).good().json().as_array().unwrap().len(), 1);
+}

@@ -266,7 +266,13 @@ impl<'a> Record<'a> {
             row.values = evaluate::summarise(&locals);
             if scope == Scope::Global {
                 let everyone = &mut |ours| cluster.everyone(ours);
-                row.values.extend(evaluate::common(self.evaluators, &points, exact, pool, everyone)?);
+                row.values.extend(evaluate::common(
+                    self.evaluators,
+                    &points,
+                    exact,
+                    pool,
+                    everyone,
+                )?);
             }
             // A probe sees the variables of all nodes, which one process alone has.
             let whole = cluster.nodes().len() == points.len();

@@ -36,7 +36,7 @@ pub struct Score<'a> {
 
 /// A model's score on one class.
 #[derive(Default, Clone)]
-struct OfClass {
+struct ClassCounts {
     rows: usize,
     right: usize,
     predicted: usize,
@@ -59,8 +59,8 @@ impl<'a> Score<'a> {
         right.map(|(_, count)| count).sum::<usize>() as f64 / self.rows as f64
     }
 
-    fn by_class(&self) -> Vec<OfClass> {
-        let mut all = vec![OfClass::default(); self.classes.len()];
+    fn by_class(&self) -> Vec<ClassCounts> {
+        let mut all = vec![ClassCounts::default(); self.classes.len()];
         for (&(is, predicted), count) in &self.counts {
             all[is].rows += count;
             all[predicted].predicted += count;
@@ -77,8 +77,8 @@ impl<'a> Score<'a> {
             0 => "–".to_string(),
             _ => format!("{:.3}", of as f64 / all as f64),
         };
-        let line = |(name, class): (&String, OfClass)| {
-            let OfClass { rows, right, predicted } = class;
+        let line = |(name, class): (&String, ClassCounts)| {
+            let ClassCounts { rows, right, predicted } = class;
             let counts = [rows.to_string(), right.to_string()];
             let shares = [share(right, rows), share(right, predicted)];
             [name.clone()].into_iter().chain(counts).chain(shares).collect()
@@ -99,8 +99,8 @@ impl<'a> Score<'a> {
 
     pub fn to_json(&self, node: usize) -> Value {
         let share = |of: usize, all: usize| (all > 0).then(|| of as f64 / all as f64);
-        let class = |(name, class): (&String, OfClass)| {
-            let OfClass { rows, right, predicted } = class;
+        let class = |(name, class): (&String, ClassCounts)| {
+            let ClassCounts { rows, right, predicted } = class;
             json!({
                 "class": name,
                 "rows": rows,
