@@ -1,4 +1,4 @@
-//! What the pages tell people to type can be typed.
+//! The commands on the pages exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 

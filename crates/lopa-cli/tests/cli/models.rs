@@ -14,7 +14,7 @@ fn trained() -> (Folder, String) {
     (folder, run)
 }
 
-/// The shares of predictions that are as in the file.
+/// The share of predictions that match the file.
 fn accuracy(predicted: &[&str]) -> f64 {
     let text = blobs();
     let truth: Vec<&str> =
