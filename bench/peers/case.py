@@ -1,4 +1,4 @@
-"""A case as `cargo bench --bench iteration -- export` wrote it."""
+"""A case exported by `cargo bench --bench iteration -- export`."""
 
 import json
 import pathlib
@@ -7,8 +7,8 @@ import numpy as np
 
 
 class Case:
-    """Arrays: features (rows, cols), labels (rows), train and validation (m, samples) row numbers,
-    mixing (m, m), start (n), and for the few samples x, theta, v after some iterations."""
+    """Arrays: features (rows, cols), labels (rows), row numbers train and validation (m, samples),
+    mixing (m, m), start (n); in the small case also x, theta, v after some iterations."""
 
     def __init__(self, folder, dtype):
         folder = pathlib.Path(folder)
@@ -30,11 +30,11 @@ class Case:
         self.columns = 1 if self.classes == 2 and self.problem == "hyperparameter" else self.classes
 
     def full(self):
-        """The five batches of an iteration, each of all samples."""
+        """The five batches of an iteration, each with all samples."""
         return [self.train, self.train, self.train, self.validation, self.validation]
 
     def batches(self, random):
-        """Five independent minibatches of row numbers, (m, batch) each: three of g, two of f."""
+        """Five independent minibatches of row numbers, (m, batch) each: three for g, two for f."""
         draws = []
         for rows in self.full():
             at = random.integers(0, rows.shape[1], (self.nodes, self.batch))

@@ -1,4 +1,4 @@
-"""Runs ours and the peers in alternation, checks that they agree, prints the ratio table.
+"""Runs lopa and its peers alternately, checks that they agree, prints a table of ratios.
 
 usage: compare.py OURS DATA [CASE…]
 """
@@ -38,7 +38,7 @@ def agree(ours, case, folder):
     for name in PEERS:
         gap, theirs = peer(name, folder, "check"), peer(name, folder, "loss", ITERATIONS)
         print(f"  {name}: full batches differ by {gap:.1e}, loss {theirs:.4f}, ours {loss:.4f}", flush=True)
-        # Features are handed over in single precision.
+        # Features are exported in single precision.
         if not gap < 1e-5 or abs(theirs - loss) > 0.03 * abs(loss):
             sys.exit(f"{name} does not compute the same thing on {case}")
 
@@ -72,7 +72,7 @@ def main(ours, data, *chosen):
             table.append(row)
             print("  " + " ".join(row), flush=True)
     head = ["problem", "precision", *PEERS, "lopa", "lopa / best peer", "two threads / one"]
-    print("\niterations a second, one thread\n")
+    print("\niterations per second, one thread\n")
     for row in [head, ["---"] * len(head), *table]:
         print("| " + " | ".join(row) + " |")
 

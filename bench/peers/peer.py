@@ -1,8 +1,8 @@
-"""One peer on one case.
+"""Runs one peer on one case.
 
-usage: peer.py PEER FOLDER check            largest relative gap to our full-batch trajectory
-       peer.py PEER FOLDER loss ITERATIONS  mean outer loss after so many minibatch iterations
-       peer.py PEER FOLDER rate f32|f64     best iterations a second over many spells
+usage: peer.py PEER FOLDER check            largest relative difference from lopa's full-batch trajectory
+       peer.py PEER FOLDER loss ITERATIONS  mean outer loss after ITERATIONS minibatch iterations
+       peer.py PEER FOLDER rate f32|f64     iterations per second, best of many samples
 """
 
 import importlib
@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
-if hasattr(os, "sched_setaffinity"):  # whatever a library makes of the settings above: one core
+if hasattr(os, "sched_setaffinity"):  # one core, even if a library ignores the settings above
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 import numpy as np
@@ -41,20 +41,20 @@ def main(peer, folder, what, *rest):
 
 
 def rate(forward):
-    """The best of many spells, short so that some of them are undisturbed on a busy machine."""
+    """The best of many 2 ms samples: on a busy machine some of them are undisturbed."""
 
-    def spell(count):
+    def sample(count):
         begin = time.perf_counter()
         forward(count)
         return (time.perf_counter() - begin) / count
 
     forward(10)
-    count = max(1, int(2e-3 / min(spell(1) for _ in range(20))))
+    count = max(1, int(2e-3 / min(sample(1) for _ in range(20))))
     forward(count)
     end = time.perf_counter() + 2
     best = float("inf")
     while time.perf_counter() < end:
-        best = min(best, spell(count))
+        best = min(best, sample(count))
     return 1 / best
 
 

@@ -1,4 +1,4 @@
-"""LoPA-GT in JAX: one node's losses, derivatives by jax, vmap over nodes, jit and scan over time."""
+"""LoPA-GT in JAX: losses of one node, derivatives by jax, vmap over nodes, jit and scan over time."""
 
 import functools
 
@@ -50,7 +50,7 @@ def estimates(case, features, labels):
         d = grad_theta_g(x, theta, *on(rows[0]))
         along = lambda theta: grad_theta_g(x, theta, *on(rows[1]))
         h = jax.jvp(along, (theta,), (v,))[1] - grad_theta_f(x, theta, *on(rows[3]))
-        if case.problem == "hyperparameter":  # f does not know x, and the data part of g neither
+        if case.problem == "hyperparameter":  # neither f nor the data part of g depends on x
             own = (theta * v).reshape(case.cols, case.columns).sum(1)
             return d, h, -2 * jnp.exp(x) * own
         slope = lambda x: jnp.vdot(grad_theta_g(x, theta, *on(rows[2])), v)
@@ -119,8 +119,8 @@ def start(case, seed):
 def full(case, iterations):
     first, step, _, _ = functions(case)
     sets = case.full()
-    least = min(rows.shape[1] for rows in sets)
-    assert all(rows.shape[1] == least for rows in sets), "full batches of one size"
+    size = sets[0].shape[1]
+    assert all(rows.shape[1] == size for rows in sets), "full batches must have the same size"
     rows = jnp.stack([jnp.asarray(rows) for rows in sets], 1)
     state = jax.jit(first)(rows)
     for _ in range(iterations):

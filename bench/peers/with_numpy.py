@@ -55,7 +55,7 @@ class Hyperparameter:
 
 
 class Representation:
-    """Shared hidden layer x, personal heads theta; f and g of the same samples, ridge on theta."""
+    """Shared hidden layer x, personal heads theta; f and g on the same samples, ridge on theta."""
 
     def __init__(self, case):
         self.case = case
@@ -138,7 +138,7 @@ def model(case):
 
 
 class Run:
-    """The state of all nodes, after the start."""
+    """The state of all nodes."""
 
     def __init__(self, case, batches):
         self.case, self.model = case, model(case)

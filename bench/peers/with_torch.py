@@ -1,4 +1,4 @@
-"""LoPA-GT in PyTorch: one node's losses, derivatives by torch.func, vmap over nodes."""
+"""LoPA-GT in PyTorch: losses of one node, derivatives by torch.func, vmap over nodes."""
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ class Run:
         on = lambda rows: (self.features[torch.from_numpy(rows)], self.labels[torch.from_numpy(rows)])
         self.d = self.grad_theta_g(*at, *on(batches[0]))
         self.h = self.hess_g(*at, self.v, *on(batches[1])) - self.grad_theta_f(*at, *on(batches[3]))
-        if self.case.problem == "hyperparameter":  # f does not know x, the data part of g neither
+        if self.case.problem == "hyperparameter":  # neither f nor the data part of g depends on x
             own = (self.thetas * self.v).reshape(self.case.nodes, self.case.cols, -1).sum(2)
             self.s = -2 * self.xs.exp() * own
         else:

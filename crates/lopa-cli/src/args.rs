@@ -234,7 +234,7 @@ pub struct ReproduceArgs {
     /// Folder with the data sets
     #[arg(long, value_name = "DIR", env = "LOPA_DATA_DIR")]
     pub data: Option<PathBuf>,
-    /// A tenth of the iterations on two seeds: minutes instead of an hour
+    /// A tenth of the iterations on two seeds: a minute instead of half an hour
     #[arg(long)]
     pub quick: bool,
     /// Seeds 1 to N in place of the files'
@@ -440,9 +440,12 @@ pub struct ReportArgs {
     /// The report: one HTML file that needs no network
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub out: PathBuf,
-    /// Write the figures too, as SVG and PNG, into this folder
+    /// Also write the figures into this folder
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
+    /// Format of the figures; may be given several times [default: all that this build can write]
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "figures")]
+    pub figure_format: Vec<FigureFormat>,
     /// The report's heading
     #[arg(long)]
     pub title: Option<String>,
@@ -455,6 +458,14 @@ pub struct ReportArgs {
     /// File of claims; without it, `claims.json` in, beside or above the run folders
     #[arg(long, value_name = "FILE")]
     pub claims: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FigureFormat {
+    /// SVG
+    Svg,
+    /// PNG; needs a build with the feature `png`
+    Png,
 }
 
 #[derive(Debug, Args)]

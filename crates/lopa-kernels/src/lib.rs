@@ -53,6 +53,7 @@
 mod aligned;
 mod blocks;
 mod cells;
+pub mod counting;
 mod dense;
 mod functions;
 mod loops;

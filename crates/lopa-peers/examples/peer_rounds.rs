@@ -1,23 +1,23 @@
-//! How long a round of three peers takes, beside the raw exchange of the same bytes.
+//! Time per round of three peers, compared with a raw exchange of the same bytes over TCP.
 //!
 //! `cargo run --release -p lopa-peers --example peer_rounds`
 
-#[path = "../../lopa/examples/common/mod.rs"]
-mod common;
+#[path = "../../lopa/examples/raw/mod.rs"]
+mod raw;
 
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use common::{Raw, SIZES, median};
 use lopa::engine::{Begin, Longest, Parcel, Peers, Round, Settings, Transport};
 use lopa::network::{Graph, Mixing};
 use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
+use raw::{Raw, SIZES, median};
 
 const NODES: usize = 3;
 
-/// Rounds of one node with its two neighbours; seconds of each.
+/// Rounds of one node with its two neighbours; returns the seconds of each.
 fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f64> {
     let me = place.node;
     let others: Vec<usize> = place.neighbours.iter().map(|neighbour| neighbour.node).collect();
@@ -25,7 +25,7 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
     wire.meet(Duration::from_secs(60)).unwrap();
     let mut peers = Peers::new(wire, (me, NODES), &[0; 32], Settings::default(), Box::new(|_| {}));
     let longest = Longest { message: 8 * entries, saying: 1000 };
-    let own = peers.independent().expect("a peer keeps for itself");
+    let own = peers.independent().expect("peers are independent");
     own.begin(Begin { job: 0, mixing, kept: None, longest }).unwrap();
     let parcel = |rank| Parcel { rank, bytes: vec![0; 8 * entries] };
     let out: Vec<Parcel> = others.into_iter().map(parcel).collect();
@@ -35,8 +35,8 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
         let start = Instant::now();
         peers.exchange(Round { k, e: 0, scalar: 8 }, &out, &mut into, &mut || {}).unwrap();
         if k % 100 == 99 {
-            // As if it was written down: neighbours let go of what came before.
-            let own = peers.independent().expect("a peer keeps for itself");
+            // As after a checkpoint: neighbours drop the frames before it.
+            let own = peers.independent().expect("peers are independent");
             own.mark();
             own.kept().unwrap();
         }
@@ -50,8 +50,8 @@ fn main() {
     let folder = std::env::temp_dir().join(format!("lopa-rounds-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let graph = Graph::from_edges(NODES, [(0, 1), (0, 2), (1, 2)]).unwrap();
-    let third = vec![vec![1.0 / 3.0; NODES]; NODES];
-    let mixing = Mixing::from_matrix(third).unwrap();
+    let thirds = vec![vec![1.0 / 3.0; NODES]; NODES];
+    let mixing = Mixing::from_matrix(thirds).unwrap();
     for (entries, count) in SIZES {
         let key = |i: usize| Key::create(&folder.join(format!("{entries}-{i}"))).unwrap();
         let keys: Vec<Key> = (0..NODES).map(key).collect();
@@ -84,7 +84,7 @@ fn main() {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// Runs it for all nodes at once; what node 0 gives.
+/// Runs all nodes at once; returns the result of node 0.
 fn together(run: impl Fn(usize) -> Vec<f64> + Sync) -> Vec<f64> {
     std::thread::scope(|scope| {
         let nodes: Vec<_> = (0..NODES)

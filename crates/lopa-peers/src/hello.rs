@@ -1,39 +1,39 @@
-//! What two neighbours tell each other before the first round, and what they must agree on.
+//! The handshake: the first message of each neighbour, and what the two must agree on.
 
 use lopa::store::bytes::{Hash, Reader, Writer};
 
-/// The version of what is said here and of the frames after it.
+/// The version of this message and of the frames after it.
 const PROTOCOL: u64 = 1;
 const MAGIC: &[u8; 10] = b"lopa peer\n";
 
-/// What all nodes of a run must agree on before its first round.
+/// What all nodes of a run must agree on before the first round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// Digest of the experiment, every default filled in.
+    /// Digest of the experiment, with all defaults filled in.
     pub experiment: Hash,
-    /// Digest of the graphs of all seeds.
+    /// Digest of all seeds' graphs.
     pub graph: Hash,
-    /// Digest of the names and keys of all nodes, in their order.
+    /// Digest of the names and keys of all nodes, in order.
     pub roster: Hash,
     /// Entries of the shared x.
     pub entries: u64,
 }
 
-/// What one end says.
+/// The first message of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// Which version of the protocol it speaks.
+    /// Its protocol version.
     pub protocol: u64,
-    /// Which version of lopa it is.
+    /// Its version of lopa, padded with zeros.
     pub lopa: [u8; 16],
-    /// What it takes the run to be.
+    /// Its terms of the run.
     pub terms: Terms,
-    /// Drawn when its process began: a node that came back says another one.
+    /// Drawn at random when its process started: a restarted node has a new one.
     pub session: u64,
 }
 
 impl Hello {
-    /// What a process says, with the number it drew.
+    /// The message of this process.
     pub fn new(terms: Terms, session: u64) -> Hello {
         let mut lopa = [0; 16];
         let version = env!("CARGO_PKG_VERSION").bytes();
@@ -41,10 +41,10 @@ impl Hello {
         Hello { protocol: PROTOCOL, lopa, terms, session }
     }
 
-    /// How many bytes it takes.
+    /// Its length in bytes.
     pub const LENGTH: usize = MAGIC.len() + 8 + 16 + 3 * 32 + 8 + 8;
 
-    /// As bytes of a fixed layout.
+    /// Encodes it; the layout is fixed.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.raw(MAGIC);
@@ -57,7 +57,7 @@ impl Hello {
         out.done()
     }
 
-    /// Reads it back; `None` if it is something else.
+    /// Decodes it; `None` if it is malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Hello> {
         let mut bytes = Reader::new(bytes);
         if bytes.raw(MAGIC.len())? != MAGIC {
@@ -71,7 +71,7 @@ impl Hello {
         Some(hello)
     }
 
-    /// What keeps the two from running together, in words: what is theirs, what is ours.
+    /// Describes how their message differs from ours, if it does; such nodes cannot run together.
     pub fn differs(&self, theirs: &Hello) -> Option<String> {
         let version = |hello: &Hello| {
             let text = hello.lopa.iter().take_while(|&&byte| byte != 0);
@@ -81,7 +81,7 @@ impl Hello {
         if self.protocol != theirs.protocol || self.lopa != theirs.lopa {
             let (they, we) = (version(theirs), version(self));
             let (p, q) = (theirs.protocol, self.protocol);
-            found.push(format!("version of lopa {they} (protocol {p}), ours {we} (protocol {q})"));
+            found.push(format!("lopa {they} (protocol {p}), ours {we} (protocol {q})"));
         }
         let (they, we) = (&theirs.terms, &self.terms);
         for (what, theirs, ours) in [

@@ -1,4 +1,4 @@
-//! A node's key: a secret that never leaves its host, and the public half that others know it by.
+//! A node's key: a secret that never leaves its host, and the public key that identifies the node.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -8,29 +8,29 @@ use iroh::SecretKey;
 use lopa::error::{Error, Result};
 use lopa::store::files::{cannot_write, sync_directory};
 
-/// What a node is known by: an ed25519 public key, written as 64 hexadecimal digits.
+/// The identity of a node: an ed25519 public key, written as 64 hexadecimal digits.
 pub use iroh::PublicKey;
 
-/// What the file begins with.
-const HEAD: &str = "lopa secret key 1";
+/// The first line of a key file.
+const HEADER: &str = "lopa secret key 1";
 
-/// A secret key; it is not printed.
+/// A secret key; `Debug` does not print it.
 #[derive(Debug, Clone)]
 pub struct Key(SecretKey);
 
 impl Key {
-    /// Draws a key and writes it to a new file that only its owner may read. A file that is there
-    /// already is never touched.
+    /// Generates a key and writes it to a new file that only its owner may read. Never overwrites a
+    /// file.
     pub fn create(path: &Path) -> Result<Key> {
         let key = Key(SecretKey::generate());
-        let text = format!("{HEAD}\n{}\n", hex(&key.0.to_bytes()));
+        let text = format!("{HEADER}\n{}\n", hex(&key.0.to_bytes()));
         write_new(path, text.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => {
-                Error::storage("key/exists", "there is a file already, and it may hold a key")
+                Error::storage("key/exists", "the file exists and may hold a key")
                     .at(path.display().to_string())
-                    .hint("`lopa key show` prints its public half; name another file for a new key")
+                    .hint("`lopa key show` prints its public key; name another file for a new key")
             }
-            _ => cannot_write(path, &error).hint("name a file in a folder of your own"),
+            _ => cannot_write(path, &error).hint("name a file in a folder that you can write to"),
         })?;
         Ok(key)
     }
@@ -39,21 +39,21 @@ impl Key {
     pub fn read(path: &Path) -> Result<Key> {
         let place = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| {
-            let message = format!("the secret key cannot be read: {error}");
+            let message = format!("cannot read the secret key: {error}");
             let error = Error::config("key/unreadable", message).at(&place);
             error.hint(format!("make one with `lopa key new {place}`"))
         })?;
-        private(path).map_err(|error| error.at(&place))?;
-        let secret = text.strip_prefix(HEAD).and_then(|rest| bytes(rest.trim()));
+        check_private(path).map_err(|error| error.at(&place))?;
+        let secret = text.strip_prefix(HEADER).and_then(|rest| parse_hex(rest.trim()));
         let secret = secret.ok_or_else(|| {
-            Error::config("key/malformed", "this is not a secret key of lopa")
+            Error::config("key/malformed", "this is not a lopa secret key")
                 .at(&place)
                 .hint("name the file that `lopa key new` wrote")
         })?;
         Ok(Key(SecretKey::from_bytes(&secret)))
     }
 
-    /// The public half.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         self.0.public()
     }
@@ -63,7 +63,7 @@ impl Key {
     }
 }
 
-/// Puts a file in a place where there is none; it is whole or not there.
+/// Creates a file atomically: it is complete or absent. Fails if it exists.
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(ErrorKind::AlreadyExists.into());
@@ -74,10 +74,10 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     let written = create_private(&partial).and_then(|mut file| {
         file.write_all(content)?;
         file.sync_all()?;
-        // Unlike a rename, a link never replaces what is there.
+        // Unlike a rename, a link never replaces a file.
         fs::hard_link(&partial, path)
     });
-    // What matters is told already.
+    // `written` has the error that matters.
     let _ = fs::remove_file(&partial);
     written?;
     sync_directory(path.parent().unwrap_or(Path::new(".")))
@@ -94,21 +94,23 @@ fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Whether nobody but its owner may read the file.
+/// Fails if anyone but its owner may read the file.
 #[cfg(unix)]
-fn private(path: &Path) -> Result<()> {
+fn check_private(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(path).map_or(0o777, |about| about.permissions().mode() & 0o777);
+    let mode = fs::metadata(path).map_or(0o777, |metadata| metadata.permissions().mode() & 0o777);
     if mode & 0o077 == 0 {
         return Ok(());
     }
-    let message = format!("others on this host may read the secret key: its mode is {mode:04o}");
-    Err(Error::config("key/permissions", message)
-        .hint(format!("`chmod 600 {}`, or make a new key if somebody read it", path.display())))
+    let message = format!("others on this host can read the secret key: its mode is {mode:04o}");
+    Err(Error::config("key/permissions", message).hint(format!(
+        "run `chmod 600 {}`, or make a new key if someone may have read it",
+        path.display()
+    )))
 }
 
 #[cfg(not(unix))]
-fn private(_: &Path) -> Result<()> {
+fn check_private(_: &Path) -> Result<()> {
     Ok(())
 }
 
@@ -116,8 +118,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// 32 bytes from their hexadecimal digits.
-pub(crate) fn bytes(text: &str) -> Option<[u8; 32]> {
+/// 32 bytes from 64 hexadecimal digits.
+pub(crate) fn parse_hex(text: &str) -> Option<[u8; 32]> {
     let digits = text.as_bytes();
     let digit = |at: usize| char::from(digits[at]).to_digit(16);
     let mut bytes = [0; 32];

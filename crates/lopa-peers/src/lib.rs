@@ -1,5 +1,5 @@
-//! Peers over the internet: the keys that nodes are known by, the roster of who may talk to whom,
-//! and a wire of authenticated QUIC between neighbours.
+//! Peers over the internet: the keys that identify nodes, the roster of nodes and links, and a wire
+//! of authenticated QUIC connections between neighbours.
 
 mod hello;
 mod key;

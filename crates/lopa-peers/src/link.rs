@@ -1,4 +1,4 @@
-//! A way to one neighbour: the hello, then frames, each with its length in front.
+//! A link to one neighbour: the hello, then frames, each prefixed by its length.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -9,33 +9,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::hello::Hello;
 
-/// Frames that wait in each direction of a link; what is more is lost or not yet read.
+/// Capacity of the queues of a link, in frames. When full, outgoing frames are dropped and incoming
+/// ones stay unread.
 pub const QUEUE: usize = 64;
 
-/// Something for whoever uses the wire.
+/// An item for the user of the wire.
 pub enum Item {
-    /// It happened; a frame keeps its room until it is taken.
-    Happened { event: Event, _room: Option<OwnedSemaphorePermit> },
-    /// A neighbour and this node cannot run together: the wire knows why.
+    /// An event. A frame holds its place in the queue until it is taken.
+    Event { event: Event, _permit: Option<OwnedSemaphorePermit> },
+    /// A neighbour and this node cannot run together; the wire knows why.
     Refused,
 }
 
 impl From<Event> for Item {
     fn from(event: Event) -> Item {
-        Item::Happened { event, _room: None }
+        Item::Event { event, _permit: None }
     }
 }
 
 /// Why a link ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// The other end, or the way to it, is gone.
+    /// The other end or the connection is gone.
     Gone(String),
-    /// The other end broke the rules.
+    /// The other end violated the protocol.
     Broke(String),
 }
 
-/// A stream to a neighbour, each of whose ends told the other its terms.
+/// A stream to a neighbour, after both ends have sent their hello.
 pub struct Stream {
     pub connection: Connection,
     pub out: SendStream,
@@ -43,7 +44,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Opens it at the end that dialled.
+    /// Opens the stream as the caller.
     pub async fn open(connection: Connection, ours: &Hello) -> Result<(Stream, Hello), End> {
         let (mut out, mut into) = connection.open_bi().await.map_err(gone)?;
         out.write_all(&ours.to_bytes()).await.map_err(gone)?;
@@ -51,11 +52,11 @@ impl Stream {
         Ok((Stream { connection, out, into }, theirs))
     }
 
-    /// Opens it at the end that was dialled.
+    /// Opens the stream as the callee.
     pub async fn accept(connection: Connection, ours: &Hello) -> Result<(Stream, Hello), End> {
         let (mut out, mut into) = connection.accept_bi().await.map_err(gone)?;
         let theirs = read_hello(&mut into).await?;
-        // Whatever they said: who is told our terms can say what differs.
+        // Even if theirs differs: they can then report how.
         out.write_all(&ours.to_bytes()).await.map_err(gone)?;
         Ok((Stream { connection, out, into }, theirs))
     }
@@ -67,49 +68,51 @@ fn gone(error: impl std::fmt::Display) -> End {
 
 async fn read_hello(into: &mut RecvStream) -> Result<Hello, End> {
     let mut bytes = [0; Hello::LENGTH];
-    into.read_exact(&mut bytes).await.map_err(unread)?;
-    Hello::from_bytes(&bytes).ok_or_else(|| End::Broke("it does not speak as a peer".into()))
+    into.read_exact(&mut bytes).await.map_err(read_error)?;
+    Hello::from_bytes(&bytes).ok_or_else(|| End::Broke("malformed hello".into()))
 }
 
-fn unread(error: ReadExactError) -> End {
+fn read_error(error: ReadExactError) -> End {
     match error {
-        ReadExactError::FinishedEarly(_) => End::Gone("it ended the stream".into()),
+        ReadExactError::FinishedEarly(_) => End::Gone("it closed the stream".into()),
         other => gone(other),
     }
 }
 
-/// Hands frames on until the stream ends; waits where nobody takes them.
+/// Forwards frames until the stream ends; waits while the queue is full.
 pub async fn read(
     mut into: RecvStream,
     from: usize,
-    most: usize,
-    room: Arc<Semaphore>,
+    max_frame: usize,
+    places: Arc<Semaphore>,
     events: Sender<Item>,
 ) -> End {
     loop {
-        let Ok(permit) = room.clone().acquire_owned().await else {
-            return End::Gone("the wire ended".into());
+        let Ok(permit) = places.clone().acquire_owned().await else {
+            return End::Gone("the wire was closed".into());
         };
         let mut length = [0; 4];
         if let Err(error) = into.read_exact(&mut length).await {
-            return unread(error);
+            return read_error(error);
         }
         let length = u32::from_le_bytes(length) as usize;
-        if length == 0 || length > most {
-            return End::Broke(format!("it sent a frame of {length} bytes; {most} are the most"));
+        if length == 0 || length > max_frame {
+            return End::Broke(format!(
+                "it sent a frame of {length} bytes; the limit is {max_frame}"
+            ));
         }
         let mut frame = vec![0; length];
         if let Err(error) = into.read_exact(&mut frame).await {
-            return unread(error);
+            return read_error(error);
         }
-        let item = Item::Happened { event: Event::Frame(from, frame), _room: Some(permit) };
+        let item = Item::Event { event: Event::Frame(from, frame), _permit: Some(permit) };
         if events.send(item).is_err() {
-            return End::Gone("the wire ended".into());
+            return End::Gone("the wire was closed".into());
         }
     }
 }
 
-/// Sends what is queued, until nobody queues any more; then waits until all of it arrived.
+/// Sends queued frames until the queue is closed, then waits until all have arrived.
 pub async fn write(mut out: SendStream, mut queue: mpsc::Receiver<Vec<u8>>) -> Result<(), End> {
     while let Some(frame) = queue.recv().await {
         out.write_all(&frame).await.map_err(gone)?;
@@ -119,7 +122,7 @@ pub async fn write(mut out: SendStream, mut queue: mpsc::Receiver<Vec<u8>>) -> R
     Ok(())
 }
 
-/// A frame with its length in front.
+/// A frame prefixed by its length.
 pub fn framed(frame: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + frame.len());
     bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());

@@ -1,33 +1,33 @@
-//! One line for each change of state, and one for each stranger.
+//! The log: one line per change of state, and one per stranger.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-/// Strangers that are remembered; of those that come after them, it is only known how many.
+/// Subjects remembered by [`Log::once`]; later ones are not logged.
 const REMEMBERED: usize = 1000;
 
-/// Where lines about links go.
+/// Receives lines about links.
 #[derive(Clone)]
 pub struct Log {
     say: Arc<dyn Fn(&str) + Send + Sync>,
-    told: Arc<Mutex<HashSet<String>>>,
+    seen: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Log {
-    /// Lines go to `say`.
+    /// Passes lines to `say`.
     pub fn new(say: impl Fn(&str) + Send + Sync + 'static) -> Log {
-        Log { say: Arc::new(say), told: Arc::default() }
+        Log { say: Arc::new(say), seen: Arc::default() }
     }
 
-    /// Says it.
+    /// Logs a line.
     pub fn say(&self, text: &str) {
         (self.say)(text);
     }
 
-    /// Says it, if nothing was said of `what` before.
-    pub fn once(&self, what: &str, text: &str) {
-        let mut told = self.told.lock().expect("nobody panics with it");
-        if told.len() < REMEMBERED && told.insert(what.to_string()) {
+    /// Logs a line, unless there was one about this subject before.
+    pub fn once(&self, subject: &str, text: &str) {
+        let mut seen = self.seen.lock().expect("no thread panics while holding it");
+        if seen.len() < REMEMBERED && seen.insert(subject.to_string()) {
             (self.say)(text);
         }
     }

@@ -1,4 +1,4 @@
-//! The network side of the wire, on a thread of its own.
+//! The network side of the wire, on its own thread.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -23,29 +23,29 @@ use crate::link::{End, Item, QUEUE, Stream, read, write};
 use crate::log::Log;
 use crate::wire::{Counters, Neighbour, Place, Reasons};
 
-/// What both ends of a connection must speak; other protocols do not get past the handshake.
+/// The application protocol; QUIC's handshake fails with any other.
 const ALPN: &[u8] = b"lopa/1";
 
-/// From the first packet to the terms of the other end.
+/// Time limit from the first packet to the other end's hello.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// After so long without a sign of life the way is gone.
-const SILENCE: Duration = Duration::from_secs(10);
-const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
-/// At the end, what was sent has so long to arrive.
-const FAREWELL: Duration = Duration::from_secs(3);
-/// Before the one with the larger number calls for the first time.
-const COURTESY: Duration = Duration::from_millis(200);
-/// Between two attempts to reach a neighbour: from the first to the last, with jitter.
+/// A connection is lost after this long without a packet.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+/// Time limit for sent frames to arrive when the wire is closed.
+const CLOSING: Duration = Duration::from_secs(3);
+/// How long the node with the larger number waits before its first call.
+const FIRST_CALL: Duration = Duration::from_millis(200);
+/// Pause between attempts to reach a neighbour: the first and the longest, before jitter.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// Connections that have not told their terms yet; further ones are not answered.
+/// Limit on connections whose hello has not arrived; further callers are ignored.
 const HALF_OPEN: usize = 64;
 
-// Why a connection is closed, for the other end.
+// Error codes that tell the other end why a connection was closed.
 const DONE: u32 = 0;
 const STRANGER: u32 = 1;
 const DIFFERS: u32 = 2;
 const BROKEN: u32 = 3;
-const DOUBLE: u32 = 4;
+const DUPLICATE: u32 = 4;
 
 /// The endpoint, and a slot for each neighbour.
 pub struct Net {
@@ -53,33 +53,33 @@ pub struct Net {
     node: usize,
     relays: Vec<RelayUrl>,
     hello: Hello,
-    most: usize,
+    max_frame: usize,
     slots: Vec<Slot>,
     half_open: Arc<Semaphore>,
     events: Sender<Item>,
     log: Log,
     reasons: Reasons,
-    /// What was refused so far.
+    /// Refused connections so far.
     pub counters: Counters,
 }
 
-/// The way to a neighbour, if there is one.
+/// A neighbour and the link to it, if there is one.
 struct Slot {
     neighbour: Neighbour,
     live: Mutex<Option<Live>>,
     changed: Notify,
-    room: Arc<Semaphore>,
+    places: Arc<Semaphore>, // in the queue of incoming frames
 }
 
 struct Live {
     connection: Connection,
-    session: u64,     // of the other end's process
-    by_smaller: bool, // whether the end with the smaller number dialled
+    session: u64,     // of the neighbour's process
+    by_smaller: bool, // whether the node with the smaller number opened it
     queue: mpsc::Sender<Vec<u8>>,
     writer: JoinHandle<std::result::Result<(), End>>,
 }
 
-/// A number that nobody foresees, from what the standard library seeds its tables with.
+/// An unpredictable number, from the seeds of the standard library's hash tables.
 pub fn random() -> u64 {
     RandomState::new().hash_one(0)
 }
@@ -96,7 +96,7 @@ impl Net {
         let cannot = |why: String| {
             Error::config("peers/listen", format!("cannot listen at {listen}: {why}"))
                 .at("--listen")
-                .hint("name an address of this host that is free, such as `0.0.0.0:4800`")
+                .hint("name a free address of this host, such as `0.0.0.0:4800`")
         };
         let builder = Endpoint::builder(presets::Minimal)
             .secret_key(key.secret())
@@ -112,7 +112,7 @@ impl Net {
             neighbour,
             live: Mutex::new(None),
             changed: Notify::new(),
-            room: Arc::new(Semaphore::new(QUEUE)),
+            places: Arc::new(Semaphore::new(QUEUE)),
         };
         let slots = neighbours.into_iter().map(slot).collect();
         let (half_open, counters) = (Arc::new(Semaphore::new(HALF_OPEN)), Counters::default());
@@ -121,7 +121,7 @@ impl Net {
             node,
             relays,
             hello,
-            most,
+            max_frame: most,
             slots,
             half_open,
             events,
@@ -131,7 +131,7 @@ impl Net {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     pub fn address(&self) -> SocketAddr {
         let bound = self.endpoint.bound_sockets().into_iter().next();
         bound.unwrap_or_else(|| (Ipv4Addr::UNSPECIFIED, 0).into())
@@ -142,17 +142,17 @@ impl Net {
         self.slots.iter().map(|slot| &slot.neighbour)
     }
 
-    /// Why some neighbours and this node do not come together, as far as it is known.
+    /// Why there are no links to some neighbours, as far as known.
     pub fn reasons(&self, nodes: &BTreeSet<usize>) -> Option<String> {
-        let reasons = self.reasons.lock().expect("nobody panics with it");
+        let reasons = self.reasons.lock().expect("no thread panics while holding it");
         let known = self.slots.iter().zip(reasons.iter());
         let of = known.filter(|(slot, _)| nodes.contains(&slot.neighbour.node));
-        let said: Vec<&str> = of.filter_map(|(_, reason)| reason.as_deref()).collect();
-        (!said.is_empty()).then(|| said.join("; "))
+        let found: Vec<&str> = of.filter_map(|(_, reason)| reason.as_deref()).collect();
+        (!found.is_empty()).then(|| found.join("; "))
     }
 
-    /// An error, if a neighbour has other terms.
-    pub fn differing(&self) -> Result<()> {
+    /// Fails if a neighbour has other terms.
+    pub fn check_terms(&self) -> Result<()> {
         let all = self.neighbours().map(|neighbour| neighbour.node).collect();
         match self.reasons(&all) {
             None => Ok(()),
@@ -161,17 +161,17 @@ impl Net {
         }
     }
 
-    /// Queues a frame; it is lost if there is no way, or too much waits already.
+    /// Queues a frame; drops it if there is no link or the queue is full.
     pub fn send(&self, to: usize, frame: Vec<u8>) {
         let slot = self.slots.iter().find(|slot| slot.neighbour.node == to);
-        let live = slot.map(|slot| slot.live.lock().expect("nobody panics with it"));
+        let live = slot.map(|slot| slot.live.lock().expect("no thread panics while holding it"));
         if let Some(Some(live)) = live.as_deref() {
-            // A full queue is a slow reader: what must arrive is sent again.
+            // A full queue means a slow reader; callers retransmit.
             let _ = live.queue.try_send(frame);
         }
     }
 
-    /// Dials and answers until told to stop, then says farewell.
+    /// Calls and answers until told to stop, then closes all links.
     pub async fn serve(self: Arc<Net>, stopped: oneshot::Receiver<()>) {
         for at in 0..self.slots.len() {
             if !self.slots[at].neighbour.addresses.is_empty() || !self.relays.is_empty() {
@@ -183,33 +183,33 @@ impl Net {
             _ = stopped => {}
         }
         for slot in &self.slots {
-            let live = slot.live.lock().expect("nobody panics with it").take();
+            let live = slot.live.lock().expect("no thread panics while holding it").take();
             if let Some(Live { connection, queue, writer, .. }) = live {
                 drop(queue);
-                let _ = timeout(FAREWELL, writer).await;
+                let _ = timeout(CLOSING, writer).await;
                 connection.close(DONE.into(), b"done");
             }
         }
-        let _ = timeout(FAREWELL, self.endpoint.close()).await;
+        let _ = timeout(CLOSING, self.endpoint.close()).await;
     }
 
-    /// Looks for a neighbour whenever there is no way to it.
+    /// Calls a neighbour whenever there is no link to it.
     async fn dial(self: Arc<Net>, at: usize) {
         let slot = &self.slots[at];
         let mut pause = BACK_OFF.0;
         if self.node > slot.neighbour.node {
-            // Of two that start at once, the one with the smaller number calls.
-            let _ = timeout(COURTESY, slot.changed.notified()).await;
+            // If both start at once, the node with the smaller number calls.
+            let _ = timeout(FIRST_CALL, slot.changed.notified()).await;
         }
         loop {
             let changed = slot.changed.notified();
-            if slot.live.lock().expect("nobody panics with it").is_some() {
+            if slot.live.lock().expect("no thread panics while holding it").is_some() {
                 changed.await;
                 pause = BACK_OFF.0;
                 continue;
             }
             tokio::select! {
-                // Called in the meantime.
+                // The neighbour called meanwhile.
                 () = changed => continue,
                 called = timeout(HANDSHAKE, self.call(at)) => {
                     if let Ok(Ok((stream, theirs))) = called {
@@ -217,14 +217,14 @@ impl Net {
                     }
                 }
             }
-            // Half to all of the pause, so that many do not call at the same instant for ever.
+            // 50 to 100 % of the pause, so that nodes do not keep calling in step.
             let share = 0.5 + 0.5 * (random() as f64 / u64::MAX as f64);
             let _ = timeout(pause.mul_f64(share), slot.changed.notified()).await;
             pause = (2 * pause).min(BACK_OFF.1);
         }
     }
 
-    /// Calls a neighbour once.
+    /// Tries to call a neighbour.
     async fn call(&self, at: usize) -> std::result::Result<(Stream, Hello), End> {
         let Neighbour { name, key, addresses, .. } = &self.slots[at].neighbour;
         let mut address = EndpointAddr::new(*key);
@@ -242,25 +242,24 @@ impl Net {
         if let Some(ConnectionError::ApplicationClosed(close)) = connection.close_reason()
             && close.error_code == STRANGER.into()
         {
-            let why = format!("{name} does not know our key as that of a neighbour");
+            let why = format!("{name} does not know our key as a neighbour's");
             self.log.once(&format!("refused by {name}"), &why);
-            self.note(at, why);
+            self.set_reason(at, Some(why));
         }
         opened
     }
 
-    /// Answers whoever calls.
+    /// Answers callers.
     async fn answer(self: Arc<Net>) {
         while let Some(incoming) = self.endpoint.accept().await {
-            let Ok(slot) = self.half_open.clone().try_acquire_owned() else {
+            let Ok(permit) = self.half_open.clone().try_acquire_owned() else {
                 self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                let text =
-                    format!("more than {HALF_OPEN} callers at a time: some are not answered");
+                let text = format!("more than {HALF_OPEN} callers at a time: ignoring some");
                 self.log.once("half-open", &text);
                 incoming.ignore();
                 continue;
             };
-            // Under load a caller must show first that it can be answered where it says it is.
+            // Under load, a caller must first prove that it receives packets at its address.
             let direct = matches!(incoming.remote_addr(), IncomingAddr::Ip(_));
             let busy = self.half_open.available_permits() < HALF_OPEN / 2;
             if busy && direct && !incoming.remote_addr_validated() {
@@ -272,15 +271,15 @@ impl Net {
                 let from = host(&incoming);
                 if !matches!(timeout(HANDSHAKE, net.clone().greet(incoming)).await, Ok(true)) {
                     net.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                    let text = format!("a caller at {from} did not say who it is: dropped");
+                    let text = format!("dropped a caller at {from}: it did not identify itself");
                     net.log.once(&format!("caller {from}"), &text);
                 }
-                drop(slot);
+                drop(permit);
             });
         }
     }
 
-    /// Finds out who calls; whether it said enough to be judged.
+    /// Accepts or refuses a caller; returns false if it never completed the handshake.
     async fn greet(self: Arc<Net>, incoming: Incoming) -> bool {
         let from = host(&incoming);
         let accepting: Option<Accepting> = incoming.accept().ok();
@@ -289,9 +288,9 @@ impl Net {
         let key = connection.remote_id();
         let Some(at) = self.slots.iter().position(|slot| slot.neighbour.key == key) else {
             self.counters.strangers.fetch_add(1, Ordering::Relaxed);
-            let text = format!("refused a stranger at {from}: {key} is no neighbour's key");
+            let text = format!("refused a stranger at {from}: {key} is not a neighbour's key");
             self.log.once(&format!("stranger {key}"), &text);
-            connection.close(STRANGER.into(), b"your key is no neighbour's");
+            connection.close(STRANGER.into(), b"your key is not a neighbour's");
             return true;
         };
         match Stream::accept(connection.clone(), &self.hello).await {
@@ -302,18 +301,17 @@ impl Net {
         true
     }
 
-    /// Takes a stream into use, unless the terms differ or there is one already.
+    /// Starts using a stream, unless the terms differ or there is a link already.
     fn install(self: Arc<Net>, at: usize, stream: Stream, theirs: Hello, dialled: bool) {
         let Stream { connection, out, into } = stream;
         let slot = &self.slots[at];
         let Neighbour { node, name, .. } = &slot.neighbour;
         if let Some(what) = self.hello.differs(&theirs) {
             self.counters.broken.fetch_add(1, Ordering::Relaxed);
-            let why = format!("{name} has another {what}");
-            self.log.once(&format!("terms {name} {what}"), &format!("refused {why}"));
-            self.note(at, why);
+            self.log.once(&format!("terms {name} {what}"), &format!("refused {name}: {what}"));
+            self.set_reason(at, Some(format!("{name} differs: {what}")));
             let _ = self.events.send(Item::Refused);
-            // The other end closes once it has read our terms, or time does.
+            // The caller closes the connection when it has read our terms; if not, we do.
             tokio::spawn(async move {
                 let _out = out;
                 if !dialled {
@@ -324,23 +322,24 @@ impl Net {
             return;
         }
         let by_smaller = dialled == (self.node < *node);
-        let mut live = slot.live.lock().expect("nobody panics with it");
+        let mut live = slot.live.lock().expect("no thread panics while holding it");
         if let Some(old) = &*live {
-            // Both ends keep the same one of two: that of a new process, or of the smaller number.
+            // Both ends keep the same one of two: that of a new process, or else the one opened by
+            // the node with the smaller number.
             if old.session == theirs.session && (old.by_smaller || !by_smaller) {
-                connection.close(DOUBLE.into(), b"there is a link already");
+                connection.close(DUPLICATE.into(), b"there is a link already");
                 return;
             }
-            old.connection.close(DOUBLE.into(), b"a newer link");
+            old.connection.close(DUPLICATE.into(), b"a newer link");
             let _ = self.events.send(Event::Down(*node).into());
         }
-        self.note_none(at);
+        self.set_reason(at, None);
         self.log.say(&format!("link to {name} is up"));
         let _ = self.events.send(Event::Up(*node).into());
         let (queue, queued) = mpsc::channel(QUEUE);
         let writer = tokio::spawn(write(out, queued));
         let session = theirs.session;
-        let reader = read(into, *node, self.most, slot.room.clone(), self.events.clone());
+        let reader = read(into, *node, self.max_frame, slot.places.clone(), self.events.clone());
         *live = Some(Live { connection: connection.clone(), session, by_smaller, queue, writer });
         slot.changed.notify_waiters();
         drop(live);
@@ -351,7 +350,7 @@ impl Net {
         });
     }
 
-    /// A link ended.
+    /// Cleans up after a link that ended.
     fn lost(&self, at: usize, connection: &Connection, end: End) {
         let slot = &self.slots[at];
         let Neighbour { node, name, .. } = &slot.neighbour;
@@ -359,7 +358,7 @@ impl Net {
             self.broke(at, connection, why);
         }
         connection.close(DONE.into(), b"the stream ended");
-        let mut live = slot.live.lock().expect("nobody panics with it");
+        let mut live = slot.live.lock().expect("no thread panics while holding it");
         let ours = |live: &Live| live.connection.stable_id() == connection.stable_id();
         if live.as_ref().is_some_and(ours) {
             *live = None;
@@ -370,7 +369,7 @@ impl Net {
         }
     }
 
-    /// Closes the connection of a neighbour that broke the rules.
+    /// Closes the connection of a neighbour that violated the protocol.
     fn broke(&self, at: usize, connection: &Connection, why: &str) {
         self.counters.broken.fetch_add(1, Ordering::Relaxed);
         let name = &self.slots[at].neighbour.name;
@@ -378,18 +377,14 @@ impl Net {
         connection.close(BROKEN.into(), why.as_bytes());
     }
 
-    fn note(&self, at: usize, why: String) {
-        self.reasons.lock().expect("nobody panics with it")[at] = Some(why);
-    }
-
-    fn note_none(&self, at: usize) {
-        self.reasons.lock().expect("nobody panics with it")[at] = None;
+    fn set_reason(&self, at: usize, why: Option<String>) {
+        self.reasons.lock().expect("no thread panics while holding it")[at] = why;
     }
 }
 
-/// What a connection may use: one stream, no datagrams, and room for two frames.
-fn transport(most: usize) -> QuicTransportConfig {
-    let window = u32::try_from(2 * most).unwrap_or(u32::MAX / 2).max(1 << 16);
+/// Limits of a connection: one stream, no datagrams, and windows of two frames.
+fn transport(max_frame: usize) -> QuicTransportConfig {
+    let window = u32::try_from(2 * max_frame).unwrap_or(u32::MAX / 2).max(1 << 16);
     QuicTransportConfig::builder()
         .max_concurrent_bidi_streams(1u32.into())
         .max_concurrent_uni_streams(0u32.into())
@@ -397,18 +392,18 @@ fn transport(most: usize) -> QuicTransportConfig {
         .receive_window(window.into())
         .send_window(u64::from(window))
         .datagram_receive_buffer_size(None)
-        .max_idle_timeout(SILENCE.try_into().ok())
-        .keep_alive_interval(SIGN_OF_LIFE)
+        .max_idle_timeout(IDLE_TIMEOUT.try_into().ok())
+        .keep_alive_interval(KEEP_ALIVE)
         .build()
 }
 
 fn relay(url: &str) -> Result<RelayUrl> {
     url.parse().map_err(|error| {
-        Error::config("roster/bad-relay", format!("`{url}` is not the address of a relay: {error}"))
+        Error::config("roster/bad-relay", format!("`{url}` is not the URL of a relay: {error}"))
     })
 }
 
-/// Where a caller is, without the port: it has a new one each time.
+/// A caller's address without the port, which is new each time.
 fn host(incoming: &Incoming) -> String {
     match incoming.remote_addr() {
         IncomingAddr::Ip(address) => address.ip().to_string(),

@@ -1,14 +1,14 @@
-//! The roster: who takes part, the key each is known by, where each is found, who talks to whom.
+//! The roster: the nodes of a run, their keys, addresses and neighbours.
 //!
 //! ```toml
 //! [[node]]
 //! name = "alice"
 //! key = "…"                           # 64 hexadecimal digits, from `lopa key show`
-//! addresses = ["192.0.2.1:4800"]      # where others reach her
-//! neighbours = ["bob"]                # may be left out: then the experiment's graph says it
+//! addresses = ["192.0.2.1:4800"]      # where others reach this node
+//! neighbours = ["bob"]                # optional; by default those of the experiment's graph
 //! ```
 //!
-//! The order is that of the experiment's nodes. There is nothing secret in it.
+//! Nodes are listed in the order of the experiment. The file holds no secrets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,27 +21,27 @@ use lopa::network::Graph;
 use lopa::store::files::{cannot_write, replace};
 use serde::Serialize;
 
-use crate::key::bytes;
+use crate::key::parse_hex;
 
-/// Who takes part.
+/// The nodes of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Roster {
-    /// The nodes, in the order of the experiment.
+    /// The nodes, in the experiment's order.
     pub members: Vec<Member>,
-    /// Relays that help where no address can be reached directly; none unless the file names some.
+    /// URLs of relays for nodes that cannot reach each other directly; empty by default.
     pub relays: Vec<String>,
 }
 
-/// One of those who take part.
+/// A node of the roster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is known by.
+    /// Its public key.
     pub key: PublicKey,
-    /// Where it is found, `host:port` each; none if it can only call others.
+    /// Its addresses, as `host:port`; empty if it can only call others.
     pub addresses: Vec<String>,
-    /// Who it talks to; none if the experiment's graph says it.
+    /// Its neighbours by name; empty if the experiment's graph decides.
     pub neighbours: Vec<String>,
 }
 
@@ -49,18 +49,18 @@ const KEYS: [&str; 2] = ["node", "relays"];
 const MEMBER_KEYS: [&str; 4] = ["name", "key", "addresses", "neighbours"];
 
 impl Roster {
-    /// Reads a roster; each entry must make sense by itself.
+    /// Reads a roster and checks each entry; [`Roster::check`] checks the whole.
     pub fn read(path: &Path) -> Result<Roster> {
         let place = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| {
-            Error::config("roster/unreadable", format!("the roster cannot be read: {error}"))
+            Error::config("roster/unreadable", format!("cannot read the roster: {error}"))
                 .at(&place)
-                .hint("begin one with `lopa roster add`")
+                .hint("start one with `lopa roster add`")
         })?;
         Roster::parse(&Source::new(place, text))
     }
 
-    /// Reads a roster from its text.
+    /// Reads a roster from text.
     pub fn parse(source: &Source) -> Result<Roster> {
         let mut root = source.root()?;
         let mut roster = Roster { members: Vec::new(), relays: Vec::new() };
@@ -74,7 +74,7 @@ impl Roster {
         Ok(roster)
     }
 
-    /// Adds a member, whose name, key and addresses nobody else may have.
+    /// Adds a member; fails if another has the same name, key or address.
     pub fn join(&mut self, member: Member) -> Result<()> {
         for other in &self.members {
             let address = member.addresses.iter().find(|a| other.addresses.contains(a));
@@ -86,14 +86,14 @@ impl Roster {
             };
             let message =
                 format!("`{}` and `{}` have the same {what}: {value}", other.name, member.name);
-            let hint = "each node has a name, a key and an address of its own";
+            let hint = "every node needs its own name, key and addresses";
             return Err(Error::config("roster/duplicate", message).hint(hint));
         }
         self.members.push(member);
         Ok(())
     }
 
-    /// Removes a member: nobody who has the new roster talks to it again.
+    /// Removes a member: nodes with the new roster refuse it.
     pub fn leave(&mut self, name: &str) -> Result<()> {
         let at = self.position(name)?;
         self.members.remove(at);
@@ -101,27 +101,27 @@ impl Roster {
         Ok(())
     }
 
-    /// The number of a member.
+    /// The index of a member.
     pub fn position(&self, name: &str) -> Result<usize> {
         let names = || self.members.iter().map(|member| member.name.as_str());
         names().position(|known| known == name).ok_or_else(|| {
-            let message = format!("the roster knows no node `{name}`");
+            let message = format!("the roster has no node `{name}`");
             let known: Vec<&str> = names().collect();
             Error::config("roster/unknown-node", message).hint(match nearest(name, names()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "it has none: add some with `lopa roster add`".into(),
+                None if known.is_empty() => "it is empty: add nodes with `lopa roster add`".into(),
                 None => format!("it has {}", known.join(", ")),
             })
         })
     }
 
-    /// The links it pins, if it pins any: a link is there if either end names the other.
+    /// The graph of the links it names, if any: one end naming the other is enough.
     pub fn graph(&self) -> Result<Option<Graph>> {
         let mut edges = BTreeSet::new();
         for (i, member) in self.members.iter().enumerate() {
             for name in &member.neighbours {
                 let j = self.position(name).map_err(|error| {
-                    let message = format!("{}: named by `{}`", error.message, member.name);
+                    let message = format!("{}, a neighbour of `{}`", error.message, member.name);
                     Error { message, ..error }
                 })?;
                 edges.insert((i.min(j), i.max(j)));
@@ -133,11 +133,11 @@ impl Roster {
         }
     }
 
-    /// Whether a run could use it: two nodes or more, all connected, each link with an end that can
-    /// be called.
+    /// Checks that a run could use it: at least two nodes, all connected, and at least one address
+    /// per link.
     pub fn check(&self) -> Result<()> {
         if self.members.len() < 2 {
-            return Err(Error::config("roster/alone", "a roster needs two nodes or more")
+            return Err(Error::config("roster/alone", "a roster needs at least two nodes")
                 .hint("add them with `lopa roster add`"));
         }
         let Some(graph) = self.graph()? else { return Ok(()) };
@@ -148,39 +148,45 @@ impl Roster {
                 names.join(", ")
             };
             let parts: Vec<String> = parts.iter().map(names).collect();
-            let message = format!("the nodes fall into parts: {}", parts.join(" | "));
+            let message = format!("the network is disconnected: {}", parts.join(" | "));
             return Err(Error::network("network/disconnected", message)
-                .hint("name `neighbours` that join the parts"));
+                .hint("add `neighbours` that connect the parts"));
         }
         self.reachable(&graph)
     }
 
-    /// Whether a graph has only links that the roster pins, and each has an end that can be called.
+    /// Checks that a graph has only links that the roster names, each with at least one address.
     pub fn allows(&self, graph: &Graph) -> Result<()> {
         if graph.nodes() != self.members.len() {
             let (nodes, members) = (graph.nodes(), self.members.len());
-            let message = format!("the experiment has {nodes} nodes, and the roster {members}");
+            let message = format!("the experiment has {nodes} nodes, the roster {members}");
             return Err(Error::config("roster/other-nodes", message)
-                .hint("list every node of the experiment, in its order"));
+                .hint("list every node of the experiment, in the same order"));
         }
-        if let Some(pinned) = self.graph()?
-            && let Some((i, j)) = graph.edges().find(|&(i, j)| !pinned.joins(i, j))
+        if let Some(named) = self.graph()?
+            && let Some((i, j)) = graph.edges().find(|&(i, j)| !named.joins(i, j))
         {
-            let message = format!("the experiment's graph joins {}", self.pair(i, j));
+            let message =
+                format!("the experiment's graph links {}, the roster does not", self.pair(i, j));
             return Err(Error::network("roster/other-graph", message)
-                .hint("the roster names their neighbours, and not these: correct one of the two"));
+                .hint("add them to each other's `neighbours`, or change the experiment's graph"));
         }
         self.reachable(graph)
     }
 
     fn reachable(&self, graph: &Graph) -> Result<()> {
-        let mute = |i: usize| self.members[i].addresses.is_empty();
-        match graph.edges().find(|&(i, j)| mute(i) && mute(j) && self.relays.is_empty()) {
+        let unreachable = |i: usize| self.members[i].addresses.is_empty();
+        match graph
+            .edges()
+            .find(|&(i, j)| unreachable(i) && unreachable(j) && self.relays.is_empty())
+        {
             None => Ok(()),
             Some((i, j)) => {
-                let message = format!("neither of {} has an address", self.pair(i, j));
-                Err(Error::config("roster/no-address", message)
-                    .hint("of two neighbours one at least must be found by the other"))
+                let [a, b] = [i, j].map(|i| &self.members[i].name);
+                let message = format!("neither `{a}` nor `{b}` has an address");
+                Err(Error::config("roster/no-address", message).hint(
+                    "at least one of two neighbours needs an address that the other can reach",
+                ))
             }
         }
     }
@@ -189,7 +195,7 @@ impl Roster {
         format!("`{}` and `{}`", self.members[i].name, self.members[j].name)
     }
 
-    /// Writes it: the file is the old one or the new one, never half of it.
+    /// Writes it atomically.
     pub fn write(&self, path: &Path) -> Result<()> {
         replace(path, self.to_text().as_bytes()).map_err(|error| cannot_write(path, &error))
     }
@@ -221,7 +227,7 @@ impl Roster {
 }
 
 impl Member {
-    /// A member, if its name, key and addresses make sense.
+    /// A member; fails if its name, key or an address is malformed.
     pub fn new(
         name: &str,
         key: &str,
@@ -230,18 +236,18 @@ impl Member {
     ) -> Result<Member> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-            let message = format!("`{name}` cannot be the name of a node");
+            let message = format!("`{name}` is not a valid name of a node");
             return Err(Error::config("roster/bad-name", message)
-                .hint("use 1 to 64 letters, digits, `-` and `_`"));
+                .hint("use 1 to 64 letters, digits, `-` or `_`"));
         }
-        let public = bytes(key).and_then(|bytes| PublicKey::from_bytes(&bytes).ok());
+        let public = parse_hex(key).and_then(|bytes| PublicKey::from_bytes(&bytes).ok());
         let key = public.ok_or_else(|| {
             let message = format!("the key of `{name}` is not a public key: `{}`", short(key));
-            let hint = "it has 64 hexadecimal digits, as `lopa key show` prints them";
+            let hint = "it has 64 hexadecimal digits; `lopa key show` prints it";
             Error::config("roster/bad-key", message).hint(hint)
         })?;
         if let Some(address) = addresses.iter().find(|address| !is_address(address)) {
-            let message = format!("`{address}` is not an address of `{name}`");
+            let message = format!("the address of `{name}` is malformed: `{address}`");
             return Err(Error::config("roster/bad-address", message)
                 .hint("write host and port, such as `192.0.2.1:4800` or `node.example.org:4800`"));
         }

@@ -1,4 +1,4 @@
-//! The wire: neighbours dialled by their keys, strangers refused, frames to and fro.
+//! The wire: finds neighbours by their keys, refuses strangers, carries frames.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -19,28 +19,28 @@ use crate::link::{Item, framed};
 use crate::log::Log;
 use crate::net::{self, Net};
 
-/// Between two looks at whether somebody asked the process to stop.
-const GLANCE: Duration = Duration::from_millis(50);
+/// How often a wait checks whether the process was asked to stop.
+const POLL: Duration = Duration::from_millis(50);
 
-/// Where a node is on the network, and who it talks to.
+/// A node's place in the network.
 pub struct Place {
-    /// The node's own key.
+    /// Its key.
     pub key: Key,
-    /// The node's number.
+    /// Its number.
     pub node: usize,
-    /// Where it listens.
+    /// The address it listens at.
     pub listen: SocketAddr,
-    /// Relays, if any.
+    /// URLs of relays.
     pub relays: Vec<String>,
     /// Its neighbours.
     pub neighbours: Vec<Neighbour>,
     /// What all must agree on.
     pub terms: Terms,
-    /// The most bytes a frame may have.
+    /// Size limit of a frame, in bytes.
     pub most: usize,
 }
 
-/// Somebody whom a node talks to.
+/// A neighbour of a node.
 #[derive(Debug, Clone)]
 pub struct Neighbour {
     /// Its number.
@@ -49,45 +49,45 @@ pub struct Neighbour {
     pub name: String,
     /// Its key.
     pub key: PublicKey,
-    /// Where it is found.
+    /// Its addresses.
     pub addresses: Vec<String>,
 }
 
-/// What was refused so far.
+/// Refused connections so far.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Connections of those whose key is not that of a neighbour.
+    /// Connections whose key is not a neighbour's.
     pub strangers: AtomicU64,
-    /// Connections that came to nothing, or were too many at a time.
+    /// Connections that did not complete the handshake, or were too many at a time.
     pub dropped: AtomicU64,
-    /// Neighbours' connections that broke the rules, or had other terms.
+    /// Connections of neighbours that violated the protocol or have other terms.
     pub broken: AtomicU64,
 }
 
-/// A wire over QUIC between endpoints that are known by their keys.
+/// A wire over QUIC, between endpoints identified by their keys.
 pub struct Iroh {
     net: Arc<Net>,
     events: Receiver<Item>,
-    early: VecDeque<Item>, // came while the neighbours were waited for
+    early: VecDeque<Item>, // arrived during `meet`
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     interrupt: Arc<AtomicBool>,
-    told: bool, // that somebody asked to stop
+    stop_sent: bool, // whether the interrupt became an event
     start: Instant,
 }
 
 /// How waiting for all neighbours ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Met {
-    /// All are there.
+    /// All are connected.
     All,
-    /// Somebody asked the process to stop.
+    /// The process was asked to stop.
     Stopped,
 }
 
 impl Iroh {
-    /// Listens, and begins to look for the neighbours; `interrupt` is set when somebody asks the
-    /// process to stop.
+    /// Listens, and starts calling the neighbours; `interrupt` is set when the process is asked to
+    /// stop.
     pub fn start(place: Place, log: Log, interrupt: Arc<AtomicBool>) -> Result<Iroh> {
         let (sender, events) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
@@ -99,7 +99,7 @@ impl Iroh {
                 Ok(runtime) => runtime.block_on(async {
                     let bound = Net::bind(place, hello, log, sender).await.map(Arc::new);
                     let net = bound.as_ref().ok().cloned();
-                    // Whoever started this waits for the answer.
+                    // `start` waits for the result.
                     let _ = ready.send(bound);
                     if let Some(net) = net {
                         net.serve(stopped).await;
@@ -116,20 +116,20 @@ impl Iroh {
             stop: Some(stop),
             thread: Some(thread),
             interrupt,
-            told: false,
+            stop_sent: false,
             start: Instant::now(),
         })
     }
 
-    /// Waits until every neighbour is there and runs the same; at most as long as `patience`.
+    /// Waits, at most `patience`, until all neighbours are connected and have the same terms.
     pub fn meet(&mut self, patience: Duration) -> Result<Met> {
         let until = self.now() + patience;
         let mut missing: BTreeSet<usize> = self.net.neighbours().map(|n| n.node).collect();
         while !missing.is_empty() {
             let Some(item) = self.wait(until) else { return Err(self.absent(&missing)) };
             match &item {
-                Item::Refused => self.net.differing()?,
-                Item::Happened { event, .. } => match event {
+                Item::Refused => self.net.check_terms()?,
+                Item::Event { event, .. } => match event {
                     Event::Up(node) => _ = missing.remove(node),
                     Event::Down(node) => _ = missing.insert(*node),
                     Event::Stop => return Ok(Met::Stopped),
@@ -141,42 +141,45 @@ impl Iroh {
         Ok(Met::All)
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     pub fn address(&self) -> SocketAddr {
         self.net.address()
     }
 
-    /// What was refused so far.
+    /// Refused connections so far.
     pub fn counters(&self) -> &Counters {
         &self.net.counters
     }
 
-    /// The next item, or `None` when the clock shows `until`.
+    /// The next item, or `None` at time `until`.
     fn wait(&mut self, until: Duration) -> Option<Item> {
         loop {
-            if !self.told && self.interrupt.load(Ordering::Relaxed) {
-                self.told = true;
+            if !self.stop_sent && self.interrupt.load(Ordering::Relaxed) {
+                self.stop_sent = true;
                 return Some(Event::Stop.into());
             }
             let left = until.saturating_sub(self.now());
-            match self.events.recv_timeout(left.min(GLANCE)) {
+            match self.events.recv_timeout(left.min(POLL)) {
                 Ok(item) => return Some(item),
-                Err(RecvTimeoutError::Timeout) if left > GLANCE => {}
+                Err(RecvTimeoutError::Timeout) if left > POLL => {}
                 Err(_) => return None,
             }
         }
     }
 
-    /// The error of neighbours who did not come.
+    /// The error for neighbours that did not connect.
     fn absent(&self, missing: &BTreeSet<usize>) -> Error {
         let away = self.net.neighbours().filter(|n| missing.contains(&n.node));
         let names: Vec<&str> = away.map(|neighbour| neighbour.name.as_str()).collect();
         let names = names.join(", ");
         match self.net.reasons(missing) {
             Some(why) => Error::new(Kind::Refused, "peers/refused", why)
-                .hint("compare the rosters: each must have the other's key and links"),
-            None => Error::new(Kind::Peer, "peers/absent", format!("{names} did not come in time"))
-                .hint("start them, check addresses and firewalls (UDP), or give --deadline"),
+                .hint("compare the rosters: each must list the other's key and links"),
+            None => {
+                let message = format!("{names} did not connect in time");
+                Error::new(Kind::Peer, "peers/absent", message)
+                    .hint("start them, check addresses and firewalls (UDP), or raise --deadline")
+            }
         }
     }
 }
@@ -190,8 +193,8 @@ impl Wire for Iroh {
         loop {
             let early = self.early.pop_front();
             match early.or_else(|| self.wait(until))? {
-                Item::Happened { event, .. } => return Some(event),
-                // Told in the log; whoever it was may come back with the right terms.
+                Item::Event { event, .. } => return Some(event),
+                // It was logged; the neighbour may come back with the right terms.
                 Item::Refused => {}
             }
         }
@@ -203,10 +206,10 @@ impl Wire for Iroh {
 }
 
 impl Drop for Iroh {
-    /// Waits, not for ever, until what was sent has arrived.
+    /// Waits for sent frames to arrive, up to a time limit.
     fn drop(&mut self) {
         if let (Some(stop), Some(thread)) = (self.stop.take(), self.thread.take()) {
-            // It may have ended by itself.
+            // The thread may have ended already.
             let _ = stop.send(());
             let _ = thread.join();
         }
@@ -214,8 +217,8 @@ impl Drop for Iroh {
 }
 
 fn no_runtime(error: &dyn std::error::Error) -> Error {
-    Error::new(Kind::Run, "peers/runtime", format!("the network cannot be used: {error}"))
+    Error::new(Kind::Run, "peers/runtime", format!("cannot use the network: {error}"))
 }
 
-/// Why neighbours and this node do not come together, by neighbour.
+/// For each neighbour, why there is no link to it, if known.
 pub(crate) type Reasons = Mutex<Vec<Option<String>>>;

@@ -1,4 +1,4 @@
-//! Keys and rosters: what is written, what is refused, and with which remedy.
+//! Keys and rosters: what is written, what is refused, and with which hint.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use lopa_peers::{Key, Member, Roster};
 
 #[cfg(unix)]
 #[test]
-fn a_key_is_written_once_and_for_its_owner_only() {
+fn a_key_is_written_once_and_only_for_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("alice.key");
@@ -21,7 +21,7 @@ fn a_key_is_written_once_and_for_its_owner_only() {
     let again = Key::create(&path).unwrap_err();
     assert_eq!((again.id, again.kind), ("key/exists", Kind::Storage));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    // Nothing else is left beside it.
+    // No temporary file is left.
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     for loose in [0o644, 0o640, 0o604, 0o660] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(loose)).unwrap();
@@ -36,7 +36,7 @@ fn a_key_is_written_once_and_for_its_owner_only() {
 }
 
 #[test]
-fn what_is_no_key_is_refused() {
+fn malformed_keys_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("k");
     assert_eq!(Key::read(&path).unwrap_err().id, "key/unreadable");
@@ -90,7 +90,7 @@ fn a_roster_is_written_and_read_back() {
     assert_eq!(read, roster);
     read.check().unwrap();
     assert_eq!(read.graph().unwrap().unwrap().edges().collect::<Vec<_>>(), [(0, 1), (1, 2)]);
-    // A graph may use fewer links than are pinned, and no other.
+    // A graph may omit links that the roster names, but not add any.
     let graph = |edges: &[(usize, usize)]| Graph::from_edges(3, edges.iter().copied()).unwrap();
     read.allows(&graph(&[(0, 1), (1, 2)])).unwrap();
     assert_eq!(read.allows(&graph(&[(0, 2), (1, 2)])).unwrap_err().id, "roster/other-graph");
@@ -128,18 +128,18 @@ fn mistakes_in_a_roster_are_named() {
     }
     let check = |text: &str| parse(text).unwrap().check().unwrap_err();
     assert_eq!(check(&entry("alice", &a, "")).id, "roster/alone");
-    let lonely = two.clone()
+    let disconnected = two.clone()
         + &entry("carol", &c, "addresses = [\"h:3\"]\nneighbours = [\"dave\"]")
         + &entry("dave", &d, "neighbours = [\"carol\"]");
-    let error = check(&lonely);
+    let error = check(&disconnected);
     assert_eq!((error.id, error.kind), ("network/disconnected", Kind::Network));
     assert!(error.message.contains("carol, dave"), "{error}");
     let typo = two.clone() + &entry("carol", &c, "neighbours = [\"alcie\"]");
     let error = check(&typo);
     assert_eq!(error.id, "roster/unknown-node");
     assert!(error.hint.unwrap().contains("did you mean `alice`?"));
-    let mute = entry("alice", &a, "neighbours = [\"bob\"]") + &entry("bob", &b, "");
-    assert_eq!(check(&mute).id, "roster/no-address");
+    let unreachable = entry("alice", &a, "neighbours = [\"bob\"]") + &entry("bob", &b, "");
+    assert_eq!(check(&unreachable).id, "roster/no-address");
     let mut roster = parse(&two).unwrap();
     assert!(roster.leave("bbo").unwrap_err().hint.unwrap().contains("`bob`"));
 }

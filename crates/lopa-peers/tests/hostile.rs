@@ -1,5 +1,5 @@
-//! Strangers and neighbours that break the rules: refused, told of once, and two honest nodes talk
-//! on as if nothing happened.
+//! Strangers, and neighbours that violate the protocol, are refused and logged once; two honest nodes
+//! keep exchanging frames.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -13,7 +13,7 @@ use lopa::engine::{Event, Wire};
 use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
 
 const ALPN: &[u8] = b"lopa/1";
-const MOST: usize = 1000;
+const MAX_FRAME: usize = 1000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -24,7 +24,7 @@ fn terms() -> Terms {
     Terms { experiment: [1; 32], graph: [2; 32], roster: [3; 32], entries: 7 }
 }
 
-/// What a neighbour says first, byte by byte.
+/// A hello, byte by byte.
 fn hello(protocol: u64, version: &str, terms: &Terms) -> Vec<u8> {
     let mut bytes = b"lopa peer\n".to_vec();
     bytes.extend(protocol.to_le_bytes());
@@ -43,22 +43,22 @@ fn right() -> Vec<u8> {
     hello(1, env!("CARGO_PKG_VERSION"), &terms())
 }
 
-/// Alice and Bob, who are neighbours, and Carol, whom Alice knows but who does not come.
+/// Alice and Bob, who are neighbours. Alice also knows Carol, who never connects honestly.
 struct Honest {
     alice: Iroh,
     bob: Iroh,
     lines: Arc<Mutex<Vec<String>>>,
-    said: u8,
+    count: u8,
 }
 
 /// What an attacker knows.
 struct Target {
     address: SocketAddr,
     key: PublicKey,
-    carol: SecretKey, // stolen, or hers if she is the attacker
+    carol: SecretKey, // stolen, or Carol is the attacker
 }
 
-/// Carol never comes to the run: her link is down throughout, and nobody needs it here.
+/// Starts Alice and Bob. Carol's link stays down, and no test needs it.
 fn honest(folder: &Path) -> (Honest, Target) {
     let key = |name: &str| Key::create(&folder.join(name)).unwrap();
     let keys = ["alice", "bob", "carol"].map(key);
@@ -80,10 +80,10 @@ fn honest(folder: &Path) -> (Honest, Target) {
         relays: Vec::new(),
         neighbours,
         terms: terms(),
-        most: MOST,
+        most: MAX_FRAME,
     };
-    let told = lines.clone();
-    let log = Log::new(move |line| told.lock().unwrap().push(line.to_string()));
+    let logged = lines.clone();
+    let log = Log::new(move |line| logged.lock().unwrap().push(line.to_string()));
     let stop = || Arc::new(AtomicBool::new(false));
     let bob = neighbour(1, "bob", vec![addresses[1].to_string()]);
     let carol = neighbour(2, "carol", Vec::new());
@@ -95,16 +95,16 @@ fn honest(folder: &Path) -> (Honest, Target) {
     let digit = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap();
     let carol = SecretKey::from_bytes(&std::array::from_fn(digit));
     let target = Target { address: addresses[0], key: keys[0].public(), carol };
-    (Honest { alice, bob, lines, said: 0 }, target)
+    (Honest { alice, bob, lines, count: 0 }, target)
 }
 
-/// The next frame of a node, whatever else comes.
+/// The next frame from a node; other events are skipped.
 fn frame(wire: &mut Iroh, from: usize) -> Vec<u8> {
     let until = wire.now() + PATIENCE;
     loop {
-        match wire.next(until).expect("a frame comes in time") {
+        match wire.next(until).expect("a frame arrives in time") {
             Event::Frame(node, frame) if node == from => return frame,
-            Event::Down(node) => assert_ne!(node, from, "honest links stay"),
+            Event::Down(node) => assert_ne!(node, from, "honest links stay up"),
             _ => {}
         }
     }
@@ -114,19 +114,19 @@ impl Honest {
     fn meet(&mut self) {
         self.bob.meet(PATIENCE).unwrap();
         let until = self.alice.now() + PATIENCE;
-        while self.alice.next(until).expect("bob comes") != Event::Up(1) {}
-        // Two that called each other at once agree on one of the two links.
+        while self.alice.next(until).expect("bob connects") != Event::Up(1) {}
+        // If both called at once, they agree on one of the two links.
         for wire in [&mut self.alice, &mut self.bob] {
             let until = wire.now() + Duration::from_secs(1);
             while wire.next(until).is_some() {}
         }
     }
 
-    /// Both hear each other, whatever is going on.
+    /// Checks that frames arrive in both directions.
     fn talk(&mut self) {
         for _ in 0..5 {
-            self.said = self.said.wrapping_add(1);
-            let word = vec![self.said; MOST];
+            self.count = self.count.wrapping_add(1);
+            let word = vec![self.count; MAX_FRAME];
             self.alice.send(1, &word);
             assert_eq!(frame(&mut self.bob, 0), word);
             self.bob.send(0, &word);
@@ -134,10 +134,11 @@ impl Honest {
         }
     }
 
-    fn told(&self, what: &str) -> usize {
+    /// How many log lines refuse something with these words.
+    fn refusals(&self, words: &str) -> usize {
         let lines = self.lines.lock().unwrap();
-        let told = |line: &&String| line.starts_with("refused") && line.contains(what);
-        lines.iter().filter(told).count()
+        let refusal = |line: &&String| line.starts_with("refused") && line.contains(words);
+        lines.iter().filter(refusal).count()
     }
 }
 
@@ -155,7 +156,7 @@ async fn endpoint(secret: SecretKey) -> Endpoint {
         .unwrap()
 }
 
-/// A connection to Alice with a key, if she lets it come about.
+/// A connection to Alice with a key, if she accepts it.
 async fn call(target: &Target, secret: SecretKey, alpn: &[u8]) -> (Endpoint, Option<Connection>) {
     let endpoint = endpoint(secret).await;
     let address = EndpointAddr::new(target.key).with_ip_addr(target.address);
@@ -164,7 +165,7 @@ async fn call(target: &Target, secret: SecretKey, alpn: &[u8]) -> (Endpoint, Opt
     (endpoint, connection)
 }
 
-/// Calls, says something on a stream, and waits until Alice ends it.
+/// Calls, sends bytes on a stream, and returns what Alice answers before she closes it.
 async fn say(target: &Target, secret: SecretKey, words: &[u8], finish: bool) -> Option<Vec<u8>> {
     let (endpoint, connection) = call(target, secret, ALPN).await;
     let connection = connection?;
@@ -175,7 +176,7 @@ async fn say(target: &Target, secret: SecretKey, words: &[u8], finish: bool) -> 
     }
     let mut answer = Vec::new();
     let mut piece = [0; 512];
-    // Some answers are followed by silence.
+    // Alice does not close every stream.
     let patience = Duration::from_millis(1500);
     while let Ok(Ok(Some(n))) = tokio::time::timeout(patience, into.read(&mut piece)).await {
         answer.extend_from_slice(&piece[..n]);
@@ -195,22 +196,22 @@ fn framed(length: u32, bytes: &[u8]) -> Vec<u8> {
     [&right()[..], &length.to_le_bytes(), bytes].concat()
 }
 
-/// What a neighbour with the right key might say that is wrong, and what Alice's log says of it.
+/// Wrong bytes from a neighbour with the right key, and what Alice logs about them.
 fn wrong_words() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let version = env!("CARGO_PKG_VERSION");
     let hello_of = |protocol, lopa| hello(protocol, lopa, &terms());
     vec![
-        ("another experiment", with(|t| t.experiment = [9; 32]), "another experiment 09090909"),
-        ("another graph", with(|t| t.graph = [9; 32]), "another graph 09090909"),
-        ("another roster", with(|t| t.roster = [9; 32]), "another roster 09090909"),
-        ("other entries", with(|t| t.entries = 8), "another 8 entries of x"),
+        ("another experiment", with(|t| t.experiment = [9; 32]), "carol: experiment 09090909"),
+        ("another graph", with(|t| t.graph = [9; 32]), "carol: graph 09090909"),
+        ("another roster", with(|t| t.roster = [9; 32]), "carol: roster 09090909"),
+        ("other entries", with(|t| t.entries = 8), "carol: 8 entries of x, ours 7"),
         ("another protocol", hello_of(2, version), "(protocol 2)"),
-        ("another lopa", hello_of(1, "9.9.9"), "version of lopa 9.9.9"),
+        ("another lopa", hello_of(1, "9.9.9"), "carol: lopa 9.9.9"),
         ("a protocol of all ones", hello_of(u64::MAX, version), "18446744073709551615"),
-        ("not a hello", vec![0; 146], "it does not speak as a peer"),
+        ("not a hello", vec![0; 146], "carol: malformed hello"),
         ("a hello with another beginning", [b"lopa pear\n", &right()[10..]].concat(), ""),
         ("half a hello", right()[..70].to_vec(), ""),
-        ("no word", Vec::new(), ""),
+        ("no bytes", Vec::new(), ""),
         ("HTTP", b"GET / HTTP/1.1\r\nHost: alice\r\n\r\n".repeat(8), ""),
         ("a frame of no bytes", framed(0, &[]), "a frame of 0 bytes"),
         ("a frame of one byte too many", framed(1001, &[0; 1001]), "a frame of 1001 bytes"),
@@ -223,7 +224,7 @@ fn wrong_words() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn neighbours_that_break_the_rules_are_refused_and_told_of_once() {
+fn neighbours_that_violate_the_protocol_are_refused_and_logged_once() {
     let folder = tempfile::tempdir().unwrap();
     let (mut honest, target) = honest(folder.path());
     honest.meet();
@@ -234,14 +235,14 @@ fn neighbours_that_break_the_rules_are_refused_and_told_of_once() {
             honest.talk();
         }
         if !line.is_empty() {
-            assert_eq!(honest.told(line), 1, "{name}: {:?}", honest.lines.lock().unwrap());
+            assert_eq!(honest.refusals(line), 1, "{name}: {:?}", honest.lines.lock().unwrap());
         }
     }
     assert!(honest.alice.counters().broken.load(Ordering::Relaxed) >= 20);
 }
 
 #[test]
-fn strangers_are_one_line_each() {
+fn each_stranger_is_logged_once() {
     let folder = tempfile::tempdir().unwrap();
     let (mut honest, target) = honest(folder.path());
     honest.meet();
@@ -249,14 +250,14 @@ fn strangers_are_one_line_each() {
     let strangers = [SecretKey::generate(), SecretKey::generate(), SecretKey::generate()];
     for (turn, stranger) in strangers.iter().cycle().take(9).enumerate() {
         let answer = runtime.block_on(say(&target, stranger.clone(), &right(), turn % 2 == 0));
-        assert!(answer.is_none_or(|answer| answer.is_empty()), "nothing is told to a stranger");
+        assert!(answer.is_none_or(|answer| answer.is_empty()), "a stranger gets no answer");
         honest.talk();
     }
     for stranger in &strangers {
-        assert_eq!(honest.told(&format!("stranger at 127.0.0.1: {}", stranger.public())), 1);
+        assert_eq!(honest.refusals(&format!("stranger at 127.0.0.1: {}", stranger.public())), 1);
     }
     assert_eq!(honest.alice.counters().strangers.load(Ordering::Relaxed), 9);
-    // Another protocol does not get past the handshake; a key that is not Alice's finds nobody.
+    // The handshake fails with another protocol, and with a key that is not Alice's.
     let (_, other) = runtime.block_on(call(&target, target.carol.clone(), b"h3"));
     assert!(other.is_none());
     let elsewhere = Target { key: SecretKey::generate().public(), carol: target.carol, ..target };
@@ -266,7 +267,7 @@ fn strangers_are_one_line_each() {
 }
 
 #[test]
-fn datagrams_of_any_kind_are_nothing() {
+fn stray_datagrams_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let (mut honest, target) = honest(folder.path());
     honest.meet();
@@ -302,7 +303,7 @@ fn datagrams_of_any_kind_are_nothing() {
     honest.talk();
 }
 
-/// Kilobytes that this process has in memory.
+/// Resident memory of this process in kB.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmRSS:"));
@@ -310,13 +311,13 @@ fn resident() -> usize {
 }
 
 #[test]
-fn a_thousand_half_open_connections_leave_room_for_honest_ones() {
+fn a_thousand_half_open_connections_do_not_block_honest_ones() {
     let folder = tempfile::tempdir().unwrap();
     let (mut honest, target) = honest(folder.path());
     honest.meet();
     let before = resident();
     let runtime = runtime();
-    // First packets of connections that never say more, caught where nobody answers.
+    // First packets of connections that send nothing more, captured at a socket that never answers.
     let trap = UdpSocket::bind("127.0.0.1:0").unwrap();
     trap.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let nowhere =
@@ -344,7 +345,7 @@ fn a_thousand_half_open_connections_leave_room_for_honest_ones() {
             honest.talk();
         }
     }
-    // Those that were let in are dropped in time; meanwhile the honest ones talk.
+    // Accepted ones time out and are dropped; meanwhile the honest nodes keep talking.
     while honest.alice.counters().dropped.load(Ordering::Relaxed) == 0 {
         honest.talk();
     }
@@ -359,12 +360,12 @@ fn a_slow_reader_costs_no_memory() {
     let (mut honest, target) = honest(folder.path());
     honest.meet();
     let before = resident();
-    // Bob does not look at what comes: Alice's frames are lost, not kept.
+    // Bob does not read: Alice's frames are dropped, not kept.
     for _ in 0..200_000 {
-        honest.alice.send(1, &[0; MOST]);
+        honest.alice.send(1, &[0; MAX_FRAME]);
     }
     assert!(resident() < before + 32 * 1024, "{before} kB became {} kB", resident());
-    // Carol sends without end, and Alice does not look.
+    // Carol sends endlessly, and Alice does not read.
     let runtime = runtime();
     runtime.block_on(async {
         let (_endpoint, connection) = call(&target, target.carol.clone(), ALPN).await;
@@ -377,7 +378,7 @@ fn a_slow_reader_costs_no_memory() {
                 return;
             }
         }
-        panic!("nothing held her back");
+        panic!("no back-pressure");
     });
     assert!(resident() < before + 32 * 1024, "{before} kB became {} kB", resident());
 }

@@ -3,7 +3,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const redraws = [];
 
-  /** An element with attributes and children; texts are texts, never markup. */
+  /** An element with attributes and children; strings become text, never markup. */
   const make = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [key, value] of Object.entries(attributes)) {
@@ -23,8 +23,8 @@
     return value.toPrecision(4).replaceAll("-", "−");
   };
 
-  /** A number on an axis: short. */
-  const mark = (value) => {
+  /** A short number for an axis. */
+  const axisNumber = (value) => {
     if (value == null) return "";
     const size = Math.abs(value);
     const units = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
@@ -39,7 +39,7 @@
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  /** An algorithm's points as columns x, mean, low, high, sd: what the axes can show, x increasing. */
+  /** An algorithm's points as columns x, mean, low, high, sd: those the axes can show, x increasing. */
   const columns = (algorithm, view, y, logY) => {
     const xs = algorithm.points[view.x].mean;
     const { mean, sd, low, high } = algorithm.points[y];
@@ -61,28 +61,28 @@
     return out;
   };
 
-  /** A power of ten to the bit, which `10 ** k` is not. */
+  /** A power of ten, correctly rounded; `10 ** k` is not. */
   const power = (k) => Number(`1e${k}`);
 
-  /** The range of a logarithmic axis: whole powers of ten, whatever it is asked to show. */
+  /** The range of a logarithmic axis: whole powers of ten, for any data. */
   const decades = (_, min, max) => {
     if (!(min > 0) || !(max >= min)) return [1, 10];
     const low = Math.floor(Math.log10(min));
     return [power(low), power(Math.max(Math.ceil(Math.log10(max)), low + 1))];
   };
 
-  /** The marks of a logarithmic axis: powers of ten, about eight; all digits where there are few powers. */
-  const marks = (_, __, min, max) => {
+  /** The ticks of a logarithmic axis: about eight powers of ten; also 2 and 5 where there are few powers. */
+  const logTicks = (_, __, min, max) => {
     const [low, high] = [Math.round(Math.log10(min)), Math.round(Math.log10(max))];
     const step = Math.ceil((high - low) / 8);
     const digits = high - low > 2 ? [1] : [1, 2, 5];
     const all = [];
     for (let k = low; k <= high; k += step) all.push(...digits.map((digit) => digit * power(k)));
-    return all.filter((mark) => mark <= max);
+    return all.filter((tick) => tick <= max);
   };
 
-  /** Algorithms that do without a cost become level lines from end to end. */
-  const level = (curves) => {
+  /** Turns algorithms without this cost into horizontal lines across the chart. */
+  const flatten = (curves) => {
     const moving = curves.filter((curve) => !curve.free).flatMap((curve) => curve.x);
     const ends = moving.length ? [Math.min(...moving), Math.max(...moving)] : [1, 10];
     for (const curve of curves.filter((curve) => curve.free && curve.x.length)) {
@@ -110,7 +110,7 @@
       } });
       log.checked = this.logY;
       this.chart = make("div", {
-        class: "chart", tabindex: "0", role: "group", "aria-label": "Chart; arrow keys read its values",
+        class: "chart", tabindex: "0", role: "group", "aria-label": "Chart; use the arrow keys to read values",
         onkeydown: (event) => this.key(event), onblur: () => this.hide(),
       });
       this.tip = make("div", { class: "tip", role: "status", hidden: "" });
@@ -128,7 +128,7 @@
       this.plot?.destroy();
       this.shown = this.run.algorithms.filter((algorithm) => !view.off.has(algorithm.label));
       this.curves = this.shown.map((algorithm) => columns(algorithm, view, this.y, this.logY));
-      level(this.curves);
+      flatten(this.curves);
       const tables = this.curves.map((curve) => [curve.x, curve.mean, curve.low, curve.high]);
       const joined = tables.length ? uPlot.join(tables) : [[]];
       const series = [{}];
@@ -138,15 +138,15 @@
         for (const end of ["low", "high"]) series.push({ label: `${label} ${end}`, stroke: "transparent", width: 0, spanGaps: true, points: { show: false } });
         bands.push({ series: [3 * n + 3, 3 * n + 2], fill: colour + "2b" });
       });
-      // A logarithmic axis needs something to span.
+      // A logarithmic axis needs at least one value.
       const some = this.curves.some((curve) => curve.x.length);
       const ink = colour("--quiet");
       const grid = { stroke: colour("--line"), width: 1 };
       const axis = (title, size, log) => ({
-        ...(log && some ? { splits: marks, filter: (_, splits) => splits } : {}),
+        ...(log && some ? { splits: logTicks, filter: (_, splits) => splits } : {}),
         label: title, labelSize: 26, labelFont: "13px system-ui, sans-serif", font: "12px system-ui, sans-serif",
         stroke: ink, grid, ticks: { ...grid, size: 5 }, size,
-        values: (_, splits) => splits.map((value) => raised(mark(value))),
+        values: (_, splits) => splits.map((value) => raised(axisNumber(value))),
       });
       const scale = (log) => (log && some ? { time: false, distr: 3, range: decades } : { time: false, distr: 1 });
       this.plot = new uPlot({
@@ -154,6 +154,7 @@
         scales: { x: scale(view.logX), y: scale(this.logY) },
         axes: [axis(this.quantity(view.x).title, 52, view.logX), axis(this.quantity(this.y).title, 62, this.logY)],
         series, bands,
+        padding: [null, 28, null, null], // half a tick label, in wide fonts too
         cursor: { points: { show: false }, y: false },
         hooks: { setCursor: [(plot) => this.hover(plot)] },
       }, joined, chart);
@@ -169,7 +170,7 @@
       this.tip.hidden = true;
     }
 
-    /** Shows the values nearest to the cursor. */
+    /** Shows the values nearest the cursor. */
     hover(plot) {
       const { left, top } = plot.cursor;
       if (left == null || left < 0) return this.hide();
@@ -200,7 +201,7 @@
       this.tip.style.top = `${Math.max(0, Math.min((top < 0 ? 0 : top), area.height - this.tip.offsetHeight))}px`;
     }
 
-    /** Arrow keys walk from point to point. */
+    /** Arrow keys move from point to point. */
     key(event) {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (event.key === "Escape") return this.hide();
@@ -215,9 +216,9 @@
   }
 
   const sample = ({ colour, dash }) => {
-    const space = "http://www.w3.org/2000/svg";
-    const svg = document.createElementNS(space, "svg");
-    const line = document.createElementNS(space, "line");
+    const namespace = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(namespace, "svg");
+    const line = document.createElementNS(namespace, "line");
     const set = (element, attributes) => Object.entries(attributes).forEach(([k, v]) => element.setAttribute(k, v));
     set(svg, { width: 24, height: 8, "aria-hidden": "true" });
     set(line, { x1: 0, x2: 24, y1: 4, y2: 4, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash.join(" ") });
@@ -225,7 +226,7 @@
     return svg;
   };
 
-  /** Controls and charts of a run, in place of its static curves. */
+  /** Replaces the static curves of a run by controls and charts. */
   const show = (place, run) => {
     const view = { x: run.x, logX: false, band: "range", off: new Set() };
     const panels = run.y.map((y) => new Panel(run, view, y));
@@ -233,11 +234,11 @@
       panels.forEach((panel) => panel.draw());
       const free = panels.some((panel) => panel.curves.some((curve) => curve.free));
       note.textContent =
-        { range: "Lines: mean over seeds. Bands: from the smallest to the largest. ",
-          sd: "Lines: mean over seeds. Bands: one standard deviation to either side. ",
+        { range: "Lines: mean over seeds. Bands: minimum to maximum. ",
+          sd: "Lines: mean over seeds. Bands: one standard deviation on either side. ",
           none: "Lines: mean over seeds. " }[view.band] +
-        (free ? "Level lines: where algorithms end that do without this cost. " : "") +
-        "Drag to zoom, double-click to go back.";
+        (free ? "Horizontal lines: final values of algorithms without this cost. " : "") +
+        "Drag to zoom, double-click to reset.";
     };
     const note = make("p", { class: "note" });
     const x = make("select", { class: "x", onchange: () => { view.x = x.value; draw(); } },
@@ -245,7 +246,7 @@
     x.value = view.x;
     const logX = make("input", { type: "checkbox", class: "log-x", onchange: () => { view.logX = logX.checked; draw(); } });
     const band = make("select", { class: "band", onchange: () => { view.band = band.value; draw(); } },
-      make("option", { value: "range" }, "smallest to largest"), make("option", { value: "sd" }, "± standard deviation"),
+      make("option", { value: "range" }, "minimum to maximum"), make("option", { value: "sd" }, "± standard deviation"),
       make("option", { value: "none" }, "none"));
     const toggle = (algorithm) => {
       const button = make("button", { type: "button", "aria-pressed": "true", onclick: () => {
@@ -290,7 +291,7 @@
     place.hidden = false;
   });
 
-  // Charts are made when they come near the window: a report may have many.
+  // Charts are drawn when they come near the viewport: a report may have many.
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
@@ -303,8 +304,8 @@
   });
 
   const theme = document.getElementById("theme");
-  const night = matchMedia("(prefers-color-scheme: dark)");
-  const dark = () => (document.documentElement.dataset.theme ?? (night.matches ? "dark" : "light")) === "dark";
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const dark = () => (document.documentElement.dataset.theme ?? (prefersDark.matches ? "dark" : "light")) === "dark";
   const repaint = () => {
     theme.textContent = dark() ? "Light" : "Dark";
     redraws.forEach((draw) => draw());
@@ -314,6 +315,6 @@
     document.documentElement.dataset.theme = dark() ? "light" : "dark";
     repaint();
   });
-  night.addEventListener("change", repaint);
+  prefersDark.addEventListener("change", repaint);
   repaint();
 })();

@@ -1,8 +1,13 @@
-//! Pictures and reports of lopa's runs.
+//! Figures and reports of lopa's runs.
 //!
-//! [`saved`] reads run folders, [`statistics`] sums them up over seeds, [`figure`] draws them as SVG
-//! (and [`png`](mod@png) makes pixels of that), [`html`] writes the report: one file that needs no
-//! network. Nothing here looks at the clock: the same run folders give the same bytes.
+//! [`saved`] holds run folders, [`statistics`] aggregates them over seeds, [`figure`] draws them as
+//! SVG ([`png`](mod@png) renders that as PNG, with the feature `png`), and [`html`] writes the
+//! report: one file that works offline. Nothing here reads the clock: the same run folders give the
+//! same bytes.
+//!
+//! From `lopa`, this crate uses run folders, traces and the error type. From `lopa-study`, it uses
+//! statistics and the theory: the terms of the Lyapunov function, which [`lyapunov`] stacks, and the
+//! measured rates, which [`rates`] draws.
 
 pub mod figure;
 pub mod html;

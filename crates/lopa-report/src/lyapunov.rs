@@ -7,19 +7,19 @@ use crate::quantity;
 use crate::saved::Saved;
 use crate::statistics::{Trace, traces};
 
-/// What the terms are drawn over.
+/// The horizontal axis.
 const COST: &str = "iteration";
 
-/// The terms of the Lyapunov function, one upon the other: a panel for each run that has them.
+/// The terms of the Lyapunov function, stacked: one panel per algorithm that has them.
 ///
-/// Φ is drawn above its lowest mean, so that every layer is positive.
+/// Φ is drawn relative to its lowest mean, so that every layer is positive.
 pub fn lyapunov(saved: &Saved) -> Option<Figure> {
     let traces = traces(saved);
     let panel = |trace: &Trace| {
         let curves = layers(trace);
         let axes = Axes {
             x: quantity::title(COST),
-            y: "V, term upon term".into(),
+            y: "V, terms stacked".into(),
             log_x: false,
             log_y: true,
             curves,
@@ -29,8 +29,8 @@ pub fn lyapunov(saved: &Saved) -> Option<Figure> {
     };
     let panels: Vec<Panel> = traces.iter().filter_map(panel).collect();
     let about = format!("The terms of the Lyapunov function of {}", saved.title());
-    let note = "Each band is one term with its weight, upon those before it; Phi above its lowest \
-                value. Means over seeds.";
+    let note = "Each band is one weighted term, stacked on those before it; Phi relative to its \
+                lowest value. Means over seeds.";
     (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note: note.into() })
 }
 
@@ -44,7 +44,7 @@ fn layers(trace: &Trace) -> Vec<Curve> {
     let lowest = shown.iter().filter_map(|&k| of(k, TERMS[0])).fold(f64::INFINITY, f64::min);
     let mut below = vec![0.0; trace.points.len()];
     let mut curves = Vec::new();
-    // The objective last: the errors fall to nothing, and it is what remains.
+    // The objective last: the errors vanish, and it remains.
     for (n, term) in TERMS.iter().enumerate().skip(1).chain([(0, &TERMS[0])]) {
         let mut points = Vec::new();
         for &k in &shown {

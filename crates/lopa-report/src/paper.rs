@@ -1,4 +1,4 @@
-//! The paper's figures, in its layout, from the runs that re-create them.
+//! The paper's figures, in its layout, drawn from reproduced runs.
 
 use crate::figure::{Figure, Panel};
 use crate::pictures::{Styles, labels, network_panel, note, panel};
@@ -6,14 +6,14 @@ use crate::quantity;
 use crate::saved::Saved;
 use crate::statistics::{Trace, traces};
 
-/// A run and what of the paper it shows.
+/// A run and the part of the paper that it reproduces.
 #[derive(Debug, Clone)]
 pub struct Shown {
     /// The figures it belongs to.
     pub figures: &'static [&'static str],
     /// The data set.
     pub dataset: &'static str,
-    /// What tells it from others of the same figure: the heterogeneity, the network.
+    /// What distinguishes it from other runs of the same figure: heterogeneity or network.
     pub variant: Option<&'static str>,
     /// `paper` or `tuned`.
     pub steps: &'static str,
@@ -21,12 +21,12 @@ pub struct Shown {
     pub saved: Saved,
 }
 
-/// The figures that some runs allow, with the names of their files: `fig2` with the paper's step
-/// sizes, `fig2-tuned` with tuned ones.
+/// The figures for which there are runs, with their file names: `fig2` with the paper's step sizes,
+/// `fig2-tuned` with tuned ones.
 pub fn figures(runs: &[Shown]) -> Vec<(String, Figure)> {
     let mut figures = Vec::new();
     for steps in ["paper", "tuned"] {
-        let ending = if steps == "paper" { "" } else { "-tuned" };
+        let suffix = if steps == "paper" { "" } else { "-tuned" };
         let of = |figure: &str, variants: &[&str]| -> Vec<&Shown> {
             let is = |run: &&Shown| {
                 let listed = |variant: &str| variants.is_empty() || variants.contains(&variant);
@@ -41,7 +41,7 @@ pub fn figures(runs: &[Shown]) -> Vec<(String, Figure)> {
                 let how = if steps == "paper" { "the paper's" } else { "tuned" };
                 let about = format!("{name} with {how} step sizes");
                 let note = note(&panels, seeds(runs));
-                figures.push((format!("{name}{ending}"), Figure { about, panels, columns, note }));
+                figures.push((format!("{name}{suffix}"), Figure { about, panels, columns, note }));
             }
         };
         for name in ["fig1", "fig2"] {
@@ -82,7 +82,7 @@ fn seeds(runs: &[&Shown]) -> usize {
     traces.map(|trace| trace.seeds.len()).max().unwrap_or(0)
 }
 
-/// One run, a panel a measure.
+/// One panel per run and measure.
 fn by_measure(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     let one = |run: &&Shown| {
         let traces = traces(&run.saved);
@@ -92,7 +92,7 @@ fn by_measure(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     runs.iter().flat_map(one).collect()
 }
 
-/// A row a measure, a column a data set.
+/// One row per measure, one column per data set.
 fn by_dataset(runs: &[&Shown], x: &str, measures: &[&str]) -> Vec<Panel> {
     let styles = Styles::of(runs.iter().map(|run| &run.saved));
     let one = |y: &&str| {
@@ -105,7 +105,7 @@ fn by_dataset(runs: &[&Shown], x: &str, measures: &[&str]) -> Vec<Panel> {
     measures.iter().flat_map(one).collect()
 }
 
-/// A panel a measure, a curve an algorithm and variant.
+/// One panel per measure, one curve per algorithm and variant.
 fn by_variant(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     let named = |run: &&Shown| named(run, |trace, variant| format!("{trace}, {variant}"));
     let all: Vec<Trace> = runs.iter().flat_map(named).collect();
@@ -114,7 +114,7 @@ fn by_variant(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     shown.iter().map(|y| panel(&all, &styles, "hessians", y)).collect()
 }
 
-/// A row an algorithm, a column a measure, a curve a network.
+/// One row per algorithm, one column per measure, one curve per network.
 fn by_network(runs: &[&Shown], measures: &[&str]) -> Vec<Panel> {
     let algorithms = runs.first().map_or(Vec::new(), |run| run.saved.algorithms());
     let styles = Styles::named(runs.iter().filter_map(|run| run.variant));

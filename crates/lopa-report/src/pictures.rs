@@ -1,13 +1,15 @@
 //! The figures of run folders: training curves, label distributions, networks.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
-use serde_json::Value;
+use lopa::folder::WorldNote;
+use lopa_study::statistics::Summary;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
 use crate::lyapunov::lyapunov;
-use crate::png::png;
+use crate::png;
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
 use crate::statistics::{Trace, traces};
@@ -15,19 +17,19 @@ use crate::statistics::{Trace, traces};
 /// Which quantities to draw.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// The cost along the horizontal axis; if none is named, Hessian-vector products, or iterations
-    /// where there are none.
+    /// The cost on the horizontal axis; by default Hessian-vector products, or iterations if no
+    /// algorithm uses any.
     pub x: Option<String>,
-    /// The measures to draw; if none is named, those of the paper.
+    /// The measures to draw; by default those of the paper.
     pub y: Vec<String>,
 }
 
-/// Which algorithm looks how: the same in all pictures of a report.
+/// The style of each algorithm, the same in all figures of a report.
 #[derive(Debug, Clone)]
 pub struct Styles(Vec<String>);
 
 impl Styles {
-    /// The styles of all algorithms of some runs.
+    /// The styles of all algorithms in these runs.
     pub fn of<'a>(runs: impl IntoIterator<Item = &'a Saved>) -> Styles {
         Styles::named(runs.into_iter().flat_map(Saved::algorithms))
     }
@@ -49,7 +51,7 @@ impl Styles {
     }
 }
 
-/// The names of all quantities in some traces, costs first.
+/// The names of all quantities in these traces, costs first.
 pub fn quantities(traces: &[Trace]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in traces.iter().flat_map(|trace| &trace.points).flat_map(|point| point.keys()) {
@@ -62,20 +64,20 @@ pub fn quantities(traces: &[Trace]) -> Vec<String> {
 }
 
 impl View {
-    /// Refuses quantities that none of the runs measured.
+    /// Fails if a quantity was measured by none of the runs.
     pub fn check(&self, runs: &[Saved]) -> Result<()> {
         let known: Vec<String> = runs.iter().flat_map(|run| quantities(&traces(run))).collect();
         let flags = self.x.iter().map(|x| ("--x", x)).chain(self.y.iter().map(|y| ("--y", y)));
         for (flag, name) in flags {
             if !known.contains(name) {
-                let message = format!("no run has measured `{name}`");
+                let message = format!("no run measured `{name}`");
                 let near = nearest(name, known.iter().map(String::as_str));
                 let mut all = known.clone();
                 quantity::sort(&mut all);
                 all.dedup();
                 let hint = match near {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("there are: {}", all.join(", ")),
+                    None => format!("available: {}", all.join(", ")),
                 };
                 return Err(Error::config("config/unknown-name", message).at(flag).hint(hint));
             }
@@ -83,7 +85,7 @@ impl View {
         Ok(())
     }
 
-    /// The horizontal axis for some traces.
+    /// The horizontal axis for these traces.
     pub fn x(&self, traces: &[Trace]) -> String {
         let used = |name: &str| {
             let points = traces.iter().flat_map(|trace| &trace.points);
@@ -96,25 +98,26 @@ impl View {
         }
     }
 
-    /// The vertical axes for some traces, at most `most` of them if they were not chosen.
-    pub fn y(&self, traces: &[Trace], usual: &[&str], most: usize) -> Vec<String> {
-        let there = quantities(traces);
+    /// The vertical axes for these traces: those chosen, or the `usual` ones and then others, at
+    /// most `limit`.
+    pub fn y(&self, traces: &[Trace], usual: &[&str], limit: usize) -> Vec<String> {
+        let measured = quantities(traces);
         if !self.y.is_empty() {
-            return self.y.iter().filter(|name| there.contains(name)).cloned().collect();
+            return self.y.iter().filter(|name| measured.contains(name)).cloned().collect();
         }
         let usual = usual.iter().map(|name| name.to_string());
-        let mut names: Vec<String> = usual.filter(|name| there.contains(name)).collect();
-        for name in there.iter().filter(|name| !is_cost(name)) {
+        let mut names: Vec<String> = usual.filter(|name| measured.contains(name)).collect();
+        for name in measured.iter().filter(|name| !is_cost(name)) {
             if !names.contains(name) {
                 names.push(name.clone());
             }
         }
-        names.truncate(most);
+        names.truncate(limit);
         names
     }
 }
 
-/// The training curves of a run: a panel a measure.
+/// The training curves of a run: one panel per measure.
 pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
     let traces = traces(saved);
     let x = view.x(&traces);
@@ -131,19 +134,19 @@ pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
 pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
     let mut note = match seeds {
         0 | 1 => String::new(),
-        n => format!("Lines: mean over {n} seeds. Bands: from the smallest to the largest."),
+        n => format!("Lines: mean over {n} seeds. Bands: minimum to maximum."),
     };
     let free = |panel: &Panel| match &panel.content {
         Content::Curves(axes) => axes.curves.iter().any(Curve::is_free),
         _ => false,
     };
     if panels.iter().any(free) {
-        note += " Level lines: where algorithms end that do without this cost.";
+        note += " Horizontal lines: final values of algorithms without this cost.";
     }
     note
 }
 
-/// The curves of some traces: a cost along, a measure up.
+/// The curves of some traces: a measure over a cost.
 pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
     let log_y = quantity::known(y).is_some_and(|quantity| quantity.log);
     let curve = |trace: &Trace| Curve {
@@ -158,15 +161,15 @@ pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Pane
 }
 
 fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
-    let point = |point: &std::collections::BTreeMap<String, crate::statistics::Summary>| {
+    let point = |point: &BTreeMap<String, Summary>| {
         let (x, y) = (point.get(x)?, point.get(y)?);
         Some(Point { x: x.mean, y: y.mean, low: y.low, high: y.high })
     };
     trace.points.iter().filter_map(point).collect()
 }
 
-/// Which node has how much of which class, for the first seed of each run, side by side under their
-/// headings.
+/// How many samples of each class each node has, for the first seed of each run: one panel per run,
+/// under its title.
 pub fn labels(runs: &[(&str, &Saved)]) -> Option<Figure> {
     let panel = |(title, saved): &(&str, &Saved)| {
         let heat = heat(saved)?;
@@ -179,54 +182,92 @@ pub fn labels(runs: &[(&str, &Saved)]) -> Option<Figure> {
 }
 
 fn heat(saved: &Saved) -> Option<Heat> {
-    let counts = saved.worlds().first()?["class_counts"].as_array()?;
-    let row = |row: &Value| -> Vec<u64> {
-        row.as_array().into_iter().flatten().filter_map(Value::as_u64).collect()
-    };
-    let counts: Vec<Vec<u64>> = counts.iter().map(row).collect();
-    let names = saved.manifest["classes"].as_array()?.iter();
-    let columns: Vec<String> = names.filter_map(|name| Some(name.as_str()?.to_string())).collect();
+    let row = |row: &Vec<usize>| row.iter().map(|&count| count as u64).collect();
+    let counts: Vec<Vec<u64>> = saved.worlds().first()?.class_counts.iter().map(row).collect();
+    let columns = saved.manifest.classes.clone()?;
     let whole = !counts.is_empty() && !columns.is_empty();
     (whole && counts.iter().all(|row| row.len() == columns.len()))
         .then_some(Heat { columns, counts })
 }
 
-/// The network of each seed of a run, once if all are the same.
+/// The network of each seed of a run; only one if all are the same.
 pub fn networks(saved: &Saved) -> Option<Figure> {
     let worlds = saved.worlds();
-    let fixed = worlds.windows(2).all(|pair| pair[0]["graph_digest"] == pair[1]["graph_digest"]);
+    let fixed = worlds.windows(2).all(|pair| pair[0].graph_digest == pair[1].graph_digest);
     let shown = if fixed { worlds.get(..1)? } else { worlds };
-    let panel = |world: &Value| {
+    let panel = |world: &WorldNote| {
         let panel = network_panel(world)?;
         Some(match fixed {
             true => panel,
-            false => Panel { title: format!("seed {}, {}", world["seed"], panel.title), ..panel },
+            false => Panel { title: format!("seed {}, {}", world.seed, panel.title), ..panel },
         })
     };
     let panels: Vec<Panel> = shown.iter().filter_map(panel).collect();
     let about = format!("The network of {}", saved.title());
-    let note = "Lines are as thick as their weights.".to_string();
+    let note = "Line widths show the mixing weights.".to_string();
     (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
 }
 
-/// The network of a world under its ρ.
-pub(crate) fn network_panel(world: &Value) -> Option<Panel> {
-    let rho = world["rho"].as_f64().map_or(String::new(), |rho| format!("ρ = {rho:.3}"));
-    Some(Panel { title: rho, content: Content::Network(network(world)?) })
+/// The network of a world, with ρ as its title.
+pub(crate) fn network_panel(world: &WorldNote) -> Option<Panel> {
+    let title = format!("ρ = {:.3}", world.rho);
+    Some(Panel { title, content: Content::Network(network(world)?) })
 }
 
-fn network(world: &Value) -> Option<Network> {
-    let rows = world["weights"].as_array()?;
-    let pair = |pair: &Value| Some((pair[0].as_u64()? as usize, pair[1].as_f64()?));
-    let row = |row: &Value| -> Vec<(usize, f64)> {
-        let pairs = row.as_array().into_iter().flatten().filter_map(pair);
-        pairs.filter(|(j, _)| *j < rows.len()).collect()
-    };
-    Some(Network { weights: rows.iter().map(row).collect() })
+fn network(WorldNote { weights, .. }: &WorldNote) -> Option<Network> {
+    let inside = |&(j, _): &(usize, f64)| j < weights.len();
+    let row = |row: &Vec<(usize, f64)>| row.iter().copied().filter(inside).collect();
+    (!weights.is_empty()).then(|| Network { weights: weights.iter().map(row).collect() })
 }
 
-/// Writes all figures of some runs as SVG and PNG; says which files were written.
-pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>> {
+/// A file format of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageFormat {
+    /// SVG.
+    Svg,
+    /// PNG, which only builds with the feature `png` can write.
+    Png,
+}
+
+impl ImageFormat {
+    /// The formats that this build can write.
+    pub fn available() -> &'static [ImageFormat] {
+        match png::check() {
+            Ok(()) => &[ImageFormat::Svg, ImageFormat::Png],
+            Err(_) => &[ImageFormat::Svg],
+        }
+    }
+
+    /// Fails if this build cannot write the format.
+    fn check(self) -> Result<()> {
+        match self {
+            ImageFormat::Svg => Ok(()),
+            ImageFormat::Png => png::check(),
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            ImageFormat::Svg => "svg",
+            ImageFormat::Png => "png",
+        }
+    }
+
+    fn encode(self, svg: &str) -> Result<Vec<u8>> {
+        match self {
+            ImageFormat::Svg => Ok(svg.as_bytes().to_vec()),
+            ImageFormat::Png => png::png(svg, 3.0),
+        }
+    }
+}
+
+/// Writes all figures of some runs; returns the paths of the files.
+pub fn write(
+    folder: &Path,
+    runs: &[Saved],
+    view: &View,
+    formats: &[ImageFormat],
+) -> Result<Vec<PathBuf>> {
     let styles = Styles::of(runs);
     let mut figures: Vec<(String, Figure)> = Vec::new();
     for run in runs {
@@ -237,18 +278,23 @@ pub fn write(folder: &Path, runs: &[Saved], view: &View) -> Result<Vec<PathBuf>>
     }
     let all: Vec<(&str, &Saved)> = runs.iter().map(|run| (run.title(), run)).collect();
     figures.extend(labels(&all).map(|figure| ("labels".to_string(), figure)));
-    save(folder, &figures)
+    save(folder, &figures, formats)
 }
 
-/// Saves figures under their names as SVG and PNG; says which files were written.
-pub fn save(folder: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>> {
+/// Saves figures under their names; returns the paths of the files.
+pub fn save(
+    folder: &Path,
+    figures: &[(String, Figure)],
+    formats: &[ImageFormat],
+) -> Result<Vec<PathBuf>> {
+    formats.iter().try_for_each(|format| format.check())?;
     std::fs::create_dir_all(folder).map_err(|error| cannot(folder, error))?;
     let mut files = Vec::new();
     for (name, figure) in figures {
         let svg = figure.svg();
-        for (ending, content) in [("svg", svg.clone().into_bytes()), ("png", png(&svg, 3.0)?)] {
-            let path = folder.join(format!("{name}.{ending}"));
-            std::fs::write(&path, content).map_err(|error| cannot(&path, error))?;
+        for format in formats {
+            let path = folder.join(format!("{name}.{}", format.extension()));
+            std::fs::write(&path, format.encode(&svg)?).map_err(|error| cannot(&path, error))?;
             files.push(path);
         }
     }
@@ -258,5 +304,5 @@ pub fn save(folder: &Path, figures: &[(String, Figure)]) -> Result<Vec<PathBuf>>
 fn cannot(path: &Path, error: std::io::Error) -> Error {
     Error::storage("storage/write", format!("cannot write the figures: {error}"))
         .at(path.display().to_string())
-        .hint("choose a folder that can be written")
+        .hint("choose a writable folder")
 }

@@ -1,18 +1,21 @@
-//! Pixels from SVG.
-
-use std::sync::Arc;
+//! PNG from SVG. Needs the feature `png`.
 
 use lopa::error::{Error, Result};
-use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::fontdb::Database;
-use resvg::usvg::{Options, Tree};
 
-// The only fonts in use: what the machine has installed must not change a picture.
-const FONTS: [&[u8]; 2] =
-    [include_bytes!("../assets/Inter-Regular.otf"), include_bytes!("../assets/Inter-SemiBold.otf")];
-
-/// A drawing as PNG, with `scale` pixels to a unit of the drawing.
+/// Renders a drawing as PNG, with `scale` pixels per unit of the drawing.
+#[cfg(feature = "png")]
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
+    use std::sync::Arc;
+
+    use resvg::tiny_skia::{Pixmap, Transform};
+    use resvg::usvg::fontdb::Database;
+    use resvg::usvg::{Options, Tree};
+
+    // No other fonts: those installed on a machine must not change a picture.
+    const FONTS: [&[u8]; 2] = [
+        include_bytes!("../assets/Inter-Regular.otf"),
+        include_bytes!("../assets/Inter-SemiBold.otf"),
+    ];
     let failed = |what: String| Error::storage("storage/picture", what);
     let mut fonts = Database::new();
     FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
@@ -26,4 +29,55 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
         .ok_or_else(|| failed(format!("{width} x {height} pixels are too many")))?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
     pixels.encode_png().map_err(|error| failed(format!("cannot write PNG: {error}")))
+}
+
+/// Fails: this build cannot render PNG.
+#[cfg(not(feature = "png"))]
+pub fn png(_svg: &str, _scale: f32) -> Result<Vec<u8>> {
+    Err(unsupported())
+}
+
+/// Fails unless this build can render PNG.
+pub fn check() -> Result<()> {
+    if cfg!(feature = "png") { Ok(()) } else { Err(unsupported()) }
+}
+
+fn unsupported() -> Error {
+    Error::config("config/no-png", "this build cannot render PNG").hint(
+        "install one that can with `cargo install --path crates/lopa-cli --features png`, or ask \
+         for SVG",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use lopa::error::Kind;
+
+    use super::*;
+
+    #[test]
+    fn the_error_names_both_remedies() {
+        let error = unsupported();
+        assert_eq!((error.kind, error.id), (Kind::Config, "config/no-png"));
+        assert!(error.message.contains("this build cannot render PNG"));
+        let hint = error.hint.unwrap();
+        assert!(hint.contains("`cargo install --path crates/lopa-cli --features png`"), "{hint}");
+        assert!(hint.contains("ask for SVG"), "{hint}");
+    }
+
+    #[cfg(not(feature = "png"))]
+    #[test]
+    fn without_the_feature_nothing_is_rendered() {
+        assert_eq!(png("<svg/>", 1.0).unwrap_err().id, "config/no-png");
+        assert_eq!(check().unwrap_err().id, "config/no-png");
+    }
+
+    #[cfg(feature = "png")]
+    #[test]
+    fn a_drawing_becomes_pixels() {
+        check().unwrap();
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"2\" height=\"3\"/>";
+        assert!(png(svg, 2.0).unwrap().starts_with(b"\x89PNG"));
+        assert_eq!(png("no SVG", 1.0).unwrap_err().id, "storage/picture");
+    }
 }

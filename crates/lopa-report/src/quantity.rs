@@ -1,24 +1,24 @@
-//! What is measured: its words, its usual axis, and which way is better.
+//! Costs and measures: their titles, usual axes, and which direction is better.
 
 /// A cost or a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantity {
     /// Its name in files.
     pub name: &'static str,
-    /// Its words on axes and over columns.
+    /// Its title on axes and in tables.
     pub title: &'static str,
     /// Whether its axis is usually logarithmic.
     pub log: bool,
-    /// Which way is better.
+    /// Which direction is better.
     pub better: Better,
 }
 
-/// Which way is better.
+/// Which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// The larger the better.
+    /// Larger is better.
     More,
-    /// The smaller the better.
+    /// Smaller is better.
     Less,
     /// Neither.
     Neither,
@@ -32,19 +32,19 @@ const fn measure(name: &'static str, title: &'static str, log: bool, better: Bet
     Quantity { name, title, log, better }
 }
 
-/// Costs, in the order of menus.
+/// Costs, in menu order.
 pub const COSTS: [Quantity; 8] = [
     cost("iteration", "Iterations"),
-    cost("hessians", "Hessian-vector products a node"),
-    cost("jacobians", "Jacobian-vector products a node"),
-    cost("gradients", "Gradients a node"),
-    cost("samples", "Samples a node"),
+    cost("hessians", "Hessian-vector products per node"),
+    cost("jacobians", "Jacobian-vector products per node"),
+    cost("gradients", "Gradients per node"),
+    cost("samples", "Samples per node"),
     cost("bytes", "Bytes sent over all links"),
-    cost("exchanges", "Rounds of communication"),
+    cost("exchanges", "Communication rounds"),
     cost("seconds", "Seconds"),
 ];
 
-/// Measures that are known by name, in the order of menus.
+/// Known measures, in menu order.
 pub const MEASURES: [Quantity; 14] = [
     measure("loss", "Loss", true, Better::Less),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -62,26 +62,26 @@ pub const MEASURES: [Quantity; 14] = [
     measure("gradient_error", "Gradient error |y − y\u{304}|²", true, Better::Less),
 ];
 
-/// A known quantity by its name.
+/// The known quantity of this name.
 pub fn known(name: &str) -> Option<Quantity> {
     COSTS.iter().chain(&MEASURES).find(|quantity| quantity.name == name).copied()
 }
 
-/// Whether it is a cost.
+/// Whether this name is a cost.
 pub fn is_cost(name: &str) -> bool {
     COSTS.iter().any(|cost| cost.name == name)
 }
 
-/// The words for a quantity; an unknown one is called by its name.
+/// The title of a quantity; for an unknown one, its name.
 pub fn title(name: &str) -> String {
     known(name).map_or_else(|| name.replace('_', " "), |quantity| quantity.title.to_string())
 }
 
-/// Sorts names into the order of menus; unknown ones come last, by the alphabet.
+/// Sorts names into menu order; unknown ones come last, in alphabetical order.
 pub fn sort(names: &mut [String]) {
-    let place = |name: &String| {
+    let position = |name: &String| {
         let all = COSTS.iter().chain(&MEASURES);
         all.map(|quantity| quantity.name).position(|known| known == name).unwrap_or(usize::MAX)
     };
-    names.sort_by_key(|name| (place(name), name.clone()));
+    names.sort_by_key(|name| (position(name), name.clone()));
 }

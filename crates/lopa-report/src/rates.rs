@@ -1,15 +1,15 @@
-//! Figures of measured rates: the points, and lines with the fitted and the predicted slope.
+//! Figures of measured rates: the points, and a line with the predicted slope.
 
+use lopa_study::statistics::Summary;
 use lopa_study::theory::rates::{Rate, Sense};
 
 use crate::figure::{Axes, Content, Curve, Figure, Panel, Point, style};
-use crate::statistics::Summary;
 
 /// The figure of a claim.
 pub fn figure(rate: &Rate) -> Figure {
     let measured = measured(rate);
     let mut curves = vec![Curve {
-        label: "measured, mean and range of the seeds".into(),
+        label: "measured, mean and range over seeds".into(),
         style: style(0),
         points: measured.clone(),
     }];
@@ -32,7 +32,7 @@ pub fn figure(rate: &Rate) -> Figure {
     }
 }
 
-/// The points of all seeds together: their geometric mean and range.
+/// The points over all seeds: geometric mean and range.
 fn measured(rate: &Rate) -> Vec<Point> {
     let longest = rate.points.iter().map(Vec::len).max().unwrap_or(0);
     let at = |k: usize| {

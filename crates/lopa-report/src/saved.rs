@@ -1,52 +1,37 @@
-//! Run folders read back.
+//! Run folders, as reports need them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use lopa::error::{Error, Result};
+use lopa::folder::{Manifest, MetricsRow, ResultEntry, RunReader, WorldNote};
 use serde_json::Value;
 
-/// A run folder as it was read.
+/// A run folder in memory.
 #[derive(Debug, Clone)]
 pub struct Saved {
     /// The folder's name.
     pub name: String,
     /// `manifest.json`.
-    pub manifest: Value,
-    /// `resolved.toml`.
+    pub manifest: Manifest,
+    /// The text of `resolved.toml`.
     pub settings: String,
     /// `metrics.jsonl`.
-    pub rows: Vec<Line>,
-    /// `results.json`; empty as long as no run came to its end.
-    pub results: Vec<Value>,
-}
-
-/// A measurement.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Line {
-    /// The algorithm's label.
-    pub algorithm: String,
-    /// The seed.
-    pub seed: u64,
-    /// Costs and measures by name, those that are numbers.
-    pub values: BTreeMap<String, f64>,
+    pub rows: Vec<MetricsRow>,
+    /// `results.json`; empty as long as no run has ended.
+    pub results: Vec<ResultEntry>,
 }
 
 impl Saved {
     /// Reads a run folder.
     pub fn read(folder: &Path) -> Result<Saved> {
-        let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        let name = whole.file_name().map_or("run".into(), |name| name.to_string_lossy().into());
-        let manifest = json(&folder.join("manifest.json"))?;
-        let settings = text(&folder.join("resolved.toml"))?;
-        let rows = lines(&folder.join("metrics.jsonl"))?;
-        let results_path = folder.join("results.json");
-        let results = match results_path.exists().then(|| json(&results_path)).transpose()? {
-            None => Vec::new(),
-            Some(Value::Array(results)) => results,
-            Some(_) => return Err(damaged(&results_path, "it is not a list")),
-        };
-        Ok(Saved { name, manifest, settings, rows, results })
+        let reader = RunReader::open(folder)?;
+        Ok(Saved {
+            name: reader.name(),
+            settings: reader.resolved()?.text,
+            rows: reader.rows()?,
+            results: reader.results()?,
+            manifest: reader.manifest().clone(),
+        })
     }
 
     /// The labels of the algorithms in the order of their first measurement.
@@ -71,14 +56,14 @@ impl Saved {
         seeds
     }
 
-    /// The worlds: network and partition of every seed.
-    pub fn worlds(&self) -> &[Value] {
-        self.manifest["worlds"].as_array().map_or(&[], Vec::as_slice)
+    /// The network and partition of every seed.
+    pub fn worlds(&self) -> &[WorldNote] {
+        &self.manifest.worlds
     }
 
     /// The experiment's name.
     pub fn title(&self) -> &str {
-        self.manifest["name"].as_str().unwrap_or(&self.name)
+        &self.manifest.name
     }
 }
 
@@ -101,16 +86,13 @@ pub fn claims(path: &Path) -> Result<Vec<Value>> {
     }
 }
 
-fn text(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|error| {
-        Error::storage("storage/read", format!("cannot read the run: {error}"))
-            .at(path.display().to_string())
-            .hint("name a folder that `lopa run` made; `lopa ls` lists them")
-    })
-}
-
 fn json(path: &Path) -> Result<Value> {
-    serde_json::from_str(&text(path)?).map_err(|error| damaged(path, &error.to_string()))
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Error::storage("storage/read", format!("cannot read the claims: {error}"))
+            .at(path.display().to_string())
+            .hint("name a `claims.json` that `lopa reproduce` wrote")
+    })?;
+    serde_json::from_str(&text).map_err(|error| damaged(path, &error.to_string()))
 }
 
 fn damaged(path: &Path, what: &str) -> Error {
@@ -118,52 +100,9 @@ fn damaged(path: &Path, what: &str) -> Error {
         .at(path.display().to_string())
 }
 
-fn lines(path: &Path) -> Result<Vec<Line>> {
-    let text = text(path)?;
-    let last = text.lines().count();
-    let mut rows = Vec::new();
-    for (number, text) in (1..).zip(text.lines()) {
-        match line(text) {
-            Some(row) => rows.push(row),
-            // A run that was killed may leave half a line.
-            None if number == last => break,
-            None => {
-                let place = format!("{}:{number}", path.display());
-                let message = "this line is not a measurement";
-                return Err(Error::storage("storage/damaged", message).at(place));
-            }
-        }
-    }
-    Ok(rows)
-}
-
-fn line(text: &str) -> Option<Line> {
-    let Ok(Value::Object(object)) = serde_json::from_str(text) else { return None };
-    let algorithm = object.get("algorithm")?.as_str()?.to_string();
-    let seed = object.get("seed")?.as_u64()?;
-    let numbers = object.iter().filter(|(name, _)| *name != "seed");
-    let values = numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
-    Some(Line { algorithm, seed, values: values.collect() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn half_a_line_at_the_end_is_forgiven_elsewhere_it_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("metrics.jsonl");
-        let good = r#"{"algorithm":"a","seed":1,"iteration":0,"loss":null,"phi":2.5}"#;
-        std::fs::write(&path, format!("{good}\n{{\"algo")).unwrap();
-        let rows = lines(&path).unwrap();
-        assert_eq!(rows.len(), 1);
-        assert_eq!(rows[0].values, [("iteration".into(), 0.0), ("phi".into(), 2.5)].into());
-        std::fs::write(&path, format!("{good}\n[]\n{good}\n")).unwrap();
-        let error = lines(&path).unwrap_err();
-        assert_eq!(error.id, "storage/damaged");
-        assert!(error.place.unwrap().ends_with("metrics.jsonl:2"));
-    }
 
     #[test]
     fn claims_are_found_above_the_run() {

@@ -1,4 +1,4 @@
-//! Scales of axes, and the round numbers marked on them.
+//! Scales of axes, and their ticks at round numbers.
 
 /// An axis from `low` to `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,31 +11,31 @@ pub struct Scale {
     pub log: bool,
 }
 
-/// A mark on an axis.
+/// A tick of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Where.
+    /// Its position.
     pub value: f64,
-    /// What is written there; nothing at minor marks.
+    /// Its label; empty for minor ticks.
     pub label: String,
 }
 
 impl Scale {
-    /// The scale of some values, with a little air; logarithmic only if there are positive values.
+    /// The scale of some values, with a little padding; logarithmic only if some are positive.
     pub fn around(values: impl IntoIterator<Item = f64>, log: bool) -> Scale {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let positive = finite.iter().copied().filter(|value| *value > 0.0);
         if log && let Some((low, high)) = bounds(positive) {
-            let air = (high / low).powf(0.04).max(1.05);
-            return Scale { low: low / air, high: high * air, log };
+            let padding = (high / low).powf(0.04).max(1.05);
+            return Scale { low: low / padding, high: high * padding, log };
         }
         let (low, high) = bounds(finite.into_iter()).unwrap_or((0.0, 1.0));
         let size = low.abs().max(high.abs());
-        let air = if high > low { 0.04 * (high - low) } else { (0.1 * size).max(1e-9) };
-        Scale { low: low - air, high: high + air, log: false }
+        let padding = if high > low { 0.04 * (high - low) } else { (0.1 * size).max(1e-9) };
+        Scale { low: low - padding, high: high + padding, log: false }
     }
 
-    /// The scale of costs: it begins where the values do, which is mostly at zero.
+    /// The scale of costs: it starts at the smallest value, mostly zero.
     pub fn from_start(values: impl IntoIterator<Item = f64>, log: bool) -> Scale {
         let values: Vec<f64> = values.into_iter().collect();
         if log && values.iter().any(|value| *value > 0.0) {
@@ -46,7 +46,7 @@ impl Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, log: false }
     }
 
-    /// Where a value lies, from 0 to 1; none if it cannot be shown.
+    /// The position of a value, from 0 to 1; `None` if the scale cannot show it.
     pub fn place(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || (self.log && value <= 0.0) {
             return None;
@@ -56,7 +56,7 @@ impl Scale {
         Some(((value - low) / (high - low)).clamp(0.0, 1.0))
     }
 
-    /// About `wanted` round numbers, and on logarithmic axes minor marks between them.
+    /// About `wanted` ticks at round numbers; on logarithmic axes, minor ticks between them.
     pub fn ticks(&self, wanted: usize) -> Vec<Tick> {
         match self.log {
             true if self.high / self.low >= 10.0 => self.powers(wanted),
@@ -79,7 +79,7 @@ impl Scale {
         (0..=count).map(tick).collect()
     }
 
-    /// Powers of ten with labels, and their multiples without.
+    /// Powers of ten with labels, their multiples without.
     fn powers(&self, wanted: usize) -> Vec<Tick> {
         let first = self.low.log10().floor() as i32;
         let last = self.high.log10().ceil() as i32;
@@ -97,7 +97,7 @@ impl Scale {
                 }
             }
         }
-        // Less than two labels would leave the scale unsaid.
+        // Fewer than two labels would not show the scale.
         if ticks.iter().filter(|tick| !tick.label.is_empty()).count() < 2 {
             for tick in &mut ticks {
                 let lead = (tick.value / 10f64.powf(tick.value.log10().floor() + 1e-9)).round();
@@ -114,7 +114,7 @@ fn bounds(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     Some((values.clone().reduce(f64::min)?, values.reduce(f64::max)?))
 }
 
-/// A tick's number with as many digits as its step needs.
+/// A tick's number, with the digits that its step needs.
 fn label(value: f64, step: f64) -> String {
     if value == 0.0 || value.abs() < step * 1e-6 {
         return "0".into();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_has_no_place() {
+    fn values_off_the_scale_have_no_position() {
         let scale = Scale::around([0.0, 1e-3, 10.0, f64::NAN], true);
         assert!(scale.log && scale.low > 0.0);
         assert_eq!(scale.place(0.0), None);

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
-use lopa::error::Result;
+#[cfg(not(feature = "png"))]
+use lopa::error::Kind;
 use lopa::experiment::Experiment;
-use lopa::folder::RunFolder;
-use lopa::run::trace::Row;
-use lopa::run::{Context, Observer, Outcome, World};
+use lopa::folder::{RunFolder, Status};
+use lopa::run::Context;
+use lopa::run::trace::Stop;
+#[cfg(not(feature = "png"))]
+use lopa_report::figure::Figure;
 use lopa_report::html::Report;
 use lopa_report::paper::{self, Shown};
-use lopa_report::pictures::{self, View};
+use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
 use serde_json::{Value, json};
 
@@ -38,33 +41,18 @@ problem = { name = 'representation', hidden = [4] }
 data = { name = 'blobs' }
 partition = { name = 'classes', per_node = 2 }";
 
-struct Keep(RunFolder);
-
-impl Observer for Keep {
-    fn world(&mut self, seed: u64, world: &World) -> Result<()> {
-        self.0.world(seed, world)
-    }
-    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
-        self.0.row(algorithm, seed, row)
-    }
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
-        self.0.end(outcome)
-    }
-}
-
 /// Runs a small experiment into a folder.
 fn run(problem: &str, runs: &Path) -> PathBuf {
     let source = Source::new("small.toml", format!("{problem}{ALGORITHMS}"));
-    let experiment = Experiment::read(&source).unwrap();
+    let experiment = Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap();
     let interrupt = AtomicBool::new(false);
     let context =
         Context { pool: None, data_dir: runs.to_path_buf(), interrupt: &interrupt, probe: None };
     let data = experiment.load_data(&context).unwrap();
-    let folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
-    let mut keep = Keep(folder);
-    experiment.run_on(data.as_ref(), &context, &mut keep).unwrap();
-    keep.0.finish("done").unwrap();
-    keep.0.path().to_path_buf()
+    let mut folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
+    experiment.run_on(data.as_ref(), &context, &mut folder, &mut ()).unwrap();
+    folder.finish(Status::Done).unwrap();
+    folder.path().to_path_buf()
 }
 
 fn both(runs: &Path) -> Vec<Saved> {
@@ -76,7 +64,7 @@ fn report(runs: Vec<Saved>) -> Report {
     Report { title: "Two </title> runs".into(), runs, claims, view: View::default() }
 }
 
-/// The data that the page's script reads.
+/// The data embedded for the page's script.
 fn embedded(html: &str) -> Value {
     let start = "<script type=\"application/json\" id=\"data\">";
     let from = html.find(start).unwrap() + start.len();
@@ -85,14 +73,14 @@ fn embedded(html: &str) -> Value {
 }
 
 #[test]
-fn a_report_holds_everything_and_asks_for_nothing() {
+fn a_report_is_self_contained_and_makes_no_requests() {
     let folder = tempfile::tempdir().unwrap();
     let runs = both(folder.path());
     let html = report(runs.clone()).html();
     for word in ["src=\"", "href=\"http", "url(", "@import", "<link", "<iframe", "fetch("] {
         assert!(!html.contains(word), "`{word}` in the page");
     }
-    // What users wrote is text, not markup.
+    // Text from users is escaped.
     assert!(!html.contains("<i>GT") && !html.contains("Two </title>"));
     assert!(html.contains("dgd-and-co"));
 
@@ -102,8 +90,8 @@ fn a_report_holds_everything_and_asks_for_nothing() {
         let algorithms = run["algorithms"].as_array().unwrap();
         assert_eq!(algorithms.len(), 2);
         let first: Vec<f64> = (saved.rows.iter())
-            .filter(|row| row.algorithm == "lopa-gt" && row.values["iteration"] == 0.0)
-            .map(|row| row.values["loss"])
+            .filter(|row| row.algorithm == "lopa-gt" && row.row.iteration == 0)
+            .map(|row| row.row.values["loss"])
             .collect();
         assert_eq!(first.len(), 2, "two seeds");
         let column = &algorithms[0]["points"]["loss"];
@@ -113,7 +101,7 @@ fn a_report_holds_everything_and_asks_for_nothing() {
             assert!(algorithms[1]["points"][cost].is_object(), "{cost}");
         }
     }
-    // Readable without scripts: curves, network, labels, tables.
+    // Without scripts there are curves, networks, labels and tables.
     assert_eq!(html.matches("<div class=\"still\"><svg").count(), 2);
     assert_eq!(html.matches("<h3>Network</h3>").count(), 2);
     assert_eq!(html.matches("<h3>Labels</h3>").count(), 1);
@@ -123,11 +111,11 @@ fn a_report_holds_everything_and_asks_for_nothing() {
 }
 
 #[test]
-fn divergence_is_told() {
+fn divergence_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let mut saved = Saved::read(&run(QUADRATIC, folder.path())).unwrap();
-    saved.results[0]["stop"] = json!("diverged");
-    saved.results[0]["diagnosis"] = json!("alpha is <too> large");
+    saved.results[0].stop = Stop::Diverged;
+    saved.results[0].diagnosis = Some("alpha is <too> large".into());
     let html = report(vec![saved]).html();
     assert!(html.contains("diverged at iteration 20: alpha is &lt;too&gt; large"));
 }
@@ -143,27 +131,54 @@ fn an_unfinished_run_has_a_report() {
 }
 
 #[test]
-fn figures_are_the_same_bytes_again() {
+fn figures_are_reproducible_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let runs = both(folder.path());
-    let write = |name: &str| {
+    let write = |name: &str, formats: &[ImageFormat]| {
         let folder = folder.path().join(name);
-        let files = pictures::write(&folder, &runs, &View::default()).unwrap();
+        let files = pictures::write(&folder, &runs, &View::default(), formats).unwrap();
         files.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>()
     };
-    let (first, second) = (write("one"), write("two"));
-    assert_eq!(first, second);
-    // Curves and network of both runs, labels of the one that has some; SVG and PNG.
-    assert_eq!(first.len(), 10);
-    for pair in first.chunks(2) {
-        assert!(pair[0].starts_with(b"<svg") && pair[1].starts_with(b"\x89PNG"));
-        let svg = String::from_utf8(pair[0].clone()).unwrap();
-        assert!(!svg.contains("NaN"), "{svg}");
+    let first = write("one", &[ImageFormat::Svg]);
+    assert_eq!(first, write("two", &[ImageFormat::Svg]));
+    // Curves and network of both runs, labels of the one that has some.
+    assert_eq!(first.len(), 5);
+    for svg in first {
+        let svg = String::from_utf8(svg).unwrap();
+        assert!(svg.starts_with("<svg") && !svg.contains("NaN"), "{svg}");
+    }
+    #[cfg(feature = "png")]
+    {
+        assert_eq!(ImageFormat::available(), [ImageFormat::Svg, ImageFormat::Png]);
+        let (first, second) =
+            (write("three", ImageFormat::available()), write("four", ImageFormat::available()));
+        assert_eq!(first, second);
+        assert_eq!(first.len(), 10);
+        for pair in first.chunks(2) {
+            assert!(pair[0].starts_with(b"<svg") && pair[1].starts_with(b"\x89PNG"));
+        }
     }
 }
 
+#[cfg(not(feature = "png"))]
 #[test]
-fn the_papers_figures_are_drawn_from_what_is_there() {
+fn without_the_feature_png_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures");
+    let figure = [("figure".to_string(), Figure::default())];
+    let error =
+        pictures::save(&figures, &figure, &[ImageFormat::Svg, ImageFormat::Png]).unwrap_err();
+    assert_eq!((error.kind, error.id), (Kind::Config, "config/no-png"));
+    assert!(error.message.contains("this build cannot render PNG"));
+    let hint = error.hint.unwrap();
+    assert!(hint.contains("`cargo install --path crates/lopa-cli --features png`"), "{hint}");
+    assert!(!figures.exists());
+    assert_eq!(ImageFormat::available(), [ImageFormat::Svg]);
+    assert_eq!(pictures::save(&figures, &figure, ImageFormat::available()).unwrap().len(), 1);
+}
+
+#[test]
+fn the_papers_figures_are_drawn_from_the_available_runs() {
     let folder = tempfile::tempdir().unwrap();
     let [quadratic, blobs] = both(folder.path()).try_into().unwrap();
     let shown = |figures, variant, steps, saved: &Saved| Shown {
@@ -193,7 +208,7 @@ fn the_papers_figures_are_drawn_from_what_is_there() {
 }
 
 #[test]
-fn what_was_not_measured_cannot_be_drawn() {
+fn quantities_that_no_run_measured_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let runs = [Saved::read(&run(QUADRATIC, folder.path())).unwrap()];
     let view = View { x: Some("hessian".into()), y: Vec::new() };
@@ -205,9 +220,11 @@ fn what_was_not_measured_cannot_be_drawn() {
 }
 
 #[test]
-fn other_folders_are_refused() {
+fn folders_that_are_not_runs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(Saved::read(folder.path()).unwrap_err().id, "storage/read");
     std::fs::write(folder.path().join("manifest.json"), "{").unwrap();
-    assert_eq!(Saved::read(folder.path()).unwrap_err().id, "storage/damaged");
+    let error = Saved::read(folder.path()).unwrap_err();
+    assert_eq!(error.id, "storage/read");
+    assert!(error.place.unwrap().contains("manifest.json:1"));
 }

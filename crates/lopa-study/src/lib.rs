@@ -1,9 +1,10 @@
-//! What lopa's runs say: the paper's [theory] made executable, fair [comparison](compare),
+//! Studies of lopa's runs: the paper's [theory] as code, fair [comparison](compare),
 //! [tuning](tune) with equal budgets, and the [reproduction](reproduce) of the paper's experiments.
 //!
-//! Nothing below this crate needs it.
+//! The crates below do not depend on this one.
 
 pub mod compare;
+mod parallel;
 pub mod reproduce;
 pub mod statistics;
 pub mod theory;

@@ -1,9 +1,40 @@
-//! Means, spreads and paired comparisons over seeds.
+//! Means, deviations and paired comparisons over seeds.
 
-/// Mean and standard deviation (n − 1).
+/// Mean, spread and range of some numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation (n − 1); zero for a single number.
+    pub sd: f64,
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Summary {
+    /// Sums up those numbers that are finite, if there are any.
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Summary> {
+        let numbers: Vec<f64> = numbers.into_iter().filter(|number| number.is_finite()).collect();
+        let low = numbers.iter().copied().reduce(f64::min)?;
+        let high = numbers.iter().copied().reduce(f64::max)?;
+        let (mean, sd) = spread(&numbers);
+        Some(Summary { mean, sd, low, high })
+    }
+}
+
+/// Mean and standard deviation (n − 1) of one number or more.
 pub fn spread(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // Rounding must not push the mean of equal numbers off their value.
+    let mean = match values.iter().sum::<f64>() / n {
+        mean if mean < low => low,
+        mean if mean > high => high,
+        mean => mean,
+    };
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, if values.len() > 1 { (squares / (n - 1.0)).sqrt() } else { 0.0 })
 }
@@ -17,7 +48,7 @@ pub struct Interval {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// How many differences it is made of.
+    /// The number of differences.
     pub pairs: usize,
 }
 
@@ -28,7 +59,7 @@ const T: [f64; 30] = [
     2.052, 2.048, 2.045, 2.042,
 ];
 
-/// The interval of paired differences, by Student's t; none for fewer than two.
+/// The interval of paired differences, by Student's t; `None` for fewer than two.
 pub fn interval(differences: &[f64]) -> Option<Interval> {
     let pairs = differences.len();
     if pairs < 2 {
@@ -42,7 +73,29 @@ pub fn interval(differences: &[f64]) -> Option<Interval> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[test]
+    fn known_numbers() {
+        let summary = Summary::of([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0, f64::NAN]).unwrap();
+        assert_eq!((summary.mean, summary.low, summary.high), (5.0, 2.0, 9.0));
+        assert!((summary.sd - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
+        assert_eq!(Summary::of([3.0]).unwrap().sd, 0.0);
+        assert_eq!(Summary::of([f64::NAN, f64::INFINITY]), None);
+        assert_eq!(spread(&[0.1; 3]), (0.1, 0.0), "their sum over 3 is more");
+        assert!(spread(&[1.0, f64::NAN]).0.is_nan());
+    }
+
+    proptest! {
+        #[test]
+        fn the_mean_lies_between(numbers in prop::collection::vec(-1e9f64..1e9, 1..9)) {
+            let summary = Summary::of(numbers).unwrap();
+            prop_assert!(summary.low <= summary.mean && summary.mean <= summary.high);
+            prop_assert!(summary.sd >= 0.0);
+        }
+    }
 
     #[test]
     fn an_interval_of_known_numbers() {

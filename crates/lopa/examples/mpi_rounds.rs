@@ -2,13 +2,13 @@
 //!
 //! `mpirun -n 3 target/release/examples/mpi_rounds`
 
-mod common;
+mod raw;
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
 
-use common::{Raw, SIZES, median};
 use lopa::engine::{Mpi, Parcel, Round, Transport};
+use raw::{Raw, SIZES, median};
 
 fn main() {
     let mut mpi = Mpi::start().expect("started by mpirun");

@@ -1,124 +1,119 @@
-//! An algorithm of one's own, outside the crate: LoPA-LG without momentum and relaxation, in the
-//! order adapt-then-combine.
+//! An algorithm of your own, outside the library: LoPA-LG without momentum and relaxation, adapt
+//! then combine. It is registered under a name and run from an experiment file like any other.
 //!
 //! ```text
 //! share  x − α s
-//! x⁺ = Σ_j w_ij (x_j − α s_j);   θ⁺ = θ − β d;   v⁺ = v − λ h;   d, h, s as in LoPA
+//! x⁺ = Σ_j w_ij (x_j − α s_j)
+//! θ⁺ = θ − β d
+//! v⁺ = v − λ h
+//! d, h, s as in LoPA, (6) to (8), at the new point
 //! ```
 //!
 //! `cargo run --release --example own_algorithm`
 
-use lopa::algorithms::Algorithm;
-use lopa::config::Source;
-use lopa::engine::{Node, Simulation};
-use lopa::error::Result;
-use lopa::evaluate;
-use lopa::experiment::Experiment;
-use lopa::math::real::update;
-use lopa::network::mixed::Mixed;
-use lopa::problem::At;
-use lopa::problem::oracle::{Batches, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+mod common;
 
-struct Diffusion {
-    steps: [f64; 3],
-    x: Vec<f64>,
-    theta: Vec<f64>,
-    v: Vec<f64>,
-    d: Vec<f64>,
-    h: Vec<f64>,
-    s: Vec<f64>,
-    of_theta: Vec<f64>,
-    of_x: Vec<f64>,
-}
+use lopa::algorithms::parts::directions::Directions;
+use lopa::prelude::*;
 
-impl Diffusion {
-    fn estimate(&mut self, oracle: &mut Oracle<f64>) {
-        let at = At { x: &self.x, theta: &self.theta };
-        oracle.grad_theta_g(at, XI1, &mut self.d);
-        oracle.hess_g(at, XI2, &self.v, &mut self.h);
-        oracle.grad_theta_f(at, SIGMA1, &mut self.of_theta);
-        update(&mut self.h, [&self.of_theta], |hess_v, [grad]| hess_v - grad);
-        oracle.grad_x_f(at, SIGMA2, &mut self.s);
-        oracle.cross_g(at, XI3, &self.v, &mut self.of_x);
-        update(&mut self.s, [&self.of_x], |grad, [cross_v]| grad - cross_v);
+params! {
+    /// Step sizes of `diffusion`.
+    struct Diffusion {
+        /// Step size of x.
+        alpha: Schedule = 0.01.into(),
+        /// Step size of θ.
+        beta: Schedule = 0.5.into(),
+        /// Step size of v.
+        lambda: Schedule = 0.5.into(),
     }
 }
 
-impl Algorithm<f64> for Diffusion {
-    fn share(&self, _: usize, message: &mut Vec<f64>) {
-        let alpha = self.steps[0];
-        message.extend(self.x.iter().zip(&self.s).map(|(x, s)| x - alpha * s));
+impl Params for Diffusion {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.lambda.check("lambda")
+    }
+}
+
+const FACTS: Facts = Facts {
+    source: "an example",
+    scopes: &[Scope::Personal],
+    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha")],
+    ..Facts::LOOPLESS
+};
+
+impl Method for Diffusion {
+    fn cost(&self, _: Task) -> Cost {
+        Cost::loopless(n())
     }
 
-    fn step(&mut self, _: usize, mixed: Mixed<f64>, oracle: &mut Oracle<f64>) {
-        let mixed = mixed.whole();
-        let [_, beta, lambda] = self.steps;
-        self.x.copy_from_slice(mixed);
-        update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d);
-        update(&mut self.v, [&self.h], |v, [h]| v - lambda * h);
-        self.estimate(oracle);
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let now = start.directions(FIVE);
+        let Start { x, theta, v, .. } = start;
+        let alpha = [T::of(self.alpha.at(0))];
+        Ok(Box::new(Node { params: self.clone(), x, theta, v, now, alpha }))
+    }
+}
+
+struct Node<T> {
+    params: Diffusion,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
+    now: Directions<T>, // d, h, s at (x, θ, v)
+    alpha: [T; 1],      // α of the iteration to come
+}
+
+impl<T: Real> Algorithm<T> for Node<T> {
+    fn share(&self, _: usize, message: &mut Vec<T>) {
+        message.extend(self.x.iter().zip(self.now.s.iter()).map(|(&x, &s)| x - self.alpha[0] * s));
     }
 
-    fn at(&self) -> At<'_, f64> {
+    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let Diffusion { alpha, beta, lambda } = &self.params;
+        let k = oracle.k();
+        self.x.copy_from_slice(mixed.whole());
+        axpy(-T::of(beta.at(k)), &self.now.d, &mut self.theta);
+        axpy(-T::of(lambda.at(k)), &self.now.h, &mut self.v);
+        self.alpha = [T::of(alpha.at(k + 1))];
+    }
+
+    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
+    }
+
+    fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn variables(&self) -> Vec<(&'static str, &[f64])> {
-        vec![("x", &self.x), ("theta", &self.theta), ("v", &self.v)]
-    }
-
-    fn variables_mut(&mut self) -> Vec<(&'static str, &mut [f64])> {
-        vec![("x", &mut self.x), ("theta", &mut self.theta), ("v", &mut self.v)]
+    variables! { Node { x, theta, v, now, alpha, .. } =>
+        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "x": x, "alpha": alpha,
     }
 }
 
 const EXPERIMENT: &str = r#"
     problem   = { name = "quadratic", n = 4, p = 3, condition = 3.0, heterogeneity = 0.5 }
     network   = { nodes = 6, graph = "ring" }
-    run       = { iterations = 1 }
-    algorithm = [{ name = "dgd", alpha = 0.1 }]
+    run       = { iterations = 2000, evaluations = 5 }
+    algorithm = ["diffusion", { name = "lopa-gt", alpha = 0.02, beta = 0.5, lambda = 0.5 }]
 "#;
 
+/// What comes with the library, and `diffusion`. A test of it is one line:
+/// `lopa::conformance::algorithm(&registries(), "diffusion").unwrap()`
+pub fn registries() -> Registries {
+    let mut registries = Registries::default();
+    registries.algorithms.add(algorithm_entry(
+        "diffusion",
+        "adapt then combine with local hypergradients",
+        FACTS,
+        |params: Diffusion| params,
+    ));
+    registries
+}
+
 fn main() -> Result<()> {
-    let experiment = Experiment::read(&Source::new("example", EXPERIMENT))?;
-    let world = experiment.world(None, 1)?;
-    let mut judges = experiment.parts::<f64>(None, &world, 1)?;
-    let node = |(i, part): (usize, Box<dyn lopa::problem::Bilevel<f64>>)| {
-        let dims = part.dims();
-        let mut oracle = Oracle::new(part, Batches::all(None), false, 1, i);
-        let (of_x, of_theta) = (|| vec![0.0; dims.n], || vec![0.0; dims.p]);
-        let mut algorithm = Diffusion {
-            steps: [0.01, 0.5, 0.5],
-            x: of_x(),
-            theta: of_theta(),
-            v: of_theta(),
-            d: of_theta(),
-            h: of_theta(),
-            s: of_x(),
-            of_theta: of_theta(),
-            of_x: of_x(),
-        };
-        algorithm.estimate(&mut oracle);
-        Node { algorithm: Box::new(algorithm), oracle }
-    };
-    let parts = experiment.parts::<f64>(None, &world, 1)?;
-    let nodes = parts.into_iter().enumerate().map(node).collect();
-    let mut simulation = Simulation::new(nodes, &world.mixing, None);
-    for _ in 0..5 {
-        (0..400).for_each(|_| simulation.iterate());
-        let point = |node: &Node<f64>| {
-            let At { x, theta } = node.algorithm.at();
-            (x.to_vec(), theta.to_vec())
-        };
-        let points: Vec<_> = simulation.nodes().iter().map(point).collect();
-        let values = evaluate::summarise(&evaluate::all(&mut judges, &points, true, None));
-        println!(
-            "{:>5}  |∇Φ(x̄)|² = {:.1e}   consensus = {:.1e}",
-            simulation.k(),
-            values["grad_phi_sq"],
-            values["consensus"]
-        );
-    }
-    println!("it stops at a bias of order alpha, as methods with local gradients do");
+    common::run(EXPERIMENT, &registries())?;
+    println!("diffusion stops at a bias of order alpha, as methods with local gradients do");
     Ok(())
 }

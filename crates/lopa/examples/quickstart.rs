@@ -2,13 +2,9 @@
 //!
 //! `cargo run --release --example quickstart`
 
-use std::sync::atomic::AtomicBool;
+mod common;
 
-use lopa::config::Source;
-use lopa::error::Result;
-use lopa::experiment::Experiment;
-use lopa::run::trace::Row;
-use lopa::run::{Context, Observer};
+use lopa::prelude::*;
 
 const EXPERIMENT: &str = r#"
     problem = { name = "quadratic", n = 5, p = 6, condition = 2.0, heterogeneity = 0.5 }
@@ -22,27 +18,6 @@ const EXPERIMENT: &str = r#"
     lambda = 0.9
 "#;
 
-struct Print;
-
-impl Observer for Print {
-    fn row(&mut self, _: &str, _: u64, row: &Row) -> Result<()> {
-        let value = |name| row.value(name).unwrap_or(f64::NAN);
-        println!(
-            "{:>6}  |∇Φ(x̄)|² = {:.1e}   consensus = {:.1e}",
-            row.iteration,
-            value("grad_phi_sq"),
-            value("consensus")
-        );
-        Ok(())
-    }
-}
-
 fn main() -> Result<()> {
-    let experiment = Experiment::read(&Source::new("quickstart", EXPERIMENT))?;
-    let interrupt = AtomicBool::new(false);
-    let context =
-        Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
-    let outcomes = experiment.run(&context, &mut Print)?;
-    println!("ended: {}, digest {}", outcomes[0].stop.name(), &outcomes[0].digest[..16]);
-    Ok(())
+    common::run(EXPERIMENT, &Registries::default())
 }

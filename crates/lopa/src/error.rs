@@ -2,24 +2,24 @@
 
 use std::fmt;
 
-/// What kind of trouble it is; the command line turns it into its exit code.
+/// The kind of an error, which determines the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A run ended badly: it diverged or missed a required target.
+    /// A run failed: it diverged or missed a required target.
     Run,
-    /// A wrong command line or experiment file.
+    /// An invalid command line or experiment file.
     Config,
     /// Data that is missing or malformed.
     Data,
-    /// A graph or its weights.
+    /// An invalid graph or invalid weights.
     Network,
     /// A file that cannot be written or read back.
     Storage,
-    /// A peer was lost, or a wait for one took too long.
+    /// A peer was lost or did not respond in time.
     Peer,
-    /// A peer does not know our key, or we may not run with it.
+    /// A peer rejected this node's key or terms, or this node rejected a peer's.
     Refused,
-    /// Saved results that do not agree with what was computed again.
+    /// Saved results that differ from recomputed ones.
     Mismatch,
 }
 
@@ -42,9 +42,9 @@ impl Kind {
 /// An error a user can act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What kind of trouble it is.
+    /// Its kind.
     pub kind: Kind,
-    /// A stable name for scripts and for looking it up, such as `config/unknown-key`.
+    /// A stable identifier for scripts and lookup, such as `config/unknown-key`.
     pub id: &'static str,
     /// What is wrong, in one sentence.
     pub message: String,
@@ -58,12 +58,12 @@ pub struct Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error without place and remedy; add them with [`Error::at`] and [`Error::hint`].
+    /// An error without place and hint; add them with [`Error::at`] and [`Error::hint`].
     pub fn new(kind: Kind, id: &'static str, message: impl Into<String>) -> Error {
         Error { kind, id, message: message.into(), place: None, hint: None }
     }
 
-    /// A wrong command line or experiment file.
+    /// An invalid command line or experiment file.
     pub fn config(id: &'static str, message: impl Into<String>) -> Error {
         Error::new(Kind::Config, id, message)
     }
@@ -73,7 +73,7 @@ impl Error {
         Error::new(Kind::Data, id, message)
     }
 
-    /// A graph or its weights.
+    /// An invalid graph or invalid weights.
     pub fn network(id: &'static str, message: impl Into<String>) -> Error {
         Error::new(Kind::Network, id, message)
     }
@@ -83,13 +83,13 @@ impl Error {
         Error::new(Kind::Storage, id, message)
     }
 
-    /// Says where, unless an inner part already knew better.
+    /// Sets the place, unless it is already set: inner code knows it more precisely.
     pub fn at(mut self, place: impl Into<String>) -> Error {
         self.place.get_or_insert_with(|| place.into());
         self
     }
 
-    /// Says what to do, unless an inner part already knew better.
+    /// Sets the hint, unless it is already set.
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint.get_or_insert_with(|| hint.into());
         self
@@ -111,7 +111,31 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The known name nearest to a mistyped one, if any is near.
+/// A value out of its range: which key, and what it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The key.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Fault {
+    /// `Ok` if `holds`; else the fault that `key` = `value` must be as `must` says.
+    pub fn unless(
+        holds: bool,
+        key: &'static str,
+        value: impl std::fmt::Display,
+        must: &str,
+    ) -> std::result::Result<(), Fault> {
+        match holds {
+            true => Ok(()),
+            false => Err(Fault { key, message: format!("`{key} = {value}` must be {must}") }),
+        }
+    }
+}
+
+/// The known name closest to a mistyped one, if any is close.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()

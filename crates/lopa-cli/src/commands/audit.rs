@@ -7,16 +7,17 @@ use lopa::network::{Audit, Exposure};
 use serde_json::json;
 
 use super::graph::read;
+use crate::Program;
 use crate::args::AuditArgs;
-use crate::output::Output;
 
 /// Bytes of a number on its way.
 const SCALAR: u64 = 8;
 /// As many names are shown in a table as this.
 const SHOWN: usize = 6;
 
-pub fn audit(args: &AuditArgs, output: &Output) -> Result<ExitCode> {
-    let (graph, mixing) = read(&args.graph)?;
+pub fn audit(args: &AuditArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let (graph, mixing) = read(&args.graph, program)?;
     let audit = Audit::new(&graph, &mixing);
     let entries = args.entries.unwrap_or(1);
     let tracked = [1, 2].map(|vectors| audit.messages as u64 * vectors * SCALAR * entries);

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::run::trace::Stop;
-use lopa::run::{Observer, Outcome};
+use lopa::run::{Listener, Outcome};
 
 use crate::output::Output;
 
@@ -47,13 +46,13 @@ impl<'a> Bars<'a> {
     }
 }
 
-impl Observer for Bars<'_> {
-    fn ended(&mut self, _: &str, _: u64) -> Result<Option<Outcome>> {
-        self.number += 1; // every run is asked for, and this one is next
-        Ok(None)
+impl Listener for Bars<'_> {
+    fn skip(&mut self, _: &str, _: u64) {
+        self.number += 1;
     }
 
     fn begin(&mut self, algorithm: &str, seed: u64) {
+        self.number += 1;
         self.name = format!("[{}/{}] {algorithm}, seed {seed}", self.number, self.runs);
         if self.output.bars() {
             let template = "{prefix:<30} {bar:30.cyan/dim} {percent:>3}% {msg} eta {eta}";
@@ -95,7 +94,7 @@ impl Observer for Bars<'_> {
         }
     }
 
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+    fn end(&mut self, outcome: &Outcome) {
         match self.bar.take() {
             Some(bar) => bar.finish_and_clear(),
             None if outcome.stop == Stop::Interrupted => {}
@@ -106,6 +105,5 @@ impl Observer for Bars<'_> {
             let k = outcome.row.iteration;
             self.output.warn(&format!("{} diverged at iteration {k}: {why}", self.name));
         }
-        Ok(())
     }
 }

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use lopa::error::Result;
-use lopa::experiment::Experiment;
 use serde_json::json;
 use toml::{Table, Value};
 
-use super::source::source;
+use super::source::{read_experiment, source};
 use super::summary;
+use crate::Program;
 use crate::args::CheckArgs;
-use crate::output::Output;
 
-pub fn check(args: &CheckArgs, output: &Output) -> Result<ExitCode> {
+pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let source = source(&args.file)?;
-    let experiment = Experiment::read(&source)?;
+    let experiment = read_experiment(&source, &program.registries)?;
     let (resolved, origins) = (experiment.resolved(), source.origins()?);
     if output.json() {
         output.document(&json!({ "experiment": resolved, "origins": origins }));

@@ -5,37 +5,36 @@ mod tables;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
-use lopa::experiment::{Experiment, Until};
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::{Traces, read};
+use lopa::experiment::{Experiment, Registries, Until};
+use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::trace::COSTS;
 use lopa_study::compare::{DECISIVE, Question, cost_named};
 use serde_json::json;
 
 use super::bars::Bars;
+use super::finished::Finished;
 use super::outside::Outside;
 use super::run::checked;
-use super::saved::Saved;
-use super::source::source;
+use super::source::{read_experiment, source};
 use super::summary;
+use crate::Program;
 use crate::args::CompareArgs;
-use crate::output::Output;
 
-pub fn compare(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
+pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let budgets = args.budgets.iter().map(|text| budget(text)).collect::<Result<Vec<_>>>()?;
     let costs = args.costs.iter().map(|name| cost(name, "--cost")).collect::<Result<Vec<_>>>()?;
     let done = args.file.file.as_deref().filter(|path| path.is_dir());
     let (experiment, folder, stopped) = match done {
-        Some(folder) => (saved(args, folder)?, folder.to_path_buf(), None),
-        None => run(args, &budgets, output)?,
+        Some(folder) => (saved(args, folder, &program.registries)?, folder.to_path_buf(), None),
+        None => run(args, &budgets, program)?,
     };
     if let Some(code) = stopped {
         output.note("interrupted: the same command goes on from here");
         return Ok(ExitCode::from(code));
     }
-    let traces = read(&folder)?;
+    let traces = RunReader::open(&folder)?.traces()?;
     let question = Question {
         algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
         seeds: experiment.run.seeds.clone(),
@@ -62,9 +61,10 @@ pub fn compare(args: &CompareArgs, output: &Output) -> Result<ExitCode> {
 fn run(
     args: &CompareArgs,
     budgets: &[(&'static str, f64)],
-    output: &Output,
+    program: &Program,
 ) -> Result<(Experiment, PathBuf, Option<u8>)> {
-    let mut experiment = Experiment::read(&source(&args.file)?)?;
+    let output = &program.output;
+    let mut experiment = read_experiment(&source(&args.file)?, &program.registries)?;
     if !args.seeds.is_empty() {
         experiment.run.seeds = args.seeds.clone();
         checked(&experiment.run, "--seed")?;
@@ -85,20 +85,14 @@ fn run(
 }
 
 /// The experiment of a run that is done.
-fn saved(args: &CompareArgs, folder: &Path) -> Result<Experiment> {
+fn saved(args: &CompareArgs, folder: &Path, registries: &Registries) -> Result<Experiment> {
     if !(args.file.sets.is_empty() && args.seeds.is_empty()) {
         let message = "a run that is done cannot be changed by --set or --seed";
         return Err(Error::config("config/no-meaning", message)
             .at(folder.display().to_string())
             .hint("name the experiment file, and it is run anew"));
     }
-    Saved::open(folder)?;
-    let path = folder.join("resolved.toml");
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(&path).map_err(|error| {
-        Error::storage("storage/read", format!("cannot read the run: {error}")).at(&name)
-    })?;
-    Experiment::read(&Source::new(name, text))
+    Experiment::read(&Finished::open(folder)?.folder.resolved()?, registries)
 }
 
 fn cost(name: &str, flag: &str) -> Result<&'static str> {

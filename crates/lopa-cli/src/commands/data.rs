@@ -1,23 +1,23 @@
 //! `lopa data`: published data sets on this machine.
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use lopa::config::Choice;
 use lopa::data::{self, Data, Published, State, Where, find_published, published};
 use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
+use crate::Program;
 use crate::args::{DataArgs, DataCommand};
 use crate::output::{Output, bytes};
 
-pub fn data(command: &DataCommand, output: &Output) -> Result<ExitCode> {
+pub fn data(command: &DataCommand, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     match command {
         DataCommand::List(args) => list(args, output),
         #[cfg(feature = "fetch")]
         DataCommand::Fetch(args) => fetch::fetch(args, output),
         DataCommand::Check(args) => check(args, output),
-        DataCommand::Stats(args) => stats(args, output),
+        DataCommand::Stats(args) => stats(args, program),
     }
 }
 
@@ -117,7 +117,8 @@ fn check(args: &DataArgs, output: &Output) -> Result<ExitCode> {
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-fn stats(args: &DataArgs, output: &Output) -> Result<ExitCode> {
+fn stats(args: &DataArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     if args.names.is_empty() {
         return Err(Error::config("config/missing-key", "say of which data set")
             .hint("for example `lopa data stats mnist`; `lopa data list` shows them"));
@@ -125,8 +126,8 @@ fn stats(args: &DataArgs, output: &Output) -> Result<ExitCode> {
     let place = Where { directory: directory(args), seed: 0 };
     let mut documents = Vec::new();
     for name in &args.names {
-        let choice = Choice { name: name.clone(), params: Default::default() };
-        let data = data::load(&choice, &Default::default(), &place)?;
+        let source = program.registries.sources.choose(name, &toml::Table::new())?;
+        let data = data::load(&*source.build, &Default::default(), &place)?;
         if output.json() {
             documents.push(describe(name, &data));
         } else {
@@ -190,6 +191,7 @@ fn table(name: &str, data: &Data, output: &Output) -> String {
 mod fetch {
     use super::*;
     use indicatif::{ProgressBar, ProgressStyle};
+    use std::path::Path;
 
     pub fn fetch(args: &DataArgs, output: &Output) -> Result<ExitCode> {
         if args.names.is_empty() {

@@ -5,55 +5,59 @@ use std::process::ExitCode;
 
 use lopa::data::new_rows;
 use lopa::error::{Error, Result};
+use lopa::folder::ResultEntry;
 use lopa::folder::model::Model;
+use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
-use super::again;
-use super::saved::{Run, Saved, one_each};
+use super::finished::{Finished, one_each};
+use super::reevaluate::reevaluate;
 use super::score::{Score, Truth};
+use crate::Program;
 use crate::args::EvaluateArgs;
 use crate::output::Output;
 
-pub fn evaluate(args: &EvaluateArgs, output: &Output) -> Result<ExitCode> {
-    let saved = Saved::open(&args.model.run)?;
+pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {
+    let finished = Finished::open(&args.model.run)?;
     match &args.input {
-        Some(input) => on_new_rows(args, input, &saved, output),
-        None => again::measure(args, &saved, output),
+        Some(input) => on_new_rows(args, input, &finished, program),
+        None => reevaluate(args, &finished, program),
     }
 }
 
 fn on_new_rows(
     args: &EvaluateArgs,
     input: &Path,
-    saved: &Saved,
-    output: &Output,
+    finished: &Finished,
+    program: &Program,
 ) -> Result<ExitCode> {
-    let runs = one_each(&saved.runs(&args.model)?);
-    let models: Vec<Model> = runs.iter().map(|run| saved.model(run)).collect::<Result<_>>()?;
+    let output = &program.output;
+    let runs = one_each(&finished.runs(&args.model)?);
+    let models: Vec<Model> = runs.iter().map(|run| finished.model(run)).collect::<Result<_>>()?;
     // All models of a run have the same features and classes.
     let first = &models[0];
-    let rows = new_rows(input, saved.features(first)?, args.label.as_deref())?;
+    let rows = new_rows(input, finished.features(first)?, args.label.as_deref())?;
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to compare with")
             .at(input.display().to_string())
             .hint("add a column of labels, or predict them with `lopa predict`")
     })?;
     let truth = Truth::new(labels, &first.about.classes);
-    warn_of_strangers(&truth, output);
+    warn_of_unknown_labels(&truth, output);
     let mut results = Vec::new();
     for (run, model) in runs.iter().zip(&models) {
         let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
         let score = |node| {
-            let predicted = model.predict(node, &rows.features)?;
+            let predicted = model.predict(node, &rows.features, &program.registries.problems)?;
             Ok((node, Score::new(&model.about.classes, &truth, &predicted)))
         };
         results.push((*run, nodes.map(score).collect::<Result<Vec<_>>>()?));
     }
     if output.json() {
-        let describe = |(run, scores): &(&Run, Vec<_>)| described(run, scores, &truth);
+        let describe = |(run, scores): &(&ResultEntry, Vec<_>)| described(run, scores, &truth);
         output.document(&Value::Array(results.iter().map(describe).collect()));
     } else if args.node.is_some() {
-        let details = |(run, scores): &(&Run, Vec<_>)| detailed(run, &scores[0], output);
+        let details = |(run, scores): &(&ResultEntry, Vec<_>)| detailed(run, &scores[0], output);
         output.text(&results.iter().map(details).collect::<Vec<_>>().join("\n\n"));
     } else {
         output.text(&by_node(&results, output));
@@ -62,15 +66,15 @@ fn on_new_rows(
     Ok(ExitCode::SUCCESS)
 }
 
-fn warn_of_strangers(truth: &Truth, output: &Output) {
+fn warn_of_unknown_labels(truth: &Truth, output: &Output) {
     let mut some: Vec<String> = truth.unknown.iter().take(5).map(|l| format!("`{l}`")).collect();
     if truth.unknown.len() > some.len() {
         some.push("…".into());
     }
     if !some.is_empty() {
         output.warn(&format!(
-            "{} rows count as wrong: the models know no class {}",
-            truth.strangers(),
+            "{} rows count as wrong: the models do not know the class {}",
+            truth.unknown_rows(),
             some.join(", ")
         ));
     }
@@ -80,15 +84,12 @@ type Scores<'a> = Vec<(usize, Score<'a>)>;
 
 /// Mean, smallest and largest.
 fn spread(scores: &Scores) -> [(&'static str, f64); 3] {
-    let values: Vec<f64> = scores.iter().map(|(_, score)| score.accuracy()).collect();
-    [
-        ("mean", values.iter().sum::<f64>() / values.len() as f64),
-        ("min", values.iter().copied().fold(f64::INFINITY, f64::min)),
-        ("max", values.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
-    ]
+    let accuracies = Summary::of(scores.iter().map(|(_, score)| score.accuracy()));
+    let of = |part: fn(Summary) -> f64| accuracies.map_or(f64::NAN, part);
+    [("mean", of(|all| all.mean)), ("min", of(|all| all.low)), ("max", of(|all| all.high))]
 }
 
-fn described(run: &Run, scores: &Scores, truth: &Truth) -> Value {
+fn described(run: &ResultEntry, scores: &Scores, truth: &Truth) -> Value {
     let [(_, mean), (_, min), (_, max)] = spread(scores);
     json!({
         "algorithm": run.algorithm,
@@ -102,8 +103,8 @@ fn described(run: &Run, scores: &Scores, truth: &Truth) -> Value {
     })
 }
 
-/// All about one node's model.
-fn detailed(run: &Run, (node, score): &(usize, Score), output: &Output) -> String {
+/// The scores of one node's model, class by class.
+fn detailed(run: &ResultEntry, (node, score): &(usize, Score), output: &Output) -> String {
     let head = ["class", "rows", "right", "recall", "precision"];
     let name = format!("{}, seed {}, node {node}", run.algorithm, run.seed);
     let accuracy = format!("accuracy {:.4}", score.accuracy());
@@ -117,8 +118,8 @@ fn detailed(run: &Run, (node, score): &(usize, Score), output: &Output) -> Strin
     format!("{name}: {accuracy}\n\n{}\n\n{worst}", output.table(&head, score.lines()))
 }
 
-/// The accuracy of every node, a column an algorithm.
-fn by_node(results: &[(&Run, Scores)], output: &Output) -> String {
+/// The accuracy of every node, one column per algorithm.
+fn by_node(results: &[(&ResultEntry, Scores)], output: &Output) -> String {
     let mut head = vec!["node"];
     head.extend(results.iter().map(|(run, _)| run.algorithm.as_str()));
     let line = |name: String, value: &dyn Fn(&Scores) -> f64| {

@@ -3,27 +3,28 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use lopa::config::registry::find;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Result};
 use lopa::network::{
-    self, Analysis, Format, Graph, GraphFile, Mixing, graphs, search, warnings, weights,
+    self, Analysis, Format, Graph, GraphBuild, GraphFile, Mixing, WeightsBuild, search, warnings,
 };
 use serde_json::{Value, json};
 
+use crate::Program;
 use crate::args::{GraphArgs, MakeArgs};
 use crate::output::{Output, number};
 
-pub fn make(args: &MakeArgs, output: &Output) -> Result<ExitCode> {
-    let weights = weights_choice(&args.weights)?;
+pub fn make(args: &MakeArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let weights = weights_choice(&args.weights, program)?;
     let (graph, mixing) = match (&args.graph, args.rho) {
         (_, Some(rho)) => {
             let found = search(args.nodes, rho, &weights, args.tolerance, args.seed)?;
-            let mixing = weigh(&weights, &found.graph)?;
+            let mixing = (weights.build)(&found.graph)?;
             (found.graph, mixing)
         }
         (Some(kind), None) => {
-            let graph = graph_choice(kind, &args.with)?;
+            let graph = graph_choice(kind, &args.with, program)?;
             network::build(&graph, &weights, args.nodes, args.seed)?
         }
         (None, None) => {
@@ -48,8 +49,9 @@ pub fn make(args: &MakeArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn show(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
-    let (graph, mixing) = read(args)?;
+pub fn show(args: &GraphArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let (graph, mixing) = read(args, program)?;
     let analysis = mixing.analyse(&graph);
     match output.json() {
         true => output.document(&described(&graph, &mixing, &analysis)),
@@ -62,8 +64,9 @@ pub fn show(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn check(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
-    let (graph, mixing) = read(args)?;
+pub fn check(args: &GraphArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let (graph, mixing) = read(args, program)?;
     network::check(&graph, &mixing)?;
     let analysis = mixing.analyse(&graph);
     for warning in warnings(analysis.lambda_min, true) {
@@ -78,38 +81,42 @@ pub fn check(args: &GraphArgs, output: &Output) -> Result<ExitCode> {
 }
 
 /// The graph of a file, or of a kind.
-pub fn read(args: &GraphArgs) -> Result<(Graph, Mixing)> {
-    let kinds = graphs();
+pub fn read(args: &GraphArgs, program: &Program) -> Result<(Graph, Mixing)> {
+    let kinds = &program.registries.graphs;
     let kind = kinds.iter().find(|kind| kind.name == args.graph);
     let path = Path::new(&args.graph);
     if kind.is_none() && (path.exists() || args.graph.contains(['.', '/'])) {
         let file = GraphFile::read(path)?;
-        return weighted(file.graph.clone(), file.mixing()?, args);
+        return weighted(file.graph.clone(), file.mixing()?, args, program);
     }
-    let choice = graph_choice(&args.graph, &args.with)?;
+    let choice = graph_choice(&args.graph, &args.with, program)?;
     let nodes = args.nodes.ok_or_else(|| {
         Error::config("config/missing-key", format!("how many nodes has the {}?", args.graph))
             .at("--nodes")
             .hint("say it with `-m 10`")
     })?;
-    let graph = (find("graph", &kinds, &choice.name)?.build)(&choice.params, nodes, args.seed)?;
-    weighted(graph, None, args)
+    let graph = (choice.build)(nodes, args.seed)?;
+    weighted(graph, None, args, program)
 }
 
 /// A graph with the weights that are asked for, else with its own, else with Metropolis weights.
-fn weighted(graph: Graph, own: Option<Mixing>, args: &GraphArgs) -> Result<(Graph, Mixing)> {
+fn weighted(
+    graph: Graph,
+    own: Option<Mixing>,
+    args: &GraphArgs,
+    program: &Program,
+) -> Result<(Graph, Mixing)> {
     let mixing = match (&args.weights, own) {
         (None, Some(own)) => own,
-        (asked, _) => weigh(&weights_choice(asked.as_deref().unwrap_or("metropolis"))?, &graph)?,
+        (asked, _) => {
+            let name = asked.as_deref().unwrap_or("metropolis");
+            (weights_choice(name, program)?.build)(&graph)?
+        }
     };
     Ok((graph, mixing))
 }
 
-fn weigh(choice: &Choice, graph: &Graph) -> Result<Mixing> {
-    (find("weights", &weights(), &choice.name)?.build)(&choice.params, graph)
-}
-
-fn graph_choice(kind: &str, with: &[String]) -> Result<Choice> {
+fn graph_choice(kind: &str, with: &[String], program: &Program) -> Result<Choice<GraphBuild>> {
     if let Some(bare) = with.iter().find(|pair| !pair.contains('=')) {
         return Err(Error::config("config/bad-override", "a parameter needs a `=`")
             .at(format!("--with {bare}"))
@@ -119,16 +126,14 @@ fn graph_choice(kind: &str, with: &[String]) -> Result<Choice> {
         Source::new("graph", format!("graph = {{ name = {} }}", toml::Value::from(kind)));
     source.sets = with.iter().map(|pair| format!("graph.{pair}")).collect();
     let section = source.root().and_then(|mut root| root.required("graph"));
-    section.and_then(|section| section.choice("graph", &graphs())).map_err(|error| {
+    section.and_then(|section| program.registries.graphs.read(section)).map_err(|error| {
         let with = error.place.as_deref().and_then(|place| place.strip_prefix("--set graph."));
         Error { place: Some(with.map_or(kind.into(), |pair| format!("--with {pair}"))), ..error }
     })
 }
 
-fn weights_choice(name: &str) -> Result<Choice> {
-    let source =
-        Source::new("weights", format!("weights = {{ name = {} }}", toml::Value::from(name)));
-    let choice = source.root()?.required("weights")?.choice("weights", &weights());
+fn weights_choice(name: &str, program: &Program) -> Result<Choice<WeightsBuild>> {
+    let choice = program.registries.weights.choose(name, &toml::Table::new());
     choice.map_err(|error| Error { place: Some(format!("--weights {name}")), ..error })
 }
 

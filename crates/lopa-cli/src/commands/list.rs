@@ -2,19 +2,19 @@
 
 use std::process::ExitCode;
 
-use lopa::algorithms::algorithms;
-use lopa::config::registry::Entry;
-use lopa::data::partition::partitions;
-use lopa::data::sources;
+use lopa::algorithms::{Cost, Task};
+use lopa::config::Entry;
 use lopa::error::Result;
-use lopa::network::{graphs, weights};
-use lopa::problems::problems;
+use lopa::experiment::Registries;
+use lopa::problem::scope::Scope;
 use serde_json::{Value, json};
 
+use crate::Program;
 use crate::args::{ListArgs, What};
 use crate::output::Output;
 
-pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
+pub fn list(args: &ListArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let all = [
         (What::Algorithms, "algorithms"),
         (What::Problems, "problems"),
@@ -24,7 +24,8 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
         (What::Data, "data"),
     ];
     let wanted = all.into_iter().filter(|(what, _)| args.what == What::All || args.what == *what);
-    let lists: Vec<(&str, Value)> = wanted.map(|(what, name)| (name, lines(what))).collect();
+    let lists: Vec<(&str, Value)> =
+        wanted.map(|(what, name)| (name, lines(what, &program.registries))).collect();
     if output.json() {
         match &lists[..] {
             [(_, only)] => output.document(only),
@@ -40,33 +41,45 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(what: What) -> Value {
-    fn plain<B: ?Sized>(registry: Vec<Entry<B>>) -> Value {
+fn lines(what: What, registries: &Registries) -> Value {
+    fn plain<B: ?Sized>(registry: &[Entry<B>]) -> Value {
         registry.iter().map(|entry| json!({ "name": entry.name, "about": entry.about })).collect()
     }
     match what {
-        What::Algorithms => algorithms::<f64>()
+        What::Algorithms => registries
+            .algorithms
             .iter()
             .map(|entry| {
-                let facts = &entry.build.facts;
+                let facts = &entry.facts;
                 let scopes: Vec<_> = facts.scopes.iter().map(|scope| scope.name()).collect();
+                let typical = registries.algorithms.typical(&entry.name).ok().flatten();
+                let costs = |show: fn(&Cost) -> String| {
+                    typical.as_ref().map(|typical| {
+                        let cost = |&scope: &Scope| {
+                            show(&typical.build.cost(Task { scope, ..Task::default() }))
+                        };
+                        let mut costs: Vec<String> = facts.scopes.iter().map(cost).collect();
+                        costs.dedup();
+                        costs.join("; ")
+                    })
+                };
                 json!({
                     "name": entry.name,
                     "about": entry.about,
                     "scope": scopes.join(", "),
                     "sends": facts.sends,
-                    "hessians": facts.hessians,
-                    "floats": facts.floats.join("; "),
+                    "hessians": costs(|cost| cost.hess_g.to_string()),
+                    "floats": costs(|cost| cost.floats.to_string()),
                     "loops": facts.loops,
                     "source": facts.source,
                 })
             })
             .collect(),
-        What::Problems => plain(problems::<f64>()),
-        What::Graphs => plain(graphs()),
-        What::Weights => plain(weights()),
-        What::Partitions => plain(partitions()),
-        What::Data => plain(sources()),
+        What::Problems => plain(&registries.problems),
+        What::Graphs => plain(&registries.graphs),
+        What::Weights => plain(&registries.weights),
+        What::Partitions => plain(&registries.partitions),
+        What::Data => plain(&registries.sources),
         What::All => Value::Null,
     }
 }

@@ -4,12 +4,25 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::{Error, Result};
-use serde_json::{Value, json};
+use lopa::folder::{Manifest, RunReader, Status};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::args::LsArgs;
 use crate::output::Output;
 
 const COLUMNS: [&str; 5] = ["run", "status", "started", "algorithms", "seeds"];
+
+/// A run folder in the list.
+#[derive(Serialize)]
+struct Listed {
+    run: String,
+    path: String,
+    status: Status,
+    started: String,
+    algorithms: Vec<String>,
+    seeds: Vec<u64>,
+}
 
 pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
     let folder = args.folder.display();
@@ -20,14 +33,13 @@ pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
     })?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
-    let runs: Vec<Value> = paths.iter().filter_map(|path| describe(path)).collect();
+    let runs: Vec<Listed> = paths.iter().filter_map(|path| listed(path, output)).collect();
     if output.json() {
-        output.document(&Value::Array(runs));
+        output.document(&json!(runs));
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |run: &Value| COLUMNS.map(|key| cell(&run[key])).to_vec();
     if !runs.is_empty() {
-        output.text(&output.list(&COLUMNS, runs.iter().map(row).collect()));
+        output.text(&output.list(&COLUMNS, runs.iter().map(Listed::cells).collect()));
     }
     output.note(&match runs.len() {
         0 => format!("no runs in {folder}"),
@@ -37,25 +49,27 @@ pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run folder by its manifest; other folders are passed over.
-fn describe(path: &Path) -> Option<Value> {
-    let manifest = std::fs::read_to_string(path.join("manifest.json")).ok()?;
-    let manifest: Value = serde_json::from_str(&manifest).ok()?;
-    Some(json!({
-        "run": path.file_name()?.to_string_lossy(),
-        "path": path.display().to_string(),
-        "status": manifest["status"],
-        "started": manifest["started"],
-        "algorithms": manifest["algorithms"],
-        "seeds": manifest["seeds"],
-    }))
+/// A run folder by its manifest. Folders without one are skipped; of damaged ones a warning tells.
+fn listed(path: &Path, output: &Output) -> Option<Listed> {
+    if !path.join("manifest.json").exists() {
+        return None;
+    }
+    let folder = match RunReader::open(path) {
+        Ok(folder) => folder,
+        Err(error) => {
+            output.warn(&format!("not listed: {error}"));
+            return None;
+        }
+    };
+    let Manifest { status, started, algorithms, seeds, .. } = folder.manifest().clone();
+    let run = path.file_name()?.to_string_lossy().into();
+    Some(Listed { run, path: path.display().to_string(), status, started, algorithms, seeds })
 }
 
-fn cell(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => "–".into(),
-        Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
+impl Listed {
+    fn cells(&self) -> Vec<String> {
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let (run, started) = (self.run.clone(), self.started.clone());
+        vec![run, self.status.name().into(), started, self.algorithms.join(", "), seeds.join(", ")]
     }
 }

@@ -1,6 +1,5 @@
-//! One file a command, and what several of them need.
+//! One file per command, and what several of them share.
 
-pub mod again;
 pub mod audit;
 mod bars;
 pub mod check;
@@ -8,6 +7,7 @@ pub mod compare;
 pub mod data;
 pub mod doctor;
 pub mod evaluate;
+mod finished;
 pub mod graph;
 #[cfg(feature = "peers")]
 pub mod key;
@@ -19,12 +19,12 @@ mod mpi;
 pub mod node;
 mod outside;
 pub mod predict;
+mod reevaluate;
 pub mod report;
 pub mod reproduce;
 #[cfg(feature = "peers")]
 pub mod roster;
 pub mod run;
-pub mod saved;
 pub mod score;
 pub mod signals;
 pub mod source;

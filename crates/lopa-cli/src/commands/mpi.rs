@@ -10,26 +10,27 @@ use lopa::engine::{Mpi, Transport, block};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
-use lopa::folder::keeper::Keeper;
 use lopa::run::trace::Stop;
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Outcome};
 
 use super::bars::Bars;
 use super::outside::Outside;
 use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
+use crate::Program;
 use crate::args::{RunArgs, ThreadArgs};
 use crate::output::Output;
 
-pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
+pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let mut mpi = Mpi::start()?;
     mpi.abort_on_panic();
     // Processes share the cores: each gets one thread unless told otherwise.
     let jobs = ThreadArgs { jobs: args.threads.jobs.or(Some(1)) };
     let outside = Outside::new(&jobs, args.file.data.as_deref())?;
     let (context, signals) = (outside.context(), &outside.signals);
-    let ready = prepare(args, &context, &mpi, outside.threads, output);
+    let ready = prepare(args, &context, &mpi, outside.threads, program);
     let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
     if let Some(first) = codes.iter().position(|code| code != &[0]) {
         // One of those that cannot begin says why.
@@ -96,9 +97,10 @@ fn prepare(
     context: &Context,
     mpi: &Mpi,
     threads: usize,
-    output: &Output,
+    program: &Program,
 ) -> Result<Ready> {
-    let experiment = experiment(&args.file, &args.seeds)?;
+    let output = &program.output;
+    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
     let (size, nodes) = (mpi.size(), experiment.network.nodes);
     if size > nodes {
         let message = format!("{size} processes for {nodes} nodes: some would have none");
@@ -127,23 +129,17 @@ fn go(
     context: &Context,
     output: &Output,
 ) -> Result<(Vec<Outcome>, Option<RunFolder>)> {
-    let Some(folder) = folder else {
-        let outcomes = experiment.run_across(mpi, data, context, &mut Silent)?;
+    let Some(mut folder) = folder else {
+        let outcomes = experiment.run_across(mpi, data, context, &mut (), &mut ())?;
         return Ok((outcomes, None));
     };
     let mut bars = Bars::new(output, experiment);
-    let mut keeper = Keeper::new(folder, &mut bars);
-    let done = experiment.run_across(mpi, data, context, &mut keeper);
+    let done = experiment.run_across(mpi, data, context, &mut folder, &mut bars);
     if done.is_err() {
-        keeper.folder.finish(status(&done, None))?;
+        folder.finish(status(&done, None))?;
     }
-    Ok((done?, Some(keeper.folder)))
+    Ok((done?, Some(folder)))
 }
-
-/// Who has nothing to write and nothing to say.
-struct Silent;
-
-impl Observer for Silent {}
 
 /// The exit code of the signal that stopped the run, if one did, whichever process got it.
 fn agreed_signal(mpi: &mut Mpi, signals: &Signals, outcomes: &[Outcome]) -> Result<Option<u8>> {

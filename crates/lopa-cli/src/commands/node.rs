@@ -10,10 +10,9 @@ use lopa::data::Data;
 use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
-use lopa::folder::RunFolder;
-use lopa::folder::keeper::Keeper;
+use lopa::folder::{RunFolder, Status};
 use lopa::network::{self, Graph};
-use lopa::run::Outcome;
+use lopa::run::{Outcome, Store};
 use lopa::store::bytes::Hash;
 use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
@@ -24,6 +23,7 @@ use super::outside::Outside;
 use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
 use super::signals::Signals;
 use super::summary;
+use crate::Program;
 use crate::args::{Lost, NodeArgs, ThreadArgs};
 use crate::output::Output;
 
@@ -31,8 +31,9 @@ use crate::output::Output;
 /// gone: whoever was killed after its last word comes back to an empty stage.
 const COURTESY: Duration = Duration::from_secs(10);
 
-pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
-    let experiment = experiment(&args.file, &args.seeds)?;
+pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
     let graphs = graphs(&experiment)?;
     let (roster, me) = member(args, &experiment, &graphs)?;
     // One node is one thread's work.
@@ -53,20 +54,20 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
     let out = args.out.join(&args.name);
     let keeping = Keeping { out: &out, resume: args.resume, threads: outside.threads };
     let mut folder = folder(&keeping, &experiment, data.as_ref(), output)?;
-    let ended = ended(&experiment, &folder);
+    let ended = ended(&experiment, &mut folder)?;
     let mut wire = Iroh::start(place, log, signals.shared())?;
     let patience = if ended.is_some() { COURTESY } else { settings.deadline };
     match (wire.meet(patience.min(settings.deadline)), ended) {
         (Ok(Met::All), _) => {}
         (Ok(Met::Stopped), _) => {
-            folder.finish("interrupted")?;
+            folder.finish(Status::Interrupted)?;
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
         (Err(_), Some(outcomes)) => {
             return leave(&experiment, Ok(outcomes), folder, signals, output);
         }
         (Err(error), None) => {
-            folder.finish("interrupted")?;
+            folder.finish(Status::Interrupted)?;
             return Err(error);
         }
     }
@@ -79,17 +80,21 @@ pub fn node(args: &NodeArgs, output: &Output) -> Result<ExitCode> {
     let size = (me, experiment.network.nodes);
     let mut peers = Peers::new(wire, size, &experiment.identity()?, settings, Box::new(told));
     let mut bars = Bars::new(output, &experiment);
-    let mut keeper = Keeper::new(folder, &mut bars);
-    let done = experiment.run_peer(&mut peers, data, &outside.context(), &mut keeper);
+    let done = experiment.run_peer(&mut peers, data, &outside.context(), &mut folder, &mut bars);
     drop(peers);
-    leave(&experiment, done, keeper.folder, signals, output)
+    leave(&experiment, done, folder, signals, output)
 }
 
-/// The outcomes of all runs, if all came to their end before.
-fn ended(experiment: &Experiment, folder: &RunFolder) -> Option<Vec<Outcome>> {
-    let of_seed =
-        |&seed: &u64| experiment.algorithms.iter().map(move |one| folder.ended(&one.label, seed));
-    experiment.run.seeds.iter().flat_map(of_seed).collect()
+/// The outcomes of all runs, if all ended earlier.
+fn ended(experiment: &Experiment, folder: &mut RunFolder) -> Result<Option<Vec<Outcome>>> {
+    let mut outcomes = Vec::new();
+    for &seed in &experiment.run.seeds {
+        for algorithm in &experiment.algorithms {
+            let Some(outcome) = folder.ended(&algorithm.label, seed)? else { return Ok(None) };
+            outcomes.push(outcome);
+        }
+    }
+    Ok(Some(outcomes))
 }
 
 /// Leaves the folder in order, and tells how it ended.
@@ -102,7 +107,7 @@ fn leave(
 ) -> Result<ExitCode> {
     let outcomes = match done {
         Err(error) if error.kind == Kind::Peer => {
-            folder.finish("interrupted")?;
+            folder.finish(Status::Interrupted)?;
             let Some(code) = signals.code() else { return Err(error) };
             output.note(GOES_ON);
             return Ok(ExitCode::from(code));

@@ -1,4 +1,4 @@
-//! `lopa predict`: a personal model's classes for new rows.
+//! `lopa predict`: the classes a personal model gives to new rows.
 
 use std::process::ExitCode;
 
@@ -6,21 +6,22 @@ use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
-use super::saved::{Saved, names, one_each};
+use super::finished::{Finished, names, one_each};
+use crate::Program;
 use crate::args::PredictArgs;
-use crate::output::Output;
 
-pub fn predict(args: &PredictArgs, output: &Output) -> Result<ExitCode> {
-    let saved = Saved::open(&args.model.run)?;
-    let runs = one_each(&saved.runs(&args.model)?);
+pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let finished = Finished::open(&args.model.run)?;
+    let runs = one_each(&finished.runs(&args.model)?);
     let [run] = runs[..] else {
-        return Err(Error::config("config/missing-key", "the run has several algorithms: which?")
+        return Err(Error::config("config/missing-key", "the run has several algorithms")
             .at("--algorithm")
-            .hint(format!("it has: {}", names(&runs).join(", "))));
+            .hint(format!("choose one of: {}", names(&runs).join(", "))));
     };
-    let model = saved.model(run)?;
-    let rows = new_rows(&args.input, saved.features(&model)?, args.label.as_deref())?;
-    let predicted = model.predict(args.node, &rows.features)?;
+    let model = finished.model(run)?;
+    let rows = new_rows(&args.input, finished.features(&model)?, args.label.as_deref())?;
+    let predicted = model.predict(args.node, &rows.features, &program.registries.problems)?;
     let classes = predicted.iter().map(|&class| model.about.classes[class as usize].as_str());
     if output.json() {
         let line = |(row, class)| json!({ "row": row, "class": class });

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use lopa::error::{Error, Result};
 use lopa_report::html::Report;
-use lopa_report::pictures::{self, View};
+use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::{self, Saved};
 use serde_json::{Value, json};
 
-use crate::args::ReportArgs;
+use crate::args::{FigureFormat, ReportArgs};
 use crate::output::Output;
 
 pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
@@ -17,7 +17,7 @@ pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
     let view = View { x: args.x.clone(), y: args.y.clone() };
     view.check(&runs)?;
     let figures = match &args.figures {
-        Some(folder) => pictures::write(folder, &runs, &view)?,
+        Some(folder) => pictures::write(folder, &runs, &view, &formats(args))?,
         None => Vec::new(),
     };
     let title = args.title.clone().unwrap_or_else(|| title(&runs));
@@ -33,6 +33,18 @@ pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The formats asked for, or all that this build can write.
+fn formats(args: &ReportArgs) -> Vec<ImageFormat> {
+    let format = |format: &FigureFormat| match format {
+        FigureFormat::Svg => ImageFormat::Svg,
+        FigureFormat::Png => ImageFormat::Png,
+    };
+    match args.figure_format.is_empty() {
+        true => ImageFormat::available().to_vec(),
+        false => args.figure_format.iter().map(format).collect(),
+    }
+}
+
 fn title(runs: &[Saved]) -> String {
     match runs {
         [run] => format!("{}: results", run.title()),
@@ -40,7 +52,7 @@ fn title(runs: &[Saved]) -> String {
     }
 }
 
-/// The claims that were named, or those that lie with the runs.
+/// The claims of `--claims`, or those found beside the runs.
 fn claims(args: &ReportArgs) -> Result<Vec<Value>> {
     match &args.claims {
         Some(path) => saved::claims(path),

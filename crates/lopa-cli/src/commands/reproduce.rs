@@ -7,16 +7,15 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use lopa::config::Choice;
-use lopa::data::Data;
+use lopa::data::{Data, SourceBuild};
 use lopa::error::{Error, Result};
 use lopa::experiment::{DataSpec, Experiment};
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::{Traces, read};
+use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::Context;
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
 use lopa_report::paper::Shown;
-use lopa_report::pictures::{self, View};
+use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
 use lopa_study::reproduce::claims::{Judgement, judge};
 use lopa_study::reproduce::{Part, claims, entries, page, paper, table};
@@ -24,11 +23,13 @@ use serde_json::{Value, json};
 
 use super::bars::Bars;
 use super::outside::Outside;
+use crate::Program;
 use crate::args::ReproduceArgs;
 use crate::output::{Output, number};
 
-pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
-    let parts = figures::parts(args)?;
+pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let parts = figures::parts(args, &program.registries)?;
     let outside = Outside::new(&args.threads, args.data.as_deref())?;
     let (context, signals) = (outside.context(), &outside.signals);
     let mut stock = Stock::default();
@@ -54,7 +55,7 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         }
         let Part { figures, dataset, variant, steps, .. } = *part;
         shown.push(Shown { figures, dataset, variant, steps, saved: Saved::read(&folder)? });
-        done.push((part.clone(), read(&folder)?));
+        done.push((part.clone(), RunReader::open(&folder)?.traces()?));
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();
@@ -64,7 +65,7 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
         .flatten()
         .collect();
     let figures = lopa_report::paper::figures(&shown);
-    pictures::save(&args.out, &figures)?;
+    pictures::save(&args.out, &figures, ImageFormat::available())?;
     write_results(args, &results, &judged, &figures)?;
     write_report(args, shown, &judged)?;
     if output.json() {
@@ -81,7 +82,7 @@ pub fn reproduce(args: &ReproduceArgs, output: &Output) -> Result<ExitCode> {
 #[derive(Default)]
 struct Stock {
     held: Option<(DataSpec, Data)>,
-    seen: Vec<Choice>,
+    seen: Vec<Choice<SourceBuild>>,
 }
 
 impl Stock {

@@ -4,17 +4,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::Result;
-use lopa::experiment::Experiment;
 use lopa::network::Graph;
 use lopa_peers::{Member, Roster};
 use serde_json::{Value, json};
 
 use super::node::{fits, graphs};
-use super::source::source;
+use super::source::{read_experiment, source};
+use crate::Program;
 use crate::args::{FileArgs, RosterAddArgs, RosterCheckArgs, RosterCommand};
 use crate::output::Output;
 
-pub fn roster(command: &RosterCommand, output: &Output) -> Result<ExitCode> {
+pub fn roster(command: &RosterCommand, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     match command {
         RosterCommand::Add(args) => add(args, output)?,
         RosterCommand::Remove(args) => {
@@ -26,7 +27,7 @@ pub fn roster(command: &RosterCommand, output: &Output) -> Result<ExitCode> {
                 args.name
             ));
         }
-        RosterCommand::Check(args) => check(args, output)?,
+        RosterCommand::Check(args) => check(args, program)?,
         RosterCommand::Show(args) => show(&read(&args.roster)?, None, output),
     }
     Ok(ExitCode::SUCCESS)
@@ -48,7 +49,8 @@ fn add(args: &RosterAddArgs, output: &Output) -> Result<()> {
     Ok(())
 }
 
-fn check(args: &RosterCheckArgs, output: &Output) -> Result<()> {
+fn check(args: &RosterCheckArgs, program: &Program) -> Result<()> {
+    let output = &program.output;
     let path = &args.roster.roster;
     let roster = read(path)?;
     let place = path.display().to_string();
@@ -56,7 +58,7 @@ fn check(args: &RosterCheckArgs, output: &Output) -> Result<()> {
     let mut union = roster.graph()?;
     if let Some(file) = &args.file {
         let file = FileArgs { file: Some(file.clone()), sets: Vec::new(), data: None };
-        let experiment = Experiment::read(&source(&file)?)?;
+        let experiment = read_experiment(&source(&file)?, &program.registries)?;
         let graphs = graphs(&experiment)?;
         fits(&roster, &experiment, &graphs).map_err(|error| error.at(&place))?;
         union = graphs.into_iter().next_back().or(union);

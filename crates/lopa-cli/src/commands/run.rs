@@ -3,28 +3,28 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use lopa::config::registry::{Fault, Params};
+use lopa::config::Params;
 use lopa::data::Data;
-use lopa::error::{Error, Result};
-use lopa::experiment::{Experiment, RunSpec};
-use lopa::folder::keeper::Keeper;
-use lopa::folder::{self, RunFolder};
+use lopa::error::{Error, Fault, Result};
+use lopa::experiment::{Experiment, Registries, RunSpec};
+use lopa::folder::{ResultEntry, RunFolder, Status};
 use lopa::run::Outcome;
 use lopa::run::trace::Stop;
 use serde_json::{Value, json};
 
 use super::bars::Bars;
 use super::outside::Outside;
-use super::source::source;
+use super::source::{read_experiment, source};
 use super::summary;
+use crate::Program;
 use crate::args::{Engine, FileArgs, Resume, RunArgs};
 use crate::output::Output;
 
-pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
+pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     match args.engine {
-        Engine::Process => in_this_process(args, output),
+        Engine::Process => in_this_process(args, program),
         #[cfg(feature = "mpi")]
-        Engine::Mpi => super::mpi::run(args, output),
+        Engine::Mpi => super::mpi::run(args, program),
         #[cfg(not(feature = "mpi"))]
         Engine::Mpi => Err(Error::config("config/no-mpi", "this lopa was built without MPI")
             .at("--engine")
@@ -32,8 +32,9 @@ pub fn run(args: &RunArgs, output: &Output) -> Result<ExitCode> {
     }
 }
 
-fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
-    let experiment = experiment(&args.file, &args.seeds)?;
+fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
     let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
     let (context, signals) = (outside.context(), &outside.signals);
     output.note(&summary::heading(&experiment));
@@ -42,13 +43,12 @@ fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
         return dry_run(&experiment, data.as_ref(), output);
     }
     let keeping = Keeping { out: &args.out, resume: args.resume, threads: outside.threads };
-    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let mut folder = folder(&keeping, &experiment, data.as_ref(), output)?;
     let mut bars = Bars::new(output, &experiment);
-    let mut keeper = Keeper::new(folder, &mut bars);
-    let done = experiment.run_on(data.as_ref(), &context, &mut keeper);
-    keeper.folder.finish(status(&done, signals.code()))?;
+    let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut bars);
+    folder.finish(status(&done, signals.code()))?;
     let outcomes = done?;
-    show(&experiment, &outcomes, &keeper.folder, output);
+    show(&experiment, &outcomes, &folder, output);
     if signals.code().is_some() {
         output.note(GOES_ON);
     }
@@ -59,18 +59,19 @@ fn in_this_process(args: &RunArgs, output: &Output) -> Result<ExitCode> {
 pub const GOES_ON: &str = "interrupted: the same command goes on from here";
 
 /// How a folder is left.
-pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> &'static str {
+pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> Status {
     match (done, signal) {
-        (Err(_), _) => "failed",
-        (Ok(_), Some(_)) => "interrupted",
-        (Ok(_), None) => "done",
+        (Err(_), _) => Status::Failed,
+        (Ok(_), Some(_)) => Status::Interrupted,
+        (Ok(_), None) => Status::Done,
     }
 }
 
 /// What came out.
 pub fn show(experiment: &Experiment, outcomes: &[Outcome], folder: &RunFolder, output: &Output) {
     if output.json() {
-        output.document(&Value::Array(outcomes.iter().map(folder::result).collect()));
+        let results: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
+        output.document(&json!(results));
     } else {
         output.text(&summary::table(experiment, outcomes, output));
     }
@@ -113,8 +114,8 @@ pub fn folder(
 }
 
 /// The experiment of the file, on the seeds of the command line if it has any.
-pub fn experiment(file: &FileArgs, seeds: &[u64]) -> Result<Experiment> {
-    let mut experiment = Experiment::read(&source(file)?)?;
+pub fn experiment(file: &FileArgs, seeds: &[u64], registries: &Registries) -> Result<Experiment> {
+    let mut experiment = read_experiment(&source(file)?, registries)?;
     if !seeds.is_empty() {
         experiment.run.seeds = seeds.to_vec();
     }

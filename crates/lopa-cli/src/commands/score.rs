@@ -1,10 +1,10 @@
-//! How a model does on rows whose classes are known.
+//! Scores of a model on labelled rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Value, json};
 
-/// The classes of rows by their numbers in a model; none for a class that the model does not know.
+/// The class numbers of rows; none for a class that the model does not know.
 pub struct Truth {
     pub numbers: Vec<Option<usize>>,
     /// The labels that the model does not know.
@@ -20,23 +20,23 @@ impl Truth {
         Truth { unknown: unknown.map(|(label, _)| label.clone()).collect(), numbers }
     }
 
-    /// How many rows are of classes that the model does not know.
-    pub fn strangers(&self) -> usize {
+    /// The number of rows whose class the model does not know.
+    pub fn unknown_rows(&self) -> usize {
         self.numbers.iter().filter(|number| number.is_none()).count()
     }
 }
 
-/// How a model does on rows whose classes are known.
+/// Scores of a model on labelled rows.
 pub struct Score<'a> {
     classes: &'a [String],
     rows: usize,
-    /// How many rows of one class were taken for another, or for itself.
+    /// Rows by (true class, predicted class).
     counts: BTreeMap<(usize, usize), usize>,
 }
 
-/// How a model does on one class.
+/// Counts of one class: its rows, those predicted right, and all rows predicted as it.
 #[derive(Default, Clone)]
-struct OfClass {
+struct ClassCounts {
     rows: usize,
     right: usize,
     taken: usize,
@@ -53,14 +53,14 @@ impl<'a> Score<'a> {
         Score { classes, rows: truth.numbers.len(), counts }
     }
 
-    /// The share of rows that are right; rows of unknown classes are wrong.
+    /// The share of right predictions; rows of unknown classes count as wrong.
     pub fn accuracy(&self) -> f64 {
         let right = self.counts.iter().filter(|((is, taken), _)| is == taken);
         right.map(|(_, count)| count).sum::<usize>() as f64 / self.rows as f64
     }
 
-    fn by_class(&self) -> Vec<OfClass> {
-        let mut all = vec![OfClass::default(); self.classes.len()];
+    fn by_class(&self) -> Vec<ClassCounts> {
+        let mut all = vec![ClassCounts::default(); self.classes.len()];
         for (&(is, taken), count) in &self.counts {
             all[is].rows += count;
             all[taken].taken += count;
@@ -71,14 +71,14 @@ impl<'a> Score<'a> {
         all
     }
 
-    /// A line a class: its rows, how many are right, recall and precision.
+    /// One line per class: its rows, right predictions, recall and precision.
     pub fn lines(&self) -> Vec<Vec<String>> {
         let share = |of: usize, all: usize| match all {
             0 => "–".to_string(),
             _ => format!("{:.3}", of as f64 / all as f64),
         };
-        let line = |(name, class): (&String, OfClass)| {
-            let OfClass { rows, right, taken } = class;
+        let line = |(name, class): (&String, ClassCounts)| {
+            let ClassCounts { rows, right, taken } = class;
             let counts = [rows.to_string(), right.to_string()];
             let shares = [share(right, rows), share(right, taken)];
             [name.clone()].into_iter().chain(counts).chain(shares).collect()
@@ -86,7 +86,7 @@ impl<'a> Score<'a> {
         self.classes.iter().zip(self.by_class()).map(line).collect()
     }
 
-    /// (class, what its rows were taken for, how many), the most frequent mistakes first.
+    /// (true class, predicted class, rows), the most frequent mistakes first.
     pub fn confusions(&self) -> Vec<(&'a str, &'a str, usize)> {
         let wrong = self.counts.iter().filter(|((is, taken), _)| is != taken);
         let named = |(&(is, taken), &count): (&(usize, usize), &usize)| {
@@ -99,8 +99,8 @@ impl<'a> Score<'a> {
 
     pub fn to_json(&self, node: usize) -> Value {
         let share = |of: usize, all: usize| (all > 0).then(|| of as f64 / all as f64);
-        let class = |(name, class): (&String, OfClass)| {
-            let OfClass { rows, right, taken } = class;
+        let class = |(name, class): (&String, ClassCounts)| {
+            let ClassCounts { rows, right, taken } = class;
             json!({
                 "class": name,
                 "rows": rows,

@@ -4,11 +4,20 @@ use std::io::ErrorKind;
 
 use lopa::config::Source;
 use lopa::error::{Error, Result};
+use lopa::experiment::{Experiment, Registries};
+use lopa_study::tune::TuneSpec;
 
 use crate::args::FileArgs;
 
 /// What `lopa run` runs without a file.
 const QUICKSTART: &str = include_str!("../../../../experiments/quickstart.toml");
+
+/// The experiment of a file; all of its sections are checked, also those that a run does not need.
+pub fn read_experiment(source: &Source, registries: &Registries) -> Result<Experiment> {
+    let experiment = Experiment::read(source, registries)?;
+    TuneSpec::of(source, &experiment)?;
+    Ok(experiment)
+}
 
 /// The file, or the quickstart, with its overrides.
 pub fn source(args: &FileArgs) -> Result<Source> {

@@ -9,11 +9,16 @@ use lopa::experiment::schema;
 use lopa_study::tune::TuneSpec;
 use serde_json::json;
 
+use crate::Program;
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::output::Output;
 
-pub fn schema(output: &Output) -> Result<ExitCode> {
-    output.document(&schema::experiment(&[("tune", schema::section::<TuneSpec>())]));
+pub fn schema(program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    output.document(&schema::experiment(
+        &program.registries,
+        &[("tune", schema::section::<TuneSpec>())],
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,10 +9,12 @@ use serde_json::json;
 
 use super::outside::Outside;
 use super::source::source;
+use crate::Program;
 use crate::args::TuneArgs;
-use crate::output::{Output, number};
+use crate::output::number;
 
-pub fn tune(args: &TuneArgs, output: &Output) -> Result<ExitCode> {
+pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let source = source(&args.file)?;
     let file = args.file.file.clone().unwrap_or_else(|| "quickstart.toml".into());
     let out = args.out.clone().unwrap_or_else(|| beside(&file, "-tuned.toml"));
@@ -24,7 +26,7 @@ pub fn tune(args: &TuneArgs, output: &Output) -> Result<ExitCode> {
         output
             .note(&format!("{} trial {at}: {value} ({of} trials in this stage)", trial.algorithm));
     };
-    let tuned = match search(&source, &journal, &context, &told) {
+    let tuned = match search(&source, &program.registries, &journal, &context, &told) {
         Err(error) if error.id == "tune/interrupted" => {
             output.warn(&error.to_string());
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));

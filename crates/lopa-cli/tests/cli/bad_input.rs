@@ -291,7 +291,7 @@ const SETS: &[(&str, &str, &str)] = &[
     ("network.graph=rng", "config/unknown-name", "graph `rng`"),
     ("network.weights.alpha=3", "config/unknown-key", "`alpha` in `network.weights`"),
     ("algorithm.alpha=3", "config/bad-override", "`algorithm` is a list"),
-    ("algorithm.lopa.alpha=3", "config/bad-override", "no entry `lopa`, but: lopa-gt, dgd"),
+    ("algorithm.lopa.alpha=3", "config/bad-override", "no entry `lopa`; it has lopa-gt, dgd"),
     ("algorithm.7.alpha=3", "config/bad-override", "no entry `7`"),
     ("algorithm.lopa-gt.alpha=x", "config/wrong-type", "`algorithm.alpha`"),
     ("algorithm.*.alpha=-1", "config/out-of-range", "`alpha = -1`"),
@@ -562,4 +562,43 @@ fn bad_storage() {
     check("damaged results", &folder.lopa(&predict), 5, "storage/read", "damaged", &run);
     folder.write(&format!("{run}/results.json"), b"[]");
     check("empty results", &folder.lopa(&predict), 5, "storage/read", "empty", &run);
+}
+
+#[test]
+fn damaged_run_folders() {
+    let folder = blobs_folder();
+    folder.lopa(&["run", "e.toml"]).good();
+    let run = folder.run_folder().display().to_string();
+    let (manifest, metrics) = (format!("{run}/manifest.json"), format!("{run}/metrics.jsonl"));
+    let lopa = |args: &[&str]| folder.lopa(&[args, &["--format", "json"]].concat());
+    let mut bytes = folder.read(&metrics).into_bytes();
+    let whole = bytes.clone();
+    bytes[10] = 0xff;
+    folder.write(&metrics, &bytes);
+    for args in [&["report", run.as_str()][..], &["compare", run.as_str()]] {
+        let place = format!("{metrics}:1");
+        check(&args.join(" "), &lopa(args), 5, "storage/read", "damaged", &place);
+    }
+    // Of a run that is to be resumed, too: its measurements would be lost.
+    let text = folder.read(&manifest);
+    folder.write(&manifest, text.replace("\"done\"", "\"running\"").as_bytes());
+    check("resume", &lopa(&["run", "e.toml"]), 5, "storage/read", "damaged", &metrics);
+    folder.write(&metrics, &whole);
+    let text = folder.read(&manifest).replace("\"worlds\"", "\"words\"");
+    folder.write(&manifest, text.as_bytes());
+    for args in [
+        &["run", "e.toml"][..],
+        &["report", run.as_str()],
+        &["compare", run.as_str()],
+        &["evaluate", run.as_str()],
+        &["predict", run.as_str(), "-a", "lopa-gt", "-n", "0", "-i", "blobs.csv"],
+    ] {
+        check(&args.join(" "), &lopa(args), 5, "storage/read", "`worlds`", &manifest);
+    }
+    let listed = lopa(&["ls"]).good();
+    assert_eq!(listed.json(), serde_json::json!([]));
+    assert!(listed.stderr.contains("not listed") && listed.stderr.contains(&manifest));
+    // A new run does without the damaged one.
+    lopa(&["run", "e.toml", "--resume", "never"]).good();
+    assert_eq!(lopa(&["ls"]).good().json().as_array().unwrap().len(), 1);
 }

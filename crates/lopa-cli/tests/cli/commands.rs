@@ -51,17 +51,6 @@ fn list_names_everything() {
 }
 
 #[test]
-fn the_readme_has_the_table_of_algorithms() {
-    let table = Folder::new().lopa(&["list", "algorithms", "--format", "md"]).good().stdout;
-    assert!(table.lines().nth(1).unwrap().starts_with("|--"));
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-    let readme = std::fs::read_to_string(path).unwrap();
-    let (_, rest) = readme.split_once("<!-- algorithms -->\n").unwrap();
-    let (block, _) = rest.split_once("<!-- /algorithms -->").unwrap();
-    assert_eq!(block.trim(), table.trim(), "print it with `lopa list algorithms --format md`");
-}
-
-#[test]
 fn check_prints_a_file_that_means_the_same() {
     let folder = blobs_folder();
     folder.write("q.toml", QUADRATIC.as_bytes());

@@ -3,8 +3,11 @@
 mod bad_input;
 mod commands;
 mod compare;
+mod documentation;
 mod interrupt;
 mod models;
+#[path = "../../../lopa/tests/suite/pages.rs"]
+mod pages;
 mod program;
 mod resume;
 mod runs;

@@ -7,8 +7,7 @@ use crate::namespaces::Hosts;
 use crate::program::Folder;
 use crate::{NOISY, PERSONAL, launcher, text, timeless};
 
-/// Does what `ssh` would do: enters the host that is named first, which has temporary files of its
-/// own.
+/// Stands in for `ssh`: enters the host named first, with a temporary folder per host.
 const AGENT: &str = "#!/bin/bash
 for word in \"$@\"; do
     case $word in 10.77.0.*) host=${word##*.}; break ;; esac

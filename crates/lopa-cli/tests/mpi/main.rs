@@ -1,4 +1,4 @@
-//! Runs in several processes under `mpirun`: the same results as in one, to the last bit.
+//! Runs in several processes under `mpirun`: the same results as in one, bit for bit.
 
 mod hosts;
 #[path = "../cli/namespaces.rs"]
@@ -16,20 +16,20 @@ use serde_json::Value;
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
 
-/// `mpirun` with so many processes, not yet told of what; more of them than cores, and as root
-/// where tests are root.
+/// `mpirun` with `size` processes, still without a program; allows more processes than cores, and
+/// root.
 fn launcher(folder: &Folder, size: usize) -> Command {
     let mut command = Command::new("mpirun");
     command.args(["--allow-run-as-root", "--oversubscribe", "-n", &size.to_string()]);
-    // Processes that wait leave the core to those that compute.
+    // Waiting processes yield the core to those that compute.
     command.args(["--mca", "mpi_yield_when_idle", "1"]);
-    // A place of its own for what Open MPI keeps: launchers that share one trip over each other
-    // when they make and remove it.
+    // A separate folder for Open MPI's session files: launchers that share one race when they create
+    // and remove it.
     command.current_dir(folder.path()).env("TMPDIR", folder.path()).stdin(Stdio::null());
     command
 }
 
-/// `mpirun` with so many processes of lopa, not yet started.
+/// `mpirun` with `size` processes of lopa, not yet started.
 fn mpirun(folder: &Folder, size: usize, args: &[&str]) -> Command {
     let mut command = launcher(folder, size);
     command.arg(folder.program(&[]).get_program());
@@ -41,7 +41,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// All that may not depend on where nodes live: everything but the time.
+/// Everything that must not depend on where nodes live: all but the time.
 fn timeless(bytes: &[u8]) -> Value {
     let mut runs: Value = serde_json::from_slice(bytes).unwrap();
     let strip = |run: &mut Value| drop(run.as_object_mut().unwrap().remove("seconds"));
@@ -49,7 +49,7 @@ fn timeless(bytes: &[u8]) -> Value {
     runs
 }
 
-/// Runs it in this many processes, and in one without MPI; the results must be the same.
+/// Runs it in each number of processes, and in one without MPI; the results must be the same.
 fn same(file: &str, sets: &[&str], sizes: &[usize]) {
     let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", *set]).collect();
     let args = [&["run", "e.toml"], &sets[..]].concat();
@@ -61,7 +61,7 @@ fn same(file: &str, sets: &[&str], sizes: &[usize]) {
         let output = mpirun(&folder, size, &args).output().unwrap();
         assert_eq!(output.status.code(), alone.status.code(), "{size}: {}", text(&output));
         assert_eq!(timeless(&output.stdout), want, "{size} processes, {sets:?}");
-        // One folder, with all that a run of one process leaves.
+        // One folder, with everything that a run in one process leaves.
         let runs = std::fs::read_dir(folder.path().join("runs")).unwrap();
         let mut paths: Vec<_> = runs.map(|run| run.unwrap().path()).collect();
         paths.sort();
@@ -75,7 +75,7 @@ fn same(file: &str, sets: &[&str], sizes: &[usize]) {
     }
 }
 
-/// Noise and minibatches, and not many iterations.
+/// Noise, minibatches, and few iterations.
 const NOISY: [&str; 5] = [
     "problem.noise=0.5",
     "problem.samples=20",
@@ -132,7 +132,7 @@ fn budgets_targets_and_divergence_end_all_processes_alike() {
 }
 
 #[test]
-fn mistakes_are_told_once() {
+fn mistakes_are_reported_once() {
     let folder = Folder::with(&[("e.toml", BLOBS)]);
     let cases: [(&[&str], usize, i32, &str); 3] = [
         (&["run", "e.toml"], 6, 2, "config/too-many-processes"),
@@ -142,7 +142,7 @@ fn mistakes_are_told_once() {
     for (args, size, code, id) in cases {
         let output = mpirun(&folder, size, args).output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said.matches(id).count(), 1, "{said}");
+        let stdout = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(stdout.matches(id).count(), 1, "{stdout}");
     }
 }

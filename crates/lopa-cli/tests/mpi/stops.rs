@@ -1,4 +1,4 @@
-//! Runs under `mpirun` that are stopped or die, and go on.
+//! Runs under `mpirun` that are stopped or die, and resume.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::program::Folder;
 use crate::{PERSONAL, mpirun, text, timeless};
 
-/// Long enough to be stopped in the middle, with a checkpoint every so often.
+/// Long enough to be stopped in the middle, with checkpoints.
 const RUN: [&str; 12] = [
     "run",
     "e.toml",
@@ -38,8 +38,8 @@ fn checkpoints(folder: &Folder) -> usize {
     runs.flat_map(|run| inner(run.path())).count()
 }
 
-/// Starts a run, and waits until it has noted where it stands.
-fn under_way(folder: &Folder, size: usize) -> Child {
+/// Starts a run, and waits until it has written checkpoints.
+fn start(folder: &Folder, size: usize) -> Child {
     let mut command = mpirun(folder, size, &RUN);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while checkpoints(folder) < 2 {
@@ -61,25 +61,25 @@ fn send(pid: u32, signal: &str) {
     assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
 
-fn straight() -> serde_json::Value {
+fn single_process() -> serde_json::Value {
     let folder = folder();
     let output = folder.program(&[&RUN[..], &["--format", "json"]].concat()).output().unwrap();
     timeless(&output.stdout)
 }
 
 #[test]
-fn a_signal_to_any_process_stops_all_and_the_run_goes_on_anywhere() {
-    let want = straight();
+fn a_signal_to_any_process_stops_all_and_the_run_resumes_anywhere() {
+    let want = single_process();
     let folder = folder();
     for (turn, signal, code) in [(0, "-TERM", 143), (2, "-TERM", 143), (1, "-INT", 130)] {
-        let child = under_way(&folder, 3);
+        let child = start(&folder, 3);
         let ranks = ranks(&child);
         assert_eq!(ranks.len(), 3);
         send(ranks[turn], signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", text(&output));
         assert!(text(&output).contains("the same command goes on"), "{}", text(&output));
-        // In as many processes as one likes, or in one without MPI.
+        // In any number of processes, or in one without MPI.
         let done = match turn {
             0 => mpirun(&folder, 2, &RUN).output().unwrap(),
             1 => mpirun(&folder, 4, &RUN).output().unwrap(),
@@ -92,10 +92,10 @@ fn a_signal_to_any_process_stops_all_and_the_run_goes_on_anywhere() {
 
 #[test]
 fn a_process_that_dies_ends_the_job_and_loses_nothing() {
-    let want = straight();
+    let want = single_process();
     for turn in 0..3 {
         let folder = folder();
-        let child = under_way(&folder, 3);
+        let child = start(&folder, 3);
         send(ranks(&child)[turn], "-KILL");
         assert!(!child.wait_with_output().unwrap().status.success());
         let done = mpirun(&folder, 3, &RUN).output().unwrap();

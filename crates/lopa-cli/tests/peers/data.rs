@@ -1,4 +1,4 @@
-//! Nodes that have files of their own.
+//! Nodes with their own data files.
 
 use crate::program::blobs;
 use crate::trio::{NAMES, Trio, results, text};
@@ -39,7 +39,7 @@ beta = 0.4
 lambda = 0.4
 "#;
 
-/// The blobs in three files: Bob has no blue ones.
+/// The blobs split into three files; Bob's has no blue ones.
 fn files() -> [String; 3] {
     let text = blobs();
     let (head, rows) = text.split_once('\n').unwrap();
@@ -67,7 +67,7 @@ fn each_node_needs_its_own_file_only() {
     write("all");
     let want = trio.alone(&["--data", "all"]);
     assert_eq!(want.len(), 4);
-    // A folder for each, with nothing else in it.
+    // One folder per node, which contains only its file.
     let start = |(name, text): (&&str, String)| {
         let path = trio.folder.path().join(format!("data-{name}"));
         std::fs::create_dir(&path).unwrap();
@@ -80,7 +80,7 @@ fn each_node_needs_its_own_file_only() {
         assert!(output.status.success(), "{name}: {}", text(&output));
         assert_eq!(results(&serde_json::from_slice(&output.stdout).unwrap()), want, "{name}");
     }
-    // Each has its own model, and nobody else's.
+    // Each node has its own model only.
     let folder = trio.run_folder("bob").unwrap();
     let folder = folder.to_str().unwrap();
     let predict = |node: &str| {
@@ -102,10 +102,10 @@ fn each_node_needs_its_own_file_only() {
 }
 
 #[test]
-fn a_file_with_other_columns_is_told_before_the_first_round() {
+fn a_file_with_other_columns_is_reported_before_the_first_round() {
     let trio = Trio::new(OWN);
     for (name, text) in NAMES.iter().zip(files()) {
-        // Bob's has a column more.
+        // Bob's file has one more column.
         let widen = |line: &str| match line.starts_with('x') {
             true => format!("w,{line}\n"),
             false => format!("1,{line}\n"),
@@ -125,7 +125,7 @@ fn a_file_with_other_columns_is_told_before_the_first_round() {
 }
 
 #[test]
-fn mistakes_about_own_files_are_named() {
+fn mistakes_about_own_files_are_reported() {
     let cases = [
         ("path = \"{node}.csv\"", "path = \"all.csv\"", "no path of it depends on the node"),
         ("nodes = [\"alice\", \"bob\", \"carol\"]\n", "", "does not say which nodes"),

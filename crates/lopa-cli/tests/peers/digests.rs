@@ -1,8 +1,8 @@
-//! Three processes on loopback give what one process gives, to the last bit.
+//! Three processes on loopback give the same results as one process, bit for bit.
 
 use crate::trio::{NAMES, QUADRATIC, Trio, results, text};
 
-/// Runs it as three nodes and in one process; the results must be the same.
+/// Runs it as three nodes and in a single process; the results must be the same.
 fn same(experiment: &str, more: &[&str]) {
     let trio = Trio::new(experiment);
     let want = trio.alone(more);

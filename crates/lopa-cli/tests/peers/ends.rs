@@ -1,4 +1,4 @@
-//! How nodes end that are stopped, left alone, or not let in.
+//! How nodes end that are stopped, left alone or refused.
 
 use std::process::{Child, Command, Output};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use crate::trio::{NAMES, QUADRATIC, Trio, text};
 /// Long enough to be stopped in the middle.
 const LONG: [&str; 4] = ["--set", "run.iterations=100000", "--set", "run.evaluations=2"];
 
-/// Starts all three, and waits until each has noted where it stands.
-fn under_way(trio: &Trio, more: &[&str]) -> [Child; 3] {
+/// Starts all three, and waits until each has written checkpoints.
+fn start_all(trio: &Trio, more: &[&str]) -> [Child; 3] {
     let mut nodes = NAMES.map(|name| trio.start(name, more));
-    let noted = |name: &str| {
+    let checkpoints = |name: &str| {
         let folder = trio.run_folder(name).map(|folder| folder.join("checkpoints"));
         folder.and_then(|folder| std::fs::read_dir(folder).ok()).map_or(0, Iterator::count)
     };
-    while NAMES.iter().any(|name| noted(name) < 2) {
+    while NAMES.iter().any(|name| checkpoints(name) < 2) {
         for (name, node) in NAMES.iter().zip(&mut nodes) {
             assert!(node.try_wait().unwrap().is_none(), "{name} ended by itself");
         }
@@ -38,11 +38,11 @@ fn ends(node: Child, code: i32, says: &str) -> Output {
 }
 
 #[test]
-fn a_node_that_is_stopped_goes_on_later_and_the_others_wait() {
+fn a_stopped_node_resumes_later_and_the_others_wait() {
     let some = ["--set", "run.iterations=3000", "--set", "run.evaluations=2"];
     let trio = Trio::new(QUADRATIC);
     let want = trio.alone(&some);
-    let [alice, bob, carol] = under_way(&trio, &some);
+    let [alice, bob, carol] = start_all(&trio, &some);
     terminate(&bob);
     ends(bob, 143, "the same command goes on");
     let bob = trio.start("bob", &some);
@@ -53,15 +53,15 @@ fn a_node_that_is_stopped_goes_on_later_and_the_others_wait() {
 }
 
 #[test]
-fn nodes_that_are_left_alone_end_with_6_and_can_go_on() {
+fn nodes_left_alone_end_with_6_and_can_resume() {
     let trio = Trio::new(QUADRATIC);
     let stop = [&LONG[..], &["--policy", "stop"]].concat();
-    let [alice, bob, carol] = under_way(&trio, &stop);
+    let [alice, bob, carol] = start_all(&trio, &stop);
     terminate(&bob);
     ends(bob, 143, "");
     ends(alice, 6, "peers/lost");
     ends(carol, 6, "node 1");
-    // Whoever does not come at all is waited for no longer than the deadline.
+    // A node that never starts is waited for until the deadline.
     let more = [&LONG[..], &["--deadline", "1"]].concat();
     let output = trio.node("alice", &more).output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{}", text(&output));
@@ -69,17 +69,17 @@ fn nodes_that_are_left_alone_end_with_6_and_can_go_on() {
 }
 
 #[test]
-fn whoever_runs_something_else_is_told_what_differs() {
+fn different_experiments_are_reported_to_both_ends() {
     let cases: [(&[&str], &str); 3] = [
-        (&["--set", "run.iterations=41"], "bob has another experiment"),
-        (&["--set", "network.graph=complete"], "bob has another graph"),
-        (&["--seed", "7"], "bob has another experiment"),
+        (&["--set", "run.iterations=41"], "bob differs: experiment"),
+        (&["--set", "network.graph=complete"], "bob differs: graph"),
+        (&["--seed", "7"], "bob differs: experiment"),
     ];
     for (more, says) in cases {
         let trio = Trio::new(QUADRATIC);
         let (alice, bob) = (trio.start("alice", &[]), trio.start("bob", more));
         ends(alice, 7, says);
-        ends(bob, 7, "alice has another");
+        ends(bob, 7, "alice differs: ");
     }
 }
 
@@ -99,17 +99,17 @@ fn a_node_must_be_in_the_roster_with_its_own_key() {
     let missing = lopa(&node("alice", "none.key"));
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("lopa key new none.key"), "{}", missing.stderr);
-    // Carol is removed: the others do not know her, and the roster no longer fits.
+    // Carol is removed, so the roster no longer fits the experiment.
     lopa(&["roster", "remove", "roster.toml", "carol"]).good();
     let left = lopa(&node("alice", "alice.key"));
     assert_eq!(left.code, 2);
-    assert!(left.stderr.contains("3 nodes, and the roster 2"), "{}", left.stderr);
+    assert!(left.stderr.contains("3 nodes, the roster 2"), "{}", left.stderr);
 }
 
 #[test]
-fn a_key_that_the_others_do_not_know_is_refused() {
+fn an_unknown_key_is_refused() {
     let trio = Trio::new(QUADRATIC);
-    // Bob made a new key and tells nobody but himself.
+    // Bob has a new key, which only his own roster lists.
     trio.folder.lopa(&["key", "new", "new.key"]).good();
     let new = trio.folder.lopa(&["key", "show", "new.key"]).good().stdout;
     let old = trio.folder.lopa(&["key", "show", "bob.key"]).good().stdout;
@@ -123,6 +123,6 @@ fn a_key_that_the_others_do_not_know_is_refused() {
     terminate(&alice);
     let alice = alice.wait_with_output().unwrap();
     assert_eq!(alice.status.code(), Some(143));
-    let stranger = format!("{} is no neighbour's key", new.trim());
+    let stranger = format!("{} is not a neighbour's key", new.trim());
     assert_eq!(text(&alice).matches(&stranger).count(), 1, "{}", text(&alice));
 }

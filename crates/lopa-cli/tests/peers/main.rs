@@ -1,4 +1,4 @@
-//! Nodes as processes of their own that talk to each other: the same results as one process gives.
+//! Nodes as separate processes that communicate: the same results as in a single process.
 
 mod data;
 mod digests;

@@ -1,4 +1,4 @@
-//! Three nodes with keys, a roster and an experiment, in a folder of their own.
+//! Three nodes with keys, a roster and an experiment, in a temporary folder.
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::program::Folder;
 
 pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
-/// Noisy quadratics on three nodes: quick, and every random number counts.
+/// Noisy quadratics on three nodes: quick, and every random number matters.
 pub const QUADRATIC: &str = r#"schema = 1
 name = "trio"
 
@@ -54,7 +54,7 @@ impl Trio {
         Trio::at(experiment, &["127.0.0.1"; 3])
     }
 
-    /// The same, each at an address of its own.
+    /// The same with one address per node.
     pub fn at(experiment: &str, hosts: &[&str; 3]) -> Trio {
         let folder = Folder::with(&[("e.toml", experiment)]);
         for (name, host) in NAMES.iter().zip(hosts) {
@@ -88,7 +88,7 @@ impl Trio {
         nodes.into_iter().map(|node| node.wait_with_output().unwrap()).collect()
     }
 
-    /// What one process gives.
+    /// The results of a single process.
     pub fn alone(&self, more: &[&str]) -> Vec<Value> {
         let args = [&["run", "e.toml", "--out", "alone", "--format", "json"], more].concat();
         results(&self.folder.lopa(&args).good().json())
@@ -99,11 +99,11 @@ impl Trio {
         let runs = std::fs::read_dir(self.folder.path().join("runs").join(name)).ok()?;
         let folders = runs.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
         let mut folders: Vec<PathBuf> = folders.collect();
-        assert!(folders.len() < 2, "{name} began anew: {folders:?}");
+        assert!(folders.len() < 2, "{name} started a new run: {folders:?}");
         folders.pop()
     }
 
-    /// What a node's folder says that came out, if it says that all is done.
+    /// The results in a node's folder, if its status is done.
     pub fn done(&self, name: &str) -> Option<Vec<Value>> {
         let folder = self.run_folder(name)?;
         let read = |file: &str| -> Option<Value> {
@@ -113,7 +113,7 @@ impl Trio {
     }
 }
 
-/// A port that nobody else here gets: below those that the system hands out by itself.
+/// A free port, unique among these tests, below the system's ephemeral range.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -125,7 +125,7 @@ fn free_port() -> u16 {
     }
 }
 
-/// Who ran on what, how it ended, and the digest of its trajectory.
+/// Algorithm, seed, reason to stop, digest and last metrics of each run.
 pub fn results(runs: &Value) -> Vec<Value> {
     let keys = ["algorithm", "seed", "stop", "digest", "loss", "grad_phi_sq"];
     let pick = |run: &Value| keys.iter().map(|key| run[*key].clone()).collect();

@@ -1,15 +1,20 @@
 //! Curves with bands on linear or logarithmic axes.
 
-use super::{Frame, Style};
-use crate::svg::{Anchor, Drawing};
+use super::{FONT, Frame, MARGIN, Style, font_size};
+use crate::svg::{Anchor, Drawing, fitted, width};
 use crate::ticks::Scale;
+
+/// Labelled ticks per axis, about.
+const TICKS: usize = 5;
+/// From the end of a tick's label to the vertical axis.
+const TICK_LABEL: f64 = 9.0;
 
 /// A panel's axes and curves.
 #[derive(Debug, Clone)]
 pub struct Axes {
-    /// The words below the horizontal axis.
+    /// The label of the horizontal axis.
     pub x: String,
-    /// The words beside the vertical axis.
+    /// The label of the vertical axis.
     pub y: String,
     /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
@@ -22,15 +27,15 @@ pub struct Axes {
 /// A curve with a band.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// Its name in the legend.
+    /// Its label in the legend.
     pub label: String,
-    /// Its looks.
+    /// Its style.
     pub style: Style,
     /// Its points, from left to right.
     pub points: Vec<Point>,
 }
 
-/// A point of a curve, with the ends of the band there.
+/// A point of a curve, with the band there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// The abscissa.
@@ -44,13 +49,13 @@ pub struct Point {
 }
 
 impl Curve {
-    /// Whether it stands still on the horizontal axis: an algorithm that does not pay this cost.
+    /// Whether x never changes: the algorithm does not incur this cost.
     pub fn is_free(&self) -> bool {
         let first = self.points.first().map(|point| point.x);
         self.points.len() > 1 && self.points.iter().all(|point| Some(point.x) == first)
     }
 
-    /// The points to draw: of a free algorithm, its last level from end to end.
+    /// The points to draw: for a free algorithm, a horizontal line at its last value.
     fn drawn(&self, x: &Scale) -> Vec<Point> {
         match self.points.last() {
             Some(last) if self.is_free() => [x.low, x.high].map(|x| Point { x, ..*last }).to_vec(),
@@ -60,10 +65,26 @@ impl Curve {
 }
 
 impl Axes {
-    pub(super) fn draw(&self, drawing: &mut Drawing, frame: Frame) {
+    fn scales(&self) -> [Scale; 2] {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
         let x = Scale::from_start(points().map(|point| point.x), self.log_x);
         let y = Scale::around(points().flat_map(|p| [p.low, p.y, p.high]), self.log_y);
+        [x, y]
+    }
+
+    /// From the baseline of the vertical axis's label to the axis.
+    fn label_distance(&self) -> f64 {
+        let ticks = self.scales()[1].ticks(TICKS);
+        let widest = ticks.iter().map(|tick| width(&tick.label, FONT)).fold(0.0, f64::max);
+        (TICK_LABEL + widest + 6.0).max(50.0)
+    }
+
+    pub(super) fn left(&self) -> f64 {
+        self.label_distance() + FONT + 4.0
+    }
+
+    pub(super) fn draw(&self, drawing: &mut Drawing, frame: Frame) {
+        let [x, y] = self.scales();
         self.draw_axes(drawing, frame, &x, &y);
         let place = |at: f64, value: f64| {
             let (right, up) = (x.place(at)?, y.place(value)?);
@@ -72,7 +93,7 @@ impl Axes {
         for curve in &self.curves {
             let points = curve.drawn(&x);
             let shown = points.iter().filter(|point| place(point.x, point.y).is_some());
-            // A lower end that a logarithmic axis cannot show lies on its floor.
+            // A lower end that a logarithmic axis cannot show is drawn at its bottom.
             let low = shown.clone().filter_map(|p| place(p.x, p.low).or_else(|| place(p.x, y.low)));
             let mut band: Vec<_> = shown.clone().filter_map(|p| place(p.x, p.high)).collect();
             band.extend(low.collect::<Vec<_>>().into_iter().rev());
@@ -83,7 +104,7 @@ impl Axes {
             let points = curve.drawn(&x);
             let line: Vec<_> = points.iter().filter_map(|p| place(p.x, p.y)).collect();
             drawing.path(&line, false, &format!("fill=\"none\" {}", stroke(curve.style)));
-            // One point makes no line: it is marked, and its band is a bar.
+            // A single point makes no line: it is a dot, and its band a bar.
             if let ([point], [at]) = (&points[..], &line[..]) {
                 let ends = [point.low, point.high].map(|end| place(point.x, end).unwrap_or(*at));
                 drawing.line(ends[0], ends[1], &stroke(curve.style));
@@ -95,7 +116,7 @@ impl Axes {
     fn draw_axes(&self, drawing: &mut Drawing, frame: Frame, x: &Scale, y: &Scale) {
         let hair = "stroke=\"currentColor\" stroke-opacity=\"0.13\"";
         let mark = "stroke=\"currentColor\" stroke-opacity=\"0.55\"";
-        for tick in y.ticks(5) {
+        for tick in y.ticks(TICKS) {
             let Some(up) = y.place(tick.value) else { continue };
             let at = frame.bottom() - up * frame.height;
             if tick.label.is_empty() {
@@ -104,9 +125,9 @@ impl Axes {
             }
             drawing.line([frame.left, at], [frame.right(), at], hair);
             drawing.line([frame.left - 5.0, at], [frame.left, at], mark);
-            drawing.text([frame.left - 9.0, at + 4.0], Anchor::End, &tick.label, "");
+            drawing.text([frame.left - TICK_LABEL, at + 4.0], Anchor::End, &tick.label, "");
         }
-        for tick in x.ticks(5) {
+        for tick in x.ticks(TICKS) {
             let Some(right) = x.place(tick.value) else { continue };
             let at = frame.left + right * frame.width;
             let long = if tick.label.is_empty() { 3.0 } else { 5.0 };
@@ -116,8 +137,12 @@ impl Axes {
         drawing.line([frame.left, frame.top], [frame.left, frame.bottom()], mark);
         drawing.line([frame.left, frame.bottom()], [frame.right(), frame.bottom()], mark);
         let middle = frame.middle();
-        drawing.text([middle[0], frame.bottom() + 39.0], Anchor::Middle, &self.x, "");
-        drawing.upright([frame.left - 50.0, middle[1]], &self.y, "");
+        let below = [middle[0], frame.bottom() + 39.0];
+        let size = fitted(&self.x, FONT, frame.width + 2.0 * MARGIN[1] - 8.0);
+        drawing.text(below, Anchor::Middle, &self.x, &font_size(size));
+        let left = [frame.left - self.label_distance(), middle[1]];
+        let size = fitted(&self.y, FONT, frame.height + 2.0 * MARGIN[0]);
+        drawing.upright(left, &self.y, &font_size(size));
     }
 }
 
@@ -141,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn who_pays_nothing_is_a_level() {
+    fn a_free_algorithm_is_a_horizontal_line() {
         assert!(curve(&[0.0, 0.0, 0.0]).is_free());
         assert!(!curve(&[0.0, 1.0]).is_free());
         assert!(!curve(&[0.0]).is_free());
         let scale = Scale { low: 0.0, high: 9.0, log: false };
-        let level = curve(&[0.0, 0.0]).drawn(&scale);
-        assert_eq!([level[0].x, level[1].x], [0.0, 9.0]);
+        let line = curve(&[0.0, 0.0]).drawn(&scale);
+        assert_eq!([line[0].x, line[1].x], [0.0, 9.0]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Figures: panels side by side with one legend, as in a paper.
+//! Figures: panels with a common legend, as in a paper.
 
 mod curves;
 mod heat;
@@ -8,27 +8,27 @@ pub use curves::{Axes, Curve, Point};
 pub use heat::Heat;
 pub use network::Network;
 
-use crate::svg::{Anchor, Drawing, width};
+use crate::svg::{Anchor, Drawing, fitted, short, width};
 
-/// A figure: panels in rows, a legend above, a remark below.
+/// A figure: panels in rows, a legend above, a note below.
 #[derive(Debug, Clone, Default)]
 pub struct Figure {
-    /// What it shows, for those who cannot see it.
+    /// What it shows, for screen readers.
     pub about: String,
     /// The panels.
     pub panels: Vec<Panel>,
-    /// How many panels stand side by side; 0 for all.
+    /// Panels per row; 0 for all in one row.
     pub columns: usize,
-    /// A remark in small type.
+    /// A note in small type.
     pub note: String,
 }
 
-/// One picture of a figure.
+/// One plot of a figure.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Its heading.
+    /// Its title.
     pub title: String,
-    /// What it shows.
+    /// Its content.
     pub content: Content,
 }
 
@@ -37,7 +37,7 @@ pub struct Panel {
 pub enum Content {
     /// Curves with bands.
     Curves(Axes),
-    /// Counts as a table of shades.
+    /// Counts as a heat map.
     Heat(Heat),
     /// A graph with its weights.
     Network(Network),
@@ -66,13 +66,13 @@ impl Frame {
     }
 }
 
-/// How a curve looks: a colour that most colour-blind people tell from the others (Paul Tol's
-/// vibrant scheme), and a dash pattern for everybody else.
+/// How a curve looks: a colour that most colour-blind people can tell from the others (Paul Tol's
+/// vibrant scheme), and a dash pattern that needs no colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// The colour.
     pub colour: &'static str,
-    /// The dashes, as SVG has them; empty for a full line.
+    /// The dash pattern in SVG's notation; empty for a solid line.
     pub dash: &'static str,
 }
 
@@ -87,8 +87,14 @@ pub fn style(n: usize) -> Style {
 }
 
 const PANEL: [f64; 2] = [292.0, 212.0];
-const MARGIN: [f64; 4] = [34.0, 16.0, 48.0, 66.0]; // above, right, below, left
+/// Above, right and below a panel. Half a tick label or column name may stand to the right.
+const MARGIN: [f64; 3] = [34.0, 28.0, 48.0];
+/// The left margin is at least this; wide tick labels need more.
+const MIN_LEFT: f64 = 66.0;
 const LEGEND_ROW: f64 = 22.0;
+const FONT: f64 = 12.0;
+const TITLE_FONT: f64 = 13.0;
+const NOTE_FONT: f64 = 11.0;
 
 impl Figure {
     /// The figure as an SVG file.
@@ -109,14 +115,17 @@ impl Figure {
             columns => columns.min(self.panels.len()),
         }
         .max(1);
-        let [above, right, below, left] = MARGIN;
+        let [above, right, below] = MARGIN;
+        let left = self.panels.iter().map(Panel::left).fold(MIN_LEFT, f64::max);
         let cell = [left + PANEL[0] + right, above + PANEL[1] + below];
         let total = columns as f64 * cell[0];
-        let legend = self.legend(total - 24.0);
+        let legend_width = total - 24.0;
+        let legend = self.legend(legend_width);
         let mut drawing = Drawing::default();
         let top = 8.0 + legend.len() as f64 * LEGEND_ROW;
         for (row, entries) in legend.iter().enumerate() {
-            draw_legend(&mut drawing, entries, total, 20.0 + row as f64 * LEGEND_ROW);
+            let at = [total / 2.0, 20.0 + row as f64 * LEGEND_ROW];
+            draw_legend(&mut drawing, entries, legend_width, at);
         }
         for (k, panel) in self.panels.iter().enumerate() {
             let (row, column) = (k / columns, k % columns);
@@ -130,16 +139,17 @@ impl Figure {
         }
         let rows = self.panels.len().div_ceil(columns);
         let bottom = top + rows as f64 * cell[1];
-        let lines = wrap(&self.note, total - 32.0);
+        let lines = wrap(&self.note, NOTE_FONT, total - 16.0);
         for (k, line) in lines.iter().enumerate() {
             let at = [total / 2.0, bottom + 12.0 + 15.0 * k as f64];
-            drawing.text(at, Anchor::Middle, line, "font-size=\"11\" opacity=\"0.65\"");
+            let look = format!("font-size=\"{NOTE_FONT}\" opacity=\"0.65\"");
+            drawing.text(at, Anchor::Middle, line, &look);
         }
         (drawing, total, bottom + 15.0 * lines.len() as f64 + 8.0)
     }
 
-    /// The curves of all panels, once each, in rows that fit.
-    fn legend(&self, room: f64) -> Vec<Vec<(&str, Style)>> {
+    /// The curves of all panels, each once, in rows of at most `max_width`.
+    fn legend(&self, max_width: f64) -> Vec<Vec<(&str, Style)>> {
         let mut entries: Vec<(&str, Style)> = Vec::new();
         for panel in &self.panels {
             let Content::Curves(axes) = &panel.content else { continue };
@@ -153,13 +163,13 @@ impl Figure {
         let mut rows: Vec<Vec<_>> = Vec::new();
         let mut used = f64::INFINITY;
         for entry in entries {
-            let size = entry_width(entry.0);
-            if used + size > room {
+            let size = entry_width(entry.0, max_width);
+            if used + size > max_width {
                 rows.push(Vec::new());
                 used = 0.0;
             }
             used += size;
-            rows.last_mut().expect("a row was begun").push(entry);
+            rows.last_mut().expect("the first entry starts a row").push(entry);
         }
         rows
     }
@@ -168,35 +178,58 @@ impl Figure {
 impl Panel {
     fn draw(&self, drawing: &mut Drawing, frame: Frame) {
         let at = [frame.middle()[0], frame.top - 12.0];
-        drawing.text(at, Anchor::Middle, &self.title, "font-size=\"13\" font-weight=\"600\"");
+        let size = fitted(&self.title, TITLE_FONT, frame.width + 2.0 * MARGIN[1] - 8.0);
+        let look = format!("font-size=\"{}\" font-weight=\"600\"", short(size));
+        drawing.text(at, Anchor::Middle, &self.title, &look);
         match &self.content {
             Content::Curves(axes) => axes.draw(drawing, frame),
             Content::Heat(heat) => heat.draw(drawing, frame),
             Content::Network(network) => network.draw(drawing, frame),
         }
     }
-}
 
-fn entry_width(label: &str) -> f64 {
-    30.0 + width(label) + 20.0
-}
-
-fn draw_legend(drawing: &mut Drawing, entries: &[(&str, Style)], total: f64, y: f64) {
-    let used: f64 = entries.iter().map(|(label, _)| entry_width(label)).sum();
-    let mut x = (total - used + 20.0) / 2.0;
-    for (label, style) in entries {
-        drawing.line([x, y], [x + 24.0, y], &curves::stroke(*style));
-        drawing.text([x + 30.0, y + 4.0], Anchor::Start, label, "");
-        x += entry_width(label);
+    /// The width of what stands to the left of its frame.
+    fn left(&self) -> f64 {
+        match &self.content {
+            Content::Curves(axes) => axes.left(),
+            Content::Heat(heat) => heat.left(),
+            Content::Network(_) => 0.0,
+        }
     }
 }
 
-/// Breaks a text between words into lines that fit.
-fn wrap(text: &str, room: f64) -> Vec<String> {
+/// What a legend entry takes beside its text: a sample of the line, and a gap to the next entry.
+const SAMPLE: f64 = 30.0;
+const GAP: f64 = 16.0;
+
+/// The width of a legend entry, and never more than a row: longer labels are set in a smaller font.
+fn entry_width(label: &str, max_width: f64) -> f64 {
+    (SAMPLE + width(label, FONT) + GAP).min(max_width)
+}
+
+fn draw_legend(drawing: &mut Drawing, entries: &[(&str, Style)], max_width: f64, at: [f64; 2]) {
+    let widths: Vec<f64> = entries.iter().map(|(label, _)| entry_width(label, max_width)).collect();
+    let [middle, y] = at;
+    let mut x = middle - (widths.iter().sum::<f64>() - GAP) / 2.0;
+    for ((label, style), width) in entries.iter().zip(widths) {
+        drawing.line([x, y], [x + 24.0, y], &curves::stroke(*style));
+        let size = fitted(label, FONT, width - SAMPLE - GAP);
+        drawing.text([x + SAMPLE, y + 4.0], Anchor::Start, label, &font_size(size));
+        x += width;
+    }
+}
+
+/// The attribute for a font size, if it differs from that of the drawing.
+fn font_size(size: f64) -> String {
+    if size == FONT { String::new() } else { format!("font-size=\"{}\"", short(size)) }
+}
+
+/// Breaks a text between words into lines of at most `max_width`.
+fn wrap(text: &str, font_size: f64, max_width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if width(line) * 0.9 + width(word) < room => {
+            Some(line) if width(&format!("{line} {word}"), font_size) <= max_width => {
                 line.push(' ');
                 line.push_str(word);
             }
@@ -219,10 +252,81 @@ mod tests {
     }
 
     #[test]
-    fn long_remarks_are_broken() {
-        let lines = wrap("one two three four five six", 80.0);
+    fn long_notes_are_wrapped() {
+        let lines = wrap("one two three four five six", 12.0, 80.0);
         assert!(lines.len() > 1);
         assert_eq!(lines.join(" "), "one two three four five six");
-        assert!(wrap("", 80.0).is_empty());
+        assert!(wrap("", 12.0, 80.0).is_empty());
+    }
+
+    /// The texts of a drawing: font size, x, y, anchor, whether it is upright, and the text itself.
+    fn texts(svg: &str) -> Vec<(f64, [f64; 2], String, bool, String)> {
+        let attribute = |tag: &str, name: &str| {
+            let start = format!("{name}=\"");
+            let from = tag.find(&start)? + start.len();
+            Some(tag[from..].split('"').next()?.to_string())
+        };
+        let number = |tag: &str, name: &str| attribute(tag, name)?.parse::<f64>().ok();
+        let text = |piece: &str| {
+            let (tag, rest) = piece.split_once('>').unwrap();
+            let at = [number(tag, " x").unwrap(), number(tag, " y").unwrap()];
+            let anchor = attribute(tag, "text-anchor").unwrap_or("start".into());
+            let words = rest.split('<').next().unwrap().to_string();
+            let size = number(tag, "font-size").unwrap_or(FONT);
+            (size, at, anchor, tag.contains("rotate"), words)
+        };
+        svg.split("<text").skip(1).map(text).collect()
+    }
+
+    fn long_figure(words: &str) -> Figure {
+        let point = |x: f64| Point { x, y: 1e-7 * x, low: 0.0, high: 2e-7 * x };
+        let curve = |n: usize| Curve {
+            label: format!("{words} {n}"),
+            style: style(n),
+            points: [0.0, 500.0, 1000.0].map(point).to_vec(),
+        };
+        let axes = Axes {
+            x: words.into(),
+            y: words.into(),
+            log_x: false,
+            log_y: false,
+            curves: (0..3).map(curve).collect(),
+        };
+        let columns: Vec<String> = (0..10).map(|c| format!("{words} {c}")).collect();
+        let heat = Heat { counts: vec![vec![123_456; 10]; 2000], columns };
+        let panel = |content: Content| Panel { title: words.into(), content };
+        let panels = vec![panel(Content::Curves(axes)), panel(Content::Heat(heat))];
+        Figure { about: words.into(), panels, columns: 0, note: format!("{words} ").repeat(9) }
+    }
+
+    #[test]
+    fn no_text_is_cut_in_wider_fonts() {
+        // Inter's averages, and 20 % more.
+        let em = |letter: char| match letter {
+            'A'..='Z' => 0.69,
+            '0'..='9' => 0.63,
+            _ => 0.52,
+        };
+        let width = |text: &str| 1.2 * text.chars().map(em).sum::<f64>();
+        for words in ["loss", "Test accuracy on own classes", &"Hessians and ABC ".repeat(6)] {
+            for columns in [0, 1] {
+                let figure = Figure { columns, ..long_figure(words.trim()) };
+                let (drawing, right, bottom) = figure.draw();
+                for (size, [x, y], anchor, upright, text) in texts(&drawing.inline(1.0, 1.0, "")) {
+                    let width = size * width(&text);
+                    let before = match anchor.as_str() {
+                        "start" => 0.0,
+                        "middle" => width / 2.0,
+                        _ => width,
+                    };
+                    let (low, high, limit) = match upright {
+                        true => (y - before, y - before + width, bottom),
+                        false => (x - before, x - before + width, right),
+                    };
+                    assert!(low >= 0.0 && high <= limit, "{text}: {low} to {high} of {limit}");
+                    assert!(!upright || x - size >= 0.0, "{text} at {x}");
+                }
+            }
+        }
     }
 }

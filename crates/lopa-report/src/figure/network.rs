@@ -1,4 +1,4 @@
-//! A graph with its weights, placed so that distances on paper are distances in the graph.
+//! A graph with its weights, laid out so that distances on paper match distances in the graph.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use crate::svg::{Anchor, Drawing};
 /// A graph and its mixing weights.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
-    /// For each node i the pairs (j, w_ij), its own among them.
+    /// For each node i the pairs (j, w_ij), including (i, w_ii).
     pub weights: Vec<Vec<(usize, f64)>>,
 }
 
-/// More nodes than this are more than a picture can show.
-pub const MOST_NODES: usize = 150;
+/// Larger graphs are not drawn.
+pub const MAX_NODES: usize = 150;
 
 impl Network {
     /// The edges i < j with their weights.
@@ -25,26 +25,28 @@ impl Network {
 
     pub(super) fn draw(&self, drawing: &mut Drawing, frame: Frame) {
         let m = self.weights.len();
-        if m > MOST_NODES {
+        if m > MAX_NODES {
             let text = format!("{m} nodes are too many to draw");
             drawing.text(frame.middle(), Anchor::Middle, &text, "");
             return;
         }
-        let places = fit(&self.layout(), frame);
+        let positions = fit(&self.layout(), frame);
         let radius = (90.0 / (m as f64 + 2.0)).clamp(3.0, 11.0);
         let edges: Vec<_> = self.edges().collect();
-        let most = edges.iter().map(|edge| edge.2).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+        let largest = edges.iter().map(|edge| edge.2).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
         for &(i, j, w) in &edges {
             let look = format!(
                 "stroke=\"currentColor\" stroke-opacity=\"0.45\" stroke-width=\"{:.2}\"",
-                0.6 + 2.4 * w / most
+                0.6 + 2.4 * w / largest
             );
-            drawing.line(places[i], places[j], &look);
+            drawing.line(positions[i], positions[j], &look);
         }
         if edges.len() <= 24 {
-            edges.iter().for_each(|&(i, j, w)| write_weight(drawing, places[i], places[j], w));
+            edges
+                .iter()
+                .for_each(|&(i, j, w)| write_weight(drawing, positions[i], positions[j], w));
         }
-        for (i, at) in places.iter().enumerate() {
+        for (i, at) in positions.iter().enumerate() {
             let own = self.weights[i].iter().find(|(j, _)| *j == i).map_or(0.0, |(_, w)| *w);
             let about = format!("node {i}, own weight {own:.3}");
             drawing.disc(*at, radius, &about, "fill=\"#0077BB\"");
@@ -57,7 +59,7 @@ impl Network {
         }
     }
 
-    /// Places by stress majorisation from a circle: deterministic, and a ring stays a ring.
+    /// Positions by stress majorisation from a circle: deterministic, and a ring stays a ring.
     fn layout(&self) -> Vec<[f64; 2]> {
         let m = self.weights.len();
         let distance: Vec<Vec<f64>> = (0..m).map(|i| self.distances(i)).collect();
@@ -66,19 +68,19 @@ impl Network {
             let angle = std::f64::consts::TAU * (i as f64 / m as f64 - 0.25);
             [size * angle.cos(), size * angle.sin()]
         };
-        let mut places: Vec<[f64; 2]> = (0..m).map(on_circle).collect();
+        let mut positions: Vec<[f64; 2]> = (0..m).map(on_circle).collect();
         for _ in 0..300 {
             for i in 0..m {
-                places[i] = settle(i, &places, &distance[i]);
+                positions[i] = settle(i, &positions, &distance[i]);
             }
         }
-        places
+        positions
     }
 
     /// The number of edges from a node to every node.
     fn distances(&self, from: usize) -> Vec<f64> {
         let m = self.weights.len();
-        // Nodes that cannot be reached stand far away.
+        // Unreachable nodes are placed far away.
         let mut distance = vec![m as f64; m];
         distance[from] = 0.0;
         let mut queue = VecDeque::from([from]);
@@ -94,11 +96,11 @@ impl Network {
     }
 }
 
-/// Where the others, each at its distance, would have a node.
-fn settle(i: usize, places: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
+/// Where the other nodes, each at its graph distance, pull node i.
+fn settle(i: usize, positions: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
     let (mut sum, mut total) = ([0.0; 2], 0.0);
-    for (j, other) in places.iter().enumerate().filter(|(j, _)| *j != i) {
-        let apart = [places[i][0] - other[0], places[i][1] - other[1]];
+    for (j, other) in positions.iter().enumerate().filter(|(j, _)| *j != i) {
+        let apart = [positions[i][0] - other[0], positions[i][1] - other[1]];
         let length = apart[0].hypot(apart[1]).max(1e-9);
         let weight = distance[j].powi(-2);
         for axis in 0..2 {
@@ -106,31 +108,31 @@ fn settle(i: usize, places: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
         }
         total += weight;
     }
-    if total > 0.0 { sum.map(|sum| sum / total) } else { places[i] }
+    if total > 0.0 { sum.map(|sum| sum / total) } else { positions[i] }
 }
 
-/// Scales places into a frame, keeping their shape.
-fn fit(places: &[[f64; 2]], frame: Frame) -> Vec<[f64; 2]> {
+/// Scales positions into a frame, keeping the aspect ratio.
+fn fit(positions: &[[f64; 2]], frame: Frame) -> Vec<[f64; 2]> {
     let range = |axis: usize| {
-        let values = places.iter().map(|place| place[axis]);
+        let values = positions.iter().map(|position| position[axis]);
         (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
     };
     let [(left, right), (top, bottom)] = [range(0), range(1)];
-    let room = [frame.width - 28.0, frame.height - 28.0];
-    let scale = (room[0] / (right - left).max(1e-9)).min(room[1] / (bottom - top).max(1e-9));
+    let size = [frame.width - 28.0, frame.height - 28.0];
+    let scale = (size[0] / (right - left).max(1e-9)).min(size[1] / (bottom - top).max(1e-9));
     let [x, y] = frame.middle();
-    let put = |place: &[f64; 2]| {
+    let put = |position: &[f64; 2]| {
         [
-            x + scale * (place[0] - (left + right) / 2.0),
-            y + scale * (place[1] - (top + bottom) / 2.0),
+            x + scale * (position[0] - (left + right) / 2.0),
+            y + scale * (position[1] - (top + bottom) / 2.0),
         ]
     };
-    places.iter().map(put).collect()
+    positions.iter().map(put).collect()
 }
 
-/// A weight in the middle of its edge, with a halo in place of a background.
+/// A weight on its edge, with a halo as its background.
 fn write_weight(drawing: &mut Drawing, from: [f64; 2], to: [f64; 2], weight: f64) {
-    // Off the middle, since edges cross there.
+    // Off the middle, where edges cross.
     let at = [0.62 * from[0] + 0.38 * to[0], 0.62 * from[1] + 0.38 * to[1] + 3.0];
     let text = format!("{weight:.2}");
     let text = text.trim_start_matches('0');
@@ -159,8 +161,8 @@ mod tests {
     #[test]
     fn a_star_has_its_centre_in_the_middle() {
         let star = network(6, &[(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]);
-        let places = star.layout();
-        let rays: Vec<f64> = (1..6).map(|i| apart(places[0], places[i])).collect();
+        let positions = star.layout();
+        let rays: Vec<f64> = (1..6).map(|i| apart(positions[0], positions[i])).collect();
         for ray in &rays {
             assert!((ray - rays[0]).abs() < 0.15, "{rays:?}");
         }
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn single_nodes_and_torn_graphs_are_drawn_within_the_frame() {
+    fn single_nodes_and_disconnected_graphs_are_drawn_within_the_frame() {
         let frame = Frame { left: 10.0, top: 20.0, width: 100.0, height: 80.0 };
         for network in [network(1, &[]), network(2, &[]), network(5, &[(0, 1), (2, 3)])] {
             for [x, y] in fit(&network.layout(), frame) {

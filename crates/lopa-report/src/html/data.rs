@@ -1,16 +1,18 @@
-//! The data that a report's script reads.
+//! The data for a report's script.
 
 use std::collections::BTreeMap;
 
+use lopa::folder::MetricsRow;
+use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
 use crate::pictures::{Styles, View, quantities};
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
-use crate::statistics::{Summary, Trace, traces};
+use crate::statistics::{Trace, traces};
 
-/// The measures that charts open with.
-pub const FIRST: [&str; 5] =
+/// The measures that charts show first, by preference.
+pub const PREFERRED: [&str; 5] =
     ["own_test_accuracy", "test_accuracy", "loss", "grad_phi_sq", "consensus"];
 
 /// The script element that holds the data of all runs.
@@ -42,9 +44,9 @@ fn run(saved: &Saved, styles: &Styles, view: &View) -> Value {
     })
 }
 
-/// The measures of the first two charts: an accuracy if there is one, and the loss.
+/// The measures of the two charts: an accuracy if there is one, and the loss.
 fn first(view: &View, traces: &[Trace]) -> Vec<String> {
-    let mut names = view.y(traces, &FIRST, FIRST.len());
+    let mut names = view.y(traces, &PREFERRED, PREFERRED.len());
     if view.y.is_empty() && names.first().is_some_and(|name| name == "own_test_accuracy") {
         names.retain(|name| name != "test_accuracy");
     }
@@ -75,11 +77,11 @@ fn algorithm(trace: &Trace, names: &[String], styles: &Styles) -> Value {
     })
 }
 
-/// The raw rows, for downloads.
+/// The raw rows, for download.
 fn rows(saved: &Saved, names: &[String]) -> Value {
-    let row = |line: &crate::saved::Line| {
+    let row = |line: &MetricsRow| {
         let mut row = vec![json!(line.algorithm), json!(line.seed)];
-        row.extend(names.iter().map(|name| json!(line.values.get(name))));
+        row.extend(names.iter().map(|name| json!(line.row.value(name))));
         Value::Array(row)
     };
     let columns: Vec<&str> =
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_cannot_leave_their_element() {
+    fn data_cannot_end_its_element() {
         let evil = json!({ "a": "</script><script>alert(1)</script><!--&" });
         let text = embedded(&evil);
         assert!(!text.contains(['<', '>', '&']));

@@ -1,4 +1,4 @@
-//! The report: one HTML file with everything in it, that asks nothing of any network.
+//! The report: one self-contained HTML file, which makes no network requests.
 
 mod data;
 mod number;
@@ -11,16 +11,16 @@ use crate::pictures::{Styles, View};
 use crate::saved::Saved;
 use crate::svg::escape;
 
-/// What a report is made of.
+/// The contents of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Its heading.
+    /// Its title.
     pub title: String,
-    /// The runs, in the order of their sections.
+    /// The runs, in the order of the sections.
     pub runs: Vec<Saved>,
     /// Verdicts on claims.
     pub claims: Vec<Value>,
-    /// What the charts show first.
+    /// What the charts show at first.
     pub view: View,
 }
 
@@ -30,7 +30,7 @@ const CHART: &str = include_str!("../../assets/uPlot.iife.min.js");
 const CHART_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
-// Whatever slips in, the browser asks nobody for anything.
+// Even if markup slipped in, the browser would make no request.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -54,7 +54,7 @@ impl Report {
              <a class=\"skip\" href=\"#main\">Skip to the results</a>\n\
              <header><h1>{title}</h1>\n<button type=\"button\" id=\"theme\" hidden>Dark</button>\n\
              </header>\n{nav}<main id=\"main\">\n{claims}{sections}</main>\n\
-             <footer>Made by lopa {version} from {count}. \
+             <footer>Created by lopa {version} from {count}. \
              Charts by uPlot (MIT licence). Colours by Paul Tol.</footer>\n{data}\
              <script>/*\n{CHART_LICENCE}\n*/\n{CHART}</script>\n<script>{SCRIPT}</script>\n\
              </body>\n</html>\n",

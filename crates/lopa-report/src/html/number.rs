@@ -1,9 +1,9 @@
-//! Numbers for people.
+//! Numbers formatted for people.
 
-/// How the numbers of a column are written, so that they stand in line.
+/// The common format of the numbers in a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Format {
-    /// With as many digits after the point.
+    /// With this many decimals.
     Fixed(usize),
     /// With an exponent.
     Exponent,
@@ -15,16 +15,17 @@ impl Format {
     /// The format of a column.
     pub fn of(name: &str, values: &[f64]) -> Format {
         let sizes = || values.iter().map(|value| value.abs()).filter(|size| *size > 0.0);
-        let (least, most) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+        let smallest = sizes().fold(f64::INFINITY, f64::min);
+        let largest = sizes().fold(0.0, f64::max);
         if name == "bytes" {
             return Format::Bytes;
         }
-        if values.iter().all(|value| value.fract() == 0.0) && most < 1e12 {
+        if values.iter().all(|value| value.fract() == 0.0) && largest < 1e12 {
             return Format::Fixed(0);
         }
-        // Four digits for the largest; the smallest must show two of them.
-        let digits = (3.0 - most.log10().floor()).clamp(0.0, 4.0);
-        match most >= 1e7 || least < 10f64.powf(1.0 - digits) {
+        // Four digits for the largest; the smallest must show at least two.
+        let digits = (3.0 - largest.log10().floor()).clamp(0.0, 4.0);
+        match largest >= 1e7 || smallest < 10f64.powf(1.0 - digits) {
             true => Format::Exponent,
             false => Format::Fixed(digits as usize),
         }
@@ -41,7 +42,7 @@ impl Format {
         text.replace('-', "\u{2212}")
     }
 
-    /// A spread in this format; none if there is none.
+    /// A standard deviation in this format; empty if it is zero.
     pub fn spread(self, sd: f64) -> String {
         match self {
             _ if sd == 0.0 => String::new(),
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_in_line() {
+    fn columns_have_one_format() {
         let write = |name: &str, values: &[f64]| -> Vec<String> {
             let format = Format::of(name, values);
             values.iter().map(|value| format.write(*value)).collect()

@@ -1,5 +1,7 @@
-//! A run's part of the report.
+//! The section of a run.
 
+use lopa::folder::{Manifest, ResultEntry, Status};
+use lopa::run::trace::Stop;
 use serde_json::Value;
 
 use super::number::count;
@@ -10,13 +12,13 @@ use crate::saved::Saved;
 use crate::statistics::traces;
 use crate::svg::escape;
 
-/// What a run is called: its experiment's name, or its folder's if that says more.
+/// The heading of a run: its experiment's name, or else its folder's.
 pub fn heading(saved: &Saved) -> String {
     saved.title().to_string()
 }
 
-/// The section of the n-th run. It can be read without scripts; with them, the static curves give
-/// way to charts.
+/// The section of the n-th run. It is readable without scripts; with them, interactive charts
+/// replace the static curves.
 pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String {
     let traces = traces(saved);
     let (heading, name) = (escape(&heading(saved)), escape(&saved.name));
@@ -36,7 +38,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
          <div class=\"title\"><h2 id=\"heading-{n}\">{heading}</h2><code>{name}</code></div>\n\
          <p class=\"facts\">{facts}</p>\n{notes}\
          <div class=\"charts\" data-run=\"{n}\"><div class=\"still\">{curves}</div></div>\n\
-         <h3>At the end</h3>\n{quality}{costs}{pictures}\
+         <h3>Final results</h3>\n{quality}{costs}{pictures}\
          <div class=\"more\">{more}</div>\n\
          <p class=\"downloads\" data-run=\"{n}\" hidden></p>\n</section>\n"
     )
@@ -44,36 +46,31 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
 
 /// The run in one line.
 fn facts(saved: &Saved) -> String {
-    let manifest = &saved.manifest;
-    let seeds = manifest["seeds"].as_array().map_or(0, Vec::len);
-    let mut facts = vec![count(saved.algorithms().len(), "algorithm"), count(seeds, "seed")];
-    if let Some(nodes) = saved.worlds().first().and_then(|world| world["weights"].as_array()) {
-        facts.push(count(nodes.len(), "node"));
+    let Manifest { seeds, status, started, .. } = &saved.manifest;
+    let mut facts = vec![count(saved.algorithms().len(), "algorithm"), count(seeds.len(), "seed")];
+    if let Some(world) = saved.worlds().first().filter(|world| !world.weights.is_empty()) {
+        facts.push(count(world.weights.len(), "node"));
     }
-    match manifest["status"].as_str() {
-        None | Some("done") => {}
-        Some(status) => facts.push(format!("status: {status}")),
+    if *status != Status::Done {
+        facts.push(format!("status: {}", status.name()));
     }
-    facts.extend(
-        manifest["started"].as_str().map(|time| time.replace('T', " ").replace('Z', " UTC")),
-    );
+    facts.push(started.replace('T', " ").replace('Z', " UTC"));
     escape(&facts.join(" · "))
 }
 
-/// What did not end well, and why.
+/// The runs that diverged, and why.
 fn divergences(saved: &Saved) -> String {
-    let note = |run: &Value| {
-        let label = run["algorithm"].as_str().unwrap_or("?");
-        let why = run["diagnosis"].as_str().unwrap_or("its values are not numbers any more");
+    let note = |entry: &ResultEntry| {
+        let why = entry.diagnosis.as_deref().unwrap_or("its values are no longer finite");
         format!(
             "<li><strong>{}</strong>, seed {}, diverged at iteration {}: {}</li>",
-            escape(label),
-            escape(&run["seed"].to_string()),
-            escape(&run["iteration"].to_string()),
+            escape(&entry.algorithm),
+            entry.seed,
+            entry.row.iteration,
             escape(why)
         )
     };
-    let diverged = saved.results.iter().filter(|run| run["stop"] == "diverged");
+    let diverged = saved.results.iter().filter(|entry| entry.stop == Stop::Diverged);
     let notes: String = diverged.map(note).collect();
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
@@ -98,10 +95,12 @@ fn details(title: &str, content: &str) -> String {
     }
 }
 
-/// The manifest without what has its own place.
-fn environment(manifest: &Value) -> String {
-    let Value::Object(manifest) = manifest else { return String::new() };
-    let own = ["worlds", "classes"];
+/// The manifest, except for entries shown elsewhere.
+fn environment(manifest: &Manifest) -> String {
+    let Ok(Value::Object(manifest)) = serde_json::to_value(manifest) else {
+        return String::new();
+    };
+    let elsewhere = ["worlds", "classes"];
     let row = |(key, value): (&String, &Value)| {
         let text = match value {
             Value::String(text) => text.clone(),
@@ -110,6 +109,6 @@ fn environment(manifest: &Value) -> String {
         format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>", escape(key), escape(&text))
     };
     let rows: String =
-        manifest.iter().filter(|(key, _)| !own.contains(&key.as_str())).map(row).collect();
+        manifest.iter().filter(|(key, _)| !elsewhere.contains(&key.as_str())).map(row).collect();
     format!("<div class=\"wide\"><table class=\"text\"><tbody>{rows}</tbody></table></div>")
 }

@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use lopa::folder::ResultEntry;
+use lopa_study::statistics::Summary;
 use serde_json::Value;
 
 use super::number::Format;
 use crate::pictures::{Styles, quantities};
 use crate::quantity::{self, Better, COSTS, is_cost};
 use crate::saved::Saved;
-use crate::statistics::{Summary, Trace};
+use crate::statistics::Trace;
 use crate::svg::escape;
 
-/// The measures at the end, an algorithm a row; the best of each column stands out.
+/// The final measures, one row per algorithm; the best of each column is bold.
 pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     let names = quantities(traces);
     let measures: Vec<&str> = names.iter().map(String::as_str).filter(|n| !is_cost(n)).collect();
     ending(traces, &measures, styles, "Quality: mean ± standard deviation over seeds")
 }
 
-/// The costs up to the end.
+/// The total costs, one row per algorithm.
 pub fn costs(traces: &[Trace], styles: &Styles) -> String {
     let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).collect();
     ending(traces, &names, styles, "Cost: mean ± standard deviation over seeds")
@@ -38,7 +40,7 @@ fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> S
     table("numbers", caption, &format!("{}{head}", column("Algorithm")), &rows)
 }
 
-/// One quantity at the end of all algorithms.
+/// The final values of one quantity.
 struct Column<'a> {
     name: &'a str,
     format: Format,
@@ -70,15 +72,14 @@ impl Column<'_> {
     }
 }
 
-/// Every node's measures at the end: a table a measure, a row a node, means over seeds.
+/// The final measures of every node: one table per measure, one row per node, means over seeds.
 pub fn nodes(saved: &Saved) -> String {
     let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
-    for run in &saved.results {
-        let algorithm = run["algorithm"].as_str().unwrap_or("?");
-        for (i, node) in run["nodes"].as_array().into_iter().flatten().enumerate() {
-            for (name, value) in node.as_object().into_iter().flatten() {
+    for ResultEntry { algorithm, nodes, .. } in &saved.results {
+        for (i, node) in nodes.iter().enumerate() {
+            for (name, value) in node {
                 let of_measure = values.entry(name).or_default();
-                of_measure.entry((i, algorithm)).or_default().extend(value.as_f64());
+                of_measure.entry((i, algorithm)).or_default().push(*value);
             }
         }
     }
@@ -116,31 +117,28 @@ fn node_table(
 
 /// How every run ended.
 pub fn runs(saved: &Saved) -> String {
-    let row = |run: &Value| {
-        let text = |key: &str| match &run[key] {
-            Value::String(text) => escape(text),
-            other => escape(&other.to_string()),
-        };
+    let row = |entry: &ResultEntry| {
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>\
              <td><code>{}</code></td></tr>\n",
-            text("algorithm"),
-            text("seed"),
-            text("stop"),
-            text("iteration"),
-            text("digest").chars().take(16).collect::<String>()
+            escape(&entry.algorithm),
+            entry.seed,
+            entry.stop.name(),
+            entry.row.iteration,
+            escape(&entry.digest.chars().take(16).collect::<String>())
         )
     };
     let rows: String = saved.results.iter().map(row).collect();
     if rows.is_empty() {
         return rows;
     }
-    let head: String =
-        ["Algorithm", "Seed", "End", "Iterations", "Digest of the trajectory"].map(column).concat();
+    let head: String = ["Algorithm", "Seed", "Stop", "Iterations", "Digest of the trajectory"]
+        .map(column)
+        .concat();
     table("text", "How every run ended", &head, &rows)
 }
 
-/// The verdicts on claims, whatever columns they have.
+/// The verdicts on claims, with one column per key.
 pub fn claims(claims: &[Value]) -> String {
     let mut keys: Vec<&String> = Vec::new();
     for key in claims.iter().filter_map(Value::as_object).flat_map(|claim| claim.keys()) {
@@ -157,7 +155,7 @@ pub fn claims(claims: &[Value]) -> String {
         format!("<tr>{cells}</tr>\n")
     };
     let rows: String = claims.iter().map(row).collect();
-    let table = table("text", "Each claim, how it was tested, and what came out", &head, &rows);
+    let table = table("text", "Each claim, how it was tested, and the result", &head, &rows);
     format!("<section id=\"claims\"><h2>Claims</h2>\n{table}</section>\n")
 }
 

@@ -1,4 +1,4 @@
-// Drives a report in Chromium and fails loudly.
+// Tests a report in Chromium; exits with an error if a check fails.
 //   usage: node check.js REPORT.html PROFILE [FOLDER FOR SCREENSHOTS]
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -38,7 +38,7 @@ try {
 
   await page.goto(address);
   await run.locator("canvas").first().waitFor();
-  assert.equal(await run.locator("canvas").count(), 2, "two charts in place of the static curves");
+  assert.equal(await run.locator("canvas").count(), 2, "two charts replace the static curves");
   assert.equal(await run.locator(".still").count(), 0);
 
   const costs = await run.locator("select.x option").evaluateAll((all) => all.map((one) => one.value));
@@ -53,10 +53,10 @@ try {
   await changes("the band", () => run.locator("select.band").selectOption("none"));
 
   const button = run.locator(".algorithms button").first();
-  await changes("switching an algorithm off", () => button.click());
+  await changes("hiding an algorithm", () => button.click());
   assert.equal(await button.getAttribute("aria-pressed"), "false");
   await button.focus();
-  await changes("switching it on by the keyboard", () => page.keyboard.press("Space"));
+  await changes("showing it with the keyboard", () => page.keyboard.press("Space"));
   assert.equal(await button.getAttribute("aria-pressed"), "true");
   for (const one of await run.locator(".algorithms button").all()) await one.click();
   for (const one of await run.locator(".algorithms button").all()) await one.click();
@@ -70,7 +70,7 @@ try {
   await page.keyboard.press("ArrowRight");
   const first = await tip.innerText();
   await page.keyboard.press("ArrowRight");
-  assert.notEqual(await tip.innerText(), first, "arrow keys walk along the curves");
+  assert.notEqual(await tip.innerText(), first, "arrow keys move along the curves");
 
   for (const [kind, check] of [
     ["csv", (text) => text.startsWith("algorithm,seed,iteration,") && text.split("\n").length > 20],

@@ -1,9 +1,9 @@
 //! Who wins under which cost: algorithms at equal budgets, and the cost of a target.
 //!
-//! For every cost the algorithms are compared where each has spent the same: the last measurement
-//! at or under the budget counts, nothing is interpolated. Seeds are pairs: a lead is significant
-//! where the 95 % confidence interval of the paired differences lies above zero. Measures that span
-//! powers of ten are compared by their logarithm.
+//! For every cost, algorithms are compared at the same budget: the last measurement within it
+//! counts, without interpolation. Comparisons are paired over seeds: a lead is significant if the
+//! 95 % confidence interval of the paired differences lies above zero. Measures that span powers of
+//! ten are compared by their logarithm.
 
 mod rank;
 
@@ -11,26 +11,26 @@ pub use rank::{Lead, Place, Scale};
 
 use serde::Serialize;
 
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 use lopa::run::trace::{COSTS, Row, more_is_better, spans_powers};
 
-/// Below this share of a budget a measurement is not one at that budget.
-const NEAR: f64 = 0.9;
+/// A measurement below this share of the budget does not represent the budget.
+const MIN_SHARE: f64 = 0.9;
 
-/// What is to be compared.
+/// What to compare.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Labels of all algorithms that should have run.
+    /// Labels of the algorithms that should have run.
     pub algorithms: Vec<String>,
-    /// All seeds that they should have run on.
+    /// The seeds that they should have run on.
     pub seeds: Vec<u64>,
     /// The measure that decides.
     pub measure: String,
     /// The costs to compare under.
     pub costs: Vec<&'static str>,
-    /// Budgets for some of them; the others take the largest that every algorithm reached.
+    /// Budgets of some costs; for others, the largest that every algorithm reached.
     pub budgets: Vec<(&'static str, f64)>,
-    /// The level of the measure whose cost is asked for.
+    /// The level of the measure to reach.
     pub target: Option<f64>,
 }
 
@@ -43,13 +43,13 @@ pub struct Comparison {
     pub scale: Scale,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// One entry a cost: who has the best measure for the same budget.
+    /// One entry per cost: who has the best measure for the same budget.
     pub standings: Vec<Standing>,
-    /// The level asked for.
+    /// The level to reach.
     pub target: Option<f64>,
-    /// One entry a cost: who reaches the target for the least.
+    /// One entry per cost: who reaches the target most cheaply.
     pub races: Vec<Standing>,
-    /// What makes the comparison less than fair or whole.
+    /// What makes the comparison unfair or incomplete.
     pub warnings: Vec<String>,
 }
 
@@ -58,16 +58,15 @@ pub struct Comparison {
 pub struct Standing {
     /// The cost.
     pub cost: &'static str,
-    /// What each could spend; none where the cost is what is compared.
+    /// What each could spend; `None` where the cost itself is compared.
     pub budget: Option<f64>,
     /// Every algorithm, in the order of the file.
     pub places: Vec<Place>,
-    /// Who is ahead; none if nobody can be ranked.
+    /// Who is ahead; `None` if nobody can be ranked.
     pub lead: Option<Lead>,
 }
 
-/// The measure that decides unless another is asked for: the first of these that was measured.
-/// `lopa run` sums up by the same.
+/// The default measure is the first of these that was measured, as in the summary of `lopa run`.
 pub const DECISIVE: [&str; 3] = ["own_test_accuracy", "grad_phi_sq", "loss"];
 
 /// Answers a question from traces.
@@ -89,30 +88,30 @@ pub fn compare(traces: &Traces, question: &Question) -> Comparison {
     }
 }
 
-/// What a run spent in all.
+/// The total cost of a run.
 fn total(run: &Run, cost: &str) -> f64 {
     run.last(cost).unwrap_or(0.0)
 }
 
 impl Question {
-    /// The sound runs of an algorithm, one a seed.
+    /// The runs of an algorithm that did not diverge, one per seed.
     fn runs<'a>(&self, traces: &'a Traces, algorithm: &str) -> Vec<&'a Run> {
         let mut runs = traces.of(algorithm);
         runs.retain(|run| !run.diverged && self.seeds.contains(&run.seed));
         runs
     }
 
-    /// Those that ran to the end on every seed.
-    fn whole<'a>(&self, traces: &'a Traces) -> impl Iterator<Item = Vec<&'a Run>> {
+    /// The runs of the algorithms that diverged on no seed.
+    fn complete<'a>(&self, traces: &'a Traces) -> impl Iterator<Item = Vec<&'a Run>> {
         let all = self.algorithms.iter().map(|algorithm| self.runs(traces, algorithm));
         all.filter(|runs| runs.len() == self.seeds.len())
     }
 
-    /// What was asked for, or the largest budget that every algorithm reached on every seed; who
-    /// spends nothing of a cost has no say in it.
+    /// The given budget, or the largest that every algorithm reached on every seed; algorithms that
+    /// spend nothing of a cost are ignored.
     fn budget(&self, traces: &Traces, cost: &str) -> Option<f64> {
         let given = self.budgets.iter().find(|(name, _)| *name == cost);
-        let totals = || self.whole(traces).flatten().map(|run| total(run, cost));
+        let totals = || self.complete(traces).flatten().map(|run| total(run, cost));
         let common = || totals().filter(|&total| total > 0.0).reduce(f64::min);
         given.map(|(_, budget)| *budget).or_else(common)
     }
@@ -170,30 +169,31 @@ impl Question {
                 self.seeds.iter().filter(|seed| !ran(seed)).map(u64::to_string).collect();
             if !missing.is_empty() {
                 let missing = missing.join(", ");
-                warnings.push(format!("{algorithm} did not run on seed {missing}: not ranked"));
+                warnings
+                    .push(format!("{algorithm} did not run on seed {missing} and is not ranked"));
             }
         }
         warnings.extend(standings.iter().filter_map(Standing::unequal));
         if self.seeds.len() == 1 {
-            warnings.push("with one seed no lead can be called significant".into());
+            warnings.push("one seed cannot show that a lead is significant".into());
         }
         warnings
     }
 }
 
 impl Standing {
-    /// Who was measured far below the budget.
+    /// A warning that names who was measured far below the budget.
     fn unequal(&self) -> Option<String> {
         let short = |place: &Place| {
-            let used = place.used.filter(|&used| used < NEAR)?;
+            let used = place.used.filter(|&used| used < MIN_SHARE)?;
             Some(format!("{} at {:.0} %", place.algorithm, 100.0 * used))
         };
         let short: Vec<String> = self.places.iter().filter_map(short).collect();
         let cost = self.cost;
         (!short.is_empty()).then(|| {
             format!(
-                "budgets of {cost} are not equal: the last measurement within the budget is, for {}; \
-                 give {cost} a budget, with `until = \"all\"`",
+                "budgets of {cost} are not equal: the last measurement within the budget was taken early \
+                 ({}); set a budget of {cost} with `until = \"all\"`",
                 short.join(", ")
             )
         })
@@ -201,7 +201,7 @@ impl Standing {
 }
 
 impl Scale {
-    /// Less is better, by differences.
+    /// Less is better; differences are compared.
     const COST: Scale = Scale { more: false, log: false };
 
     /// How a measure is compared.
@@ -210,7 +210,7 @@ impl Scale {
     }
 }
 
-/// A cost by the name that people give it.
+/// A cost by its name or a usual synonym.
 pub fn cost_named(name: &str) -> Option<&'static str> {
     let name = match name {
         "iterations" => "iteration",

@@ -1,10 +1,10 @@
-//! Ranking algorithms by one number a seed.
+//! Ranking algorithms by one number per seed.
 
 use serde::Serialize;
 
 use crate::statistics::{Interval, interval, spread};
 
-/// Squares below this are rounding, and equal.
+/// Squares below this are rounding errors and count as equal.
 const ROUNDING: f64 = 1e-20;
 
 /// How numbers are compared.
@@ -17,8 +17,8 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The number that is compared: higher for better.
-    fn worth(self, value: f64) -> f64 {
+    /// The number that is compared: higher is better.
+    fn score(self, value: f64) -> f64 {
         let value = if self.log { value.max(ROUNDING).ln() } else { value };
         if self.more { value } else { -value }
     }
@@ -29,22 +29,22 @@ impl Scale {
 pub struct Place {
     /// Its label.
     pub algorithm: String,
-    /// (seed, number) of the seeds that have one.
+    /// (seed, number) of each seed that has one.
     pub values: Vec<(u64, f64)>,
     /// Their mean.
     pub mean: Option<f64>,
     /// Their standard deviation (n − 1).
     pub sd: Option<f64>,
-    /// Where logarithms are compared: the geometric mean, and e to the logarithms' deviation.
+    /// Where logarithms are compared: the geometric mean and standard deviation.
     pub geometric: Option<(f64, f64)>,
-    /// The share of the budget that was spent at these measurements, the least over the seeds.
+    /// The share of the budget spent at these measurements, the least over the seeds.
     pub used: Option<f64>,
-    /// Whether it can win: it has a number on every seed, and spends what is compared.
+    /// Whether it can win: it has a number on every seed and spends some of the cost.
     pub ranked: bool,
 }
 
 impl Place {
-    /// Sums up an algorithm's numbers.
+    /// Summarises an algorithm's numbers.
     pub fn new(
         algorithm: &str,
         scale: Scale,
@@ -69,17 +69,17 @@ impl Place {
         }
     }
 
-    /// What it is ranked by: the mean of what is compared.
-    fn worth(&self, scale: Scale) -> f64 {
-        let worths: Vec<f64> = self.values.iter().map(|&(_, value)| scale.worth(value)).collect();
-        spread(&worths).0
+    /// The mean of the compared numbers, by which algorithms are ranked.
+    fn score(&self, scale: Scale) -> f64 {
+        let scores: Vec<f64> = self.values.iter().map(|&(_, value)| scale.score(value)).collect();
+        spread(&scores).0
     }
 
-    /// One difference a seed, positive where this one is better.
+    /// One difference per seed, positive where this algorithm is better.
     fn ahead_of(&self, other: &Place, scale: Scale) -> Vec<f64> {
         let pair = |&(seed, value): &(u64, f64)| {
             let (_, theirs) = other.values.iter().find(|(of, _)| *of == seed)?;
-            Some(scale.worth(value) - scale.worth(*theirs))
+            Some(scale.score(value) - scale.score(*theirs))
         };
         self.values.iter().filter_map(pair).collect()
     }
@@ -90,31 +90,31 @@ impl Place {
 pub struct Lead {
     /// The best mean.
     pub winner: String,
-    /// The next best; none if nobody else was ranked.
+    /// The next best; `None` if nobody else was ranked.
     pub runner_up: Option<String>,
-    /// By how much the winner is ahead of it, paired over seeds: a difference, or where logarithms
-    /// are compared, one of those.
+    /// The winner's lead over it, paired over seeds: a difference of numbers or of their
+    /// logarithms.
     pub by: Option<Interval>,
-    /// Whether that is significant: the interval lies above zero.
+    /// Whether the lead is significant: the interval lies above zero.
     pub significant: bool,
-    /// All whom the winner's lead over is not significant.
+    /// All over whom the winner's lead is not significant.
     pub on_a_par: Vec<String>,
 }
 
-/// The leader of those who can be ranked.
+/// The leader of the algorithms that can be ranked.
 pub fn lead(places: &[Place], scale: Scale) -> Option<Lead> {
     let mut ranked: Vec<&Place> = places.iter().filter(|place| place.ranked).collect();
-    ranked.sort_by(|a, b| b.worth(scale).total_cmp(&a.worth(scale)));
+    ranked.sort_by(|a, b| b.score(scale).total_cmp(&a.score(scale)));
     let (winner, rest) = ranked.split_first()?;
     let over = |other: &Place| interval(&winner.ahead_of(other, scale));
     let clear = |by: Option<Interval>| by.is_some_and(|by| by.low > 0.0);
-    let level = rest.iter().filter(|other| !clear(over(other)));
+    let tied = rest.iter().filter(|other| !clear(over(other)));
     let by = rest.first().and_then(|second| over(second));
     Some(Lead {
         winner: winner.algorithm.clone(),
         runner_up: rest.first().map(|second| second.algorithm.clone()),
         by,
         significant: clear(by),
-        on_a_par: level.map(|place| place.algorithm.clone()).collect(),
+        on_a_par: tied.map(|place| place.algorithm.clone()).collect(),
     })
 }

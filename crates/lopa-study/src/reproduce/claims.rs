@@ -1,6 +1,6 @@
-//! Every claim of the paper's experiments, as something that traces can decide.
+//! The claims about the paper's experiments, in a form that traces can decide.
 //!
-//! A test gives one difference a seed, positive where the seed speaks for the claim. The claim held
+//! A test gives one difference per seed, positive where the seed supports the claim. The claim held
 //! if the 95 % confidence interval of their mean lies above zero, did not hold if it lies below,
 //! and is a tie otherwise.
 
@@ -8,27 +8,26 @@ use serde::Serialize;
 
 use super::Part;
 use crate::statistics::{Interval, interval};
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 use lopa::run::trace::{more_is_better, spans_powers};
 
-/// Where traces come from: figure, data set, variant.
-pub type Place = (&'static str, &'static str, Option<&'static str>);
+/// A panel of the paper: figure, data set, variant.
+pub type Panel = (&'static str, &'static str, Option<&'static str>);
 
-/// Something the paper says.
+/// A claim of the paper.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// The figure it is about; `all` for what is said of them together.
+    /// The figure it is about; `all` for claims about several.
     pub figure: &'static str,
-    /// What it says.
+    /// The claim in words.
     pub text: String,
-    /// Where to look; seeds of all places are pooled.
-    pub places: Vec<Place>,
-    /// What decides it.
+    /// The panels it is about; the seeds of all are pooled.
+    pub panels: Vec<Panel>,
+    /// The test that decides it.
     pub test: Test,
 }
 
-/// What decides a claim. `better` and `worse` are algorithms as the claim has them.
-#[allow(missing_docs)] // the fields read as the sentences above them
+/// A test of a claim; `better` and `worse` are as the claim has them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// One algorithm ends with a better measure than another.
@@ -40,11 +39,11 @@ pub enum Test {
         /// Said to be worse.
         worse: &'static str,
     },
-    /// One algorithm needs less of a cost for the level that both reach.
+    /// One algorithm spends less of a cost to reach the level that both reach.
     Cheaper {
         /// What is spent.
         cost: &'static str,
-        /// What has to reach the level.
+        /// The measure that has to reach the level.
         measure: Measure,
         /// Said to spend less.
         better: &'static str,
@@ -58,7 +57,7 @@ pub enum Test {
         /// The algorithm.
         algorithm: &'static str,
         /// Where it is said to do worse.
-        worse: Place,
+        worse: Panel,
     },
     /// From here to another variant one algorithm loses more than another.
     FallsMore {
@@ -69,18 +68,18 @@ pub enum Test {
         /// Said to lose less.
         less: &'static str,
         /// Where both are said to do worse.
-        worse: Place,
+        worse: Panel,
     },
 }
 
-/// A measure by its name; accuracies are better the higher, all others the lower.
+/// A measure by its name; higher is better for accuracies, lower for all others.
 pub type Measure = &'static str;
 
 fn sign(measure: Measure) -> f64 {
     if more_is_better(measure) { 1.0 } else { -1.0 }
 }
 
-/// What became of a claim.
+/// The verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Verdict {
     /// The interval lies on the claimed side.
@@ -89,16 +88,16 @@ pub enum Verdict {
     /// It lies on the other side.
     #[serde(rename = "did not hold")]
     DidNotHold,
-    /// It holds zero.
+    /// It contains zero.
     #[serde(rename = "tie")]
     Tie,
-    /// There are fewer than two pairs of runs that did not diverge.
+    /// Fewer than two pairs of runs did not diverge.
     #[serde(rename = "not known")]
     Unknown,
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Held => "held",
@@ -109,7 +108,7 @@ impl Verdict {
     }
 }
 
-/// A claim under one kind of steps, judged.
+/// A verdict on a claim under one kind of steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judgement {
     /// The figure.
@@ -122,13 +121,13 @@ pub struct Judgement {
     pub steps: &'static str,
     /// The verdict.
     pub verdict: Verdict,
-    /// The mean difference and its interval, positive for the claim.
+    /// The mean difference and its interval; positive supports the claim.
     pub interval: Option<Interval>,
 }
 
-/// Judges a claim under one kind of steps; none if its experiments were not run.
+/// Judges a claim under one kind of steps; `None` if its experiments were not run.
 pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Option<Judgement> {
-    let find = |(figure, dataset, variant): Place| {
+    let find = |(figure, dataset, variant): Panel| {
         let is = |part: &Part| {
             part.figures.contains(&figure)
                 && (part.dataset, part.variant, part.steps) == (dataset, variant, steps)
@@ -136,8 +135,8 @@ pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Opti
         all.iter().find(|(part, _)| is(part)).map(|(_, traces)| traces)
     };
     let mut differences = Vec::new();
-    for &place in &claim.places {
-        let here = find(place)?;
+    for &panel in &claim.panels {
+        let here = find(panel)?;
         let there = match claim.test {
             Test::Falls { worse, .. } | Test::FallsMore { worse, .. } => find(worse)?,
             _ => here,
@@ -156,28 +155,18 @@ pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Opti
 }
 
 impl Test {
-    /// One difference a seed, positive where it speaks for the claim.
+    /// One difference per seed, positive where it supports the claim.
     fn differences(&self, here: &Traces, there: &Traces) -> Vec<f64> {
+        let fall = |algorithm, measure| gains(measure, (here, algorithm), (there, algorithm));
         match *self {
-            Test::Ends { measure, better, worse } => {
-                let gain = |ours: &Run, theirs: &Run| {
-                    Some(worth(ours, measure)? - worth(theirs, measure)?)
-                };
-                pairs(here, better, here, worse, gain)
-            }
+            Test::Ends { measure, better, worse } => gains(measure, (here, better), (here, worse)),
             Test::Cheaper { cost, measure, better, worse } => {
-                pairs(here, better, here, worse, |ours, theirs| saving(ours, theirs, cost, measure))
+                let saving = |ours: &Run, theirs: &Run| saving(ours, theirs, cost, measure);
+                pairs((here, better), (here, worse), saving)
             }
-            Test::Falls { measure, algorithm, .. } => {
-                let loss =
-                    |here: &Run, there: &Run| Some(worth(here, measure)? - worth(there, measure)?);
-                pairs(here, algorithm, there, algorithm, loss)
-            }
+            Test::Falls { measure, algorithm, .. } => fall(algorithm, measure),
             Test::FallsMore { measure, more, less, .. } => {
-                let loss =
-                    |here: &Run, there: &Run| Some(worth(here, measure)? - worth(there, measure)?);
-                let more = pairs(here, more, there, more, loss);
-                let less = pairs(here, less, there, less, loss);
+                let (more, less) = (fall(more, measure), fall(less, measure));
                 more.iter().zip(&less).map(|(more, less)| more - less).collect()
             }
         }
@@ -198,14 +187,14 @@ impl Test {
     }
 }
 
-/// The end of a run, higher for better.
-fn worth(run: &Run, measure: Measure) -> Option<f64> {
+/// The measure at the end of a run, or its logarithm; higher is better.
+fn score(run: &Run, measure: Measure) -> Option<f64> {
     let value = run.last(measure)?;
     let value = if spans_powers(measure) { value.max(f64::MIN_POSITIVE).ln() } else { value };
     Some(sign(measure) * value)
 }
 
-/// The logarithm of how many times more theirs cost than ours, to the level that both reach.
+/// log(their cost / our cost) to the level that both reach.
 fn saving(ours: &Run, theirs: &Run, cost: &str, measure: Measure) -> Option<f64> {
     let (a, b) = (ours.last(measure)?, theirs.last(measure)?);
     let more = sign(measure) > 0.0;
@@ -214,12 +203,15 @@ fn saving(ours: &Run, theirs: &Run, cost: &str, measure: Measure) -> Option<f64>
     Some((spent(theirs)? / spent(ours)?).ln())
 }
 
-/// A number for every seed that both have and on which neither diverged.
+/// How much better our runs end than theirs.
+fn gains(measure: Measure, ours: (&Traces, &str), theirs: (&Traces, &str)) -> Vec<f64> {
+    pairs(ours, theirs, |ours, theirs| Some(score(ours, measure)? - score(theirs, measure)?))
+}
+
+/// One number per seed on which both algorithms ran and neither diverged.
 fn pairs(
-    ours: &Traces,
-    a: &str,
-    theirs: &Traces,
-    b: &str,
+    (ours, a): (&Traces, &str),
+    (theirs, b): (&Traces, &str),
     of: impl Fn(&Run, &Run) -> Option<f64>,
 ) -> Vec<f64> {
     let (ours, theirs) = (ours.of(a), theirs.of(b));

@@ -1,4 +1,4 @@
-//! The paper's experiments: run them, sum them up, and judge what the paper says of them.
+//! The paper's experiments: their results, and verdicts on the paper's claims.
 
 pub mod claims;
 mod page;
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 
 use crate::statistics::spread;
 use lopa::experiment::Experiment;
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 
-/// One experiment of the reproduction: what of the paper it shows.
+/// One experiment of the reproduction, and which part of the paper it shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// The figures it belongs to.
     pub figures: &'static [&'static str],
     /// The data set.
     pub dataset: &'static str,
-    /// What tells it from others of the same figure: the heterogeneity, the network.
+    /// What distinguishes it within the figure: the heterogeneity, the network.
     pub variant: Option<&'static str>,
     /// `paper` or `tuned`.
     pub steps: &'static str,
@@ -29,7 +29,7 @@ pub struct Part {
     pub experiment: Experiment,
 }
 
-/// What is summed up at the end of a run.
+/// The measures that summarise the end of a run.
 pub const MEASURES: [&str; 8] = [
     "loss",
     "train_accuracy",
@@ -41,7 +41,7 @@ pub const MEASURES: [&str; 8] = [
     "seconds",
 ];
 
-/// One entry a figure and algorithm: mean and standard deviation over the seeds at the end.
+/// One entry per figure and algorithm: mean and standard deviation over the seeds at the end.
 pub fn entries(part: &Part, traces: &Traces) -> Vec<Value> {
     let mut entries = Vec::new();
     for figure in part.figures {

@@ -1,4 +1,4 @@
-//! The page that tells how the reproduction went, in Markdown.
+//! The page on the reproduction, in Markdown.
 
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::claims::Judgement;
 use super::paper::level;
 
-/// The page: levels beside the paper's, claims with their verdicts, the pictures at these addresses,
-/// and the command.
+/// The page: the command, levels beside the paper's, claims with their verdicts, and the pictures
+/// at these addresses.
 pub fn page(
     command: &str,
     entries: &[Value],
@@ -22,26 +22,26 @@ pub fn page(
     );
     let _ = writeln!(text, "{command}\n```\n");
     text.push_str(
-        "Settings are in `experiments/fig*.toml`; what the paper leaves open is said on top of \
-         each. *Paper* steps are those it gives, and where it gives none, the same for all \
-         algorithms; *tuned* ones are the result of `lopa tune` with the same number of trials \
-         for every algorithm, on other seeds. Where the paper is silent or wrong, [its \
-         errata](errata.md) say what is done here.\n\n## Levels\n\nAt the end of the run, mean ± standard \
-         deviation over seeds; the paper's levels are read off its figures by eye.\n\n",
+        "Settings are in `experiments/fig*.toml`; the comment at the top of each file states what \
+         the paper leaves open. *Paper* steps are those it gives or, where it gives none, the same \
+         for all algorithms; *tuned* steps come from `lopa tune`, with the same number of trials \
+         per algorithm, on other seeds. [Differences from the paper](errata.md) states what is \
+         done here where the paper is silent or wrong.\n\n## Levels\n\nMean ± standard deviation \
+         over seeds at the end of the run; the paper's levels are read from its figures by eye.\n\n",
     );
     text.push_str("| figure | data | algorithm | steps | loss | train accuracy | test accuracy | paper's test accuracy | Φ(x̄) | consensus | Hessians | seconds |\n");
     text.push_str("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
     for entry in entries {
         let word = |key: &str| entry[key].as_str().unwrap_or_default().to_string();
-        let said = level(entry);
-        let said = said.map_or("".into(), |level| level.test_accuracy.to_string());
+        let paper = level(entry);
+        let paper = paper.map_or("".into(), |level| level.test_accuracy.to_string());
         let data = match entry["variant"].as_str() {
             Some(variant) => format!("{}, {variant}", word("dataset")),
             None => word("dataset"),
         };
         let _ = writeln!(
             text,
-            "| {} | {data} | {} | {} | {} | {} | {} | {said} | {} | {} | {} | {} |",
+            "| {} | {data} | {} | {} | {} | {} | {} | {paper} | {} | {} | {} | {} |",
             word("figure"),
             word("algorithm"),
             word("steps"),
@@ -68,7 +68,8 @@ pub fn page(
 pub fn table(judgements: &[Judgement]) -> String {
     let mut text = String::from(
         "Tests are paired over seeds; the interval is the 95 % confidence interval of the mean \
-         difference, positive for the claim. A claim *held* if the interval lies above zero.\n\n\
+         difference, positive if it favours the claim. A claim *held* if the interval lies above \
+         zero.\n\n\
          | figure | claim | test | steps | mean (95 % interval) | pairs | verdict |\n\
          |---|---|---|---|---|---|---|\n",
     );

@@ -1,8 +1,8 @@
-//! The levels that the paper's figures show, read off them by eye.
+//! The levels in the paper's figures, read by eye.
 
 use serde_json::Value;
 
-/// A level: (figure, data set, variant, algorithm), then loss, train and test accuracy at the end.
+/// The level that a curve of the paper ends at.
 pub struct Level {
     /// The figure.
     pub figure: &'static str,
@@ -12,7 +12,7 @@ pub struct Level {
     pub variant: Option<&'static str>,
     /// The algorithm.
     pub algorithm: &'static str,
-    /// The loss; in Figures 5 and 6 on an unknown scale and not given here.
+    /// The loss; not given for Figures 5 and 6, where its scale is unknown.
     pub loss: Option<f64>,
     /// The accuracy on training data.
     pub train_accuracy: Option<f64>,
@@ -22,7 +22,7 @@ pub struct Level {
 
 const ALGORITHMS: [&str; 4] = ["lopa-gt", "lopa-lg", "spdb", "ma-dsbo"];
 
-/// The level that belongs to an entry of the results, if the paper shows it.
+/// The paper's level for an entry of the results, if it shows one.
 pub fn level(entry: &Value) -> Option<Level> {
     levels().into_iter().find(|level| {
         entry["figure"] == level.figure
@@ -35,18 +35,19 @@ pub fn level(entry: &Value) -> Option<Level> {
 /// Every level.
 pub fn levels() -> Vec<Level> {
     let mut levels = Vec::new();
-    let mut add = |figure, dataset, variant, algorithm, three: [Option<f64>; 2], test_accuracy| {
-        let [loss, train_accuracy] = three;
-        levels.push(Level {
-            figure,
-            dataset,
-            variant,
-            algorithm,
-            loss,
-            train_accuracy,
-            test_accuracy,
-        });
-    };
+    let mut add =
+        |figure, dataset, variant, algorithm, on_training: [Option<f64>; 2], test_accuracy| {
+            let [loss, train_accuracy] = on_training;
+            levels.push(Level {
+                figure,
+                dataset,
+                variant,
+                algorithm,
+                loss,
+                train_accuracy,
+                test_accuracy,
+            });
+        };
     for (figure, loss, train, test) in [
         ("fig1", [0.40, 0.48, 0.57, 0.76], [0.92, 0.89, 0.85, 0.83], [0.71, 0.67, 0.64, 0.61]),
         ("fig2", [0.38, 0.50, 0.59, 0.76], [0.90, 0.87, 0.85, 0.84], [0.64, 0.62, 0.59, 0.56]),

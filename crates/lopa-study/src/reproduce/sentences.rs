@@ -1,31 +1,33 @@
-//! What the paper says of its experiments.
+//! The paper's claims about its experiments.
 
-use super::claims::{Claim, Measure, Place, Test};
+use super::claims::{Claim, Measure, Panel, Test};
+
+/// The paper's algorithms, with the names that the claims use.
+const LOPA: [(&str, &str); 2] = [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")];
 
 /// Every claim.
 pub fn claims() -> Vec<Claim> {
     let mut claims = Vec::new();
-    let lopa = [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")];
     let others = [("spdb", "SPDB"), ("ma-dsbo", "MA-DSBO")];
-    let mut cheaper = |figure, places: Vec<Place>, cost, named: &str, measure| {
-        for (better, ours) in lopa {
+    let mut cheaper = |figure, panels: Vec<Panel>, cost, named: &str, measure| {
+        for (better, ours) in LOPA {
             for (worse, theirs) in others {
-                let on = match &places[..] {
+                let on = match &panels[..] {
                     [(_, dataset, _)] => format!(" on {dataset}"),
                     _ => " over all data sets".into(),
                 };
-                let said = measure_name(measure);
-                let text = format!("{ours} needs {named} than {theirs} for the same {said}{on}");
+                let level = measure_name(measure);
+                let text = format!("{ours} needs {named} than {theirs} for the same {level}{on}");
                 let test = Test::Cheaper { cost, measure, better, worse };
-                claims.push(Claim { figure, text, places: places.clone(), test });
+                claims.push(Claim { figure, text, panels: panels.clone(), test });
             }
         }
     };
     let sets = ["mnist", "covtype", "cifar10"];
     for figure in ["fig1", "fig2"] {
-        let place = vec![(figure, "mnist", None)];
-        cheaper(figure, place.clone(), "hessians", "fewer Hessians", "loss");
-        cheaper(figure, place, "hessians", "fewer Hessians", "test_accuracy");
+        let panel = vec![(figure, "mnist", None)];
+        cheaper(figure, panel.clone(), "hessians", "fewer Hessians", "loss");
+        cheaper(figure, panel, "hessians", "fewer Hessians", "test_accuracy");
     }
     for dataset in sets {
         cheaper("fig5", vec![("fig5", dataset, None)], "seconds", "less time", "loss");
@@ -34,7 +36,7 @@ pub fn claims() -> Vec<Claim> {
         cheaper("fig6", vec![("fig6", dataset, None)], "hessians", "fewer Hessians", "loss");
     }
     let two = [("fig1", "mnist", None), ("fig2", "mnist", None)];
-    let all: Vec<Place> = two.into_iter().chain(sets.map(|set| ("fig6", set, None))).collect();
+    let all: Vec<Panel> = two.into_iter().chain(sets.map(|set| ("fig6", set, None))).collect();
     cheaper("all", all.clone(), "hessians", "fewer Hessians", "loss");
     cheaper("all", all, "seconds", "less time", "loss");
     claims.extend(tracking());
@@ -58,7 +60,7 @@ fn tracking() -> Vec<Claim> {
     let at = |figure, measure| {
         let text = format!("LoPA-GT ends with a better {} than LoPA-LG", measure_name(measure));
         let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        Claim { figure, text, places: vec![(figure, "mnist", None)], test }
+        Claim { figure, text, panels: vec![(figure, "mnist", None)], test }
     };
     ["fig1", "fig2"]
         .into_iter()
@@ -69,30 +71,30 @@ fn tracking() -> Vec<Claim> {
 }
 
 fn heterogeneity() -> Vec<Claim> {
-    let place = |variant| ("fig3", "mnist", Some(variant));
+    let panel = |variant| ("fig3", "mnist", Some(variant));
     let measure = "test_accuracy";
     let mut claims = Vec::new();
     for variant in ["iid", "weak", "strong"] {
         let text = format!("LoPA-GT is more accurate than LoPA-LG, {variant} labels");
         let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        claims.push(Claim { figure: "fig3", text, places: vec![place(variant)], test });
+        claims.push(Claim { figure: "fig3", text, panels: vec![panel(variant)], test });
     }
-    for (algorithm, name) in [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")] {
+    for (algorithm, name) in LOPA {
         for (from, to) in [("iid", "weak"), ("weak", "strong")] {
             let text = format!("{name} is less accurate with {to} than with {from} labels");
-            let test = Test::Falls { measure, algorithm, worse: place(to) };
-            claims.push(Claim { figure: "fig3", text, places: vec![place(from)], test });
+            let test = Test::Falls { measure, algorithm, worse: panel(to) };
+            claims.push(Claim { figure: "fig3", text, panels: vec![panel(from)], test });
         }
     }
     let text = "LoPA-LG loses more accuracy than LoPA-GT from iid to strong labels".into();
     let test =
-        Test::FallsMore { measure, more: "lopa-lg", less: "lopa-gt", worse: place("strong") };
-    claims.push(Claim { figure: "fig3", text, places: vec![place("iid")], test });
+        Test::FallsMore { measure, more: "lopa-lg", less: "lopa-gt", worse: panel("strong") };
+    claims.push(Claim { figure: "fig3", text, panels: vec![panel("iid")], test });
     claims
 }
 
 fn connectivity() -> Vec<Claim> {
-    let place = |variant| ("fig7", "mnist", Some(variant));
+    let panel = |variant| ("fig7", "mnist", Some(variant));
     let kinds = [
         ("named networks", ["random", "star", "ring"]),
         ("Metropolis graphs", ["metropolis-42", "metropolis-79", "metropolis-92"]),
@@ -100,17 +102,18 @@ fn connectivity() -> Vec<Claim> {
     let mut claims = Vec::new();
     for (kind, [low, middle, high]) in kinds {
         for measure in ["test_accuracy", "phi", "consensus"] {
-            let said = measure_name(measure);
-            for (algorithm, name) in [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")] {
-                let text = format!("{name}'s {said} gets worse from rho .42 to .92, {kind}");
-                let test = Test::Falls { measure, algorithm, worse: place(high) };
-                claims.push(Claim { figure: "fig7", text, places: vec![place(low)], test });
+            let quantity = measure_name(measure);
+            for (algorithm, name) in LOPA {
+                let text = format!("{name}'s {quantity} gets worse from rho .42 to .92, {kind}");
+                let test = Test::Falls { measure, algorithm, worse: panel(high) };
+                claims.push(Claim { figure: "fig7", text, panels: vec![panel(low)], test });
             }
-            let text =
-                format!("LoPA-GT's {said} loses more than LoPA-LG's from rho .79 to .92, {kind}");
+            let text = format!(
+                "LoPA-GT's {quantity} loses more than LoPA-LG's from rho .79 to .92, {kind}"
+            );
             let (more, less) = ("lopa-gt", "lopa-lg");
-            let test = Test::FallsMore { measure, more, less, worse: place(high) };
-            claims.push(Claim { figure: "fig7", text, places: vec![place(middle)], test });
+            let test = Test::FallsMore { measure, more, less, worse: panel(high) };
+            claims.push(Claim { figure: "fig7", text, panels: vec![panel(middle)], test });
         }
     }
     claims
@@ -119,11 +122,11 @@ fn connectivity() -> Vec<Claim> {
 fn single_level(sets: &[&'static str]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for &dataset in sets {
-        for (better, name) in [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")] {
+        for (better, name) in LOPA {
             let text = format!("{name} is more accurate than DGD on {dataset}");
             let test = Test::Ends { measure: "test_accuracy", better, worse: "dgd" };
-            let places = vec![("fig8", dataset, None)];
-            claims.push(Claim { figure: "fig8", text, places, test });
+            let panels = vec![("fig8", dataset, None)];
+            claims.push(Claim { figure: "fig8", text, panels, test });
         }
     }
     claims

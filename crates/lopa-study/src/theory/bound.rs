@@ -5,30 +5,30 @@ use serde::Serialize;
 use super::lyapunov::Errors;
 use super::{Constants, Derived, Scheme, Steps, Weights};
 
-/// What the bound needs to know of the start.
+/// The quantities of the start that the bound needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Start {
-    /// The error terms at k = 0; in `objective` Φ(x̄⁰) less a lower bound of Φ.
+    /// The error terms at k = 0; `objective` is Φ(x̄⁰) minus a lower bound of Φ.
     pub errors: Errors,
-    /// b², with Σ_i ‖∇Φ_i − ∇Φ‖² ≤ b²; no part in Theorem 2.
+    /// b², with Σ_i ‖∇Φ_i − ∇Φ‖² ≤ b²; not used in Theorem 2.
     pub b_sq: f64,
-    /// Whether z⁰ = s⁰ with sampling error: the first step then uses the same sample twice.
+    /// Whether z⁰ = s⁰ with sampling error: the first step then reuses the same sample.
     pub reused: bool,
 }
 
 impl Start {
-    /// V⁰ less a lower bound of V^{K+1}.
+    /// V⁰ minus a lower bound of V^{K+1}.
     ///
-    /// With z⁰ = s⁰ of a minibatch, z¹ = s⁰ too and the first step averages nothing: (27) and (36)
-    /// then lack up to 2γ of the errors at the start, which is added here.
+    /// With z⁰ = s⁰ of a minibatch, z¹ = s⁰ too, and the first step does not average: (27) and (36)
+    /// then miss up to 2γ of the errors at the start, which is added here.
     pub fn v0(&self, scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> f64 {
         let w = Weights::of(scheme, c, d, s);
-        let once_more = if self.reused {
+        let reuse = if self.reused {
             2.0 * s.gamma * (w.d3 * self.errors.average + w.d4 * self.errors.variance)
         } else {
             0.0
         };
-        self.errors.weighted(&w).iter().sum::<f64>() + once_more
+        self.errors.weighted(&w).iter().sum::<f64>() + reuse
     }
 }
 
@@ -51,15 +51,15 @@ impl Bound {
 }
 
 /// 4 of (18), 2 of (20): the inverse of the share of τα‖∇Φ‖² that the descent keeps.
-pub(super) fn share(scheme: Scheme) -> f64 {
+pub(super) fn factor(scheme: Scheme) -> f64 {
     match scheme {
         Scheme::LocalGradient => 4.0,
         Scheme::GradientTracking => 2.0,
     }
 }
 
-/// Theorems 1 and 2, (18) and (20). It holds if every one of the
-/// [`conditions`](super::conditions::conditions) does.
+/// Theorems 1 and 2, (18) and (20). The bound holds if all
+/// [`conditions`](super::conditions::conditions) do.
 pub fn bound(
     scheme: Scheme,
     c: &Constants,
@@ -68,19 +68,19 @@ pub fn bound(
     start: &Start,
     iterations: u64,
 ) -> Bound {
-    let share = share(scheme);
+    let factor = factor(scheme);
     let v0 = start.v0(scheme, c, d, s);
     let het = vartheta(scheme, c, d) * s.alpha.powi(2) * start.b_sq / c.nodes as f64;
     Bound {
-        transient: share * v0 / (s.tau * s.alpha * (iterations + 1) as f64),
-        variance: share * s.alpha * variance_sq(scheme, c, d, s).total(),
-        heterogeneity: share * het,
+        transient: factor * v0 / (s.tau * s.alpha * (iterations + 1) as f64),
+        variance: factor * s.alpha * variance_sq(scheme, c, d, s).total(),
+        heterogeneity: factor * het,
     }
 }
 
 /// ϑ = 24 φ / (1 − ρ)² for LG, (67); 0 for GT.
 ///
-/// The paper has a factor α/γ more, which the proof does not give: see `docs/errata.md`.
+/// The paper has an extra factor α/γ that the proof does not give: see `docs/errata.md`.
 pub fn vartheta(scheme: Scheme, c: &Constants, d: &Derived) -> f64 {
     match scheme {
         Scheme::LocalGradient => 24.0 * d.phi / c.gap().powi(2),
@@ -88,7 +88,7 @@ pub fn vartheta(scheme: Scheme, c: &Constants, d: &Derived) -> f64 {
     }
 }
 
-/// σ_LG² of (68) or σ_GT² of (105), by the derivative that is sampled.
+/// σ_LG² of (68) or σ_GT² of (105), split by the sampled derivative.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Variance {
     /// Of ∇_x f.
@@ -109,7 +109,7 @@ impl Variance {
         self.list().iter().map(|(_, part)| part).sum()
     }
 
-    /// Every part with the key of its batch size in experiment files.
+    /// Every part, with the key of its batch size in experiment files.
     pub fn list(&self) -> [(&'static str, f64); 5] {
         [
             ("grad_x_f", self.f_x),
@@ -137,7 +137,7 @@ pub fn variance_sq(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Var
     }
 }
 
-/// σ_p of (72): what no number of nodes averages away.
+/// σ_p of (72): the part that more nodes do not average away.
 pub fn sigma_p(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> f64 {
     let w = Weights::of(scheme, c, d, s);
     let [c_lambda, c_beta] = [s.lambda / s.alpha, s.beta / s.alpha];
@@ -145,16 +145,16 @@ pub fn sigma_p(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> f64 {
     (w.d1 / s.tau).sqrt() * hv * c_lambda + (w.d2 / s.tau).sqrt() * c.sigma_g_theta * c_beta
 }
 
-/// σ_c of (72): what m nodes average down to σ_c / √m.
+/// σ_c of (72): the part that m nodes average down to σ_c / √m.
 pub fn sigma_c(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> f64 {
     let w = Weights::of(scheme, c, d, s);
     let outer = c.sigma_f_x + 2.0 * d.m * c.sigma_g_x_theta;
     (w.d3 / s.tau).sqrt() * outer * s.gamma / s.alpha
 }
 
-/// How many times the samples of ∇_x f each derivative should get, so that all five parts of the
-/// variance weigh the same: the key of its batch size, by the measured variances, and the order
-/// that the remark on improved complexity gives in m and κ.
+/// The batch size of each derivative, relative to ∇_x f, that makes all five parts of the variance
+/// equal: its key, the ratio by the measured variances, and the order in m and κ that the remark on
+/// improved complexity gives.
 pub fn balanced_batches(
     variance: &Variance,
     nodes: usize,
@@ -162,12 +162,12 @@ pub fn balanced_batches(
 ) -> Vec<(&'static str, f64, f64)> {
     let m = nodes as f64;
     let orders = [1.0, kappa.powi(2), m * kappa, m * kappa.powi(3), m * kappa.powi(5)];
-    let least = if variance.f_x > 0.0 { variance.f_x } else { variance.total() / 5.0 };
-    let times = |part: f64| if least > 0.0 { part / least } else { 1.0 };
+    let base = if variance.f_x > 0.0 { variance.f_x } else { variance.total() / 5.0 };
+    let ratio = |part: f64| if base > 0.0 { part / base } else { 1.0 };
     variance
         .list()
         .into_iter()
         .zip(orders)
-        .map(|((key, part), order)| (key, times(part), order))
+        .map(|((key, part), order)| (key, ratio(part), order))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! The conditions under which V^k falls: those of the lemmas and (47)–(51), (87)–(90).
+//! The conditions under which V^k decreases: those of the lemmas and (47)–(51), (87)–(90).
 
 use serde::Serialize;
 
@@ -10,11 +10,11 @@ use super::{Constants, Derived, Scheme, Steps, Weights};
 pub struct Condition {
     /// Its short name.
     pub name: &'static str,
-    /// Where it stands in the paper.
+    /// Its equation in the paper.
     pub place: &'static str,
-    /// The step size that it restrains most.
+    /// The step size that it restricts most.
     pub step: &'static str,
-    /// What it says.
+    /// The condition in words.
     pub says: &'static str,
     /// The side that must be small.
     pub small: f64,
@@ -23,12 +23,12 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether it is met; a hair of rounding is forgiven.
+    /// Whether it holds, up to rounding.
     pub fn holds(&self) -> bool {
         self.small <= self.large * (1.0 + 1e-12)
     }
 
-    /// small / large: how much of the room is used, above 1 where the condition is broken.
+    /// small / large: the used share, above 1 if the condition is violated.
     pub fn used(&self) -> f64 {
         match (self.small, self.large) {
             (0.0, _) => 0.0,
@@ -37,16 +37,16 @@ impl Condition {
     }
 }
 
-/// What the proofs need of the step sizes, exactly: the lemmas' conditions and the sums that must
-/// not be negative. The simple bounds of [`steps`](super::steps) imply them.
+/// The exact requirements of the proofs on the step sizes: the lemmas' conditions and the sums that
+/// must not be negative. The simple bounds of [`steps`](super::steps) imply them.
 pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<Condition> {
     let w = Weights::of(scheme, c, d, s);
     let mut all = lemmas(c, s);
     all.push(objective(scheme, c, d, s, &w));
     let (r_z_alpha, gap) = (2.0 * s.gamma, c.gap());
     let push = s.tau * s.alpha;
-    // How much of ‖∇Φ̃ − E[s]‖² the variance and gradient errors hand on.
-    let handed_on = w.d4 * r_z_alpha + 4.0 * w.d6 * s.gamma.powi(2) / gap;
+    // The weight of ‖∇Φ̃ − E[s]‖² through the variance and gradient errors.
+    let passed_on = w.d4 * r_z_alpha + 4.0 * w.d6 * s.gamma.powi(2) / gap;
     let noisy = 2.0
         * (w.d3 / c.nodes as f64 + w.d4 + 2.0 * w.d6 / gap)
         * (s.gamma * c.sigma_g_x_theta).powi(2)
@@ -70,7 +70,7 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         place: hv,
         step: "alpha",
         says: "what Hv errors cost is below d1 mu lambda / 2",
-        small: 4.0 * c.c_g_x_theta.powi(2) * handed_on + noisy,
+        small: 4.0 * c.c_g_x_theta.powi(2) * passed_on + noisy,
         large: w.d1 * c.mu_g * s.lambda / 2.0,
     });
     all.push(Condition {
@@ -78,7 +78,7 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         place: inner,
         step: "alpha",
         says: "what inner errors cost is below d2 omega beta",
-        small: d.l_fg_x * handed_on,
+        small: d.l_fg_x * passed_on,
         large: w.d2 * d.omega_theta * s.beta,
     });
     all.push(Condition {
@@ -86,7 +86,7 @@ pub fn conditions(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Vec<
         place: consensus,
         step: "alpha",
         says: "what consensus costs is below d5 tau (1 - rho) / 4",
-        small: d.l_fg_x * handed_on,
+        small: d.l_fg_x * passed_on,
         large: w.d5 * s.tau * gap / 4.0,
     });
     all
@@ -130,7 +130,7 @@ fn lemmas(c: &Constants, s: &Steps) -> Vec<Condition> {
     ]
 }
 
-/// (47) and (87): what ‖ȳ‖² costs is paid by the descent of Φ.
+/// (47) and (87): the descent of Φ pays for the cost of ‖ȳ‖².
 fn objective(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps, w: &Weights) -> Condition {
     let moved = (s.tau * s.alpha).powi(2);
     let r_y = 2.0 * d.l.powi(2) / s.gamma;

@@ -1,4 +1,4 @@
-//! The constants of Assumptions 1 to 5, each with where it comes from.
+//! The constants of Assumptions 1 to 5 and their origins.
 
 use serde::Serialize;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// It is the smallest constant that the assumption allows, to rounding.
+    /// The smallest constant that the assumption allows, up to rounding.
     Exact,
-    /// It satisfies the assumption over the stated region, and may be larger than needed.
+    /// Satisfies the assumption over the stated region; may be larger than needed.
     Bound,
-    /// It is the largest value seen at sampled points: from below.
+    /// The largest value seen at sampled points: a lower estimate.
     Estimate,
 }
 
 impl Origin {
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Origin::Exact => "exact",
@@ -25,7 +25,7 @@ impl Origin {
     }
 }
 
-/// A constant and where it comes from.
+/// A constant and its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Known {
     /// Its value.
@@ -37,17 +37,17 @@ pub struct Known {
 }
 
 impl Known {
-    /// A constant that is what it is.
+    /// An exact constant.
     pub fn exact(value: f64, how: impl Into<String>) -> Known {
         Known { value, origin: Origin::Exact, how: how.into() }
     }
 
-    /// A constant that is large enough.
+    /// A bound on the constant.
     pub fn bound(value: f64, how: impl Into<String>) -> Known {
         Known { value, origin: Origin::Bound, how: how.into() }
     }
 
-    /// A constant seen at sampled points.
+    /// An estimate from sampled points.
     pub fn estimate(value: f64, how: impl Into<String>) -> Known {
         Known { value, origin: Origin::Estimate, how: how.into() }
     }
@@ -55,7 +55,7 @@ impl Known {
 
 macro_rules! constants {
     ($($(#[$doc:meta])* $field:ident: $symbol:literal, $about:literal;)*) => {
-        /// What Assumptions 1 to 5 ask for, as numbers or (`Constants<Known>`) with their origins.
+        /// The constants of Assumptions 1 to 5: numbers, or (`Constants<Known>`) with origins.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
         pub struct Constants<V = f64> {
             /// m, the number of nodes.
@@ -64,17 +64,17 @@ macro_rules! constants {
         }
 
         impl<V> Constants<V> {
-            /// Every constant with its symbol and what it stands for.
+            /// Every constant with its symbol and meaning.
             pub fn entries(&self) -> Vec<(&'static str, &'static str, &V)> {
                 vec![$(($symbol, $about, &self.$field),)*]
             }
 
-            /// Pairs of constants, each made into one by `f`; the nodes are those of `self`.
+            /// Combines pairs of constants by `f`; keeps the nodes of `self`.
             pub fn zip<U>(&self, other: &Constants<V>, f: impl Fn(&V, &V) -> U) -> Constants<U> {
                 Constants { nodes: self.nodes, $($field: f(&self.$field, &other.$field),)* }
             }
 
-            /// The same constants, each as `f` sees it.
+            /// Applies `f` to every constant.
             pub fn map<U>(&self, f: impl Fn(&V) -> U) -> Constants<U> {
                 Constants { nodes: self.nodes, $($field: f(&self.$field),)* }
             }
@@ -115,7 +115,7 @@ constants! {
     b_f: "b_f", "how far the outer gradients of the nodes differ, Assumption 4";
     /// b_g (Assumption 4 ii and iii).
     b_g: "b_g", "how far the inner derivatives of the nodes differ, Assumption 4";
-    /// b with Σ_i ‖∇Φ_i − ∇Φ‖² ≤ b², measured itself and not through Lemma 1.
+    /// b with Σ_i ‖∇Φ_i − ∇Φ‖² ≤ b², measured directly, not through Lemma 1.
     b: "b", "(sum_i |grad Phi_i - grad Phi|^2)^1/2, what Lemma 1 bounds";
 }
 

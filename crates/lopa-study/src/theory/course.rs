@@ -1,21 +1,21 @@
-//! Runs of LoPA watched from the inside: ‖∇Φ(x̄^k)‖² and the terms of V^k along the way.
+//! Runs of LoPA with ‖∇Φ(x̄^k)‖² and the terms of V^k along the way.
 
 use toml::{Table, Value};
 
-use super::lyapunov::{Snapshot, State, centre, square};
-use super::measure::ends;
-use super::{Scheme, Steps};
+use super::lyapunov::{Snapshot, State, mean_row, norm_sq};
+use super::measure::{affine, extreme_eigenvalues};
+use super::{Parts, Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
 use lopa::engine::Simulation;
 use lopa::error::Result;
 use lopa::evaluate::exact::{conjugate_gradients, solve};
 use lopa::experiment::AlgorithmSpec;
 use lopa::math::real::{Real, axpy, cast};
-use lopa::problem::Bilevel;
 use lopa::run::{Setup, variables};
 
-/// A run has lost its way where ‖∇Φ‖² is so many times what it was.
-const LOST: f64 = 1e12;
+/// A run has diverged when ‖∇Φ‖² exceeds its initial value by this factor.
+const DIVERGENCE_FACTOR: f64 = 1e12;
 
 /// Whether ∇Φ is known in closed form.
 pub fn quadratic(setup: &Setup) -> bool {
@@ -30,8 +30,8 @@ pub struct LinearGradient {
 }
 
 impl LinearGradient {
-    /// Found by solving every part at the origin and at the unit vectors.
-    pub fn of(parts: &mut [Box<dyn Bilevel<f64>>]) -> LinearGradient {
+    /// Solves every part at the origin and at the unit vectors.
+    pub fn of(parts: &mut Parts) -> LinearGradient {
         let n = parts[0].dims().n;
         let m = parts.len() as f64;
         let mut at = |x: &[f64]| {
@@ -39,15 +39,7 @@ impl LinearGradient {
             parts.iter_mut().for_each(|p| axpy(1.0 / m, &solve(&mut **p, x, &[]).grad, &mut sum));
             sum
         };
-        let constant = at(&vec![0.0; n]);
-        let column = |j: usize| {
-            let mut unit = vec![0.0; n];
-            unit[j] = 1.0;
-            let mut column = at(&unit);
-            axpy(-1.0, &constant, &mut column);
-            column
-        };
-        let columns = (0..n).map(column).collect();
+        let (constant, columns) = affine(&mut at, &vec![0.0; n]);
         LinearGradient { columns, constant }
     }
 
@@ -58,9 +50,9 @@ impl LinearGradient {
         out
     }
 
-    /// The outer eigenvalues of H.
+    /// The smallest and the largest eigenvalue of H.
     pub fn curvatures(&self) -> (f64, f64) {
-        ends(self.columns.len(), usize::MAX, |v, out| self.product(v, out))
+        extreme_eigenvalues(self.columns.len(), usize::MAX, |v, out| self.product(v, out))
     }
 
     /// H v
@@ -77,21 +69,21 @@ impl LinearGradient {
     }
 }
 
-/// A run as it was seen.
+/// The course of a run.
 #[derive(Debug, Clone)]
 pub struct Course {
-    /// The iterations looked at closely, and what was seen.
+    /// Snapshots and their iterations.
     pub seen: Vec<(u64, Snapshot)>,
     /// (K, mean of ‖∇Φ(x̄^k)‖² over k = 0 … K) at the same iterations.
     pub averages: Vec<(u64, f64)>,
-    /// The iteration at which the run had lost its way, if it did.
-    pub lost: Option<u64>,
-    /// Whether every iteration is in the averages, or only those looked at.
+    /// The iteration at which the run was found to have diverged.
+    pub diverged: Option<u64>,
+    /// Whether the averages include every iteration, or only the snapshots.
     pub whole: bool,
 }
 
 impl Course {
-    /// ‖∇Φ‖² at the last look.
+    /// ‖∇Φ‖² at the last snapshot.
     pub fn last(&self) -> f64 {
         self.seen.last().map_or(f64::NAN, |(_, seen)| seen.grad_phi_sq())
     }
@@ -106,24 +98,25 @@ impl Course {
 pub fn mean_x<T: Real>(simulation: &Simulation<T>) -> Vec<f64> {
     let all: Vec<Vec<f64>> =
         simulation.nodes().iter().map(|node| cast(node.algorithm.at().x)).collect();
-    centre(&all)
+    mean_row(&all)
 }
 
-/// Runs LoPA and looks at it at the iterations `looks` (increasing, 0 first), the last of which
-/// ends the run.
-pub fn run(setup: &Setup, choice: &Choice, looks: &[u64]) -> Result<Course> {
-    let nodes = setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, choice)?;
+/// Runs LoPA and takes snapshots at these iterations, in increasing order; the last one ends the run.
+/// Averages are right only if the first is 0.
+pub fn run(setup: &Setup, choice: &Choice<AnyMethod>, snapshots: &[u64]) -> Result<Course> {
+    let nodes =
+        setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, &choice.build)?;
     let mut simulation = Simulation::new(nodes, &setup.world.mixing, setup.pool);
     let mut parts = setup.parts()?;
     let closed = quadratic(setup).then(|| LinearGradient::of(&mut parts));
     let whole = closed.is_some();
-    let mut course = Course { seen: Vec::new(), averages: Vec::new(), lost: None, whole };
+    let mut course = Course { seen: Vec::new(), averages: Vec::new(), diverged: None, whole };
     let mut sum = 0.0;
-    for &look in looks {
-        while simulation.k() < look {
+    for &k in snapshots {
+        while simulation.k() < k {
             simulation.iterate();
             if let Some(closed) = &closed {
-                sum += square(&closed.at(&mean_x(&simulation)));
+                sum += norm_sq(&closed.at(&mean_x(&simulation)));
             }
         }
         let Some(state) = State::of(&simulation.nodes().iter().map(variables).collect::<Vec<_>>())
@@ -133,21 +126,21 @@ pub fn run(setup: &Setup, choice: &Choice, looks: &[u64]) -> Result<Course> {
         let snapshot = Snapshot::new(&mut parts, state, setup.pool);
         let now = snapshot.grad_phi_sq();
         let first = course.seen.first().map_or(now, |(_, first)| first.grad_phi_sq());
-        if !now.is_finite() || now > LOST * first.max(f64::MIN_POSITIVE) {
-            course.lost = Some(look);
+        if !now.is_finite() || now > DIVERGENCE_FACTOR * first.max(f64::MIN_POSITIVE) {
+            course.diverged = Some(k);
             break;
         }
-        if look == 0 {
+        if k == 0 {
             sum = now;
         }
-        course.seen.push((look, snapshot));
-        let mean = if whole { sum / (look + 1) as f64 } else { trapezium(&course.seen) };
-        course.averages.push((look, mean));
+        course.seen.push((k, snapshot));
+        let mean = if whole { sum / (k + 1) as f64 } else { trapezium(&course.seen) };
+        course.averages.push((k, mean));
     }
     Ok(course)
 }
 
-/// The mean over iterations, by straight lines between the looks.
+/// The mean over iterations, interpolated linearly between the snapshots.
 fn trapezium(seen: &[(u64, Snapshot)]) -> f64 {
     let [(_, first), .., (last, _)] = seen else { return seen[0].1.grad_phi_sq() };
     let area: f64 = seen
@@ -160,19 +153,23 @@ fn trapezium(seen: &[(u64, Snapshot)]) -> f64 {
     if *last == 0 { first.grad_phi_sq() } else { area / *last as f64 }
 }
 
-/// About `count` iterations from 0 to `last`, evenly spread in the logarithm.
-pub fn looks(last: u64, count: usize) -> Vec<u64> {
+/// About `count` iterations from 0 to `last`, evenly spaced in the logarithm.
+pub fn log_spaced(last: u64, count: usize) -> Vec<u64> {
     let top = ((last + 1) as f64).ln();
     let at = |j: usize| ((top * j as f64 / (count - 1) as f64).exp() - 1.0).round() as u64;
-    let mut looks: Vec<u64> = (0..count).map(at).collect();
-    looks.push(last);
-    looks.sort_unstable();
-    looks.dedup();
-    looks
+    let mut iterations: Vec<u64> = (0..count).map(at).collect();
+    iterations.push(last);
+    iterations.sort_unstable();
+    iterations.dedup();
+    iterations
 }
 
 /// The choice in a file that has these step sizes and starts z in the same way.
-pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice {
+pub fn with_steps(
+    spec: &AlgorithmSpec,
+    scheme: Scheme,
+    steps: &Steps,
+) -> Result<Choice<AnyMethod>> {
     let mut params: Table = spec.choice.params.clone();
     let Steps { alpha, beta, lambda, gamma, tau } = *steps;
     let all =
@@ -180,5 +177,5 @@ pub fn with_steps(spec: &AlgorithmSpec, scheme: Scheme, steps: &Steps) -> Choice
     for (key, value) in all {
         params.insert(key.into(), Value::Float(value));
     }
-    Choice { name: scheme.name().into(), params }
+    algorithms().choose(scheme.name(), &params)
 }

@@ -1,10 +1,10 @@
-//! What follows from the constants alone: Propositions 1 and 2, and the abbreviations of the proofs.
+//! Constants derived from those of the assumptions: Propositions 1 and 2, and the proofs' symbols.
 
 use serde::Serialize;
 
 use super::Constants;
 
-/// The constants that the theorems are written in.
+/// The constants in which the theorems are stated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Derived {
     /// κ = max{L_{f,x}, L_{f,θ}, L_{g,θ}, L_{g,xθ}, L_{g,θθ}} / μ_g, below (15).
@@ -31,7 +31,7 @@ pub struct Derived {
     pub a: f64,
     /// φ = a (1 + 4 max{L_{g,θ}, C_{g,xθ}}² / ω_θ²), (54).
     ///
-    /// The paper has L_{g,θ} where the proof of (32) moves x in ∇_θ g, which C_{g,xθ} bounds.
+    /// The paper has L_{g,θ} alone, but the proof of (32) varies x in ∇_θ g, which C_{g,xθ} bounds.
     pub phi: f64,
 }
 
@@ -39,7 +39,7 @@ impl Derived {
     /// Propositions 1 and 2, (54).
     pub fn of(c: &Constants) -> Derived {
         let mu = c.mu_g;
-        let steepest = [c.l_f_x, c.l_f_theta, c.l_g_theta, c.l_g_x_theta, c.l_g_theta_theta];
+        let lipschitz = [c.l_f_x, c.l_f_theta, c.l_g_theta, c.l_g_x_theta, c.l_g_theta_theta];
         let l_theta_star = c.c_g_x_theta / mu;
         let l_v = c.l_f_theta / mu + c.c_f_theta * c.l_g_theta_theta / mu.powi(2);
         let l_f = c.l_f_x + c.c_g_x_theta * l_v + c.c_f_theta * c.l_g_x_theta / mu;
@@ -49,7 +49,7 @@ impl Derived {
         let omega_theta = mu * c.l_g_theta / (2.0 * (mu + c.l_g_theta));
         let a = l_fg_x + 32.0 * c.c_g_x_theta.powi(2) * l_fg_theta / mu.powi(2);
         Derived {
-            kappa: steepest.iter().fold(0.0, |most, l| l.max(most)) / mu,
+            kappa: lipschitz.into_iter().fold(0.0, f64::max) / mu,
             l_theta_star,
             l_v,
             l_v_star: l_v * (1.0 + l_theta_star),
@@ -82,7 +82,8 @@ impl Derived {
     }
 }
 
-/// How fast ∇_θ g moves with x in (32); with θ it moves by L_{g,θ}, and the paper takes that.
+/// The Lipschitz constant of ∇_θ g in (32): C_{g,xθ} in x and L_{g,θ} in θ; the paper has only
+/// L_{g,θ}.
 pub(super) fn x_slope(c: &Constants) -> f64 {
     c.l_g_theta.max(c.c_g_x_theta)
 }

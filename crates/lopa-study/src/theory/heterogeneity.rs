@@ -1,21 +1,19 @@
-//! How far nodes differ: Assumption 4 measured at a point, and Lemma 1.
+//! How much the nodes differ: Assumption 4 measured at a point, and Lemma 1.
 
 use serde::Serialize;
 
-use super::Constants;
-use super::lyapunov::{apart, centre};
-use super::measure::{Depth, Probe, ends, norm};
+use super::lyapunov::{distance_sq, mean_row};
+use super::measure::{Depth, Inspector, difference_norms};
+use super::{Constants, Parts, all_samples};
 use lopa::evaluate::exact::{conjugate_gradients, solve};
 use lopa::math::real::axpy;
 use lopa::network::Mixing;
-use lopa::problem::{At, Bilevel};
+use lopa::problem::At;
 
-type Parts = [Box<dyn Bilevel<f64>>];
-
-/// Nodes that a node's matrices are compared with, in estimates.
+/// In estimates, a node's matrices are compared with those of this many other nodes.
 const PARTNERS: usize = 4;
 
-/// The sums of Assumption 4 and of Lemma 1 at one x, or the largest of several.
+/// The sums of Assumption 4 and of Lemma 1 at one x, or their maxima over several.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Dissimilarity {
     /// The largest Σ_i ‖∇_x f_i − ∇_x f‖² at (x, θ_j*(x)), Assumption 4 (i).
@@ -43,8 +41,8 @@ impl Dissimilarity {
         self.inner_gradient.max(self.inner_jacobian).max(self.inner_hessian)
     }
 
-    /// The larger of each.
-    pub fn most(self, other: Dissimilarity) -> Dissimilarity {
+    /// The elementwise maximum.
+    pub fn max(self, other: Dissimilarity) -> Dissimilarity {
         Dissimilarity {
             outer_x: self.outer_x.max(other.outer_x),
             outer_theta: self.outer_theta.max(other.outer_theta),
@@ -91,7 +89,7 @@ pub fn at(parts: &mut Parts, x: &[f64], best: &[Vec<f64>], depth: Depth) -> Diss
         let at = At { x, theta };
         let (mut in_x, mut in_theta) = (Vec::new(), Vec::new());
         for part in parts.iter_mut() {
-            let all: Vec<u32> = (0..part.samples_f() as u32).collect();
+            let all = all_samples(part.samples_f());
             let (mut to_x, mut to_theta) = (vec![0.0; x.len()], vec![0.0; theta.len()]);
             part.grad_x_f(at, &all, &mut to_x);
             part.grad_theta_f(at, &all, &mut to_theta);
@@ -118,13 +116,13 @@ pub fn at(parts: &mut Parts, x: &[f64], best: &[Vec<f64>], depth: Depth) -> Diss
     }
 }
 
-/// (∇_θ g_i(x, θ_j*) − ∇_θ g_j(x, θ_j*)) / √m for all i and j, one after the other.
+/// (∇_θ g_i(x, θ_j*) − ∇_θ g_j(x, θ_j*)) / √m for all i and j, concatenated.
 pub(super) fn inner_gradients(parts: &mut Parts, x: &[f64], best: &[Vec<f64>]) -> Vec<f64> {
     let root = (parts.len() as f64).sqrt();
     let mut all = Vec::new();
     for (j, theta) in best.iter().enumerate() {
         let mut of = |i: usize| {
-            let batch: Vec<u32> = (0..parts[i].samples_g() as u32).collect();
+            let batch = all_samples(parts[i].samples_g());
             let mut out = vec![0.0; theta.len()];
             parts[i].grad_theta_g(At { x, theta }, &batch, &mut out);
             out
@@ -137,8 +135,8 @@ pub(super) fn inner_gradients(parts: &mut Parts, x: &[f64], best: &[Vec<f64>]) -
     all
 }
 
-/// How far the nodes are counted on from j whose matrices are compared with those of j: all of
-/// them, or a few evenly spread ones where it is an estimate anyway.
+/// Offsets from j of the nodes whose matrices are compared with those of j: all nodes, or for an
+/// estimate a few, evenly spaced.
 fn partners(m: usize, depth: Depth) -> Vec<usize> {
     let count = if depth == Depth::QUADRATIC { m - 1 } else { (m - 1).min(PARTNERS) };
     (0..count).map(|k| 1 + k * (m - 1) / count).collect()
@@ -146,53 +144,41 @@ fn partners(m: usize, depth: Depth) -> Vec<usize> {
 
 /// Σ_i ‖a_i − ā‖²
 fn scatter(own: &[Vec<f64>]) -> f64 {
-    let mean = centre(own);
-    own.iter().map(|own| apart(own, &mean)).sum()
+    let mean = mean_row(own);
+    own.iter().map(|own| distance_sq(own, &mean)).sum()
 }
 
 /// ‖∇²_xθ g_i − ∇²_xθ g_j‖ and ‖∇²_θθ g_i − ∇²_θθ g_j‖ at a point.
 fn matrices_apart(parts: &mut Parts, [i, j]: [usize; 2], at: At<f64>, depth: Depth) -> [f64; 2] {
     let [one, other] = parts.get_disjoint_mut([i, j]).expect("two different nodes");
-    let (mut one, mut other) = (Probe::new(&mut **one, depth), Probe::new(&mut **other, depth));
-    let p = at.theta.len();
-    let mut hold = vec![0.0; p];
-    let (low, high) = ends(p, depth.lanczos, |v, out| {
-        one.hess_g(at, v, out);
-        other.hess_g(at, v, &mut hold);
-        axpy(-1.0, &hold, out);
-    });
-    let (mut here, mut there) = (vec![0.0; at.x.len()], vec![0.0; at.x.len()]);
-    let jacobian = norm(p, depth.lanczos, |v, out| {
-        one.cross_g(at, v, &mut here);
-        other.cross_g(at, v, &mut there);
-        axpy(-1.0, &there, &mut here);
-        one.cross_g_back(at, &here, out);
-        other.cross_g_back(at, &here, &mut hold);
-        axpy(-1.0, &hold, out);
-    });
-    [jacobian, low.abs().max(high)]
+    let mut both = [one, other].map(|part| Inspector::new(&mut **part, depth));
+    let (n, p) = (at.x.len(), at.theta.len());
+    difference_norms(n, p, depth.lanczos, |side, matrix, v, out| {
+        both[side].product(matrix, at, v, out)
+    })
 }
 
-/// Whether gradient tracking is worth its double communication.
+/// Whether gradient tracking is worth twice the communication.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Forecast {
-    /// Where ‖∇Φ‖² stops with local gradients.
+    /// The level at which ‖∇Φ‖² stalls with local gradients.
     pub floor: f64,
-    /// ‖∇Φ‖² that the run reaches for other reasons: its length and its sampling errors.
+    /// The level that the run reaches, limited by its length and its sampling errors.
     pub reached: f64,
 }
 
 impl Forecast {
-    /// Tracking pays if heterogeneity alone would stop local gradients above what the run reaches.
+    /// Tracking pays if heterogeneity alone stalls local gradients above the level that the run
+    /// reaches.
     pub fn tracking_pays(&self) -> bool {
         self.floor > self.reached
     }
 }
 
-/// Where local gradients with step α rest, seen from x̄ near a stationary point: ‖∇Φ(x̄)‖².
+/// ‖∇Φ(x̄)‖² at the fixed point of local gradients with step α, from x̄ near a stationary point.
 ///
-/// At rest x_i − x̄ = −α [(I − W)⁺ (∇Φ_j − ∇Φ)_j]_i and Σ_i ∇Φ_i(x_i) = 0, so that ∇Φ(x̄) is minus
-/// the mean of ∇Φ_i(x_i) − ∇Φ_i(x̄): right to first order in α, no bound.
+/// At the fixed point x_i − x̄ = −α [(I − W)⁺ (∇Φ_j − ∇Φ)_j]_i and Σ_i ∇Φ_i(x_i) = 0, so that ∇Φ(x̄)
+/// is minus the mean of ∇Φ_i(x_i) − ∇Φ_i(x̄): correct to first order in α, not a bound.
 pub fn floor(parts: &mut Parts, mixing: &Mixing, x: &[f64], best: &[Vec<f64>], alpha: f64) -> f64 {
     let (m, n) = (parts.len(), x.len());
     let mut grads = |points: &[Vec<f64>]| -> Vec<Vec<f64>> {
@@ -200,7 +186,7 @@ pub fn floor(parts: &mut Parts, mixing: &Mixing, x: &[f64], best: &[Vec<f64>], a
         all.map(|(part, (x, guess))| solve(&mut **part, x, guess).grad).collect()
     };
     let here = grads(&vec![x.to_vec(); m]);
-    let common = centre(&here);
+    let common = mean_row(&here);
     let mut points = vec![x.to_vec(); m];
     for j in 0..n {
         let push: Vec<f64> = here.iter().map(|own| alpha * (own[j] - common[j])).collect();
@@ -209,15 +195,15 @@ pub fn floor(parts: &mut Parts, mixing: &Mixing, x: &[f64], best: &[Vec<f64>], a
                 *out = mixing.row(i).iter().map(|&(k, w)| w * (v[i] - v[k])).sum();
             }
         };
-        let (rest, _) = conjugate_gradients(laplacian, &push, 1e-10);
-        points.iter_mut().zip(&rest).for_each(|(point, rest)| point[j] -= rest);
+        let (offsets, _) = conjugate_gradients(laplacian, &push, 1e-10);
+        points.iter_mut().zip(&offsets).for_each(|(point, offset)| point[j] -= offset);
     }
-    let mut moved = centre(&grads(&points));
+    let mut moved = mean_row(&grads(&points));
     axpy(-1.0, &common, &mut moved);
     moved.iter().map(|g| g * g).sum()
 }
 
-/// The share of b² that Lemma 1 puts down to the inner level.
+/// The share of b² that Lemma 1 attributes to the inner level.
 pub fn inner_share(c: &Constants) -> f64 {
     c_2(c) * c.b_g.powi(2) / lemma_1(c)
 }

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::conditions::{p_s, p_x_alpha, q_s, q_x_alpha};
-use super::lyapunov::{Snapshot, apart, centre, square};
-use super::{Constants, Derived, Scheme, Steps};
+use super::lyapunov::{Snapshot, distance_sq, mean_row, norm_sq};
+use super::{Constants, Derived, Parts, Scheme, Steps, all_samples};
 use lopa::math::real::axpy;
 use lopa::problem::{At, Bilevel};
 
@@ -23,29 +23,36 @@ pub struct Recursion {
 
 /// Both sides of every lemma between iterations k and k + 1.
 ///
-/// The right-hand sides hold the sampling variances of `c`: with full batches each inequality holds
-/// for itself, with minibatches in the mean over runs.
+/// The right-hand sides contain the sampling variances of `c`. With full batches each inequality
+/// holds at every iteration; with minibatches, in the mean over runs.
 pub fn recursions(
     scheme: Scheme,
     c: &Constants,
     d: &Derived,
     s: &Steps,
-    parts: &mut [Box<dyn Bilevel<f64>>],
+    parts: &mut Parts,
     [now, next]: [&Snapshot; 2],
 ) -> Vec<Recursion> {
     let (e, after, m) = (&now.errors, &next.errors, c.nodes as f64);
     let (gap, push) = (c.gap(), s.tau * s.alpha);
     let s_mean = expected_s(parts, now);
-    let y_sq = square(&centre(&now.state.y));
+    let y_sq = norm_sq(&mean_row(&now.state.y));
     // ‖∇Φ̃ − E[s]‖²/m and ‖∇Φ − E[s̄]‖²
-    let spread: f64 = now.exact.iter().zip(&s_mean).map(|(own, s)| apart(&own.grad, s)).sum();
-    let (spread, joint) = (spread / m, apart(&now.grad_phi, &centre(&s_mean)));
+    let spread: f64 = now.exact.iter().zip(&s_mean).map(|(own, s)| distance_sq(&own.grad, s)).sum();
+    let (spread, joint) = (spread / m, distance_sq(&now.grad_phi, &mean_row(&s_mean)));
     let m_hat_sq = 2.0 * d.m.powi(2) + 2.0 * e.hv;
     let noise_s = c.sigma_f_x.powi(2) + m_hat_sq * c.sigma_g_x_theta.powi(2);
     let noise_v = c.sigma_f_theta.powi(2) + m_hat_sq * c.sigma_g_theta_theta.powi(2);
     let moved = push.powi(2) * y_sq;
     let r_y = 2.0 * d.l.powi(2) / s.gamma;
     let by_errors = d.l_fg_x * (e.consensus + e.inner) + 4.0 * c.c_g_x_theta.powi(2) * e.hv;
+    // The γ-average of an estimate of ∇Φ with this bias, over independent nodes.
+    let averaged = |error: f64, bias: f64, nodes: f64| {
+        (1.0 - s.gamma) * error
+            + 2.0 * s.gamma * bias
+            + r_y * moved
+            + s.gamma.powi(2) * noise_s / nodes
+    };
     let line = |name, place, left, right| Recursion { name, place, left, right };
     let mut all = vec![
         line(
@@ -55,15 +62,7 @@ pub fn recursions(
             e.objective - push / 2.0 * now.grad_phi_sq() - push / 2.0 * (1.0 - push * d.l) * y_sq
                 + push / 2.0 * e.average,
         ),
-        line(
-            "average variance errors",
-            "(27)",
-            after.average,
-            (1.0 - s.gamma) * e.average
-                + 2.0 * s.gamma * joint
-                + r_y * moved
-                + s.gamma.powi(2) * noise_s / m,
-        ),
+        line("average variance errors", "(27)", after.average, averaged(e.average, joint, m)),
         line("mean hypergradient error", "(28)", joint, by_errors),
         line(
             "Hv errors",
@@ -90,15 +89,7 @@ pub fn recursions(
             (1.0 - s.tau * gap / 2.0) * e.consensus
                 + 2.0 * s.tau * s.alpha.powi(2) / gap * e.gradient,
         ),
-        line(
-            "variance errors",
-            "(36)",
-            after.variance,
-            (1.0 - s.gamma) * e.variance
-                + 2.0 * s.gamma * spread
-                + r_y * moved
-                + s.gamma.powi(2) * noise_s,
-        ),
+        line("variance errors", "(36)", after.variance, averaged(e.variance, spread, 1.0)),
         line("hypergradient errors", "(37)", spread, by_errors),
     ];
     all.push(match scheme {
@@ -121,13 +112,12 @@ pub fn recursions(
 }
 
 /// E[s_i | F^k] = ∇_x f − ∇²_xθ g v at (x_i, θ_i, v_i), on all samples.
-fn expected_s(parts: &mut [Box<dyn Bilevel<f64>>], now: &Snapshot) -> Vec<Vec<f64>> {
+fn expected_s(parts: &mut Parts, now: &Snapshot) -> Vec<Vec<f64>> {
     let one = |(i, part): (usize, &mut Box<dyn Bilevel<f64>>)| {
         let at = At { x: &now.state.x[i], theta: &now.state.theta[i] };
-        let all = |count: usize| (0..count as u32).collect::<Vec<_>>();
         let (mut s, mut cross) = (vec![0.0; at.x.len()], vec![0.0; at.x.len()]);
-        part.grad_x_f(at, &all(part.samples_f()), &mut s);
-        part.cross_g(at, &all(part.samples_g()), &now.state.v[i], &mut cross);
+        part.grad_x_f(at, &all_samples(part.samples_f()), &mut s);
+        part.cross_g(at, &all_samples(part.samples_g()), &now.state.v[i], &mut cross);
         axpy(-1.0, &cross, &mut s);
         s
     };

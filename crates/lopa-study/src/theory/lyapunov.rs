@@ -1,10 +1,10 @@
 //! The terms of the Lyapunov function V^k, (25), measured through exact θ*, v* and ∇Φ.
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Weights;
+use super::{Parts, Weights};
+use crate::parallel;
 use lopa::evaluate::exact::{Solution, solve};
 use lopa::evaluate::mean;
 use lopa::problem::Bilevel;
@@ -63,7 +63,7 @@ pub struct State {
 }
 
 impl State {
-    /// Of a run of LoPA; `None` for an algorithm without these variables.
+    /// The state of a run of LoPA; `None` for an algorithm without these variables.
     pub fn of(nodes: &[Variables]) -> Option<State> {
         let one = |node: &Variables, name: &str| {
             node.iter().find(|(known, _)| *known == name).map(|(_, values)| values.clone())
@@ -74,11 +74,11 @@ impl State {
 
     /// x̄
     pub fn mean_x(&self) -> Vec<f64> {
-        centre(&self.x)
+        mean_row(&self.x)
     }
 }
 
-/// A state with what exact solves say of it.
+/// A state with the exact solutions at its x̄.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The nodes' variables.
@@ -94,22 +94,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Solves every node's part at x̄, on a pool's threads if there is one.
-    pub fn new(
-        parts: &mut [Box<dyn Bilevel<f64>>],
-        state: State,
-        pool: Option<&ThreadPool>,
-    ) -> Snapshot {
+    /// Solves every node's part at x̄, on the threads of a pool if there is one.
+    pub fn new(parts: &mut Parts, state: State, pool: Option<&ThreadPool>) -> Snapshot {
         let mean_x = state.mean_x();
         let one = |(part, theta): (&mut Box<dyn Bilevel<f64>>, &Vec<f64>)| {
             solve(&mut **part, &mean_x, theta)
         };
-        let exact: Vec<Solution> = match pool {
-            None => parts.iter_mut().zip(&state.theta).map(one).collect(),
-            Some(pool) => {
-                pool.install(|| parts.par_iter_mut().zip(&state.theta).map(one).collect())
-            }
-        };
+        let exact = parallel::map(pool, parts.iter_mut().zip(&state.theta), one);
         let grad_phi = mean(exact.iter().map(|solution| &solution.grad[..]));
         let errors = errors(&state, &mean_x, &exact, &grad_phi);
         Snapshot { state, mean_x, exact, grad_phi, errors }
@@ -117,40 +108,43 @@ impl Snapshot {
 
     /// ‖∇Φ(x̄)‖²
     pub fn grad_phi_sq(&self) -> f64 {
-        square(&self.grad_phi)
+        norm_sq(&self.grad_phi)
     }
 
     /// Σ_i ‖∇Φ_i − ∇Φ‖², what Lemma 1 bounds.
     pub fn dissimilarity(&self) -> f64 {
-        self.exact.iter().map(|solution| apart(&solution.grad, &self.grad_phi)).sum()
+        self.exact.iter().map(|solution| distance_sq(&solution.grad, &self.grad_phi)).sum()
     }
 }
 
 fn errors(state: &State, mean_x: &[f64], exact: &[Solution], grad_phi: &[f64]) -> Errors {
     let m = exact.len() as f64;
     let over = |of: &[Vec<f64>], star: &dyn Fn(usize) -> Vec<f64>| {
-        of.iter().enumerate().map(|(i, own)| apart(own, &star(i))).sum::<f64>() / m
+        of.iter().enumerate().map(|(i, own)| distance_sq(own, &star(i))).sum::<f64>() / m
     };
-    let mean_y = centre(&state.y);
+    let mean_y = mean_row(&state.y);
     Errors {
         objective: exact.iter().map(|solution| solution.phi).sum::<f64>() / m,
         hv: over(&state.v, &|i| exact[i].v.clone()),
         inner: over(&state.theta, &|i| exact[i].theta.clone()),
-        average: apart(grad_phi, &centre(&state.z)),
+        average: distance_sq(grad_phi, &mean_row(&state.z)),
         variance: over(&state.z, &|i| exact[i].grad.clone()),
         consensus: over(&state.x, &|_| mean_x.to_vec()),
         gradient: over(&state.y, &|_| mean_y.clone()),
     }
 }
 
-pub(super) fn centre(rows: &[Vec<f64>]) -> Vec<f64> {
+/// The mean of the rows.
+pub(super) fn mean_row(rows: &[Vec<f64>]) -> Vec<f64> {
     mean(rows.iter().map(|row| &row[..]))
 }
 
-pub(super) fn square(a: &[f64]) -> f64 {
+/// ‖a‖²
+pub(super) fn norm_sq(a: &[f64]) -> f64 {
     a.iter().map(|a| a * a).sum()
 }
 
-pub(super) fn apart(a: &[f64], b: &[f64]) -> f64 {
+/// ‖a − b‖²
+pub(super) fn distance_sq(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }

@@ -1,4 +1,4 @@
-//! The paper's theory as functions: constants, step sizes, bounds, and what is measured beside them.
+//! The paper's theory as code: constants, step sizes, bounds, and measurements of each.
 //!
 //! Names and equation numbers are those of the paper (Niu et al., JMLR 26(76), 2025), sections 2 to
 //! 4 and appendix; where its text and its proofs disagree, the formula here is the one that follows
@@ -37,3 +37,13 @@ pub use derived::Derived;
 pub use steps::{Scheme, Steps};
 pub use study::Study;
 pub use weights::Weights;
+
+use lopa::problem::Bilevel;
+
+/// The nodes' parts of a problem.
+pub(crate) type Parts = [Box<dyn Bilevel<f64>>];
+
+/// The indices of all samples of a node.
+pub(crate) fn all_samples(count: usize) -> Vec<u32> {
+    (0..count as u32).collect()
+}

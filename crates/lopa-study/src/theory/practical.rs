@@ -1,14 +1,14 @@
-//! A practical suggestion: from local curvature, stability limits and a short calibration run.
+//! Practical step sizes, from local curvature, stability limits and a short calibration run.
 //!
-//! It has no theorem behind it. The theorem's step sizes are for the worst problem with the same
-//! constants, this one is for the problem at hand.
+//! No theorem supports them. The theorem's step sizes are for the worst problem with the same
+//! constants, these for the problem at hand.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::course;
-use super::measure::{Depth, Place, Probe, ends};
-use super::{Scheme, Steps};
+use super::measure::{Depth, Inspector, Point, extreme_eigenvalues};
+use super::{Parts, Scheme, Steps};
+use crate::parallel;
 use lopa::error::Result;
 use lopa::evaluate::exact::solve;
 use lopa::experiment::AlgorithmSpec;
@@ -16,7 +16,7 @@ use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
 use lopa::run::Setup;
 
-/// What is suggested, and why.
+/// Suggested step sizes, and the reasons for them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suggestion {
     /// The step sizes; γ and τ are the file's.
@@ -29,10 +29,10 @@ pub struct Suggestion {
     pub limit_lambda: f64,
     /// Largest curvature of the Φ_i at the start.
     pub smoothness: f64,
-    /// Below it the linearised iteration is stable, for the smallest and the second largest
+    /// The linearised iteration is stable for α below it, for the smallest and the second largest
     /// eigenvalue of W.
     pub limit_alpha: f64,
-    /// What the calibration tried: α, and Φ at its end, none where it was lost.
+    /// What the calibration tried: α, and Φ at its end, `None` if it diverged.
     pub tried: Vec<(f64, Option<f64>)>,
     /// Iterations of the calibration.
     pub iterations: u64,
@@ -44,25 +44,25 @@ pub fn suggest(
     spec: &AlgorithmSpec,
     scheme: Scheme,
     own: &Steps,
-    places: &[&Place],
+    points: &[&Point],
     planned: u64,
 ) -> Result<Suggestion> {
     let mut parts = setup.parts()?;
-    let curvature = curvature(&mut parts, places);
-    let smoothness = smoothness(&mut parts, places[0], setup);
+    let curvature = curvature(&mut parts, points);
+    let smoothness = smoothness(&mut parts, points[0], setup);
     let (lambda_2, lambda_min) = setup.world.mixing.eigenvalues();
     let limit_alpha = stable_alpha(scheme, smoothness, [lambda_2, lambda_min], own.gamma, own.tau);
     let inner = 1.0 / curvature.1;
     let iterations = (planned / 5).clamp(20.min(planned), 300);
-    // Multiples of the limit, and what the file has.
+    // Multiples of the limit, and the file's α.
     let mut alphas: Vec<f64> = [1, 0, -1, -2, -3].map(|p| limit_alpha * 2f64.powi(p)).to_vec();
     alphas.push(own.alpha);
     let mut tried = Vec::new();
     for alpha in alphas {
         let steps = Steps { alpha, beta: inner, lambda: inner, ..*own };
-        let choice = course::with_steps(spec, scheme, &steps);
+        let choice = course::with_steps(spec, scheme, &steps)?;
         let run = course::run(setup, &choice, &[iterations])?;
-        let end = match (run.lost, run.seen.last()) {
+        let end = match (run.diverged, run.seen.last()) {
             (None, Some((_, seen))) => Some(seen.errors.objective).filter(|phi| phi.is_finite()),
             _ => None,
         };
@@ -82,25 +82,25 @@ pub fn suggest(
     })
 }
 
-/// The outer eigenvalues of ∇²_θθ g_i over nodes and places.
-fn curvature(parts: &mut [Box<dyn Bilevel<f64>>], places: &[&Place]) -> (f64, f64) {
+/// The extreme eigenvalues of ∇²_θθ g_i over nodes and points.
+fn curvature(parts: &mut Parts, points: &[&Point]) -> (f64, f64) {
     let mut found = (f64::INFINITY, 0.0f64);
     for (i, part) in parts.iter_mut().enumerate() {
-        let mut probe = Probe::new(&mut **part, Depth::ESTIMATE);
-        for place in places {
-            let (low, high) = probe.curvatures(At { x: &place.x, theta: &place.theta[i] });
+        let mut inspector = Inspector::new(&mut **part, Depth::ESTIMATE);
+        for point in points {
+            let (low, high) = inspector.curvatures(At { x: &point.x, theta: &point.theta[i] });
             found = (found.0.min(low), found.1.max(high));
         }
     }
     found
 }
 
-/// The largest |eigenvalue| of ∇²Φ_i at a place over nodes, by differences of ∇Φ_i.
-pub fn smoothness(parts: &mut [Box<dyn Bilevel<f64>>], place: &Place, setup: &Setup) -> f64 {
+/// The largest |eigenvalue| of ∇²Φ_i at a point over nodes, by central differences of ∇Φ_i.
+pub fn smoothness(parts: &mut Parts, point: &Point, setup: &Setup) -> f64 {
     let one = |(part, guess): (&mut Box<dyn Bilevel<f64>>, &Vec<f64>)| {
-        let h = 1e-4 * (1.0 + dot(&place.x, &place.x).sqrt());
-        let (low, high) = ends(place.x.len(), 6, |v, out| {
-            let mut x = place.x.clone();
+        let h = 1e-4 * (1.0 + dot(&point.x, &point.x).sqrt());
+        let (low, high) = extreme_eigenvalues(point.x.len(), 6, |v, out| {
+            let mut x = point.x.clone();
             axpy(h, v, &mut x);
             out.copy_from_slice(&solve(&mut **part, &x, guess).grad);
             axpy(-2.0 * h, v, &mut x);
@@ -109,17 +109,14 @@ pub fn smoothness(parts: &mut [Box<dyn Bilevel<f64>>], place: &Place, setup: &Se
         });
         low.abs().max(high)
     };
-    let all: Vec<f64> = match setup.pool {
-        None => parts.iter_mut().zip(&place.best).map(one).collect(),
-        Some(pool) => pool.install(|| parts.par_iter_mut().zip(&place.best).map(one).collect()),
-    };
+    let all = parallel::map(setup.pool, parts.iter_mut().zip(&point.best), one);
     all.into_iter().fold(0.0, f64::max)
 }
 
-/// The largest α with which LoPA is stable on Φ_i = h/2 |x|², θ and v being exact, for each
+/// The largest α for which LoPA is stable on Φ_i = h/2 |x|², with exact θ and v, for each
 /// eigenvalue of W and for the mean.
 ///
-/// This is where gradient tracking suffers from a smallest eigenvalue of W near −1.
+/// A smallest eigenvalue of W near −1 hurts gradient tracking here.
 pub fn stable_alpha(scheme: Scheme, h: f64, of_w: [f64; 2], gamma: f64, tau: f64) -> f64 {
     let stable = |alpha: f64| {
         let mean = radius(local_mode(1.0, h, alpha, gamma, tau));
@@ -159,7 +156,7 @@ fn tracking_mode(w: f64, h: f64, alpha: f64, gamma: f64, tau: f64) -> [[f64; 3];
 fn radius(mut m: [[f64; 3]; 3]) -> f64 {
     let mut log = 0.0;
     for k in 0..40 {
-        let size = m.iter().flatten().fold(0.0f64, |most, entry| most.max(entry.abs()));
+        let size = m.iter().flatten().fold(0.0f64, |largest, entry| largest.max(entry.abs()));
         if size == 0.0 {
             return 0.0;
         }

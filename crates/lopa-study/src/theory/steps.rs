@@ -8,7 +8,7 @@ use super::{Constants, Derived};
 use lopa::algorithms::lopa::LopaParams;
 use lopa::math::schedule::Schedule;
 
-/// Where the direction of x comes from.
+/// How the direction of x is formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Scheme {
     /// LoPA-LG, Theorem 1.
@@ -31,7 +31,7 @@ impl Scheme {
         }
     }
 
-    /// The scheme of an algorithm in experiment files, if the theorems speak of it.
+    /// The scheme of an algorithm in experiment files, if the theorems cover it.
     pub fn of(name: &str) -> Option<Scheme> {
         Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
@@ -53,7 +53,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Those of the first iteration.
+    /// The step sizes of the first iteration.
     pub fn of(params: &LopaParams) -> Steps {
         let at = |schedule: &Schedule| schedule.at(0);
         Steps {
@@ -69,7 +69,7 @@ impl Steps {
 /// Where a step size may lie for a given α: from `slope` · α to `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Room {
-    /// c with c α the lower end: what (70) and (107) ask of c_λ, c_β, c_γ.
+    /// c, where c α is the lower end: what (70) and (107) require of c_λ, c_β, c_γ.
     pub slope: f64,
     /// The upper end.
     pub high: f64,
@@ -81,7 +81,7 @@ impl Room {
         if self.slope > 0.0 { self.high / (2.0 * self.slope) } else { f64::INFINITY }
     }
 
-    /// c between the ends for every α up to `u`: one and a half times the least, as (70) suggests.
+    /// c between the ends for every α up to `u`: 1.5 times the smallest, as (70) suggests.
     fn c(&self, u: f64) -> f64 {
         if self.slope > 0.0 { 1.5 * self.slope } else { self.high / (2.0 * u) }
     }
@@ -102,25 +102,25 @@ pub struct Admissible {
     pub u: f64,
     /// Which of the three is the smallest.
     pub active: &'static str,
-    /// Of λ, (61) and (99).
+    /// The interval of λ, (61) and (99).
     pub lambda: Room,
-    /// Of β, (62) and (100).
+    /// The interval of β, (62) and (100).
     pub beta: Room,
-    /// Of γ, (63) and (101).
+    /// The interval of γ, (63) and (101).
     pub gamma: Room,
-    /// GT: γ α may not exceed this, which takes the place of u'_2's bounds on γ, (98).
+    /// GT: γ α may not exceed this, which replaces the bounds of u'_2 on γ, (98).
     pub gamma_alpha: f64,
 }
 
-/// The simple, sufficient bounds on the step sizes: whatever lies in them meets every one of the
+/// Simple, sufficient bounds on the step sizes: step sizes within them meet all
 /// [`conditions`](super::conditions).
 ///
-/// They are the paper's with its slips mended: λ below 2/(μ_g + L_{g,θ}) so that I − λ∇²g
-/// contracts, each σ where its lemma puts it, and the bounds that follow from the mended d_4, d_6.
+/// They are the paper's with its errors corrected: λ below 2/(μ_g + L_{g,θ}) so that I − λ∇²g
+/// contracts, each σ where its lemma has it, and the bounds that follow from the corrected d_4, d_6.
 pub fn admissible(scheme: Scheme, c: &Constants, d: &Derived, tau: f64) -> Admissible {
     let (gap, root_phi) = (c.gap(), d.phi.sqrt());
     let stable = 2.0 / (c.mu_g + c.l_g_theta);
-    // A weight per unit of noise; without noise there is no bound.
+    // Without noise there is no bound.
     let over = |top: f64, sigma: f64| if sigma > 0.0 { top / sigma } else { f64::INFINITY };
     let lambda = Room {
         slope: 48.0 * d.l_v_star * c.c_g_x_theta * tau / c.mu_g,
@@ -136,9 +136,9 @@ pub fn admissible(scheme: Scheme, c: &Constants, d: &Derived, tau: f64) -> Admis
     let (u2, gamma_alpha) = match scheme {
         Scheme::LocalGradient => (gap / (12.0 * root_phi), f64::INFINITY),
         Scheme::GradientTracking => {
-            let room =
+            let limit =
                 gap.powi(2) / (24.0 * root_phi) * over(c.c_g_x_theta, c.sigma_g_x_theta).min(1.0);
-            ((room / (2.0 * gamma.slope)).sqrt(), room)
+            ((limit / (2.0 * gamma.slope)).sqrt(), limit)
         }
     };
     let u3 = lambda.widest().min(beta.widest()).min(gamma.widest());
@@ -157,7 +157,7 @@ impl Admissible {
         s.tau == self.tau && self.checks(s).iter().all(Condition::holds)
     }
 
-    /// The intervals as conditions on given step sizes: each names the step size that breaks it.
+    /// The intervals as conditions on given step sizes; each names the step size that it restricts.
     pub fn checks(&self, s: &Steps) -> Vec<Condition> {
         let check = |name, place, step, says, small, large| Condition {
             name,
@@ -167,7 +167,7 @@ impl Admissible {
             small,
             large,
         };
-        let least = |room: Room| room.slope * s.alpha;
+        let lower = |room: Room| room.slope * s.alpha;
         let mut all = vec![
             check("alpha <= u1", "(55) (94)", "alpha", "1 / (2 tau L)", s.alpha, self.u1),
             check("alpha <= u2", "(60) (98)", "alpha", "network and phi", s.alpha, self.u2),
@@ -177,7 +177,7 @@ impl Admissible {
                 "(56) (95)",
                 "lambda",
                 "c = 48 L_v* C tau / mu_g",
-                least(self.lambda),
+                lower(self.lambda),
                 s.lambda,
             ),
             check(
@@ -193,7 +193,7 @@ impl Admissible {
                 "(57) (96)",
                 "beta",
                 "c = 6 L_theta* a^1/2 tau / omega",
-                least(self.beta),
+                lower(self.beta),
                 s.beta,
             ),
             check("beta small", "(62) (100)", "beta", "2 / (mu + L)", s.beta, self.beta.high),
@@ -202,7 +202,7 @@ impl Admissible {
                 "(58) (97)",
                 "gamma",
                 "c = 4 L tau",
-                least(self.gamma),
+                lower(self.gamma),
                 s.gamma,
             ),
             check(
@@ -222,12 +222,12 @@ impl Admissible {
         all
     }
 
-    /// c_λ, c_β, c_γ with λ = c_λ α, … admitted for every α up to u.
+    /// c_λ, c_β, c_γ such that λ = c_λ α, … are admissible for every α up to u.
     pub fn slopes(&self) -> [f64; 3] {
         [self.lambda, self.beta, self.gamma].map(|room| room.c(self.u))
     }
 
-    /// The step sizes of an α.
+    /// The step sizes for an α.
     pub fn at(&self, alpha: f64) -> Steps {
         let [lambda, beta, gamma] = self.slopes().map(|c| c * alpha);
         Steps { alpha, beta, lambda, gamma, tau: self.tau }
@@ -237,7 +237,7 @@ impl Admissible {
 /// The step sizes that the corollaries choose for K iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Choice {
-    /// They themselves.
+    /// The step sizes.
     pub steps: Steps,
     /// c_λ, (70).
     pub c_lambda: f64,
@@ -251,7 +251,7 @@ pub struct Choice {
     pub a1: f64,
     /// a_2 of (77); 0 for GT.
     pub a2: f64,
-    /// What decides on α: `u1`, `u2`, `u3`, `variance` or `heterogeneity`.
+    /// What limits α: `u1`, `u2`, `u3`, `variance` or `heterogeneity`.
     pub active: &'static str,
     /// The corollary's bound on the mean of ‖∇Φ‖² over K + 1 iterations, (82) and (113).
     pub bound: f64,
@@ -260,7 +260,7 @@ pub struct Choice {
 /// α = min{u, (a_0 / (a_1 (K + 1)))^½, (a_0 / (a_2 (K + 1)))^⅓} of Corollaries 1 to 4, with
 /// γ = c_γ α, λ = c_λ α, β = c_β α.
 ///
-/// The paper sets a_0 from Φ(x̄⁰) as if Φ ≥ 0; here Φ(x̄⁰) is above a lower bound of Φ.
+/// The paper's a_0 has Φ(x̄⁰) as if Φ ≥ 0; here it is Φ(x̄⁰) minus a lower bound of Φ.
 pub fn choose(
     scheme: Scheme,
     c: &Constants,
@@ -271,12 +271,12 @@ pub fn choose(
 ) -> Choice {
     let admissible = admissible(scheme, c, d, tau);
     let (u, k) = (admissible.u, (iterations + 1) as f64);
-    let most = admissible.at(u);
-    let share = bound::share(scheme);
-    // d_4, d_5, d_6 and the variance grow with α: those at u bound them all, (74) to (76).
-    let a0 = share * start.v0(scheme, c, d, &most) / tau;
-    let a1 = share * bound::variance_sq(scheme, c, d, &most).total();
-    let a2 = share * bound::vartheta(scheme, c, d) * start.b_sq / c.nodes as f64;
+    let largest = admissible.at(u);
+    let factor = bound::factor(scheme);
+    // d_4, d_5, d_6 and the variance grow with α: their values at u are bounds, (74) to (76).
+    let a0 = factor * start.v0(scheme, c, d, &largest) / tau;
+    let a1 = factor * bound::variance_sq(scheme, c, d, &largest).total();
+    let a2 = factor * bound::vartheta(scheme, c, d) * start.b_sq / c.nodes as f64;
     let by_variance = if a1 > 0.0 { (a0 / (a1 * k)).sqrt() } else { f64::INFINITY };
     let by_heterogeneity = if a2 > 0.0 { (a0 / (a2 * k)).cbrt() } else { f64::INFINITY };
     let alpha = u.min(by_variance).min(by_heterogeneity);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::lyapunov::{Snapshot, State, TERMS};
 use super::measure::{Region, Subject, constants};
 use super::{Derived, Scheme, Steps, Weights};
+use lopa::algorithms::AnyMethod;
 use lopa::config::Choice;
-use lopa::config::registry::params;
 use lopa::experiment::{AlgorithmSpec, Experiment};
 use lopa::problem::Bilevel;
 use lopa::problem::scope::Scope;
@@ -21,9 +21,9 @@ pub struct Trace {
 
 impl Trace {
     /// For a run of LoPA; other algorithms have no V^k.
-    pub fn of(Choice { name, params: table }: &Choice) -> Option<Trace> {
-        let scheme = Scheme::of(name)?;
-        Some(Trace { scheme, steps: Steps::of(&params(table)), weights: None })
+    pub fn of(choice: &Choice<AnyMethod>) -> Option<Trace> {
+        let scheme = Scheme::of(&choice.name)?;
+        Some(Trace { scheme, steps: Steps::of(&choice.typed()?), weights: None })
     }
 }
 

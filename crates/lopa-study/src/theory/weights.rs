@@ -24,9 +24,9 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights with which V^k falls, by the requirements that the proofs put on them.
+    /// The weights with which V^k decreases, by the requirements of the proofs.
     ///
-    /// d_4 and d_6 are the smallest that absorb what the consensus errors hand on: d_4 γ =
+    /// d_4 and d_6 are the smallest that absorb what the consensus errors pass on: d_4 γ =
     /// 6 τα² d_5 / (1 − ρ) for LG, d_6 (1 − ρ)/2 = 2 τα² d_5 / (1 − ρ) and d_4 = 4 γ d_6 / (1 − ρ)
     /// for GT. The paper prints them with another power of α; see `docs/errata.md`.
     pub fn of(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Weights {

@@ -1,4 +1,4 @@
-//! The journal of finished trials: a line each, only ever appended to.
+//! The journal of finished trials: append-only, one line per trial.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,9 +18,9 @@ pub struct Trial {
     pub rung: usize,
     /// The number of the trial, from 0.
     pub trial: usize,
-    /// What was tried.
+    /// The values tried.
     pub params: Candidate,
-    /// The mean of the metric over the seeds; none if a run diverged or was refused.
+    /// The mean of the metric over the seeds; `None` if a run diverged or was refused.
     pub value: Option<f64>,
 }
 
@@ -38,24 +38,24 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a search and reads its finished trials; one that is not there is begun.
+    /// Opens the journal of a search, or starts a new one, and reads its finished trials.
     ///
-    /// A last line that was torn by a crash is dropped.
+    /// A last line torn by a crash is dropped.
     pub fn open(path: &Path, search: &str) -> Result<(Journal, Vec<Trial>)> {
-        let cannot = |error: std::io::Error| unusable(path, &error);
+        let failed = |error: std::io::Error| unusable(path, &error);
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(cannot)?;
+            std::fs::create_dir_all(folder).map_err(failed)?;
         }
         let options = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = options.map_err(cannot)?;
+        let mut file = options.map_err(failed)?;
         let mut text = Vec::new();
-        file.read_to_end(&mut text).map_err(cannot)?;
-        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        file.set_len(whole as u64).map_err(cannot)?;
-        file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        file.read_to_end(&mut text).map_err(failed)?;
+        let complete = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        file.set_len(complete as u64).map_err(failed)?;
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
         let mut journal = Journal { path: path.to_path_buf(), file };
         let lines: Vec<&[u8]> =
-            text[..whole].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
+            text[..complete].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
         let Some((first, rest)) = lines.split_first() else {
             let head = Head { lopa: env!("CARGO_PKG_VERSION").into(), search: search.into() };
             journal.write(&head)?;
@@ -67,9 +67,9 @@ impl Journal {
         }
         let read = |(number, line): (usize, &&[u8])| {
             serde_json::from_slice(line).map_err(|error| {
-                Error::storage("tune/damaged-journal", format!("this is no trial: {error}"))
+                Error::storage("tune/damaged-journal", format!("not a trial: {error}"))
                     .at(format!("{}:{}", path.display(), number + 2))
-                    .hint("delete the line; its trial is then run again")
+                    .hint("delete the line: its trial runs again")
             })
         };
         let trials = rest.iter().enumerate().map(read).collect::<Result<_>>()?;
@@ -92,11 +92,11 @@ impl Journal {
 fn foreign(path: &Path) -> Error {
     Error::storage("tune/other-search", "the journal belongs to another search")
         .at(path.display().to_string())
-        .hint("the experiment was changed since: delete the journal, or name another --journal")
+        .hint("the experiment has changed: delete the journal, or choose another with --journal")
 }
 
 fn unusable(path: &Path, error: &std::io::Error) -> Error {
-    Error::storage("storage/write", format!("cannot keep the journal: {error}"))
+    Error::storage("storage/write", format!("cannot use the journal: {error}"))
         .at(path.display().to_string())
         .hint("choose another file with --journal")
 }

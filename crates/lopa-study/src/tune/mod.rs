@@ -1,8 +1,8 @@
-//! Fair tuning: the same number of trials for every algorithm, on seeds of their own, judged by
-//! what is measured on training or validation data.
+//! Fair tuning: the same number of trials for every algorithm, on separate seeds, judged on
+//! training or validation data.
 //!
-//! A trial has a number, and its values depend on that number alone; so the outcome is the same
-//! for every number of threads and after any interruption.
+//! The values of a trial depend on its number alone, so the outcome is the same for any number of
+//! threads and after any interruption.
 
 mod journal;
 mod space;
@@ -17,18 +17,18 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
+use crate::parallel;
 use lopa::config::Source;
 use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};
-use lopa::experiment::{Exactly, Experiment};
+use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::trace::Stop;
-use lopa::run::{Context, Observer, hex};
+use lopa::run::{Context, hex};
 use space::Space;
 
-/// What survives a stage of successive halving: one of so many.
+/// One in `ETA` trials survives a stage of successive halving.
 const ETA: usize = 3;
 
 /// The outcome of a search.
@@ -38,19 +38,20 @@ pub struct Tuned {
     pub trials: Vec<Trial>,
     /// The best trial of each algorithm.
     pub best: Vec<Trial>,
-    /// The experiment file with the best values, and where they come from.
+    /// The experiment file with the best values and their provenance.
     pub text: String,
 }
 
-/// Searches what the `[tune]` section of an experiment asks for; finished trials are kept in the
-/// journal and not run again. Trials share the threads of the context.
+/// Runs the search of an experiment's `[tune]` section. Finished trials are kept in the journal and
+/// not run again; trials share the context's threads.
 pub fn tune(
     source: &Source,
+    registries: &Registries,
     journal: &Path,
     context: &Context,
     told: &(dyn Fn(&Trial, usize, usize) + Sync),
 ) -> Result<Tuned> {
-    let experiment = Experiment::read(source)?;
+    let experiment = Experiment::read(source, registries)?;
     let spec = TuneSpec::of(source, &experiment)?;
     let spec = spec.ok_or_else(|| {
         Error::config("config/missing-key", "the section `[tune]` is missing")
@@ -61,6 +62,7 @@ pub fn tune(
     let (journal, done) = Journal::open(journal, &digest(&experiment, &spec))?;
     let search = Search {
         source,
+        registries,
         experiment: &experiment,
         spec: &spec,
         data: data.as_ref(),
@@ -75,7 +77,7 @@ pub fn tune(
     Ok(Tuned { trials, best, text })
 }
 
-/// What a journal must agree on to be gone on with.
+/// What must be unchanged for a journal to be resumed.
 fn digest(experiment: &Experiment, spec: &TuneSpec) -> String {
     let experiment = toml::to_string(&experiment.resolved()).expect("a table is TOML");
     let spec = serde_json::to_string(spec).expect("a section is JSON");
@@ -84,6 +86,7 @@ fn digest(experiment: &Experiment, spec: &TuneSpec) -> String {
 
 struct Search<'a> {
     source: &'a Source,
+    registries: &'a Registries,
     experiment: &'a Experiment,
     spec: &'a TuneSpec,
     data: Option<&'a Data>,
@@ -93,7 +96,7 @@ struct Search<'a> {
     told: &'a (dyn Fn(&Trial, usize, usize) + Sync),
 }
 
-/// A trial to be run.
+/// A trial to run.
 struct Task {
     index: usize,
     rung: usize,
@@ -111,7 +114,7 @@ impl Search<'_> {
             .map(|algorithm| Space::new(self.spec, algorithm)?.candidates(self.spec))
             .collect::<Result<_>>()?;
         let rungs = self.rungs();
-        // The numbers of the trials that are left, for each algorithm.
+        // The surviving trials of each algorithm.
         let mut left: Vec<Vec<usize>> =
             candidates.iter().map(|all| (0..all.len()).collect()).collect();
         let mut trials: Vec<Trial> = Vec::new();
@@ -154,14 +157,10 @@ impl Search<'_> {
         (0..=stages).rev().map(|power| self.spec.share * (ETA as f64).powi(-power)).collect()
     }
 
-    /// Runs the trials that the journal does not have; the order is that of the tasks.
+    /// The trials of the tasks, in their order; runs those that the journal does not have.
     fn stage(&self, tasks: &[Task]) -> Result<Vec<Trial>> {
         let one = |task: &Task| self.trial(task, tasks.len());
-        let ran: Vec<Result<Trial>> = match self.context.pool {
-            None => tasks.iter().map(one).collect(),
-            Some(pool) => pool.install(|| tasks.par_iter().map(one).collect()),
-        };
-        ran.into_iter().collect()
+        parallel::map(self.context.pool, tasks, one).into_iter().collect()
     }
 
     fn trial(&self, task: &Task, of: usize) -> Result<Trial> {
@@ -185,17 +184,15 @@ impl Search<'_> {
         Ok(trial)
     }
 
-    /// The mean of the metric over the seeds; none if a run diverged or the values are refused.
+    /// The mean of the metric over the seeds; `None` if a run diverged or the values are refused.
     fn measure(&self, task: &Task) -> Result<Option<f64>> {
         let Some(experiment) = self.trial_experiment(task) else { return Ok(None) };
         let Context { data_dir, interrupt, .. } = self.context;
         let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
-        let outcomes = experiment.run_on(self.data, &alone, &mut Nobody)?;
+        let outcomes = experiment.run_on(self.data, &alone, &mut (), &mut ())?;
         if interrupt.load(Ordering::Relaxed) {
             return Err(Error::new(Kind::Run, "tune/interrupted", "the search was interrupted")
-                .hint(
-                    "the journal keeps the finished trials: the same command goes on from there",
-                ));
+                .hint("finished trials are in the journal: the same command resumes the search"));
         }
         let mut sum = 0.0;
         for outcome in &outcomes {
@@ -223,7 +220,7 @@ impl Search<'_> {
             let value = if whole { format!("{value:.0}") } else { format!("{value:?}") };
             source.sets.push(format!("algorithm.{}.{key}={value}", task.index));
         }
-        let mut experiment = Experiment::read(&source).ok()?;
+        let mut experiment = Experiment::read(&source, self.registries).ok()?;
         experiment.algorithms = vec![experiment.algorithms.swap_remove(task.index)];
         let run = &mut experiment.run;
         run.seeds = self.spec.seeds.clone();
@@ -237,14 +234,14 @@ impl Search<'_> {
         Some(experiment)
     }
 
-    /// The better first; what has no value is worst, and of equals the earlier is better.
+    /// Better trials first: one without a value is worst, and of equals the earlier is better.
     fn compare(&self, a: &Trial, b: &Trial) -> std::cmp::Ordering {
-        let worth = |trial: &Trial| match (trial.value, self.spec.maximises()) {
+        let key = |trial: &Trial| match (trial.value, self.spec.maximises()) {
             (None, _) => f64::INFINITY,
             (Some(value), true) => -value,
             (Some(value), false) => value,
         };
-        worth(a).total_cmp(&worth(b)).then(a.trial.cmp(&b.trial))
+        key(a).total_cmp(&key(b)).then(a.trial.cmp(&b.trial))
     }
 
     /// The best trial of each algorithm at the last stage.
@@ -264,8 +261,3 @@ fn unmeasured<'a>(metric: &str, known: impl Iterator<Item = &'a String>) -> Erro
         .at("tune.metric")
         .hint(format!("measured: {}", known.join(", ")))
 }
-
-/// Nobody listens to a trial.
-struct Nobody;
-
-impl Observer for Nobody {}

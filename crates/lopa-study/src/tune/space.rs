@@ -1,4 +1,4 @@
-//! What an algorithm is tried with.
+//! The values that a search tries.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use lopa::math::random::{Purpose, Stream};
 /// Values of some parameters.
 pub type Candidate = BTreeMap<String, f64>;
 
-/// The parameters of an algorithm that are searched, and over what.
+/// The parameters of an algorithm that are searched, and their ranges.
 pub struct Space {
     axes: Vec<(String, Range)>,
-    same: Vec<(String, String)>,
+    tied: Vec<(String, String)>,
     base: Candidate,
 }
 
 impl Space {
-    /// The ranges that the section gives for an algorithm, or else the usual ones.
+    /// The ranges that the section gives for an algorithm, or the default ones.
     pub fn new(spec: &TuneSpec, algorithm: &AlgorithmSpec) -> Result<Space> {
         let params = &algorithm.choice.params;
         let number = |key: &str| {
@@ -31,32 +31,32 @@ impl Space {
             ranges.insert(key.clone(), range.clone());
         }
         if ranges.is_empty() {
-            ranges = usual(&number);
+            ranges = default_ranges(&number);
         }
-        // A range for all algorithms concerns those that have the parameter.
+        // A range for all algorithms applies to those that have the parameter.
         let own = spec.ranges.get(&algorithm.label);
         let asked = |key: &String| own.is_some_and(|own| own.contains_key(key));
         let mut base = Candidate::new();
         for key in ranges.keys() {
             match number(key) {
                 Some(value) => base.insert(key.clone(), value),
-                None if asked(key) => return Err(absent(algorithm, key)),
+                None if asked(key) => return Err(untunable(algorithm, key)),
                 None => None,
             };
         }
         ranges.retain(|key, _| base.contains_key(key));
-        let (mut axes, mut same) = (Vec::new(), Vec::new());
+        let (mut axes, mut tied) = (Vec::new(), Vec::new());
         for (key, range) in ranges {
             match range {
-                Range::Same(other) if base.contains_key(&other) => same.push((key, other)),
-                Range::Same(other) => return Err(absent(algorithm, &other)),
+                Range::Same(other) if base.contains_key(&other) => tied.push((key, other)),
+                Range::Same(other) => return Err(untunable(algorithm, &other)),
                 range => axes.push((key, range)),
             }
         }
-        Ok(Space { axes, same, base })
+        Ok(Space { axes, tied, base })
     }
 
-    /// The values of every trial: the file's own first.
+    /// The values of every trial, the file's own first.
     pub fn candidates(&self, spec: &TuneSpec) -> Result<Vec<Candidate>> {
         let mut all = vec![self.base.clone()];
         if spec.method == Method::Grid {
@@ -72,21 +72,22 @@ impl Space {
         Ok(all)
     }
 
-    /// The largest even grid of at most `most` points.
-    fn grid(&self, most: usize) -> Result<Vec<Candidate>> {
+    /// The largest even grid of at most `limit` points.
+    fn grid(&self, limit: usize) -> Result<Vec<Candidate>> {
         let listed = |range: &Range| match range {
             Range::Values(values) => Some(values.len()),
             _ => None,
         };
         let fixed: usize = self.axes.iter().filter_map(|(_, range)| listed(range)).product();
         let free = self.axes.iter().filter(|(_, range)| listed(range).is_none()).count();
-        if fixed > most && fixed > 1 {
-            let message = format!("the values to try make a grid of {fixed} points");
+        if fixed > limit && fixed > 1 {
+            let message = format!("the listed values make a grid of {fixed} points");
             return Err(Error::config("config/out-of-range", message)
-                .hint(format!("allow `trials = {}`, or give fewer values", fixed + 1)));
+                .hint(format!("set `trials = {}` or list fewer values", fixed + 1)));
         }
-        let fits = |points: usize| points.saturating_pow(free as u32).saturating_mul(fixed) <= most;
-        let points = (1..=most).take_while(|&points| fits(points)).last().unwrap_or(0);
+        let fits =
+            |points: usize| points.saturating_pow(free as u32).saturating_mul(fixed) <= limit;
+        let points = (1..=limit).take_while(|&points| fits(points)).last().unwrap_or(0);
         if points == 0 || self.axes.is_empty() {
             return Ok(Vec::new());
         }
@@ -96,7 +97,7 @@ impl Space {
             let at = counts.iter().map(|&count| {
                 let index = number % count;
                 number /= count;
-                // From end to end; a single point is in the middle.
+                // From end to end; a single point lies in the middle.
                 if count == 1 { 0.5 } else { index as f64 / (count - 1) as f64 }
             });
             self.candidate(&at.collect::<Vec<_>>())
@@ -111,15 +112,15 @@ impl Space {
         for ((key, range), &u) in self.axes.iter().zip(at) {
             candidate.insert(key.clone(), value(range, u));
         }
-        for (key, other) in &self.same {
+        for (key, other) in &self.tied {
             candidate.insert(key.clone(), candidate[other]);
         }
         candidate
     }
 }
 
-/// The usual ranges, around the values in the file.
-fn usual(number: &dyn Fn(&str) -> Option<f64>) -> BTreeMap<String, Range> {
+/// The default ranges, around the values in the file.
+fn default_ranges(number: &dyn Fn(&str) -> Option<f64>) -> BTreeMap<String, Range> {
     let around = |key: &str, factor: f64| {
         let middle = number(key)?;
         let between = Between { low: middle / factor, high: middle * factor, scale: Scale::Log };
@@ -132,7 +133,7 @@ fn usual(number: &dyn Fn(&str) -> Option<f64>) -> BTreeMap<String, Range> {
     [around("alpha", 30.0), around("beta", 10.0), lambda()].into_iter().flatten().collect()
 }
 
-/// The value of a range at u in [0, 1], to four digits: more mean nothing and are hard to read.
+/// The value of a range at u in [0, 1], to four digits: more are meaningless and hard to read.
 fn value(range: &Range, u: f64) -> f64 {
     let value = match range {
         Range::Values(values) => {
@@ -142,13 +143,13 @@ fn value(range: &Range, u: f64) -> f64 {
             (low.ln() + u * (high.ln() - low.ln())).exp()
         }
         Range::Between(Between { low, high, scale: Scale::Linear }) => low + u * (high - low),
-        Range::Same(_) => unreachable!("such a parameter is no axis"),
+        Range::Same(_) => unreachable!("a tied parameter is not an axis"),
     };
     format!("{value:.3e}").parse().expect("a number")
 }
 
-fn absent(algorithm: &AlgorithmSpec, key: &str) -> Error {
-    let message = format!("`{}` has no number `{key}` to tune", algorithm.label);
+fn untunable(algorithm: &AlgorithmSpec, key: &str) -> Error {
+    let message = format!("`{}` has no numeric parameter `{key}` to tune", algorithm.label);
     Error::config("tune/unknown-parameter", message)
-        .hint("name one of its parameters; a schedule cannot be tuned: give a number")
+        .hint("name one of its parameters; to tune a schedule, replace it with a number")
 }

@@ -1,36 +1,35 @@
-//! The `[tune]` section: which steps are tried, how often, and by what they are judged.
+//! The `[tune]` section: which values to try, how many trials, and which metric decides.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use lopa::config::registry::{Fault, Params};
-use lopa::config::{Section, Source};
-use lopa::error::{Error, Result};
+use lopa::config::{Params, Section, Source};
+use lopa::error::{Error, Fault, Result};
 use lopa::experiment::{AlgorithmSpec, Experiment, RunSpec};
 
-/// How step sizes are searched: the same number of trials for every algorithm.
+/// The search for step sizes: the same number of trials for every algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TuneSpec {
     /// How the values to try are chosen.
     #[serde(default)]
     pub method: Method,
-    /// Trials of each algorithm; the first is with the file's own values.
-    #[serde(default = "sixteen")]
+    /// Trials per algorithm; the first uses the file's own values.
+    #[serde(default = "default_trials")]
     pub trials: usize,
-    /// The seeds that trials run on; none of them may be among the run's.
+    /// The seeds of the trials; they must differ from the run's seeds.
     pub seeds: Vec<u64>,
-    /// The measure that is made best, at the end of a trial; none on test data is accepted.
-    #[serde(default = "loss")]
+    /// The metric to optimise, at the end of a trial; metrics on test data are not accepted.
+    #[serde(default = "default_metric")]
     pub metric: String,
-    /// The part of the run's budget that a trial gets.
-    #[serde(default = "whole")]
+    /// The share of the run's budget that a trial gets.
+    #[serde(default = "default_share")]
     pub share: f64,
-    /// What is tried, by the label of the algorithm (`*` for all) and the parameter. Left out:
-    /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than the file says, and
-    /// `lambda` as `beta`.
+    /// The values to try, by the label of the algorithm (`*` for all) and the parameter. Default:
+    /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, and
+    /// `lambda` equal to `beta`.
     #[serde(default)]
     pub ranges: BTreeMap<String, BTreeMap<String, Range>>,
 }
@@ -44,35 +43,35 @@ pub enum Method {
     /// Random values, the same draws for every algorithm.
     #[default]
     Random,
-    /// Random values on a small part of the budget, the best third on three times as much, and so
-    /// on.
+    /// Random values on a small share of the budget, the best third on three times as much, and
+    /// so on.
     Halving,
 }
 
-/// What is tried of one parameter.
+/// The values to try for one parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "invalid range: write a list of numbers, `{ low = a, high = b }`, or the name of the parameter it shall equal"
+    expecting = "invalid range: write a list of numbers, `{ low = a, high = b }`, or the name of a parameter to copy"
 )]
 pub enum Range {
-    /// One of these.
+    /// These numbers.
     Values(Vec<f64>),
-    /// Anything between two numbers.
+    /// All numbers between two.
     Between(Between),
-    /// The same as another parameter.
+    /// Equal to another parameter.
     Same(String),
 }
 
-/// Anything between two numbers.
+/// An interval of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Between {
-    /// The smallest.
+    /// The lower end.
     pub low: f64,
-    /// The largest.
+    /// The upper end.
     pub high: f64,
-    /// Whether factors or differences are evenly spread.
+    /// Whether ratios or differences are evenly spread.
     #[serde(default)]
     pub scale: Scale,
 }
@@ -88,15 +87,15 @@ pub enum Scale {
     Linear,
 }
 
-fn sixteen() -> usize {
+fn default_trials() -> usize {
     16
 }
 
-fn loss() -> String {
+fn default_metric() -> String {
     "loss".into()
 }
 
-fn whole() -> f64 {
+fn default_share() -> f64 {
     1.0
 }
 
@@ -105,23 +104,28 @@ impl Params for TuneSpec {
         let trials = (1..=100_000).contains(&self.trials);
         Fault::unless(trials, "trials", self.trials, "from 1 to 100000")?;
         let seeds = format!("{:?}", self.seeds);
-        let sane = !self.seeds.is_empty() && self.seeds.iter().all(|&s| s <= i64::MAX as u64);
-        Fault::unless(sane, "seeds", seeds, "a list of at least one seed below 2^63")?;
+        let valid = !self.seeds.is_empty() && self.seeds.iter().all(|&s| s <= i64::MAX as u64);
+        Fault::unless(valid, "seeds", seeds, "a list of at least one seed below 2^63")?;
         let share = self.share > 0.0 && self.share <= 1.0;
         Fault::unless(share, "share", self.share, "in (0, 1]")?;
         let on_test = self.metric.split('_').any(|word| word == "test");
         let metric = format!("\"{}\"", self.metric);
         Fault::unless(!on_test, "metric", metric, "one that is not measured on test data")?;
         for (key, range) in self.ranges.values().flatten() {
-            let said = format!("{{ {key} = … }}");
-            Fault::unless(range.sane(), "ranges", said, "of finite numbers, from low to high")?;
+            let shown = format!("{{ {key} = … }}");
+            Fault::unless(
+                range.is_valid(),
+                "ranges",
+                shown,
+                "of finite numbers, from low to high",
+            )?;
         }
         Ok(())
     }
 }
 
 impl Range {
-    fn sane(&self) -> bool {
+    fn is_valid(&self) -> bool {
         match self {
             Range::Values(values) => {
                 !values.is_empty() && values.iter().all(|value| value.is_finite())
@@ -136,7 +140,7 @@ impl Range {
 }
 
 impl TuneSpec {
-    /// What the `[tune]` section of an experiment file asks for, if it has one.
+    /// The `[tune]` section of an experiment file, if it has one.
     pub fn of(source: &Source, experiment: &Experiment) -> Result<Option<TuneSpec>> {
         let mut root = source.root()?;
         let place = root.place_of("tune");
@@ -147,24 +151,25 @@ impl TuneSpec {
         Ok(spec)
     }
 
-    /// Whether more of the metric is better.
+    /// Whether a larger metric is better.
     pub fn maximises(&self) -> bool {
         self.metric.ends_with("accuracy")
     }
 
-    /// Whether it fits the experiment that it is part of.
+    /// Checks the section against the experiment it belongs to.
     pub fn fits(&self, run: &RunSpec, algorithms: &[AlgorithmSpec]) -> Result<()> {
         if let Some(seed) = self.seeds.iter().find(|seed| run.seeds.contains(seed)) {
-            let message = format!("seed {seed} is tuned on and reported: that is not a fair test");
+            let message =
+                format!("seed {seed} is used for both tuning and reporting: not a fair test");
             return Err(Error::config("tune/seeds-overlap", message)
-                .hint("give `tune.seeds` other numbers than `run.seeds`"));
+                .hint("choose `tune.seeds` different from `run.seeds`"));
         }
         let known = |label: &String| label == "*" || algorithms.iter().any(|a| a.label == *label);
         match self.ranges.keys().find(|label| !known(label)) {
             None => Ok(()),
             Some(label) => {
                 let labels: Vec<_> = algorithms.iter().map(|a| a.label.as_str()).collect();
-                let message = format!("`tune.ranges` names no algorithm `{label}`");
+                let message = format!("`tune.ranges` has an unknown algorithm `{label}`");
                 Err(Error::config("config/unknown-name", message)
                     .hint(format!("the algorithms are {}; `*` means all", labels.join(", "))))
             }

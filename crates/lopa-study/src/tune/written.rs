@@ -1,4 +1,4 @@
-//! The tuned experiment file, with where its values come from.
+//! The tuned experiment file, with the provenance of its values.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::journal::Trial;
 use super::spec::TuneSpec;
 use lopa::experiment::Experiment;
 
-/// The text of the tuned file: the comment on top of the original, the provenance, the experiment.
+/// The text of the tuned file: the original's top comment, the provenance, the experiment.
 pub fn file(
     name: &str,
     original: &str,
@@ -22,12 +22,15 @@ pub fn file(
         let _ = writeln!(text, "{line}");
     }
     let name = std::path::Path::new(name).file_name().map_or(name.into(), |n| n.to_string_lossy());
-    let _ =
-        writeln!(text, "#\n# Made by `lopa tune {name}`, version {}.", env!("CARGO_PKG_VERSION"));
+    let _ = writeln!(
+        text,
+        "#\n# Written by `lopa tune {name}`, version {}.",
+        env!("CARGO_PKG_VERSION")
+    );
     let method = format!("{:?}", spec.method).to_lowercase();
     let _ = writeln!(
         text,
-        "# Search: {method}, {} trials of every algorithm, seeds {:?}, by {} after {} of the budget.",
+        "# Search: {method}, {} trials per algorithm, seeds {:?}, by {} after {} of the budget.",
         spec.trials, spec.seeds, spec.metric, spec.share
     );
     for trial in best {
@@ -44,9 +47,10 @@ pub fn file(
     text
 }
 
-/// `lopa-gt: trial 7, loss 0.31 (0.42 with the values of the file): alpha = 0.06, beta = 0.01`
+/// `lopa-gt: trial 7, 3.1e-1 (the original: 4.2e-1): alpha = 0.06, beta = 0.01`
 fn line(best: &Trial, trials: &[Trial]) -> String {
-    let said = |value: Option<f64>| value.map_or("diverged".into(), |value| format!("{value:.4e}"));
+    let shown =
+        |value: Option<f64>| value.map_or("diverged".into(), |value| format!("{value:.4e}"));
     let own = trials
         .iter()
         .filter(|t| t.algorithm == best.algorithm && t.trial == 0)
@@ -54,7 +58,7 @@ fn line(best: &Trial, trials: &[Trial]) -> String {
         .and_then(|t| t.value);
     let values: Vec<String> = best.params.iter().map(|(key, v)| format!("{key} = {v}")).collect();
     let (algorithm, number) = (&best.algorithm, best.trial);
-    let (value, own) = (said(best.value), said(own));
+    let (value, own) = (shown(best.value), shown(own));
     format!("{algorithm}: trial {number}, {value} (the original: {own}): {}", values.join(", "))
 }
 

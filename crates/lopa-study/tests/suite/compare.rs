@@ -1,17 +1,17 @@
-//! Comparisons at equal budgets: on traces that are made up, and on runs that reach every budget.
+//! Comparisons at equal budgets: on artificial traces, and on runs that reach every budget.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lopa::algorithms::algorithms;
+use lopa::algorithms::{FIELD, algorithms};
 use lopa::config::Source;
 use lopa::experiment::Experiment;
-use lopa::folder::traces::{Run, Traces};
+use lopa::folder::{Run, Traces};
 use lopa::problem::oracle::Counts;
 use lopa::problem::scope::Scope;
 use lopa::run::trace::{COSTS, Row};
-use lopa::run::{Context, Observer};
+use lopa::run::{Context, Listener};
 use lopa_study::compare::{Comparison, Question, Standing, compare, cost_named};
 use lopa_study::tune::TuneSpec;
 
@@ -28,8 +28,8 @@ fn run(algorithm: &str, seed: u64, points: &[(f64, u64, f64)]) -> Run {
     Run { algorithm: algorithm.into(), seed, diverged: false, rows }
 }
 
-/// `thrifty` sends little and multiplies much, `chatty` the other way round; `free` needs no
-/// Hessians. Seeds move all of them together.
+/// `thrifty` sends little and multiplies much, `chatty` does the opposite, and `free` needs no
+/// Hessians. A seed shifts all of them equally.
 fn traces() -> Traces {
     let of_seed = |seed: u64| {
         let off = seed as f64 * 0.5;
@@ -65,8 +65,8 @@ fn mean(standing: &Standing, algorithm: &str) -> f64 {
 fn the_last_row_within_the_common_budget_counts() {
     let answer = compare(&traces(), &question());
     let costs: Vec<_> = answer.standings.iter().map(|standing| standing.cost).collect();
-    assert_eq!(costs, ["hessians", "bytes"], "nobody spends the others");
-    // `chatty` reached 90 products; `thrifty` was measured at 50 before that, not at 90.
+    assert_eq!(costs, ["hessians", "bytes"], "no algorithm spends the others");
+    // `chatty` reached 90 products; the last measurement of `thrifty` before that is at 50.
     let hessians = under(&answer, "hessians");
     assert_eq!(hessians.budget, Some(90.0));
     assert_eq!((mean(hessians, "thrifty"), mean(hessians, "chatty")), (5.0, 2.0));
@@ -76,14 +76,14 @@ fn the_last_row_within_the_common_budget_counts() {
 }
 
 #[test]
-fn who_wins_depends_on_the_cost_and_pairs_decide() {
+fn the_winner_depends_on_the_cost_and_pairs_decide() {
     let answer = compare(&traces(), &question());
     let leads: Vec<_> = answer.standings.iter().map(|s| s.lead.clone().unwrap()).collect();
     assert_eq!([&leads[0].winner, &leads[1].winner], ["chatty", "thrifty"]);
-    // Seeds spread the losses by ±0.5, but all alike: paired differences have no spread.
+    // Seeds spread the losses by ±0.5, but equally: paired differences have no spread.
     assert!(leads.iter().all(|lead| lead.significant && lead.on_a_par.is_empty()));
     assert_eq!(leads[0].by.unwrap().mean, 3.0);
-    // Let one seed speak the other way.
+    // One seed contradicts the others.
     let mut traces = traces();
     traces.runs[3].rows[1].values.insert("loss".into(), 0.5);
     let lead = under(&compare(&traces, &question()), "hessians").lead.clone().unwrap();
@@ -92,7 +92,7 @@ fn who_wins_depends_on_the_cost_and_pairs_decide() {
 }
 
 #[test]
-fn who_spends_nothing_of_a_cost_is_shown_but_not_ranked() {
+fn algorithms_that_spend_nothing_of_a_cost_are_shown_but_not_ranked() {
     let mut traces = traces();
     for run in traces.runs.iter_mut().filter(|run| run.algorithm == "free") {
         run.rows[1].values.insert("loss".into(), 0.0);
@@ -111,7 +111,7 @@ fn given_budgets_and_targets() {
     let hessians = under(&answer, "hessians");
     assert_eq!(hessians.budget, Some(10.0));
     assert_eq!((mean(hessians, "thrifty"), mean(hessians, "chatty")), (10.0, 4.0));
-    // A loss of 4.5: `thrifty` has it on the first seed after 50 products, else after 100.
+    // `thrifty` reaches a loss of 4.5 after 50 products on the first seed, after 100 on the others.
     let race = answer.races.iter().find(|race| race.cost == "hessians").unwrap();
     let values = |at: usize| -> Vec<f64> {
         race.places[at].values.iter().map(|&(_, value)| value).collect()
@@ -122,17 +122,17 @@ fn given_budgets_and_targets() {
 }
 
 #[test]
-fn what_is_unfair_is_said() {
+fn unfairness_causes_warnings() {
     let mut traces = traces();
     traces.runs[0].diverged = true;
     traces.runs.pop();
     let answer = compare(&traces, &question());
-    let said = |what: &str| answer.warnings.iter().any(|warning| warning.contains(what));
-    assert!(said("thrifty diverged on 1 of 3 seeds"), "{:?}", answer.warnings);
-    assert!(said("free did not run on seed 3"), "{:?}", answer.warnings);
+    let warned = |what: &str| answer.warnings.iter().any(|warning| warning.contains(what));
+    assert!(warned("thrifty diverged on 1 of 3 seeds"), "{:?}", answer.warnings);
+    assert!(warned("free did not run on seed 3"), "{:?}", answer.warnings);
     let [hessians, bytes] = ["hessians", "bytes"].map(|cost| under(&answer, cost));
     assert!(!hessians.places[0].ranked && !bytes.places[2].ranked);
-    // The common budget is `chatty`'s alone now.
+    // `chatty` alone sets the common budget now.
     assert_eq!((hessians.budget, bytes.budget), (Some(90.0), Some(450.0)));
     let whole = compare(&self::traces(), &question());
     let unequal = whole.warnings.iter().find(|w| w.contains("budgets of hessians")).unwrap();
@@ -151,7 +151,7 @@ fn squares_are_compared_by_their_logarithm() {
 }
 
 #[test]
-fn costs_have_the_names_that_people_use() {
+fn costs_have_synonyms() {
     assert_eq!(cost_named("rounds"), Some("exchanges"));
     assert_eq!(cost_named("iterations"), Some("iteration"));
     assert_eq!(cost_named("bytes"), Some("bytes"));
@@ -161,10 +161,9 @@ fn costs_have_the_names_that_people_use() {
 #[derive(Default)]
 struct Rows(Vec<(String, Row)>);
 
-impl Observer for Rows {
-    fn row(&mut self, algorithm: &str, _: u64, row: &Row) -> lopa::error::Result<()> {
+impl Listener for Rows {
+    fn row(&mut self, algorithm: &str, _: u64, row: &Row) {
         self.0.push((algorithm.to_string(), row.clone()));
-        Ok(())
     }
 }
 
@@ -180,11 +179,13 @@ fn rows(until: &str) -> Vec<(String, Row)> {
              {{ name = 'local', alpha = 0.01, beta = 0.1, lambda = 0.1 }},
          ]"
     );
-    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+    let experiment =
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap();
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let mut rows = Rows::default();
-    experiment.run(&context, &mut rows).unwrap();
+    experiment.run(&context, &mut (), &mut rows).unwrap();
     rows.0
 }
 
@@ -202,7 +203,7 @@ fn until_all_reaches_every_budget_and_measures_at_each() {
                 continue;
             }
             assert!(spent(last) >= limit, "{algorithm} ends at {} {cost}", spent(last));
-            // No iteration more would have fitted into the budget.
+            // One more iteration would have exceeded the budget.
             let within = own.iter().rfind(|row| spent(row) <= limit).unwrap();
             let next = own.iter().find(|row| row.iteration > within.iteration);
             let beyond = next.is_none_or(|next| next.iteration == within.iteration + 1);
@@ -210,7 +211,7 @@ fn until_all_reaches_every_budget_and_measures_at_each() {
             assert!(beyond || dear, "{algorithm}: {cost} measured at {}", spent(within));
         }
     }
-    // What is not spent is no limit: `local` sends nothing, and ends.
+    // A cost that is not spent is no limit: `local` sends nothing, and still ends.
     let first = rows("until = 'first'");
     let ends = |rows: &[(String, Row)], name: &str| {
         rows.iter().rfind(|(of, _)| of == name).unwrap().1.iteration
@@ -218,38 +219,42 @@ fn until_all_reaches_every_budget_and_measures_at_each() {
     assert!(ends(&first, "lopa-gt") < ends(&all, "lopa-gt"));
 }
 
-/// Files of `experiments/`, with what they say.
+/// Experiment files: the name, the experiment, and whether steps are searched on three seeds.
 fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experiment, bool)> {
     let read = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).unwrap();
         let source = Source::new(&name, text);
-        let experiment =
-            Experiment::read(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let experiment = Experiment::read(&source, &lopa::experiment::Registries::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let tune = TuneSpec::of(&source, &experiment).unwrap();
         (name, experiment, tune.is_some_and(|tune| tune.seeds.len() >= 3))
     };
     files.into_iter().map(read).collect()
 }
 
-/// Whether a file has every algorithm of its scope that can run on its problem, and no other.
-fn assert_whole(name: &str, experiment: &Experiment) {
-    // MNIST has p = 784, and the matrices of gossip-dsbo end at 500.
+/// Asserts that a file has every algorithm of the field that serves its scope and can run on its
+/// problem, and no other of the field.
+fn assert_complete(name: &str, experiment: &Experiment) {
+    // MNIST has p = 784, but gossip-dsbo allows at most 500.
     let on_mnist = experiment.data.as_ref().is_some_and(|data| data.source.name == "mnist");
-    let registry = algorithms::<f64>();
-    let able: BTreeSet<&str> = registry
-        .iter()
-        .filter(|entry| entry.build.facts.scopes.contains(&experiment.scope))
-        .map(|entry| entry.name)
-        .filter(|&name| !(on_mnist && name == "gossip-dsbo"))
+    let registry = algorithms();
+    let serves = |name: &str| registry.find(name).unwrap().facts.scopes.contains(&experiment.scope);
+    let able: BTreeSet<&str> = FIELD
+        .into_iter()
+        .filter(|name| serves(name) && !(on_mnist && *name == "gossip-dsbo"))
         .collect();
-    let there: BTreeSet<&str> =
-        experiment.algorithms.iter().map(|algorithm| algorithm.choice.name.as_str()).collect();
+    let there: BTreeSet<&str> = experiment
+        .algorithms
+        .iter()
+        .map(|algorithm| algorithm.choice.name.as_str())
+        .filter(|name| FIELD.contains(name))
+        .collect();
     assert_eq!(there, able, "{name}");
 }
 
 #[test]
-fn files_of_comparisons_have_every_algorithm_and_a_search_on_other_seeds() {
+fn comparison_files_have_every_algorithm_and_a_search_on_other_seeds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/compare");
     let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let files = experiments(paths.filter(|path| path.extension().is_some_and(|e| e == "toml")));
@@ -259,7 +264,7 @@ fn files_of_comparisons_have_every_algorithm_and_a_search_on_other_seeds() {
             let (name, experiment, searched) =
                 files.iter().find(|(name, ..)| *name == expected).expect(&expected);
             assert_eq!((experiment.scope, &experiment.name[8..]), (*scope, name.as_str()));
-            assert_whole(name, experiment);
+            assert_complete(name, experiment);
             assert!(searched, "{name}: steps are searched on at least three seeds");
         }
     }
@@ -273,6 +278,6 @@ fn one_file_has_every_personal_algorithm_and_one_every_global() {
     let files = experiments(paths);
     assert_eq!((files[0].1.scope, files[1].1.scope), (Scope::Personal, Scope::Global));
     for (name, experiment, _) in &files {
-        assert_whole(name, experiment);
+        assert_complete(name, experiment);
     }
 }

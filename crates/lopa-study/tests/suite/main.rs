@@ -1,4 +1,4 @@
-//! The tests of studies, in one program.
+//! The tests of lopa-study, in one program.
 
 #[path = "../../../lopa/tests/suite/common/mod.rs"]
 mod common;

@@ -1,15 +1,13 @@
-//! Going on with interrupted experiments, and judging claims from what is in the folders.
+//! Resuming interrupted experiments, and judging claims by the traces in their folders.
 
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
-use lopa::error::Result;
 use lopa::experiment::Experiment;
-use lopa::folder::keeper::complete;
-use lopa::folder::traces::read;
-use lopa::run::{Context, Observer, Outcome};
+use lopa::folder::{Run, RunReader, Traces, complete};
+use lopa::run::{Context, Listener, Outcome};
 use lopa_study::reproduce::claims::{Claim, Test, Verdict, judge};
 use lopa_study::reproduce::{Part, entries};
 use serde_json::Value;
@@ -34,25 +32,28 @@ lambda = 0.9
 "#;
 
 fn experiment() -> Experiment {
-    Experiment::read(&Source::new("small.toml", EXPERIMENT)).expect("a good file")
+    Experiment::read(
+        &Source::new("small.toml", EXPERIMENT),
+        &lopa::experiment::Registries::default(),
+    )
+    .expect("a good file")
 }
 
-/// Hears which runs were made.
+/// Records the runs made.
 #[derive(Default)]
-struct Made(Vec<String>);
+struct Recorder(Vec<String>);
 
-impl Observer for Made {
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+impl Listener for Recorder {
+    fn end(&mut self, outcome: &Outcome) {
         self.0.push(format!("{}, seed {}", outcome.algorithm, outcome.seed));
-        Ok(())
     }
 }
 
-/// Completes the experiment; the answer is the folder and what was run for it.
-fn go_on(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
+/// Completes the experiment; returns its folder and the runs made for it.
+fn resume(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: ".".into(), interrupt: &interrupt, probe: None };
-    let mut made = Made::default();
+    let mut made = Recorder::default();
     let (folder, whole) =
         complete(&experiment(), None, (runs, 1), &context, &mut made).expect("a good run");
     assert!(whole);
@@ -60,35 +61,33 @@ fn go_on(runs: &Path) -> (std::path::PathBuf, Vec<String>) {
 }
 
 fn digests(folder: &Path) -> Vec<(String, u64, String)> {
-    let text = fs::read_to_string(folder.join("results.json")).expect("written");
-    let results: Vec<Value> = serde_json::from_str(&text).expect("JSON");
-    let word = |run: &Value, key: &str| run[key].as_str().expect("a word").to_string();
-    let mut all: Vec<_> = results
-        .iter()
-        .map(|run| {
-            (word(run, "algorithm"), run["seed"].as_u64().expect("a seed"), word(run, "digest"))
-        })
-        .collect();
+    let results = RunReader::open(folder).and_then(|folder| folder.results()).expect("whole");
+    let mut all: Vec<_> =
+        results.into_iter().map(|run| (run.algorithm, run.seed, run.digest)).collect();
     all.sort();
     all
 }
 
+fn traces(folder: &Path) -> Traces {
+    RunReader::open(folder).and_then(|folder| folder.traces()).expect("whole")
+}
+
 #[test]
-fn what_is_finished_is_not_run_again() {
+fn finished_runs_are_not_repeated() {
     let runs = tempfile::tempdir().expect("a folder");
-    let (folder, told) = go_on(runs.path());
-    assert_eq!(told.len(), 6);
+    let (folder, made) = resume(runs.path());
+    assert_eq!(made.len(), 6);
     let before = digests(&folder);
-    assert_eq!(go_on(runs.path()), (folder.clone(), Vec::new()));
+    assert_eq!(resume(runs.path()), (folder.clone(), Vec::new()));
     assert_eq!(digests(&folder), before);
     assert_eq!(fs::read_dir(runs.path()).expect("there").count(), 1);
 }
 
 #[test]
-fn what_is_missing_is_run_and_the_rest_kept() {
+fn missing_runs_are_made_and_the_rest_kept() {
     let runs = tempfile::tempdir().expect("a folder");
-    let (folder, _) = go_on(runs.path());
-    let before = (digests(&folder), read(&folder).expect("whole"));
+    let (folder, _) = resume(runs.path());
+    let before = (digests(&folder), traces(&folder));
     // As if it had been killed in the fourth run: two results are missing, and a row is torn.
     let results = folder.join("results.json");
     let text = fs::read_to_string(&results).expect("written");
@@ -98,12 +97,12 @@ fn what_is_missing_is_run_and_the_rest_kept() {
     let metrics = folder.join("metrics.jsonl");
     let text = fs::read_to_string(&metrics).expect("written");
     fs::write(&metrics, &text[..text.len() * 2 / 3]).expect("written");
-    let (again, told) = go_on(runs.path());
-    assert_eq!(told, ["lopa-lg, seed 2", "lopa-gt, seed 3", "lopa-lg, seed 3"]);
+    let (again, made) = resume(runs.path());
+    assert_eq!(made, ["lopa-lg, seed 2", "lopa-gt, seed 3", "lopa-lg, seed 3"]);
     assert_eq!((again.clone(), digests(&again)), (folder.clone(), before.0));
-    let after = read(&folder).expect("whole");
+    let after = traces(&folder);
     for (run, was) in after.runs.iter().zip(&before.1.runs) {
-        let values = |run: &lopa::folder::traces::Run| -> Vec<_> {
+        let values = |run: &Run| -> Vec<_> {
             run.rows.iter().map(|row| (row.iteration, row.values.clone())).collect()
         };
         assert_eq!(values(run), values(was));
@@ -118,8 +117,8 @@ fn part(steps: &'static str) -> Part {
 #[test]
 fn entries_and_verdicts_come_from_the_folder() {
     let runs = tempfile::tempdir().expect("a folder");
-    let (folder, _) = go_on(runs.path());
-    let traces = read(&folder).expect("whole");
+    let (folder, _) = resume(runs.path());
+    let traces = traces(&folder);
     let entries = entries(&part("paper"), &traces);
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0]["algorithm"], "lopa-gt");
@@ -130,7 +129,7 @@ fn entries_and_verdicts_come_from_the_folder() {
     let claim = |better, worse| Claim {
         figure: "fig1",
         text: String::new(),
-        places: vec![("fig1", "mnist", None)],
+        panels: vec![("fig1", "mnist", None)],
         test: Test::Ends { measure: "consensus", better, worse },
     };
     let all = [(part("paper"), traces)];

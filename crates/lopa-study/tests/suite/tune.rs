@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lopa::config::Source;
 use lopa::error::Error;
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, Registries};
 use lopa::run::Context;
-use lopa_study::tune::{Tuned, tune};
+use lopa_study::tune::{TuneSpec, Tuned, tune};
 
 const EXPERIMENT: &str = r#"
 schema = 1
@@ -51,34 +51,40 @@ trials = 9
 metric = "grad_phi_sq"
 "#;
 
+/// The experiment with another `[tune]` section.
 fn with(tune: &str) -> Source {
     let start = EXPERIMENT.find("[tune]").expect("there is such a section");
     Source::new("small.toml", format!("{}{tune}", &EXPERIMENT[..start]))
 }
 
-/// The outcome, and how many trials were run for it.
+/// The outcome, and the number of trials run for it.
 fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usize), Error> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let interrupt = AtomicBool::new(false);
     let context =
         Context { pool: Some(&pool), data_dir: ".".into(), interrupt: &interrupt, probe: None };
     let ran = AtomicUsize::new(0);
-    let tuned = tune(source, journal, &context, &|_, _, _| {
+    let tuned = tune(source, &Registries::default(), journal, &context, &|_, _, _| {
         ran.fetch_add(1, Ordering::Relaxed);
     })?;
     Ok((tuned, ran.into_inner()))
+}
+
+/// The experiment with nine trials by this method.
+fn nine_trials(method: &str, seeds: &str) -> Source {
+    with(&format!(
+        "[tune]\nseeds = {seeds}\ntrials = 9\nmetric = \"grad_phi_sq\"\nmethod = \"{method}\"\n"
+    ))
 }
 
 #[test]
 fn the_outcome_does_not_depend_on_threads() {
     let folder = tempfile::tempdir().expect("a folder");
     for method in ["random", "grid", "halving"] {
-        let text = format!(
-            "[tune]\nseeds = [11, 12]\ntrials = 9\nmetric = \"grad_phi_sq\"\nmethod = \"{method}\"\n"
-        );
+        let source = nine_trials(method, "[11, 12]");
         let outcomes = [1, 3].map(|threads| {
             let journal = folder.path().join(format!("{method}-{threads}.jsonl"));
-            search(&with(&text), &journal, threads).expect("a good search").0
+            search(&source, &journal, threads).expect("a good search").0
         });
         assert_eq!(outcomes[0], outcomes[1], "{method}");
     }
@@ -88,11 +94,9 @@ fn the_outcome_does_not_depend_on_threads() {
 fn every_algorithm_gets_the_same_budget() {
     let folder = tempfile::tempdir().expect("a folder");
     for method in ["random", "grid", "halving"] {
-        let text = format!(
-            "[tune]\nseeds = [11]\ntrials = 9\nmetric = \"grad_phi_sq\"\nmethod = \"{method}\"\n"
-        );
         let journal = folder.path().join(format!("{method}.jsonl"));
-        let (tuned, ran) = search(&with(&text), &journal, 2).expect("a good search");
+        let (tuned, ran) =
+            search(&nine_trials(method, "[11]"), &journal, 2).expect("a good search");
         let count = |label: &str| tuned.trials.iter().filter(|t| t.algorithm == label).count();
         assert_eq!(count("lopa-gt"), count("ma-dsbo"), "{method}");
         assert_eq!(tuned.trials.len(), ran);
@@ -104,7 +108,7 @@ fn every_algorithm_gets_the_same_budget() {
 }
 
 #[test]
-fn a_much_better_step_is_found() {
+fn a_much_better_step_size_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = "[tune]\nseeds = [11]\ntrials = 8\nmetric = \"grad_phi_sq\"\nmethod = \"grid\"\n\
                 [tune.ranges.\"*\"]\nalpha = { low = 1e-4, high = 100.0 }\n";
@@ -116,7 +120,7 @@ fn a_much_better_step_is_found() {
         assert!(best.value.expect("found") < own / 100.0, "{best:?} against {own}");
         assert!((1e-3..10.0).contains(&best.params["alpha"]), "{best:?}");
     }
-    // The largest step diverges, and that is the worst a trial can do.
+    // The largest step diverges, which is the worst result of a trial.
     assert!(tuned.trials.iter().any(|t| t.value.is_none() && t.params["alpha"] > 50.0));
 }
 
@@ -125,7 +129,9 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = Source::new("small.toml", EXPERIMENT);
     let (tuned, _) = search(&source, &folder.path().join("j.jsonl"), 2).expect("a good search");
-    let experiment = Experiment::read(&Source::new("tuned", &tuned.text[..])).expect("good");
+    let experiment =
+        Experiment::read(&Source::new("tuned", &tuned.text[..]), &Registries::default())
+            .expect("good");
     assert_eq!(experiment.name, "small-tuned");
     assert_eq!(experiment.run.seeds, [1]);
     for (algorithm, best) in experiment.algorithms.iter().zip(&tuned.best) {
@@ -134,24 +140,24 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
         }
         assert_eq!(best.params["lambda"], best.params["beta"]);
     }
-    for said in ["lopa tune small.toml", "9 trials", "seeds [11, 12]", "grad_phi_sq"] {
-        assert!(tuned.text.contains(said), "{said}");
+    for part in ["lopa tune small.toml", "9 trials", "seeds [11, 12]", "grad_phi_sq"] {
+        assert!(tuned.text.contains(part), "{part}");
     }
 }
 
 #[test]
-fn a_journal_torn_anywhere_is_gone_on_with() {
+fn a_search_resumes_from_a_journal_torn_anywhere() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("journal.jsonl");
     let source = Source::new("small.toml", EXPERIMENT);
     let (whole, ran) = search(&source, &journal, 1).expect("a good search");
     assert_eq!(ran, 18);
-    let bytes = fs::read(&journal).expect("it was kept");
+    let bytes = fs::read(&journal).expect("the journal");
     let again = search(&source, &journal, 1).expect("all is done");
     assert_eq!(again, (whole.clone(), 0));
     for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
         fs::write(&journal, &bytes[..length]).expect("written");
-        let (tuned, ran) = search(&source, &journal, 1).expect("gone on with");
+        let (tuned, ran) = search(&source, &journal, 1).expect("a resumed search");
         assert_eq!(tuned, whole, "cut at {length}");
         let lines = bytes[..length].iter().filter(|&&byte| byte == b'\n').count();
         assert_eq!(ran, 18 - lines.saturating_sub(1), "cut at {length}");
@@ -174,7 +180,7 @@ fn a_journal_of_another_search_is_refused() {
 }
 
 #[test]
-fn unfair_or_senseless_sections_are_refused() {
+fn unfair_or_invalid_sections_are_refused() {
     let cases = [
         ("seeds = [1, 2]", "tune/seeds-overlap"),
         ("seeds = []", "config/out-of-range"),
@@ -191,14 +197,16 @@ fn unfair_or_senseless_sections_are_refused() {
         ("seeds = [11]\nranges.lopa-gt.alpha = { low = 0.0, high = 1.0 }", "config/out-of-range"),
     ];
     for (section, id) in cases {
-        let error = Experiment::read(&with(&format!("[tune]\n{section}\n"))).expect_err(section);
+        let source = with(&format!("[tune]\n{section}\n"));
+        let experiment = Experiment::read(&source, &Registries::default()).expect(section);
+        let error = TuneSpec::of(&source, &experiment).expect_err(section);
         assert_eq!(error.id, id, "{section}: {error}");
         assert!(error.place.is_some(), "{section}");
     }
 }
 
 #[test]
-fn a_parameter_that_is_not_there_cannot_be_tuned() {
+fn unknown_parameters_and_metrics_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = with("[tune]\nseeds = [11]\nranges.lopa-gt.speed = [1.0]\n");
     let error = search(&source, &folder.path().join("j"), 1).expect_err("no such parameter");

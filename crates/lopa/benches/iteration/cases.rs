@@ -88,7 +88,10 @@ impl Case {
              run = {{ iterations = 1, batch = {batch} }}
              algorithm = [{{ name = 'lopa-gt', {steps} }}]"
         );
-        let read = Experiment::read(&Source::new("bench", &text));
+        let read = Experiment::read(
+            &Source::new("bench", &text),
+            &lopa::experiment::Registries::default(),
+        );
         Bench::on(read.unwrap_or_else(|error| panic!("{error}\n{text}")), directory.into())
     }
 

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use lopa::math::random::{Purpose, Stream};
+use lopa::problem::Setting;
 use lopa::problem::scope::Scope;
-use lopa::problems::{Local, Setting};
+use lopa::problems::Local;
 
 use crate::bench::{Bench, dense, rows};
 use crate::cases::Case;

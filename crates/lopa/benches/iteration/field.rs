@@ -37,8 +37,9 @@ pub fn table(filter: &[&str]) {
     let adapt: Table = "name = 'meta-learning'".parse().expect("a table");
     let file = "compare/representation-personal";
     each(read(file, Some(adapt)), "meta-learning", filter, &mut seen);
+    let registry = algorithms();
     let missing: Vec<&str> =
-        algorithms::<f64>().iter().map(|entry| entry.name).filter(|n| !seen.contains(*n)).collect();
+        registry.names().into_iter().filter(|name| !seen.contains(*name)).collect();
     assert!(missing.is_empty(), "no file has {missing:?}");
 }
 
@@ -52,7 +53,10 @@ fn read(file: &str, problem: Option<Table>) -> Experiment {
     if let Some(problem) = problem {
         table.insert("problem".into(), problem.into());
     }
-    let read = Experiment::read(&Source::new(file, table.to_string()));
+    let read = Experiment::read(
+        &Source::new(file, table.to_string()),
+        &lopa::experiment::Registries::default(),
+    );
     read.unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -2,15 +2,12 @@
 
 use std::time::Instant;
 
-use lopa::config::Choice;
-use lopa::config::registry::find;
 use lopa::data::Data;
 use lopa::engine::Simulation;
 use lopa::math::random::{Purpose, Stream};
 use lopa::network;
-use lopa::problem::Bilevel;
 use lopa::problem::scope::Scope;
-use lopa::problems::{Setting, problems};
+use lopa::problem::{Bilevel, Setting};
 
 use crate::BUDGET;
 use crate::bench::Bench;
@@ -47,8 +44,8 @@ fn line(nodes: usize) -> f64 {
          run = { iterations = 1, batch = 32 }";
     let algorithm = "name = 'lopa-gt', alpha = 1.0, beta = 0.3, lambda = 0.3";
     let bench = Bench::new(setup, algorithm);
-    let graph =
-        Choice { name: "random-regular".into(), params: "degree = 4".parse().expect("a table") };
+    let params = "degree = 4".parse().expect("a table");
+    let graph = network::graphs().choose("random-regular", &params).expect("a graph");
     let weights = bench.experiment.network.weights.clone();
     let (_, mixing) = network::build(&graph, &weights, nodes, 1).expect("a graph");
     let before = resident();
@@ -80,9 +77,8 @@ fn parts(bench: &Bench, nodes: usize) -> Vec<Box<dyn Bilevel<f32>>> {
         data: Some(data),
         partition: &partition,
     };
-    let registry = problems::<f32>();
-    let kind = &find("problem", &registry, "representation").expect("it is there").build;
-    kind.parts(&bench.experiment.problem.params, &setting).expect("enough samples")
+    let problem = bench.experiment.problem.build.get::<f32>();
+    problem.parts(&setting, 0..nodes).expect("enough samples").each
 }
 
 /// Resident memory of this process, in megabytes.

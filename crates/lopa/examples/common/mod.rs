@@ -1,53 +1,33 @@
-//! The raw exchange of the same bytes, to compare engines with: TCP on loopback, each process with
-//! its two neighbours on a ring.
+//! Runs an experiment and prints its measurements.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 
-/// Entries of x in a round, and how many rounds are timed.
-pub const SIZES: [(usize, usize); 2] = [(784, 2000), (21_980, 500)];
+use lopa::prelude::*;
 
-/// The middle of what was measured, in milliseconds.
-pub fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    1e3 * seconds[seconds.len() / 2]
+/// Prints a line per measurement.
+struct Print;
+
+impl Listener for Print {
+    fn row(&mut self, algorithm: &str, _: u64, row: &Row) {
+        let value = |name| row.value(name).unwrap_or(f64::NAN);
+        println!(
+            "{algorithm} {:>6}  |∇Φ(x̄)|² = {:.1e}   consensus = {:.1e}",
+            row.iteration,
+            value("grad_phi_sq"),
+            value("consensus")
+        );
+    }
 }
 
-/// A process's streams to the next and from the one before on a ring, both ways.
-pub struct Raw {
-    next: TcpStream,
-    before: TcpStream,
-}
-
-impl Raw {
-    /// Joins the ring; everybody's address is at its place.
-    pub fn join(listener: &TcpListener, addresses: &[SocketAddr], rank: usize) -> Raw {
-        let next = TcpStream::connect(addresses[(rank + 1) % addresses.len()]).unwrap();
-        let (before, _) = listener.accept().unwrap();
-        [&next, &before].into_iter().for_each(|stream| stream.set_nodelay(true).unwrap());
-        Raw { next, before }
+/// Runs the experiment of a text.
+pub fn run(text: &str, registries: &Registries) -> Result<()> {
+    let experiment = Experiment::read(&Source::new("example", text), registries)?;
+    let interrupt = AtomicBool::new(false);
+    let context =
+        Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
+    for outcome in experiment.run(&context, &mut (), &mut Print)? {
+        let (algorithm, digest) = (&outcome.algorithm, &outcome.digest[..16]);
+        println!("{algorithm} ended: {}, digest {digest}", outcome.stop.name());
     }
-
-    /// Rounds of sending to both neighbours and hearing both; seconds of each.
-    pub fn rounds(&mut self, entries: usize, rounds: usize) -> Vec<f64> {
-        let out = vec![1u8; 8 * entries];
-        let mut into = vec![0u8; 8 * entries];
-        let mut round = || {
-            let start = Instant::now();
-            // A stream's buffers may be smaller than a message: both ends would wait for ever.
-            let (mut next, mut before) =
-                (self.next.try_clone().unwrap(), self.before.try_clone().unwrap());
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    next.write_all(&out).unwrap();
-                    before.write_all(&out).unwrap();
-                });
-                self.before.read_exact(&mut into).unwrap();
-                self.next.read_exact(&mut into).unwrap();
-            });
-            start.elapsed().as_secs_f64()
-        };
-        (0..rounds).map(|_| round()).collect()
-    }
+    Ok(())
 }

@@ -15,22 +15,23 @@
 //! ∇²_θθ ĝ v ≈ [∇_θ ĝ(x, θ + δv) − ∇_θ ĝ(x, θ − δv)] / 2δ,   ∇²_xθ ĝ v likewise with ∇_x ĝ
 //! ```
 //!
-//! The algorithm was read in the paper \[V\]; its τα is α here, its h is r, its averaging weight θ
-//! is γ. The start is left open there: r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
+//! Read in the paper \[V\]: its τα is α here, its h is r, its averaging weight θ is γ. It leaves the
+//! start open; here r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Count, Task, n, p};
 use super::parts::directions::Directions;
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, axpy};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{Oracle, TWO};
+use crate::problem::oracle::{Oracle, TWO, Wanted};
 use crate::problem::scope::Scope;
 
 /// D-SOBA's step sizes.
@@ -46,10 +47,10 @@ pub struct DSobaParams {
     /// Weight of the moving average.
     #[serde(default = "a_fifth")]
     pub gamma: Schedule,
-    /// Products of second derivatives themselves, or differences of gradients.
+    /// Exact products with second derivatives, or differences of gradients.
     #[serde(default)]
     pub order: Order,
-    /// δ of the differences; only with `order = "first"`.
+    /// δ of the differences, for `order = "first"`.
     #[serde(default = "a_thousandth")]
     pub delta: f64,
 }
@@ -73,6 +74,19 @@ fn a_thousandth() -> f64 {
     1e-3
 }
 
+impl Default for DSobaParams {
+    fn default() -> DSobaParams {
+        DSobaParams {
+            alpha: 0.02.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            gamma: a_fifth(),
+            order: Order::default(),
+            delta: a_thousandth(),
+        }
+    }
+}
+
 impl Params for DSobaParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -84,12 +98,10 @@ impl Params for DSobaParams {
     }
 }
 
-/// What is worth knowing of D-SOBA.
+/// Metadata of D-SOBA.
 pub const FACTS: Facts = Facts {
     source: "Kong et al., JMLR 26(240), 2025 [V]; without mixing θ and v [D]",
     sends: "x (+ θ, v)",
-    hessians: "1 or 0",
-    calls: ["1 or 3", "1 or 0 and 2 ∇_x g", "1", "1"],
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity of ∇g",
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("s", "alpha")],
@@ -99,35 +111,45 @@ pub const FACTS: Facts = Facts {
 struct DSoba<T> {
     params: DSobaParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     r: Vec<T>,          // moving average of s
     now: Directions<T>, // d, h, s at (x, θ, v)
     steps: [T; 3],      // α, β, λ of the iteration to come
 }
 
-/// A node that runs D-SOBA.
-pub fn start<T: Real>(
-    params: DSobaParams,
-    Start { x, theta, v, scope, oracle }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    if params.order == Order::First {
-        oracle.take_differences(params.delta);
+impl Method for DSobaParams {
+    fn cost(&self, task: Task) -> Cost {
+        let second = Cost::loopless(n() + task.if_global(p() * 2.0));
+        match self.order {
+            Order::Second => second,
+            Order::First => Cost {
+                grad_theta_g: 3.0.into(),
+                grad_x_g: 2.0.into(),
+                hess_g: Count::default(),
+                cross_g: Count::default(),
+                ..second
+            },
+        }
     }
-    let now = Directions::new(x.len(), theta.len(), TWO);
-    let (r, steps) = (vec![T::zero(); x.len()], [T::zero(); 3]);
-    let mut node = DSoba { params, scope, x, theta, v, r, now, steps };
-    node.prepare(0, oracle);
-    Ok(Box::new(node))
+
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        if params.order == Order::First {
+            start.oracle.take_differences(params.delta)?;
+        }
+        let now = start.directions(TWO);
+        let Start { x, theta, v, scope, .. } = start;
+        let (r, steps) = (vec![T::zero(); x.len()], params.steps(0));
+        Ok(Box::new(DSoba { params, scope, x, theta, v, r, now, steps }))
+    }
 }
 
-impl<T: Real> DSoba<T> {
-    /// The directions and step sizes of iteration `k`, which the half-steps to share are made of.
-    fn prepare(&mut self, k: u64, oracle: &mut Oracle<T>) {
-        self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle);
-        let DSobaParams { alpha, beta, lambda, .. } = &self.params;
-        self.steps = [alpha, beta, lambda].map(|schedule| T::of(schedule.at(k)));
+impl DSobaParams {
+    /// α, β, λ of iteration `k`.
+    fn steps<T: Real>(&self, k: u64) -> [T; 3] {
+        [self.alpha, self.beta, self.lambda].map(|schedule| T::of(schedule.at(k)))
     }
 }
 
@@ -162,7 +184,11 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
             }
         }
         average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k))); // (12)
-        self.prepare(k + 1, oracle);
+        self.steps = self.params.steps(k + 1);
+    }
+
+    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
     }
 
     fn at(&self) -> At<'_, T> {

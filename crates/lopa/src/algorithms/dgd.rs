@@ -10,14 +10,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::{Error, Result};
-use crate::math::real::{Real, cast, update};
+use super::cost::{Cost, Count, Task, n, p};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
+use crate::math::real::{Real, Vector, cast, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::oracle::{Oracle, XI1};
-use crate::problem::{At, SingleLevel};
+use crate::problem::{At, Trains};
 
 /// DGD's parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -25,9 +26,15 @@ use crate::problem::{At, SingleLevel};
 pub struct DgdParams {
     /// Step size.
     pub alpha: Schedule,
-    /// Fixed regularisation μ/2 |θ|² in place of the one that x⁰ means.
+    /// Fixed regularisation μ/2 |θ|², in place of that of x⁰.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mu: Option<f64>,
+}
+
+impl Default for DgdParams {
+    fn default() -> DgdParams {
+        DgdParams { alpha: 0.1.into(), mu: None }
+    }
 }
 
 impl Params for DgdParams {
@@ -38,13 +45,10 @@ impl Params for DgdParams {
     }
 }
 
-/// What is worth knowing of DGD.
+/// Metadata of DGD.
 pub const FACTS: Facts = Facts {
     source: "Lian et al., NeurIPS 2017 [K]",
     sends: "θ, or x and θ",
-    floats: ["p", "p"],
-    hessians: "0",
-    calls: ["1", "0", "0", "0"],
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity",
     second_order: false,
@@ -55,37 +59,57 @@ pub const FACTS: Facts = Facts {
 struct Dgd<T> {
     params: DgdParams,
     both: bool,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     grad_x: Vec<T>,
     grad_theta: Vec<T>,
 }
 
-/// A node that runs DGD.
-pub fn start<T: Real>(
-    params: DgdParams,
-    Start { x, theta, oracle, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (x, both) = single(&params, x, oracle)?;
-    let (grad_x, grad_theta) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
-    Ok(Box::new(Dgd { params, both, x, theta, grad_x, grad_theta }))
+impl Method for DgdParams {
+    fn cost(&self, task: Task) -> Cost {
+        single_level_cost(task, 1.0)
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, oracle, .. } = start;
+        let (x, both) = single(&params, x, oracle)?;
+        let (grad_x, grad_theta) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+        Ok(Box::new(Dgd { params, both, x, theta, grad_x, grad_theta }))
+    }
+}
+
+/// The cost of a single-level method that sends this many vectors of the length of what it trains.
+pub(super) fn single_level_cost(task: Task, vectors: f64) -> Cost {
+    let (trained, of_x) = match task.trains {
+        Trains::Theta => (p(), Count::default()),
+        Trains::Both => (p() + n(), 1.0.into()),
+    };
+    Cost {
+        floats: trained * vectors,
+        rounds: 1.0.into(),
+        grad_theta_g: 1.0.into(),
+        grad_x_g: of_x,
+        ..Cost::default()
+    }
 }
 
 /// The x that a single-level method starts from, and whether it trains x, too.
 pub(super) fn single<T: Real>(
     params: &DgdParams,
-    x: Vec<T>,
+    x: Vector<T>,
     oracle: &mut Oracle<T>,
-) -> Result<(Vec<T>, bool)> {
-    let both = oracle.part().single_level() == SingleLevel::Both;
+) -> Result<(Vector<T>, bool)> {
+    let part = oracle.single_level()?;
+    let both = part.trains() == Trains::Both;
     let Some(mu) = params.mu else {
         return Ok((x, both));
     };
-    let ridge = oracle.part().ridge_x(mu).ok_or_else(|| {
+    let ridge = part.ridge_x(mu).ok_or_else(|| {
         Error::config("config/no-meaning", "`mu` has no meaning for this problem")
             .hint("leave `mu` out: the problem's own regularisation is used")
     })?;
-    Ok((cast(&ridge), both))
+    Ok((cast(&ridge).into(), both))
 }
 
 impl<T: Real> Algorithm<T> for Dgd<T> {

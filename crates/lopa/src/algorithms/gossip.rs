@@ -12,29 +12,30 @@
 //! 14  Y⁺ = λ R                                              ≈ [∇²_θθ g]⁻¹
 //! ```
 //!
-//! The equations are from memory \[K\]; the numbers of the lines that hold the Jacobian and the loop
-//! were confirmed by another paper. The start is ours: s, h, U = 0, V_r = I / λ, so that Y = λ I.
-//! Matrices are made of products with unit vectors and counted as such: Q p Hessian and p
-//! Jacobian products in an iteration. With a personal θ nothing but x is mixed \[D\].
+//! The equations are from memory \[K\]; another paper confirms the line numbers of the Jacobian and the
+//! loop. The start is ours: s, h, U = 0, V_r = I / λ, so that Y = λ I.
+//! Matrices are formed by products with unit vectors and counted as such: Q p Hessian and p Jacobian
+//! products per iteration. With a personal θ only x is mixed \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p, steps};
 use super::parts::consensus::{Pieces, combine};
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::{Error, Result};
-use crate::math::real::{Real, axpy, dot, update};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
+use crate::math::real::{Real, Vector, axpy, dot, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::scope::Scope;
 use lopa_kernels::{Level, each_block};
 
-/// The largest p that it is run with: beyond, matrices of p² entries are no longer a method.
-pub const MOST_P: usize = 500;
+/// The largest p that it accepts; matrices of p² entries are no method beyond it.
+pub const MAX_P: usize = 500;
 
 /// Gossip-DSBO's parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +58,18 @@ fn five() -> usize {
     5
 }
 
+impl Default for GossipParams {
+    fn default() -> GossipParams {
+        GossipParams {
+            alpha: 0.02.into(),
+            beta: 0.5.into(),
+            gamma: 0.4.into(),
+            lambda: 0.5,
+            hv_steps: five(),
+        }
+    }
+}
+
 impl Params for GossipParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -64,18 +77,15 @@ impl Params for GossipParams {
         self.gamma.check_weight("gamma")?;
         let sane = self.lambda > 0.0 && self.lambda.is_finite();
         Fault::unless(sane, "lambda", self.lambda, "a positive number")?;
-        let fits = (1..=MOST_TURNS).contains(&self.hv_steps);
+        let fits = (1..=MAX_PASSES).contains(&self.hv_steps);
         Fault::unless(fits, "hv_steps", self.hv_steps, "from 1 to 500")
     }
 }
 
-/// What is worth knowing of Gossip-DSBO.
+/// Metadata of Gossip-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Yang et al., NeurIPS 2022 [K]; without mixing θ [D]",
     sends: "x (+ θ, s, h, U, V)",
-    floats: ["n", "2n + 2p + np + Qp²"],
-    hessians: "Q p",
-    calls: ["1", "p", "1", "1"],
     loops: "Q on matrices",
     complexity: "ε⁻² log 1/ε",
     assumes: "bounded gradients",
@@ -94,8 +104,8 @@ pub const FACTS: Facts = Facts {
 struct Gossip<T> {
     params: GossipParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     s: Vec<T>,    // average of ∇_x f
     h: Vec<T>,    // average of ∇_θ f
     u: Vec<T>,    // average of ∇²_xθ g, column by column
@@ -104,7 +114,7 @@ struct Gossip<T> {
     new: New<T>,
 }
 
-/// Derivatives at the current point, and places to work in.
+/// Derivatives at the current point, and scratch memory.
 struct New<T> {
     grad_theta_g: Vec<T>,
     grad_x_f: Vec<T>,
@@ -115,35 +125,43 @@ struct New<T> {
     product: Vec<T>,
 }
 
-/// A node that runs Gossip-DSBO.
-pub fn start<T: Real>(
-    params: GossipParams,
-    Start { x, theta, scope, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (n, p, q) = (x.len(), theta.len(), params.hv_steps);
-    if p > MOST_P {
-        let message = format!("gossip-dsbo keeps matrices of p² entries, and p is {p} here");
-        return Err(Error::config("config/too-large", message)
-            .hint(format!("it serves p ≤ {MOST_P}: use `gossip-dsbo-mf`, which has no matrices")));
+impl Method for GossipParams {
+    fn cost(&self, task: Task) -> Cost {
+        let q = || steps("Q", self.hv_steps);
+        let inner = n() + p() * 2.0 + n() * p() + q() * p() * p();
+        let floats = n() + task.if_global(inner);
+        Cost { hess_g: q() * p(), cross_g: p(), ..Cost::loopless(floats) }
     }
-    let zeros = |length: usize| vec![T::zero(); length];
-    let identity = |scale: f64| {
-        let mut matrix = zeros(p * p);
-        matrix.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::of(scale));
-        matrix
-    };
-    let new = New {
-        grad_theta_g: zeros(p),
-        grad_x_f: zeros(n),
-        grad_theta_f: zeros(p),
-        jacobian: zeros(n * p),
-        hessians: zeros(q * p * p),
-        unit: zeros(p),
-        product: zeros(p * p),
-    };
-    let (s, h, u) = (zeros(n), zeros(p), zeros(n * p));
-    let (hess, y) = (identity(1.0 / params.lambda).repeat(q), identity(params.lambda));
-    Ok(Box::new(Gossip { params, scope, x, theta, s, h, u, hess, y, new }))
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, scope, .. } = start;
+        let (n, p, q) = (x.len(), theta.len(), params.hv_steps);
+        if p > MAX_P {
+            let message = format!("gossip-dsbo keeps matrices of p² entries, and p is {p} here");
+            return Err(Error::config("config/too-large", message).hint(format!(
+                "it serves p ≤ {MAX_P}: use `gossip-dsbo-mf`, which has no matrices"
+            )));
+        }
+        let zeros = |length: usize| vec![T::zero(); length];
+        let identity = |scale: f64| {
+            let mut matrix = zeros(p * p);
+            matrix.iter_mut().step_by(p + 1).for_each(|entry| *entry = T::of(scale));
+            matrix
+        };
+        let new = New {
+            grad_theta_g: zeros(p),
+            grad_x_f: zeros(n),
+            grad_theta_f: zeros(p),
+            jacobian: zeros(n * p),
+            hessians: zeros(q * p * p),
+            unit: zeros(p),
+            product: zeros(p * p),
+        };
+        let (s, h, u) = (zeros(n), zeros(p), zeros(n * p));
+        let (hess, y) = (identity(1.0 / params.lambda).repeat(q), identity(params.lambda));
+        Ok(Box::new(Gossip { params, scope, x, theta, s, h, u, hess, y, new }))
+    }
 }
 
 impl<T: Real> New<T> {
@@ -157,7 +175,7 @@ impl<T: Real> New<T> {
             self.unit[j] = T::one();
             oracle.cross_g(at, XI3, &self.unit, &mut self.jacobian[j * n..][..n]);
             for (r, hessian) in self.hessians.chunks_exact_mut(p * p).enumerate() {
-                oracle.hess_g(at, XI2.turn(r), &self.unit, &mut hessian[j * p..][..p]);
+                oracle.hess_g(at, XI2.pass(r), &self.unit, &mut hessian[j * p..][..p]);
             }
             self.unit[j] = T::zero();
         }
@@ -198,7 +216,7 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         message.extend_from_slice(&self.x);
         if self.scope == Scope::Global {
-            let inner = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
+            let inner: [&[T]; 5] = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
             inner.into_iter().for_each(|values| message.extend_from_slice(values));
         }
     }

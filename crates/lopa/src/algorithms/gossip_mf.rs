@@ -7,20 +7,21 @@
 //! θ⁺ = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ)
 //! ```
 //!
-//! That it has implicit products and exchanges parameters and estimates only is known \[V\]; the
+//! It is known to use implicit products and to exchange only parameters and estimates \[V\]; the
 //! equations are the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a
-//! personal θ nothing but x is mixed.
+//! personal θ only x is mixed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p};
 use super::parts::consensus::{Pieces, combine};
 use super::parts::estimator::average;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, axpy, update};
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -47,6 +48,19 @@ pub struct GossipMfParams {
     pub inverse: Inverse,
 }
 
+impl Default for GossipMfParams {
+    fn default() -> GossipMfParams {
+        GossipMfParams {
+            alpha: 0.02.into(),
+            beta: 0.5.into(),
+            gamma: 0.4.into(),
+            lambda: 0.5.into(),
+            hv_steps: super::ten(),
+            inverse: Inverse::default(),
+        }
+    }
+}
+
 impl Params for GossipMfParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -62,12 +76,10 @@ impl GossipMfParams {
     }
 }
 
-/// What is worth knowing of it.
+/// Metadata of Gossip-DSBO without matrices.
 pub const FACTS: Facts = Facts {
     source: "after Gao et al., AISTATS 2023 [D]",
     sends: "x (+ r, θ)",
-    floats: ["n", "2n + p"],
-    hessians: "< Q",
     loops: "Q on v",
     assumes: "i.i.d. data (global)",
     warning: Some(LOCAL_HESSIANS),
@@ -78,21 +90,26 @@ pub const FACTS: Facts = Facts {
 struct GossipMf<T> {
     params: GossipMfParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     d: Vec<T>,
     hyper: Hypergradient<T>, // v, u
     r: Vec<T>,               // moving average of u
 }
 
-/// A node that runs it.
-pub fn start<T: Real>(
-    params: GossipMfParams,
-    Start { x, theta, scope, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let hyper = Hypergradient::new(x.len(), theta.len(), params.series());
-    let (r, d) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
-    Ok(Box::new(GossipMf { params, scope, x, theta, d, hyper, r }))
+impl Method for GossipMfParams {
+    fn cost(&self, task: Task) -> Cost {
+        let floats = n() + task.if_global(n() + p());
+        Cost { hess_g: self.series().products(), ..Cost::loopless(floats) }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, scope, .. } = start;
+        let hyper = Hypergradient::new(x.len(), theta.len(), params.series());
+        let (r, d) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+        Ok(Box::new(GossipMf { params, scope, x, theta, d, hyper, r }))
+    }
 }
 
 impl<T: Real> Algorithm<T> for GossipMf<T> {

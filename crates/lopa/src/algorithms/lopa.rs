@@ -5,29 +5,43 @@
 //! (5)  v⁺ = v − λ h
 //! (10) x⁺ = (1 − τ) x + τ (Σ_j w_ij x_j − α y)
 //! (9)  z⁺ = s + (1 − γ)(z − s)
-//! (11) y⁺ = z⁺                                 local gradient (LoPA-LG)
+//! (11) y⁺ = z⁺                                 local gradients (LoPA-LG)
 //! (12) y⁺ = Σ_j w_ij y_j + z⁺ − z              gradient tracking (LoPA-GT)
 //! (6)  d⁺ = ∇_θ ĝ(x⁺, θ⁺; ξ₁)
 //! (7)  h⁺ = ∇²_θθ ĝ(x⁺, θ⁺; ξ₂) v⁺ − ∇_θ f̂(x⁺, θ⁺; ς₁)
 //! (8)  s⁺ = ∇_x f̂(x⁺, θ⁺; ς₂) − ∇²_xθ ĝ(x⁺, θ⁺; ξ₃) v⁺
 //! ```
 //!
-//! The paper lists (9) after (8), but its s is the one of the point just left: so (9) comes first
+//! The paper lists (9) after (8), but its s is that of the point just left, so (9) comes first
 //! here. N_i is printed without i; W is doubly stochastic only with it, so sums include the node.
 //! The start is left open: y⁰ = z⁰ keeps mean(y) = mean(z) in (12) for ever.
+//!
+//! In the global scope, which is ours and not the paper's \[D\], θ and v are mixed, too:
+//!
+//! ```text
+//!        local gradients                      gradient tracking
+//! (4')   θ⁺ = Σ_j w_ij θ_j − β d              θ⁺ = Σ_j w_ij θ_j − β yθ,  yθ⁺ = Σ_j w_ij yθ_j + d⁺ − d
+//! (5')   v⁺ = Σ_j w_ij v_j − λ h              v⁺ = Σ_j w_ij v_j − λ yv,  yv⁺ likewise with h
+//! ```
+//!
+//! With tracking, the means of yθ and yv are those of d and h, so that the mean v solves the system
+//! of the mean Hessian, and the limit is exact. Local gradients have a bias of the order of their
+//! steps.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Count, Task, n, p};
+use super::parts::consensus::add_change;
 use super::parts::directions::Directions;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, update};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
-use crate::network::mixed::{Mixed, cut};
+use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::oracle::{FIVE, Oracle, Wanted};
 use crate::problem::scope::Scope;
 
 /// LoPA's step sizes.
@@ -51,7 +65,7 @@ pub struct LopaParams {
     pub start: StartZ,
 }
 
-/// How z begins.
+/// How z starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartZ {
@@ -64,6 +78,19 @@ pub enum StartZ {
 
 fn two_fifths() -> Schedule {
     Schedule::Constant(0.4)
+}
+
+impl Default for LopaParams {
+    fn default() -> LopaParams {
+        LopaParams {
+            alpha: 0.02.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            gamma: two_fifths(),
+            tau: two_fifths(),
+            start: StartZ::Estimate,
+        }
+    }
 }
 
 impl Params for LopaParams {
@@ -87,32 +114,21 @@ pub enum Scheme {
     Alone,
 }
 
-/// What is worth knowing of LoPA.
+/// Metadata of LoPA.
 pub fn facts(scheme: Scheme) -> Facts {
+    let (published, both) =
+        ("Niu et al., JMLR 26(76), 2025 [V]; global scope ours [D]", Scope::BOTH);
+    let (source, scopes, sends, complexity, assumes) = match scheme {
+        Scheme::LocalGradient => (published, both, "x (+ θ, v)", "ε⁻²", "bounded dissimilarity"),
+        Scheme::GradientTracking => (published, both, "x, y (+ θ, yθ, v, yv)", "ε⁻²", "none"),
+        Scheme::Alone => ("ours, a baseline", &[Scope::Personal][..], "nothing", "–", "none"),
+    };
     Facts {
-        source: match scheme {
-            Scheme::Alone => "ours, a baseline",
-            _ => "Niu et al., JMLR 26(76), 2025 [V]; global scope ours [D]",
-        },
-        scopes: match scheme {
-            Scheme::Alone => &[Scope::Personal],
-            _ => Scope::BOTH,
-        },
-        sends: match scheme {
-            Scheme::LocalGradient => "x (+ θ, v)",
-            Scheme::GradientTracking => "x, y (+ θ, yθ, v, yv)",
-            Scheme::Alone => "nothing",
-        },
-        floats: match scheme {
-            Scheme::LocalGradient => ["n", "n + 2p"],
-            Scheme::GradientTracking => ["2n", "2n + 4p"],
-            Scheme::Alone => ["0", "–"],
-        },
-        complexity: if scheme == Scheme::Alone { "–" } else { "ε⁻²" },
-        assumes: match scheme {
-            Scheme::LocalGradient => "bounded dissimilarity",
-            _ => "none",
-        },
+        source,
+        scopes,
+        sends,
+        complexity,
+        assumes,
         needs_lazy: scheme == Scheme::GradientTracking,
         steps: &[
             ("theta", "beta"),
@@ -128,84 +144,155 @@ pub fn facts(scheme: Scheme) -> Facts {
     }
 }
 
-struct Lopa<T> {
+/// LoPA with its parameters.
+pub struct Lopa {
+    /// Where the direction of x comes from.
+    pub scheme: Scheme,
+    /// The step sizes.
+    pub params: LopaParams,
+}
+
+impl Method for Lopa {
+    fn cost(&self, task: Task) -> Cost {
+        match self.scheme {
+            Scheme::LocalGradient => Cost::loopless(n() + task.if_global(p() * 2.0)),
+            Scheme::GradientTracking => Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0)),
+            Scheme::Alone => Cost { rounds: Count::default(), ..Cost::loopless(Count::default()) },
+        }
+    }
+
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let Lopa { scheme, params } = self;
+        let now = start.directions(FIVE); // (6) – (8)
+        let Start { x, theta, v, scope, .. } = start;
+        let z = match params.start {
+            StartZ::Estimate => now.s.to_vec(),
+            StartZ::Zero => vec![T::zero(); x.len()],
+        };
+        let global = |vector: &[T]| match scope {
+            Scope::Personal => Vec::new(),
+            Scope::Global => vector.to_vec(),
+        };
+        let (y_theta, y_v) = (global(&now.d), global(&now.h));
+        let (old_d, old_h) = (y_theta.clone(), y_v.clone());
+        let (y, scheme, params) = (z.clone(), *scheme, params.clone());
+        let node =
+            LopaNode { scheme, params, scope, x, theta, v, now, z, y, y_theta, y_v, old_d, old_h };
+        Ok(Box::new(node))
+    }
+}
+
+struct LopaNode<T> {
     scheme: Scheme,
     params: LopaParams,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,          // tracks [∇²_θθ g]⁻¹ ∇_θ f
+    scope: Scope,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,       // tracks [∇²_θθ g]⁻¹ ∇_θ f
     now: Directions<T>, // d of θ, h of v, and s, the estimate of ∇Φ_i
     z: Vec<T>,          // moving average of s
     y: Vec<T>,          // direction of x
+    y_theta: Vec<T>,    // direction of θ; empty in the personal scope, as are the next three
+    y_v: Vec<T>,        // direction of v
+    old_d: Vec<T>,      // d of the point just left
+    old_h: Vec<T>,      // h of the point just left
 }
 
-/// A node that runs LoPA.
-pub fn start<T: Real>(
-    scheme: Scheme,
-    params: LopaParams,
-    Start { x, theta, v, oracle, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let mut now = Directions::new(x.len(), theta.len(), FIVE);
-    now.evaluate(At { x: &x, theta: &theta }, &v, oracle); // (6)–(8)
-    let z = match params.start {
-        StartZ::Estimate => now.s.clone(),
-        StartZ::Zero => vec![T::zero(); x.len()],
-    };
-    let y = z.clone();
-    Ok(Box::new(Lopa { scheme, params, x, theta, v, now, z, y }))
-}
-
-impl<T: Real> Algorithm<T> for Lopa<T> {
+impl<T: Real> Algorithm<T> for LopaNode<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
-        if self.scheme != Scheme::Alone {
-            message.extend_from_slice(&self.x);
-        }
-        if self.scheme == Scheme::GradientTracking {
-            message.extend_from_slice(&self.y);
-        }
+        let LopaNode { x, y, theta, v, y_theta, y_v, .. } = self;
+        let shared: &[&[T]] = match (self.scheme, self.scope) {
+            (Scheme::Alone, _) => &[],
+            (Scheme::LocalGradient, Scope::Personal) => &[x],
+            (Scheme::LocalGradient, Scope::Global) => &[x, theta, v],
+            (Scheme::GradientTracking, Scope::Personal) => &[x, y],
+            (Scheme::GradientTracking, Scope::Global) => &[x, y, theta, y_theta, v, y_v],
+        };
+        shared.iter().for_each(|vector| message.extend_from_slice(vector));
     }
 
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
-        let now = |schedule: &Schedule| T::of(schedule.at(k));
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = &self.params;
-        let (alpha, beta, lambda) = (now(alpha), now(beta), now(lambda));
-        let (gamma, tau, one) = (now(gamma), now(tau), T::one());
-        let relaxed = |x, wx, y| (one - tau) * x + tau * (wx - alpha * y);
-        let average = |s, z| s + (one - gamma) * (z - s);
+        let [alpha, beta, lambda] = [alpha, beta, lambda].map(|step| T::of(step.at(k)));
+        let [gamma, tau] = [gamma, tau].map(|weight| T::of(weight.at(k)));
+        let relaxed = |x, wx, y| (T::one() - tau) * x + tau * (wx - alpha * y);
+        let average = |s, z| s + (T::one() - gamma) * (z - s);
 
-        let Lopa { scheme, x, theta, v, now: Directions { d, h, s, .. }, z, y, .. } = self;
-        update(theta, [d], |theta, [d]| theta - beta * d); // (4)
-        update(v, [h], |v, [h]| v - lambda * h); // (5)
-        for at in cut(x.len()) {
-            let (start, s) = (at.start, &s[at.clone()]);
-            let (x, y, z) = (&mut x[at.clone()], &mut y[at.clone()], &mut z[at]);
-            match scheme {
-                Scheme::Alone => update(x, [y], |x, [y]| x - tau * alpha * y),
-                Scheme::LocalGradient => {
-                    let [wx] = mixed.piece(start, [x]);
-                    update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
-                }
-                Scheme::GradientTracking => {
-                    let [wx, wy] = mixed.piece(start, [x, y]);
+        let LopaNode { x, theta, v, now: Directions { d, h, s, .. }, z, y, .. } = self;
+        match self.scheme {
+            Scheme::GradientTracking => {
+                mixed.each_piece([x, y], [z], [s], |[wx, wy], [x, y], [z], [s]| {
                     update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
                     update(y, [wy, s, z], |_, [wy, s, z]| wy + average(s, z) - z); // (12)
-                }
+                    update(z, [s], |z, [s]| average(s, z)); // (9)
+                });
             }
-            update(z, [s], |z, [s]| average(s, z)); // (9)
-            if *scheme != Scheme::GradientTracking {
-                y.copy_from_slice(z); // (11)
+            Scheme::LocalGradient => {
+                mixed.each_piece([x], [z, y], [s], |[wx], [x], [z, y], [s]| {
+                    update(x, [wx, y], |x, [wx, y]| relaxed(x, wx, y)); // (10)
+                    update(z, [s], |z, [s]| average(s, z)); // (9)
+                    y.copy_from_slice(z); // (11)
+                });
+            }
+            Scheme::Alone => {
+                mixed.each_piece([], [x, z, y], [s], |[], [], [x, z, y], [s]| {
+                    update(x, [y], |x, [y]| x - tau * alpha * y); // (10) with W = I
+                    update(z, [s], |z, [s]| average(s, z)); // (9)
+                    y.copy_from_slice(z); // (11)
+                });
             }
         }
-        self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle); // (6)–(8)
+        if self.scope == Scope::Personal {
+            update(theta, [d], |theta, [d]| theta - beta * d); // (4)
+            update(v, [h], |v, [h]| v - lambda * h); // (5)
+            return;
+        }
+        let tracks = self.scheme == Scheme::GradientTracking;
+        let inner = [
+            (theta, &mut self.y_theta, &mut self.old_d, &*d, beta), // (4')
+            (v, &mut self.y_v, &mut self.old_h, &*h, lambda),       // (5')
+        ];
+        for (theta, y, old, d, beta) in inner {
+            old.copy_from_slice(d);
+            if tracks {
+                mixed.each_piece([theta, y], [], [], |[wt, wy], [theta, y], [], []| {
+                    update(theta, [wt, y], |_, [wt, y]| wt - beta * y);
+                    y.copy_from_slice(wy);
+                });
+            } else {
+                mixed.each_piece([theta], [], [y], |[wt], [theta], [], [y]| {
+                    update(theta, [wt, y], |_, [wt, y]| wt - beta * y);
+                });
+            }
+        }
+    }
+
+    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v)) // (6) – (8)
+    }
+
+    fn finish(&mut self, _: usize) {
+        let Directions { d, h, .. } = &self.now;
+        for (y, new, old) in [(&mut self.y_theta, d, &self.old_d), (&mut self.y_v, h, &self.old_h)]
+        {
+            match (self.scope, self.scheme) {
+                (Scope::Personal, _) => {}
+                (Scope::Global, Scheme::GradientTracking) => {
+                    add_change(y, new, old);
+                }
+                (Scope::Global, _) => y.copy_from_slice(new),
+            }
+        }
     }
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { Lopa { x, theta, v, now, z, y, .. } =>
-        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "z": z, "y": y, "x": x,
+    variables! { LopaNode { x, theta, v, now, z, y, y_theta, y_v, .. } =>
+        "theta": theta, "d": now.d, "y_theta": y_theta, "v": v, "h": now.h, "y_v": y_v, "s": now.s,
+        "z": z, "y": y, "x": x,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -1,29 +1,46 @@
-//! MA-DSBO (Chen, Huang, Ma, Balasubramanian, *ICML* 2023), personalised.
+//! MA-DSBO (Chen, Huang, Ma, Balasubramanian, *ICML* 2023).
+//!
+//! As published, Algorithms 1 to 3: one θ for all nodes, with loops that communicate \[V\].
 //!
 //! ```text
-//! N times  θ ← θ − β ∇_θ ĝ(x, θ; ξ)
-//! v = 0, or the last v (warm)
-//! Q times  v ← v − λ (∇²_θθ ĝ(x, θ; ξ) v − ∇_θ f̂(x, θ; ς))
-//! u  = ∇_x f̂(x, θ) − ∇²_xθ ĝ(x, θ) v
-//! x⁺ = Σ_j w_ij x_j − α r           the old r
-//! r⁺ = (1 − γ) r + γ u
+//! N exchanges of θ        θ ← Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ_t)
+//! Q exchanges of (v, d)   HIGP, from v = 0, d = h = −b_0
+//!                         v ← Σ_j w_ij v_j − λ d
+//!                         h⁺ = ∇²_θθ ĝ(x, θ; ξ_{t+1}) v − b_{t+1},   b_t = ∇_θ f̂(x, θ; ς_t)
+//!                         d ← Σ_j w_ij d_j + h⁺ − h
+//! 1 exchange of x         u  = ∇_x f̂(x, θ) − ∇²_xθ ĝ(x, θ) v
+//!                         x⁺ = Σ_j w_ij x_j − α r                    the old r
+//!                         r⁺ = (1 − γ) r + γ u
 //! ```
 //!
-//! The published method seeks a common θ and mixes it, too: see `ma_dsbo_global.rs`. With no mixing
-//! of θ and v, which is how LoPA's authors compare with it, its Hessian-inverse solver HIGP becomes
-//! this plain loop \[D\].
+//! HIGP is gradient tracking on 1/m Σ_i (½ vᵀH_i v − b_iᵀv), whose minimum is the v of the mean
+//! Hessian; the paper calls v z and h s.
+//!
+//! With personal θ and v, which is how LoPA's authors compare with it, HIGP becomes a plain loop
+//! \[D\]:
+//!
+//! ```text
+//! N times  θ ← θ − β ∇_θ ĝ(x, θ; ξ_t)
+//! v = 0, or the last v (warm)
+//! Q times  v ← v − λ (∇²_θθ ĝ(x, θ; ξ_t) v − ∇_θ f̂(x, θ; ς_t))
+//! 1 exchange of x, as above
+//! ```
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, update};
+use super::cost::{Cost, Task, n, p, steps};
+use super::parts::consensus::track;
+use super::parts::estimator::average;
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
+use crate::problem::scope::Scope;
 
 /// MA-DSBO's step sizes and loops.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -44,13 +61,27 @@ pub struct MaDsboParams {
     /// Q: steps on v in an iteration.
     #[serde(default = "five")]
     pub hv_steps: usize,
-    /// Whether v goes on from its last value instead of from zero.
+    /// Whether v starts from its last value instead of zero.
     #[serde(default)]
     pub warm: bool,
 }
 
 fn five() -> usize {
     5
+}
+
+impl Default for MaDsboParams {
+    fn default() -> MaDsboParams {
+        MaDsboParams {
+            alpha: 0.02.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            gamma: None,
+            inner_steps: five(),
+            hv_steps: five(),
+            warm: false,
+        }
+    }
 }
 
 impl Params for MaDsboParams {
@@ -66,19 +97,16 @@ impl Params for MaDsboParams {
                 "at most 1 where it is the weight of the average too: give gamma its own value";
             Fault::unless(weight, "alpha", self.alpha.at(0), must)?;
         }
-        let fits = |turns| (1..=MOST_TURNS).contains(&turns);
+        let fits = |passes| (1..=MAX_PASSES).contains(&passes);
         Fault::unless(fits(self.inner_steps), "inner_steps", self.inner_steps, "from 1 to 500")?;
         Fault::unless(fits(self.hv_steps), "hv_steps", self.hv_steps, "from 1 to 500")
     }
 }
 
-/// What is worth knowing of MA-DSBO.
+/// Metadata of MA-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Chen et al., ICML 2023 [V]; without mixing θ and v [D]",
-    sends: "x (+ N θ, Q z, Q d)",
-    floats: ["n", "n + Np + 2Qp"],
-    hessians: "Q",
-    calls: ["N", "1", "Q; Q + 1 (global)", "1"],
+    sends: "x (+ N θ, Q v, Q d)",
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     assumes: "Lipschitz f",
@@ -86,74 +114,169 @@ pub const FACTS: Facts = Facts {
     ..Facts::LOOPLESS
 };
 
-struct MaDsbo<T> {
-    params: MaDsboParams,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>, // [∇²_θθ g]⁻¹ ∇_θ f
-    u: Vec<T>, // estimate of ∇Φ_i
-    r: Vec<T>, // moving average of u
-    d: Vec<T>,
-    hold: Vec<T>,
-}
-
-/// A node that runs MA-DSBO.
-pub fn start<T: Real>(
-    params: MaDsboParams,
-    Start { x, theta, v, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let of_x = || vec![T::zero(); x.len()];
-    let hold = vec![T::zero(); x.len().max(theta.len())];
-    let (u, r, d) = (of_x(), of_x(), vec![T::zero(); theta.len()]);
-    Ok(Box::new(MaDsbo { params, x, theta, v, u, r, d, hold }))
-}
-
-impl<T: Real> Algorithm<T> for MaDsbo<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
+impl Method for MaDsboParams {
+    fn cost(&self, task: Task) -> Cost {
+        let (n_steps, q) = (|| steps("N", self.inner_steps), || steps("Q", self.hv_steps));
+        let once = Cost::loopless(n() + task.if_global(n_steps() * p() + q() * p() * 2.0));
+        Cost {
+            rounds: once.rounds + task.if_global(n_steps() + q()),
+            grad_theta_g: n_steps(),
+            hess_g: q(),
+            grad_theta_f: q() + task.if_global(1.0.into()),
+            ..once
+        }
     }
 
-    fn step(&mut self, _: usize, wx: Mixed<T>, oracle: &mut Oracle<T>) {
-        let wx = wx.whole();
-        let k = oracle.k();
-        let now = |schedule: &Schedule| T::of(schedule.at(k));
-        let MaDsboParams { alpha, beta, lambda, gamma, .. } = &self.params;
-        let gamma = now(gamma.as_ref().unwrap_or(alpha));
-        let (alpha, beta, lambda, one) = (now(alpha), now(beta), now(lambda), T::one());
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let Start { x, theta, v, scope, .. } = start;
+        if self.warm && scope == Scope::Global {
+            let message = "ma-dsbo: `warm = true` has no meaning in the global scope";
+            return Err(Error::config("config/no-meaning", message)
+                .hint("leave it out: HIGP starts from zero in every iteration"));
+        }
+        let [u, r] = [(); 2].map(|()| vec![T::zero(); x.len()]);
+        let [d, h] = [(); 2].map(|()| vec![T::zero(); theta.len()]);
+        // HIGP's d outlives an exchange, and its h is compared with the one before.
+        let (tracked, old_h) = match scope {
+            Scope::Personal => (Vec::new(), Vec::new()),
+            Scope::Global => (d.clone(), d.clone()),
+        };
+        let params = self.clone();
+        Ok(Box::new(MaDsbo { params, scope, x, theta, v, d, h, tracked, old_h, u, r }))
+    }
+}
 
+struct MaDsbo<T> {
+    params: MaDsboParams,
+    scope: Scope,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,    // [∇²_θθ g]⁻¹ ∇_θ f
+    d: Vec<T>,       // direction of θ
+    h: Vec<T>,       // direction of v
+    tracked: Vec<T>, // HIGP's d, which tracks h; empty in the personal scope, as is the next
+    old_h: Vec<T>,   // h before
+    u: Vec<T>,       // estimate of ∇Φ_i
+    r: Vec<T>,       // moving average of u
+}
+
+/// What an exchange is for.
+enum Phase {
+    Inner(usize),
+    Higp(usize),
+    Outer,
+}
+
+impl<T: Real> MaDsbo<T> {
+    fn phase(&self, e: usize) -> Phase {
+        let (n_steps, q) = (self.params.inner_steps, self.params.hv_steps);
+        match (self.scope, e) {
+            (Scope::Global, e) if e < n_steps => Phase::Inner(e),
+            (Scope::Global, e) if e < n_steps + q => Phase::Higp(e - n_steps),
+            _ => Phase::Outer,
+        }
+    }
+
+    /// d = ∇_θ ĝ in pass `t`.
+    fn inner_direction(&mut self, t: usize, oracle: &mut Oracle<T>) -> T {
+        let at = At { x: &self.x, theta: &self.theta };
+        oracle.grad_theta_g(at, XI1.pass(t), &mut self.d);
+        T::of(self.params.beta.at(oracle.k()))
+    }
+
+    /// h = ∇²_θθ ĝ v − ∇_θ f̂ in pass `t`.
+    fn hv_direction(&mut self, t: usize, oracle: &mut Oracle<T>) {
+        let at = At { x: &self.x, theta: &self.theta };
+        oracle.residual(at, &self.v, (XI2.pass(t), SIGMA1.pass(t)), &mut self.h);
+    }
+
+    /// The loops of the personal scope, which do not communicate.
+    fn personal_loops(&mut self, oracle: &mut Oracle<T>) {
         for t in 0..self.params.inner_steps {
-            let at = At { x: &self.x, theta: &self.theta };
-            oracle.grad_theta_g(at, XI1.turn(t), &mut self.d);
+            let beta = self.inner_direction(t, oracle);
             update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d);
         }
-
-        let at = At { x: &self.x, theta: &self.theta };
         if !self.params.warm {
             self.v.fill(T::zero());
         }
-        let grad_theta_f = &mut self.hold[..self.theta.len()];
+        let lambda = T::of(self.params.lambda.at(oracle.k()));
         for t in 0..self.params.hv_steps {
-            oracle.hess_g(at, XI2.turn(t), &self.v, &mut self.d);
-            oracle.grad_theta_f(at, SIGMA1.turn(t), grad_theta_f);
-            update(&mut self.v, [&self.d, grad_theta_f], |v, [hess_v, grad]| {
-                v - lambda * (hess_v - grad)
-            });
+            self.hv_direction(t, oracle);
+            update(&mut self.v, [&self.h], |v, [h]| v - lambda * h);
         }
+    }
 
-        let cross_v = &mut self.hold[..self.x.len()];
-        oracle.grad_x_f(at, SIGMA2, &mut self.u);
-        oracle.cross_g(at, XI3, &self.v, cross_v);
-        update(&mut self.u, [cross_v], |grad, [cross_v]| grad - cross_v);
+    fn begin_higp(&mut self, oracle: &mut Oracle<T>) {
+        oracle.grad_theta_f(At { x: &self.x, theta: &self.theta }, SIGMA1, &mut self.h);
+        update(&mut self.h, [], |b, []| -b);
+        self.tracked.copy_from_slice(&self.h);
+        self.v.fill(T::zero());
+    }
 
+    fn higp(&mut self, t: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let lambda = T::of(self.params.lambda.at(oracle.k()));
+        let (wv, wd) = mixed.split_at(self.v.len());
+        update(&mut self.v, [wv, &self.tracked], |_, [wv, d]| wv - lambda * d);
+        std::mem::swap(&mut self.h, &mut self.old_h);
+        self.hv_direction(t + 1, oracle);
+        track(&mut self.tracked, wd, &self.h, &self.old_h);
+    }
+
+    fn outer(&mut self, wx: &[T], oracle: &mut Oracle<T>) {
+        let MaDsboParams { alpha, gamma, .. } = &self.params;
+        let gamma = T::of(gamma.as_ref().unwrap_or(alpha).at(oracle.k()));
+        let alpha = T::of(alpha.at(oracle.k()));
+        let at = At { x: &self.x, theta: &self.theta };
+        oracle.hypergradient(at, &self.v, (XI3, SIGMA2), &mut self.u);
         update(&mut self.x, [wx, &self.r], |_, [wx, r]| wx - alpha * r);
-        update(&mut self.r, [&self.u], |r, [u]| (one - gamma) * r + gamma * u);
+        average(&mut self.r, &self.u, gamma);
+    }
+}
+
+impl<T: Real> Algorithm<T> for MaDsbo<T> {
+    fn exchanges(&self) -> usize {
+        match self.scope {
+            Scope::Personal => 1,
+            Scope::Global => self.params.inner_steps + self.params.hv_steps + 1,
+        }
+    }
+
+    fn share(&self, e: usize, message: &mut Vec<T>) {
+        match self.phase(e) {
+            Phase::Inner(_) => message.extend_from_slice(&self.theta),
+            Phase::Higp(_) => {
+                message.extend_from_slice(&self.v);
+                message.extend_from_slice(&self.tracked);
+            }
+            Phase::Outer => message.extend_from_slice(&self.x),
+        }
+    }
+
+    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
+        match self.phase(e) {
+            Phase::Inner(t) => {
+                let beta = self.inner_direction(t, oracle);
+                update(&mut self.theta, [mixed, &self.d], |_, [wt, d]| wt - beta * d);
+                if t + 1 == self.params.inner_steps {
+                    self.begin_higp(oracle);
+                }
+            }
+            Phase::Higp(t) => self.higp(t, mixed, oracle),
+            Phase::Outer => {
+                if self.scope == Scope::Personal {
+                    self.personal_loops(oracle);
+                }
+                self.outer(mixed, oracle);
+            }
+        }
     }
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { MaDsbo { x, theta, v, u, r, .. } =>
-        "theta": theta, "v": v, "u": u, "r": r, "x": x,
+    variables! { MaDsbo { x, theta, v, tracked, u, r, .. } =>
+        "theta": theta, "v": v, "d": tracked, "u": u, "r": r, "x": x,
     }
 }

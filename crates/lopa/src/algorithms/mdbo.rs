@@ -10,22 +10,23 @@
 //! x⁺ = x − η (x − Σ_j w_ij x_j) − α η Zf⁺,             θ⁺ likewise with β and Zg⁺
 //! ```
 //!
-//! Algorithms 1 and 2 were read in the paper \[V\]; its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO)
-//! and α₁η² = α₂η² (VRDBO) are γ. Its
-//! truncation is drawn from 0, …, J with the factor J, which is biased: ours from 0, …, Q − 1.
+//! Algorithms 1 and 2 were read in the paper \[V\]: its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO) and
+//! α₁η² = α₂η² (VRDBO) are γ. It draws the truncation from 0, …, J with the factor J, which is biased;
+//! here it is drawn from 0, …, Q − 1.
 //! The paper assumes i.i.d. data: F uses local Hessians, and where the g_i differ, the mean of
 //! the F_i is not ∇Φ in the global scope. With a personal θ it is right, and exact \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p};
 use super::parts::consensus::{Pieces, relax, track};
 use super::parts::estimator::{average, storm};
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, axpy};
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -54,6 +55,20 @@ pub struct MdboParams {
     pub inverse: Inverse,
 }
 
+impl Default for MdboParams {
+    fn default() -> MdboParams {
+        MdboParams {
+            eta: 0.5,
+            alpha: 0.1.into(),
+            beta: 0.5.into(),
+            gamma: 0.5.into(),
+            lambda: 0.5.into(),
+            hv_steps: super::ten(),
+            inverse: Inverse::default(),
+        }
+    }
+}
+
 impl Params for MdboParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -70,7 +85,7 @@ impl MdboParams {
     }
 }
 
-/// How estimates are carried on.
+/// How estimates are carried from iteration to iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimator {
     /// MDBO.
@@ -79,20 +94,16 @@ pub enum Estimator {
     Storm,
 }
 
-/// What is worth knowing of MDBO and VRDBO.
+/// Metadata of MDBO and VRDBO.
 pub fn facts(estimator: Estimator) -> Facts {
-    let (hessians, calls, complexity) = match estimator {
-        Estimator::Momentum => ("< Q", ["1"; 4], "ε⁻² log 1/ε"),
-        Estimator::Storm => ("< 2Q", ["2"; 4], "ε⁻³ᐟ² log 1/ε"),
-    };
     Facts {
         source: "Gao et al., AISTATS 2023 [V]; without mixing θ [D]",
         sends: "x, Zf (+ θ, Zg)",
-        floats: ["2n", "2n + 2p"],
-        hessians,
-        calls,
         loops: "Q on v",
-        complexity,
+        complexity: match estimator {
+            Estimator::Momentum => "ε⁻² log 1/ε",
+            Estimator::Storm => "ε⁻³ᐟ² log 1/ε",
+        },
         assumes: "i.i.d. data (global)",
         warning: Some(LOCAL_HESSIANS),
         needs_lazy: true,
@@ -109,12 +120,12 @@ pub fn facts(estimator: Estimator) -> Facts {
     }
 }
 
-struct Mdbo<T> {
+struct MdboNode<T> {
     estimator: Estimator,
     params: MdboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     u: Vec<T>,  // estimate of ∇Φ
     e: Vec<T>,  // estimate of ∇_θ g
     zf: Vec<T>, // tracks u
@@ -124,7 +135,7 @@ struct Mdbo<T> {
     old: Old<T>,
 }
 
-/// The point before, the estimates before, and the derivatives there.
+/// The previous point, with its estimates and derivatives.
 struct Old<T> {
     x: Vec<T>,
     theta: Vec<T>,
@@ -134,29 +145,49 @@ struct Old<T> {
     g: Vec<T>,
 }
 
-/// A node that runs MDBO or VRDBO.
-pub fn start<T: Real>(
-    estimator: Estimator,
-    params: MdboParams,
-    Start { x, theta, scope, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
-    let hyper = || Hypergradient::new(x.len(), theta.len(), params.series());
-    let (u, e, zf, zg, g) = (of_x(), of_theta(), of_x(), of_theta(), of_theta());
-    let old = Old {
-        x: of_x(),
-        theta: of_theta(),
-        u: of_x(),
-        e: of_theta(),
-        hyper: hyper(),
-        g: of_theta(),
-    };
-    let hyper = hyper();
-    Ok(Box::new(Mdbo { estimator, params, scope, x, theta, u, e, zf, zg, hyper, g, old }))
+/// MDBO or VRDBO with its parameters.
+pub struct Mdbo {
+    /// How estimates are carried from iteration to iteration.
+    pub estimator: Estimator,
+    /// The step sizes.
+    pub params: MdboParams,
 }
 
-impl<T: Real> Mdbo<T> {
-    /// u, e, Zf, Zg of the very first point.
+impl Method for Mdbo {
+    fn cost(&self, task: Task) -> Cost {
+        let points = if self.estimator == Estimator::Storm { 2.0 } else { 1.0 };
+        Cost {
+            grad_theta_g: points.into(),
+            hess_g: self.params.series().products() * points,
+            cross_g: points.into(),
+            grad_theta_f: points.into(),
+            grad_x_f: points.into(),
+            ..Cost::loopless(n() * 2.0 + task.if_global(p() * 2.0))
+        }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let Mdbo { estimator, params } = self;
+        let (estimator, params) = (*estimator, params.clone());
+        let Start { x, theta, scope, .. } = start;
+        let (of_x, of_theta) = (|| vec![T::zero(); x.len()], || vec![T::zero(); theta.len()]);
+        let hyper = || Hypergradient::new(x.len(), theta.len(), params.series());
+        let (u, e, zf, zg, g) = (of_x(), of_theta(), of_x(), of_theta(), of_theta());
+        let old = Old {
+            x: of_x(),
+            theta: of_theta(),
+            u: of_x(),
+            e: of_theta(),
+            hyper: hyper(),
+            g: of_theta(),
+        };
+        let hyper = hyper();
+        Ok(Box::new(MdboNode { estimator, params, scope, x, theta, u, e, zf, zg, hyper, g, old }))
+    }
+}
+
+impl<T: Real> MdboNode<T> {
+    /// u, e, Zf, Zg at the starting point.
     fn first(&mut self, oracle: &mut Oracle<T>) {
         oracle.take_all(self.estimator == Estimator::Storm);
         self.evaluate(oracle);
@@ -178,7 +209,7 @@ impl<T: Real> Mdbo<T> {
     fn estimate(&mut self, oracle: &mut Oracle<T>) {
         self.evaluate(oracle);
         let a = T::of(self.params.gamma.at(oracle.k()));
-        let Mdbo { u, e, hyper, g, old, .. } = self;
+        let MdboNode { u, e, hyper, g, old, .. } = self;
         old.u.copy_from_slice(u);
         old.e.copy_from_slice(e);
         match self.estimator {
@@ -197,7 +228,7 @@ impl<T: Real> Mdbo<T> {
     }
 }
 
-impl<T: Real> Algorithm<T> for Mdbo<T> {
+impl<T: Real> Algorithm<T> for MdboNode<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         message.extend_from_slice(&self.x);
         message.extend_from_slice(&self.zf);
@@ -233,7 +264,7 @@ impl<T: Real> Algorithm<T> for Mdbo<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { Mdbo { x, theta, u, e, zf, zg, hyper, old, .. } =>
+    variables! { MdboNode { x, theta, u, e, zf, zg, hyper, old, .. } =>
         "theta": theta, "e": e, "Zg": zg, "v": hyper.v, "u": u, "Zf": zf, "x": x,
         "theta_old": old.theta, "x_old": old.x,
     }

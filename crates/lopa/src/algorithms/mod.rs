@@ -2,29 +2,36 @@
 //!
 //! To add one, copy `dgd.rs`, put the formulas on top, and add a line to [`algorithms`].
 
-/// Both listings of an algorithm's variables from one: where they are, then name and place of each.
+/// Lists an algorithm's variables once: where they are, then the name and place of each. Those that
+/// are empty, as in a scope that does not need them, are left out.
+///
+/// ```text
+/// variables! { Dgd { x, theta, .. } => "theta": theta, "x": x }
+/// ```
+#[macro_export]
 macro_rules! variables {
     ($places:pat => $($name:literal: $place:expr),+ $(,)?) => {
         fn variables(&self) -> Vec<(&'static str, &[T])> {
             let $places = self;
-            vec![$(($name, &$place[..])),+]
+            let all = [$(($name, &$place[..])),+];
+            all.into_iter().filter(|(_, values)| !values.is_empty()).collect()
         }
 
         fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
             let $places = self;
-            vec![$(($name, &mut $place[..])),+]
+            let all = [$(($name, &mut $place[..])),+];
+            all.into_iter().filter(|(_, values)| !values.is_empty()).collect()
         }
     };
 }
 
+pub mod cost;
 pub mod d_soba;
 pub mod dgd;
 pub mod gossip;
 pub mod gossip_mf;
 pub mod lopa;
-mod lopa_global;
 pub mod ma_dsbo;
-mod ma_dsbo_global;
 pub mod mdbo;
 pub mod parts;
 pub mod prometheus;
@@ -34,23 +41,27 @@ pub mod sldbo;
 pub mod spdb;
 pub mod zhang;
 
+pub use cost::{Cost, Task};
 pub use parts::hypergradient::Inverse;
 
+use std::sync::Arc;
+
+use parts::directions::Directions;
 use toml::Table;
 
-use crate::config::registry::{Entry, Fault, Params, params};
-use crate::error::Result;
-use crate::math::real::Real;
+use crate::config::{Entry, Params, Registry};
+use crate::error::{Fault, Result};
+use crate::math::real::{Both, Family, Real, Vector};
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::Oracle;
+use crate::problem::oracle::{Draws, Oracle, Wanted};
 use crate::problem::scope::Scope;
 
 /// One node's side of an algorithm.
 ///
-/// An iteration is one or more exchanges. In each, the engine asks what the node shares, forms
-/// the weighted sum over the node and its neighbours, and hands it back. There is no network, no
-/// clock and no error in here.
+/// An iteration is one or more exchanges. In each, the engine asks what the node shares, forms the
+/// weighted sum over the node and its neighbours, and calls [`step`](Algorithm::step) with it. There
+/// is no network, no clock and no error in here.
 pub trait Algorithm<T: Real>: Send {
     /// Exchanges per iteration.
     fn exchanges(&self) -> usize {
@@ -60,21 +71,30 @@ pub trait Algorithm<T: Real>: Send {
     /// Appends what this node shares in exchange `e`; the same length at every node, always.
     fn share(&self, e: usize, message: &mut Vec<T>);
 
-    /// Goes on with `mixed` = Σ_j w_ij message_j. `oracle.k()` is the iteration under way.
+    /// Continues with `mixed` = Σ_j w_ij message_j. `oracle.k()` is the current iteration.
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>);
+
+    /// The directions (6) to (8) that this step ends by asking for, if it does. The engine answers,
+    /// for each node alone or for all at once, before anything is shared.
+    fn asks(&mut self, _e: usize) -> Option<Wanted<'_, T>> {
+        None
+    }
+
+    /// Uses the answer, where something is left to do with it.
+    fn finish(&mut self, _e: usize) {}
 
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;
 
-    /// Every variable under its name in the paper: all that an iteration hands to the next, so
-    /// that a node with these values goes on as this one would.
+    /// Every variable under its name in the paper: all that one iteration hands to the next, so
+    /// that a node with these values continues as this one would. See [`variables!`].
     fn variables(&self) -> Vec<(&'static str, &[T])>;
 
-    /// The same variables in the same order, to be put back to what they were.
+    /// The same variables in the same order, to restore them.
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])>;
 
-    /// Two variables whose means over the network agree at every iteration, if there are any:
-    /// gradient tracking's witness.
+    /// Two variables whose means over the network agree at every iteration, if there are any: the
+    /// invariant of gradient tracking.
     fn tracked(&self) -> Option<(&[T], &[T])> {
         None
     }
@@ -83,37 +103,56 @@ pub trait Algorithm<T: Real>: Send {
 /// Where a node starts.
 pub struct Start<'a, T: Real> {
     /// x⁰, the same at every node unless the caller wants otherwise.
-    pub x: Vec<T>,
+    pub x: Vector<T>,
     /// θ_i⁰
-    pub theta: Vec<T>,
+    pub theta: Vector<T>,
     /// v_i⁰
-    pub v: Vec<T>,
-    /// Whose inner problem is solved: what serves both scopes mixes θ in the global one.
+    pub v: Vector<T>,
+    /// Where d, h and s go: in blocks with those of other nodes, if a problem answers for all nodes
+    /// together. See [`Start::directions`].
+    pub rows: Option<[Vector<T>; 3]>,
+    /// Whose inner problem it is: algorithms that serve both scopes mix θ in the global one.
     pub scope: Scope,
     /// For the estimates that belong to the start.
     pub oracle: &'a mut Oracle<T>,
 }
 
-/// What is worth knowing of an algorithm before running it.
+impl<T: Real> Start<'_, T> {
+    /// Directions at the start, on these minibatches.
+    pub fn directions(&mut self, draws: Draws) -> Directions<T> {
+        let mut now = match self.rows.take() {
+            Some(rows) => Directions::of(rows, draws),
+            None => Directions::new(self.x.len(), self.theta.len(), draws),
+        };
+        self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v));
+        now
+    }
+}
+
+/// An algorithm with its parameters, usually the struct of parameters itself.
+pub trait Method: Send + Sync + 'static {
+    /// What an iteration costs.
+    fn cost(&self, task: Task) -> Cost;
+
+    /// A node that runs it.
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>>;
+}
+
+/// Metadata of an algorithm.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Facts {
-    /// Who published it.
+    /// Who published it, and how its formulas are known: \[V\] read in the paper, \[D\] derived
+    /// here, \[K\] from general knowledge because the text was not available.
     pub source: &'static str,
     /// The scopes it serves.
     pub scopes: &'static [Scope],
-    /// Vectors sent to each neighbour in an iteration; (+ what the global scope adds).
+    /// The vectors sent to each neighbour in an iteration; (+ what the global scope adds).
     pub sends: &'static str,
-    /// Scalars sent to each neighbour in an iteration, in the personal and in the global scope.
-    pub floats: [&'static str; 2],
-    /// Hessian-vector products in an iteration.
-    pub hessians: &'static str,
-    /// Calls in an iteration of ∇_θ g, ∇²_xθ g · v, ∇_θ f and ∇_x f.
-    pub calls: [&'static str; 4],
-    /// Loops inside an iteration.
+    /// The loops inside an iteration.
     pub loops: &'static str,
     /// Samples to an ε-stationary point, as its authors claim.
     pub complexity: &'static str,
-    /// What it assumes of how nodes differ.
+    /// What it assumes about how nodes differ.
     pub assumes: &'static str,
     /// What a user must know who runs it in the global scope.
     pub warning: Option<&'static str>,
@@ -128,14 +167,11 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What holds for most: both scopes, no loops, each derivative once in an iteration.
+    /// What holds for most: both scopes, no loops, second order.
     pub const LOOPLESS: Facts = Facts {
         source: "",
         scopes: Scope::BOTH,
         sends: "x",
-        floats: ["n", "n + 2p"],
-        hessians: "1",
-        calls: ["1"; 4],
         loops: "none",
         complexity: "–",
         assumes: "none",
@@ -146,27 +182,60 @@ impl Facts {
     };
 }
 
-/// How an algorithm is made.
-pub struct Recipe<T: Real> {
-    /// What is worth knowing of it.
+/// An algorithm with its parameters, in both precisions.
+pub struct AnyMethod {
+    /// Its metadata.
     pub facts: Facts,
-    /// Makes a node from resolved parameters.
-    pub start: Box<StartFn<T>>,
+    cost: Box<dyn Fn(Task) -> Cost + Send + Sync>,
+    start: Both<Starts>,
 }
 
-type StartFn<T> = dyn Fn(&Table, Start<T>) -> Result<Box<dyn Algorithm<T>>> + Send + Sync;
+struct Starts;
 
-fn entry<T: Real, P: Params>(
-    name: &'static str,
-    about: &'static str,
+type StartFn<T> = dyn Fn(Start<T>) -> Result<Box<dyn Algorithm<T>>> + Send + Sync;
+
+impl Family for Starts {
+    type Of<T: Real> = Box<StartFn<T>>;
+}
+
+impl AnyMethod {
+    /// Of a method in either precision.
+    pub fn new(facts: Facts, method: impl Method) -> AnyMethod {
+        let method = Arc::new(method);
+        let start = Both::new(starts::<f32>(method.clone()), starts::<f64>(method.clone()));
+        AnyMethod { facts, cost: Box::new(move |task| method.cost(task)), start }
+    }
+
+    /// What an iteration costs.
+    pub fn cost(&self, task: Task) -> Cost {
+        (self.cost)(task)
+    }
+
+    /// A node that runs it.
+    pub fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        self.start.get::<T>()(start)
+    }
+}
+
+fn starts<T: Real>(method: Arc<impl Method>) -> Box<StartFn<T>> {
+    Box::new(move |start| method.start(start))
+}
+
+/// An entry of the registry of algorithms: `method` makes a method of its parameters, whose
+/// defaults are those of lists and conformance tests.
+pub fn algorithm_entry<P: Params + Default, M: Method>(
+    name: impl Into<String>,
+    about: impl Into<String>,
     facts: Facts,
-    start: impl Fn(P, Start<T>) -> Result<Box<dyn Algorithm<T>>> + Send + Sync + 'static,
-) -> Entry<Recipe<T>> {
-    let start = Box::new(move |table: &Table, s: Start<T>| start(params(table), s));
-    Entry::new::<P>(name, about, Box::new(Recipe { facts, start }))
+    method: impl Fn(P) -> M + Send + Sync + 'static,
+) -> Entry<AnyMethod, Facts> {
+    let build = move |params: P| Arc::new(AnyMethod::new(facts, method(params)));
+    let mut entry = Entry::with_facts(name, about, facts, build);
+    entry.typical = Some(Table::try_from(P::default()).expect("parameters are TOML"));
+    entry
 }
 
-/// What whoever mixes θ but not Hessians must be told.
+/// The warning of methods that mix θ but not Hessians.
 const LOCAL_HESSIANS: &str = "each node inverts its own Hessian, so that where the g_i differ, the \
     mean of the nodes' estimates is not the gradient of the global problem, and it stops short of \
     the solution";
@@ -181,127 +250,150 @@ fn check_eta(eta: f64) -> std::result::Result<(), Fault> {
     Fault::unless(eta > 0.0 && eta <= 1.0, "eta", eta, "above 0 and at most 1")
 }
 
-/// The registry of algorithms.
-pub fn algorithms<T: Real>() -> Vec<Entry<Recipe<T>>> {
-    use lopa::Scheme::{Alone, GradientTracking, LocalGradient};
-    use mdbo::Estimator::{Momentum, Storm};
-    use single_level::Scheme as Single;
-    vec![
-        entry(
+/// The published field: those that are compared in `experiments/`, and whose trajectories are checked
+/// against an independent implementation. Algorithms that come later need neither.
+pub const FIELD: [&str; 19] = [
+    "lopa-gt",
+    "lopa-lg",
+    "spdb",
+    "slam",
+    "ma-dsbo",
+    "gossip-dsbo",
+    "gossip-dsbo-mf",
+    "mdbo",
+    "vrdbo",
+    "d-soba",
+    "sldbo",
+    "zhang",
+    "prometheus",
+    "interact",
+    "dgd",
+    "gt-sgd",
+    "extra",
+    "exact-diffusion",
+    "local",
+];
+
+/// The algorithms that come with the library.
+pub fn algorithms() -> Registry<AnyMethod, Facts> {
+    use self::lopa::{Lopa, Scheme};
+    use mdbo::{Estimator, Mdbo};
+    use single_level::{Scheme as Single, SingleLevel};
+    let entries = vec![
+        algorithm_entry(
             "lopa-gt",
             "LoPA with gradient tracking: exact under heterogeneity",
-            lopa::facts(GradientTracking),
-            |p, s| lopa_in_its_scope(GradientTracking, p, s),
+            lopa::facts(Scheme::GradientTracking),
+            |params| Lopa { scheme: Scheme::GradientTracking, params },
         ),
-        entry(
+        algorithm_entry(
             "lopa-lg",
             "LoPA with local gradients: half the bytes, a bias of order α",
-            lopa::facts(LocalGradient),
-            |p, s| lopa_in_its_scope(LocalGradient, p, s),
+            lopa::facts(Scheme::LocalGradient),
+            |params| Lopa { scheme: Scheme::LocalGradient, params },
         ),
-        entry(
+        algorithm_entry(
             "spdb",
             "primal-dual or tracking, Hessian inverse by a loop",
             spdb::FACTS,
-            spdb::start,
+            |params: spdb::SpdbParams| params,
         ),
-        entry(
+        algorithm_entry(
             "slam",
             "primal-dual on both levels, local Hessian inverse",
             slam::FACTS,
-            slam::start,
+            |params: slam::SlamParams| params,
         ),
-        entry(
+        algorithm_entry(
             "ma-dsbo",
             "moving average, inner and Hessian-inverse loops",
             ma_dsbo::FACTS,
-            |p, s| match s.scope {
-                Scope::Personal => ma_dsbo::start(p, s),
-                Scope::Global => ma_dsbo_global::start(p, s),
-            },
+            |params: ma_dsbo::MaDsboParams| params,
         ),
-        entry(
+        algorithm_entry(
             "gossip-dsbo",
             "averages of whole Jacobians and Hessians, p ≤ 500",
             gossip::FACTS,
-            gossip::start,
+            |params: gossip::GossipParams| params,
         ),
-        entry(
+        algorithm_entry(
             "gossip-dsbo-mf",
             "Gossip-DSBO with products in place of matrices",
             gossip_mf::FACTS,
-            gossip_mf::start,
+            |params: gossip_mf::GossipMfParams| params,
         ),
-        entry(
+        algorithm_entry(
             "mdbo",
             "momentum and tracking, local Hessian inverse by a loop",
-            mdbo::facts(Momentum),
-            |p, s| mdbo::start(Momentum, p, s),
+            mdbo::facts(Estimator::Momentum),
+            |params| Mdbo { estimator: Estimator::Momentum, params },
         ),
-        entry("vrdbo", "MDBO with variance reduction (STORM)", mdbo::facts(Storm), |p, s| {
-            mdbo::start(Storm, p, s)
-        }),
-        entry(
+        algorithm_entry(
+            "vrdbo",
+            "MDBO with variance reduction (STORM)",
+            mdbo::facts(Estimator::Storm),
+            |params| Mdbo { estimator: Estimator::Storm, params },
+        ),
+        algorithm_entry(
             "d-soba",
             "no loops, adapt then combine, second or first order",
             d_soba::FACTS,
-            d_soba::start,
+            |params: d_soba::DSobaParams| params,
         ),
-        entry(
+        algorithm_entry(
             "sldbo",
             "no loops, tracking on three levels, projected v",
             sldbo::FACTS,
-            sldbo::start,
+            |params: sldbo::SldboParams| params,
         ),
-        entry("zhang", "no loops, STORM and tracking on three levels", zhang::FACTS, zhang::start),
-        entry(
+        algorithm_entry(
+            "zhang",
+            "no loops, STORM and tracking on three levels",
+            zhang::FACTS,
+            |params: zhang::ZhangParams| params,
+        ),
+        algorithm_entry(
             "prometheus",
             "tracking and SPIDER with a proximal step: bounds and l1 on x",
             prometheus::PROMETHEUS,
-            prometheus::start,
+            |params: prometheus::PrometheusParams| params,
         ),
-        entry(
+        algorithm_entry(
             "interact",
             "tracking and SPIDER, Hessian inverse by a loop",
             prometheus::INTERACT,
-            prometheus::start_interact,
+            |params: prometheus::InteractParams| params,
         ),
-        entry("dgd", "single-level decentralised gradient descent", dgd::FACTS, dgd::start),
-        entry(
+        algorithm_entry(
+            "dgd",
+            "single-level decentralised gradient descent",
+            dgd::FACTS,
+            |params: dgd::DgdParams| params,
+        ),
+        algorithm_entry(
             "gt-sgd",
             "single-level gradient tracking",
             single_level::facts(Single::GradientTracking),
-            |p, s| single_level::start(Single::GradientTracking, p, s),
+            |params| SingleLevel { scheme: Single::GradientTracking, params },
         ),
-        entry(
+        algorithm_entry(
             "extra",
             "single-level EXTRA: exact with the bytes of DGD",
             single_level::facts(Single::Extra),
-            |p, s| single_level::start(Single::Extra, p, s),
+            |params| SingleLevel { scheme: Single::Extra, params },
         ),
-        entry(
+        algorithm_entry(
             "exact-diffusion",
             "single-level exact diffusion: EXTRA, adapt then combine",
             single_level::facts(Single::ExactDiffusion),
-            |p, s| single_level::start(Single::ExactDiffusion, p, s),
+            |params| SingleLevel { scheme: Single::ExactDiffusion, params },
         ),
-        entry(
+        algorithm_entry(
             "local",
             "LoPA's updates without communication: going alone",
-            lopa::facts(Alone),
-            |p, s| lopa::start(Alone, p, s),
+            lopa::facts(Scheme::Alone),
+            |params| Lopa { scheme: Scheme::Alone, params },
         ),
-    ]
-}
-
-/// The paper's LoPA, or the one with a common θ.
-fn lopa_in_its_scope<T: Real>(
-    scheme: lopa::Scheme,
-    params: lopa::LopaParams,
-    start: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    match start.scope {
-        Scope::Personal => lopa::start(scheme, params, start),
-        Scope::Global => lopa_global::start(scheme, params, start),
-    }
+    ];
+    Registry::new("algorithm", entries)
 }

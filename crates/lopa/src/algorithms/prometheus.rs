@@ -9,22 +9,22 @@
 //! (13)  y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! with the hypergradient of hypergradient.rs. The algorithm was read in the paper \[V\]; its u is y
-//! here and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
+//! with the hypergradient of hypergradient.rs. Read in the paper \[V\]: its u is y here, and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
 //! (Liu et al., 2022), of which the abstract was read, is taken to be the same without (8):
 //! x⁺ = Σ_j w_ij x_j − α y \[K\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n};
 use super::parts::consensus::track;
 use super::parts::estimator::storm;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::parts::prox::Prox;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, axpy, update};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -47,7 +47,7 @@ pub struct InteractParams {
     /// How the Hessian's inverse is approximated.
     #[serde(default = "shia")]
     pub inverse: Inverse,
-    /// P: all samples are used every P-th iteration; 0 never uses them, nor SPIDER.
+    /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
     #[serde(default = "ten_iterations")]
     pub period: u64,
 }
@@ -68,7 +68,7 @@ pub struct PrometheusParams {
     /// How the Hessian's inverse is approximated.
     #[serde(default = "shia")]
     pub inverse: Inverse,
-    /// P: all samples are used every P-th iteration; 0 never uses them, nor SPIDER.
+    /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
     #[serde(default = "ten_iterations")]
     pub period: u64,
     /// τ of the proximal step.
@@ -77,10 +77,10 @@ pub struct PrometheusParams {
     /// Weight of |x|₁, added to Φ.
     #[serde(default)]
     pub l1: f64,
-    /// Least value of every entry of x.
+    /// Lower bound of every entry of x.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Greatest value of every entry of x.
+    /// Upper bound of every entry of x.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
@@ -95,6 +95,27 @@ fn ten_iterations() -> u64 {
 
 fn one() -> f64 {
     1.0
+}
+
+impl Default for InteractParams {
+    fn default() -> InteractParams {
+        InteractParams {
+            alpha: 0.05.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            hv_steps: super::ten(),
+            inverse: shia(),
+            period: ten_iterations(),
+        }
+    }
+}
+
+impl Default for PrometheusParams {
+    fn default() -> PrometheusParams {
+        let InteractParams { alpha, beta, lambda, hv_steps, inverse, period } = Default::default();
+        let (tau, l1, low, high) = (one(), 0.0, None, None);
+        PrometheusParams { alpha, beta, lambda, hv_steps, inverse, period, tau, l1, low, high }
+    }
 }
 
 impl Params for InteractParams {
@@ -131,14 +152,11 @@ impl PrometheusParams {
     }
 }
 
-/// What is worth knowing of Prometheus.
+/// Metadata of Prometheus.
 pub const PROMETHEUS: Facts = Facts {
     source: "Liu et al., ICML 2023 [V]",
     scopes: &[Scope::Personal],
     sends: "x, y",
-    floats: ["2n", "–"],
-    hessians: "2(Q − 1)",
-    calls: ["2"; 4],
     loops: "Q on v",
     complexity: "ε⁻¹ √samples",
     needs_lazy: true,
@@ -153,15 +171,15 @@ pub const PROMETHEUS: Facts = Facts {
     ..Facts::LOOPLESS
 };
 
-/// What is worth knowing of INTERACT.
+/// Metadata of INTERACT.
 pub const INTERACT: Facts =
     Facts { source: "Liu et al., 2022 [K]: Prometheus without its proximal step", ..PROMETHEUS };
 
 struct Prometheus<T> {
     params: InteractParams,
     prox: Prox,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     u: Vec<T>, // estimate of ∇Φ_i
     d: Vec<T>, // estimate of ∇_θ g
     y: Vec<T>, // tracks u
@@ -170,7 +188,7 @@ struct Prometheus<T> {
     old: Old<T>,
 }
 
-/// The point before and the derivatives there.
+/// The previous point and its derivatives.
 struct Old<T> {
     x: Vec<T>,
     theta: Vec<T>,
@@ -179,17 +197,36 @@ struct Old<T> {
     grad: Vec<T>,
 }
 
-/// A node that runs INTERACT.
-pub fn start_interact<T: Real>(
-    params: InteractParams,
-    start: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    node(params, Prox::PLAIN, start)
+impl Method for InteractParams {
+    fn cost(&self, _: Task) -> Cost {
+        // SPIDER evaluates two points, except in every P-th iteration, which evaluates one.
+        let points = match self.period {
+            0 => 1.0,
+            period => 2.0 - 1.0 / period as f64,
+        };
+        Cost {
+            grad_theta_g: points.into(),
+            hess_g: self.series().products() * points,
+            cross_g: points.into(),
+            grad_theta_f: points.into(),
+            grad_x_f: points.into(),
+            ..Cost::loopless(n() * 2.0)
+        }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        node(self.clone(), Prox::PLAIN, start)
+    }
 }
 
-/// A node that runs Prometheus.
-pub fn start<T: Real>(params: PrometheusParams, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-    node(params.common(), params.prox(), start)
+impl Method for PrometheusParams {
+    fn cost(&self, task: Task) -> Cost {
+        self.common().cost(task)
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        node(self.common(), self.prox(), start)
+    }
 }
 
 fn node<T: Real>(
@@ -218,7 +255,7 @@ impl<T: Real> Prometheus<T> {
         oracle.grad_theta_g(at, XI1, &mut self.grad);
     }
 
-    /// u and d are what was evaluated last.
+    /// Sets u and d to what was evaluated last.
     fn renew(&mut self) {
         self.u.copy_from_slice(&self.hyper.u);
         self.d.copy_from_slice(&self.grad);

@@ -13,8 +13,9 @@
 //! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed
 //! 2019.
 
-use super::dgd::{DgdParams, single};
-use super::{Algorithm, Facts, Start};
+use super::cost::{Cost, Task};
+use super::dgd::{DgdParams, single, single_level_cost};
+use super::{Algorithm, Facts, Method, Start};
 use crate::error::Result;
 use crate::math::real::{Real, update};
 use crate::network::mixed::Mixed;
@@ -32,7 +33,7 @@ pub enum Scheme {
     ExactDiffusion,
 }
 
-/// What is worth knowing of them.
+/// Metadata of the companions.
 pub fn facts(scheme: Scheme) -> Facts {
     Facts {
         source: match scheme {
@@ -43,10 +44,6 @@ pub fn facts(scheme: Scheme) -> Facts {
         sends: match scheme {
             Scheme::GradientTracking => "θ, y, or x, θ, y",
             _ => "θ, or x and θ",
-        },
-        floats: match scheme {
-            Scheme::GradientTracking => ["2p", "2p"],
-            _ => ["p", "p"],
         },
         complexity: match scheme {
             Scheme::GradientTracking => "ε⁻²",
@@ -59,45 +56,57 @@ pub fn facts(scheme: Scheme) -> Facts {
     }
 }
 
-struct SingleLevel<T> {
+struct SingleLevelNode<T> {
     scheme: Scheme,
     params: DgdParams,
     w: Vec<T>,     // θ, then x
     p: usize,      // length of θ
-    moving: usize, // how much of w is trained: p, or all
+    moving: usize, // length of the trained part of w: p, or all
     q: Vec<T>,     // ∇ĝ
-    q_old: Vec<T>, // that of the iteration before
+    q_old: Vec<T>, // of the previous iteration
     y: Vec<T>,     // y, V wᵏ, or φ
     psi: Vec<T>,   // exact diffusion's ψ
 }
 
-/// A node that runs one of them.
-pub fn start<T: Real>(
-    scheme: Scheme,
-    params: DgdParams,
-    start: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let Start { theta, oracle, .. } = start;
-    let (x, both) = single(&params, start.x, oracle)?;
-    let (n, p) = (x.len(), theta.len());
-    let moving = if both { p + n } else { p };
-    let w = [theta, x].concat();
-    let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
-    let psi = w[..moving].to_vec();
-    let mut node = SingleLevel { scheme, params, w, p, moving, q, q_old, y, psi };
-    match scheme {
-        Scheme::GradientTracking => {
-            node.evaluate(oracle);
-            node.y.copy_from_slice(&node.q);
-        }
-        Scheme::Extra => {}
-        Scheme::ExactDiffusion => node.adapt(0, oracle),
-    }
-    Ok(Box::new(node))
+/// One of them with its parameters.
+pub struct SingleLevel {
+    /// Which.
+    pub scheme: Scheme,
+    /// The step size.
+    pub params: DgdParams,
 }
 
-impl<T: Real> SingleLevel<T> {
-    /// q at w; the one before is kept.
+impl Method for SingleLevel {
+    fn cost(&self, task: Task) -> Cost {
+        let vectors = if self.scheme == Scheme::GradientTracking { 2.0 } else { 1.0 };
+        single_level_cost(task, vectors)
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let SingleLevel { scheme, params } = self;
+        let (scheme, params) = (*scheme, params.clone());
+        let Start { theta, oracle, .. } = start;
+        let (x, both) = single(&params, start.x, oracle)?;
+        let (n, p) = (x.len(), theta.len());
+        let moving = if both { p + n } else { p };
+        let w = [&theta[..], &x].concat();
+        let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
+        let psi = w[..moving].to_vec();
+        let mut node = SingleLevelNode { scheme, params, w, p, moving, q, q_old, y, psi };
+        match scheme {
+            Scheme::GradientTracking => {
+                node.evaluate(oracle);
+                node.y.copy_from_slice(&node.q);
+            }
+            Scheme::Extra => {}
+            Scheme::ExactDiffusion => node.adapt(0, oracle),
+        }
+        Ok(Box::new(node))
+    }
+}
+
+impl<T: Real> SingleLevelNode<T> {
+    /// Evaluates q at w, and keeps the previous one.
     fn evaluate(&mut self, oracle: &mut Oracle<T>) {
         std::mem::swap(&mut self.q, &mut self.q_old);
         let (theta, x) = self.w.split_at(self.p);
@@ -118,7 +127,7 @@ impl<T: Real> SingleLevel<T> {
     }
 }
 
-impl<T: Real> Algorithm<T> for SingleLevel<T> {
+impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         if self.scheme != Scheme::ExactDiffusion {
             message.extend_from_slice(&self.w[..self.moving]);
@@ -170,7 +179,7 @@ impl<T: Real> Algorithm<T> for SingleLevel<T> {
 
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
         let (theta, x) = self.w.split_at_mut(self.p);
-        let SingleLevel { y, q, psi, .. } = self;
+        let SingleLevelNode { y, q, psi, .. } = self;
         vec![("theta", theta), ("x", x), ("y", y), ("q", q), ("psi", psi)]
     }
 

@@ -6,7 +6,7 @@
 //! x⁺  = Σ_j w_ij x_j − α u − Mx                      Mx⁺ = Mx + x⁺ − Σ_j w_ij x_j⁺
 //! ```
 //!
-//! Of the paper its abstract was read: a linearised augmented Lagrangian on both levels. The
+//! Only the abstract was available: a linearised augmented Lagrangian on both levels. The
 //! scaling of the multipliers and the estimator are guesses \[K\]. With local Hessians, as here, it
 //! stops short of the solution where the g_i differ \[D\]. With a personal θ it is SPDB.
 //!
@@ -15,12 +15,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p};
 use super::parts::consensus::{Pieces, dual};
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, update};
+use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -45,6 +46,18 @@ pub struct SlamParams {
     pub inverse: Inverse,
 }
 
+impl Default for SlamParams {
+    fn default() -> SlamParams {
+        SlamParams {
+            alpha: 0.05.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            hv_steps: super::ten(),
+            inverse: Inverse::default(),
+        }
+    }
+}
+
 impl Params for SlamParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -59,13 +72,11 @@ impl SlamParams {
     }
 }
 
-/// What is worth knowing of SLAM.
+/// Metadata of SLAM.
 pub const FACTS: Facts = Facts {
     source: "Lu et al., NeurIPS 2022 [K]: its text was not available",
     scopes: &[Scope::Global],
     sends: "x, θ",
-    floats: ["–", "n + p"],
-    hessians: "< Q",
     loops: "Q on v",
     complexity: "ε⁻² log 1/ε",
     assumes: "none claimed; with local Hessians, g_i that agree",
@@ -84,23 +95,27 @@ pub const FACTS: Facts = Facts {
 
 struct Slam<T> {
     params: SlamParams,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     d: Vec<T>,
     hyper: Hypergradient<T>, // v, u
     dual_x: Vec<T>,
     dual_theta: Vec<T>,
 }
 
-/// A node that runs SLAM.
-pub fn start<T: Real>(
-    params: SlamParams,
-    Start { x, theta, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let zeros = |length: usize| vec![T::zero(); length];
-    let hyper = Hypergradient::new(x.len(), theta.len(), params.series());
-    let (d, dual_x, dual_theta) = (zeros(theta.len()), zeros(x.len()), zeros(theta.len()));
-    Ok(Box::new(Slam { params, x, theta, d, hyper, dual_x, dual_theta }))
+impl Method for SlamParams {
+    fn cost(&self, _: Task) -> Cost {
+        Cost { hess_g: self.series().products(), ..Cost::loopless(n() + p()) }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, .. } = start;
+        let zeros = |length: usize| vec![T::zero(); length];
+        let hyper = Hypergradient::new(x.len(), theta.len(), params.series());
+        let (d, dual_x, dual_theta) = (zeros(theta.len()), zeros(x.len()), zeros(theta.len()));
+        Ok(Box::new(Slam { params, x, theta, d, hyper, dual_x, dual_theta }))
+    }
 }
 
 impl<T: Real> Algorithm<T> for Slam<T> {

@@ -8,24 +8,25 @@
 //! t⁺ = Σ_j w_ij t_j + d⁺ − d               likewise with h and s; t⁰ = d⁰
 //! ```
 //!
-//! Of the paper its abstract was read: single loop, two matrix-vector products, tracking and a
-//! projection, no assumption on heterogeneity, deterministic. Where it mixes and projects is a
-//! guess \[K\]. With full batches it is the published setting; minibatches work, too. Without mixing
-//! θ and v, tθ = d and tv = h: our personal form \[D\].
+//! Only the abstract was available: single loop, two matrix-vector products, tracking and a projection,
+//! no assumption on heterogeneity, deterministic. Where it mixes and projects is a guess \[K\]. Full
+//! batches are the published setting; minibatches work, too. Without mixing θ and v, tθ = d and tv = h:
+//! our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::parts::consensus::{Pieces, combine, project, track};
+use super::cost::{Cost, Task, n, p};
+use super::parts::consensus::{Pieces, add_change, combine, project};
 use super::parts::directions::Directions;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, axpy, update};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::oracle::{FIVE, Oracle, Wanted};
 use crate::problem::scope::Scope;
 
 /// SLDBO's step sizes.
@@ -38,9 +39,15 @@ pub struct SldboParams {
     pub beta: Schedule,
     /// Step size of v.
     pub lambda: Schedule,
-    /// r: v is projected onto |v| ≤ r; left out, it is not. Any r ≥ |∇_θ f| / μ is right.
+    /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
+}
+
+impl Default for SldboParams {
+    fn default() -> SldboParams {
+        SldboParams { alpha: 0.02.into(), beta: 0.5.into(), lambda: 0.5.into(), radius: None }
+    }
 }
 
 impl Params for SldboParams {
@@ -53,11 +60,10 @@ impl Params for SldboParams {
     }
 }
 
-/// What is worth knowing of SLDBO.
+/// Metadata of SLDBO.
 pub const FACTS: Facts = Facts {
     source: "Dong et al., arXiv 2311.08945 [K]; without mixing θ and v [D]",
     sends: "x, tx (+ θ, tθ, v, tv)",
-    floats: ["2n", "2n + 4p"],
     complexity: "ε⁻¹ (deterministic)",
     needs_lazy: true,
     steps: &[
@@ -74,26 +80,29 @@ pub const FACTS: Facts = Facts {
 struct Sldbo<T> {
     params: SldboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     now: Directions<T>, // d, h, s at (x, θ, v)
-    old: Directions<T>, // those of the point just left
+    old: Directions<T>, // at the previous point
     tx: Vec<T>,
     t_theta: Vec<T>,
     tv: Vec<T>,
 }
 
-/// A node that runs SLDBO.
-pub fn start<T: Real>(
-    params: SldboParams,
-    Start { x, theta, v, scope, oracle }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let (n, p) = (x.len(), theta.len());
-    let [mut now, old] = [(); 2].map(|()| Directions::new(n, p, FIVE));
-    now.evaluate(At { x: &x, theta: &theta }, &v, oracle);
-    let (tx, t_theta, tv) = (now.s.clone(), now.d.clone(), now.h.clone());
-    Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
+impl Method for SldboParams {
+    fn cost(&self, task: Task) -> Cost {
+        Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0))
+    }
+
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let now = start.directions(FIVE);
+        let Start { x, theta, v, scope, .. } = start;
+        let old = Directions::new(x.len(), theta.len(), FIVE);
+        let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
+        let params = self.clone();
+        Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
+    }
 }
 
 impl<T: Real> Algorithm<T> for Sldbo<T> {
@@ -101,7 +110,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         message.extend_from_slice(&self.x);
         message.extend_from_slice(&self.tx);
         if self.scope == Scope::Global {
-            let inner = [&self.theta, &self.t_theta, &self.v, &self.tv];
+            let inner: [&[T]; 4] = [&self.theta, &self.t_theta, &self.v, &self.tv];
             inner.into_iter().for_each(|vector| message.extend_from_slice(vector));
         }
     }
@@ -124,10 +133,28 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         project(&mut self.v, *radius);
 
         std::mem::swap(&mut self.now, &mut self.old);
-        self.now.evaluate(At { x: &self.x, theta: &self.theta }, &self.v, oracle);
-        track(&mut self.tx, w_tx, &self.now.s, &self.old.s);
-        track(&mut self.t_theta, w_t_theta, &self.now.d, &self.old.d);
-        track(&mut self.tv, w_tv, &self.now.h, &self.old.h);
+        self.tx.copy_from_slice(w_tx);
+        combine(&mut self.t_theta, w_t_theta);
+        combine(&mut self.tv, w_tv);
+    }
+
+    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
+    }
+
+    fn finish(&mut self, _: usize) {
+        let Sldbo { tx, t_theta, tv, now, old, scope, .. } = self;
+        add_change(tx, &now.s, &old.s);
+        match scope {
+            Scope::Global => {
+                add_change(t_theta, &now.d, &old.d);
+                add_change(tv, &now.h, &old.h);
+            }
+            Scope::Personal => {
+                t_theta.copy_from_slice(&now.d);
+                tv.copy_from_slice(&now.h);
+            }
+        }
     }
 
     fn at(&self) -> At<'_, T> {

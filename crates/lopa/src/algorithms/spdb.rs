@@ -10,25 +10,26 @@
 //!   M⁺ = M + x⁺ − Σ_j w_ij x_j⁺                y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! What is known of it: that it is primal-dual, agrees on x alone and uses a truncated Neumann
-//! series. Its text was not available when this was written: the constants of the primal-dual
-//! step are the standard linearised ones. LoPA's authors list it among the tracking methods.
+//! It is known to be primal-dual, to agree on x alone and to use a truncated Neumann series. Its text
+//! was not available: the constants of the primal-dual step are the standard linearised ones. LoPA's
+//! authors list it among the tracking methods.
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so M⁺ is formed there: one exchange does both.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, steps};
 use super::parts::consensus::dual;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
-use crate::math::real::{Real, update};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{MOST_TURNS, Oracle, XI1};
+use crate::problem::oracle::{MAX_PASSES, Oracle, XI1};
 use crate::problem::scope::Scope;
 
 /// SPDB's step sizes and loops.
@@ -70,11 +71,25 @@ fn one() -> usize {
     1
 }
 
+impl Default for SpdbParams {
+    fn default() -> SpdbParams {
+        SpdbParams {
+            alpha: 0.05.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            inner_steps: one(),
+            hv_steps: super::ten(),
+            inverse: Inverse::default(),
+            consensus: Consensus::default(),
+        }
+    }
+}
+
 impl Params for SpdbParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
         self.beta.check("beta")?;
-        let fits = (1..=MOST_TURNS).contains(&self.inner_steps);
+        let fits = (1..=MAX_PASSES).contains(&self.inner_steps);
         Fault::unless(fits, "inner_steps", self.inner_steps, "from 1 to 500")?;
         self.series().check()
     }
@@ -86,14 +101,11 @@ impl SpdbParams {
     }
 }
 
-/// What is worth knowing of SPDB.
+/// Metadata of SPDB.
 pub const FACTS: Facts = Facts {
     source: "Lu et al., ICASSP 2022 [K]: its text was not available",
     scopes: &[Scope::Personal],
     sends: "x (al); x, y (gt)",
-    floats: ["n (al), 2n (gt)", "–"],
-    hessians: "< Q",
-    calls: ["N", "1", "1", "1"],
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
@@ -110,25 +122,35 @@ pub const FACTS: Facts = Facts {
 
 struct Spdb<T> {
     params: SpdbParams,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     d: Vec<T>,
     hyper: Hypergradient<T>, // v, u
     y: Vec<T>,               // direction of x (gt)
     dual: Vec<T>,            // M (al)
 }
 
-/// A node that runs SPDB.
-pub fn start<T: Real>(
-    params: SpdbParams,
-    Start { x, theta, oracle, .. }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let mut hyper = Hypergradient::new(x.len(), theta.len(), params.series());
-    if params.consensus == Consensus::Gt {
-        hyper.evaluate(At { x: &x, theta: &theta }, oracle);
+impl Method for SpdbParams {
+    fn cost(&self, _: Task) -> Cost {
+        let sent = if self.consensus == Consensus::Gt { 2.0 } else { 1.0 };
+        Cost {
+            grad_theta_g: steps("N", self.inner_steps),
+            hess_g: self.series().products(),
+            ..Cost::loopless(n() * sent)
+        }
     }
-    let (y, dual, d) = (hyper.u.clone(), vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
-    Ok(Box::new(Spdb { params, x, theta, d, hyper, y, dual }))
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, oracle, .. } = start;
+        let mut hyper = Hypergradient::new(x.len(), theta.len(), params.series());
+        if params.consensus == Consensus::Gt {
+            hyper.evaluate(At { x: &x, theta: &theta }, oracle);
+        }
+        let (y, dual, d) =
+            (hyper.u.clone(), vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
+        Ok(Box::new(Spdb { params, x, theta, d, hyper, y, dual }))
+    }
 }
 
 impl<T: Real> Spdb<T> {
@@ -136,7 +158,7 @@ impl<T: Real> Spdb<T> {
         let beta = T::of(self.params.beta.at(oracle.k()));
         for t in 0..self.params.inner_steps {
             let at = At { x: &self.x, theta: &self.theta };
-            oracle.grad_theta_g(at, XI1.turn(t), &mut self.d);
+            oracle.grad_theta_g(at, XI1.pass(t), &mut self.d);
             update(&mut self.theta, [&self.d], |theta, [d]| theta - beta * d);
         }
     }

@@ -12,7 +12,7 @@
 //!                refresh x at (x, θ⁺, v⁺), move x
 //! ```
 //!
-//! The first refresh is E = Z = D. Of the paper its abstracts were read: two algorithms, one
+//! The first refresh is E = Z = D. Only the abstracts were available: two algorithms, one
 //! simultaneous, one alternating, variance-reduced, no strong assumption on heterogeneity. The
 //! equations follow the same group's VRDBO \[K\]. Without mixing θ and v: our personal form \[D\].
 
@@ -21,12 +21,13 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cost::{Cost, Task, n, p};
 use super::parts::consensus::{relax, track};
 use super::parts::directions::Directions;
 use super::parts::estimator::storm;
-use super::{Algorithm, Facts, Start};
-use crate::config::registry::{Fault, Params};
-use crate::error::Result;
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
@@ -64,6 +65,19 @@ pub enum Order {
     Alternating,
 }
 
+impl Default for ZhangParams {
+    fn default() -> ZhangParams {
+        ZhangParams {
+            eta: 0.5,
+            alpha: 0.05.into(),
+            beta: 0.5.into(),
+            lambda: 0.5.into(),
+            gamma: 0.5.into(),
+            order: Order::default(),
+        }
+    }
+}
+
 impl Params for ZhangParams {
     fn check(&self) -> std::result::Result<(), Fault> {
         self.alpha.check("alpha")?;
@@ -74,13 +88,10 @@ impl Params for ZhangParams {
     }
 }
 
-/// What is worth knowing of it.
+/// Metadata of Zhang et al.
 pub const FACTS: Facts = Facts {
     source: "Zhang et al., arXiv 2311.11342 [K]; without mixing θ and v [D]",
     sends: "x, Zu (+ θ, Ze, v, Zc)",
-    floats: ["2n", "2n + 4p"],
-    hessians: "2",
-    calls: ["2"; 4],
     complexity: "ε⁻³ᐟ²",
     needs_lazy: true,
     steps: &[
@@ -132,7 +143,7 @@ impl<T: Real> Level<T> {
     }
 }
 
-/// θ, v and x in the list of levels, which is their order.
+/// The order of the levels.
 const THETA: usize = 0;
 const V: usize = 1;
 const X: usize = 2;
@@ -145,18 +156,32 @@ struct Zhang<T> {
     old: Directions<T>,
 }
 
-/// A node that runs it.
-pub fn start<T: Real>(
-    params: ZhangParams,
-    Start { x, theta, v, scope, oracle }: Start<T>,
-) -> Result<Box<dyn Algorithm<T>>> {
-    let [new, old] = [(); 2].map(|()| Directions::new(x.len(), theta.len(), FIVE));
-    let levels = [theta, v, x].map(Level::new);
-    let mut node = Zhang { params, scope, levels, new, old };
-    if node.params.order == Order::Simultaneous {
-        (THETA..=X).for_each(|level| node.begin(level, oracle));
+impl Method for ZhangParams {
+    fn cost(&self, task: Task) -> Cost {
+        let once = Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0));
+        let alternating = self.order == Order::Alternating && task.scope == Scope::Global;
+        Cost {
+            rounds: if alternating { 3.0 } else { 1.0 }.into(),
+            grad_theta_g: 2.0.into(),
+            hess_g: 2.0.into(),
+            cross_g: 2.0.into(),
+            grad_theta_f: 2.0.into(),
+            grad_x_f: 2.0.into(),
+            ..once
+        }
     }
-    Ok(Box::new(node))
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let params = self.clone();
+        let Start { x, theta, v, scope, oracle, .. } = start;
+        let [new, old] = [(); 2].map(|()| Directions::new(x.len(), theta.len(), FIVE));
+        let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
+        let mut node = Zhang { params, scope, levels, new, old };
+        if node.params.order == Order::Simultaneous {
+            (THETA..=X).for_each(|level| node.begin(level, oracle));
+        }
+        Ok(Box::new(node))
+    }
 }
 
 impl<T: Real> Zhang<T> {

@@ -1,4 +1,4 @@
-//! What the parser and serde have to say, in words for whoever wrote the file.
+//! Errors of the TOML parser and of serde, reworded for the author of the file.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Source, below};
 use crate::error::{Error, nearest};
 
-/// The values below a section by path and span, and its keys by the path they are in.
+/// Paths and spans of all values below a section, and of its keys (with the path of their table).
 pub(super) struct Places {
     path: String,
     span: Range<usize>,
@@ -19,7 +19,7 @@ impl Places {
         Places { path: path.to_string(), span, spans: Vec::new() }
     }
 
-    /// Notes all that a table holds.
+    /// Adds all keys and values of a table.
     pub fn with(mut self, table: &DeTable) -> Places {
         self.note(&self.path.clone(), table);
         self
@@ -36,14 +36,14 @@ impl Places {
         }
     }
 
-    /// The span of a key's value, or of the section if it is not there.
+    /// The span of a key's value, or of the section if the key is absent.
     pub fn span_of(&self, key: &str) -> &Range<usize> {
         let path = below(&self.path, key);
         let found = self.spans.iter().find(|(known, _)| *known == path);
         found.map_or(&self.span, |(_, span)| span)
     }
 
-    /// The path of what stands at a span.
+    /// The path of the smallest value around a span.
     fn path_at(&self, at: &Range<usize>) -> &str {
         let holds = |span: &Range<usize>| span.start <= at.start && at.end <= span.end;
         let around = self.spans.iter().filter(|(_, span)| holds(span));
@@ -53,7 +53,7 @@ impl Places {
 }
 
 impl Source {
-    /// A text that is not TOML.
+    /// The error for a text that is not TOML.
     pub(super) fn syntax(&self, error: &toml::de::Error) -> Error {
         let text = error.message().trim().replace('\n', ", ");
         let span = error.span().unwrap_or(0..0);
@@ -61,7 +61,7 @@ impl Source {
             .at(self.place(&span))
     }
 
-    /// A value that serde refuses.
+    /// The error for a value that serde rejects.
     pub(super) fn complain(&self, places: &Places, error: &toml::de::Error) -> Error {
         let span = error.span().filter(|span| *span != (0..0)).unwrap_or(places.span.clone());
         let path = places.path_at(&span);
@@ -86,12 +86,12 @@ impl Source {
     }
 }
 
-/// A key that nobody asked for.
+/// The error for an unknown key.
 pub(super) fn unknown_key(key: &str, known: &[&str], path: &str) -> Error {
     let message = format!("unknown key `{key}`{}", inside(path));
     let error = Error::config("config/unknown-key", message);
     match known {
-        [] => error.hint("this takes no keys"),
+        [] => error.hint("no keys are allowed here"),
         _ => error.hint(choice("known keys", key, known)),
     }
 }
@@ -107,7 +107,7 @@ fn choice(what: &str, typed: &str, known: &[&str]) -> String {
     format!("{did}{what}: {}", known.join(", "))
 }
 
-/// `invalid type: integer `3`, expected a sequence` in words of TOML.
+/// Rewords `invalid type: integer `3`, expected a sequence` in TOML's terms.
 fn wrong_type(text: &str, path: &str) -> String {
     let found = ["invalid type: ", "invalid value: "].iter().find_map(|p| text.strip_prefix(p));
     let Some((found, expected)) = found.and_then(|text| text.split_once(", expected ")) else {

@@ -2,16 +2,17 @@
 
 mod complaint;
 mod overrides;
-pub mod registry;
+mod registry;
 mod section;
 
+pub use registry::{Choice, Entry, NoParams, Params, Registry};
 pub use section::Section;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-use toml::{Spanned, Table};
 
 use crate::error::Result;
 
@@ -96,23 +97,4 @@ impl Source {
 /// The path of a key in a section: `run.batch`.
 fn below(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
-}
-
-/// Something picked from a registry, with its resolved parameters.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
-    /// Its name in the registry.
-    pub name: String,
-    /// Its parameters, defaults filled in.
-    pub params: Table,
-}
-
-impl Choice {
-    /// The table that a file would hold: the name, then the parameters.
-    pub fn to_table(&self) -> Table {
-        let mut table = Table::new();
-        table.insert("name".into(), self.name.clone().into());
-        table.extend(self.params.clone());
-        table
-    }
 }

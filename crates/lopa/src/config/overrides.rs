@@ -1,4 +1,4 @@
-//! `--set path=value`: values laid over a file, under the same rules as if they stood in it.
+//! `--set path=value`: overrides values of a file, under the same rules as if they were in it.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::Source;
 use crate::error::{Error, Result};
 
 impl Source {
-    /// Lays the `i`-th override over a file's table.
+    /// Applies the `i`-th override to a file's table.
     pub(super) fn apply<'s>(&'s self, i: usize, root: &mut DeTable<'s>) -> Result<()> {
         let set = &self.sets[i];
         let wrong = |message: String| {
@@ -32,12 +32,12 @@ impl Source {
 /// A value as typed. A bare word is a string, so that quotes need not survive the shell.
 fn parse(text: &str) -> std::result::Result<Spanned<DeValue<'_>>, String> {
     DeValue::parse(text).or_else(|error| match text.starts_with(['"', '\'', '[', '{']) {
-        true => Err(format!("`{text}` is not a value of TOML: {}", error.message().trim())),
+        true => Err(format!("`{text}` is not a valid TOML value: {}", error.message().trim())),
         false => Ok(Spanned::new(0..text.len(), DeValue::String(text.into()))),
     })
 }
 
-/// A value on its way to the end of its path.
+/// A value to be put at the end of a path.
 struct Override<'s> {
     span: Range<usize>,
     value: Spanned<DeValue<'s>>,
@@ -69,7 +69,7 @@ impl<'s> Override<'s> {
         items: &mut DeArray<'s>,
         keys: &[&'s str],
     ) -> std::result::Result<(), String> {
-        let (which, rest) = keys.split_first().expect("a path goes on below a list");
+        let (which, rest) = keys.split_first().expect("a path continues below a list");
         if rest.is_empty() {
             return Err(format!("`{list}` is a list: name the entry and its key"));
         }
@@ -88,12 +88,12 @@ impl<'s> Override<'s> {
         }
         match hit {
             true => Ok(()),
-            false => Err(format!("`{list}` has no entry `{which}`, but: {}", known.join(", "))),
+            false => Err(format!("`{list}` has no entry `{which}`; it has {}", known.join(", "))),
         }
     }
 }
 
-/// A bare name stands for a table with nothing but a name: `graph = "ring"`.
+/// A bare name stands for a table with only a name: `graph = "ring"`.
 fn open(value: &mut Spanned<DeValue>) {
     let span = value.span();
     if let DeValue::String(name) = value.get_mut() {
@@ -103,7 +103,7 @@ fn open(value: &mut Spanned<DeValue>) {
     }
 }
 
-/// The value with all its spans moved on.
+/// The value with all its spans shifted.
 fn shifted<'s>(value: Spanned<DeValue<'s>>, by: usize) -> Spanned<DeValue<'s>> {
     let moved = |span: Range<usize>| span.start + by..span.end + by;
     let span = moved(value.span());

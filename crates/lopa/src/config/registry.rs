@@ -1,85 +1,91 @@
-//! Things a user picks by name: each registry is a table, and from its lines come the parser, the
-//! list, the documentation, the editor's schema and the conformance tests.
+//! Registries: what experiment files choose by name.
+//!
+//! A registry is a list of entries. From an entry come the parser of its parameters, its line in
+//! `lopa list`, its part of the editor's schema, and its place in the conformance tests. Registries
+//! are plain values: add entries of your own and pass them on.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toml::Table;
 
-use crate::config::Section;
-use crate::error::{Error, Result, nearest};
+use super::{Section, Source};
+use crate::error::{Error, Fault, Result, nearest};
 
-/// The parameters of one choice: a plain struct, checked once, at the door.
+/// The parameters of an entry: a plain struct, checked once, when a file is read.
 ///
 /// Derive `Serialize`, `Deserialize` (with `deny_unknown_fields`) and `JsonSchema`; the doc
 /// comments of the fields become the documentation that users and editors see.
-pub trait Params: DeserializeOwned + Serialize + JsonSchema + 'static {
+pub trait Params: DeserializeOwned + Serialize + JsonSchema + Send + Sync + 'static {
     /// Whether the values make sense; the first one that does not is named.
     fn check(&self) -> std::result::Result<(), Fault> {
         Ok(())
     }
 }
 
-/// A choice without parameters.
+/// An entry without parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoParams {}
 
 impl Params for NoParams {}
 
-/// A value out of its range: which key, and what it must be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The key.
-    pub key: &'static str,
-    /// What is wrong with it.
-    pub message: String,
-}
-
-impl Fault {
-    /// `Ok` if `holds`; else the fault that `key` = `value` must be as `must` says.
-    pub fn unless(
-        holds: bool,
-        key: &'static str,
-        value: impl std::fmt::Display,
-        must: &str,
-    ) -> std::result::Result<(), Fault> {
-        match holds {
-            true => Ok(()),
-            false => Err(Fault { key, message: format!("`{key} = {value}` must be {must}") }),
-        }
-    }
-}
-
-/// One line of a registry. `B` is the type of the function that builds the thing.
-pub struct Entry<B: ?Sized> {
+/// One entry of a registry: `B` is what it builds from its parameters, `F` its metadata.
+pub struct Entry<B: ?Sized, F = ()> {
     /// The name in experiment files.
-    pub name: &'static str,
+    pub name: String,
     /// One line on what it is.
-    pub about: &'static str,
-    /// Builds it from its resolved parameters.
-    pub build: Box<B>,
-    resolve: fn(Section) -> Result<Table>,
+    pub about: String,
+    /// Its metadata.
+    pub facts: F,
+    /// Parameters that make sense on a small problem, for lists and conformance tests.
+    pub typical: Option<Table>,
+    read: Box<ReadFn<B>>,
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
+type ReadFn<B> = dyn Fn(Section) -> Result<(Table, Arc<B>)> + Send + Sync;
+
 impl<B: ?Sized> Entry<B> {
-    /// A line for something with parameters `P`.
-    pub fn new<P: Params>(name: &'static str, about: &'static str, build: Box<B>) -> Entry<B> {
-        let resolve = |section: Section| {
+    /// An entry that builds something from parameters `P`.
+    pub fn new<P: Params>(
+        name: impl Into<String>,
+        about: impl Into<String>,
+        build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
+    ) -> Entry<B> {
+        Entry::with_facts(name, about, (), build)
+    }
+}
+
+impl<B: ?Sized, F> Entry<B, F> {
+    /// An entry with metadata.
+    pub fn with_facts<P: Params>(
+        name: impl Into<String>,
+        about: impl Into<String>,
+        facts: F,
+        build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
+    ) -> Entry<B, F> {
+        let read = move |section: Section| {
             let place = section.place();
             let params: P = section.read()?;
-            Table::try_from(params).map_err(|error| {
+            let table = Table::try_from(&params).map_err(|error| {
                 let message = format!("a number is too large: {error}");
                 Error::config("config/out-of-range", message).at(place)
-            })
+            })?;
+            Ok((table, build(params)))
         };
-        Entry { name, about, build, resolve, schema: SchemaGenerator::subschema_for::<P> }
-    }
-
-    /// Reads and checks its parameters; the table that comes back has every default filled in.
-    pub fn resolve(&self, section: Section) -> Result<Table> {
-        (self.resolve)(section)
+        Entry {
+            name: name.into(),
+            about: about.into(),
+            facts,
+            typical: None,
+            read: Box::new(read),
+            schema: SchemaGenerator::subschema_for::<P>,
+        }
     }
 
     /// The JSON Schema of its parameters.
@@ -88,26 +94,179 @@ impl<B: ?Sized> Entry<B> {
     }
 }
 
-/// The typed parameters of a resolved table.
-///
-/// # Panics
-/// If the table did not come from [`Entry::resolve`] with the same `P`.
-pub fn params<P: Params>(table: &Table) -> P {
-    table.clone().try_into().expect("the table was resolved with these parameters")
+/// Entries of one kind, in the order they are listed.
+pub struct Registry<B: ?Sized, F = ()> {
+    what: &'static str,
+    entries: Vec<Entry<B, F>>,
 }
 
-/// Finds a line by name; an unknown name is answered with the known ones.
-pub fn find<'a, B: ?Sized>(
-    what: &str,
-    registry: &'a [Entry<B>],
-    name: &str,
-) -> Result<&'a Entry<B>> {
-    registry.iter().find(|entry| entry.name == name).ok_or_else(|| {
-        let known: Vec<_> = registry.iter().map(|entry| entry.name).collect();
-        let error = Error::config("config/unknown-name", format!("unknown {what} `{name}`"));
-        match nearest(name, known.iter().copied()) {
-            Some(near) => error.hint(format!("did you mean `{near}`? known: {}", known.join(", "))),
-            None => error.hint(format!("known: {}", known.join(", "))),
+impl<B: ?Sized, F> Registry<B, F> {
+    /// Of some entries; `what` they are stands in messages: "unknown graph `rign`".
+    pub fn new(what: &'static str, entries: Vec<Entry<B, F>>) -> Registry<B, F> {
+        Registry { what, entries }
+    }
+
+    /// Adds an entry; one of the same name is replaced.
+    pub fn add(&mut self, entry: Entry<B, F>) {
+        self.entries.retain(|known| known.name != entry.name);
+        self.entries.push(entry);
+    }
+
+    /// The names of all entries.
+    pub fn names(&self) -> Vec<&str> {
+        self.entries.iter().map(|entry| &entry.name[..]).collect()
+    }
+
+    /// Finds an entry by name; an unknown name is answered with the known ones.
+    pub fn find(&self, name: &str) -> Result<&Entry<B, F>> {
+        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            let known = self.names();
+            let message = format!("unknown {} `{name}`", self.what);
+            let error = Error::config("config/unknown-name", message);
+            let all = format!("known: {}", known.join(", "));
+            match nearest(name, known) {
+                Some(near) => error.hint(format!("did you mean `{near}`? {all}")),
+                None => error.hint(all),
+            }
+        })
+    }
+
+    /// Reads a section of a file as a choice: its `name`, and the parameters of that entry.
+    pub fn read(&self, mut section: Section) -> Result<Choice<B>> {
+        let place = section.place_of("name");
+        let Some(name) = section.value::<String>("name")? else {
+            let message = format!("which {}? `name` is missing{}", self.what, section.inside());
+            return Err(Error::config("config/missing-key", message)
+                .at(place)
+                .hint(format!("known: {}", self.names().join(", "))));
+        };
+        let entry = self.find(&name).map_err(|error| error.at(place))?;
+        let (params, build) = (entry.read)(section)?;
+        Ok(Choice { name, params, build })
+    }
+
+    /// The same, from a name and a table of parameters.
+    pub fn choose(&self, name: &str, params: &Table) -> Result<Choice<B>> {
+        let mut table = Table::new();
+        table.insert("name".into(), name.into());
+        table.extend(params.clone());
+        let text = toml::to_string(&table).expect("a table is TOML");
+        let source = Source::new(format!("{} `{name}`", self.what), text);
+        self.read(source.root()?)
+    }
+
+    /// An entry with its [typical](Entry::typical) parameters, if it has any.
+    pub fn typical(&self, name: &str) -> Result<Option<Choice<B>>> {
+        let typical = self.find(name)?.typical.as_ref();
+        typical.map(|params| self.choose(name, params)).transpose()
+    }
+}
+
+impl<B: ?Sized, F> Deref for Registry<B, F> {
+    type Target = [Entry<B, F>];
+
+    fn deref(&self) -> &[Entry<B, F>] {
+        &self.entries
+    }
+}
+
+impl<'a, B: ?Sized, F> IntoIterator for &'a Registry<B, F> {
+    type Item = &'a Entry<B, F>;
+    type IntoIter = std::slice::Iter<'a, Entry<B, F>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.iter()
+    }
+}
+
+/// An entry chosen from a registry: its parameters, and what it built from them.
+pub struct Choice<B: ?Sized> {
+    /// Its name in the registry.
+    pub name: String,
+    /// Its parameters, defaults filled in.
+    pub params: Table,
+    /// What the entry built from them.
+    pub build: Arc<B>,
+}
+
+impl<B: ?Sized> Choice<B> {
+    /// The table that a file would hold: the name, then the parameters.
+    pub fn to_table(&self) -> Table {
+        let mut table = Table::new();
+        table.insert("name".into(), self.name.clone().into());
+        table.extend(self.params.clone());
+        table
+    }
+
+    /// The parameters as the struct they were read into; `None` if they are not such parameters.
+    pub fn typed<P: Params>(&self) -> Option<P> {
+        self.params.clone().try_into().ok()
+    }
+}
+
+impl<B: ?Sized> Clone for Choice<B> {
+    fn clone(&self) -> Choice<B> {
+        let Choice { name, params, build } = self;
+        Choice { name: name.clone(), params: params.clone(), build: build.clone() }
+    }
+}
+
+impl<B: ?Sized> PartialEq for Choice<B> {
+    fn eq(&self, other: &Choice<B>) -> bool {
+        (&self.name, &self.params) == (&other.name, &other.params)
+    }
+}
+
+impl<B: ?Sized> fmt::Debug for Choice<B> {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "{} {:?}", self.name, self.params)
+    }
+}
+
+/// Declares a struct of parameters with their defaults, ready for a registry.
+///
+/// The doc comments become the help that users and editors see; a key that a file leaves out has
+/// its default, an unknown key is an error. Add `impl Params` for it, with a `check` where values
+/// can be wrong.
+///
+/// ```
+/// use lopa::prelude::*;
+///
+/// params! {
+///     /// Parameters of `ridge`.
+///     pub struct Ridge {
+///         /// Entries of θ.
+///         features: usize = 5,
+///         /// Step size of x.
+///         alpha: Schedule = 0.1.into(),
+///     }
+/// }
+///
+/// impl Params for Ridge {}
+///
+/// assert_eq!(Ridge::default().features, 5);
+/// ```
+#[macro_export]
+macro_rules! params {
+    (
+        $(#[$about:meta])*
+        $visibility:vis struct $name:ident {
+            $($(#[$doc:meta])* $key:ident: $type:ty = $default:expr),* $(,)?
         }
-    })
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, $crate::macros::Serialize, $crate::macros::Deserialize)]
+        #[derive($crate::macros::JsonSchema)]
+        #[serde(crate = "lopa::macros::serde", default, deny_unknown_fields)]
+        #[schemars(crate = "lopa::macros::schemars")]
+        $visibility struct $name {
+            $($(#[$doc])* pub $key: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $($key: $default,)* }
+            }
+        }
+    };
 }

@@ -1,4 +1,4 @@
-//! A table being read, key by key.
+//! Reading a table key by key.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::complaint::{Places, inside, unknown_key};
-use super::{Choice, Source, below};
-use crate::config::registry::{Entry, Params, find};
+use super::registry::Params;
+use super::{Source, below};
 use crate::error::{Error, Result, nearest};
 
-/// A table being read: keys are taken out of it one by one, and what is left over is an error.
+/// A table being read: keys are taken out one by one; any key left over is an error.
 pub struct Section<'s> {
     source: &'s Source,
     path: String,
@@ -28,12 +28,12 @@ impl<'s> Section<'s> {
         self.table
     }
 
-    /// The place where this section starts.
+    /// The start of this section in the file.
     pub fn place(&self) -> String {
         self.source.place(&self.span)
     }
 
-    /// The place of a key's value, or of the section if it is not there.
+    /// The place of a key's value, or of the section if the key is absent.
     pub fn place_of(&self, key: &str) -> String {
         self.source.place(&self.table.get(key).map_or(self.span.clone(), |value| value.span()))
     }
@@ -42,7 +42,7 @@ impl<'s> Section<'s> {
         let span = value.span();
         match value.into_inner() {
             DeValue::Table(table) => Ok(Section { source: self.source, path, span, table }),
-            // A bare name stands for a choice without parameters of its own.
+            // A bare name stands for a choice without parameters.
             DeValue::String(name) => {
                 let key = Spanned::new(span.clone(), "name".into());
                 let table =
@@ -57,7 +57,7 @@ impl<'s> Section<'s> {
         }
     }
 
-    /// Takes a sub-section out, if it is there.
+    /// Takes out a sub-section, if present.
     pub fn section(&mut self, key: &str) -> Result<Option<Section<'s>>> {
         match self.table.remove(key) {
             Some(value) => self.sub(below(&self.path, key), value).map(Some),
@@ -65,20 +65,20 @@ impl<'s> Section<'s> {
         }
     }
 
-    /// Takes a sub-section out that must be there.
+    /// Takes out a required sub-section.
     pub fn required(&mut self, key: &str) -> Result<Section<'s>> {
         self.section(key)?.ok_or_else(|| {
             let path = below(&self.path, key);
             let message = format!("the section `[{path}]` is missing");
             let error = Error::config("config/missing-key", message).at(self.place());
             match nearest(key, self.table.keys().map(|key| &**key.get_ref())) {
-                Some(near) => error.hint(format!("is it what `{near}` is meant to be?")),
+                Some(near) => error.hint(format!("is `{near}` a misspelling of it?")),
                 None => error,
             }
         })
     }
 
-    /// Takes a list of sub-sections out: `[[key]]`.
+    /// Takes out a list of sub-sections: `[[key]]`.
     pub fn list(&mut self, key: &str) -> Result<Vec<Section<'s>>> {
         let Some(value) = self.table.remove(key) else { return Ok(Vec::new()) };
         let span = value.span();
@@ -92,7 +92,7 @@ impl<'s> Section<'s> {
         items.into_iter().map(|item| self.sub(below(&self.path, key), item)).collect()
     }
 
-    /// Takes a value out, if it is there.
+    /// Takes out a value, if present.
     pub fn value<V: DeserializeOwned>(&mut self, key: &str) -> Result<Option<V>> {
         let Some(value) = self.table.remove(key) else { return Ok(None) };
         let places = Places::new(&below(&self.path, key), value.span());
@@ -101,7 +101,7 @@ impl<'s> Section<'s> {
             .map_err(|error| self.source.complain(&places, &error))
     }
 
-    /// Reads all that is left as parameters; unknown keys and bad values are errors.
+    /// Reads the remaining keys as parameters; unknown keys and invalid values are errors.
     pub fn read<P: Params>(self) -> Result<P> {
         let Section { source, path, span, table } = self;
         let places = Places::new(&path, span.clone()).with(&table);
@@ -116,22 +116,12 @@ impl<'s> Section<'s> {
         Ok(params)
     }
 
-    /// Reads all that is left as a choice from a registry.
-    pub fn choice<B: ?Sized>(mut self, what: &str, registry: &[Entry<B>]) -> Result<Choice> {
-        let place = self.place_of("name");
-        let Some(name) = self.value::<String>("name")? else {
-            let known: Vec<_> = registry.iter().map(|entry| entry.name).collect();
-            let message = format!("which {what}? `name` is missing{}", inside(&self.path));
-            return Err(Error::config("config/missing-key", message)
-                .at(place)
-                .hint(format!("known: {}", known.join(", "))));
-        };
-        let entry = find(what, registry, &name).map_err(|error| error.at(place))?;
-        let params = entry.resolve(self)?;
-        Ok(Choice { name, params })
+    /// ` in `run.budget``, for messages; nothing for the whole file.
+    pub(super) fn inside(&self) -> String {
+        inside(&self.path)
     }
 
-    /// Nothing may be left; `known` are the keys that could have been there.
+    /// Requires that no key is left; `known` are the allowed keys.
     pub fn finish(self, known: &[&str]) -> Result<()> {
         match self.table.iter().next() {
             None => Ok(()),
@@ -143,7 +133,7 @@ impl<'s> Section<'s> {
     }
 }
 
-/// A word with its article.
+/// A word with its indefinite article.
 fn a(word: &str) -> String {
     let article = if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {word}")

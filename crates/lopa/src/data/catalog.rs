@@ -1,4 +1,4 @@
-//! The data sets their authors publish: where they are, what they hold, and whether a copy is whole.
+//! Published data sets: where to get them, what they contain, and whether a copy is intact.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,25 +21,25 @@ pub struct Published {
     pub about: String,
     /// Its folder inside the data folder.
     pub folder: PathBuf,
-    /// Samples, to train and to test on together.
+    /// Samples, training and test together.
     pub rows: usize,
-    /// Features of a sample.
+    /// Features per sample.
     pub features: usize,
     /// Classes.
     pub classes: usize,
-    /// The licence its authors give.
+    /// Its licence.
     pub licence: String,
     /// How to cite it.
     pub citation: String,
-    /// Addresses in the order they are tried; `{file}` stands for a file's name.
+    /// Addresses in the order in which they are tried; `{file}` stands for a file's name.
     pub mirrors: Vec<String>,
-    /// The archive that all files come in, if they do.
+    /// The archive that contains all files, if there is one.
     pub archive: Option<Archive>,
     /// Its files.
     pub files: Vec<PublishedFile>,
 }
 
-/// A tar.gz file that holds the files of a data set.
+/// A tar.gz file that contains the files of a data set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Archive {
@@ -47,7 +47,7 @@ pub struct Archive {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// The folder inside it that the files are in.
+    /// The folder in it that contains the files.
     pub inside: String,
 }
 
@@ -55,30 +55,30 @@ pub struct Archive {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFile {
-    /// Its name; one with `.gz` may also lie there unpacked.
+    /// Its name; a `.gz` file may also be present unpacked.
     pub name: String,
-    /// The size of its content, unpacked.
+    /// Size of the unpacked content.
     pub bytes: u64,
-    /// SHA-256 of its content, unpacked: mirrors pack the same content differently.
+    /// SHA-256 of the unpacked content: mirrors compress the same content differently.
     pub sha256: String,
-    /// About how many bytes are downloaded.
+    /// Approximate download size in bytes.
     pub packed: Option<u64>,
 }
 
-/// What became of a published file on this machine.
+/// The state of a published file on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It is there and holds what its authors published.
+    /// Present, with the published content.
     Good,
-    /// It is not there.
+    /// Not present.
     Missing,
-    /// It is there and holds something else, or cannot be read.
+    /// Present, but with other content or unreadable.
     Different(String),
 }
 
 /// Every published data set that can be fetched.
 pub fn published() -> Vec<Published> {
-    serde_json::from_str(include_str!("../../assets/datasets.json")).expect("the list is sound")
+    serde_json::from_str(include_str!("../../assets/datasets.json")).expect("the list is valid")
 }
 
 /// A published data set by its name.
@@ -90,18 +90,18 @@ pub fn find_published(name: &str) -> Result<Published> {
     let known: Vec<&str> = all.iter().map(|set| set.name.as_str()).collect();
     let did = nearest(name, known.iter().copied());
     let did = did.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    Err(Error::config("config/unknown-name", format!("no published data set is called `{name}`"))
+    Err(Error::config("config/unknown-name", format!("no published data set is named `{name}`"))
         .hint(format!("{did}known: {}", known.join(", "))))
 }
 
 impl Published {
-    /// What became of each file below a data folder.
+    /// The state of each file in a data folder.
     pub fn check(&self, directory: &Path) -> Vec<(&PublishedFile, State)> {
         let folder = directory.join(&self.folder);
         self.files.iter().map(|file| (file, file.state(&folder))).collect()
     }
 
-    /// Bytes to download for all of it.
+    /// Total download size in bytes.
     pub fn download_bytes(&self) -> u64 {
         match &self.archive {
             Some(archive) => archive.bytes,
@@ -111,11 +111,11 @@ impl Published {
 }
 
 impl PublishedFile {
-    /// What became of it in a folder.
+    /// Its state in a folder.
     pub fn state(&self, folder: &Path) -> State {
         let plain = self.name.strip_suffix(".gz").unwrap_or(&self.name);
-        let places = [folder.join(&self.name), folder.join(plain)];
-        let Some(path) = places.iter().find(|path| path.exists()) else { return State::Missing };
+        let paths = [folder.join(&self.name), folder.join(plain)];
+        let Some(path) = paths.iter().find(|path| path.exists()) else { return State::Missing };
         match File::open(path).map_err(|error| error.to_string()).and_then(|file| self.verify(file))
         {
             Ok(()) => State::Good,
@@ -123,7 +123,7 @@ impl PublishedFile {
         }
     }
 
-    /// Whether a stream, packed with gzip or not, holds the published content.
+    /// Checks that a stream, gzipped or plain, has the published content.
     pub fn verify(&self, stream: impl Read) -> std::result::Result<(), String> {
         let mut stream = std::io::BufReader::with_capacity(1 << 16, stream);
         let packed = std::io::BufRead::fill_buf(&mut stream)
@@ -136,7 +136,7 @@ impl PublishedFile {
     }
 
     fn verify_content(&self, content: impl Read) -> std::result::Result<(), String> {
-        // One byte more than there should be is enough to see that there are too many.
+        // One extra byte is enough to detect content that is too long.
         let mut content = content.take(self.bytes + 1);
         let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);
         loop {
@@ -147,9 +147,9 @@ impl PublishedFile {
             read = self.bytes + 1 - content.limit();
         }
         if read != self.bytes {
-            let (most, more) = (self.bytes, read > self.bytes);
-            let found = if more { format!("more than {most}") } else { format!("{read}") };
-            return Err(format!("it holds {found} bytes; published were {most}"));
+            let (expected, more) = (self.bytes, read > self.bytes);
+            let found = if more { format!("more than {expected}") } else { format!("{read}") };
+            return Err(format!("it holds {found} bytes, not the published {expected}"));
         }
         match hex(&hash.finalize()) == self.sha256 {
             true => Ok(()),

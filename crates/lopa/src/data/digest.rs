@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Data, Dataset};
 
-/// SHA-256, in hexadecimal, of the classes, features and labels; dense or sparse makes no difference.
+/// SHA-256, in hexadecimal, of classes, features and labels; the same for dense and sparse storage.
 pub fn digest(data: &Data) -> String {
     let mut hash = Sha256::new();
     hash.update((data.classes.len() as u64).to_le_bytes());
@@ -17,7 +17,7 @@ pub fn digest(data: &Data) -> String {
     hex(&hash.finalize())
 }
 
-/// Rows one after another: the label, how many entries are not zero, and those.
+/// Adds each row: its label, the size of its nonzero entries in bytes, and the entries.
 fn add(hash: &mut Sha256, set: &Dataset) {
     hash.update((set.len() as u64).to_le_bytes());
     hash.update((set.cols() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Feature matrices, dense or sparse, and the two products that every model here is made of.
+//! Feature matrices, dense or sparse, and the two products on which every model here is built.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Packed, Stored};
 use crate::math::real::{Real, cast};
 use lopa_kernels::{BLOCK, Csr, Level, Pages, Rows};
 
-/// A matrix of features, one row a sample.
+/// A matrix of features, one row per sample.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Features<T> {
     /// Every entry stored, row after row.
@@ -16,7 +16,7 @@ pub enum Features<T> {
         /// rows × cols entries.
         values: Vec<T>,
     },
-    /// Compressed sparse rows: only what is not zero is stored, and touched.
+    /// Compressed sparse rows: only nonzero entries are stored and visited.
     Sparse {
         /// Number of columns.
         cols: usize,
@@ -46,7 +46,7 @@ impl<T: Real> Features<T> {
         }
     }
 
-    /// How many entries are stored.
+    /// Number of stored entries.
     pub fn stored(&self) -> usize {
         match self {
             Features::Dense { values, .. } | Features::Sparse { values, .. } => values.len(),
@@ -72,26 +72,32 @@ impl<T: Real> Features<T> {
     pub fn select(&self, rows: &[u32]) -> Features<T> {
         match self {
             Features::Dense { cols, values } => {
-                let mut some = Vec::with_capacity(rows.len() * cols);
+                let mut selected = Vec::with_capacity(rows.len() * cols);
                 for &row in rows {
-                    some.extend_from_slice(&values[row as usize * cols..][..*cols]);
+                    selected.extend_from_slice(&values[row as usize * cols..][..*cols]);
                 }
-                Features::Dense { cols: *cols, values: some }
+                Features::Dense { cols: *cols, values: selected }
             }
             Features::Sparse { cols, starts, columns, values } => {
-                let (mut ends, mut some_columns, mut some) = (vec![0], Vec::new(), Vec::new());
+                let mut selected_starts = vec![0];
+                let (mut selected_columns, mut selected) = (Vec::new(), Vec::new());
                 for &row in rows {
                     let entries = starts[row as usize]..starts[row as usize + 1];
-                    some_columns.extend_from_slice(&columns[entries.clone()]);
-                    some.extend_from_slice(&values[entries]);
-                    ends.push(some.len());
+                    selected_columns.extend_from_slice(&columns[entries.clone()]);
+                    selected.extend_from_slice(&values[entries]);
+                    selected_starts.push(selected.len());
                 }
-                Features::Sparse { cols: *cols, starts: ends, columns: some_columns, values: some }
+                Features::Sparse {
+                    cols: *cols,
+                    starts: selected_starts,
+                    columns: selected_columns,
+                    values: selected,
+                }
             }
         }
     }
 
-    /// The rows of matrices that have the same columns, one matrix after the other.
+    /// Stacks matrices with the same columns.
     pub fn stacked(parts: &[&Features<T>]) -> Features<T> {
         let cols = parts.first().map_or(0, |part| part.cols());
         if parts.iter().all(|part| matches!(part, Features::Dense { .. })) {
@@ -111,7 +117,7 @@ impl<T: Real> Features<T> {
         Features::Sparse { cols, starts, columns, values }
     }
 
-    /// Where its numbers lie.
+    /// The memory that holds its numbers.
     pub(super) fn pages(&self) -> Pages {
         let pages = Pages::default().with(self.values());
         match self {
@@ -171,7 +177,7 @@ impl<T: Real> Features<T> {
         }
     }
 
-    /// The sparse matrix, if it is one.
+    /// The compressed rows, if the matrix is sparse.
     fn sparse(&self) -> Option<Csr<'_, T>> {
         match self {
             Features::Dense { .. } => None,
@@ -181,14 +187,14 @@ impl<T: Real> Features<T> {
         }
     }
 
-    /// Calls `f(number of the first, rows)` for the rows of a dense matrix, some at a time.
+    /// Calls `f(index of the first, rows)` for blocks of rows of a dense matrix.
     fn each_block(&self, rows: Rows, mut f: impl FnMut(usize, &[&[T]])) {
         let Features::Dense { cols, values } = self else { unreachable!("rows of a dense matrix") };
         let mut block: [&[T]; BLOCK] = [&[]; BLOCK];
         for (b, numbers) in rows.numbers.chunks(BLOCK).enumerate() {
             let some = Rows { numbers, ..rows };
-            for (place, row) in block.iter_mut().zip(some.iter()) {
-                *place = &values[row * cols..(row + 1) * cols];
+            for (slot, row) in block.iter_mut().zip(some.iter()) {
+                *slot = &values[row * cols..(row + 1) * cols];
             }
             f(b * BLOCK, &block[..some.len()]);
         }
@@ -205,10 +211,10 @@ pub struct Samples<T> {
 }
 
 impl<T: Real> Samples<T> {
-    /// Sample j is row `rows[j]` of the features, which are also there as they are multiplied.
+    /// Sample j is row `rows[j]` of the features, given as stored and as packed for products.
     ///
     /// # Panics
-    /// If a row is not there.
+    /// If a row is out of range.
     pub(super) fn new(
         stored: Arc<Stored>,
         packed: Arc<Packed<T>>,
@@ -219,7 +225,7 @@ impl<T: Real> Samples<T> {
         Samples { stored, packed, labels, rows }
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -239,12 +245,12 @@ impl<T: Real> Samples<T> {
         self.labels[self.rows[j as usize] as usize]
     }
 
-    /// The rows of the shared matrix, by sample number.
+    /// The row of each sample in the shared matrix.
     pub fn rows(&self) -> &[u32] {
         &self.rows
     }
 
-    /// Calls `f(column, value)` for the entries of sample j that are kept, in double precision.
+    /// Calls `f(column, value)` for the stored entries of sample j, in double precision.
     pub fn each(&self, j: u32, f: impl FnMut(usize, f64)) {
         self.stored.each(self.rows[j as usize] as usize, f);
     }

@@ -16,11 +16,14 @@ mod stored;
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use digest::digest;
 pub use features::{Features, Samples};
-pub use own::load as load_own;
+pub use own::{each as each_own, load as load_own};
 use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling};
-pub use source::{Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, new_rows, sources};
+pub use source::{
+    Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry, new_rows,
+    sources,
+};
 
 use stored::Stored;
 
@@ -30,7 +33,7 @@ use std::sync::OnceLock;
 
 use crate::math::real::Real;
 
-/// Labelled samples of one kind: a training set, a test set.
+/// Labelled samples: a training or a test set.
 #[derive(Debug)]
 pub struct Dataset {
     stored: Arc<Stored>,
@@ -42,14 +45,14 @@ pub struct Dataset {
     held: Option<Held>,
 }
 
-/// The only rows whose features are there: where each row is, and the labels of those there.
+/// The rows whose features are kept: the position of each row among them, and their labels.
 #[derive(Debug)]
 struct Held {
-    places: Vec<u32>,
+    positions: Vec<u32>,
     labels: Arc<[u32]>,
 }
 
-/// To which group each row belongs: a hospital, a writer, a machine.
+/// The group of each row: a hospital, a writer, a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
     /// The group number of each row.
@@ -62,35 +65,35 @@ impl Dataset {
     /// Features and the class number of each row.
     ///
     /// # Panics
-    /// If there are not as many labels as rows.
+    /// Unless there is one label per row.
     pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
         Dataset::of(Stored::Numbers(Arc::new(features)), labels)
     }
 
     fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
-        assert_eq!(stored.rows(), labels.len(), "one label a row");
+        assert_eq!(stored.rows(), labels.len(), "one label per row");
         let (stored, labels) = (Arc::new(stored), labels.into());
         let (single, double) = (OnceLock::new(), OnceLock::new());
         Dataset { stored, single, double, labels, groups: None, owned: None, held: None }
     }
 
-    /// The same rows, each in a group.
+    /// Assigns each row to a group.
     ///
     /// # Panics
-    /// If there are not as many group numbers as rows.
+    /// Unless there is one group number per row.
     pub fn grouped(mut self, groups: Groups) -> Dataset {
-        assert_eq!(self.len(), groups.of.len(), "one group a row");
+        assert_eq!(self.len(), groups.of.len(), "one group per row");
         self.groups = Some(groups);
         self
     }
 
-    /// The same rows, each from the file of a node's own: node i has the i-th of these ranges.
+    /// Marks the rows as read from per-node files: node i owns the i-th range.
     pub fn owned(mut self, ranges: Vec<Range<u32>>) -> Dataset {
         self.owned = Some(ranges);
         self
     }
 
-    /// The rows of each node, if nodes have files of their own; none for nodes elsewhere.
+    /// The rows of each node, if there are per-node files; empty for nodes of other processes.
     pub fn owners(&self) -> Option<&[Range<u32>]> {
         self.owned.as_deref()
     }
@@ -105,22 +108,22 @@ impl Dataset {
         &self.labels
     }
 
-    /// How many features a sample has.
+    /// Number of features.
     pub fn cols(&self) -> usize {
         self.stored.cols()
     }
 
-    /// The features in double precision; those that are kept as bytes become numbers.
+    /// The features in double precision; bytes are converted.
     pub fn features(&self) -> &Features<f64> {
         self.stored.numbers()
     }
 
-    /// Calls `f(column, value)` for the entries of a row that are kept, as [`Features::each`] does.
+    /// Calls `f(column, value)` for the stored entries of a row, like [`Features::each`].
     pub fn each(&self, row: usize, f: impl FnMut(usize, f64)) {
         self.stored.each(row, f);
     }
 
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -130,7 +133,7 @@ impl Dataset {
         self.labels.is_empty()
     }
 
-    /// The features as they are multiplied.
+    /// The features in the form used for products.
     fn double(&self) -> &Arc<Packed<f64>> {
         self.double.get_or_init(|| Arc::new(self.stored.packed().settled()))
     }
@@ -145,19 +148,18 @@ impl Dataset {
         let packed = *any.downcast::<Arc<Packed<T>>>().expect("T is f32 or f64");
         let (labels, rows) = match &self.held {
             None => (&self.labels, rows),
-            Some(Held { places, labels }) => {
-                (labels, rows.into_iter().map(|row| places[row as usize]).collect())
+            Some(Held { positions, labels }) => {
+                (labels, rows.into_iter().map(|row| positions[row as usize]).collect())
             }
         };
         Samples::new(self.stored.clone(), packed, labels.clone(), rows)
     }
 
-    /// Lets go of the features of all rows but these; rows keep their numbers, and all their
-    /// labels.
+    /// Drops the features of all other rows; row numbers stay valid, and all labels are kept.
     pub fn hold(&mut self, rows: &[u32]) {
-        assert!(self.held.is_none(), "rows are let go of once");
-        let mut places = vec![u32::MAX; self.len()];
-        (0..).zip(rows).for_each(|(place, &row)| places[row as usize] = place);
+        assert!(self.held.is_none(), "rows are dropped only once");
+        let mut positions = vec![u32::MAX; self.len()];
+        (0..).zip(rows).for_each(|(position, &row)| positions[row as usize] = position);
         let packed = self.double().select(rows).settled();
         self.stored = Arc::new(match &packed {
             Packed::Plain(features) => Stored::Numbers(features.clone()),
@@ -165,19 +167,19 @@ impl Dataset {
         });
         (self.single, self.double) = (OnceLock::new(), OnceLock::from(Arc::new(packed)));
         let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
-        self.held = Some(Held { places, labels });
+        self.held = Some(Held { positions, labels });
     }
 }
 
 /// A data set as an experiment uses it.
 #[derive(Debug)]
 pub struct Data {
-    /// What the nodes share out among them.
+    /// Training samples, to be divided among the nodes.
     pub train: Dataset,
-    /// What nobody trains on; empty if there is none.
+    /// Test samples; may be empty.
     pub test: Dataset,
-    /// The classes by the names they have in the source, in the order of their numbers.
+    /// Class names as in the source, in the order of their numbers.
     pub classes: Vec<String>,
-    /// How raw features became these, so that a saved model can be given new raw ones.
+    /// How raw features were scaled, so that a saved model can be applied to new raw ones.
     pub scaling: Scaling,
 }

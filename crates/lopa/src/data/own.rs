@@ -1,25 +1,24 @@
-//! Data of which each node has files of its own: nobody needs those of others.
+//! Data with files of each node's own: a process reads only those of its nodes.
 
 use std::ops::Range;
 
 use toml::{Table, Value};
 
-use super::source::{Class, Raw, Where, sources};
+use super::source::{Class, Raw, SourceBuild, Where};
 use super::{Data, Dataset, Features, Method, Preparation, Scaling, prepare};
-use crate::config::Choice;
-use crate::config::registry::{Fault, find};
-use crate::error::{Error, Result};
+use crate::config::{Choice, Registry};
+use crate::error::{Error, Fault, Result};
 
-/// What stands for a node's name in a path.
+/// The placeholder for a node's name in a path.
 const NODE: &str = "{node}";
 
 /// Whether a source's files depend on the node.
-pub fn is_template(source: &Choice) -> bool {
+pub fn is_template(source: &Choice<SourceBuild>) -> bool {
     source.params.values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
 }
 
 impl Preparation {
-    /// Where nodes have files of their own, all that depends on all rows must be agreed on.
+    /// Where nodes have files of their own, whatever depends on all rows must be in the experiment file.
     pub(super) fn check_nodes(&self) -> std::result::Result<(), Fault> {
         let Some(nodes) = &self.nodes else { return Ok(()) };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -39,19 +38,27 @@ impl Preparation {
     }
 }
 
-/// Gets and prepares the files of some nodes, each by itself.
+/// The source of each node: `source` with the node's name filled in.
+pub fn each(
+    source: &Choice<SourceBuild>,
+    nodes: &[String],
+    sources: &Registry<SourceBuild>,
+) -> Result<Vec<Choice<SourceBuild>>> {
+    let own = |name: &String| sources.choose(&source.name, &filled(&source.params, name));
+    nodes.iter().map(own).collect()
+}
+
+/// Reads and prepares the files of some nodes, each alone.
 pub fn load(
-    source: &Choice,
+    sources: &[Choice<SourceBuild>],
     preparation: &Preparation,
     nodes: &[String],
     here: Range<usize>,
     place: &Where,
 ) -> Result<Data> {
-    let registry = sources();
-    let entry = find("data set", &registry, &source.name)?;
     let mut parts = Vec::new();
-    for name in &nodes[here.clone()] {
-        let raw = (entry.build)(&filled(&source.params, name), place)?;
+    for (source, name) in sources[here.clone()].iter().zip(&nodes[here.clone()]) {
+        let raw = (source.build)(place)?;
         let sparse = preparation.sparse.unwrap_or(raw.train.table.is_sparse());
         let each = Preparation {
             sparse: Some(sparse),
@@ -74,7 +81,7 @@ pub fn load(
     Ok(Data { train, test, classes, scaling: Scaling::default() })
 }
 
-/// The parameters with a node's name in its place.
+/// The parameters with a node's name filled in.
 fn filled(params: &Table, name: &str) -> Table {
     let fill = |value: &Value| match value {
         Value::String(text) => Value::String(text.replace(NODE, name)),
@@ -83,7 +90,7 @@ fn filled(params: &Table, name: &str) -> Table {
     params.iter().map(|(key, value)| (key.clone(), fill(value))).collect()
 }
 
-/// The table, which also knows the classes that it has no rows of.
+/// The table with the classes that it has no rows of.
 fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
     for class in preparation.classes.iter().flatten().map(ToString::to_string) {
         if !raw.classes.iter().any(|known| known.name == class || known.code == class) {
@@ -93,7 +100,7 @@ fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
     raw
 }
 
-/// One set of the nodes' own, and whose rows are whose.
+/// Joins the nodes' sets, and notes which rows belong to which node.
 fn joined(
     sets: Vec<Dataset>,
     names: &[String],

@@ -1,4 +1,4 @@
-//! Features in the form in which they are multiplied fastest.
+//! Features in the form that makes products fastest.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use super::Features;
 use crate::math::real::{Real, cast};
 use lopa_kernels::{Blocks, Cells, Csr, Level, Pages, Pixels, Rows};
 
-/// Features in one precision, in whichever form suits them.
+/// Features in one precision, in the form that suits them.
 #[derive(Debug)]
 pub enum Packed<T> {
-    /// Dense numbers, and sparse ones that are too scattered for anything else.
+    /// Dense numbers, and sparse ones too scattered for the other forms.
     Plain(Arc<Features<T>>),
-    /// Sparse, with few different values that lie together.
+    /// Sparse, with few distinct values in adjacent columns.
     Blocks(Blocks<T>),
     /// Sparse, with any values, in rows that are not too empty.
     Cells(Cells<T>),
@@ -19,24 +19,24 @@ pub enum Packed<T> {
     Bytes(Bytes<T>),
 }
 
-/// Rows of bytes that stand for `unit · (byte − shift)`.
+/// Rows of bytes that represent `unit · (byte − shift)`.
 #[derive(Debug, Clone)]
 pub struct Bytes<T> {
     /// Row after row.
     pub bytes: Arc<Vec<u8>>,
-    /// What a byte counts.
+    /// The scale factor.
     pub unit: T,
-    /// What is subtracted, for each column.
+    /// The shift of each column.
     pub shift: Vec<T>,
 }
 
 impl<T: Real> Bytes<T> {
-    /// How many columns there are.
+    /// Number of columns.
     pub fn cols(&self) -> usize {
         self.shift.len()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.bytes.len().checked_div(self.cols()).unwrap_or(0)
     }
@@ -69,7 +69,7 @@ impl Packed<f64> {
 }
 
 impl<T: Real> Packed<T> {
-    /// The same in large pages, where rows drawn at random are found faster.
+    /// Requests large pages, which speed up access to random rows.
     pub fn settled(self) -> Packed<T> {
         match &self {
             Packed::Plain(features) => features.pages(),
@@ -81,7 +81,7 @@ impl<T: Real> Packed<T> {
         self
     }
 
-    /// Some rows, in the given order, in the same form: results depend on it in their last bits.
+    /// Some rows, in the given order and the same form: the form affects the last bits of results.
     pub fn select(&self, rows: &[u32]) -> Packed<T> {
         match self {
             Packed::Plain(features) => Packed::Plain(Arc::new(features.select(rows))),

@@ -1,4 +1,4 @@
-//! Scaling: how raw features become the ones that models see, and the ways to choose it.
+//! The scaling of raw features, and the methods that choose it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,12 +7,12 @@ use super::Features;
 use super::source::{Table, Usual};
 use crate::error::{Error, Result};
 
-/// Feature j becomes `(raw − shift[j]) · factor[j]`. Empty vectors stand for no change.
+/// Feature j becomes `(raw − shift[j]) · factor[j]`. Empty vectors mean no change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
     /// Subtracted first.
     pub shift: Vec<f64>,
-    /// Multiplied then.
+    /// Multiplied second.
     pub factor: Vec<f64>,
 }
 
@@ -20,18 +20,18 @@ pub struct Scaling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// As they are.
+    /// No scaling.
     None,
     /// Divided by the largest value: 255 for pixels, 16 for digits, else the largest in training.
     Unit,
     /// Mean 0 and standard deviation 1 over the training rows.
     Standardise,
-    /// Divided by the largest value, then less the mean row of training.
+    /// Divided by the largest value, then centred by the mean training row.
     Centre,
 }
 
 impl Scaling {
-    /// The scaling a method chooses, seeing only the training rows.
+    /// The scaling of a method, computed from the training rows only.
     pub(super) fn choose(
         method: Method,
         usual: &Usual,
@@ -89,7 +89,7 @@ impl Scaling {
         shifted * self.factor.get(j).copied().unwrap_or(1.0)
     }
 
-    /// The columns whose zeros do not stay zero.
+    /// The columns in which zeros do not stay zero.
     pub(super) fn filled(&self) -> Vec<u32> {
         (0u32..).zip(&self.shift).filter(|(_, shift)| **shift != 0.0).map(|(j, _)| j).collect()
     }
@@ -100,7 +100,7 @@ fn check_columns(columns: &[usize], cols: usize) -> Result<()> {
         None => Ok(()),
         Some(j) => Err(Error::config(
             "data/no-column",
-            format!("there is no feature column {j} to standardise: there are {cols}"),
+            format!("feature column {j} cannot be standardised: there are {cols}"),
         )
         .hint(format!("feature columns are numbered 0 to {}", cols - 1))),
     }
@@ -126,7 +126,7 @@ fn moments(table: &Table, rows: &[u32]) -> (Vec<f64>, Vec<f64>) {
         });
     }
     mean.iter_mut().for_each(|sum| *sum /= count);
-    // About the mean, since the difference of two large sums of squares is no variance.
+    // A second pass: the difference of two large sums of squares would lose precision.
     let mut variance = vec![0.0; cols];
     for &row in rows {
         table.each(row as usize, |j, value| variance[j] += (value - mean[j]).powi(2));

@@ -1,5 +1,4 @@
-//! Features as they are kept: pixels stay bytes, an eighth of the memory, until somebody asks for
-//! numbers.
+//! Features as stored: pixels stay bytes, an eighth of the memory, until numbers are requested.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,13 +11,13 @@ use lopa_kernels::Blocks;
 pub enum Stored {
     /// Any numbers.
     Numbers(Arc<Features<f64>>),
-    /// Bytes, all scaled alike.
+    /// Bytes with a single scale factor.
     Bytes {
         /// The bytes.
         bytes: Bytes<f64>,
-        /// Whether to compute only with what is not zero; then nothing is subtracted.
+        /// Whether products skip zeros; all shifts are then zero.
         sparse: bool,
-        /// The same as numbers, once they were asked for.
+        /// The same as numbers, once requested.
         numbers: OnceLock<Arc<Features<f64>>>,
     },
 }
@@ -59,7 +58,7 @@ impl Stored {
         }
     }
 
-    /// Calls `f(column, value)` for the entries of a row that are kept.
+    /// Calls `f(column, value)` for the stored entries of a row.
     pub fn each(&self, row: usize, mut f: impl FnMut(usize, f64)) {
         match self {
             Stored::Numbers(features) => features.each(row, f),
@@ -85,7 +84,7 @@ impl Stored {
         }
     }
 
-    /// The features as they are multiplied.
+    /// The features in the form used for products.
     pub fn packed(&self) -> Packed<f64> {
         let numbers = || Packed::new(self.numbers());
         match self {

@@ -15,6 +15,7 @@ use crate::math::real::Real;
 use crate::network::Mixing;
 use crate::network::mixed::{Mixed, Row};
 use crate::problem::oracle::Counts;
+use crate::problem::{Ask, Together};
 use crate::store::bytes::{Reader, Writer};
 use lopa_kernels::Pages;
 
@@ -27,14 +28,15 @@ pub struct Cluster<'a, T: Real> {
     arrows: u64, // Σ_i neighbours of node i, over all nodes
     progress: Progress,
     transport: &'a mut dyn Transport,
+    together: Option<Box<dyn Together<T>>>,
 }
 
-/// Who computes, and where it is put.
+/// The nodes, and scratch memory for their steps.
 struct Team<'a, T: Real> {
     nodes: Vec<Node<T>>,
     rows: Vec<Row<T>>,
     next: Vec<Vec<T>>,
-    rooms: Vec<Mutex<Vec<T>>>, // for sums, one a thread: they are done with when the node's step is
+    scratch: Vec<Mutex<Vec<T>>>, // for weighted sums, one per thread
     pool: Option<&'a ThreadPool>,
 }
 
@@ -58,14 +60,23 @@ impl<'a, T: Real> Cluster<'a, T> {
         let next = messages.clone();
         settle(&nodes, &[&messages, &next]);
         let threads = pool.map_or(1, ThreadPool::current_num_threads);
-        let rooms = (0..threads).map(|_| Mutex::default()).collect();
-        let team = Team { nodes, rows, next, rooms, pool };
-        Cluster { here, team, messages, links, arrows, progress: Progress::default(), transport }
+        let scratch = (0..threads).map(|_| Mutex::default()).collect();
+        let team = Team { nodes, rows, next, scratch, pool };
+        let progress = Progress::default();
+        Cluster { here, team, messages, links, arrows, progress, transport, together: None }
     }
 
-    /// Goes on from where an earlier run left its nodes, which are the nodes here.
+    /// Continues from the progress of an earlier run, whose nodes these are.
     pub fn from(mut self, progress: Progress) -> Self {
         self.progress = progress;
+        self
+    }
+
+    /// Lets `together` answer the directions of all nodes here in one call.
+    pub fn answered_by(mut self, together: Option<Box<dyn Together<T>>>) -> Self {
+        // Where products are differences of gradients, nodes are answered one by one.
+        let joins = self.team.nodes.iter().all(|node| node.oracle.joins());
+        self.together = together.filter(|_| joins);
         self
     }
 
@@ -75,15 +86,21 @@ impl<'a, T: Real> Cluster<'a, T> {
         let exchanges = self.team.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
             let Cluster { here, team, messages, links, transport, progress, .. } = self;
-            let step = Step { k: progress.k, e, exchanges, messages };
+            let apart = self.together.is_some();
+            let step = Step { k: progress.k, e, exchanges, messages, apart };
             let (out, into) = links.pack(messages);
             let round = Round { k: progress.k, e, scalar: T::BYTES };
-            // Nodes whose neighbours are all here need not wait for what travels.
+            // Nodes whose neighbours are all here need not wait for messages on their way.
             transport.exchange(round, out, into, &mut || team.work(&step, None, here.len()))?;
             if !into.is_empty() {
                 links.unpack();
                 team.work(&step, Some(&links.messages), here.len());
             }
+            if let Some(together) = &mut self.together {
+                team.answer(&mut **together, e)?;
+                team.share((e, (e + 1) % exchanges));
+            }
+            team.check()?;
             let length = messages[0].len() as u64;
             progress.exchanges += u64::from(length > 0);
             progress.floats += self.arrows * length;
@@ -98,12 +115,12 @@ impl<'a, T: Real> Cluster<'a, T> {
         &self.team.nodes
     }
 
-    /// The nodes here, to be looked at more closely.
+    /// The nodes here, mutably.
     pub fn nodes_mut(&mut self) -> &mut [Node<T>] {
         &mut self.team.nodes
     }
 
-    /// The numbers of the nodes here.
+    /// The indices of the nodes here.
     pub fn here(&self) -> Range<usize> {
         self.here.clone()
     }
@@ -113,7 +130,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.progress
     }
 
-    /// What the nodes here asked of their oracles so far.
+    /// The calls that the nodes here have made.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         self.nodes().iter().for_each(|node| sum += node.oracle.counts());
@@ -145,7 +162,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
-    /// The same for process 0; the others get nothing.
+    /// The same, for process 0 only.
     pub fn gather(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -154,18 +171,18 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
-    /// This process, if it keeps for itself where it stands.
+    /// This process as a peer, if it is one.
     pub fn independent(&mut self) -> Option<&mut dyn Independent> {
         self.transport.independent()
     }
 
-    /// Whether this process speaks for all: it is process 0.
+    /// Whether this is process 0.
     pub fn is_first(&self) -> bool {
         self.transport.rank() == 0
     }
 }
 
-/// Puts what every iteration goes through in large pages.
+/// Asks for large pages for everything that iterations pass over.
 fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Vec<T>]]) {
     let mut pages = Pages::default();
     let variables = nodes.iter().flat_map(|node| node.algorithm.variables());
@@ -180,14 +197,14 @@ fn joined(ours: &[Vec<u8>]) -> Vec<u8> {
     out.done()
 }
 
-/// What each node said, from what the processes said.
+/// Each node's data, from the messages of all processes.
 fn split<V>(all: &[Vec<u8>], take: impl Fn(&mut Reader) -> Option<V>) -> Result<Vec<V>> {
     let mut said = Vec::new();
     for bytes in all {
         let mut bytes = Reader::new(bytes);
         while bytes.end().is_none() {
             said.push(take(&mut bytes).ok_or_else(|| {
-                Error::new(Kind::Run, "engine/garbled", "a process said what makes no sense")
+                Error::new(Kind::Run, "engine/garbled", "malformed message from another process")
             })?);
         }
     }
@@ -200,16 +217,17 @@ struct Step<'s, T> {
     e: usize,
     exchanges: usize,
     messages: &'s [Vec<T>],
+    apart: bool, // whether directions are answered for all nodes together, after their steps
 }
 
 type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Vec<T>));
 
 impl<T: Real> Team<'_, T> {
-    /// Mixing, step and next message of the nodes that hear none of the messages that come in, or
-    /// of those that do: neighbours from `count` on are elsewhere.
+    /// Mixing, step and next message of the nodes without neighbours in other processes (`heard` is
+    /// `None`), or of those with such neighbours. Neighbours from `count` on are elsewhere.
     fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
-        let Team { nodes, rows, next, rooms, pool } = self;
-        let (&Step { k, e, exchanges, messages }, pool) = (step, *pool);
+        let Team { nodes, rows, next, scratch, pool } = self;
+        let (&Step { k, e, exchanges, messages, apart }, pool) = (step, *pool);
         let far = |row: &Row<T>| row.iter().any(|&(j, _)| j >= count);
         let one = |(i, (node, next)): Work<T>| {
             if far(&rows[i]) != heard.is_some() {
@@ -220,14 +238,19 @@ impl<T: Real> Team<'_, T> {
                 _ => &messages[j][..],
             };
             let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
-            let room = &mut *rooms[thread].lock().expect("a step does not panic");
-            let mixed = Mixed { row: &rows[i], own: &messages[i], message: &message, room };
+            let scratch = &mut *scratch[thread].lock().expect("a step does not panic");
+            let mixed = Mixed::new(&rows[i], &messages[i], &message, scratch);
             if e == 0 {
                 node.oracle.begin(k);
             }
             node.algorithm.step(e, mixed, &mut node.oracle);
-            next.clear();
-            node.algorithm.share((e + 1) % exchanges, next);
+            if !apart {
+                // Now, while x is in the cache.
+                if let Some(wanted) = node.algorithm.asks(e) {
+                    node.oracle.answer(wanted);
+                }
+                node.share((e, (e + 1) % exchanges), next);
+            }
         };
         match pool {
             None => nodes.iter_mut().zip(next).enumerate().for_each(one),
@@ -235,5 +258,37 @@ impl<T: Real> Team<'_, T> {
                 nodes.par_iter_mut().zip(next).enumerate().for_each(one);
             }),
         }
+    }
+
+    /// Answers all nodes that ask for directions, in one call.
+    fn answer(&mut self, together: &mut dyn Together<T>, e: usize) -> Result<()> {
+        let mut asks: Vec<Ask<T>> = Vec::with_capacity(self.nodes.len());
+        for (i, Node { algorithm, oracle }) in self.nodes.iter_mut().enumerate() {
+            asks.extend(algorithm.asks(e).map(|wanted| oracle.ask(i, wanted)));
+        }
+        match asks.is_empty() {
+            true => Ok(()),
+            false => together.directions(&mut asks),
+        }
+    }
+
+    /// The rest of every node's step, and its next message.
+    fn share(&mut self, exchanges: (usize, usize)) {
+        let all = self.nodes.iter_mut().zip(&mut self.next);
+        all.for_each(|(node, next)| node.share(exchanges, next));
+    }
+
+    /// Whether every derivative could be computed.
+    fn check(&mut self) -> Result<()> {
+        self.nodes.iter_mut().find_map(|node| node.oracle.error()).map_or(Ok(()), Err)
+    }
+}
+
+impl<T: Real> Node<T> {
+    /// The rest of the step of exchange `now`, and the message of exchange `then`.
+    fn share(&mut self, (now, then): (usize, usize), message: &mut Vec<T>) {
+        self.algorithm.finish(now);
+        message.clear();
+        self.algorithm.share(then, message);
     }
 }

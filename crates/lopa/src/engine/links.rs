@@ -1,4 +1,4 @@
-//! Who listens to whom across processes.
+//! Which messages cross between processes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,49 +8,49 @@ use crate::math::real::Real;
 use crate::network::Mixing;
 use crate::network::mixed::{Row, row};
 
-/// What the nodes here tell other processes, and what they hear from them.
+/// The messages that this process exchanges with others.
 pub struct Links<T> {
-    /// Parcels to send, and which nodes here each holds the messages of.
+    /// Parcels to send, and the local nodes whose messages each contains.
     out: Vec<Parcel>,
-    told: Vec<Vec<usize>>,
-    /// Parcels to receive, and how many messages each holds.
+    senders: Vec<Vec<usize>>,
+    /// Parcels to receive, and the number of messages in each.
     into: Vec<Parcel>,
-    heard: Vec<usize>,
-    /// Messages that came in, parcel by parcel.
+    counts: Vec<usize>,
+    /// Received messages, parcel by parcel.
     pub messages: Vec<Vec<T>>,
 }
 
 impl<T: Real> Links<T> {
-    /// The links of process `rank` of `size`, and the rows of W of its nodes: j < nodes here is
-    /// the j-th of them, the others are the messages that come in, in their order.
+    /// The links of process `rank` out of `size`, and the rows of W of its nodes. Columns of the rows
+    /// number the local nodes first, then the received messages in their order.
     pub fn new(mixing: &Mixing, size: usize, rank: usize) -> (Links<T>, Vec<Row<T>>) {
         let m = mixing.nodes();
         let here = block(m, size, rank);
         let others: Vec<usize> = (0..size).filter(|&other| other != rank).collect();
         let mut links = Links::none();
-        let mut place = vec![usize::MAX; m];
-        here.clone().for_each(|i| place[i] = i - here.start);
+        let mut column = vec![usize::MAX; m];
+        here.clone().for_each(|i| column[i] = i - here.start);
         for other in others {
             let there = block(m, size, other);
-            // W has the same links both ways: what is told here is heard there, in this order.
-            let told = listened(mixing, &there, &here);
-            let heard = listened(mixing, &here, &there);
+            // W is symmetric: both processes list the nodes of a parcel in the same order.
+            let sent = neighbours(mixing, &there, &here);
+            let received = neighbours(mixing, &here, &there);
             let parcel = Parcel { rank: other, bytes: Vec::new() };
-            if !told.is_empty() {
+            if !sent.is_empty() {
                 links.out.push(parcel.clone());
-                links.told.push(told.into_iter().map(|i| i - here.start).collect());
+                links.senders.push(sent.into_iter().map(|i| i - here.start).collect());
             }
-            if !heard.is_empty() {
-                for &j in &heard {
-                    place[j] = here.len() + links.messages.len();
+            if !received.is_empty() {
+                for &j in &received {
+                    column[j] = here.len() + links.messages.len();
                     links.messages.push(Vec::new());
                 }
                 links.into.push(parcel);
-                links.heard.push(heard.len());
+                links.counts.push(received.len());
             }
         }
-        let placed = |(j, w): (usize, T)| (place[j], w);
-        let rows = here.map(|i| row(i, mixing.row(i)).into_iter().map(placed).collect());
+        let local = |(j, w): (usize, T)| (column[j], w);
+        let rows = here.map(|i| row(i, mixing.row(i)).into_iter().map(local).collect());
         let rows = rows.collect();
         (links, rows)
     }
@@ -58,39 +58,39 @@ impl<T: Real> Links<T> {
     fn none() -> Links<T> {
         Links {
             out: Vec::new(),
-            told: Vec::new(),
+            senders: Vec::new(),
             into: Vec::new(),
-            heard: Vec::new(),
+            counts: Vec::new(),
             messages: Vec::new(),
         }
     }
 
-    /// Makes parcels of the messages of the nodes here, which all have one length.
+    /// Fills the parcels with the local nodes' messages, which all have the same length.
     pub fn pack(&mut self, messages: &[Vec<T>]) -> (&[Parcel], &mut [Parcel]) {
-        for (parcel, told) in self.out.iter_mut().zip(&self.told) {
+        for (parcel, senders) in self.out.iter_mut().zip(&self.senders) {
             parcel.bytes.clear();
-            told.iter().for_each(|&i| T::extend_le(&messages[i], &mut parcel.bytes));
+            senders.iter().for_each(|&i| T::extend_le(&messages[i], &mut parcel.bytes));
         }
         let length = messages[0].len();
-        for (parcel, heard) in self.into.iter_mut().zip(&self.heard) {
-            parcel.bytes.resize(heard * length * T::BYTES, 0);
+        for (parcel, count) in self.into.iter_mut().zip(&self.counts) {
+            parcel.bytes.resize(count * length * T::BYTES, 0);
         }
         self.messages.iter_mut().for_each(|message| message.resize(length, T::zero()));
         (&self.out, &mut self.into)
     }
 
-    /// Takes the messages out of the parcels that came in.
+    /// Takes the messages out of the received parcels.
     pub fn unpack(&mut self) {
-        let mut places = self.messages.iter_mut();
-        for (parcel, &heard) in self.into.iter().zip(&self.heard) {
-            let bytes = parcel.bytes.chunks_exact((parcel.bytes.len() / heard).max(1));
-            bytes.zip(places.by_ref().take(heard)).for_each(|(bytes, m)| T::read_le(bytes, m));
+        let mut messages = self.messages.iter_mut();
+        for (parcel, &count) in self.into.iter().zip(&self.counts) {
+            let bytes = parcel.bytes.chunks_exact((parcel.bytes.len() / count).max(1));
+            bytes.zip(messages.by_ref().take(count)).for_each(|(bytes, m)| T::read_le(bytes, m));
         }
     }
 }
 
-/// The nodes `there` that nodes `here` listen to.
-fn listened(mixing: &Mixing, here: &Range<usize>, there: &Range<usize>) -> BTreeSet<usize> {
+/// The nodes `there` that are neighbours of nodes `here`.
+fn neighbours(mixing: &Mixing, here: &Range<usize>, there: &Range<usize>) -> BTreeSet<usize> {
     let rows = here.clone().flat_map(|i| mixing.row(i));
     rows.map(|&(j, _)| j).filter(|j| there.contains(j)).collect()
 }

@@ -9,22 +9,22 @@ use mpi::{Count, Rank, Threading, request};
 use super::transport::{Parcel, Round, Transport};
 use crate::error::{Error, Kind, Result};
 
-/// The processes that one `mpirun` started. Dropping it waits for all of them.
+/// The processes started by one `mpirun`. Dropping it waits for all of them.
 pub struct Mpi {
     universe: Universe,
 }
 
 impl Mpi {
-    /// Joins the others; once in a process.
+    /// Joins the others; at most once per process.
     pub fn start() -> Result<Mpi> {
         let started = mpi::initialize_with_threading(Threading::Funneled);
         let (universe, _) = started.ok_or_else(|| {
-            Error::new(Kind::Run, "engine/mpi", "MPI was started in this process before")
+            Error::new(Kind::Run, "engine/mpi", "MPI is already initialised in this process")
         })?;
         Ok(Mpi { universe })
     }
 
-    /// From here on a panic in this process ends all of them: the others would wait for it for ever.
+    /// Makes a panic in this process end all of them, since the others would wait for it forever.
     pub fn abort_on_panic(&self) {
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -42,7 +42,8 @@ impl Mpi {
         self.universe.world()
     }
 
-    /// How long what each process says is, and where it begins; an error if it is too much.
+    /// The length and start of each process's bytes in the gathered buffer; an error if it is too
+    /// large.
     fn layout(&self, ours: &[u8]) -> Result<(Vec<Count>, Vec<Count>)> {
         let mut lengths = vec![0u64; self.size()];
         self.world().all_gather_into(&(ours.len() as u64), &mut lengths[..]);
@@ -55,27 +56,28 @@ impl Mpi {
         match Count::try_from(start) {
             Ok(_) => Ok((counts, starts)),
             Err(_) => {
-                let message = format!("MPI brings at most 2 GiB together, and this is {start} B");
+                let message =
+                    format!("MPI gathers at most 2 GiB at once, but this is {start} bytes");
                 Err(Error::new(Kind::Run, "engine/too-large", message))
             }
         }
     }
 }
 
-/// These bytes at an address of theirs: an empty slice may lie at address 1, which is what Open MPI
-/// calls `MPI_IN_PLACE`.
-fn somewhere(bytes: &[u8]) -> &[u8] {
+/// The same bytes at a real address: an empty slice may have the dangling address 1, which is Open
+/// MPI's `MPI_IN_PLACE`.
+fn with_address(bytes: &[u8]) -> &[u8] {
     const NOTHING: &[u8] = &[0];
     if bytes.is_empty() { &NOTHING[..0] } else { bytes }
 }
 
-/// Room for all that comes in, at an address of its own: see [`somewhere`].
-fn room(counts: &[Count]) -> Vec<u8> {
+/// A buffer for all received bytes, at a real address: see [`with_address`].
+fn buffer(counts: &[Count]) -> Vec<u8> {
     vec![0; counts.iter().map(|&count| count as usize).sum::<usize>().max(1)]
 }
 
-/// The pieces of what came in one after the other.
-fn pieces(buffer: &[u8], counts: &[Count]) -> Vec<Vec<u8>> {
+/// Splits a gathered buffer by process.
+fn split(buffer: &[u8], counts: &[Count]) -> Vec<Vec<u8>> {
     let mut rest = buffer;
     let piece = |&count: &Count| {
         let (front, back) = rest.split_at(count as usize);
@@ -102,24 +104,24 @@ impl Transport for Mpi {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()> {
         let world = self.world();
-        // Between two processes messages keep their order, so rounds need no mark.
+        // MPI keeps the order of messages between two processes, so rounds need no tag.
         request::scope(|scope| {
             let mut requests = Vec::with_capacity(out.len() + into.len());
-            // What holds nothing is not sent; both ends know it.
+            // Empty parcels are not sent; both ends know which are empty.
             for Parcel { rank, bytes } in into.iter_mut().filter(|parcel| !parcel.bytes.is_empty())
             {
                 let from = world.process_at_rank(*rank as Rank);
-                requests.push(Either::In(from.immediate_receive_into(scope, &mut bytes[..])));
+                requests.push(Pending::Receive(from.immediate_receive_into(scope, &mut bytes[..])));
             }
             for Parcel { rank, bytes } in out.iter().filter(|parcel| !parcel.bytes.is_empty()) {
                 let to = world.process_at_rank(*rank as Rank);
-                requests.push(Either::Out(to.immediate_send(scope, &bytes[..])));
+                requests.push(Pending::Send(to.immediate_send(scope, &bytes[..])));
             }
             meanwhile();
             for request in requests {
                 match request {
-                    Either::In(request) => drop(request.wait()),
-                    Either::Out(request) => drop(request.wait()),
+                    Pending::Receive(request) => drop(request.wait()),
+                    Pending::Send(request) => drop(request.wait()),
                 }
             }
         });
@@ -128,10 +130,10 @@ impl Transport for Mpi {
 
     fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (counts, starts) = self.layout(ours)?;
-        let mut buffer = room(&counts);
+        let mut buffer = buffer(&counts);
         let mut parts = PartitionMut::new(&mut buffer[..], &counts[..], &starts[..]);
-        self.world().all_gather_varcount_into(somewhere(ours), &mut parts);
-        Ok(pieces(&buffer, &counts))
+        self.world().all_gather_varcount_into(with_address(ours), &mut parts);
+        Ok(split(&buffer, &counts))
     }
 
     fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -139,17 +141,17 @@ impl Transport for Mpi {
         let world = self.world();
         let first = world.process_at_rank(0);
         if self.rank() != 0 {
-            first.gather_varcount_into(somewhere(ours));
+            first.gather_varcount_into(with_address(ours));
             return Ok(Vec::new());
         }
-        let mut buffer = room(&counts);
+        let mut buffer = buffer(&counts);
         let mut parts = PartitionMut::new(&mut buffer[..], &counts[..], &starts[..]);
-        first.gather_varcount_into_root(somewhere(ours), &mut parts);
-        Ok(pieces(&buffer, &counts))
+        first.gather_varcount_into_root(with_address(ours), &mut parts);
+        Ok(split(&buffer, &counts))
     }
 }
 
-enum Either<I, O> {
-    In(I),
-    Out(O),
+enum Pending<R, S> {
+    Receive(R),
+    Send(S),
 }

@@ -1,10 +1,12 @@
-//! All nodes in this process, for those who build them by hand.
+//! All nodes in this process, for programs that build nodes by hand.
 
 use rayon::ThreadPool;
 
 use super::{Alone, Cluster, Node, Progress};
+use crate::error::Result;
 use crate::math::real::Real;
 use crate::network::Mixing;
+use crate::problem::Together;
 use crate::problem::oracle::Counts;
 
 /// All nodes of a run.
@@ -13,19 +15,32 @@ pub struct Simulation<'p, T: Real>(Cluster<'p, T>);
 impl<'p, T: Real> Simulation<'p, T> {
     /// Nodes on a network; without a pool, on this thread alone.
     pub fn new(nodes: Vec<Node<T>>, mixing: &Mixing, pool: Option<&'p ThreadPool>) -> Self {
-        // A place of no size: nothing is leaked.
+        // A zero-sized value: nothing is leaked.
         let alone = Box::leak(Box::new(Alone));
         Simulation(Cluster::new(nodes, mixing, pool, alone))
     }
 
-    /// Goes on from where an earlier run left its nodes, which are the nodes here.
+    /// Continues from the progress of an earlier run, whose nodes these are.
     pub fn from(self, progress: Progress) -> Self {
         Simulation(self.0.from(progress))
     }
 
+    /// Lets `together` answer the directions of all nodes in one call.
+    pub fn answered_by(self, together: Option<Box<dyn Together<T>>>) -> Self {
+        Simulation(self.0.answered_by(together))
+    }
+
     /// One iteration of every node.
+    ///
+    /// # Panics
+    /// If the problem fails to compute a derivative: see [`Simulation::try_iterate`].
     pub fn iterate(&mut self) {
-        self.0.advance().expect("there is no way to others that could fail");
+        self.try_iterate().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// One iteration of every node, or the error that a derivative met.
+    pub fn try_iterate(&mut self) -> Result<()> {
+        self.0.advance()
     }
 
     /// The nodes.
@@ -33,7 +48,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         self.0.nodes()
     }
 
-    /// The nodes, to be looked at more closely.
+    /// The nodes, mutably.
     pub fn nodes_mut(&mut self) -> &mut [Node<T>] {
         self.0.nodes_mut()
     }
@@ -58,7 +73,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         self.progress().floats
     }
 
-    /// What all nodes asked of their oracles so far.
+    /// The calls that all nodes have made.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }

@@ -1,4 +1,4 @@
-//! The way to nodes that live in other processes. It knows bytes, and no algorithm.
+//! Moving bytes between the processes of a run. A transport knows no algorithm.
 
 use std::ops::Range;
 
@@ -6,36 +6,36 @@ use super::peers::Longest;
 use crate::error::Result;
 use crate::network::Mixing;
 
-/// Which exchange: of which iteration, its number in it, and what its messages are made of.
+/// An exchange: when it happens and the size of its scalars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Round {
     /// The iteration.
     pub k: u64,
-    /// The exchange of the iteration.
+    /// The exchange within the iteration.
     pub e: usize,
-    /// Bytes of a number.
+    /// Bytes per scalar.
     pub scalar: usize,
 }
 
-/// Bytes for another process, or from it.
+/// Bytes to or from another process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parcel {
     /// The other process.
     pub rank: usize,
-    /// What is sent or received.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
 /// Moves bytes between the processes of a run, which all make the same calls in the same order.
 pub trait Transport: Send {
-    /// The number of this process, from 0.
+    /// The rank of this process, from 0.
     fn rank(&self) -> usize;
 
-    /// How many processes there are.
+    /// The number of processes.
     fn size(&self) -> usize;
 
-    /// Sends and receives parcels, while `meanwhile` goes on; each that comes in is as long as its
-    /// place was made.
+    /// Sends `out` and fills `into`, whose buffers have the lengths to receive; runs `meanwhile`
+    /// while messages travel.
     fn exchange(
         &mut self,
         round: Round,
@@ -44,60 +44,62 @@ pub trait Transport: Send {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()>;
 
-    /// What every process says, in their order, from what this one says.
+    /// Gathers the bytes of all processes, in rank order, at every process.
     fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>>;
 
-    /// The same for process 0; the others get nothing.
+    /// Gathers them at process 0; the others get nothing.
     fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>>;
 
-    /// This process, if it keeps for itself where it stands; else process 0 keeps it for all.
+    /// This process, if it keeps its own checkpoints; otherwise process 0 keeps them for all.
     fn independent(&mut self) -> Option<&mut dyn Independent> {
         None
     }
 }
 
-/// A process that keeps for itself where it stands, and goes on from there while others go on.
+/// A process that keeps its own checkpoints and resumes from them while the others keep running.
 pub trait Independent {
-    /// A run begins, or goes on from what [`Independent::save`] gave.
+    /// Begins a run, or resumes it from what [`Independent::save`] returned.
     fn begin(&mut self, run: Begin) -> Result<()>;
 
-    /// A run that came to its end before: it is not run again.
+    /// Passes over a run that is already complete.
     fn pass(&mut self, run: Begin) -> Result<()>;
 
-    /// Here is where a checkpoint goes on from.
+    /// Marks the current step as the one the next checkpoint resumes from.
     fn mark(&mut self);
 
-    /// What a checkpoint must know, with all that came since the mark; whether that is all that the
-    /// run needs.
+    /// The transport's part of a checkpoint, with all messages received since the mark; `complete`
+    /// if the run can finish with these alone.
     fn save(&self, complete: bool) -> Vec<u8>;
 
-    /// What was saved last is on disk.
+    /// Called when what was saved last is on disk.
     fn kept(&mut self) -> Result<()>;
 
-    /// All that the run's end needs is on disk: waits until the neighbours are as far.
+    /// Called when all that the end of the run needs is on disk: waits until the neighbours get
+    /// there, too.
     fn end(&mut self) -> Result<()>;
 
-    /// The results of all runs are on disk: stays for neighbours whose are not, until the deadline.
+    /// Called when the results of all runs are on disk: serves neighbours that are not done yet,
+    /// until the deadline.
     fn linger(&mut self) -> Result<()>;
 
-    /// Whether somebody asked this process to stop.
+    /// Whether this process was asked to stop.
     fn stopped(&self) -> bool;
 }
 
-/// A run that begins.
+/// The start of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
-    /// The how manieth of the experiment, from 0.
+    /// The run's index in the experiment, from 0.
     pub job: u32,
     /// W.
     pub mixing: &'a Mixing,
-    /// What was saved of it, if it goes on.
+    /// The saved state, if the run resumes.
     pub kept: Option<&'a [u8]>,
-    /// What others may send at most.
+    /// Size limits of incoming messages.
     pub longest: Longest,
 }
 
-/// One process, and nobody to talk to.
+/// A single process, which holds all nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Alone;
 
@@ -130,7 +132,7 @@ impl Transport for Alone {
     }
 }
 
-/// The nodes that live in a process: blocks as even as can be.
+/// The nodes of process `rank` out of `size`: contiguous blocks of nearly equal size.
 pub fn block(nodes: usize, size: usize, rank: usize) -> Range<usize> {
     rank * nodes / size..(rank + 1) * nodes / size
 }

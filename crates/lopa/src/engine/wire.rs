@@ -1,28 +1,28 @@
-//! How bytes travel between peers that are machines of their own. It knows no rounds.
+//! How frames travel between peers on separate machines. A wire knows nothing of rounds.
 
 use std::time::Duration;
 
-/// What a wire brings.
+/// What a wire reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// There is a way to this peer, who was asked who they are; what was sent before may be lost.
+    /// An authenticated connection to this peer is open; frames sent earlier may be lost.
     Up(usize),
-    /// The way to this peer is gone; the wire looks for a new one by itself.
+    /// The connection to this peer is lost; the wire reconnects by itself.
     Down(usize),
-    /// Bytes from this peer, whole and as they were sent; frames may be missing, late or doubled.
+    /// A whole frame from this peer; frames may be lost, late, duplicated or reordered.
     Frame(usize, Vec<u8>),
-    /// Somebody asked this process to stop.
+    /// This process was asked to stop.
     Stop,
 }
 
-/// Carries frames to neighbours as well as it can: what must arrive is sent again by who uses it.
+/// Delivers frames to neighbours, best effort; callers retransmit.
 pub trait Wire: Send {
-    /// Sends a frame on its way, without waiting; it is lost if there is no way at the moment.
+    /// Sends a frame without waiting; it is lost if there is no connection.
     fn send(&mut self, to: usize, frame: &[u8]);
 
-    /// The next event, or `None` when the clock shows `until` and nothing came.
+    /// The next event, or `None` if none arrives by `until`.
     fn next(&mut self, until: Duration) -> Option<Event>;
 
-    /// The time on this wire's clock, which never goes back.
+    /// The time on this wire's monotonic clock.
     fn now(&self) -> Duration;
 }

@@ -1,10 +1,12 @@
 //! An experiment file: what to solve, on which network, with which algorithms, for how long.
 
 mod checkpoint_spec;
+mod registries;
 mod run_spec;
 pub mod schema;
 
 pub use checkpoint_spec::CheckpointSpec;
+pub use registries::Registries;
 pub use run_spec::{
     BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target, Until,
 };
@@ -12,15 +14,14 @@ pub use run_spec::{
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::algorithms::{Recipe, algorithms};
-use crate::config::registry::{Entry, find};
-use crate::config::{Choice, Section, Source};
-use crate::data::partition::partitions;
-use crate::data::{self, Preparation};
+use crate::algorithms::{AnyMethod, Facts};
+use crate::config::{Choice, Registry, Section, Source};
+use crate::data::partition::PartitionBuild;
+use crate::data::{self, Preparation, SourceBuild};
 use crate::error::{Error, Result};
-use crate::network;
+use crate::network::{GraphBuild, WeightsBuild};
+use crate::problem::AnyProblem;
 use crate::problem::scope::Scope;
-use crate::problems::problems;
 
 /// A checked experiment, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,28 +31,30 @@ pub struct Experiment {
     /// Whose inner problem it is.
     pub scope: Scope,
     /// The problem.
-    pub problem: Choice,
+    pub problem: Choice<AnyProblem>,
     /// Where its data come from, if it needs any.
     pub data: Option<DataSpec>,
     /// The network.
     pub network: NetworkSpec,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
-    /// How often it notes where it stands.
+    /// How often it saves its state.
     pub checkpoint: CheckpointSpec,
     /// What to compare.
     pub algorithms: Vec<AlgorithmSpec>,
 }
 
-/// Where data come from and who gets which.
+/// Where data come from, and how they are split over nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataSpec {
     /// The source.
-    pub source: Choice,
-    /// What is done to it before it is shared out.
+    pub source: Choice<SourceBuild>,
+    /// The source of each node, where nodes have files of their own.
+    pub own: Vec<Choice<SourceBuild>>,
+    /// How it is prepared.
     pub preparation: Preparation,
-    /// How it is shared out.
-    pub partition: Choice,
+    /// How it is split over nodes.
+    pub partition: Choice<PartitionBuild>,
 }
 
 /// The network.
@@ -60,20 +63,20 @@ pub struct NetworkSpec {
     /// m
     pub nodes: usize,
     /// The graph.
-    pub graph: Choice,
+    pub graph: Choice<GraphBuild>,
     /// The mixing weights.
-    pub weights: Choice,
+    pub weights: Choice<WeightsBuild>,
     /// Draws the graph from this seed instead of the run's, so that all seeds share it.
     pub seed: Option<u64>,
 }
 
-/// An algorithm under the name it has in results.
+/// An algorithm under its name in results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlgorithmSpec {
     /// Its name in results: that of the algorithm, unless a file gives another.
     pub label: String,
     /// The algorithm and its parameters.
-    pub choice: Choice,
+    pub choice: Choice<AnyMethod>,
 }
 
 const SECTIONS: [&str; 11] = [
@@ -92,7 +95,7 @@ const SECTIONS: [&str; 11] = [
 
 impl Experiment {
     /// Reads and checks an experiment file with its overrides.
-    pub fn read(source: &Source) -> Result<Experiment> {
+    pub fn read(source: &Source, registries: &Registries) -> Result<Experiment> {
         let mut root = source.root()?;
         let place = root.place_of("schema");
         if let Some(schema @ ..=0 | schema @ 2..) = root.value::<i64>("schema")? {
@@ -111,29 +114,29 @@ impl Experiment {
         }
         let scope: Scope = root.value("scope")?.unwrap_or_default();
         let problem_at = root.place_of("problem");
-        let problem = root.required("problem")?.choice("problem", &problems::<f64>())?;
-        let data = read_data(&mut root, &problem, &problem_at)?;
+        let problem = registries.problems.read(root.required("problem")?)?;
+        let data = read_data(&mut root, &problem, &problem_at, registries)?;
         let network_at = root.place_of("network");
-        let network = read_network(root.required("network")?)?;
+        let network = read_network(root.required("network")?, registries)?;
         check_own(data.as_ref(), &network).map_err(|error| error.at(network_at))?;
         let run: RunSpec = root.required("run")?.read()?;
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
-        let algorithms = read_algorithms(&mut root, scope)?;
-        // A run does not depend on how its step sizes were found: whoever tunes reads this.
+        let algorithms = read_algorithms(&mut root, scope, &registries.algorithms)?;
+        // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
         Ok(Experiment { name, scope, problem, data, network, run, checkpoint, algorithms })
     }
 
-    /// The file that says all this with nothing left to defaults.
+    /// The file with every default filled in.
     pub fn resolved(&self) -> Table {
         let mut table = Table::new();
         table.insert("schema".into(), Value::Integer(1));
         table.insert("name".into(), self.name.clone().into());
         table.insert("scope".into(), self.scope.name().into());
         table.insert("problem".into(), self.problem.to_table().into());
-        if let Some(DataSpec { source, preparation, partition }) = &self.data {
+        if let Some(DataSpec { source, preparation, partition, .. }) = &self.data {
             let mut data = source.to_table();
             data.extend(to_table(preparation));
             table.insert("data".into(), data.into());
@@ -166,9 +169,14 @@ fn to_table(value: &impl Serialize) -> Table {
     Table::try_from(value).expect("specifications are representable in TOML")
 }
 
-fn read_data(root: &mut Section, problem: &Choice, problem_at: &str) -> Result<Option<DataSpec>> {
-    let registry = problems::<f64>();
-    let needs = find("problem", &registry, &problem.name)?.build.needs_data();
+fn read_data(
+    root: &mut Section,
+    problem: &Choice<AnyProblem>,
+    problem_at: &str,
+    registries: &Registries,
+) -> Result<Option<DataSpec>> {
+    let Registries { sources, partitions, .. } = registries;
+    let needs = problem.build.get::<f64>().needs_data();
     let (data_at, partition_at) = (root.place_of("data"), root.place_of("partition"));
     let (data, partition) = (root.section("data")?, root.section("partition")?);
     let name = &problem.name;
@@ -183,11 +191,13 @@ fn read_data(root: &mut Section, problem: &Choice, problem_at: &str) -> Result<O
         .at(problem_at)
         .hint("for example `data = \"digits\"`; `lopa list data` shows what there is")),
         (true, Some(section)) => {
-            let (source, preparation) = data::read(section)?;
+            let (source, preparation) = data::read(section, sources)?;
+            let names = preparation.nodes.as_deref().unwrap_or_default();
+            let own = data::each_own(&source, names, sources)?;
             let usual = if preparation.nodes.is_some() { "own" } else { "iid" };
             let partition = match partition {
-                Some(section) => section.choice("partition", &partitions())?,
-                None => default_choice(usual, "partition", &partitions())?,
+                Some(section) => partitions.read(section)?,
+                None => partitions.choose(usual, &Table::new())?,
             };
             if preparation.nodes.is_some() != (partition.name == "own") {
                 let message = format!("the partition `{}` does not fit the data", partition.name);
@@ -195,12 +205,12 @@ fn read_data(root: &mut Section, problem: &Choice, problem_at: &str) -> Result<O
                     .at(partition_at)
                     .hint("`own` goes with `nodes` in the data section, and nothing else does"));
             }
-            Ok(Some(DataSpec { source, preparation, partition }))
+            Ok(Some(DataSpec { source, own, preparation, partition }))
         }
     }
 }
 
-/// Where nodes have files of their own, each must be named.
+/// Where nodes have files of their own, every node must be named.
 fn check_own(data: Option<&DataSpec>, network: &NetworkSpec) -> Result<()> {
     let named = data.and_then(|data| data.preparation.nodes.as_ref()).map(Vec::len);
     match named {
@@ -218,12 +228,7 @@ fn unneeded(section: &str, problem: &str, place: String) -> Error {
     Error::config("config/unknown-key", message).at(place).hint("leave the section out")
 }
 
-fn default_choice<B: ?Sized>(name: &str, what: &str, registry: &[Entry<B>]) -> Result<Choice> {
-    let source = Source::new("default", format!("choice = {{ name = \"{name}\" }}"));
-    source.root()?.required("choice")?.choice(what, registry)
-}
-
-fn read_network(mut section: Section) -> Result<NetworkSpec> {
+fn read_network(mut section: Section, registries: &Registries) -> Result<NetworkSpec> {
     let nodes_at = section.place_of("nodes");
     let Some(nodes) = section.value::<usize>("nodes")? else {
         return Err(Error::config("config/missing-key", "`nodes` is missing in `network`")
@@ -240,36 +245,39 @@ fn read_network(mut section: Section) -> Result<NetworkSpec> {
         let message = format!("`seed = {seed}` must be below 2^63");
         return Err(Error::config("config/out-of-range", message).at(seed_at));
     }
-    let graph = section.required("graph")?.choice("graph", &network::graphs())?;
+    let graph = registries.graphs.read(section.required("graph")?)?;
     let weights = match section.section("weights")? {
-        Some(section) => section.choice("weights", &network::weights())?,
-        None => default_choice("metropolis", "weights", &network::weights())?,
+        Some(section) => registries.weights.read(section)?,
+        None => registries.weights.choose("metropolis", &Table::new())?,
     };
     section.finish(&["nodes", "graph", "weights", "seed"])?;
     Ok(NetworkSpec { nodes, graph, weights, seed })
 }
 
 /// An algorithm must serve the file's scope.
-fn serves(registry: &[Entry<Recipe<f64>>], name: &str, scope: Scope) -> Result<()> {
-    if find("algorithm", registry, name)?.build.facts.scopes.contains(&scope) {
+fn serves(registry: &Registry<AnyMethod, Facts>, name: &str, scope: Scope) -> Result<()> {
+    if registry.find(name)?.facts.scopes.contains(&scope) {
         return Ok(());
     }
-    let all = registry.iter().filter(|entry| entry.build.facts.scopes.contains(&scope));
-    let names: Vec<_> = all.map(|entry| entry.name).collect();
+    let all = registry.iter().filter(|entry| entry.facts.scopes.contains(&scope));
+    let names: Vec<_> = all.map(|entry| entry.name.as_str()).collect();
     let message = format!("`{name}` does not serve `scope = \"{}\"`", scope.name());
     Err(Error::config("config/wrong-scope", message)
         .hint(format!("these do: {}", names.join(", "))))
 }
 
-fn read_algorithms(root: &mut Section, scope: Scope) -> Result<Vec<AlgorithmSpec>> {
-    let registry = algorithms::<f64>();
+fn read_algorithms(
+    root: &mut Section,
+    scope: Scope,
+    registry: &Registry<AnyMethod, Facts>,
+) -> Result<Vec<AlgorithmSpec>> {
     let root_at = root.place_of("algorithm");
     let mut specs: Vec<AlgorithmSpec> = Vec::new();
     for mut section in root.list("algorithm")? {
         let (place, label_at) = (section.place_of("name"), section.place_of("label"));
         let label: Option<String> = section.value("label")?;
-        let choice = section.choice("algorithm", &registry)?;
-        serves(&registry, &choice.name, scope).map_err(|error| error.at(&place))?;
+        let choice = registry.read(section)?;
+        serves(registry, &choice.name, scope).map_err(|error| error.at(&place))?;
         let label = label.unwrap_or_else(|| choice.name.clone());
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if label.is_empty() || !label.chars().all(plain) {

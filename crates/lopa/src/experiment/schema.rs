@@ -1,20 +1,16 @@
-//! The JSON Schema of experiment files, for editors: made from the registries, so it cannot lag.
+//! The JSON Schema of experiment files, for editors: made from the registries, so it is never out of date.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::algorithms::algorithms;
-use crate::config::registry::Entry;
-use crate::data::partition::partitions;
-use crate::data::{Preparation, sources};
-use crate::experiment::{CheckpointSpec, RunSpec};
-use crate::network::{graphs, weights};
+use super::{CheckpointSpec, Registries, RunSpec};
+use crate::config::Entry;
+use crate::data::Preparation;
 use crate::problem::scope::Scope;
-use crate::problems::problems;
 
 /// The schema of an experiment file, with the sections that other crates read.
-pub fn experiment(sections: &[(&str, Value)]) -> Value {
+pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value {
     let mut generator = generator();
     let count = json!({ "type": "integer", "minimum": 1, "maximum": 1_000_000 });
     let seed = json!({ "type": "integer", "minimum": 0 });
@@ -33,9 +29,9 @@ pub fn experiment(sections: &[(&str, Value)]) -> Value {
             "schema": { "const": 1 },
             "name": { "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9_.-]*$" },
             "scope": scope,
-            "problem": choice(&problems::<f64>(), &mut generator, &json!({})),
-            "data": choice(&sources(), &mut generator, &preparation["properties"]),
-            "partition": choice(&partitions(), &mut generator, &json!({})),
+            "problem": choice(&registries.problems, &mut generator, &json!({})),
+            "data": choice(&registries.sources, &mut generator, &preparation["properties"]),
+            "partition": choice(&registries.partitions, &mut generator, &json!({})),
             "network": {
                 "type": "object",
                 "additionalProperties": false,
@@ -43,8 +39,8 @@ pub fn experiment(sections: &[(&str, Value)]) -> Value {
                 "properties": {
                     "nodes": count,
                     "seed": seed,
-                    "graph": choice(&graphs(), &mut generator, &json!({})),
-                    "weights": choice(&weights(), &mut generator, &json!({})),
+                    "graph": choice(&registries.graphs, &mut generator, &json!({})),
+                    "weights": choice(&registries.weights, &mut generator, &json!({})),
                 },
             },
             "run": run,
@@ -52,7 +48,7 @@ pub fn experiment(sections: &[(&str, Value)]) -> Value {
             "algorithm": {
                 "type": "array",
                 "minItems": 1,
-                "items": choice(&algorithms::<f64>(), &mut generator, &label),
+                "items": choice(&registries.algorithms, &mut generator, &label),
             },
         },
     });
@@ -74,13 +70,13 @@ fn generator() -> SchemaGenerator {
 }
 
 /// A name, or a table with the name, its parameters and `more` properties.
-fn choice<B: ?Sized>(
-    registry: &[Entry<B>],
+fn choice<B: ?Sized, F>(
+    registry: &[Entry<B, F>],
     generator: &mut SchemaGenerator,
     more: &Value,
 ) -> Value {
-    let names: Vec<_> = registry.iter().map(|entry| entry.name).collect();
-    let table = |entry: &Entry<B>| {
+    let names: Vec<_> = registry.iter().map(|entry| &entry.name).collect();
+    let table = |entry: &Entry<B, F>| {
         let mut schema = entry.schema(generator).to_value();
         let object = schema.as_object_mut().expect("parameters are an object");
         object.insert("type".into(), json!("object"));

@@ -1,19 +1,19 @@
-//! What a manifest says of machine and time.
+//! The machine and the time, for manifests.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use super::Machine;
 
-/// The kind of machine: results are promised to the bit on machines of one kind.
-pub(super) fn machine() -> Value {
-    json!({
-        "arch": std::env::consts::ARCH,
-        "os": std::env::consts::OS,
-        "simd": simd(),
-    })
+/// This machine.
+pub(super) fn machine() -> Machine {
+    Machine {
+        arch: std::env::consts::ARCH.into(),
+        os: std::env::consts::OS.into(),
+        simd: simd().into_iter().map(String::from).collect(),
+    }
 }
 
-/// The vector instructions that products choose their kernels by.
+/// The vector instructions of this machine that kernels are chosen by.
 pub fn simd() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     let found = [

@@ -1,5 +1,5 @@
-//! Trained models on disk: the shared x and every node's θ_i in one safetensors file, with what is
-//! needed to use them on new data and nothing of the data they were trained on.
+//! Trained models on disk: one safetensors file with x_i and θ_i of every node and what it takes to
+//! use them on new data, but none of the data they were trained on.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,19 +9,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toml::Table;
 
-use crate::config::Choice;
-use crate::config::registry::find;
+use crate::config::Registry;
 use crate::data::{Features, Scaling};
 use crate::error::{Error, Result};
-use crate::problem::At;
-use crate::problems::problems;
+use crate::problem::{AnyProblem, At};
 use crate::run::hex;
 use crate::store::files::replace;
 
 /// The models that one run of one algorithm ended with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// What they are models of.
+    /// Their metadata.
     pub about: About,
     /// x_i of every node.
     pub x: Vec<Vec<f64>>,
@@ -31,7 +29,7 @@ pub struct Model {
     pub scaling: Scaling,
 }
 
-/// What models are models of.
+/// Metadata of models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// The algorithm's label.
@@ -48,17 +46,17 @@ pub struct About {
     pub classes: Vec<String>,
 }
 
-/// The entry of the file's header that is ours.
+/// Our entry in the file's header.
 #[derive(Serialize, Deserialize)]
 struct Header {
     #[serde(flatten)]
     about: About,
-    /// Of everything else, so that damage is seen.
+    /// Of everything else, to detect damage.
     sha256: String,
 }
 
 impl Model {
-    /// Writes the file; it is complete or not there at all.
+    /// Writes the file atomically.
     pub fn save(&self, path: &Path) -> Result<()> {
         let wrong = |what: String| {
             Error::storage("storage/write", format!("cannot write the model: {what}"))
@@ -85,10 +83,10 @@ impl Model {
         replace(path, &file).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Reads a file back; a damaged one is refused.
+    /// Reads a file; a damaged one is refused.
     pub fn load(path: &Path) -> Result<Model> {
         let wrong = |what: String| {
-            Error::storage("storage/model", format!("this is not a model of ours: {what}"))
+            Error::storage("storage/model", format!("this is not a model file of lopa: {what}"))
                 .at(path.display().to_string())
         };
         let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -131,7 +129,7 @@ impl Model {
         }
     }
 
-    /// SHA-256 of what the models are and of every number in them.
+    /// SHA-256 of the metadata and of every number.
     fn digest(&self) -> String {
         let mut hasher = Sha256::new();
         hasher.update(serde_json::to_vec(&self.about).expect("plain values are JSON"));
@@ -142,15 +140,23 @@ impl Model {
         hex(&hasher.finalize())
     }
 
-    /// Class numbers that node i's model gives to raw features.
-    pub fn predict(&self, node: usize, raw: &Features<f64>) -> Result<Vec<u32>> {
+    /// The class numbers that a node's model predicts for raw features.
+    pub fn predict(
+        &self,
+        node: usize,
+        raw: &Features<f64>,
+        problems: &Registry<AnyProblem>,
+    ) -> Result<Vec<u32>> {
         let nodes = self.x.len();
         if node >= nodes {
-            let message = format!("there is no node {node}: the run has nodes 0 to {}", nodes - 1);
+            let message = format!(
+                "there is no node {node}: the run has nodes 0 to {}",
+                nodes.saturating_sub(1)
+            );
             return Err(Error::config("config/out-of-range", message).at("--node"));
         }
         if self.theta[node].iter().any(|value| value.is_nan()) {
-            let message = format!("the model of node {node} is with that node alone");
+            let message = format!("only node {node} itself has its model");
             return Err(Error::config("config/not-here", message)
                 .at("--node")
                 .hint("a peer's folder holds the model of its own node"));
@@ -163,19 +169,13 @@ impl Model {
             );
             return Err(Error::data("data/shape", message));
         }
-        let registry = problems::<f64>();
-        let kind = &find("problem", &registry, problem)?.build;
+        let chosen = problems.choose(problem, params)?;
         let at = At { x: &self.x[node], theta: &self.theta[node] };
         let scaled = self.scaling.apply(raw.clone());
-        kind.predict(params, classes.len(), at, &scaled).ok_or_else(|| {
-            let message = format!("the problem `{problem}` has no models that predict");
+        chosen.build.get::<f64>().predict(classes.len(), at, &scaled).ok_or_else(|| {
+            let message = format!("models of the problem `{problem}` predict nothing");
             Error::config("config/no-meaning", message)
         })
-    }
-
-    /// The problem, as a file would choose it.
-    pub fn problem(&self) -> Choice {
-        Choice { name: self.about.problem.clone(), params: self.about.params.clone() }
     }
 }
 

@@ -1,23 +1,22 @@
-//! Going on with a folder that an earlier run left.
+//! Resuming in a folder that an earlier run left.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-
 use super::machine::now;
-use super::{ModelParts, RunFolder, folder_name, is_of, model_path, open_metrics, resolved, store};
+use super::manifest::{Identity, Status};
+use super::reader::{Lines, damaged, read};
+use super::writer::{folder_name, resolved};
+use super::{MANIFEST, METRICS, MetricsRow, ResultEntry, RunFolder, RunReader};
 use crate::data::{self, Data};
 use crate::error::Result;
 use crate::experiment::Experiment;
-use crate::folder::model::Model;
-use crate::run::Outcome;
-use crate::run::checkpoint::State;
+use crate::run::trace::Stop;
 use crate::store::files::cannot_write;
 
 impl RunFolder {
-    /// Goes on with the folder that an earlier run of the same experiment left below `runs`, or
-    /// makes it. What had come to its end is kept.
+    /// Resumes in the folder that an earlier run of the same experiment left below `runs`, or makes
+    /// it. Runs that ended are kept.
     pub fn resume(
         runs: &Path,
         experiment: &Experiment,
@@ -31,104 +30,64 @@ impl RunFolder {
         }
     }
 
-    /// Goes on with the newest folder below `runs` of a run of the same experiment that did not
-    /// come to its end, and that nobody is working on.
+    /// Resumes in the newest folder below `runs` of the same experiment that is not done and that no
+    /// other process is writing.
     pub fn unfinished(
         runs: &Path,
         experiment: &Experiment,
         data: Option<&Data>,
     ) -> Result<Option<RunFolder>> {
-        let name = folder_name(experiment);
-        for path in numbered(runs, &name).into_iter().rev() {
-            let open = |manifest: &Value| manifest["status"] != "done";
-            if let Some(folder) = RunFolder::take_over(path, experiment, data, open)? {
+        let not_done = |status| status != Some(Status::Done);
+        for path in numbered(runs, &folder_name(experiment)).into_iter().rev() {
+            if let Some(folder) = RunFolder::take_over(path, experiment, data, not_done)? {
                 return Ok(Some(folder));
             }
         }
         Ok(None)
     }
 
-    /// The folder at `path`, if it is that of the same experiment, data and version, its manifest
-    /// is as `wanted`, and nobody is working on it.
+    /// The folder at `path`, if it belongs to the same experiment, data and version, its status is
+    /// `wanted`, and no other process is writing it.
     fn take_over(
         path: PathBuf,
         experiment: &Experiment,
         data: Option<&Data>,
-        wanted: impl Fn(&Value) -> bool,
+        wanted: impl Fn(Option<Status>) -> bool,
     ) -> Result<Option<RunFolder>> {
-        let read = |name: &str| fs::read_to_string(path.join(name)).ok();
-        let parse = |text: String| serde_json::from_str::<Value>(&text).ok();
-        let ours = |manifest: &Value| {
-            manifest["lopa"] == env!("CARGO_PKG_VERSION")
-                && manifest["experiment_digest"] == resolved(experiment).1
-                && manifest["data_digest"] == json!(data.map(data::digest))
-                && wanted(manifest)
+        let ours = |identity: &Identity| {
+            let version = env!("CARGO_PKG_VERSION");
+            let digest = resolved(experiment).1;
+            identity.lopa.as_ref().is_none_or(|known| known == version)
+                && identity.experiment_digest.as_ref().is_none_or(|known| *known == digest)
+                && identity.data_digest == data.map(data::digest)
+                && wanted(identity.status)
         };
-        if !path.join("manifest.json").exists() {
+        if !path.join(MANIFEST).exists() {
             return Ok(None);
         }
         let Some(lock) = lock(&path)? else { return Ok(None) };
-        let Some(mut manifest) = read("manifest.json").and_then(parse).filter(ours) else {
+        let manifest = read(&path.join(MANIFEST))?.unwrap_or_default();
+        // Manifests of other versions may look otherwise; ours must be sound.
+        if serde_json::from_slice(&manifest).is_ok_and(|identity| !ours(&identity)) {
             return Ok(None);
-        };
-        let ended = |run: &Value| run["stop"] != "interrupted";
-        let results: Vec<Value> = match read("results.json").and_then(parse) {
-            Some(Value::Array(results)) => results.into_iter().filter(ended).collect(),
-            _ => Vec::new(),
-        };
-        let sound = sound(&read("metrics.jsonl").unwrap_or_default(), &results);
-        let metrics = open_metrics(&path)?;
-        manifest["status"] = json!("running");
-        match manifest["resumed"].as_array_mut() {
-            Some(times) => times.push(json!(now())),
-            None => manifest["resumed"] = json!([now()]),
         }
-        let about = ModelParts::of(experiment, data);
-        let mut folder = RunFolder {
-            path,
-            metrics,
-            sound,
-            synced: None,
-            manifest,
-            results,
-            store: None,
-            last: None,
-            about,
-            _lock: lock,
-        };
+        let reader = RunReader::open(&path)?;
+        let mut results = reader.results()?;
+        results.retain(|entry| entry.stop != Stop::Interrupted);
+        let Measured { sound, whole } = measured(&path.join(METRICS), &results)?;
+        let mut manifest = reader.manifest().clone();
+        manifest.status = Status::Running;
+        manifest.resumed.push(now());
+        let mut folder = RunFolder::new(path, manifest, lock, experiment, data)?;
+        folder.results = results;
+        folder.sound = sound;
+        folder.cut_metrics(whole)?;
         folder.write_manifest()?;
         Ok(Some(folder))
     }
-
-    /// The outcome of a run that came to its end, if its models are sound.
-    pub fn ended(&self, algorithm: &str, seed: u64) -> Option<Outcome> {
-        let entry = self.results.iter().find(|run| is_of(run, algorithm, seed))?;
-        let model = Model::load(&model_path(&self.path, algorithm, seed)).ok()?;
-        super::result::outcome(entry, model.x.into_iter().zip(model.theta).collect())
-    }
-
-    /// Where a run stood that did not come to its end, if it got as far as a checkpoint; later
-    /// measurements are forgotten. `told` hears of checkpoints that were refused.
-    pub fn kept(
-        &mut self,
-        algorithm: &str,
-        seed: u64,
-        told: &mut dyn FnMut(String),
-    ) -> Result<Option<State>> {
-        let run = self.run_hash(algorithm, seed);
-        let measured = self.sound..=self.measured()?;
-        let store = self.store.insert(store(&self.path, algorithm, seed));
-        let checkpoint = store.newest(&run, measured, told);
-        let length = checkpoint.as_ref().map_or(self.sound, |checkpoint| checkpoint.metrics);
-        self.synced = None;
-        self.last = checkpoint.as_ref().map(|kept| (kept.state.progress.k, kept.metrics));
-        let cut = self.metrics.set_len(length);
-        cut.map_err(|error| cannot_write(&self.path.join("metrics.jsonl"), &error))?;
-        Ok(checkpoint.map(|checkpoint| checkpoint.state))
-    }
 }
 
-/// The right to write in a folder, until the process ends; `None` if somebody else has it.
+/// Takes the right to write in a folder until the process ends; `None` if another process has it.
 pub(super) fn lock(folder: &Path) -> Result<Option<File>> {
     let path = folder.join(".lock");
     let file = File::create(&path).map_err(|error| cannot_write(&path, &error))?;
@@ -155,13 +114,38 @@ fn numbered(runs: &Path, name: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// How many bytes of measurements belong to runs that came to their end: they are in front.
-fn sound(metrics: &str, results: &[Value]) -> u64 {
-    let ended = |line: &&str| {
-        let row: Value = serde_json::from_str(line).unwrap_or(Value::Null);
-        let same = |key: &str, run: &Value| run[key] == row[key];
-        let whole = line.ends_with('\n');
-        whole && results.iter().any(|run| same("algorithm", run) && same("seed", run))
+/// Bytes at the front of `metrics.jsonl`.
+struct Measured {
+    /// Measurements of runs that ended: they come first.
+    sound: u64,
+    /// All whole lines before the first that cannot be read. What follows belongs to the run that
+    /// was cut short, which measures it again.
+    whole: u64,
+}
+
+fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
+    let bytes = read(path)?.unwrap_or_default();
+    let Lines { mut rows, damage } = Lines::parse(path, &bytes);
+    rows.retain(|&(_, end)| bytes[..end].ends_with(b"\n"));
+    let whole = rows.last().map_or(0, |&(_, end)| end as u64);
+    let is_ended = |(line, _): &&(MetricsRow, usize)| {
+        ended.iter().any(|entry| entry.is_of(&line.algorithm, line.seed))
     };
-    metrics.split_inclusive('\n').take_while(ended).map(|line| line.len() as u64).sum()
+    rows.truncate(rows.iter().take_while(is_ended).count());
+    let sound = rows.last().map_or(0, |&(_, end)| end as u64);
+    // The last measurement of a run stands in its result, too.
+    let is_there = |entry: &ResultEntry| {
+        let is_last = |(line, _): &(MetricsRow, usize)| {
+            entry.is_of(&line.algorithm, line.seed) && line.row.iteration == entry.row.iteration
+        };
+        rows.iter().any(is_last)
+    };
+    match (ended.iter().find(|entry| !is_there(entry)), damage) {
+        (None, _) => Ok(Measured { sound, whole }),
+        (Some(_), Some(damage)) => Err(damage.error),
+        (Some(ResultEntry { algorithm, seed, .. }), None) => {
+            let what = format!("measurements of {algorithm}, seed {seed}, are missing");
+            Err(damaged(path, None, &what))
+        }
+    }
 }

@@ -1,13 +1,8 @@
-//! Traces read back from a run folder: comparisons and claims are judged by what is in the files.
+//! The measurements of runs: what comparisons and claims are judged by.
 
-use std::path::Path;
-
-use serde_json::Value;
-
-use crate::error::{Error, Result};
 use crate::run::trace::{Row, more_is_better};
 
-/// All runs of a folder.
+/// The runs of a folder that ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Traces {
     /// In the order they were run.
@@ -43,7 +38,7 @@ impl Run {
         self.rows.last()?.value(name)
     }
 
-    /// The last row within a budget that has the measure, and its value: nothing is interpolated.
+    /// The last row within a budget that has the measure, and its value, without interpolation.
     pub fn within(&self, cost: &str, budget: f64, measure: &str) -> Option<(&Row, f64)> {
         let inside = |row: &&Row| row.value(cost).is_some_and(|spent| spent <= budget);
         let measured = |row| Some((row, Row::value(row, measure)?));
@@ -57,8 +52,8 @@ impl Run {
         self.rows.iter().find(|row| row.value(measure).is_some_and(there))
     }
 
-    /// What it cost until a measure was as good as `level`, between measurements by a straight
-    /// line; none if it never was.
+    /// The cost at which a measure was as good as `level`, interpolated linearly between
+    /// measurements; none if it never was.
     pub fn cost_to(&self, cost: &str, measure: &str, level: f64, more: bool) -> Option<f64> {
         let points: Vec<(f64, f64)> = self
             .rows
@@ -73,43 +68,4 @@ impl Run {
         };
         Some(before + (cost - before) * (level - worse) / (value - worse))
     }
-}
-
-fn text(folder: &Path, name: &str) -> Result<String> {
-    std::fs::read_to_string(folder.join(name)).map_err(|error| {
-        Error::storage("storage/read", format!("cannot read the run: {error}"))
-            .at(folder.join(name).display().to_string())
-    })
-}
-
-fn damaged(folder: &Path, name: &str, error: serde_json::Error) -> Error {
-    Error::storage("storage/read", format!("the run is damaged: {error}"))
-        .at(folder.join(name).display().to_string())
-}
-
-/// Reads the traces of a run folder.
-pub fn read(folder: &Path) -> Result<Traces> {
-    let text = |name: &str| text(folder, name);
-    let damaged = |name: &str, error| damaged(folder, name, error);
-    let results: Vec<Value> = serde_json::from_str(&text("results.json")?)
-        .map_err(|error| damaged("results.json", error))?;
-    let run = |result: &Value| Run {
-        algorithm: result["algorithm"].as_str().unwrap_or_default().to_string(),
-        seed: result["seed"].as_u64().unwrap_or_default(),
-        diverged: result["stop"] == "diverged",
-        rows: Vec::new(),
-    };
-    let mut traces = Traces { runs: results.iter().map(run).collect() };
-    for line in text("metrics.jsonl")?.lines() {
-        let mut line: Value =
-            serde_json::from_str(line).map_err(|error| damaged("metrics.jsonl", error))?;
-        let (algorithm, seed) = (line["algorithm"].take(), line["seed"].take());
-        let is = |run: &&mut Run| algorithm == run.algorithm.as_str() && seed == run.seed;
-        let Some(run) = traces.runs.iter_mut().find(is) else { continue };
-        let object = line.as_object_mut().expect("indexed as an object");
-        object.retain(|_, value| !value.is_null());
-        run.rows
-            .push(serde_json::from_value(line).map_err(|error| damaged("metrics.jsonl", error))?);
-    }
-    Ok(traces)
 }

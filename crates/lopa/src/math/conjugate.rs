@@ -1,32 +1,32 @@
-//! Conjugate gradients for H v = b with a positive definite H, one product at a time.
+//! Conjugate gradients for H v = b with positive definite H, one product per step.
 
 use crate::math::real::{Real, axpy, dot, update};
 
-/// The iterate and what is needed to go on from it.
+/// The iterate and the state of the method.
 pub struct ConjugateGradients<T> {
     /// ≈ H⁻¹ b
     pub v: Vec<T>,
-    inverse: Option<Vec<T>>, // M⁻¹, diagonal, where M resembles H
+    inverse: Option<Vec<T>>, // M⁻¹, where the diagonal M approximates H
     r: Vec<T>,               // b − H v
     p: Vec<T>,               // the next direction
-    z: Vec<T>,               // H p, and then M⁻¹ r
+    z: Vec<T>,               // H p, then M⁻¹ r
     rz: T,                   // ⟨r, M⁻¹ r⟩
 }
 
 impl<T: Real> ConjugateGradients<T> {
-    /// Zeros.
+    /// All zeros.
     pub fn new(length: usize) -> ConjugateGradients<T> {
         let [v, r, p, z] = [(); 4].map(|()| vec![T::zero(); length]);
         ConjugateGradients { v, inverse: None, r, p, z, rz: T::zero() }
     }
 
-    /// With an estimate of H's diagonal: fewer steps where H is uneven. Entries next to nothing are
-    /// taken for larger, lest the inverse be beyond all numbers.
+    /// Preconditions with an estimate of H's diagonal, which saves steps where it varies. Tiny
+    /// entries are raised so that their inverses stay finite.
     pub fn with_diagonal(mut self, mut diagonal: Vec<T>) -> ConjugateGradients<T> {
-        assert_eq!(diagonal.len(), self.v.len(), "as many entries as unknowns");
-        let least = diagonal.iter().fold(T::zero(), |most, &d| most.max(d)) * T::epsilon();
-        update(&mut diagonal, [], |d, []| T::one() / d.max(least));
-        self.inverse = Some(diagonal).filter(|_| least > T::zero());
+        assert_eq!(diagonal.len(), self.v.len(), "one entry per unknown");
+        let smallest = diagonal.iter().fold(T::zero(), |max, &d| max.max(d)) * T::epsilon();
+        update(&mut diagonal, [], |d, []| T::one() / d.max(smallest));
+        self.inverse = Some(diagonal).filter(|_| smallest > T::zero());
         self
     }
 
@@ -34,7 +34,7 @@ impl<T: Real> ConjugateGradients<T> {
     pub fn begin(&mut self, b: &[T]) {
         self.v.fill(T::zero());
         self.r.copy_from_slice(b);
-        self.find_z();
+        self.precondition();
         self.p.copy_from_slice(&self.z);
         self.rz = dot(&self.r, &self.z);
     }
@@ -44,7 +44,8 @@ impl<T: Real> ConjugateGradients<T> {
         dot(&self.r, &self.r).sqrt()
     }
 
-    /// One step with the product H p; false, and nothing done, if H shows no positive curvature.
+    /// One step; `product` computes H p. False, and nothing is changed, if the curvature along p is
+    /// not positive.
     pub fn step(&mut self, product: &mut impl FnMut(&[T], &mut [T])) -> bool {
         let ConjugateGradients { v, r, p, z, rz, .. } = self;
         product(p, z);
@@ -55,7 +56,7 @@ impl<T: Real> ConjugateGradients<T> {
         let a = *rz / curvature;
         axpy(a, p, v);
         axpy(-a, z, r);
-        self.find_z();
+        self.precondition();
         let rz = dot(&self.r, &self.z);
         let b = rz / self.rz;
         update(&mut self.p, [&self.z], |p, [z]| z + b * p);
@@ -64,7 +65,7 @@ impl<T: Real> ConjugateGradients<T> {
     }
 
     /// z ← M⁻¹ r
-    fn find_z(&mut self) {
+    fn precondition(&mut self) {
         match &self.inverse {
             None => self.z.copy_from_slice(&self.r),
             Some(inverse) => update(&mut self.z, [&self.r, inverse], |_, [r, inverse]| r * inverse),

@@ -1,4 +1,4 @@
-//! The scalar type, random numbers, step sizes, conjugate gradients.
+//! The scalar type, random numbers, step sizes, conjugate gradients, scratch memory.
 
 pub mod conjugate;
 pub mod random;

@@ -1,8 +1,8 @@
-//! Counter-based random numbers: a draw depends on its address, never on what was drawn before.
+//! Counter-based random numbers: a draw depends only on its address, never on earlier draws.
 //!
 //! The address is (seed, purpose, node, iteration, slot). Hence a node's samples do not depend on
-//! the engine, on threads, on the other nodes or on a restart, and a method that needs the same
-//! minibatch at two points asks for the same address twice.
+//! the engine, threads, other nodes or restarts, and a method that needs the same minibatch at two
+//! points uses the same address twice.
 
 use rand::SeedableRng;
 use rand::rand_core::Rng as _;
@@ -26,7 +26,7 @@ pub enum Purpose {
     Tuning = 6,
 }
 
-/// A stream of random numbers that can be put at any address.
+/// A stream of random numbers that can seek to any address.
 #[derive(Debug, Clone)]
 pub struct Stream(ChaCha8Rng);
 
@@ -41,13 +41,13 @@ impl Stream {
         Stream(rng)
     }
 
-    /// Goes to the draws of slot `slot` of iteration `k`: 2²⁴ words for each of 2¹² slots.
+    /// Seeks to the draws of slot `slot` of iteration `k`: 2²⁴ words for each of 2¹² slots.
     pub fn seek(&mut self, k: u64, slot: u32) {
         assert!(slot < 1 << 12, "an iteration has at most 4096 draws");
         self.0.set_word_pos(u128::from(k & 0xffff_ffff) << 36 | u128::from(slot) << 24);
     }
 
-    /// A word.
+    /// A random word.
     #[inline]
     pub fn word(&mut self) -> u32 {
         self.0.next_u32()
@@ -68,13 +68,13 @@ impl Stream {
         low + (high - low) * self.unit()
     }
 
-    /// Standard normal, by Box and Muller.
+    /// Standard normal (Box–Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Shuffles in place (Fisher and Yates).
+    /// Shuffles in place (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));

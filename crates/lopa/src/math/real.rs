@@ -1,4 +1,4 @@
-//! The scalar type, and the two helpers that write every update of the library.
+//! The scalar type, and the elementwise and inner-product helpers that updates are written with.
 
 use std::any::Any;
 use std::fmt::{Debug, Display};
@@ -30,24 +30,51 @@ pub trait Real:
     + Sync
     + Any
 {
-    /// Bytes of one scalar, in memory and on the wire.
+    /// Bytes per scalar, in memory and on the wire.
     const BYTES: usize;
 
-    /// Rounds an `f64`, once, where a parameter enters the computation.
+    /// Rounds an `f64`: once, where a parameter enters the computation.
     fn of(value: f64) -> Self;
 
-    /// Widens to `f64`, where a result leaves it.
+    /// Widens to `f64`, where a result leaves the computation.
     fn to_f64(self) -> f64;
 
     /// Appends the little-endian bytes of scalars: the form of digests, messages and checkpoints.
     fn extend_le(values: &[Self], bytes: &mut Vec<u8>);
 
-    /// Fills `values` from as many little-endian bytes as they have.
+    /// Fills `values` from their little-endian bytes.
     fn read_le(bytes: &[u8], values: &mut [Self]);
+
+    /// The one of two things that is in this precision: see [`Both`].
+    fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self>;
+}
+
+/// A type for each precision: `dyn Problem<T>`, say.
+pub trait Family {
+    /// The one in precision `T`.
+    type Of<T: Real>;
+}
+
+/// Something in both precisions: what a name stands for before the precision of a run is known.
+pub struct Both<F: Family> {
+    single: F::Of<f32>,
+    double: F::Of<f64>,
+}
+
+impl<F: Family> Both<F> {
+    /// From the two.
+    pub fn new(single: F::Of<f32>, double: F::Of<f64>) -> Both<F> {
+        Both { single, double }
+    }
+
+    /// The one in precision `T`.
+    pub fn get<T: Real>(&self) -> &F::Of<T> {
+        T::pick(self)
+    }
 }
 
 macro_rules! real {
-    ($t:ty) => {
+    ($t:ty, $field:ident) => {
         impl Real for $t {
             const BYTES: usize = size_of::<$t>();
 
@@ -75,12 +102,20 @@ macro_rules! real {
                     *value = Self::from_le_bytes(place);
                 }
             }
+
+            fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self> {
+                &both.$field
+            }
         }
     };
 }
 
-real!(f32);
-real!(f64);
+real!(f32, single);
+real!(f64, double);
+
+/// A vector of a node, aligned to 64 bytes; the vectors of many nodes can lie in one allocation, so
+/// that they can be passed on as one matrix without a copy.
+pub type Vector<T> = lopa_kernels::AlignedRow<T>;
 
 /// `x[i] ← f(x[i], [a[i], b[i], …])` for every `i`.
 #[inline]
@@ -101,7 +136,7 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
         let (heads, tail) = x.as_chunks_mut::<CHUNK>();
         let done = heads.len() * CHUNK;
         let chunks = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
-        // What f has seen cannot change while it is written elsewhere: that makes vectors.
+        // Results go to a separate buffer: without aliasing the compiler vectorises the loop.
         let mut new = [T::zero(); CHUNK];
         for (k, head) in heads.iter_mut().enumerate() {
             for i in 0..CHUNK {
@@ -117,13 +152,13 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
     }
 }
 
-/// Numbers updated at a time.
+/// Elements updated at a time.
 const CHUNK: usize = 64;
 
 /// The inner product, in index order.
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     assert_eq!(a.len(), b.len(), "dot: lengths differ");
-    // Eight running sums: a fixed order that the compiler can put in one vector register.
+    // Eight running sums: a fixed order that fits one vector register.
     let mut lanes = [T::zero(); 8];
     let (a_head, a_tail) = a.as_chunks::<8>();
     let (b_head, b_tail) = b.as_chunks::<8>();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::registry::Fault;
+use crate::error::Fault;
 
 /// A step size as a function of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ pub enum Schedule {
     Constant(f64),
     /// c / √(k + 1): `{ over_sqrt = c }`.
     OverSqrt(OverSqrt),
-    /// `{ start = c, factor = 0.8, every = 1000 }`: multiplied by the factor every so often.
+    /// `{ start = c, factor = 0.8, every = 1000 }`: multiplied by 0.8 every 1000 iterations.
     Stages(Stages),
 }
 
@@ -34,9 +34,9 @@ pub struct OverSqrt {
 pub struct Stages {
     /// The value of the first stage.
     pub start: f64,
-    /// What each stage multiplies it by.
+    /// The factor from one stage to the next.
     pub factor: f64,
-    /// Iterations a stage lasts.
+    /// Iterations per stage.
     pub every: u64,
 }
 
@@ -58,14 +58,14 @@ impl Schedule {
         }
     }
 
-    /// A step size must be positive and finite, and a schedule must go on for ever.
+    /// Checks that step sizes are positive and finite, and that stages never increase.
     pub fn check(&self, key: &'static str) -> Result<(), Fault> {
         let first = self.at_start();
         Fault::unless(first > 0.0 && first.is_finite(), key, first, "a positive number")?;
         if let Schedule::Stages(Stages { factor, every, .. }) = *self {
-            let sane = factor > 0.0 && factor <= 1.0;
+            let valid = factor > 0.0 && factor <= 1.0;
             Fault::unless(
-                sane,
+                valid,
                 key,
                 format!("{{ factor = {factor} }}"),
                 "with a factor in (0, 1]",
@@ -75,7 +75,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// A weight must lie in (0, 1]; 1 switches the averaging off.
+    /// Checks a weight, which must lie in (0, 1]; 1 switches averaging off.
     pub fn check_weight(&self, key: &'static str) -> Result<(), Fault> {
         self.check(key)?;
         Fault::unless(self.at_start() <= 1.0, key, self.at_start(), "between 0 and 1")
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_cannot_be_is_refused() {
+    fn invalid_steps_are_refused() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(Schedule::Constant(bad).check("alpha").is_err(), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! What is worth knowing about a network before a run.
+//! The properties of a network.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct Analysis {
     pub edges: usize,
     /// Whether every node can be reached from every other.
     pub connected: bool,
-    /// Number of connected pieces.
+    /// Number of connected components.
     pub components: usize,
     /// Whether W = Wᵀ.
     pub symmetric: bool,
@@ -35,13 +35,13 @@ pub struct Analysis {
     pub degree_mean: f64,
     /// The largest degree.
     pub degree_max: usize,
-    /// Edges without which the network falls apart.
+    /// Edges whose loss disconnects the network.
     pub bridges: Vec<(usize, usize)>,
     /// The largest number of hops between two nodes, if connected.
     pub diameter: Option<usize>,
 }
 
-/// What W does to differences between nodes: all that a run needs to know of a network.
+/// How W contracts differences between nodes: all that a run needs to know about a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spectrum {
     /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper.
@@ -73,7 +73,7 @@ impl Mixing {
         Spectrum { rho: sigma(self.nodes(), ends).powi(2), lambda_min: ends.1 }
     }
 
-    /// Everything about W and its graph.
+    /// Analyses W and its graph.
     ///
     /// # Panics
     /// If the graph has another number of nodes.
@@ -110,19 +110,19 @@ fn sigma(m: usize, (lambda_2, lambda_min): (f64, f64)) -> f64 {
     if m == 1 { 0.0 } else { lambda_2.abs().max(lambda_min.abs()) }
 }
 
-/// What a user should be told of W's smallest eigenvalue before a run; `tracking` if an algorithm
-/// tracks gradients or uses an augmented Lagrangian, which negative eigenvalues make unstable.
+/// Warnings about W's smallest eigenvalue; `tracking` says whether an algorithm tracks gradients or
+/// uses an augmented Lagrangian, which negative eigenvalues make unstable.
 pub fn warnings(lambda_min: f64, tracking: bool) -> Vec<String> {
-    let remedy = "lazy weights, (W + I)/2, cure it: `weights = \"lazy-metropolis\"`";
+    let remedy = "use lazy weights, (W + I)/2: `weights = \"lazy-metropolis\"`";
     match tracking {
         true if lambda_min < -0.9 => vec![format!(
             "the smallest eigenvalue of W is {lambda_min:.3}, near -1: gradient tracking and \
              augmented Lagrangians are likely to diverge; {remedy}"
         )],
-        // Milder negative values are common and harmless at the steps people use.
+        // Milder negative values are common, and harmless at the usual step sizes.
         true if lambda_min < -0.5 => vec![format!(
             "the smallest eigenvalue of W is {lambda_min:.3}: gradient tracking and augmented \
-             Lagrangians bear smaller steps than they could; if a run diverges, {remedy}"
+             Lagrangians need smaller steps; if a run diverges, {remedy}"
         )],
         _ => Vec::new(),
     }

@@ -1,42 +1,43 @@
-//! Who can rebuild what of whom, from what neighbours send each other anyway.
+//! What peers can reconstruct about each other from the messages they exchange anyway.
 //!
 //! A peer a sees the messages of its closed neighbourhood N\[a\]. With LoPA-LG, node i sends x_i,
-//! and y_i follows from x_i's own recursion once x_j is known for all j in N\[i\]: whoever sees all of
-//! N\[i\] rebuilds node i's stochastic hypergradient of every round. With LoPA-GT, node i sends y_i as
-//! well: the same peers rebuild it, and each neighbour i of a tells a the sum Σ_j w_ij x_j, a linear
-//! equation in the x_j that a does not see; some of them have one solution.
+//! and y_i follows from the recursion of x_i once x_j is known for all j in N\[i\]: whoever sees all
+//! of N\[i\] reconstructs node i's stochastic hypergradient of every round. With LoPA-GT, node i
+//! sends y_i as well: the same peers reconstruct it, and each neighbour i of a reveals the sum
+//! Σ_j w_ij x_j, a linear equation in the x_j that a does not see; some of these have a unique
+//! solution.
 
 use serde::Serialize;
 
 use super::{Graph, Mixing};
 
-/// Below this a coefficient is taken for zero.
+/// Smaller coefficients count as zero.
 const ZERO: f64 = 1e-12;
 
-/// Who can rebuild what of whom.
+/// What peers can reconstruct about each node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
     /// Each node.
     pub nodes: Vec<Exposure>,
-    /// Links whose loss cuts the network in two.
+    /// Links whose loss disconnects the network.
     pub bridges: Vec<(usize, usize)>,
-    /// Messages in a round of communication: two a link.
+    /// Messages per communication round: two per link.
     pub messages: usize,
 }
 
-/// Who can rebuild what of one node.
+/// What peers can reconstruct about one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Exposure {
-    /// Peers who alone rebuild its hypergradient.
+    /// Peers that can reconstruct its hypergradient alone.
     pub one: Vec<usize>,
-    /// Pairs of peers who rebuild it together, and neither alone.
+    /// Pairs of peers that can reconstruct it together, but not alone.
     pub pairs: Vec<(usize, usize)>,
-    /// Peers who are not its neighbours, and know its x all the same where gradients are tracked.
+    /// Peers that are not its neighbours, but can compute its x if gradients are tracked.
     pub two_hops: Vec<usize>,
 }
 
 impl Audit {
-    /// Looks at every node of a network.
+    /// Audits every node of a network.
     pub fn new(graph: &Graph, mixing: &Mixing) -> Audit {
         let near: Vec<Vec<usize>> = (0..graph.nodes()).map(|i| closed(graph, i)).collect();
         let mut nodes: Vec<Exposure> = (0..graph.nodes()).map(|i| exposure(&near, i)).collect();
@@ -48,8 +49,8 @@ impl Audit {
         Audit { nodes, bridges: graph.bridges(), messages: 2 * graph.edges().count() }
     }
 
-    /// How many nodes' hypergradients one peer can rebuild, how many some pair can, and how many
-    /// nodes' x a peer two hops away can.
+    /// The number of nodes whose hypergradient one peer can reconstruct, whose hypergradient some
+    /// pair can, and whose x a peer two hops away can.
     pub fn counts(&self) -> [usize; 3] {
         let count = |of: fn(&Exposure) -> bool| self.nodes.iter().filter(|node| of(node)).count();
         [
@@ -70,7 +71,7 @@ fn closed(graph: &Graph, i: usize) -> Vec<usize> {
 fn exposure(near: &[Vec<usize>], i: usize) -> Exposure {
     let mut found = Exposure::default();
     let sees = |a: usize, j: usize| near[a].binary_search(&j).is_ok();
-    // One of them must see node i itself.
+    // At least one of them must see node i itself.
     for &a in near[i].iter().filter(|&&a| a != i) {
         let unseen: Vec<usize> = near[i].iter().copied().filter(|&j| !sees(a, j)).collect();
         let Some(&first) = unseen.first() else {
@@ -87,7 +88,7 @@ fn exposure(near: &[Vec<usize>], i: usize) -> Exposure {
     found
 }
 
-/// The nodes that a peer does not see, and whose x follows from its neighbours' equations.
+/// The nodes that a peer does not see, but whose x its neighbours' equations determine.
 fn solved(graph: &Graph, mixing: &Mixing, near: &[usize], peer: usize) -> Vec<usize> {
     let unseen = |&(j, _): &(usize, f64)| near.binary_search(&j).is_err();
     let row = |&i: &usize| -> Vec<(usize, f64)> {
@@ -113,7 +114,7 @@ fn solved(graph: &Graph, mixing: &Mixing, near: &[usize], peer: usize) -> Vec<us
     rows.iter().filter_map(alone).collect()
 }
 
-/// Gauss-Jordan elimination: an unknown has one solution if a row holds it alone.
+/// Gauss-Jordan elimination: an unknown is determined if a row contains it alone.
 fn reduce(rows: &mut [Vec<f64>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let mut done = 0;

@@ -1,4 +1,4 @@
-//! Graphs drawn at random.
+//! Random graphs.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::families::{around, impossible};
 use super::graph::{Graph, check_edges};
-use crate::config::registry::{Fault, Params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 use crate::math::random::{Purpose, Stream};
 
-/// How often a graph is drawn before the search for a connected one is given up.
+/// Maximum number of draws of a connected graph.
 const DRAWS: u64 = 1000;
 
 /// Parameters of an Erdős–Rényi graph.
@@ -21,7 +21,7 @@ pub(super) struct ErdosRenyi {
     /// Probability of each edge.
     #[serde(default = "two_fifths")]
     p: f64,
-    /// A seed for the graph alone; without it the run's seed draws the graph.
+    /// A seed for the graph alone; by default the run's seed.
     seed: Option<u64>,
 }
 
@@ -36,32 +36,32 @@ impl Params for ErdosRenyi {
     }
 }
 
-/// TOML's whole numbers end at 2⁶³ − 1.
+/// TOML integers end at 2⁶³ − 1.
 fn check_seed(seed: Option<u64>) -> std::result::Result<(), Fault> {
     let seed = seed.unwrap_or(0);
     Fault::unless(i64::try_from(seed).is_ok(), "seed", seed, "below 2^63")
 }
 
-pub(super) fn erdos_renyi(with: ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
-    let ErdosRenyi { p, seed: own } = with;
+pub(super) fn erdos_renyi(with: &ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
+    let &ErdosRenyi { p, seed: own } = with;
     let threshold = (m as f64).ln() / m as f64;
-    let hint = format!("take p above ln(m)/m = {threshold:.3}, better twice that");
-    // With n isolated nodes expected, a draw is connected with a chance of about e^−n.
+    let hint = format!("take p above ln(m)/m = {threshold:.3}, preferably twice that");
+    // With n isolated nodes expected, a draw is connected with probability about e^−n.
     let isolated = m as f64 * (1.0 - p).powf(m as f64 - 1.0);
     if m > 1 && isolated > 20.0 {
         return Err(Error::network(
             "network/no-connected-draw",
-            format!("with p = {p} some {isolated:.0} of {m} nodes would have no neighbour"),
+            format!("with p = {p}, about {isolated:.0} of {m} nodes would have no neighbour"),
         )
         .hint(hint));
     }
-    let draw = |stream: &mut Stream| Graph::from_edges(m, coin_tosses(m, p, stream));
+    let draw = |stream: &mut Stream| Graph::from_edges(m, bernoulli_pairs(m, p, stream));
     until_connected(own.unwrap_or(seed), draw, &format!("erdos-renyi graph with p = {p}"), hint)
 }
 
-/// Every pair with probability p: the gap to the next one taken is geometric, so that sparse
-/// graphs cost their edges and not all their pairs.
-fn coin_tosses(m: usize, p: f64, stream: &mut Stream) -> impl Iterator<Item = (usize, usize)> {
+/// Every pair with probability p: the gaps between pairs taken are geometric, so that the cost
+/// grows with the edges and not with all pairs.
+fn bernoulli_pairs(m: usize, p: f64, stream: &mut Stream) -> impl Iterator<Item = (usize, usize)> {
     let (mut i, mut column) = (0, 0usize);
     std::iter::from_fn(move || {
         let gap = (1.0 - stream.unit()).ln() / (-p).ln_1p();
@@ -82,10 +82,10 @@ fn coin_tosses(m: usize, p: f64, stream: &mut Stream) -> impl Iterator<Item = (u
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RandomRegular {
-    /// How many neighbours each node has.
+    /// Neighbours per node.
     #[serde(default = "four")]
     degree: usize,
-    /// A seed for the graph alone; without it the run's seed draws the graph.
+    /// A seed for the graph alone; by default the run's seed.
     seed: Option<u64>,
 }
 
@@ -101,8 +101,8 @@ impl Params for RandomRegular {
     }
 }
 
-pub(super) fn random_regular(with: RandomRegular, m: usize, seed: u64) -> Result<Graph> {
-    let RandomRegular { degree, seed: own } = with;
+pub(super) fn random_regular(with: &RandomRegular, m: usize, seed: u64) -> Result<Graph> {
+    let &RandomRegular { degree, seed: own } = with;
     if degree >= m {
         return Err(impossible(
             format!("{m} nodes cannot have {degree} neighbours each"),
@@ -111,10 +111,7 @@ pub(super) fn random_regular(with: RandomRegular, m: usize, seed: u64) -> Result
     }
     if !(m * degree).is_multiple_of(2) {
         return Err(impossible(
-            format!(
-                "{m} nodes of degree {degree} have {} ends of edges, an odd number",
-                m * degree
-            ),
+            format!("{m} nodes of degree {degree} have an odd number of edge ends, {}", m * degree),
             "make the number of nodes or the degree even",
         ));
     }
@@ -126,8 +123,8 @@ pub(super) fn random_regular(with: RandomRegular, m: usize, seed: u64) -> Result
     until_connected(own.unwrap_or(seed), draw, &what, "take a degree of 3 or more".into())
 }
 
-/// Swaps the ends of random pairs of edges, ten times as often as there are edges: degrees stay,
-/// all else is forgotten.
+/// Swaps the ends of random pairs of edges, ten times per edge: degrees stay, everything else is
+/// randomised.
 fn swapped(graph: &Graph, stream: &mut Stream) -> Vec<(usize, usize)> {
     let mut edges: Vec<_> = graph.edges().collect();
     let mut present: HashSet<_> = edges.iter().copied().collect();
@@ -166,7 +163,7 @@ fn until_connected(
     }
     Err(Error::network(
         "network/no-connected-draw",
-        format!("none of {DRAWS} draws of an {what} was connected"),
+        format!("none of {DRAWS} draws of the {what} was connected"),
     )
     .hint(hint))
 }
@@ -181,7 +178,7 @@ mod tests {
         let (m, p, draws) = (6, 0.3, 20_000);
         let mut hits = vec![vec![0.0; m]; m];
         for _ in 0..draws {
-            coin_tosses(m, p, &mut stream).for_each(|(i, j)| hits[i][j] += 1.0);
+            bernoulli_pairs(m, p, &mut stream).for_each(|(i, j)| hits[i][j] += 1.0);
         }
         // Five standard deviations of a binomial frequency.
         let margin = 5.0 * (p * (1.0 - p) / f64::from(draws)).sqrt();
@@ -193,24 +190,24 @@ mod tests {
 
     #[test]
     fn p_one_is_the_complete_graph() {
-        let graph = erdos_renyi(ErdosRenyi { p: 1.0, seed: None }, 7, 0).unwrap();
+        let graph = erdos_renyi(&ErdosRenyi { p: 1.0, seed: None }, 7, 0).unwrap();
         assert_eq!(graph.edges().count(), 21);
     }
 
     #[test]
     fn regular_graphs_are_regular_and_differ_by_seed() {
         for (m, degree) in [(1, 0), (2, 1), (8, 2), (8, 3), (9, 4), (10, 9), (50, 5)] {
-            let graph = random_regular(RandomRegular { degree, seed: None }, m, 5).unwrap();
+            let graph = random_regular(&RandomRegular { degree, seed: None }, m, 5).unwrap();
             assert!((0..m).all(|i| graph.degree(i) == degree) && graph.is_connected());
         }
         let draw =
-            |seed| random_regular(RandomRegular { degree: 4, seed: None }, 30, seed).unwrap();
+            |seed| random_regular(&RandomRegular { degree: 4, seed: None }, 30, seed).unwrap();
         assert!(draw(1) == draw(1) && draw(1) != draw(2));
     }
 
     #[test]
     fn an_own_seed_wins() {
-        let draw = |own, seed| erdos_renyi(ErdosRenyi { p: 0.4, seed: own }, 12, seed).unwrap();
+        let draw = |own, seed| erdos_renyi(&ErdosRenyi { p: 0.4, seed: own }, 12, seed).unwrap();
         assert_eq!(draw(Some(7), 1), draw(Some(7), 2));
         assert_eq!(draw(Some(7), 1), draw(None, 7));
         assert_ne!(draw(None, 1), draw(None, 2));

@@ -1,49 +1,61 @@
-//! The graphs that can be picked by name.
+//! The graphs that files choose by name.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::Table;
 
 use super::drawn::{erdos_renyi, random_regular};
 use super::file::{GraphFile, InFile};
 use super::graph::{Graph, MAX_NODES, check_nodes};
-use crate::config::registry::{Entry, Fault, NoParams, Params, params};
-use crate::error::{Error, Result};
+use crate::config::{Entry, NoParams, Params, Registry};
+use crate::error::{Error, Fault, Result};
 
-/// Builds a graph from its resolved parameters, the number of nodes and the seed.
-pub type GraphBuild = dyn Fn(&Table, usize, u64) -> Result<Graph> + Send + Sync;
+/// Builds a graph from the number of nodes and the seed.
+pub type GraphBuild = dyn Fn(usize, u64) -> Result<Graph> + Send + Sync;
 
 /// The graphs.
-pub fn graphs() -> Vec<Entry<GraphBuild>> {
-    vec![
-        entry("ring", "a cycle: two neighbours each", ring),
-        entry("path", "a line from the first node to the last", path),
-        entry("star", "node 0 in the middle, the others know it alone", star),
-        entry("complete", "everybody knows everybody", complete),
-        entry("grid", "a rectangle of rows and columns (a path if m is prime)", grid),
-        entry("torus", "a grid whose opposite borders are joined", torus),
-        entry("circulant", "a ring with neighbours at the given distances", circulant),
-        entry("exponential", "neighbours at distances 1, 2, 4, 8, … along a ring", exponential),
-        entry("hypercube", "2^d nodes, neighbours differ in one binary digit", hypercube),
-        entry("erdos-renyi", "every edge with probability p, drawn until connected", erdos_renyi),
-        entry("random-regular", "every node the same degree, else at random", random_regular),
-        entry("barbell", "two complete halves with a bridge between them", barbell),
-        entry("file", "read from graph.toml or an edge list", from_file),
-    ]
+pub fn graphs() -> Registry<GraphBuild> {
+    let entries = vec![
+        graph_entry("ring", "a cycle: two neighbours each", ring),
+        graph_entry("path", "a line from the first node to the last", path),
+        graph_entry("star", "node 0 in the middle, the others know it alone", star),
+        graph_entry("complete", "everybody knows everybody", complete),
+        graph_entry("grid", "a rectangle of rows and columns (a path if m is prime)", grid),
+        graph_entry("torus", "a grid whose opposite borders are joined", torus),
+        graph_entry("circulant", "a ring with neighbours at the given distances", circulant),
+        graph_entry(
+            "exponential",
+            "neighbours at distances 1, 2, 4, 8, … along a ring",
+            exponential,
+        ),
+        graph_entry("hypercube", "2^d nodes, neighbours differ in one binary digit", hypercube),
+        graph_entry(
+            "erdos-renyi",
+            "every edge with probability p, drawn until connected",
+            erdos_renyi,
+        ),
+        graph_entry("random-regular", "every node the same degree, else at random", random_regular),
+        graph_entry("barbell", "two complete halves with a bridge between them", barbell),
+        graph_entry("file", "read from graph.toml or an edge list", from_file),
+    ];
+    Registry::new("graph", entries)
 }
 
-fn entry<P: Params>(
-    name: &'static str,
-    about: &'static str,
-    build: fn(P, usize, u64) -> Result<Graph>,
+/// An entry of the registry: `build` makes the graph of m nodes from a seed.
+pub fn graph_entry<P: Params>(
+    name: impl Into<String>,
+    about: impl Into<String>,
+    build: fn(&P, usize, u64) -> Result<Graph>,
 ) -> Entry<GraphBuild> {
-    let build = move |table: &Table, m: usize, seed: u64| {
+    let checked = move |params: &P, m: usize, seed: u64| {
         check_nodes(m)?;
-        build(params(table), m, seed)
+        build(params, m, seed)
     };
-    Entry::new::<P>(name, about, Box::new(build))
+    Entry::new(name, about, move |params: P| -> Arc<GraphBuild> {
+        Arc::new(move |m, seed| checked(&params, m, seed))
+    })
 }
 
 /// A graph that cannot have the wanted number of nodes, and what to do about it.
@@ -51,19 +63,19 @@ pub(super) fn impossible(message: String, hint: impl Into<String>) -> Error {
     Error::network("network/impossible-size", message).hint(hint)
 }
 
-fn ring(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn ring(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     around(m, (m > 1).then_some(1))
 }
 
-fn path(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn path(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     Graph::from_edges(m, (1..m).map(|i| (i - 1, i)))
 }
 
-fn star(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn star(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     Graph::from_edges(m, (1..m).map(|i| (0, i)))
 }
 
-fn complete(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn complete(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     Graph::from_edges(m, (0..m).flat_map(|j| (0..j).map(move |i| (i, j))))
 }
 
@@ -107,14 +119,14 @@ impl Shape {
     }
 }
 
-fn grid(shape: Shape, m: usize, _: u64) -> Result<Graph> {
+fn grid(shape: &Shape, m: usize, _: u64) -> Result<Graph> {
     let (_, cols) = shape.sides(m)?;
     let across = (0..m).filter(move |i| (i + 1) % cols != 0).map(|i| (i, i + 1));
     let down = (cols..m).map(|i| (i - cols, i));
     Graph::from_edges(m, across.chain(down))
 }
 
-fn torus(shape: Shape, m: usize, _: u64) -> Result<Graph> {
+fn torus(shape: &Shape, m: usize, _: u64) -> Result<Graph> {
     if m == 1 {
         return Graph::from_edges(1, []);
     }
@@ -154,7 +166,7 @@ impl Params for Offsets {
     }
 }
 
-fn circulant(with: Offsets, m: usize, _: u64) -> Result<Graph> {
+fn circulant(with: &Offsets, m: usize, _: u64) -> Result<Graph> {
     if m == 1 {
         return Graph::from_edges(1, []);
     }
@@ -164,7 +176,7 @@ fn circulant(with: Offsets, m: usize, _: u64) -> Result<Graph> {
             format!("keep `offsets` between 1 and {}", m / 2),
         ));
     }
-    around(m, with.offsets)
+    around(m, with.offsets.iter().copied())
 }
 
 /// Neighbours at the given distances along a ring, each at most m / 2.
@@ -175,14 +187,14 @@ pub(super) fn around(m: usize, offsets: impl IntoIterator<Item = usize>) -> Resu
     Graph::from_edges(m, offsets.into_iter().flat_map(edges))
 }
 
-fn exponential(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn exponential(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     let powers = std::iter::successors(Some(1), |power| Some(2 * power)).take_while(|&p| p < m);
     // Links work both ways here, so a jump of 2^k forward is also one of m − 2^k.
     let offsets: BTreeSet<usize> = powers.map(|power| power.min(m - power)).collect();
     around(m, offsets)
 }
 
-fn hypercube(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn hypercube(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     if !m.is_power_of_two() {
         let (below, above) = (1 << m.ilog2(), m.next_power_of_two());
         return Err(impossible(
@@ -194,7 +206,7 @@ fn hypercube(_: NoParams, m: usize, _: u64) -> Result<Graph> {
     Graph::from_edges(m, (0..m).flat_map(up))
 }
 
-fn barbell(_: NoParams, m: usize, _: u64) -> Result<Graph> {
+fn barbell(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     // If m is odd, the middle node stands on the bridge.
     let half = m / 2;
     let clique =
@@ -203,7 +215,7 @@ fn barbell(_: NoParams, m: usize, _: u64) -> Result<Graph> {
     Graph::from_edges(m, clique(0).chain(clique(m - half)).chain(bridge))
 }
 
-fn from_file(with: InFile, m: usize, _: u64) -> Result<Graph> {
+fn from_file(with: &InFile, m: usize, _: u64) -> Result<Graph> {
     let graph = GraphFile::read(&with.path)?.graph;
     match graph.nodes() == m {
         true => Ok(graph),

@@ -7,8 +7,8 @@
 //!   weights = [0.25, 0.5]              1 2 0.5
 //! ```
 //!
-//! Weights are optional, one for each edge; a node keeps what its edges leave of 1. An edge list
-//! without the comment `# nodes: m` has as many nodes as its largest number says.
+//! Weights are optional, one per edge; a node's own weight is 1 minus those of its edges. In an
+//! edge list without the comment `# nodes: m`, the largest number is the last node.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::parse::{Line, from_edge_list, from_toml, text_of};
+use super::parse::{EdgeLine, from_edge_list, from_toml, read_text};
 use super::{Graph, Mixing};
-use crate::config::registry::Params;
+use crate::config::Params;
 use crate::error::{Error, Result};
 
-/// Parameters of a thing that is read from a graph file.
+/// Parameters of a graph or of weights in a graph file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct InFile {
@@ -31,29 +31,29 @@ pub(super) struct InFile {
 
 impl Params for InFile {}
 
-/// How a graph is written down.
+/// The format of a graph file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// `nodes`, `edges` and perhaps `weights`.
+    /// `nodes`, `edges` and optionally `weights`.
     Toml,
-    /// An edge on each line.
+    /// One edge per line.
     EdgeList,
 }
 
 impl Format {
-    /// The format a file's name stands for: `.toml` or an edge list.
+    /// The format of a file by its name: `.toml`, else an edge list.
     pub fn of(path: &Path) -> Format {
         let toml = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"));
         if toml { Format::Toml } else { Format::EdgeList }
     }
 }
 
-/// A graph as a file holds it.
+/// The contents of a graph file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphFile {
     /// The graph.
     pub graph: Graph,
-    /// The weights of its edges, in the order of [`Graph::edges`], unless the edges have none.
+    /// The weights of its edges, in the order of [`Graph::edges`], if they have any.
     pub weights: Option<Vec<f64>>,
 }
 
@@ -64,12 +64,12 @@ impl GraphFile {
         GraphFile { graph, weights }
     }
 
-    /// Reads a file, in the format its name stands for.
+    /// Reads a file, in the format of its name.
     pub fn read(path: &Path) -> Result<GraphFile> {
-        GraphFile::parse(&path.display().to_string(), &text_of(path)?, Format::of(path))
+        GraphFile::parse(&path.display().to_string(), &read_text(path)?, Format::of(path))
     }
 
-    /// Reads a text; `name` stands for it in messages.
+    /// Parses a text; `name` is its name in messages.
     pub fn parse(name: &str, text: &str, format: Format) -> Result<GraphFile> {
         let (nodes, lines) = match format {
             Format::Toml => from_toml(name, text)?,
@@ -91,7 +91,7 @@ impl GraphFile {
         Mixing::on(&self.graph, weight).map(Some)
     }
 
-    /// Writes a file, in the format its name stands for.
+    /// Writes a file, in the format of its name.
     pub fn write(&self, path: &Path) -> Result<()> {
         std::fs::write(path, self.to_text(Format::of(path))).map_err(|error| {
             Error::storage("storage/unwritable", format!("the graph cannot be written: {error}"))
@@ -123,13 +123,13 @@ impl GraphFile {
     }
 }
 
-/// The weights in the order of the sorted edges; all edges have one or none has.
-fn sorted_weights(name: &str, lines: Vec<Line>) -> Result<Option<Vec<f64>>> {
-    // Where there is no edge, no weight is missing.
+/// The weights in the order of the sorted edges; either all edges have one or none has.
+fn sorted_weights(name: &str, lines: Vec<EdgeLine>) -> Result<Option<Vec<f64>>> {
+    // Without edges, no weight is missing.
     if !lines.is_empty() && lines.iter().all(|line| line.weight.is_none()) {
         return Ok(None);
     }
-    let weight = |Line { edge: (i, j), weight, number }: Line| {
+    let weight = |EdgeLine { edge: (i, j), weight, number }: EdgeLine| {
         let weight = check_weight(i, j, weight).map_err(|e| e.at(format!("{name}:{number}")))?;
         Ok(((i.min(j), i.max(j)), weight))
     };
@@ -140,7 +140,7 @@ fn sorted_weights(name: &str, lines: Vec<Line>) -> Result<Option<Vec<f64>>> {
 
 fn check_weight(i: usize, j: usize, weight: Option<f64>) -> Result<f64> {
     let Some(weight) = weight else {
-        let message = format!("the edge {i} – {j} has no weight, though others have");
+        let message = format!("the edge {i} – {j} has no weight, but others have one");
         return Err(Error::network("network/edge-without-weight", message)
             .hint("give every edge a weight, or none"));
     };

@@ -1,4 +1,4 @@
-//! Who talks to whom: an undirected simple graph.
+//! Which nodes communicate: an undirected simple graph.
 
 use crate::error::{Error, Result};
 
@@ -8,7 +8,7 @@ pub const MAX_NODES: usize = 100_000;
 /// The largest number of edges accepted.
 pub const MAX_EDGES: usize = 10_000_000;
 
-/// An undirected graph on the nodes `0..m`, without self-loops and double edges.
+/// An undirected graph on the nodes `0..m`, without self-loops or double edges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     neighbours: Vec<Vec<usize>>,
@@ -22,7 +22,7 @@ impl Graph {
         Graph::checked(m, &edges).map_err(|fault| fault.error)
     }
 
-    /// As [`Graph::from_edges`], but the fault says which edge it is, so that a file can say where.
+    /// Like [`Graph::from_edges`], but the fault has the edge, so that a reader can name its line.
     pub(super) fn checked(
         m: usize,
         edges: &[(usize, usize)],
@@ -50,7 +50,7 @@ impl Graph {
         self.neighbours.len()
     }
 
-    /// The neighbours of node i in increasing order, itself not among them.
+    /// The neighbours of node i in increasing order, without itself.
     pub fn neighbours(&self, i: usize) -> &[usize] {
         &self.neighbours[i]
     }
@@ -79,33 +79,33 @@ impl Graph {
     }
 }
 
-/// What is wrong with a list of edges, and with which of them.
+/// An error in a list of edges, and the edge that has it.
 pub(super) struct EdgeFault {
     pub edge: Option<usize>,
     pub error: Error,
 }
 
-/// Refuses a number of nodes that cannot be.
+/// Refuses an impossible number of nodes.
 pub(super) fn check_nodes(m: usize) -> Result<()> {
     match m {
         0 => Err(Error::network("network/no-nodes", "a network needs at least one node")
             .hint("set `nodes` to 1 or more")),
         m if m > MAX_NODES => Err(Error::network(
             "network/too-large",
-            format!("{m} nodes are more than the {MAX_NODES} that a network may have"),
+            format!("{m} nodes exceed the limit of {MAX_NODES}"),
         )
-        .hint("look for a mistyped number")),
+        .hint("check for a mistyped number")),
         _ => Ok(()),
     }
 }
 
-/// Refuses a number of edges that would not fit in memory with what is built on it.
+/// Refuses a number of edges that would take too much memory.
 pub(super) fn check_edges(edges: usize) -> Result<()> {
     match edges <= MAX_EDGES {
         true => Ok(()),
         false => Err(Error::network(
             "network/too-large",
-            format!("the graph has more than the {MAX_EDGES} edges that a network may have"),
+            format!("the graph exceeds the limit of {MAX_EDGES} edges"),
         )
         .hint("take fewer nodes or a sparser graph")),
     }
@@ -122,7 +122,7 @@ fn check_edge(m: usize, i: usize, j: usize) -> Result<()> {
     }
     if i == j {
         return Err(Error::network("network/self-loop", format!("node {i} has an edge to itself"))
-            .hint("leave it out: every node hears itself anyway, through its own weight w_ii"));
+            .hint("leave it out: a node's own value counts through its weight w_ii"));
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn check_edge(m: usize, i: usize, j: usize) -> Result<()> {
 fn duplicate(edges: &[(usize, usize)], i: usize, j: usize) -> EdgeFault {
     let same = |&(a, b): &(usize, usize)| (a, b) == (i, j) || (b, a) == (i, j);
     let error =
-        Error::network("network/duplicate-edge", format!("the edge {i} – {j} stands twice"))
+        Error::network("network/duplicate-edge", format!("the edge {i} – {j} occurs twice"))
             .hint("edges have no direction: write each once, as `i j` or as `j i`");
     EdgeFault { edge: edges.iter().rposition(same), error }
 }

@@ -12,44 +12,70 @@ pub fn row<T: Real>(i: usize, weights: &[(usize, f64)]) -> Row<T> {
     weights.iter().filter(|(j, _)| *j != i).map(|&(j, w)| (j, T::of(w))).collect()
 }
 
-/// Σ_j w_ij message_j, formed when a node asks for it: whole, or piece by piece by those who go
-/// over long vectors but once.
+/// Σ_j w_ij message_j, formed when a node asks for it: whole, or piece by piece by those who pass
+/// over long vectors only once.
 ///
 /// All engines mix here, at the receiver, as own + Σ_j w_ij (message_j − own), in the order of the
 /// row: that is why they agree to the last bit. The difference form makes exact consensus a fixed
 /// point to the bit.
 pub struct Mixed<'a, T> {
-    /// Row i of W.
-    pub row: &'a [(usize, T)],
-    /// What this node shared.
-    pub own: &'a [T],
-    /// What node j shared.
-    pub message: &'a dyn Fn(usize) -> &'a [T],
-    /// Where sums are put.
-    pub room: &'a mut Vec<T>,
+    row: &'a [(usize, T)],
+    own: &'a [T],
+    message: &'a dyn Fn(usize) -> &'a [T],
+    scratch: &'a mut Vec<T>,
+    start: usize, // of what is not yet mixed piece by piece
 }
 
 impl<'a, T: Real> Mixed<'a, T> {
-    /// All of it.
-    pub fn whole(self) -> &'a [T] {
-        let Mixed { row, own, message, room } = self;
-        room.resize(own.len().max(room.len()), T::zero());
-        for at in cut(own.len()) {
-            mix(row, &own[at.clone()], message, at.start, &mut room[at]);
-        }
-        &room[..own.len()]
+    /// From row i of W, what this node shared, what node j shared, and memory for the sums.
+    pub fn new(
+        row: &'a [(usize, T)],
+        own: &'a [T],
+        message: &'a dyn Fn(usize) -> &'a [T],
+        scratch: &'a mut Vec<T>,
+    ) -> Mixed<'a, T> {
+        Mixed { row, own, message, scratch, start: 0 }
     }
 
-    /// A piece, from `start` on, of each of the vectors that the message consists of: `own` is what
-    /// this node shared of it.
-    pub fn piece<const N: usize>(&mut self, start: usize, own: [&[T]; N]) -> [&[T]; N] {
-        let length = self.own.len() / N;
-        self.room.resize(self.room.len().max(N * PIECE), T::zero());
-        for (v, (own, out)) in own.iter().zip(self.room.chunks_exact_mut(PIECE)).enumerate() {
-            assert!(start + own.len() <= length, "a piece of what was shared");
-            mix(self.row, own, self.message, v * length + start, &mut out[..own.len()]);
+    /// All of it.
+    pub fn whole(self) -> &'a [T] {
+        let Mixed { row, own, message, scratch, .. } = self;
+        scratch.resize(own.len().max(scratch.len()), T::zero());
+        for at in cut(own.len()) {
+            mix(row, &own[at.clone()], message, at.start, &mut scratch[at]);
         }
-        std::array::from_fn(|v| &self.room[v * PIECE..][..own[v].len()])
+        &scratch[..own.len()]
+    }
+
+    /// Calls `f` with the weighted sums of the next N vectors of the message, these vectors
+    /// themselves (`shared`), others to be changed (`own`) and others to be read (`with`), piece by
+    /// piece: all pieces of a call fit the cache. All vectors have one length, and `shared` still
+    /// holds what was shared.
+    pub fn each_piece<const N: usize, const M: usize, const K: usize>(
+        &mut self,
+        mut shared: [&mut [T]; N],
+        mut own: [&mut [T]; M],
+        with: [&[T]; K],
+        mut f: impl FnMut([&[T]; N], [&mut [T]; N], [&mut [T]; M], [&[T]; K]),
+    ) {
+        let lengths = shared.iter().chain(&own).map(|vector| vector.len());
+        let length = lengths.chain(with.iter().map(|vector| vector.len())).next().unwrap_or(0);
+        self.scratch.resize(self.scratch.len().max(N * PIECE), T::zero());
+        for at in cut(length) {
+            let sums = self.scratch.chunks_exact_mut(PIECE);
+            for (v, (vector, sum)) in shared.iter().zip(sums).enumerate() {
+                let from = self.start + v * length + at.start;
+                mix(self.row, &vector[at.clone()], self.message, from, &mut sum[..at.len()]);
+            }
+            let sums = std::array::from_fn(|v| &self.scratch[v * PIECE..][..at.len()]);
+            f(
+                sums,
+                shared.each_mut().map(|vector| &mut vector[at.clone()]),
+                own.each_mut().map(|vector| &mut vector[at.clone()]),
+                with.map(|vector| &vector[at.clone()]),
+            );
+        }
+        self.start += N * length;
     }
 }
 
@@ -80,8 +106,8 @@ fn mix<'a, T: Real>(
     }
 }
 
-/// Cuts vectors into pieces that stay in the cache while several of them are gone through.
-pub fn cut(length: usize) -> impl Iterator<Item = Range<usize>> {
+/// Cuts vectors into pieces that stay in the cache while several vectors are passed over.
+fn cut(length: usize) -> impl Iterator<Item = Range<usize>> {
     (0..length).step_by(PIECE).map(move |start| start..length.min(start + PIECE))
 }
 

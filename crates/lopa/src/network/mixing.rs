@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 /// How far W may be from symmetric, and its rows from summing to 1.
 const TOLERANCE: f64 = 1e-9;
 
-/// A weight this small is zero with a rounding error.
+/// Smaller weights are zero up to rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// A symmetric, doubly stochastic matrix W, kept as sparse rows.
+/// A symmetric, doubly stochastic matrix W, stored as sparse rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixing {
     rows: Vec<Vec<(usize, f64)>>,
@@ -38,7 +38,7 @@ impl Mixing {
         Ok(mixing)
     }
 
-    /// The matrix with `weight(i, j)` on the edge i < j, what is left to 1 on the diagonal.
+    /// The matrix with `weight(i, j)` on the edge i < j and the rest to 1 on the diagonal.
     pub(super) fn on(graph: &Graph, weight: impl Fn(usize, usize) -> f64) -> Result<Mixing> {
         let row = |i: usize| {
             let beside = |&j: &usize| (j, weight(i.min(j), i.max(j)));
@@ -58,7 +58,7 @@ impl Mixing {
         self.rows.len()
     }
 
-    /// The pairs (j, w_ij) that node i mixes, j increasing, itself among them.
+    /// The pairs (j, w_ij) that node i mixes, by increasing j, including itself.
     pub fn row(&self, i: usize) -> &[(usize, f64)] {
         &self.rows[i]
     }
@@ -125,7 +125,7 @@ impl Mixing {
         }
     }
 
-    /// Refuses a weight where there is no edge, and an edge without weight.
+    /// Refuses a weight without an edge, and an edge without a weight.
     pub(super) fn check_support(&self, graph: &Graph) -> Result<()> {
         if self.nodes() != graph.nodes() {
             return Err(Error::network(
@@ -151,19 +151,19 @@ impl Mixing {
         }
     }
 
-    /// Refuses a W on a connected graph with ρ = 1, which lets two sides swap values for ever.
+    /// Refuses ρ = 1 on a connected graph, where two sides would swap their values forever.
     ///
-    /// By Perron and Frobenius this is so exactly if the graph has two sides and nobody keeps
-    /// anything for itself; no eigenvalue is needed to see it.
+    /// By Perron and Frobenius this is so exactly if the graph is bipartite and the diagonal of W
+    /// is zero; no eigenvalue is needed.
     pub(super) fn check_mixes(&self, graph: &Graph) -> Result<()> {
-        let restless = (0..self.nodes()).all(|i| self.weight(i, i) < ROUNDING);
-        match graph.sides().filter(|_| restless && self.nodes() > 1) {
+        let zero_diagonal = (0..self.nodes()).all(|i| self.weight(i, i) < ROUNDING);
+        match graph.sides().filter(|_| zero_diagonal && self.nodes() > 1) {
             None => Ok(()),
             Some([one, other]) => Err(Error::network(
                 "network/never-mixes",
                 format!(
-                    "rho = 1: no node keeps a weight for itself, so nodes {} and nodes {} swap \
-                     their values for ever and never agree",
+                    "rho = 1: no node has a weight for itself, so nodes {} and nodes {} swap their \
+                     values forever and never agree",
                     names(&one),
                     names(&other)
                 ),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! W is symmetric, its rows sum to 1, and w_ij > 0 exactly where i and j share an edge;
-//! w_ii ≥ 0 is what a node keeps of its own.
+//! w_ii ≥ 0 is the weight of a node's own vector.
 //! ρ = ‖W − 11ᵀ/m‖²            ‖W x − x̄‖² ≤ ρ ‖x − x̄‖²
 //! ```
 
@@ -22,24 +22,27 @@ mod weights;
 
 pub use analysis::{Analysis, Spectrum, warnings};
 pub use audit::{Audit, Exposure};
-pub use families::{GraphBuild, graphs};
+pub use families::{GraphBuild, graph_entry, graphs};
 pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};
 pub use mixing::Mixing;
 pub use search::{Found, search};
 pub use spectrum::Tridiagonal;
-pub use weights::{WeightsBuild, weights};
+pub use weights::{WeightsBuild, weights, weights_entry};
 
 use crate::config::Choice;
-use crate::config::registry::find;
 use crate::error::{Error, Result};
 
 /// Builds a network that can reach agreement, or says which nodes stand in the way.
-pub fn build(graph: &Choice, weights: &Choice, nodes: usize, seed: u64) -> Result<(Graph, Mixing)> {
-    let graph = (find("graph", &graphs(), &graph.name)?.build)(&graph.params, nodes, seed)?;
+pub fn build(
+    graph: &Choice<GraphBuild>,
+    weights: &Choice<WeightsBuild>,
+    nodes: usize,
+    seed: u64,
+) -> Result<(Graph, Mixing)> {
+    let graph = (graph.build)(nodes, seed)?;
     check_connected(&graph)?;
-    let mixing =
-        (find("weights", &self::weights(), &weights.name)?.build)(&weights.params, &graph)?;
+    let mixing = (weights.build)(&graph)?;
     check(&graph, &mixing)?;
     Ok((graph, mixing))
 }
@@ -66,7 +69,7 @@ fn check_connected(graph: &Graph) -> Result<()> {
     .hint(format!("join them, for example by the edge {} – {}", first[0], second[0])))
 }
 
-/// Some node numbers for a message: all of a few, the first of many.
+/// Node indices for a message: all if few, else the first ones.
 fn names(nodes: &[usize]) -> String {
     let shown: Vec<_> = nodes.iter().take(8).map(usize::to_string).collect();
     match nodes.len() {

@@ -1,4 +1,4 @@
-//! The texts that graphs and matrices are read from; nothing in them is trusted.
+//! Parses graphs and matrices from text; nothing in it is trusted.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,19 +10,19 @@ use super::graph::MAX_NODES;
 use crate::config::Source;
 use crate::error::{Error, Kind, Result};
 
-/// The longest file read, in bytes: enough for the most edges a network may have.
+/// The largest file that is read, in bytes: enough for the largest number of edges.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// An edge on its way from a file into a graph: its ends, its weight, the number of its line.
-pub(super) struct Line {
+/// An edge in a file: its ends, its weight, the number of its line.
+pub(super) struct EdgeLine {
     pub edge: (usize, usize),
     pub weight: Option<f64>,
     pub number: usize,
 }
 
-/// Reads a matrix: a row on each line, entries apart by commas or blanks.
+/// Reads a matrix: one row per line, entries separated by commas or blanks.
 pub(super) fn read_matrix(path: &Path) -> Result<Vec<Vec<f64>>> {
-    let (name, text) = (path.display().to_string(), text_of(path)?);
+    let (name, text) = (path.display().to_string(), read_text(path)?);
     let row = |(line, cells): (usize, Vec<&str>)| {
         let number = |cell: &str| {
             let wrong = |_| malformed(format!("`{cell}` is not a number"));
@@ -33,8 +33,8 @@ pub(super) fn read_matrix(path: &Path) -> Result<Vec<Vec<f64>>> {
     cells_of(&text).map(row).collect()
 }
 
-/// The text of a file, if it is text and not endless.
-pub(super) fn text_of(path: &Path) -> Result<String> {
+/// Reads a text file of limited size.
+pub(super) fn read_text(path: &Path) -> Result<String> {
     let place = path.display().to_string();
     let unreadable =
         |why: String| Error::network("network/unreadable", why).at(&place).hint("check the path");
@@ -52,15 +52,15 @@ fn malformed(message: String) -> Error {
     Error::network("network/malformed-file", message)
 }
 
-/// What graph.toml holds, as it stands there.
-struct Written {
+/// The contents of a graph.toml.
+struct TomlGraph {
     nodes: usize,
     edges: Vec<Spanned<Vec<usize>>>,
     weights: Option<Vec<f64>>,
 }
 
-impl Written {
-    fn read(name: &str, text: &str) -> Result<Written> {
+impl TomlGraph {
+    fn read(name: &str, text: &str) -> Result<TomlGraph> {
         let missing = |key: &str| {
             malformed(format!("the key `{key}` is missing"))
                 .at(name)
@@ -71,15 +71,15 @@ impl Written {
         let nodes = root.value("nodes")?.ok_or_else(|| missing("nodes"))?;
         let (edges, weights) = (root.value("edges")?, root.value("weights")?);
         root.finish(&["nodes", "edges", "weights"])?;
-        Ok(Written { nodes, edges: edges.ok_or_else(|| missing("edges"))?, weights })
+        Ok(TomlGraph { nodes, edges: edges.ok_or_else(|| missing("edges"))?, weights })
     }
 }
 
 /// The number of nodes and the edges of a graph.toml.
-pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
-    // What the strict reader says of experiment files is true here too, but the trouble is a graph.
+pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<EdgeLine>)> {
+    // Errors of the strict TOML reader become errors of a graph file.
     let ours = |error: Error| Error { kind: Kind::Network, id: "network/malformed-file", ..error };
-    let Written { nodes, edges, weights } = Written::read(name, text).map_err(ours)?;
+    let TomlGraph { nodes, edges, weights } = TomlGraph::read(name, text).map_err(ours)?;
     if let Some(weights) = weights.as_ref().filter(|weights| weights.len() != edges.len()) {
         return Err(malformed(format!("{} weights for {} edges", weights.len(), edges.len()))
             .at(name)
@@ -87,23 +87,23 @@ pub(super) fn from_toml(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
     }
     let newlines: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let line = |(e, edge): (usize, Spanned<Vec<usize>>)| {
-        // Counted once for all edges: a look at the text for each would be quadratic.
+        // Line ends are found once for all edges: a scan for each would be quadratic.
         let number = newlines.partition_point(|&at| at < edge.span().start) + 1;
         let weight = weights.as_ref().map(|weights| weights[e]);
         match edge.get_ref()[..] {
-            [i, j] => Ok(Line { edge: (i, j), weight, number }),
+            [i, j] => Ok(EdgeLine { edge: (i, j), weight, number }),
             ref other => Err(malformed(format!("an edge has two nodes, not {}", other.len()))
                 .at(format!("{name}:{number}"))
                 .hint("write an edge as `[0, 1]`")),
         }
     };
-    let lines: Vec<Line> = edges.into_iter().enumerate().map(line).collect::<Result<_>>()?;
+    let lines: Vec<EdgeLine> = edges.into_iter().enumerate().map(line).collect::<Result<_>>()?;
     Ok((nodes, lines))
 }
 
 /// The number of nodes and the edges of an edge list.
-pub(super) fn from_edge_list(name: &str, text: &str) -> Result<(usize, Vec<Line>)> {
-    let lines: Vec<Line> = cells_of(text)
+pub(super) fn from_edge_list(name: &str, text: &str) -> Result<(usize, Vec<EdgeLine>)> {
+    let lines: Vec<EdgeLine> = cells_of(text)
         .map(|(number, cells)| {
             edge_line(number, &cells).map_err(|e| e.at(format!("{name}:{number}")))
         })
@@ -120,14 +120,14 @@ pub(super) fn from_edge_list(name: &str, text: &str) -> Result<(usize, Vec<Line>
     Ok((nodes, lines))
 }
 
-fn edge_line(number: usize, cells: &[&str]) -> Result<Line> {
+fn edge_line(number: usize, cells: &[&str]) -> Result<EdgeLine> {
     let wrong = |message: String| {
-        malformed(message).hint("an edge is `i j` or `i,j`, perhaps with a weight")
+        malformed(message).hint("an edge is `i j` or `i,j`, optionally with a weight")
     };
     let node = |cell: &str| match cell.parse() {
         Ok(node) if node < MAX_NODES => Ok(node),
-        Ok(node) => Err(wrong(format!("node {node} is above the largest, {}", MAX_NODES - 1))),
-        Err(_) => Err(wrong(format!("`{cell}` is not the number of a node"))),
+        Ok(node) => Err(wrong(format!("node {node} is above the limit of {}", MAX_NODES - 1))),
+        Err(_) => Err(wrong(format!("`{cell}` is not a node number"))),
     };
     let weight = |cell: &str| match cell.parse() {
         Ok(weight) => Ok(weight),
@@ -138,10 +138,10 @@ fn edge_line(number: usize, cells: &[&str]) -> Result<Line> {
         [i, j, w] => ((node(i)?, node(j)?), Some(weight(w)?)),
         _ => return Err(wrong(format!("an edge has two nodes, not {} entries", cells.len()))),
     };
-    Ok(Line { edge, weight, number })
+    Ok(EdgeLine { edge, weight, number })
 }
 
-/// The lines that hold something, each with its number, cut at commas or else at blanks.
+/// The nonempty lines with their numbers, split at commas or else at blanks.
 fn cells_of(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     text.lines().enumerate().filter_map(|(number, line)| {
         let line = line.split('#').next().unwrap_or("").trim();

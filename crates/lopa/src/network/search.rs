@@ -1,16 +1,15 @@
-//! The search for a graph with a wanted ρ.
+//! The search for a graph with a given ρ.
 
 use super::graph::{Graph, check_nodes};
-use super::{Mixing, WeightsBuild, weights};
+use super::{Mixing, WeightsBuild};
 use crate::config::Choice;
-use crate::config::registry::find;
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 
 /// More nodes than this are not searched: all pairs of them are held in memory.
 const MAX_SEARCHED: usize = 1000;
 
-/// A graph that a search came to.
+/// A graph found by a search.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The graph.
@@ -29,14 +28,12 @@ pub struct Found {
 pub fn search(
     nodes: usize,
     target_rho: f64,
-    weights: &Choice,
+    weights: &Choice<WeightsBuild>,
     tolerance: f64,
     seed: u64,
 ) -> Result<Found> {
     check(nodes, target_rho, &weights.name, tolerance)?;
-    let registry = self::weights();
-    let rule = &find("weights", &registry, &weights.name)?.build;
-    let goal = Goal { nodes, target: target_rho, tolerance, rule, weights };
+    let goal = Goal { nodes, target: target_rho, tolerance, rule: &*weights.build };
     let mut stream = Stream::new(seed, Purpose::Graph, 1);
     let mut best: Option<Found> = None;
     let draws = (2000 / nodes).clamp(2, 40);
@@ -89,18 +86,17 @@ struct Goal<'a> {
     target: f64,
     tolerance: f64,
     rule: &'a WeightsBuild,
-    weights: &'a Choice,
 }
 
 impl Goal<'_> {
     fn measure(&self, edges: &[(usize, usize)]) -> Result<Found> {
         let graph = Graph::from_edges(self.nodes, edges.iter().copied())?;
-        let mixing = (self.rule)(&self.weights.params, &graph)?;
+        let mixing = (self.rule)(&graph)?;
         let rho = mixing.rho();
         Ok(Found { graph, mixing, rho })
     }
 
-    /// How far a graph is from the goal; one that never mixes is out of the question.
+    /// How far a graph is from the goal; infinite if it never mixes.
     fn miss(&self, found: &Found) -> f64 {
         let Found { graph, mixing, rho } = found;
         match graph.is_connected() && mixing.check_mixes(graph).is_ok() {
@@ -141,7 +137,7 @@ impl Goal<'_> {
         pairs: &[(usize, usize)],
         stream: &mut Stream,
     ) -> Result<Found> {
-        // The larger the graph, the less one edge moves ρ, and the less there is left to mend.
+        // The larger the graph, the less one edge changes ρ.
         for _ in 0..(20_000 / self.nodes).clamp(10, 200) {
             if self.miss(&best) <= self.tolerance || pairs.is_empty() {
                 break;

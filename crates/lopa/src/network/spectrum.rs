@@ -1,21 +1,22 @@
-//! The outer eigenvalues of a sparse symmetric matrix, by Lanczos' method.
+//! The extreme eigenvalues of a sparse symmetric matrix, by the Lanczos method.
 
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{axpy, dot, update};
 
-/// Changes below this, relative to the matrix, no longer count.
+/// Changes below this, relative to the matrix, count as converged.
 const TOLERANCE: f64 = 1e-13;
 
-/// Steps before the first look at whether the ends still move; few nodes need fewer.
-const FIRST_LOOK: usize = 200;
+/// Steps before the first test of convergence; small matrices need fewer.
+const FIRST_TEST: usize = 200;
 
 /// The smallest and the largest eigenvalue on the vectors orthogonal to 1, which must be an
 /// eigenvector itself.
 ///
-/// The three-term recurrence is used as it is, without keeping the basis: rounding then yields
-/// copies of eigenvalues already found, which do not move the ends. Memory is a few vectors. Steps
-/// are made until the ends settle to 1e-13 of the matrix, at most 4m + 200; rings and paths of ten
-/// thousand nodes come out right to 1e-15. An end that has not settled lies too far inside.
+/// The three-term recurrence is used without reorthogonalisation: rounding then yields copies of
+/// eigenvalues already found, which do not move the ends. Memory is a few vectors. It iterates
+/// until the ends change by less than 1e-13 of the matrix, at most 4m + 200 times; for rings and
+/// paths of ten thousand nodes the error is 1e-15. An end that has not converged lies too far
+/// inside.
 ///
 /// # Panics
 /// If there are fewer than two rows: nothing is orthogonal to 1 then.
@@ -25,7 +26,7 @@ pub(super) fn ends(rows: &[Vec<(usize, f64)>]) -> (f64, f64) {
     let size = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum()).fold(0.0, f64::max);
     let mut t = Tridiagonal::default();
     let (mut last, mut v, mut next) = (vec![0.0; m], start(m), vec![0.0; m]);
-    let (mut look, mut found) = (FIRST_LOOK.min(m + 10), (f64::NAN, f64::NAN));
+    let (mut next_test, mut found) = (FIRST_TEST.min(m + 10), (f64::NAN, f64::NAN));
     loop {
         // next = W v_k − β_{k−1} v_{k−1} − α_k v_k = β_k v_{k+1}
         for (next, row) in next.iter_mut().zip(rows) {
@@ -37,14 +38,14 @@ pub(super) fn ends(rows: &[Vec<(usize, f64)>]) -> (f64, f64) {
         centre(&mut next);
         t.alpha.push(alpha);
         let beta = dot(&next, &next).sqrt();
-        let done = beta <= TOLERANCE * size || t.alpha.len() == 4 * m + FIRST_LOOK;
-        if done || t.alpha.len() == look {
+        let done = beta <= TOLERANCE * size || t.alpha.len() == 4 * m + FIRST_TEST;
+        if done || t.alpha.len() == next_test {
             let (low, high) = t.ends();
             let moved = (low - found.0).abs().max((high - found.1).abs());
             if done || moved <= TOLERANCE * size {
                 return (low, high);
             }
-            (look, found) = (look + look / 2, (low, high));
+            (next_test, found) = (next_test + next_test / 2, (low, high));
         }
         t.beta.push(beta);
         update(&mut next, [], |w, []| w / beta);
@@ -52,7 +53,7 @@ pub(super) fn ends(rows: &[Vec<(usize, f64)>]) -> (f64, f64) {
     }
 }
 
-/// A fixed vector of length one, orthogonal to 1, that no eigenvector is likely to be orthogonal to.
+/// A fixed unit vector, orthogonal to 1 and most likely to no eigenvector.
 fn start(m: usize) -> Vec<f64> {
     let mut stream = Stream::new(0, Purpose::Graph, 0);
     let mut v: Vec<f64> = (0..m).map(|_| stream.between(-1.0, 1.0)).collect();
@@ -67,12 +68,12 @@ fn centre(v: &mut [f64]) {
     update(v, [], |v, []| v - mean);
 }
 
-/// A symmetric tridiagonal matrix: its diagonal, and what stands beside it.
+/// A symmetric tridiagonal matrix.
 #[derive(Default)]
 pub struct Tridiagonal {
     /// The diagonal.
     pub alpha: Vec<f64>,
-    /// The entries beside it.
+    /// The off-diagonal.
     pub beta: Vec<f64>,
 }
 
@@ -85,7 +86,7 @@ impl Tridiagonal {
         let reach = reach.fold(f64::MIN_POSITIVE, f64::max);
         let first = |wanted: usize| {
             let (mut low, mut high) = (-reach, reach);
-            // 60 halvings leave less than rounding does.
+            // 60 halvings leave less than the rounding error.
             for _ in 0..60 {
                 let middle = 0.5 * (low + high);
                 match self.below(middle) >= wanted {
@@ -98,7 +99,7 @@ impl Tridiagonal {
         (first(1), first(self.alpha.len()))
     }
 
-    /// How many eigenvalues lie below x (Sturm's count of negative pivots of T − x I).
+    /// The number of eigenvalues below x (Sturm's count of negative pivots of T − x I).
     fn below(&self, x: f64) -> usize {
         let (mut pivot, mut count) = (1.0, 0);
         for (i, alpha) in self.alpha.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! What the shape of a graph says: pieces, bridges, two sides, diameter.
+//! The structure of a graph: components, bridges, bipartition, diameter.
 
 use std::collections::VecDeque;
 
 use super::Graph;
 
 /// The distance of a node that a search did not reach.
-const FAR: usize = usize::MAX;
+const UNREACHED: usize = usize::MAX;
 
 impl Graph {
-    /// The connected pieces, each in increasing order, the one of node 0 first.
+    /// The connected components, each in increasing order, that of node 0 first.
     pub fn components(&self) -> Vec<Vec<usize>> {
         let mut seen = vec![false; self.nodes()];
         let mut components = Vec::new();
@@ -38,18 +38,18 @@ impl Graph {
         self.components().len() == 1
     }
 
-    /// The edges without which the graph falls into more pieces, in increasing order.
+    /// The edges whose loss increases the number of components, in increasing order.
     pub fn bridges(&self) -> Vec<(usize, usize)> {
         // Tarjan's low points: an edge (i, j) of the search tree is a bridge if nothing below j
-        // reaches i or above by another way. The stack is our own, since paths can be long.
+        // reaches i or above by another path. The stack is explicit because paths can be long.
         let m = self.nodes();
-        let (mut entered, mut low) = (vec![FAR; m], vec![FAR; m]);
+        let (mut entered, mut low) = (vec![UNREACHED; m], vec![UNREACHED; m]);
         let (mut clock, mut bridges) = (0, Vec::new());
         for root in 0..m {
-            if entered[root] != FAR {
+            if entered[root] != UNREACHED {
                 continue;
             }
-            let mut stack = vec![(root, FAR, 0)];
+            let mut stack = vec![(root, UNREACHED, 0)];
             while let Some(&mut (i, parent, ref mut next)) = stack.last_mut() {
                 if *next == 0 {
                     (entered[i], low[i]) = (clock, clock);
@@ -57,7 +57,7 @@ impl Graph {
                 }
                 if let Some(&j) = self.neighbours(i).get(*next) {
                     *next += 1;
-                    if entered[j] == FAR {
+                    if entered[j] == UNREACHED {
                         stack.push((j, i, 0));
                     } else if j != parent {
                         low[i] = low[i].min(entered[j]);
@@ -65,7 +65,7 @@ impl Graph {
                     continue;
                 }
                 stack.pop();
-                if parent != FAR {
+                if parent != UNREACHED {
                     low[parent] = low[parent].min(low[i]);
                     if low[i] > entered[parent] {
                         bridges.push((i.min(parent), i.max(parent)));
@@ -77,9 +77,9 @@ impl Graph {
         bridges
     }
 
-    /// Two sides such that every edge goes from one to the other, if there are such.
+    /// The two sides of a bipartite graph: every edge goes from one to the other.
     pub fn sides(&self) -> Option<[Vec<usize>; 2]> {
-        let mut side = vec![FAR; self.nodes()];
+        let mut side = vec![UNREACHED; self.nodes()];
         for component in self.components() {
             let distance = self.distances(component[0]);
             component.iter().for_each(|&i| side[i] = distance[i] % 2);
@@ -88,7 +88,7 @@ impl Graph {
         crossing.then(|| [0, 1].map(|s| (0..self.nodes()).filter(|&i| side[i] == s).collect()))
     }
 
-    /// Whether the nodes have two sides such that every edge goes from one to the other.
+    /// Whether the graph is bipartite.
     pub fn is_bipartite(&self) -> bool {
         self.sides().is_some()
     }
@@ -96,18 +96,18 @@ impl Graph {
     /// The largest number of hops between two nodes, if the graph is connected.
     pub fn diameter(&self) -> Option<usize> {
         let farthest = |i| self.distances(i).into_iter().max().expect("there are nodes");
-        (0..self.nodes()).map(farthest).max().filter(|&d| d != FAR)
+        (0..self.nodes()).map(farthest).max().filter(|&d| d != UNREACHED)
     }
 
-    /// Hops from a node to each, [`FAR`] where there is no way.
+    /// Hops from a node to every node, [`UNREACHED`] where there is no path.
     fn distances(&self, from: usize) -> Vec<usize> {
-        let mut distance = vec![FAR; self.nodes()];
+        let mut distance = vec![UNREACHED; self.nodes()];
         distance[from] = 0;
         let (mut queue, mut missing) = (VecDeque::from([from]), self.nodes() - 1);
-        // Ending with the last node found makes dense graphs cheap.
+        // Stopping at the last node found makes dense graphs cheap.
         while let Some(i) = queue.pop_front().filter(|_| missing > 0) {
             for &j in self.neighbours(i) {
-                if distance[j] == FAR {
+                if distance[j] == UNREACHED {
                     distance[j] = distance[i] + 1;
                     missing -= 1;
                     queue.push_back(j);
@@ -141,7 +141,7 @@ mod tests {
     fn bridges_of_known_graphs() {
         assert_eq!(graph(4, &[(2, 3), (0, 1), (1, 2)]).bridges(), [(0, 1), (1, 2), (2, 3)]);
         assert_eq!(graph(3, &[(0, 1), (1, 2), (2, 0)]).bridges(), []);
-        // Two triangles and the edge between them, with a piece of its own beside them.
+        // Two triangles joined by an edge, and a separate component.
         let edges = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5), (6, 7)];
         assert_eq!(graph(8, &edges).bridges(), [(2, 3), (6, 7)]);
     }

@@ -9,56 +9,72 @@
 //! ```
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::Table;
 
 use super::file::{GraphFile, InFile};
 use super::parse::read_matrix;
 use super::{Graph, Mixing, spectrum};
-use crate::config::registry::{Entry, Fault, NoParams, Params, params};
-use crate::error::{Error, Result};
+use crate::config::{Entry, NoParams, Params, Registry};
+use crate::error::{Error, Fault, Result};
 
-/// Builds the mixing matrix of a graph from the rule's resolved parameters.
-pub type WeightsBuild = dyn Fn(&Table, &Graph) -> Result<Mixing> + Send + Sync;
+/// Builds the mixing matrix of a graph.
+pub type WeightsBuild = dyn Fn(&Graph) -> Result<Mixing> + Send + Sync;
 
 /// The rules.
-pub fn weights() -> Vec<Entry<WeightsBuild>> {
-    vec![
-        entry("metropolis", "1 / (1 + the larger degree) on each edge", |_: NoParams, graph| {
-            Mixing::on(graph, |i, j| metropolis(graph, i, j))
-        }),
-        entry("lazy-metropolis", "half Metropolis, half stay: no negative eigenvalue", lazy),
-        entry("max-degree", "1 / (1 + the largest degree) on every edge", |_: NoParams, graph| {
-            Mixing::on(graph, |_, _| 1.0 / (graph.max_degree() as f64 + 1.0))
-        }),
-        entry("constant", "1 / (m − 1) on every edge", |_: NoParams, graph| {
+pub fn weights() -> Registry<WeightsBuild> {
+    let entries = vec![
+        weights_entry(
+            "metropolis",
+            "1 / (1 + the larger degree) on each edge",
+            |_: &NoParams, graph| Mixing::on(graph, |i, j| metropolis(graph, i, j)),
+        ),
+        weights_entry(
+            "lazy-metropolis",
+            "half Metropolis, half stay: no negative eigenvalue",
+            lazy,
+        ),
+        weights_entry(
+            "max-degree",
+            "1 / (1 + the largest degree) on every edge",
+            |_: &NoParams, graph| Mixing::on(graph, |_, _| 1.0 / (graph.max_degree() as f64 + 1.0)),
+        ),
+        weights_entry("constant", "1 / (m − 1) on every edge", |_: &NoParams, graph| {
             Mixing::on(graph, |_, _| 1.0 / (graph.nodes() as f64 - 1.0))
         }),
-        entry("laplacian", "2 / (3 × largest Laplacian eigenvalue) on every edge", laplacian),
-        entry("matrix", "a given symmetric, doubly stochastic matrix", matrix),
-        entry("file", "the weights that a graph file has on its edges", from_file),
-    ]
+        weights_entry(
+            "laplacian",
+            "2 / (3 × largest Laplacian eigenvalue) on every edge",
+            laplacian,
+        ),
+        weights_entry("matrix", "a given symmetric, doubly stochastic matrix", matrix),
+        weights_entry("file", "the weights that a graph file has on its edges", from_file),
+    ];
+    Registry::new("weights", entries)
 }
 
-fn entry<P: Params>(
-    name: &'static str,
-    about: &'static str,
-    build: fn(P, &Graph) -> Result<Mixing>,
+/// An entry of the registry: `build` makes the mixing matrix of a graph.
+pub fn weights_entry<P: Params>(
+    name: impl Into<String>,
+    about: impl Into<String>,
+    build: fn(&P, &Graph) -> Result<Mixing>,
 ) -> Entry<WeightsBuild> {
-    Entry::new::<P>(name, about, Box::new(move |table, graph| build(params(table), graph)))
+    Entry::new(name, about, move |params: P| -> Arc<WeightsBuild> {
+        Arc::new(move |graph: &Graph| build(&params, graph))
+    })
 }
 
 fn metropolis(graph: &Graph, i: usize, j: usize) -> f64 {
     1.0 / (1.0 + graph.degree(i).max(graph.degree(j)) as f64)
 }
 
-fn lazy(_: NoParams, graph: &Graph) -> Result<Mixing> {
+fn lazy(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     Mixing::on(graph, |i, j| 0.5 * metropolis(graph, i, j))
 }
 
-fn laplacian(_: NoParams, graph: &Graph) -> Result<Mixing> {
+fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     if graph.nodes() == 1 {
         return Mixing::on(graph, |_, _| 0.0);
     }
@@ -72,13 +88,13 @@ fn laplacian(_: NoParams, graph: &Graph) -> Result<Mixing> {
     Mixing::on(graph, |_, _| 2.0 / (3.0 * largest))
 }
 
-/// A mixing matrix, here or in a file.
+/// A mixing matrix, inline or in a file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Given {
     /// The rows of W.
     rows: Option<Vec<Vec<f64>>>,
-    /// A text file with a row of W on each line, entries apart by commas or blanks.
+    /// A text file with a row of W on each line, entries separated by commas or blanks.
     path: Option<PathBuf>,
 }
 
@@ -91,10 +107,10 @@ impl Params for Given {
     }
 }
 
-fn matrix(given: Given, graph: &Graph) -> Result<Mixing> {
-    let (rows, place) = match (given.rows, given.path) {
-        (Some(rows), _) => (rows, None),
-        (None, Some(path)) => (read_matrix(&path)?, Some(path.display().to_string())),
+fn matrix(given: &Given, graph: &Graph) -> Result<Mixing> {
+    let (rows, place) = match (&given.rows, &given.path) {
+        (Some(rows), _) => (rows.clone(), None),
+        (None, Some(path)) => (read_matrix(path)?, Some(path.display().to_string())),
         (None, None) => unreachable!("checked with the parameters"),
     };
     let built = Mixing::from_matrix(rows).and_then(|mixing| {
@@ -107,7 +123,7 @@ fn matrix(given: Given, graph: &Graph) -> Result<Mixing> {
     })
 }
 
-fn from_file(with: InFile, graph: &Graph) -> Result<Mixing> {
+fn from_file(with: &InFile, graph: &Graph) -> Result<Mixing> {
     let place = with.path.display().to_string();
     let file = GraphFile::read(&with.path)?;
     let mixing = file.mixing().map_err(|error| error.at(&place))?.ok_or_else(|| {

@@ -1,12 +1,20 @@
-//! The problem as a node sees it: its own part of (1), and the derivatives LoPA asks of it.
+//! The problem as a node sees it: its own part of (1), and the derivatives that methods ask of it.
 //!
 //! ```text
 //! (1)  min_x Φ(x) = 1/m Σ_i f_i(x, θ_i*(x)),   θ_i*(x) = argmin_θ g_i(x, θ)
 //! ```
+//!
+//! A node's part implements [`Bilevel`]; a problem with its parameters implements [`Problem`] and
+//! makes the parts. [`Oracle`](oracle::Oracle) is what algorithms see: a part with minibatches and
+//! counters.
 
+mod kind;
 pub mod oracle;
 pub mod scope;
 
+pub use kind::{AnyProblem, Ask, Parts, Problem, Problems, Setting, Together, problem_entry};
+
+use crate::error::Error;
 use crate::math::random::Stream;
 use crate::math::real::{Real, update};
 
@@ -28,15 +36,6 @@ pub struct Dims {
     pub p: usize,
 }
 
-/// What a single-level method trains when it is given a bilevel problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SingleLevel {
-    /// A common θ, with x as it was given.
-    Theta,
-    /// A common (x, θ).
-    Both,
-}
-
 /// Five minibatches, three of g and two of f.
 #[derive(Debug, Clone, Copy)]
 pub struct Minibatches<'a> {
@@ -54,22 +53,23 @@ pub struct Directions<'a, T> {
     pub h: &'a mut [T],
     /// ∇_x f̂(ς₂) − ∇²_xθ ĝ(ξ₃) v, length n.
     pub s: &'a mut [T],
-    /// Room for n or p numbers, whichever are more.
-    pub hold: &'a mut [T],
+    /// Scratch memory, of length n or p, whichever is larger.
+    pub scratch: &'a mut [T],
 }
 
-/// Node i's part of problem (1): f_i and g_i, their derivatives, and what is worth measuring.
+/// Node i's part of problem (1): f_i and g_i, their derivatives, and named measures.
 ///
-/// A batch is a list of sample numbers, each below [`samples_f`](Bilevel::samples_f) for f and
-/// below [`samples_g`](Bilevel::samples_g) for g; a number may stand in it twice. Derivatives are
-/// written over `out`, whatever it held. Methods take `&mut self` so that a part can keep its own
-/// workspace: after the first call with a batch size, nothing is allocated.
+/// Ten methods are required; the others have defaults. A batch is a list of sample indices, each
+/// below [`samples_f`](Bilevel::samples_f) for f and below [`samples_g`](Bilevel::samples_g) for g;
+/// an index may occur twice. f and g on a batch are means (or any other unbiased estimate of their
+/// value on all samples). Derivatives overwrite `out`. Methods take `&mut self` so that a part can
+/// keep scratch memory: after the first call with a batch size, nothing should be allocated.
 pub trait Bilevel<T: Real>: Send {
     /// The lengths of x and θ.
     fn dims(&self) -> Dims;
-    /// How many samples f_i has.
+    /// The number of samples of f_i.
     fn samples_f(&self) -> usize;
-    /// How many samples g_i has.
+    /// The number of samples of g_i.
     fn samples_g(&self) -> usize;
 
     /// f̂_i(x, θ; ς)
@@ -84,35 +84,31 @@ pub trait Bilevel<T: Real>: Send {
     fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]);
     /// ∇²_θθ ĝ_i · v, length p.
     fn hess_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
-    /// An estimate of the diagonal of ∇²_θθ g_i on all samples, all of it positive, if the problem
-    /// has one: exact solves take fewer steps with it.
-    fn hess_diagonal(&mut self, _at: At<T>) -> Option<Vec<T>> {
-        None
-    }
     /// ∇²_xθ ĝ_i · v = ∇_x ⟨∇_θ ĝ_i, v⟩, length n.
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
-    /// ∇_x ĝ_i, length n: for single-level and first-order methods.
-    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]);
 
-    /// d, h and s at a point: for parts that save work where they are asked for together.
+    /// d, h and s at a point, for parts that save work when asked for all three together.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
-        let Directions { d, h, s, hold } = out;
+        let Directions { d, h, s, scratch } = out;
         self.grad_theta_g(at, on.xi[0], d);
         self.hess_g(at, on.xi[1], v, h);
-        let grad_theta_f = &mut hold[..h.len()];
+        let grad_theta_f = &mut scratch[..h.len()];
         self.grad_theta_f(at, on.sigma[0], grad_theta_f);
         update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
         self.grad_x_f(at, on.sigma[1], s);
-        let cross_v = &mut hold[..s.len()];
+        let cross_v = &mut scratch[..s.len()];
         self.cross_g(at, on.xi[2], v, cross_v);
         update(s, [cross_v], |grad, [cross_v]| grad - cross_v);
     }
 
-    /// Named measures of a point, on all the node's data: `loss` always (the mean outer loss,
-    /// whatever the loss scale), accuracies where there are labels.
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)>;
+    /// Named measures of a point on all the node's data: always `loss` (the mean outer loss,
+    /// whatever the loss scale), and accuracies where there are labels.
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
+        let all: Vec<u32> = (0..self.samples_f() as u32).collect();
+        vec![("loss".into(), self.f(at, &all))]
+    }
 
-    /// The starting x, the same at every node because every node is handed the same stream.
+    /// The starting x; the same at every node, because all nodes are given the same stream.
     fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
         vec![0.0; self.dims().n]
     }
@@ -122,24 +118,65 @@ pub trait Bilevel<T: Real>: Send {
         vec![0.0; self.dims().p]
     }
 
+    /// What single-level and first-order methods ask for, if the problem offers it.
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        None
+    }
+
+    /// Closed forms and estimates that make exact solves faster, if the problem has any.
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts<T>> {
+        None
+    }
+
+    /// Takes the error that a derivative met, if one did: it then wrote NaN. The run ends with the
+    /// error, and what it has written stays whole.
+    fn error(&mut self) -> Option<Error> {
+        None
+    }
+}
+
+/// What single-level and first-order methods ask of a node's part.
+pub trait SingleLevel<T: Real> {
+    /// ∇_x ĝ_i, length n.
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]);
+
     /// What a single-level method trains here.
-    fn single_level(&self) -> SingleLevel {
-        SingleLevel::Theta
+    fn trains(&self) -> Trains {
+        Trains::Theta
     }
 
     /// The x at which a single-level method with ridge `mu` works, if the problem has one.
     fn ridge_x(&self, _mu: f64) -> Option<Vec<f64>> {
         None
     }
+}
 
-    /// Why a step size on θ or v may be too large at this point, if the problem knows better than
-    /// an estimate of the largest eigenvalue does.
-    fn unstable(&mut self, _at: At<T>, _step: f64) -> Option<String> {
+/// What a single-level method trains when it is given a bilevel problem.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trains {
+    /// A common θ, with x fixed at its start.
+    #[default]
+    Theta,
+    /// A common (x, θ).
+    Both,
+}
+
+/// Closed forms and estimates that a problem may have.
+pub trait Shortcuts<T: Real> {
+    /// θ*(x) in closed form.
+    fn theta_star(&mut self, _x: &[T]) -> Option<Vec<T>> {
         None
     }
 
-    /// θ*(x) in closed form, where there is one.
-    fn theta_star(&mut self, _x: &[T]) -> Option<Vec<T>> {
+    /// An estimate of the diagonal of ∇²_θθ g_i on all samples, every entry positive: it
+    /// preconditions exact solves.
+    fn hess_diagonal(&mut self, _at: At<T>) -> Option<Vec<T>> {
+        None
+    }
+
+    /// Why a step size on θ or v may be too large at this point, where the problem knows better
+    /// than an estimate of the largest eigenvalue.
+    fn unstable(&mut self, _at: At<T>, _step: f64) -> Option<String> {
         None
     }
 }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{Ask, At, Bilevel, Directions, Minibatches, SingleLevel};
+use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
-use crate::problem::{At, Bilevel, Directions, Minibatches};
 
 /// Which of an iteration's independent minibatches: ξ₁, ξ₂, … of g, ς₁, ς₂ of f.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,16 +24,16 @@ pub const SIGMA2: Draw = Draw(4);
 /// The length of a randomly truncated series.
 const TRUNCATION: Draw = Draw(5);
 
-/// Independent draws in one turn of an inner loop.
-const A_TURN: u32 = 8;
+/// Independent draws in one pass of an inner loop.
+const DRAWS_PER_PASS: u32 = 8;
 
-/// How many turns an inner loop may have.
-pub const MOST_TURNS: usize = 500;
+/// The largest number of passes of an inner loop.
+pub const MAX_PASSES: usize = 500;
 
 impl Draw {
-    /// The same draw in turn `t` of an inner loop: independent of those of other turns.
-    pub fn turn(self, t: usize) -> Draw {
-        Draw(self.0 + A_TURN * t as u32)
+    /// The same draw in pass `t` of an inner loop, independent of those of other passes.
+    pub fn pass(self, t: usize) -> Draw {
+        Draw(self.0 + DRAWS_PER_PASS * t as u32)
     }
 }
 
@@ -50,6 +51,23 @@ pub const FIVE: Draws = Draws { xi: [XI1, XI2, XI3], sigma: [SIGMA1, SIGMA2] };
 
 /// One of g and one of f.
 pub const TWO: Draws = Draws { xi: [XI1; 3], sigma: [SIGMA1; 2] };
+
+/// The directions that a step ends by asking for: see
+/// [`Algorithm::asks`](crate::algorithms::Algorithm::asks).
+pub struct Wanted<'a, T> {
+    /// The point.
+    pub at: At<'a, T>,
+    /// v of (7) and (8).
+    pub v: &'a [T],
+    /// On which minibatches.
+    pub draws: Draws,
+    /// Where d of (6) goes.
+    pub d: &'a mut [T],
+    /// Where h of (7) goes.
+    pub h: &'a mut [T],
+    /// Where s of (8) goes.
+    pub s: &'a mut [T],
+}
 
 /// How often each derivative was asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,13 +143,14 @@ pub struct Oracle<T: Real> {
     counts: Counts,
     differences: Option<Differences<T>>,
     scripted: Option<std::vec::IntoIter<usize>>,
+    scratch: Vec<T>, // of length n or p, whichever is larger
 }
 
 /// ∂/∂θ of a gradient along v, by [∇(x, θ + δv) − ∇(x, θ − δv)] / 2δ on one minibatch.
 struct Differences<T> {
     delta: T,
     theta: Vec<T>,
-    hold: Vec<T>,
+    scratch: Vec<T>,
 }
 
 impl<T: Real> Differences<T> {
@@ -143,7 +162,7 @@ impl<T: Real> Differences<T> {
         mut gradient: impl FnMut(At<T>, &mut [T]),
     ) {
         let (delta, there) = (self.delta, &mut self.theta);
-        let below = &mut self.hold[..out.len()];
+        let below = &mut self.scratch[..out.len()];
         update(there, [theta, v], |_, [theta, v]| theta + delta * v);
         gradient(At { x, theta: there }, out);
         update(there, [theta, v], |_, [theta, v]| theta - delta * v);
@@ -171,7 +190,7 @@ impl Sampler {
     fn draw_all<const N: usize>(&mut self, of: [(Draw, Option<usize>, usize); N]) -> [&[u32]; N] {
         for ((Draw(slot), size, of), batch) in of.into_iter().zip(&mut self.drawn) {
             let Some(size) = size.filter(|_| !self.full) else { continue };
-            let slot = if self.shared { slot - slot % A_TURN } else { slot };
+            let slot = if self.shared { slot - slot % DRAWS_PER_PASS } else { slot };
             self.stream.seek(self.address, slot);
             batch.clear();
             // One word a sample: the bias is at most `of` / 2³².
@@ -196,11 +215,12 @@ impl<T: Real> Oracle<T> {
         node: usize,
     ) -> Oracle<T> {
         let all = (0..part.samples_f().max(part.samples_g()) as u32).collect();
+        let scratch = vec![T::zero(); part.dims().n.max(part.dims().p)];
         let stream = Stream::new(seed, Purpose::Sampling, node);
         let drawn = Default::default();
         let sampler = Sampler { stream, address: 0, shared, full: false, all, drawn };
         let counts = Counts::default();
-        Oracle { part, sampler, batches, counts, differences: None, scripted: None }
+        Oracle { part, sampler, batches, counts, differences: None, scripted: None, scratch }
     }
 
     /// Puts a fixed sequence in place of the random truncations, to compare with another
@@ -216,10 +236,30 @@ impl<T: Real> Oracle<T> {
 
     /// From here on products with second derivatives are central differences of gradients with
     /// the width `delta`, and counted as the two gradients that they are.
-    pub fn take_differences(&mut self, delta: f64) {
+    ///
+    /// # Errors
+    /// If the problem has no ∇_x g to take differences of.
+    pub fn take_differences(&mut self, delta: f64) -> Result<()> {
+        self.single_level()?;
         let (n, p) = (self.part.dims().n, self.part.dims().p);
-        let [theta, hold] = [p, n.max(p)].map(|length| vec![T::zero(); length]);
-        self.differences = Some(Differences { delta: T::of(delta), theta, hold });
+        let [theta, scratch] = [p, n.max(p)].map(|length| vec![T::zero(); length]);
+        self.differences = Some(Differences { delta: T::of(delta), theta, scratch });
+        Ok(())
+    }
+
+    /// What single-level and first-order methods need of the problem.
+    pub fn single_level(&mut self) -> Result<&mut dyn SingleLevel<T>> {
+        self.part.single_level().ok_or_else(|| {
+            let message = "single-level and first-order methods need ∇_x g, which this problem \
+                           does not offer";
+            Error::config("config/no-first-order", message)
+                .hint("choose a method that takes second derivatives, such as `lopa-gt`")
+        })
+    }
+
+    /// Takes the error that a derivative met, if one did.
+    pub fn error(&mut self) -> Option<Error> {
+        self.part.error()
     }
 
     /// The iteration under way.
@@ -256,33 +296,54 @@ impl<T: Real> Oracle<T> {
         self.sampler.stream.below(q)
     }
 
-    /// Whether products with second derivatives are differences of gradients.
-    pub fn takes_differences(&self) -> bool {
-        self.differences.is_some()
+    /// Whether directions can be asked for together: not where products are differences.
+    pub fn joins(&self) -> bool {
+        self.differences.is_none()
     }
 
-    /// All five derivatives of a method without inner loops, with exact second ones.
-    pub fn directions(&mut self, at: At<T>, v: &[T], draws: Draws, out: Directions<T>) {
-        let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
-        let (f, g, sizes) = (self.part.samples_f(), self.part.samples_g(), self.batches);
-        let [xi1, xi2, xi3, sigma1, sigma2] = self.sampler.draw_all([
-            (xi1, sizes.grad_g, g),
-            (xi2, sizes.hess_g, g),
-            (xi3, sizes.cross_g, g),
-            (sigma1, sizes.grad_theta_f, f),
-            (sigma2, sizes.grad_x_f, f),
-        ]);
-        let on = Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] };
-        self.counts += Counts {
-            grad_theta_g: 1,
-            hess_g: 1,
-            cross_g: 1,
-            grad_theta_f: 1,
-            grad_x_f: 1,
-            grad_x_g: 0,
-            samples: [xi1, xi2, xi3, sigma1, sigma2].iter().map(|on| on.len() as u64).sum(),
-        };
-        self.part.directions(at, v, on, out);
+    /// Answers what a step asked for.
+    pub fn answer(&mut self, wanted: Wanted<T>) {
+        if self.joins() {
+            let Ask { at, v, on, out, .. } = question(
+                &mut self.sampler,
+                &mut self.counts,
+                &mut self.scratch,
+                (&*self.part, self.batches),
+                wanted,
+            );
+            return self.part.directions(at, v, on, out);
+        }
+        let Wanted { at, v, draws, d, h, s } = wanted;
+        self.grad_theta_g(at, draws.xi[0], d);
+        self.residual(at, v, (draws.xi[1], draws.sigma[0]), h);
+        self.hypergradient(at, v, (draws.xi[2], draws.sigma[1]), s);
+    }
+
+    /// What a step asked for, with its minibatches, to be answered together with other nodes'.
+    pub fn ask<'a>(&'a mut self, node: usize, wanted: Wanted<'a, T>) -> Ask<'a, T> {
+        let Oracle { part, sampler, batches, counts, scratch, .. } = self;
+        Ask { node, ..question(sampler, counts, scratch, (&**part, *batches), wanted) }
+    }
+
+    /// `out` ← ∇²_θθ ĝ(ξ) v − ∇_θ f̂(ς), the direction of v, (7).
+    pub fn residual(&mut self, at: At<T>, v: &[T], (xi, sigma): (Draw, Draw), out: &mut [T]) {
+        self.hess_g(at, xi, v, out);
+        self.minus(out, |oracle, grad| oracle.grad_theta_f(at, sigma, grad));
+    }
+
+    /// `out` ← ∇_x f̂(ς) − ∇²_xθ ĝ(ξ) v, the estimate of ∇Φ_i, (8).
+    pub fn hypergradient(&mut self, at: At<T>, v: &[T], (xi, sigma): (Draw, Draw), out: &mut [T]) {
+        self.grad_x_f(at, sigma, out);
+        self.minus(out, |oracle, cross_v| oracle.cross_g(at, xi, v, cross_v));
+    }
+
+    /// `out` ← `out` − what `find` writes.
+    fn minus(&mut self, out: &mut [T], find: impl FnOnce(&mut Self, &mut [T])) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let found = &mut scratch[..out.len()];
+        find(self, found);
+        update(out, [found], |out, [found]| out - found);
+        self.scratch = scratch;
     }
 
     /// ∇_θ ĝ(x, θ; ξ)
@@ -313,7 +374,7 @@ impl<T: Real> Oracle<T> {
         if let Some(differences) = &mut self.differences {
             self.counts.grad_x_g += 2;
             self.counts.samples += 2 * batch.len() as u64;
-            let part = &mut *self.part;
+            let part = self.part.single_level().expect("asked for when differences were");
             return differences.take(at, v, out, |at, out| part.grad_x_g(at, batch, out));
         }
         self.counts.cross_g += 1;
@@ -337,11 +398,44 @@ impl<T: Real> Oracle<T> {
         self.part.grad_x_f(at, batch, out);
     }
 
-    /// ∇_x ĝ(x, θ; ξ)
+    /// ∇_x ĝ(x, θ; ξ), of a problem that has [`single_level`](Oracle::single_level).
     pub fn grad_x_g(&mut self, at: At<T>, xi: Draw, out: &mut [T]) {
         let batch = self.sampler.draw(xi, self.batches.grad_g, self.part.samples_g());
         self.counts.grad_x_g += 1;
         self.counts.samples += batch.len() as u64;
-        self.part.grad_x_g(at, batch, out);
+        match self.part.single_level() {
+            Some(part) => part.grad_x_g(at, batch, out),
+            None => out.fill(T::nan()),
+        }
     }
+}
+
+/// Draws the minibatches that a step asked for, and counts them.
+fn question<'a, T: Real>(
+    sampler: &'a mut Sampler,
+    counts: &mut Counts,
+    scratch: &'a mut [T],
+    (part, sizes): (&dyn Bilevel<T>, Batches),
+    Wanted { at, v, draws, d, h, s }: Wanted<'a, T>,
+) -> Ask<'a, T> {
+    let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
+    let (f, g) = (part.samples_f(), part.samples_g());
+    let [xi1, xi2, xi3, sigma1, sigma2] = sampler.draw_all([
+        (xi1, sizes.grad_g, g),
+        (xi2, sizes.hess_g, g),
+        (xi3, sizes.cross_g, g),
+        (sigma1, sizes.grad_theta_f, f),
+        (sigma2, sizes.grad_x_f, f),
+    ]);
+    *counts += Counts {
+        grad_theta_g: 1,
+        hess_g: 1,
+        cross_g: 1,
+        grad_theta_f: 1,
+        grad_x_f: 1,
+        grad_x_g: 0,
+        samples: [xi1, xi2, xi3, sigma1, sigma2].iter().map(|on| on.len() as u64).sum(),
+    };
+    let on = Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] };
+    Ask { node: 0, at, v, on, out: Directions { d, h, s, scratch } }
 }

@@ -1,4 +1,4 @@
-//! Hyper-cleaning: training samples with wrong labels lose their say.
+//! Hyper-cleaning: training samples with wrong labels lose their weight.
 //!
 //! ```text
 //! f_i(θ)    = c · mean over clean validation of ℓ(θ; s, y)
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use super::classifier::{Classifier, sigmoid};
 use super::local::{draws, training};
 use super::losses::Losses;
-use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
-use crate::config::registry::{Fault, Params, params};
+use super::{Local, Scale, check_positive, check_share};
+use crate::config::Params;
 use crate::data::{Features, Samples};
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy, dot};
-use crate::problem::{At, Bilevel, Dims};
+use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, SingleLevel};
 
 /// Parameters of the `hyper-cleaning` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,25 +53,16 @@ impl Params for Options {
     }
 }
 
-/// The registry's entry.
-pub struct Problem;
-
-impl<T: Real> Kind<T> for Problem {
+impl<T: Real> Problem<T> for Options {
     fn needs_data(&self) -> bool {
         true
     }
 
-    fn parts_of(
-        &self,
-        table: &toml::Table,
-        setting: &Setting,
-        nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        let options: Options = params(table);
+    fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
         let first = nodes.start;
         let locals: Vec<Local<T>> =
-            Local::split("hyper-cleaning", options.validation, setting, nodes)?;
-        let training = |rows: &Vec<u32>| match options.validation {
+            Local::split("hyper-cleaning", self.validation, setting, nodes)?;
+        let training = |rows: &Vec<u32>| match self.validation {
             0.0 => rows.len(),
             share => training(rows.len(), share).unwrap_or(0),
         };
@@ -79,18 +70,12 @@ impl<T: Real> Kind<T> for Problem {
         let n = lengths.iter().sum();
         let part = |(i, local): (usize, Local<T>)| {
             let block = Block { offset: lengths[..first + i].iter().sum(), n };
-            HyperCleaning::new(local, first + i, block, &options, setting)
+            HyperCleaning::new(local, first + i, block, self, setting)
         };
-        Ok(boxed(locals.into_iter().enumerate().map(part).collect()))
+        Ok(locals.into_iter().enumerate().map(part).collect())
     }
 
-    fn predict(
-        &self,
-        _params: &toml::Table,
-        classes: usize,
-        at: At<f64>,
-        features: &Features<f64>,
-    ) -> Option<Vec<u32>> {
+    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
         let mut model = Classifier::softmax(features.cols(), classes);
         (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
     }
@@ -136,9 +121,9 @@ impl<T: Real> HyperCleaning<T> {
         }
     }
 
-    /// Mean weights of the clean and of the corrupted samples, and the chance that of one of
-    /// each the clean one weighs more.
-    fn cleaning(&self, x: &[T]) -> Vec<(&'static str, f64)> {
+    /// Mean weights of clean and of corrupted samples, and the probability that a clean sample weighs
+    /// more than a corrupted one.
+    fn cleaning(&self, x: &[T]) -> Vec<(String, f64)> {
         let weight = weight(self.block.offset, x);
         let (mut clean, mut corrupted) = (Vec::new(), Vec::new());
         for (e, &label) in self.inner.labels.iter().enumerate() {
@@ -150,9 +135,9 @@ impl<T: Real> HyperCleaning<T> {
         }
         let mean = |weights: &[f64]| weights.iter().sum::<f64>() / weights.len() as f64;
         vec![
-            ("clean_weight", mean(&clean)),
-            ("corrupted_weight", mean(&corrupted)),
-            ("cleaning_auc", auc(&clean, &mut corrupted)),
+            ("clean_weight".into(), mean(&clean)),
+            ("corrupted_weight".into(), mean(&corrupted)),
+            ("cleaning_auc".into(), auc(&clean, &mut corrupted)),
         ]
     }
 }
@@ -179,7 +164,7 @@ fn corrupt(labels: &mut [u32], share: f64, classes: usize, seed: u64, node: usiz
     }
 }
 
-/// The chance that one of `high` is above one of `low`; a tie counts half.
+/// The probability that one of `high` is above one of `low`; a tie counts half.
 fn auc(high: &[f64], low: &mut [f64]) -> f64 {
     low.sort_by(f64::total_cmp);
     let wins = high.iter().map(|value| {
@@ -247,6 +232,21 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
         });
     }
 
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
+        let HyperCleaning { local, model, outer, .. } = self;
+        let loss = model.loss(&outer.samples, at.theta, outer.every());
+        let mut metrics = vec![("loss".into(), loss)];
+        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics.extend(self.cleaning(at.x));
+        metrics
+    }
+
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        Some(self)
+    }
+}
+
+impl<T: Real> SingleLevel<T> for HyperCleaning<T> {
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
         // (∇_x g)_e = c/b σ'(x_e) ℓ_e(θ)
         out.fill(T::zero());
@@ -255,14 +255,5 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
         self.model.each_loss(&self.inner.rows(batch), at.theta, each, |r, loss| {
             out[offset + batch[r] as usize] += loss;
         });
-    }
-
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
-        let HyperCleaning { local, model, outer, .. } = self;
-        let loss = model.loss(&outer.samples, at.theta, outer.every());
-        let mut metrics = vec![("loss", loss)];
-        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
-        metrics.extend(self.cleaning(at.x));
-        metrics
     }
 }

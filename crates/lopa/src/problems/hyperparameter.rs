@@ -20,13 +20,15 @@ use serde::{Deserialize, Serialize};
 use super::affine::Affine;
 use super::classifier::Classifier;
 use super::losses::Losses;
-use super::{Kind, Local, Scale, Setting, boxed, check_share};
-use crate::config::registry::{Fault, Params, params};
+use super::{Local, Scale, check_share};
+use crate::config::Params;
 use crate::data::{Features, Samples};
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, update};
-use crate::problem::{At, Bilevel, Dims, Directions, Minibatches};
+use crate::problem::{
+    At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,
+};
 use lopa_kernels::Level;
 
 /// Parameters of the `hyperparameter` problem.
@@ -54,33 +56,18 @@ impl Params for Options {
     }
 }
 
-/// The registry's entry.
-pub struct Problem;
-
-impl<T: Real> Kind<T> for Problem {
+impl<T: Real> Problem<T> for Options {
     fn needs_data(&self) -> bool {
         true
     }
 
-    fn parts_of(
-        &self,
-        table: &toml::Table,
-        setting: &Setting,
-        nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        let options: Options = params(table);
-        let locals = Local::split("hyperparameter", options.validation, setting, nodes)?;
-        let part = |local| Hyperparameter::new(local, &options, setting.batch);
-        Ok(boxed(locals.into_iter().map(part).collect()))
+    fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
+        let locals = Local::split("hyperparameter", self.validation, setting, nodes)?;
+        let part = |local| Hyperparameter::new(local, self, setting.batch);
+        Ok(locals.into_iter().map(part).collect())
     }
 
-    fn predict(
-        &self,
-        _params: &toml::Table,
-        classes: usize,
-        at: At<f64>,
-        features: &Features<f64>,
-    ) -> Option<Vec<u32>> {
+    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
         let mut model = classifier(features.cols(), classes);
         (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
     }
@@ -211,26 +198,9 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         self.hessian_product(at.theta, batch, v, out);
     }
 
-    /// 2e^{x_q} + c · mean of s_q² · mean of ∂²ℓ/∂z_c², as if the last two were independent.
-    fn hess_diagonal(&mut self, at: At<T>) -> Option<Vec<T>> {
-        self.find_strengths(at.x);
-        let curvatures = self.model.mean_curvatures(&self.inner.samples, at.theta);
-        let squares = self.squares.get_or_insert_with(|| self.inner.samples.mean_squares());
-        let c = T::of(self.inner.c);
-        let row = |(&strength, &square): (&T, &T)| {
-            curvatures.iter().map(move |&curvature| strength + c * square * curvature)
-        };
-        Some(self.strengths.iter().zip(&*squares).flat_map(row).collect())
-    }
-
     fn cross_g(&mut self, at: At<T>, _batch: &[u32], v: &[T], out: &mut [T]) {
         self.find_strengths(at.x);
         self.ridge_cross(T::one(), at.theta, v, out);
-    }
-
-    fn grad_x_g(&mut self, at: At<T>, _batch: &[u32], out: &mut [T]) {
-        self.find_strengths(at.x);
-        self.ridge_cross(T::of(0.5), at.theta, at.theta, out);
     }
 
     /// f does not know x, and ∇_θ f is subtracted where it is summed.
@@ -244,10 +214,10 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         self.ridge_cross(-T::one(), at.theta, v, s);
     }
 
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
         let Hyperparameter { local, model, outer, .. } = self;
         let loss = model.loss(&outer.samples, at.theta, outer.every());
-        let mut metrics = vec![("loss", loss)];
+        let mut metrics = vec![("loss".into(), loss)];
         metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
         metrics
     }
@@ -256,8 +226,37 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         vec![self.start; self.dims().n]
     }
 
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        Some(self)
+    }
+
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts<T>> {
+        Some(self)
+    }
+}
+
+impl<T: Real> SingleLevel<T> for Hyperparameter<T> {
+    fn grad_x_g(&mut self, at: At<T>, _batch: &[u32], out: &mut [T]) {
+        self.find_strengths(at.x);
+        self.ridge_cross(T::of(0.5), at.theta, at.theta, out);
+    }
+
     fn ridge_x(&self, mu: f64) -> Option<Vec<f64>> {
         Some(vec![(mu / 2.0).ln(); self.dims().n])
+    }
+}
+
+impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
+    /// 2e^{x_q} + c · mean of s_q² · mean of ∂²ℓ/∂z_c², as if the last two were independent.
+    fn hess_diagonal(&mut self, at: At<T>) -> Option<Vec<T>> {
+        self.find_strengths(at.x);
+        let curvatures = self.model.mean_curvatures(&self.inner.samples, at.theta);
+        let squares = self.squares.get_or_insert_with(|| self.inner.samples.mean_squares());
+        let c = T::of(self.inner.c);
+        let row = |(&strength, &square): (&T, &T)| {
+            curvatures.iter().map(move |&curvature| strength + c * square * curvature)
+        };
+        Some(self.strengths.iter().zip(&*squares).flat_map(row).collect())
     }
 
     fn unstable(&mut self, at: At<T>, step: f64) -> Option<String> {

@@ -21,12 +21,12 @@ use serde::{Deserialize, Serialize};
 use super::classifier::Classifier;
 use super::local::cut;
 use super::losses::Losses;
-use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share, data};
-use crate::config::registry::{Fault, Params, params};
+use super::{Local, Scale, check_positive, check_share, data};
+use crate::config::Params;
 use crate::data::{Features, Samples};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, axpy, update};
-use crate::problem::{At, Bilevel, Dims};
+use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
 /// Parameters of the `meta-learning` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,32 +56,17 @@ impl Params for Options {
     }
 }
 
-/// The registry's entry.
-pub struct Problem;
-
-impl<T: Real> Kind<T> for Problem {
+impl<T: Real> Problem<T> for Options {
     fn needs_data(&self) -> bool {
         true
     }
 
-    fn parts_of(
-        &self,
-        table: &toml::Table,
-        setting: &Setting,
-        nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        let options: Options = params(table);
-        let part = |node| MetaLearning::new(node, &options, setting);
-        Ok(boxed(nodes.map(part).collect::<Result<Vec<MetaLearning<T>>>>()?))
+    fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
+        let part = |node| MetaLearning::new(node, self, setting);
+        nodes.map(part).collect()
     }
 
-    fn predict(
-        &self,
-        _params: &toml::Table,
-        classes: usize,
-        at: At<f64>,
-        features: &Features<f64>,
-    ) -> Option<Vec<u32>> {
+    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
         let mut model = Classifier::softmax(features.cols(), classes);
         (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
     }
@@ -222,6 +207,25 @@ impl<T: Real> Bilevel<T> for MetaLearning<T> {
         self.model.add_hessian_product(&rows, at.x, v, self.support.each(batch), out);
     }
 
+    /// `loss` is the mean over tasks of their mean loss.
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
+        let MetaLearning { local, model, query, .. } = self;
+        let sum = model.loss(&query.losses.samples, at.theta, query.every());
+        let mut metrics = vec![("loss".into(), sum / self.tasks as f64)];
+        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics
+    }
+
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        Some(self)
+    }
+
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts<T>> {
+        Some(self)
+    }
+}
+
+impl<T: Real> SingleLevel<T> for MetaLearning<T> {
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
         // ∇_x Σ_t ⟨θ, ∇f^t(x)⟩ = Σ_t ∇²f^t(x) θ
         let nu = self.nu;
@@ -229,16 +233,9 @@ impl<T: Real> Bilevel<T> for MetaLearning<T> {
         let rows = self.support.losses.rows(batch);
         self.model.add_hessian_product(&rows, at.x, at.theta, self.support.each(batch), out);
     }
+}
 
-    /// `loss` is the mean over tasks of their mean loss.
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
-        let MetaLearning { local, model, query, .. } = self;
-        let sum = model.loss(&query.losses.samples, at.theta, query.every());
-        let mut metrics = vec![("loss", sum / self.tasks as f64)];
-        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
-        metrics
-    }
-
+impl<T: Real> Shortcuts<T> for MetaLearning<T> {
     fn theta_star(&mut self, x: &[T]) -> Option<Vec<T>> {
         let mut gradient = vec![T::zero(); x.len()];
         let support = &self.support;

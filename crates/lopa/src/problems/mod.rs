@@ -16,93 +16,39 @@ pub mod representation;
 
 pub use local::Local;
 
-use std::ops::Range;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::registry::{Entry, Fault};
-use crate::data::{Data, Features};
-use crate::error::{Error, Result};
-use crate::math::real::Real;
-use crate::problem::scope::Scope;
-use crate::problem::{At, Bilevel};
+use crate::config::Registry;
+use crate::data::Data;
+use crate::error::{Error, Fault, Result};
+use crate::problem::{AnyProblem, Setting, problem_entry};
 
-/// What a problem is built from.
-#[derive(Debug, Clone, Copy)]
-pub struct Setting<'a> {
-    /// Number of nodes.
-    pub nodes: usize,
-    /// The seed of splits, corruption and synthetic problems.
-    pub seed: u64,
-    /// Whose inner problem it is.
-    pub scope: Scope,
-    /// The batch size; `None` stands for the full batch.
-    pub batch: Option<usize>,
-    /// The data set, if there is one.
-    pub data: Option<&'a Data>,
-    /// The rows of `data.train` that each node holds.
-    pub partition: &'a [Vec<u32>],
-}
-
-/// A kind of problem: how its parts are made and how a trained model predicts.
-pub trait Kind<T: Real>: Send + Sync {
-    /// Whether it is made of a data set.
-    fn needs_data(&self) -> bool;
-
-    /// One part a node.
-    fn parts(&self, params: &toml::Table, setting: &Setting) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        self.parts_of(params, setting, 0..setting.nodes)
-    }
-
-    /// The parts of some nodes only; features of other nodes' rows need not be there.
-    fn parts_of(
-        &self,
-        params: &toml::Table,
-        setting: &Setting,
-        nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>>;
-
-    /// The class numbers that a saved model predicts for scaled features; `None` where prediction
-    /// makes no sense or the features do not fit the model.
-    fn predict(
-        &self,
-        params: &toml::Table,
-        classes: usize,
-        at: At<f64>,
-        features: &Features<f64>,
-    ) -> Option<Vec<u32>>;
-}
-
-/// Every problem.
-pub fn problems<T: Real>() -> Vec<Entry<dyn Kind<T>>> {
-    vec![
-        Entry::new::<quadratic::Options>(
+/// The problems that come with the library.
+pub fn problems() -> Registry<AnyProblem> {
+    let entries = vec![
+        problem_entry::<quadratic::Options>(
             "quadratic",
             "quadratic f and g with everything in closed form, made at random or read from a file",
-            Box::new(quadratic::Problem),
         ),
-        Entry::new::<hyperparameter::Options>(
+        problem_entry::<hyperparameter::Options>(
             "hyperparameter",
             "logistic regression; x is the log of each feature's regularisation",
-            Box::new(hyperparameter::Problem),
         ),
-        Entry::new::<representation::Options>(
+        problem_entry::<representation::Options>(
             "representation",
             "a neural network with shared hidden layers x and personal linear heads theta_i",
-            Box::new(representation::Problem),
         ),
-        Entry::new::<meta_learning::Options>(
+        problem_entry::<meta_learning::Options>(
             "meta-learning",
             "a common start x from which one gradient step adapts to a node's tasks",
-            Box::new(meta_learning::Problem),
         ),
-        Entry::new::<hyper_cleaning::Options>(
+        problem_entry::<hyper_cleaning::Options>(
             "hyper-cleaning",
-            "a weight x_e for every training sample, so that wrong labels lose their say",
-            Box::new(hyper_cleaning::Problem),
+            "a weight x_e for every training sample, so that wrong labels lose their weight",
         ),
-    ]
+    ];
+    Registry::new("problem", entries)
 }
 
 /// What multiplies the mean data loss in f_i and in g_i; regularisers are not scaled.
@@ -159,8 +105,4 @@ fn data<'a>(name: &str, setting: &Setting<'a>) -> Result<&'a Data> {
             .hint("keep two classes or more, or check which column holds the label"));
     }
     Ok(data)
-}
-
-fn boxed<T: Real>(parts: Vec<impl Bilevel<T> + 'static>) -> Vec<Box<dyn Bilevel<T>>> {
-    parts.into_iter().map(|part| Box::new(part) as Box<dyn Bilevel<T>>).collect()
 }

@@ -19,14 +19,16 @@ use super::affine::{Rows, Table};
 use super::classifier::{Classifier, Room};
 use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::losses::Losses;
-use super::{Kind, Local, Scale, Setting, boxed, check_positive, check_share};
-use crate::config::registry::{Fault, Params, params};
+use super::{Local, Scale, check_positive, check_share};
+use crate::config::Params;
 use crate::data::{Features, Samples};
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, update};
 use crate::math::scratch::lent;
-use crate::problem::{At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
+use crate::problem::{
+    At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel, Trains,
+};
 
 /// Parameters of the `representation` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,7 +42,7 @@ pub struct Options {
     pub ridge: f64,
     /// What multiplies the mean losses.
     pub scale: Scale,
-    /// The share of a node's samples kept for the outer function; 0 makes both of all of them.
+    /// The share of a node's samples that is kept for f; with 0, f and g both use all of them.
     pub validation: f64,
 }
 
@@ -75,35 +77,19 @@ impl Params for Options {
     }
 }
 
-/// The registry's entry.
-pub struct Problem;
-
-impl<T: Real> Kind<T> for Problem {
+impl<T: Real> Problem<T> for Options {
     fn needs_data(&self) -> bool {
         true
     }
 
-    fn parts_of(
-        &self,
-        table: &toml::Table,
-        setting: &Setting,
-        nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        let options: Options = params(table);
-        let locals = Local::split("representation", options.validation, setting, nodes)?;
-        let part = |local| Representation::new(local, &options, setting.batch);
-        Ok(boxed(locals.into_iter().map(part).collect()))
+    fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
+        let locals = Local::split("representation", self.validation, setting, nodes)?;
+        let part = |local| Representation::new(local, self, setting.batch);
+        Ok(locals.into_iter().map(part).collect())
     }
 
-    fn predict(
-        &self,
-        table: &toml::Table,
-        classes: usize,
-        at: At<f64>,
-        features: &Features<f64>,
-    ) -> Option<Vec<u32>> {
-        let options: Options = params(table);
-        let mut model = options.model(features.cols(), classes);
+    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
+        let mut model = self.model(features.cols(), classes);
         let fits = model.hidden.size() == at.x.len() && model.head.size() == at.theta.len();
         fits.then(|| model.predict(at, features))
     }
@@ -131,7 +117,7 @@ impl<T: Real> Side<T> {
     }
 }
 
-/// The layers and the head, with their workspaces.
+/// The layers and the head, with their scratch memory.
 struct Model<T> {
     hidden: Hidden,
     head: Classifier<T>,
@@ -198,7 +184,7 @@ pub struct Representation<T> {
     model: Model<T>,
     ridge: T,
     inner: Side<T>,
-    /// `None` where f and g are made of the same samples.
+    /// `None` where f and g have the same samples.
     outer: Option<Side<T>>,
 }
 
@@ -216,7 +202,7 @@ impl<T: Real> Representation<T> {
     }
 }
 
-/// What the derivatives of one minibatch or several need room for.
+/// The scratch memory of one or several minibatches.
 struct Work<T> {
     passes: [Pass<T>; 2],
     head: Room<T>,
@@ -230,7 +216,7 @@ impl<T: Real> Default for Work<T> {
 }
 
 impl<T: Real> Representation<T> {
-    /// Changes its own workspace for another, or back.
+    /// Exchanges its scratch memory for another, or back.
     fn change(&mut self, Work { passes: [inner, outer], head, spare }: &mut Work<T>) {
         std::mem::swap(&mut self.inner.pass, inner);
         self.outer.iter_mut().for_each(|side| std::mem::swap(&mut side.pass, outer));
@@ -243,7 +229,7 @@ impl<T: Real> Representation<T> {
     /// All minibatches go through the layers together.
     fn all_directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         let Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = on;
-        let Directions { d, h, s, hold } = out;
+        let Directions { d, h, s, scratch } = out;
         let (hidden, inner) = (&self.model.hidden, &mut self.inner);
         match &mut self.outer {
             None => inner.join(hidden, at.x, &[xi1, xi2, xi3, sigma1, sigma2]),
@@ -252,7 +238,7 @@ impl<T: Real> Representation<T> {
                 outer.join(hidden, at.x, &[sigma1, sigma2]);
             }
         }
-        let grad_theta_f = &mut hold[..h.len()];
+        let grad_theta_f = &mut scratch[..h.len()];
         self.grad_theta_g(at, xi1, d);
         self.hess_g(at, xi2, v, h);
         self.grad_theta_f(at, sigma1, grad_theta_f);
@@ -312,12 +298,7 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         self.model.add_grad_x(&mut self.inner, at, batch, Some(v), T::one(), out);
     }
 
-    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        out.fill(T::zero());
-        self.model.add_grad_x(&mut self.inner, at, batch, None, T::one(), out);
-    }
-
-    /// Nodes take turns in a workspace.
+    /// Nodes share the scratch memory of their thread.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         lent(|work: &mut Work<T>| {
             self.change(work);
@@ -326,12 +307,12 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         });
     }
 
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
         let Representation { local, model, inner, outer, .. } = self;
         let side = outer.as_mut().unwrap_or(inner);
         let all: Vec<u32> = (0..side.losses.count() as u32).collect();
         let loss = model.loss(side, at, &all) / side.losses.c;
-        let mut metrics = vec![("loss", loss)];
+        let mut metrics = vec![("loss".into(), loss)];
         metrics.extend(local.accuracies(|samples| model.predict(at, samples)));
         metrics
     }
@@ -340,7 +321,18 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         self.model.hidden.start(common)
     }
 
-    fn single_level(&self) -> SingleLevel {
-        SingleLevel::Both
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        Some(self)
+    }
+}
+
+impl<T: Real> SingleLevel<T> for Representation<T> {
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        out.fill(T::zero());
+        self.model.add_grad_x(&mut self.inner, at, batch, None, T::one(), out);
+    }
+
+    fn trains(&self) -> Trains {
+        Trains::Both
     }
 }

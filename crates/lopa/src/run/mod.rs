@@ -21,8 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 
-use crate::algorithms::algorithms;
-use crate::config::registry::find;
 use crate::data::Data;
 use crate::engine::{Alone, Cluster, Node, Transport, block};
 use crate::error::Result;
@@ -30,8 +28,8 @@ use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::math::real::Real;
 use crate::network;
-use crate::problem::Bilevel;
 use crate::problem::scope::Scope;
+use crate::problem::{Bilevel, Parts};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::Hash;
 use checkpoint::{Checkpoint, State};
@@ -40,52 +38,109 @@ use clock::Clock;
 use interval::Interval;
 use record::{Record, misfit};
 
-/// What a run is given from outside.
+/// The environment of a run.
 pub struct Context<'a> {
-    /// Threads to share nodes over; none for this thread alone. Results do not depend on it.
+    /// Threads to spread nodes over; `None` for this thread alone. Results do not depend on it.
     pub pool: Option<&'a ThreadPool>,
-    /// Where data sets lie.
+    /// The folder with the data sets.
     pub data_dir: PathBuf,
-    /// Set from outside to end the run early.
+    /// Set to end the run early.
     pub interrupt: &'a AtomicBool,
     /// Measures beyond this crate's own.
     pub probe: Option<&'a dyn Probe>,
 }
 
-/// Who listens to a run as it goes.
-pub trait Observer {
-    /// The network and partition of a seed were drawn.
+/// Hears how runs go, and tells somebody. `()` tells nobody.
+pub trait Listener {
+    /// A run of one algorithm on one seed begins.
+    fn begin(&mut self, _algorithm: &str, _seed: u64) {}
+    /// A run ended earlier and is not repeated.
+    fn skip(&mut self, _algorithm: &str, _seed: u64) {}
+    /// The run that began resumes an earlier one from this iteration, or from the start if no
+    /// checkpoint was usable.
+    fn resumed(&mut self, _from: Option<u64>) {}
+    /// Something the user should know.
+    fn warn(&mut self, _text: &str) {}
+    /// Iterations done, and the part of the budget that is used.
+    fn progress(&mut self, _iteration: u64, _fraction: f64) {}
+    /// A measurement.
+    fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) {}
+    /// The run ended.
+    fn end(&mut self, _outcome: &Outcome) {}
+}
+
+/// Keeps what runs produce, and gives back what earlier ones left. `()` keeps nothing.
+pub trait Store {
+    /// Keeps the network and partition of a seed.
     fn world(&mut self, _seed: u64, _world: &World) -> Result<()> {
         Ok(())
     }
-    /// The outcome of a run that came to its end before: it is not run again.
+    /// The outcome of a run that ended earlier.
     fn ended(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<Outcome>> {
         Ok(None)
     }
-    /// A run of one algorithm on one seed begins.
-    fn begin(&mut self, _algorithm: &str, _seed: u64) {}
-    /// Where an earlier run stood that did not come to its end: this one goes on from there.
-    fn kept(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<State>> {
+    /// The last state kept of an earlier run that did not end. `refuse` is told which checkpoints
+    /// are not usable, and why.
+    fn kept(
+        &mut self,
+        _algorithm: &str,
+        _seed: u64,
+        _refuse: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
         Ok(None)
     }
-    /// An earlier run did not come to its end: this one goes on from that iteration, or from the
-    /// beginning if nothing that was kept is sound.
-    fn resumed(&mut self, _from: Option<u64>) {}
-    /// Keeps where the run stands.
+    /// Keeps the state of a run.
     fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
         Ok(())
     }
-    /// Something the user should know.
-    fn warn(&mut self, _text: &str) {}
-    /// How far the run under way has come: iterations, and the used part of its budget.
-    fn progress(&mut self, _iteration: u64, _fraction: f64) {}
-    /// A measurement.
+    /// Keeps a measurement.
     fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) -> Result<()> {
         Ok(())
     }
-    /// The run ended.
+    /// Keeps the outcome of a run.
     fn end(&mut self, _outcome: &Outcome) -> Result<()> {
         Ok(())
+    }
+}
+
+impl Listener for () {}
+
+impl Store for () {}
+
+/// Where a run's results go.
+struct Observers<'a> {
+    store: &'a mut dyn Store,
+    listener: &'a mut dyn Listener,
+}
+
+impl Observers<'_> {
+    fn reborrow(&mut self) -> Observers<'_> {
+        Observers { store: &mut *self.store, listener: &mut *self.listener }
+    }
+
+    /// The last state kept of an earlier run; the listener hears of it.
+    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+        let mut refused = false;
+        let mut refuse = |text: String| {
+            refused = true;
+            self.listener.warn(&text);
+        };
+        let state = self.store.kept(algorithm, seed, &mut refuse)?;
+        if state.is_some() || refused {
+            self.listener.resumed(state.as_ref().map(|state| state.progress.k));
+        }
+        Ok(state)
+    }
+
+    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
+        self.store.row(algorithm, seed, row)?;
+        self.listener.row(algorithm, seed, row);
+        Ok(())
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        self.listener.end(outcome);
+        self.store.end(outcome)
     }
 }
 
@@ -112,8 +167,13 @@ pub struct Outcome {
 
 impl Experiment {
     /// Loads the data and runs every algorithm on every seed.
-    pub fn run(&self, context: &Context, observer: &mut dyn Observer) -> Result<Vec<Outcome>> {
-        self.run_on(self.load_data(context)?.as_ref(), context, observer)
+    pub fn run(
+        &self,
+        context: &Context,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<Outcome>> {
+        self.run_on(self.load_data(context)?.as_ref(), context, store, listener)
     }
 
     /// Runs every algorithm on every seed, on data that were loaded before.
@@ -121,13 +181,15 @@ impl Experiment {
         &self,
         data: Option<&Data>,
         context: &Context,
-        observer: &mut dyn Observer,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
+        let mut observers = Observers { store, listener };
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
             let scene = Scene { data, world: &world, seed, turn: 0 };
-            outcomes.extend(self.run_seed(scene, &mut Alone, context, observer)?);
+            outcomes.extend(self.run_seed(scene, &mut Alone, context, &mut observers)?);
             if context.interrupt.load(Ordering::Relaxed) {
                 break;
             }
@@ -135,20 +197,22 @@ impl Experiment {
         Ok(outcomes)
     }
 
-    /// The same in several processes, each of which holds the data of its own nodes only. All call
-    /// this alike; what `observer` keeps counts in process 0 only.
+    /// The same in several processes, each with the data of its own nodes only. All processes make
+    /// the same call; only what `store` keeps in process 0 counts.
     pub fn run_across(
         &self,
         transport: &mut dyn Transport,
         mut data: Option<Data>,
         context: &Context,
-        observer: &mut dyn Observer,
+        store: &mut dyn Store,
+        listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
+        let mut observers = Observers { store, listener };
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut outcomes: Vec<Outcome> = Vec::new();
         for (turn, &seed) in self.run.seeds.iter().enumerate() {
             if turn > 0 {
-                // Another seed is another partition: other rows are needed.
+                // Another seed has another partition, which needs other rows.
                 data = self.load_data_of(context, here.clone())?;
             }
             let world = self.world(data.as_ref(), seed)?;
@@ -156,7 +220,7 @@ impl Experiment {
                 data.train.hold(&world.partition.nodes[here.clone()].concat());
             }
             let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
-            outcomes.extend(self.run_seed(scene, transport, context, observer)?);
+            outcomes.extend(self.run_seed(scene, transport, context, &mut observers)?);
             if outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted) {
                 break;
             }
@@ -170,26 +234,27 @@ impl Experiment {
         scene: Scene,
         transport: &mut dyn Transport,
         context: &Context,
-        observer: &mut dyn Observer,
+        observers: &mut Observers,
     ) -> Result<Vec<Outcome>> {
-        observer.world(scene.seed, scene.world)?;
+        observers.store.world(scene.seed, scene.world)?;
         let here = block(self.network.nodes, transport.size(), transport.rank());
-        let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?;
+        let mut evaluators = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
-            let ended = observer.ended(&algorithm.label, scene.seed)?;
+            let ended = observers.store.ended(&algorithm.label, scene.seed)?;
             let number = (scene.turn * self.algorithms.len() + at) as u32;
             let job = Job { experiment: self, scene, algorithm, number };
             if job.is_known(ended.is_some(), transport)? {
+                observers.listener.skip(&algorithm.label, scene.seed);
                 outcomes.extend(ended);
                 continue;
             }
-            observer.begin(&algorithm.label, scene.seed);
+            observers.listener.begin(&algorithm.label, scene.seed);
             let outcome = match self.run.precision {
-                Precision::F32 => job.run::<f32>(&mut judges, transport, context, observer)?,
-                Precision::F64 => job.run::<f64>(&mut judges, transport, context, observer)?,
+                Precision::F32 => job.run::<f32>(&mut evaluators, transport, context, observers)?,
+                Precision::F64 => job.run::<f64>(&mut evaluators, transport, context, observers)?,
             };
-            observer.end(&outcome)?;
+            observers.end(&outcome)?;
             let interrupted = outcome.stop == Stop::Interrupted;
             outcomes.push(outcome);
             if interrupted {
@@ -206,7 +271,7 @@ struct Scene<'a> {
     data: Option<&'a Data>,
     world: &'a World,
     seed: u64,
-    turn: usize, // of the seed
+    turn: usize, // index of the seed
 }
 
 /// One algorithm on one seed.
@@ -214,56 +279,56 @@ struct Job<'a> {
     experiment: &'a Experiment,
     scene: Scene<'a>,
     algorithm: &'a AlgorithmSpec,
-    number: u32, // of all jobs of the experiment
+    number: u32, // index among all jobs of the experiment
 }
 
 impl Job<'_> {
     fn run<T: Real>(
         &self,
-        judges: &mut [Box<dyn Bilevel<f64>>],
+        evaluators: &mut [Box<dyn Bilevel<f64>>],
         transport: &mut dyn Transport,
         context: &Context,
-        observer: &mut dyn Observer,
+        observers: &mut Observers,
     ) -> Result<Outcome> {
-        let registry = algorithms::<T>();
-        let recipe = &find("algorithm", &registry, &self.algorithm.choice.name)?.build;
+        let method = &*self.algorithm.choice.build;
         let lambda_min = self.scene.world.analysis.lambda_min;
-        for warning in network::warnings(lambda_min, recipe.facts.needs_lazy) {
-            observer.warn(&format!("{}: {warning}", self.algorithm.label));
+        for warning in network::warnings(lambda_min, method.facts.needs_lazy) {
+            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
-        if let (Scope::Global, Some(warning)) = (self.experiment.scope, recipe.facts.warning) {
-            observer.warn(&format!("{}: {warning}", self.algorithm.label));
+        if let (Scope::Global, Some(warning)) = (self.experiment.scope, method.facts.warning) {
+            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         let mut clock = Clock::default();
         clock.go();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
         let Scene { data, world, seed, .. } = self.scene;
-        let choice = &self.algorithm.choice;
-        let parts = self.experiment.parts_of(data, world, seed, here.clone())?;
-        let mut nodes = self.experiment.nodes_of(parts, here.start, seed, choice)?;
-        let kept = observer.kept(&self.algorithm.label, self.scene.seed)?;
+        let Parts { each, together } =
+            self.experiment.parts_of::<T>(data, world, seed, here.clone())?;
+        let mut nodes = self.experiment.nodes_of(each, here.start, seed, method)?;
+        let kept = observers.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
         let own = transport.independent().is_some();
         let trails =
             kept.as_ref().map(|state| restore(state, here, own, &mut nodes)).transpose()?;
         let mixing = &self.scene.world.mixing;
-        let mut cluster = Cluster::new(nodes, mixing, context.pool, transport);
+        let mut cluster =
+            Cluster::new(nodes, mixing, context.pool, transport).answered_by(together);
         clock.halt();
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-        let mut record = Record::new(self, recipe, judges, context, observer);
+        let mut record = Record::new(self, evaluators, context, observers.reborrow());
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
     }
 
-    /// Runs it to its end.
+    /// Runs the job to its end.
     fn follow<T: Real>(
         &self,
         cluster: &mut Cluster<T>,
         clock: &mut Clock,
-        record: &mut Record<T>,
+        record: &mut Record,
         kept: Option<(State, Vec<Hash>)>,
     ) -> Result<Outcome> {
         let mut stop = record.begin(cluster, clock, kept)?;
@@ -282,7 +347,7 @@ impl Job<'_> {
     }
 }
 
-/// What process 0 says of where an earlier run stood.
+/// The state of an earlier run, as process 0 has it.
 fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {
     if transport.size() == 1 {
         return Ok(kept);
@@ -297,14 +362,14 @@ fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<O
     Ok(Some(checkpoint.state))
 }
 
-/// Puts the nodes here back to where they stood, and gives their trails.
+/// Restores the nodes of this process, and returns their digest chains.
 fn restore<T: Real>(
     state: &State,
     here: Range<usize>,
     own: bool,
     nodes: &mut [Node<T>],
 ) -> Result<Vec<Hash>> {
-    // Who keeps for itself keeps nothing else.
+    // A peer's checkpoint holds its own nodes only.
     let here = if own { 0..here.len() } else { here };
     let kept = state.nodes.get(here).ok_or_else(misfit)?;
     let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);

@@ -1,7 +1,7 @@
-//! Following a run: measuring it, hashing it, and saying when it is over.
+//! Follows a run: measures it, hashes it, and decides when it ends.
 //!
-//! Where nodes live in several processes, all follow the run, each with what its own nodes give
-//! and what the others tell, and come to the same decisions.
+//! Where nodes live in several processes, every process follows the run with the same numbers and
+//! comes to the same decisions.
 
 use std::sync::atomic::Ordering;
 
@@ -12,8 +12,7 @@ use super::clock::Clock;
 use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
-use super::{Context, Job, Observer, Outcome, Scene, Setup, hex};
-use crate::algorithms::Recipe;
+use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
 use crate::config::Choice;
 use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
@@ -28,18 +27,17 @@ use crate::run::checkpoint::{self, State};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// Iterations after which a budget that nothing was spent of is taken for a mistake: a randomly
-/// truncated series may do without products for a while.
+/// Iterations after which an untouched budget is taken for a mistake; a randomly truncated series may
+/// go without products for a while.
 const PATIENCE: u64 = 100;
 
-/// Follows a run: measures it, hashes it, and says when it is over.
-pub struct Record<'a, T: Real> {
+/// Follows a run: measures it, hashes it, and decides when it ends.
+pub struct Record<'a> {
     job: &'a Job<'a>,
-    recipe: &'a Recipe<T>,
-    judges: &'a mut [Box<dyn Bilevel<f64>>],
+    evaluators: &'a mut [Box<dyn Bilevel<f64>>],
     context: &'a Context<'a>,
-    observer: &'a mut dyn Observer,
-    trails: Vec<Hash>, // of each node here: SHA-256 of the trail so far, k and every variable
+    observers: Observers<'a>,
+    trails: Vec<Hash>, // per node here: SHA-256 of the chain so far, k and every variable
     names: Vec<&'static str>,
     watch: Watch,
     meter: Meter,
@@ -49,28 +47,26 @@ pub struct Record<'a, T: Real> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     probing: Option<Box<dyn Probing>>,
-    serial: u64,         // of the next state that is kept
-    last: Option<State>, // what a peer kept last
+    serial: u64,         // of the next checkpoint
+    last: Option<State>, // the last checkpoint of a peer
 }
 
-impl<'a, T: Real> Record<'a, T> {
+impl<'a> Record<'a> {
     pub fn new(
         job: &'a Job<'a>,
-        recipe: &'a Recipe<T>,
-        judges: &'a mut [Box<dyn Bilevel<f64>>],
+        evaluators: &'a mut [Box<dyn Bilevel<f64>>],
         context: &'a Context<'a>,
-        observer: &'a mut dyn Observer,
+        observers: Observers<'a>,
     ) -> Self {
         let probe = context.probe;
         let probing = probe.and_then(|probe| probe.begin(job.experiment, job.algorithm));
         Record {
             probing,
             job,
-            recipe,
-            trails: vec![Hash::default(); judges.len()],
-            judges,
+            trails: vec![Hash::default(); evaluators.len()],
+            evaluators,
             context,
-            observer,
+            observers,
             names: Vec::new(),
             watch: Watch::default(),
             meter: Meter::new(&job.experiment.run),
@@ -84,8 +80,8 @@ impl<'a, T: Real> Record<'a, T> {
         }
     }
 
-    /// The start of a run: the first measurement, or all as it was where an earlier run stood.
-    pub fn begin(
+    /// Starts with the first measurement, or from the state of an earlier run.
+    pub fn begin<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
@@ -102,7 +98,7 @@ impl<'a, T: Real> Record<'a, T> {
         };
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
-        // Where others are is needed by nobody here, and they may not be asked: peers have gone on.
+        // The points of other nodes are not needed here, and peers that have moved on cannot be asked.
         self.good = vec![Point::default(); cluster.here().start];
         self.good.extend(own_points(cluster));
         self.serial = state.serial + 1;
@@ -110,7 +106,7 @@ impl<'a, T: Real> Record<'a, T> {
         Ok(None)
     }
 
-    /// What it must know to follow the run from here on.
+    /// Its state, for a checkpoint.
     fn save(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(self.measured);
@@ -127,8 +123,8 @@ impl<'a, T: Real> Record<'a, T> {
         bytes.end()
     }
 
-    /// Hands where the run stands to the observer.
-    pub fn keep(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
+    /// Hands the state of the run to the store.
+    pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
         let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
@@ -151,13 +147,17 @@ impl<'a, T: Real> Record<'a, T> {
 
     fn hand_over(&mut self, state: State) -> Result<()> {
         self.serial += 1;
-        self.observer.keep(&self.job.algorithm.label, self.job.scene.seed, state)
+        self.observers.store.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
-    /// The run is over, well or badly. A peer that came to its end, or lacks another, keeps all that
-    /// came in since its last checkpoint with it, so that it needs nobody to come as far again; at
-    /// the end it waits for its neighbours to be as far.
-    pub fn leave(&mut self, cluster: &mut Cluster<T>, done: Result<Outcome>) -> Result<Outcome> {
+    /// Ends the run, well or badly. A peer that ended, or that lost another, saves its last checkpoint
+    /// once more with everything received since, so that it can come as far again without anybody's
+    /// help; at the end it waits until its neighbours are as far.
+    pub fn leave<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        done: Result<Outcome>,
+    ) -> Result<Outcome> {
         let Some(own) = cluster.independent() else { return done };
         let lacks = |error: &Error| error.kind == Kind::Peer;
         if done.as_ref().err().is_none_or(lacks)
@@ -172,11 +172,15 @@ impl<'a, T: Real> Record<'a, T> {
         done
     }
 
-    /// After an iteration: is it over, is it time to measure?
-    pub fn follow(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<Option<Stop>> {
+    /// After an iteration: measures if it is time, and says whether the run ends.
+    pub fn follow<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+    ) -> Result<Option<Stop>> {
         let (run, k) = (&self.job.experiment.run, cluster.progress().k);
         let looks = k.is_multiple_of(watch::EVERY);
-        // Others are asked only where it matters: each time costs a round trip.
+        // Ask other processes only where it matters: it costs a round trip.
         let asks = cluster.is_whole() || looks || self.meter.is_shared();
         let interrupted = self.context.interrupt.load(Ordering::Relaxed);
         let Agreed { costs, interrupted } = match asks {
@@ -185,7 +189,7 @@ impl<'a, T: Real> Record<'a, T> {
                 Agreed { costs: own_costs(cluster), interrupted: interrupts(cluster, interrupted) }
             }
         };
-        let second_order = self.recipe.facts.second_order;
+        let second_order = self.job.algorithm.choice.build.facts.second_order;
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
             let sizes = cluster.nodes().iter().map(watch::sizes).collect();
@@ -193,7 +197,7 @@ impl<'a, T: Real> Record<'a, T> {
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
-            self.observer.progress(k, due / run.evaluations as f64);
+            self.observers.listener.progress(k, due / run.evaluations as f64);
         }
         if due == 0.0 && k >= PATIENCE {
             return Err(self.endless());
@@ -202,7 +206,7 @@ impl<'a, T: Real> Record<'a, T> {
             None if brink || due >= self.measured as f64 => self.measure(cluster, clock, due)?,
             _ => done,
         };
-        // Last: a run that goes on from here has done all that belongs to this iteration.
+        // Last, so that a run resumed here has done everything that belongs to this iteration.
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
     }
 
@@ -215,8 +219,8 @@ impl<'a, T: Real> Record<'a, T> {
             .hint("add `iterations`, or a limit on something it does spend")
     }
 
-    /// A measurement; tells if the target is reached.
-    fn measure(
+    /// Takes a measurement, and says whether the target is reached.
+    fn measure<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
@@ -247,7 +251,12 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// One measurement.
-    fn take(&mut self, cluster: &mut Cluster<T>, clock: &Clock, exact: bool) -> Result<()> {
+    fn take<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+        exact: bool,
+    ) -> Result<()> {
         self.hash(cluster);
         let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
         let mut row = agree(cluster, clock, false)?.costs;
@@ -257,7 +266,13 @@ impl<'a, T: Real> Record<'a, T> {
             row.values = evaluate::summarise(&locals);
             if scope == Scope::Global {
                 let everyone = &mut |ours| cluster.everyone(ours);
-                row.values.extend(evaluate::common(self.judges, &points, exact, pool, everyone)?);
+                row.values.extend(evaluate::common(
+                    self.evaluators,
+                    &points,
+                    exact,
+                    pool,
+                    everyone,
+                )?);
             }
             // A probe sees the variables of all nodes, which one process alone has.
             let whole = cluster.nodes().len() == points.len();
@@ -265,24 +280,27 @@ impl<'a, T: Real> Record<'a, T> {
                 let Scene { data, world, seed, .. } = self.job.scene;
                 let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
                 let nodes: Vec<_> = cluster.nodes().iter().map(variables).collect();
-                row.values.extend(probing.measure(&setup, &nodes, self.judges));
+                row.values.extend(probing.measure(&setup, &nodes, self.evaluators));
             }
-            self.nodes = locals.into_iter().map(named).collect();
+            if let Some(error) = self.evaluators.iter_mut().find_map(|part| part.error()) {
+                return Err(error);
+            }
+            self.nodes = locals.into_iter().map(|local| local.values).collect();
             self.good = points;
         }
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
             if sound && gap > rounding {
-                self.observer.warn(&self.untrue(cluster.progress().k, gap));
+                self.observers.listener.warn(&self.untrue(cluster.progress().k, gap));
             }
         }
         row.values.retain(|_, value| value.is_finite());
-        self.observer.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
+        self.observers.row(&self.job.algorithm.label, self.job.scene.seed, &row)?;
         self.row = Some(row);
         Ok(())
     }
 
-    /// What to say when gradient tracking has lost its gradients.
+    /// The warning that gradient tracking is broken.
     fn untrue(&self, k: u64, gap: f64) -> String {
         format!(
             "{}: at iteration {k} the trackers' mean is off the gradients' by {gap:.1e}: the run goes \
@@ -293,7 +311,7 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// What every node contributes to a measurement.
-    fn locals(
+    fn locals<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         points: &[Point],
@@ -301,17 +319,21 @@ impl<'a, T: Real> Record<'a, T> {
     ) -> Result<Vec<Local>> {
         let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
-        let ours = evaluate::some(self.judges, here, &mean, exact, self.context.pool);
+        let ours = evaluate::some(self.evaluators, here, &mean, exact, self.context.pool);
+        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
+        let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
+        if !ours.iter().all(alike) {
+            return Err(unlike());
+        }
         if cluster.is_whole() {
             return Ok(ours);
         }
-        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| *name).collect();
         let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
         let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
-        Ok(locals.collect::<Option<_>>().expect("all processes measure alike"))
+        locals.collect::<Option<_>>().ok_or_else(unlike)
     }
 
-    fn hash(&mut self, cluster: &Cluster<T>) {
+    fn hash<T: Real>(&mut self, cluster: &Cluster<T>) {
         let mut bytes = Vec::new();
         for (node, trail) in cluster.nodes().iter().zip(&mut self.trails) {
             bytes.clear();
@@ -325,14 +347,14 @@ impl<'a, T: Real> Record<'a, T> {
     }
 
     /// The last measurement, and the outcome.
-    pub fn close(
+    pub fn close<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
         stop: Stop,
     ) -> Result<Outcome> {
         if stop == Stop::Interrupted && cluster.independent().is_some() {
-            // A last measurement would need the others, who go on.
+            // A last measurement would need the other peers, which carry on.
             return Err(stopped());
         }
         let k = cluster.progress().k;
@@ -342,7 +364,7 @@ impl<'a, T: Real> Record<'a, T> {
             let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
             self.take(cluster, clock, exact)?;
         }
-        self.observer.progress(k, 1.0);
+        self.observers.listener.progress(k, 1.0);
         let diagnosis = self.diagnosis(cluster)?;
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
         let trails = cluster.everyone_bytes(trails)?;
@@ -358,8 +380,8 @@ impl<'a, T: Real> Record<'a, T> {
         })
     }
 
-    /// Why the run diverged, if it did: told by the process that the culprit lives in.
-    fn diagnosis(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
+    /// Why the run diverged, if it did: the process with the culprit explains.
+    fn diagnosis<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
         let Some(culprit) = self.culprit.take() else { return Ok(None) };
         let here = cluster.here();
         let mut ours = vec![Vec::new(); here.len()];
@@ -371,14 +393,20 @@ impl<'a, T: Real> Record<'a, T> {
         Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
     }
 
-    /// In words a user can act on.
-    fn explain(&mut self, culprit: &Culprit, judge: usize) -> String {
+    /// The diagnosis in words that a user can act on.
+    fn explain(&mut self, culprit: &Culprit, evaluator: usize) -> String {
         let (x, theta) = &self.good[culprit.node];
-        let part = &mut *self.judges[judge];
+        let part = &mut *self.evaluators[evaluator];
         let Choice { params, .. } = &self.job.algorithm.choice;
-        let why = diagnose(culprit, &self.recipe.facts, params, part, At { x, theta });
+        let why = diagnose(
+            culprit,
+            &self.job.algorithm.choice.build.facts,
+            params,
+            part,
+            At { x, theta },
+        );
         let lambda_min = self.job.scene.world.analysis.lambda_min;
-        match self.recipe.facts.needs_lazy && lambda_min < -1e-9 {
+        match self.job.algorithm.choice.build.facts.needs_lazy && lambda_min < -1e-9 {
             true => format!(
                 "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
                  and this method bears larger steps if it is not negative"
@@ -388,14 +416,16 @@ impl<'a, T: Real> Record<'a, T> {
     }
 }
 
-/// A node's metrics by name.
-fn named(local: Local) -> Vec<(String, f64)> {
-    local.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+/// The error of metrics that cannot be averaged over nodes.
+fn unlike() -> Error {
+    Error::config("problem/malformed", "nodes have different metrics: a measure is their mean")
+        .at("[problem]")
+        .hint("give every node the same metrics in the same order")
 }
 
-/// The error of a checkpoint that is sound, but not that of such a run.
+/// The error of an intact checkpoint that belongs to a different run.
 pub fn misfit() -> Error {
-    let message = "the checkpoint does not fit the run: its variables are others";
+    let message = "the checkpoint does not fit the run: its variables differ";
     Error::storage("storage/checkpoint", message)
         .hint("start a run of its own with `--resume never`")
 }

@@ -1,44 +1,65 @@
-//! What a run leaves behind: rows of measurements, and how it ended.
+//! Measurements of a run, and how it ended.
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::problem::oracle::Counts;
 
-/// Every cost that is counted, as rows name them.
+/// Every cost that is counted, by its name in rows.
 pub const COSTS: [&str; 8] =
     ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "seconds"];
 
-/// Whether more of a measure is better: of accuracies it is, of all others less.
+/// The measures of this crate, by their names in rows. Problems and probes may add others.
+pub const MEASURES: [&str; 11] = [
+    "loss",
+    "train_accuracy",
+    "test_accuracy",
+    "own_test_accuracy",
+    "phi",
+    "grad_phi_sq",
+    "theta_error",
+    "theta_consensus",
+    "x_error",
+    "consensus",
+    "tracking",
+];
+
+/// Whether more of a measure is better: true of accuracies only.
 pub fn more_is_better(measure: &str) -> bool {
     measure.ends_with("accuracy")
 }
 
-/// Whether a measure spans powers of ten: it is then compared by its logarithm.
+/// Whether a measure spans powers of ten and is compared by its logarithm.
 pub fn spans_powers(measure: &str) -> bool {
     let squares = ["consensus", "theta_consensus", "theta_error", "x_error", "grad_phi_sq"];
     squares.contains(&measure)
 }
 
-/// One measurement of a run. Costs are per node (means over the nodes) where nodes may differ.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One measurement of a run. Costs that may differ between nodes are means over them.
+///
+/// Read back, every number beside the costs is a measure. `null` stands for one that was not
+/// finite; other values are skipped, except under the names in [`MEASURES`], where they are an
+/// error.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// Iterations done.
     pub iteration: u64,
-    /// Hessian-vector products a node.
+    /// Hessian-vector products per node.
     pub hessians: f64,
-    /// Jacobian-vector products a node.
+    /// Jacobian-vector products per node.
     pub jacobians: f64,
-    /// Gradients a node, of all kinds.
+    /// Gradients per node, of all kinds.
     pub gradients: f64,
-    /// Samples a node evaluated, each as often as it was used.
+    /// Samples evaluated per node, counted each time they are used.
     pub samples: f64,
     /// Rounds of communication.
     pub exchanges: u64,
     /// Bytes sent over all links.
     pub bytes: u64,
-    /// Seconds of computing and mixing; evaluation is not in them.
+    /// Seconds of computing and mixing, without evaluation.
     pub seconds: f64,
     /// Measures of quality by name: `loss`, `test_accuracy`, `phi`, `grad_phi_sq`, `consensus`, …
     #[serde(flatten)]
@@ -77,9 +98,47 @@ impl Row {
             _ => return self.values.get(name).copied(),
         })
     }
+
+    /// Every cost and measure with its name.
+    pub fn quantities(&self) -> impl Iterator<Item = (&str, f64)> {
+        let costs = COSTS.into_iter().filter_map(|name| Some((name, self.value(name)?)));
+        costs.chain(self.values.iter().map(|(name, value)| (name.as_str(), *value)))
+    }
 }
 
-/// How a run ended. Not an error: the rows up to there are good.
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Row, D::Error> {
+        let wrong = |name: &str| D::Error::custom(format!("`{name}` is not a number"));
+        let mut fields = BTreeMap::<String, Value>::deserialize(input)?;
+        let mut take =
+            |name: &'static str| fields.remove(name).ok_or_else(|| D::Error::missing_field(name));
+        let mut count = |name| take(name)?.as_u64().ok_or_else(|| wrong(name));
+        let (iteration, exchanges, bytes) =
+            (count("iteration")?, count("exchanges")?, count("bytes")?);
+        let mut mean = |name| take(name)?.as_f64().ok_or_else(|| wrong(name));
+        let mut row = Row {
+            iteration,
+            hessians: mean("hessians")?,
+            jacobians: mean("jacobians")?,
+            gradients: mean("gradients")?,
+            samples: mean("samples")?,
+            exchanges,
+            bytes,
+            seconds: mean("seconds")?,
+            values: BTreeMap::new(),
+        };
+        for (name, value) in fields {
+            match value.as_f64() {
+                Some(value) => drop(row.values.insert(name, value)),
+                None if value.is_null() || !MEASURES.contains(&name.as_str()) => {}
+                None => return Err(wrong(&name)),
+            }
+        }
+        Ok(row)
+    }
+}
+
+/// How a run ended. Not an error: the rows up to then are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stop {
@@ -89,9 +148,9 @@ pub enum Stop {
     Budget,
     /// The target was reached.
     Target,
-    /// Values grew beyond all bounds or stopped being numbers.
+    /// Values grew without bound or stopped being numbers.
     Diverged,
-    /// Somebody asked it to stop.
+    /// Stopped on request.
     Interrupted,
 }
 

@@ -2,23 +2,21 @@
 
 use std::ops::Range;
 
+use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
 use super::Context;
-use crate::algorithms::{Start, algorithms};
-use crate::config::Choice;
-use crate::config::registry::find;
+use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
 use crate::engine::Node;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::experiment::{DataSpec, Experiment};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, cast};
 use crate::network::{self, Graph, Mixing, Spectrum};
-use crate::problem::Bilevel;
 use crate::problem::oracle::Oracle;
-use crate::problems::{Setting, problems};
+use crate::problem::{Bilevel, Dims, Parts, Setting};
 
 /// All that the runs of one seed share.
 pub struct World {
@@ -26,9 +24,9 @@ pub struct World {
     pub graph: Graph,
     /// W.
     pub mixing: Mixing,
-    /// What is known of W.
+    /// The spectrum of W.
     pub analysis: Spectrum,
-    /// Who has which samples.
+    /// The samples of each node.
     pub partition: Partition,
 }
 
@@ -42,7 +40,7 @@ pub struct Setup<'a> {
     pub world: &'a World,
     /// The seed.
     pub seed: u64,
-    /// Threads to share nodes over.
+    /// Threads to spread nodes over.
     pub pool: Option<&'a ThreadPool>,
 }
 
@@ -59,14 +57,14 @@ impl Experiment {
         self.load_data_of(context, 0..self.network.nodes)
     }
 
-    /// Loads the data that some nodes need: their own files, or all where nodes have none.
+    /// Loads the data of some nodes: their own files, or everything where nodes have no files.
     pub fn load_data_of(&self, context: &Context, here: Range<usize>) -> Result<Option<Data>> {
-        // The hold-out set does not depend on the run's seed: every seed is tested on the same.
+        // The hold-out set does not depend on the run's seed: all seeds are tested on the same rows.
         let place = Where { directory: context.data_dir.clone(), seed: 0 };
-        let load = |DataSpec { source, preparation, .. }: &DataSpec| {
+        let load = |DataSpec { source, own, preparation, .. }: &DataSpec| {
             let loaded = match &preparation.nodes {
-                None => data::load(source, preparation, &place),
-                Some(nodes) => data::load_own(source, preparation, nodes, here, &place),
+                None => data::load(&*source.build, preparation, &place),
+                Some(nodes) => data::load_own(own, preparation, nodes, here, &place),
             };
             loaded.map_err(|error| error.at("[data]"))
         };
@@ -98,7 +96,7 @@ impl Experiment {
         world: &World,
         seed: u64,
     ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        self.parts_of(data, world, seed, 0..self.network.nodes)
+        Ok(self.parts_of(data, world, seed, 0..self.network.nodes)?.each)
     }
 
     /// Some nodes' parts of the problem.
@@ -108,7 +106,7 @@ impl Experiment {
         world: &World,
         seed: u64,
         nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+    ) -> Result<Parts<T>> {
         let setting = Setting {
             nodes: self.network.nodes,
             seed,
@@ -117,9 +115,9 @@ impl Experiment {
             data,
             partition: &world.partition.nodes,
         };
-        let registry = problems::<T>();
-        let kind = &find("problem", &registry, &self.problem.name)?.build;
-        let parts = kind.parts_of(&self.problem.params, &setting, nodes);
+        let count = nodes.len();
+        let parts = self.problem.build.get::<T>().parts(&setting, nodes);
+        let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
         parts.map_err(|error| error.at("[problem]"))
     }
 
@@ -129,33 +127,82 @@ impl Experiment {
         data: Option<&Data>,
         world: &World,
         seed: u64,
-        choice: &Choice,
+        method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
-        self.nodes_of(self.parts(data, world, seed)?, 0, seed, choice)
+        let parts = self.parts_of(data, world, seed, 0..self.network.nodes)?;
+        self.nodes_of(parts.each, 0, seed, method)
     }
 
-    /// The same, of given parts, the first of which is node `first`'s.
+    /// The same, from given parts; the first of them belongs to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
         parts: Vec<Box<dyn Bilevel<T>>>,
         first: usize,
         seed: u64,
-        Choice { name, params }: &Choice,
+        method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
-        let registry = algorithms::<T>();
-        let recipe = &find("algorithm", &registry, name)?.build;
+        let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
+            return Ok(Vec::new());
+        };
+        // In blocks, one row per node: whoever answers for all nodes gets matrices.
+        let mut blocks =
+            [n, p, p, p, p, n].map(|length| aligned_rows(parts.len(), length).into_iter());
+        let mut rows = || blocks.each_mut().map(|block| block.next().expect("a row for each part"));
         let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let x = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
-            let theta = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i)));
-            let v = vec![T::zero(); part.dims().p];
+            let x = part.start_x(&mut Stream::new(seed, Purpose::Start, 0));
+            let theta = part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i));
+            if (x.len(), theta.len()) != (n, p) {
+                let (x, theta) = (x.len(), theta.len());
+                let message = format!(
+                    "node {i} starts with {x} entries of x and {theta} of θ, and has {n} and {p}"
+                );
+                return Err(Error::config("problem/malformed", message).at("[problem]"));
+            }
+            let [mut own_x, mut own_theta, v, d, h, s] = rows();
+            own_x.copy_from_slice(&cast(&x));
+            own_theta.copy_from_slice(&cast(&theta));
             let batches = self.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
             if let Some(delta) = self.run.finite_differences {
-                oracle.take_differences(delta);
+                oracle.take_differences(delta)?;
             }
-            let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
-            Ok(Node { algorithm: (recipe.start)(params, start)?, oracle })
+            let start = Start {
+                x: own_x,
+                theta: own_theta,
+                v,
+                rows: Some([d, h, s]),
+                scope: self.scope,
+                oracle: &mut oracle,
+            };
+            let algorithm = method.start(start)?;
+            match oracle.error() {
+                Some(error) => Err(error),
+                None => Ok(Node { algorithm, oracle }),
+            }
         };
         (first..).zip(parts).map(make).collect()
+    }
+}
+
+/// Checks that the parts fit together: anybody may have written the problem.
+fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<T>> {
+    let malformed = |what: String| {
+        Err(Error::config("problem/malformed", format!("the problem `{problem}` {what}")))
+    };
+    if parts.each.len() != count {
+        return malformed(format!("made {} parts for {count} nodes", parts.each.len()));
+    }
+    let dims = parts.each[0].dims();
+    for (i, part) in parts.each.iter().enumerate() {
+        if part.dims() != dims {
+            return malformed(format!("has other dimensions at the {}th node than before", i + 1));
+        }
+        if part.samples_f() == 0 || part.samples_g() == 0 {
+            return malformed(format!("has no samples at the {}th node", i + 1));
+        }
+    }
+    match dims {
+        Dims { n: 0, .. } | Dims { p: 0, .. } => malformed("has an empty x or θ".into()),
+        _ => Ok(parts),
     }
 }

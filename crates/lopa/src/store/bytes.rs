@@ -1,9 +1,9 @@
-//! Values in a fixed little-endian layout: what checkpoints and messages between processes are
-//! made of. Whoever reads knows what to expect; what is not there is not read.
+//! Values in a fixed little-endian layout, for checkpoints and messages between processes. The
+//! layout is not self-describing: readers know what to expect.
 
 use crate::math::real::Real;
 
-/// A SHA-256.
+/// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
 /// Appends values.
@@ -11,67 +11,67 @@ pub type Hash = [u8; 32];
 pub struct Writer(Vec<u8>);
 
 impl Writer {
-    /// A whole number.
+    /// An integer.
     pub fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A number, to the bit.
+    /// A number, bit for bit.
     pub fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
     }
 
-    /// Scalars, and how many they are.
+    /// Scalars, preceded by their number.
     pub fn reals<T: Real>(&mut self, values: &[T]) {
         self.u64(values.len() as u64);
         T::extend_le(values, &mut self.0);
     }
 
-    /// Bytes, and how many they are.
+    /// Bytes, preceded by their number.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.u64(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// Bytes of a length that the reader knows.
+    /// Bytes alone: the reader knows their number.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// All that was written.
+    /// The bytes written.
     pub fn done(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// Takes values off the front; `None` where there is no such value.
+/// Takes values off the front; `None` if too few bytes are left.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Of these bytes.
+    /// Reads these bytes.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader(bytes)
     }
 
-    /// So many bytes.
+    /// `length` bytes.
     pub fn raw(&mut self, length: usize) -> Option<&'a [u8]> {
         let (front, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(front)
     }
 
-    /// A whole number.
+    /// An integer.
     pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.raw(8)?.try_into().ok()?))
     }
 
-    /// A number, to the bit.
+    /// A number, bit for bit.
     pub fn f64(&mut self) -> Option<f64> {
         self.u64().map(f64::from_bits)
     }
 
-    /// Scalars; a length that is not backed by bytes costs no memory.
+    /// Scalars; a length larger than the bytes left allocates nothing.
     pub fn reals<T: Real>(&mut self) -> Option<Vec<T>> {
         let length = usize::try_from(self.u64()?).ok()?;
         let bytes = self.raw(length.checked_mul(T::BYTES)?)?;
@@ -80,18 +80,18 @@ impl<'a> Reader<'a> {
         Some(values)
     }
 
-    /// Bytes with their length in front.
+    /// Bytes preceded by their number.
     pub fn bytes(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u64()?).ok()?;
         self.raw(length)
     }
 
-    /// A SHA-256.
+    /// A SHA-256 digest.
     pub fn hash(&mut self) -> Option<Hash> {
         self.raw(32)?.try_into().ok()
     }
 
-    /// Nothing may be left.
+    /// `None` if bytes are left.
     pub fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())
     }

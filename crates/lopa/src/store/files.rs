@@ -1,4 +1,4 @@
-//! Files that are whole or not there: written aside, forced to disk, then renamed.
+//! Atomic replacement of files: written to a temporary file, synced, then renamed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Where the writing of a file can be cut short.
+/// Points at which the writing of a file can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
-    /// The file to be is there, and empty.
+    /// The temporary file exists and is empty.
     Created,
     /// Half of it is written.
     HalfWritten,
@@ -17,7 +17,7 @@ pub enum Point {
     Written,
     /// All of it is on disk.
     Synced,
-    /// It has its name.
+    /// It has its final name.
     Renamed,
     /// Its name is on disk.
     DirectorySynced,
@@ -35,12 +35,12 @@ impl Point {
     ];
 }
 
-/// Puts `content` in the place of the file at `path`, which is left as it is if that fails.
+/// Replaces the file at `path` by `content`; on failure the file keeps its old content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_watched(path, content, &mut |_| Ok(()))
 }
 
-/// The same; `at` is told of every point, and may end it there.
+/// The same; `at` is called at every point and may fail there.
 pub fn replace_watched(
     path: &Path,
     content: &[u8],
@@ -54,7 +54,7 @@ pub fn replace_watched(
         at(Point::DirectorySynced)
     });
     if written.is_err() {
-        // Gives back what a full disk may need; what matters is told already.
+        // Frees space on a full disk; the error that matters is returned.
         let _ = fs::remove_file(&partial);
     }
     written
@@ -82,7 +82,7 @@ fn partial(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Forces to disk which files a folder has; one without a name is the current one.
+/// Syncs a directory; an empty path is the current one.
 pub fn sync_directory(folder: &Path) -> io::Result<()> {
     let here = folder.as_os_str().is_empty();
     match cfg!(unix) {
@@ -91,11 +91,11 @@ pub fn sync_directory(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The error of a file that cannot be written.
+/// The error for a file that cannot be written.
 pub fn cannot_write(path: &Path, error: &io::Error) -> Error {
     let hint = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room; the same command then goes on from the last checkpoint"
+            "free some space; the same command then resumes from the last checkpoint"
         }
         _ => "choose another folder with --out",
     };

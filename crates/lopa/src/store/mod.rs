@@ -1,4 +1,4 @@
-//! Bytes and files that can be trusted.
+//! Byte layouts and atomic files.
 
 pub mod bytes;
 pub mod files;

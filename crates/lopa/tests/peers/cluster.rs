@@ -1,4 +1,4 @@
-//! Whole clusters of peers in one process: the code that real peers run, on a faulty network.
+//! Clusters of peers in one process: the code that real peers run, on a simulated faulty network.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use lopa::engine::{Journal, Note, Peers, Policy, Settings};
 use lopa::error::Result;
 use lopa::experiment::Experiment;
 use lopa::run::checkpoint::{Checkpoint, State};
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Listener, Outcome, Store};
 
 use super::faulty::{Faults, Faulty, Killed, Tamper, World, seconds};
 
@@ -20,47 +20,52 @@ pub struct Disk {
     ended: Vec<Outcome>,
     /// Skipped exchanges since the last checkpoint.
     journal: Vec<u8>,
-    /// Skips that are to be repeated.
-    repeats: Vec<u8>,
+    /// Skips to replay.
+    replayed: Vec<u8>,
     /// All skipped exchanges.
     pub skips: Vec<u8>,
     /// Checkpoints written.
     pub written: usize,
     /// Bytes of the largest.
     pub largest: usize,
-    /// What the user was told.
+    /// Warnings to the user.
     pub warnings: Vec<String>,
 }
 
 pub type Shared<T> = Arc<Mutex<T>>;
 
-/// Keeps a node's state on its disk.
+/// Stores a node's state on its disk.
 struct Keeper {
     disk: Shared<Disk>,
     world: Arc<World>,
 }
 
 impl Disk {
-    /// Empty, but for skips that are to be repeated.
-    pub fn with(repeats: Vec<u8>) -> Shared<Disk> {
-        Shared::new(Disk { repeats, ..Disk::default() }.into())
+    /// Empty but for skips to replay.
+    pub fn with(replayed: Vec<u8>) -> Shared<Disk> {
+        Shared::new(Disk { replayed, ..Disk::default() }.into())
     }
 }
 
-impl Observer for Keeper {
+impl Store for Keeper {
     fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
         let disk = self.disk.lock().unwrap();
         let of = |outcome: &&Outcome| outcome.algorithm == algorithm && outcome.seed == seed;
         Ok(disk.ended.iter().find(of).cloned())
     }
 
-    fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
+    fn kept(
+        &mut self,
+        algorithm: &str,
+        seed: u64,
+        _: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
         let mut disk = self.disk.lock().unwrap();
         let run = run(algorithm, seed);
-        let sound = |slot: &Vec<u8>| {
+        let valid = |slot: &Vec<u8>| {
             Checkpoint::from_bytes(slot).ok().filter(|kept| kept.run == run).map(|kept| kept.state)
         };
-        let [first, second] = [0, 1].map(|slot| sound(&disk.slots[slot]));
+        let [first, second] = [0, 1].map(|slot| valid(&disk.slots[slot]));
         let age = |state: &Option<State>| state.as_ref().map(|s| (s.progress.k, s.serial));
         let second_is_newer = age(&second) > age(&first);
         disk.next = usize::from(!second_is_newer);
@@ -83,15 +88,20 @@ impl Observer for Keeper {
         Ok(())
     }
 
-    fn warn(&mut self, text: &str) {
-        self.disk.lock().unwrap().warnings.push(text.into());
-    }
-
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
         let mut disk = self.disk.lock().unwrap();
         disk.slots = Default::default();
         disk.ended.push(outcome.clone());
         Ok(())
+    }
+}
+
+/// Writes warnings on a node's disk.
+struct Warnings(Shared<Disk>);
+
+impl Listener for Warnings {
+    fn warn(&mut self, text: &str) {
+        self.0.lock().unwrap().warnings.push(text.into());
     }
 }
 
@@ -101,19 +111,19 @@ fn run(algorithm: &str, seed: u64) -> [u8; 32] {
     run
 }
 
-/// The journal of a disk; skips that are to be repeated are always in it.
+/// The journal of a disk; it always contains the skips to replay.
 struct DiskJournal(Shared<Disk>);
 
 impl Journal for DiskJournal {
     fn read(&mut self) -> Result<Vec<u8>> {
         let disk = self.0.lock().unwrap();
-        Ok([&disk.repeats[..], &disk.journal].concat())
+        Ok([&disk.replayed[..], &disk.journal].concat())
     }
 
-    fn append(&mut self, piece: &[u8]) -> Result<()> {
+    fn append(&mut self, record: &[u8]) -> Result<()> {
         let mut disk = self.0.lock().unwrap();
-        disk.journal.extend_from_slice(piece);
-        disk.skips.extend_from_slice(piece);
+        disk.journal.extend_from_slice(record);
+        disk.skips.extend_from_slice(record);
         Ok(())
     }
 
@@ -123,15 +133,15 @@ impl Journal for DiskJournal {
     }
 }
 
-/// Which policy, and its patience if it has any.
+/// A policy, with its patience in seconds if it has one.
 #[derive(Debug, Clone, Copy)]
-pub enum How {
+pub enum TestPolicy {
     Wait,
     Stop,
     Skip(f64),
 }
 
-/// What became of a node.
+/// How a node ended.
 pub struct Fate {
     pub done: Result<Vec<Outcome>>,
     pub notes: Vec<Note>,
@@ -139,26 +149,31 @@ pub struct Fate {
     pub disk: Shared<Disk>,
 }
 
-/// A cluster to be.
+/// A cluster to run.
 pub struct Setup<'a> {
     pub experiment: &'a Experiment,
     pub seed: u64,
     pub faults: Faults,
-    pub how: How,
+    pub policy: TestPolicy,
     pub tamper: Option<Tamper>,
-    /// Disks of an earlier run, if it goes on.
+    /// Disks of an earlier run to resume.
     pub disks: Vec<Shared<Disk>>,
     /// The longest wait, in seconds.
     pub deadline: f64,
-    /// Who is asked to stop, and when.
+    /// Nodes to stop, and when.
     pub stops: Vec<(usize, f64)>,
 }
 
 impl<'a> Setup<'a> {
-    pub fn new(experiment: &'a Experiment, seed: u64, faults: Faults, how: How) -> Setup<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        seed: u64,
+        faults: Faults,
+        policy: TestPolicy,
+    ) -> Setup<'a> {
         let (disks, stops) = (Vec::new(), Vec::new());
         let deadline = 200.0;
-        Setup { experiment, seed, faults, how, tamper: None, disks, deadline, stops }
+        Setup { experiment, seed, faults, policy, tamper: None, disks, deadline, stops }
     }
 
     /// Runs every node to its end.
@@ -171,9 +186,10 @@ impl<'a> Setup<'a> {
             let one = |node: usize| {
                 let disk = self.disks.get(node).cloned().unwrap_or_default();
                 let world = world.clone();
-                let (experiment, how, deadline) = (self.experiment, self.how, self.deadline);
-                let live = move || lives(experiment, identity, world, node, (how, deadline), disk);
-                std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, live).unwrap()
+                let (experiment, policy, deadline) = (self.experiment, self.policy, self.deadline);
+                let run =
+                    move || run_node(experiment, identity, world, node, (policy, deadline), disk);
+                std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, run).unwrap()
             };
             let threads: Vec<_> = (0..nodes).map(one).collect();
             let fates = threads.into_iter().map(|thread| thread.join());
@@ -182,34 +198,34 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// One node, through all its lives.
-fn lives(
+/// Runs one node to its end, restarting it whenever it is killed.
+fn run_node(
     experiment: &Experiment,
     identity: [u8; 32],
     world: Arc<World>,
     node: usize,
-    (how, deadline): (How, f64),
+    (policy, deadline): (TestPolicy, f64),
     disk: Shared<Disk>,
 ) -> Fate {
     let notes = Shared::<Vec<Note>>::default();
     world.begin(node);
     for lives in 1.. {
-        let policy = match how {
-            How::Wait => Policy::Wait,
-            How::Stop => Policy::Stop,
-            How::Skip(patience) => {
+        let policy = match policy {
+            TestPolicy::Wait => Policy::Wait,
+            TestPolicy::Stop => Policy::Stop,
+            TestPolicy::Skip(patience) => {
                 let journal = Box::new(DiskJournal(disk.clone()));
                 Policy::SkipLink { patience: seconds(patience), journal }
             }
         };
         let settings = Settings { policy, deadline: seconds(deadline), resend: seconds(0.25) };
-        let told = notes.clone();
-        let told = Box::new(move |note| told.lock().unwrap().push(note));
+        let sink = notes.clone();
+        let notify = Box::new(move |note| sink.lock().unwrap().push(note));
         let place = (node, experiment.network.nodes);
-        let mut peers = Peers::new(world.wire(node), place, &identity, settings, told);
+        let mut peers = Peers::new(world.wire(node), place, &identity, settings, notify);
         let life = catch_unwind(AssertUnwindSafe(|| {
             let mut keeper = Keeper { disk: disk.clone(), world: world.clone() };
-            one_life(experiment, &mut peers, &mut keeper)
+            run_once(experiment, &mut peers, &mut keeper)
         }));
         match life {
             Ok(done) => {
@@ -217,7 +233,7 @@ fn lives(
                 let notes = notes.lock().unwrap().clone();
                 return Fate { done, notes, lives, disk };
             }
-            Err(panic) if panic.is::<Killed>() => world.rest(node, world.burial(node)),
+            Err(panic) if panic.is::<Killed>() => world.stay_down(node, world.downtime(node)),
             Err(panic) => {
                 world.leave(node);
                 resume_unwind(panic);
@@ -227,12 +243,13 @@ fn lives(
     unreachable!("a node has a last life")
 }
 
-fn one_life(
+fn run_once(
     experiment: &Experiment,
     peers: &mut Peers<Faulty>,
     keeper: &mut Keeper,
 ) -> Result<Vec<Outcome>> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run_peer(peers, None, &context, keeper)
+    let warnings = &mut Warnings(keeper.disk.clone());
+    experiment.run_peer(peers, None, &context, keeper, warnings)
 }

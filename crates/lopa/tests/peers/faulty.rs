@@ -1,6 +1,6 @@
-//! A network that loses, doubles, delays, reorders, damages and cuts, and machines that die, all
-//! drawn from a seed. One thread runs at a time, and the clock goes on to the next event only when
-//! all wait for one: the same seed gives the same run.
+//! A network that loses, duplicates, delays, reorders and damages frames and cuts links, and
+//! machines that die, all drawn from a seed. One thread runs at a time, and the clock advances to the
+//! next event only when all threads wait for one: the same seed gives the same run.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,29 +11,29 @@ use std::time::Duration;
 use lopa::engine::{Event, Wire};
 use lopa::math::random::{Purpose, Stream};
 
-/// What a thread that dies unwinds with.
+/// The panic payload of a machine that dies.
 pub struct Killed;
 
-/// What may happen, as chances in one.
+/// Faults; numbers are probabilities.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    /// Of a frame to be lost.
+    /// A frame is lost.
     pub loss: f64,
-    /// Of a frame to come twice.
-    pub double: f64,
-    /// Of a frame to come late, after those sent later.
+    /// A frame is duplicated.
+    pub duplicate: f64,
+    /// A frame is late and arrives after frames sent later.
     pub late: f64,
-    /// Of a frame to be damaged.
+    /// A frame is damaged.
     pub damage: f64,
-    /// Of a checkpoint to be cut short by death.
+    /// The machine dies while it writes a checkpoint.
     pub torn: f64,
-    /// Of a wire to tell of a link that is cut or a machine that is dead.
-    pub told: f64,
-    /// Directions of links that carry nothing for a time.
+    /// The wire reports a cut link or a dead machine.
+    pub reported: f64,
+    /// Cut links, by direction.
     pub cuts: Vec<Cut>,
-    /// When which machine dies, and for how long, in the order of time.
+    /// Deaths of machines, in order of time.
     pub deaths: Vec<Death>,
-    /// No frame is lost, late or damaged from here on.
+    /// From this time on no frame is lost, late or damaged.
     pub calm: Duration,
 }
 
@@ -49,7 +49,7 @@ pub struct Cut {
 pub struct Death {
     pub node: usize,
     pub at: Duration,
-    pub rest: Duration,
+    pub downtime: Duration,
 }
 
 /// The network, its clock and its machines.
@@ -58,14 +58,14 @@ pub struct World {
     turns: Vec<Condvar>,
 }
 
-/// What comes in place of a frame (from, to, frame), in this order: frames, and as whose they come.
+/// Replaces a frame (from, to, frame) by others, each with its apparent sender, in this order.
 pub type Tamper = Box<dyn Fn(usize, usize, &[u8]) -> Vec<(usize, Vec<u8>)> + Send>;
 
 struct State {
     now: Duration,
     turn: usize,
-    wake: Vec<Option<Duration>>, // of those who wait
-    coming: Vec<BinaryHeap<Reverse<Coming>>>,
+    wake: Vec<Option<Duration>>, // of the threads that wait
+    pending: Vec<BinaryHeap<Reverse<Pending>>>,
     sent: u64,
     stream: Stream,
     faults: Faults,
@@ -73,15 +73,15 @@ struct State {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Coming {
+struct Pending {
     at: Duration,
     number: u64,
-    event: Told,
+    event: Delivery,
 }
 
 /// An event that can be ordered.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Delivery {
     Up(usize),
     Down(usize),
     Frame(usize, Vec<u8>),
@@ -98,7 +98,7 @@ impl World {
             now: Duration::ZERO,
             turn: 0,
             wake: vec![Some(Duration::ZERO); nodes],
-            coming: (0..nodes).map(|_| BinaryHeap::new()).collect(),
+            pending: (0..nodes).map(|_| BinaryHeap::new()).collect(),
             sent: 0,
             stream: Stream::new(seed, Purpose::Tuning, 1),
             faults,
@@ -109,7 +109,7 @@ impl World {
         Arc::new(World { state: Mutex::new(state), turns })
     }
 
-    /// The end of a wire at a machine.
+    /// The wire of a machine.
     pub fn wire(self: &Arc<World>, node: usize) -> Faulty {
         Faulty { world: self.clone(), node }
     }
@@ -123,52 +123,52 @@ impl World {
         state.wake[node] = None;
     }
 
-    /// This machine is done, or dead for good.
+    /// Takes a machine off the network for good.
     pub fn leave(&self, node: usize) {
         let mut state = self.lock();
         state.wake[node] = None;
-        self.pass(&mut state);
+        self.next_turn(&mut state);
     }
 
-    /// This machine is dead for a time; what was on its way to it is lost, or comes to its next life.
-    pub fn rest(&self, node: usize, rest: Duration) {
+    /// Keeps a machine down for a time; frames in transit to it are lost or arrive afterwards.
+    pub fn stay_down(&self, node: usize, downtime: Duration) {
         let mut state = self.lock();
-        let (now, told) = (state.now, state.chance(|faults| faults.told));
+        let (now, reported) = (state.now, state.chance(|faults| faults.reported));
         if state.stream.unit() < 0.5 {
-            state.coming[node].clear();
+            state.pending[node].clear();
         }
-        for other in (0..state.wake.len()).filter(|&other| other != node && told) {
-            state.push(other, now + seconds(0.01), Told::Down(node));
-            state.push(other, now + rest, Told::Up(node));
+        for other in (0..state.wake.len()).filter(|&other| other != node && reported) {
+            state.push(other, now + seconds(0.01), Delivery::Down(node));
+            state.push(other, now + downtime, Delivery::Up(node));
         }
-        let until = now + rest;
+        let until = now + downtime;
         while state.now < until {
             state = self.wait(state, node, until);
         }
     }
 
-    /// Somebody asks a machine to stop.
+    /// Asks a machine to stop.
     pub fn stop(&self, node: usize, at: Duration) {
-        self.lock().push(node, at, Told::Stop);
+        self.lock().push(node, at, Delivery::Stop);
     }
 
-    /// Whether a checkpoint is to be cut short.
+    /// Whether the machine dies while it writes this checkpoint.
     pub fn tears(&self) -> bool {
         let mut state = self.lock();
         state.now < state.faults.calm && state.chance(|faults| faults.torn)
     }
 
-    /// A place to cut something of a length.
+    /// A random index below a length.
     pub fn below(&self, length: usize) -> usize {
         self.lock().stream.below(length)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panics must not keep the others from coming to their end.
+        // A thread that panics must not keep the others from finishing.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a time, while others have their turns.
+    /// Waits until a time, while others run.
     fn wait<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -176,7 +176,7 @@ impl World {
         until: Duration,
     ) -> MutexGuard<'s, State> {
         state.wake[node] = Some(until);
-        self.pass(&mut state);
+        self.next_turn(&mut state);
         while state.turn != node {
             state = self.turns[node].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -184,8 +184,8 @@ impl World {
         state
     }
 
-    /// The next turn is that of whoever has to wake first.
-    fn pass(&self, state: &mut State) {
+    /// Gives the turn to the thread that wakes first.
+    fn next_turn(&self, state: &mut State) {
         let waiting = state.wake.iter().enumerate();
         let first = waiting.filter_map(|(node, wake)| wake.map(|wake| (wake, node))).min();
         if let Some((wake, node)) = first {
@@ -201,10 +201,10 @@ impl State {
         self.stream.unit() < of(&self.faults)
     }
 
-    fn push(&mut self, to: usize, at: Duration, event: Told) {
+    fn push(&mut self, to: usize, at: Duration, event: Delivery) {
         self.sent += 1;
-        self.coming[to].push(Reverse(Coming { at, number: self.sent, event }));
-        // Who waits for something later is to wake for this.
+        self.pending[to].push(Reverse(Pending { at, number: self.sent, event }));
+        // A thread that waits for something later wakes for this.
         if let Some(wake) = &mut self.wake[to] {
             *wake = (*wake).min(at.max(self.now));
         }
@@ -212,18 +212,18 @@ impl State {
 
     fn announce_cuts(&mut self) {
         for Cut { from, to, since, until } in self.faults.cuts.clone() {
-            if self.chance(|faults| faults.told) {
-                self.push(to, since, Told::Down(from));
-                self.push(to, until, Told::Up(from));
+            if self.chance(|faults| faults.reported) {
+                self.push(to, since, Delivery::Down(from));
+                self.push(to, until, Delivery::Up(from));
             }
         }
     }
 
     fn send(&mut self, from: usize, to: usize, frame: &[u8]) {
         let now = self.now;
-        let here =
+        let is_cut =
             |cut: &Cut| cut.from == from && cut.to == to && cut.since <= now && now < cut.until;
-        if self.faults.cuts.iter().any(here) {
+        if self.faults.cuts.iter().any(is_cut) {
             return;
         }
         let wild = now < self.faults.calm;
@@ -234,7 +234,7 @@ impl State {
             Some(tamper) => tamper(from, to, frame),
             None => vec![(from, frame.to_vec())],
         };
-        let copies = 1 + usize::from(wild && self.chance(|faults| faults.double));
+        let copies = 1 + usize::from(wild && self.chance(|faults| faults.duplicate));
         for _ in 0..copies {
             let late = wild && self.chance(|faults| faults.late);
             let delay = self.stream.between(0.001, if late { 1.0 } else { 0.02 });
@@ -244,7 +244,7 @@ impl State {
                     let (at, bit) = (self.stream.below(frame.len()), self.stream.below(8));
                     frame[at] ^= 1 << bit;
                 }
-                self.push(to, now + seconds(delay), Told::Frame(*from, frame));
+                self.push(to, now + seconds(delay), Delivery::Frame(*from, frame));
             }
         }
     }
@@ -255,29 +255,29 @@ impl State {
     }
 }
 
-/// The end of a wire at a machine.
+/// The wire of a machine.
 pub struct Faulty {
     world: Arc<World>,
     node: usize,
 }
 
 impl World {
-    /// For how long a machine that just died is dead: as was drawn, or for a moment.
-    pub fn burial(&self, node: usize) -> Duration {
+    /// How long a machine that just died stays down: as drawn in advance, or briefly.
+    pub fn downtime(&self, node: usize) -> Duration {
         let mut state = self.lock();
         let now = state.now;
         let due = |death: &Death| death.node == node && death.at <= now;
         match state.faults.deaths.iter().position(due) {
-            Some(at) => state.faults.deaths.remove(at).rest,
+            Some(at) => state.faults.deaths.remove(at).downtime,
             None => seconds(state.stream.between(0.05, 2.0)),
         }
     }
 }
 
-/// Dies if it is time.
-fn live(state: MutexGuard<'_, State>, node: usize) -> MutexGuard<'_, State> {
+/// Kills the thread if its machine is due to die.
+fn die_if_due(state: MutexGuard<'_, State>, node: usize) -> MutexGuard<'_, State> {
     if state.death(node).is_some_and(|at| at <= state.now) {
-        drop(state); // the others live on
+        drop(state); // the others keep running
         resume_unwind(Box::new(Killed));
     }
     state
@@ -285,22 +285,22 @@ fn live(state: MutexGuard<'_, State>, node: usize) -> MutexGuard<'_, State> {
 
 impl Wire for Faulty {
     fn send(&mut self, to: usize, frame: &[u8]) {
-        let mut state = live(self.world.lock(), self.node);
+        let mut state = die_if_due(self.world.lock(), self.node);
         state.send(self.node, to, frame);
     }
 
     fn next(&mut self, until: Duration) -> Option<Event> {
         let mut state = self.world.lock();
         loop {
-            state = live(state, self.node);
-            let first = state.coming[self.node].peek().map(|Reverse(coming)| coming.at);
+            state = die_if_due(state, self.node);
+            let first = state.pending[self.node].peek().map(|Reverse(pending)| pending.at);
             if first.is_some_and(|at| at <= state.now) {
-                let Reverse(coming) = state.coming[self.node].pop()?;
-                return Some(match coming.event {
-                    Told::Up(peer) => Event::Up(peer),
-                    Told::Down(peer) => Event::Down(peer),
-                    Told::Frame(peer, bytes) => Event::Frame(peer, bytes),
-                    Told::Stop => Event::Stop,
+                let Reverse(pending) = state.pending[self.node].pop()?;
+                return Some(match pending.event {
+                    Delivery::Up(peer) => Event::Up(peer),
+                    Delivery::Down(peer) => Event::Down(peer),
+                    Delivery::Frame(peer, bytes) => Event::Frame(peer, bytes),
+                    Delivery::Stop => Event::Stop,
                 });
             }
             if state.now >= until {

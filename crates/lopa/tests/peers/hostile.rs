@@ -1,7 +1,7 @@
-//! A neighbour that lies: what it sends is refused, said once for each reason, and changes nothing.
+//! A malicious neighbour: its frames are refused, reported once per reason, and change nothing.
 //!
-//! A path of three: every frame that node 0 sends to node 1 is accompanied by hostile ones, which come
-//! over the same authenticated link, before or after it.
+//! On a path of three nodes, every frame from node 0 to node 1 is accompanied by hostile ones, which
+//! arrive over the same authenticated link, before or after it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 
-use super::cluster::{Fate, How, Setup};
+use super::cluster::{Fate, Setup, TestPolicy};
 use super::faulty::{Faults, seconds};
-use super::{PERSONAL, read, straight};
+use super::{PERSONAL, read, single_process};
 
 type Frames = Vec<Vec<u8>>;
 
-/// Hostile frames made of an honest one, and why they are refused; nothing where they are dropped
-/// like any late copy.
+/// Hostile frames made from an honest one, and why they are refused; no reason where they are
+/// dropped like any late copy.
 struct Attack {
     name: &'static str,
     refusals: &'static [Refusal],
     frames: fn(&[u8]) -> Frames,
-    /// Whether they come first, and the honest one may be taken for the lie.
+    /// Whether they arrive before the honest frame, too.
     first: bool,
 }
 
@@ -34,14 +34,14 @@ fn run(bytes: &[u8]) -> [u8; 16] {
     std::array::from_fn(|at| bytes[8 + at])
 }
 
-/// The frame with bytes put at a place, and a checksum that is right.
+/// The frame with some bytes replaced and a correct checksum.
 fn put(bytes: &[u8], at: usize, with: &[u8]) -> Frames {
     let mut changed = bytes.to_vec();
     changed[at..at + with.len()].copy_from_slice(with);
     vec![summed(changed)]
 }
 
-/// Puts the checksum right.
+/// Corrects the checksum.
 fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = bytes.len() - 4;
     let sum = crc(&bytes[..end]);
@@ -60,13 +60,13 @@ fn is(bytes: &[u8], kind: FrameKind) -> bool {
     Frame::known(bytes).is_some_and(|frame| frame.kind == kind)
 }
 
-/// A frame of a kind at the same place, with another payload.
-fn saying(bytes: &[u8], kind: FrameKind, scalar: u8, payload: &[u8]) -> Frames {
+/// A frame of another kind and payload for the same place.
+fn with_payload(bytes: &[u8], kind: FrameKind, scalar: u8, payload: &[u8]) -> Frames {
     let frame = Frame::known(bytes).expect("an honest frame");
     vec![Frame { kind, scalar, payload, ..frame }.to_bytes(&run(bytes))]
 }
 
-/// The message with its first number replaced.
+/// The frame with the first number of its message replaced.
 fn number(bytes: &[u8], number: f64) -> Frames {
     match is(bytes, FrameKind::Data) {
         true => put(bytes, 56, &number.to_le_bytes()),
@@ -77,17 +77,19 @@ fn number(bytes: &[u8], number: f64) -> Frames {
 fn payload(bytes: &[u8], change: fn(Vec<u8>) -> Vec<u8>) -> Frames {
     let frame = Frame::known(bytes).expect("an honest frame");
     match frame.kind {
-        FrameKind::Data => saying(bytes, frame.kind, 8, &change(frame.payload.to_vec())),
+        FrameKind::Data => with_payload(bytes, frame.kind, 8, &change(frame.payload.to_vec())),
         _ => Vec::new(),
     }
 }
 
-/// At another step.
+/// The frame at another step.
 fn moved(bytes: &[u8], step: fn(u64) -> u64) -> Frames {
     let frame = Frame::known(bytes).expect("an honest frame");
     let place = Place { step: step(frame.place.step), ..frame.place };
     match frame.kind {
-        FrameKind::Data | FrameKind::Flood => vec![Frame { place, ..frame }.to_bytes(&run(bytes))],
+        FrameKind::Data | FrameKind::Broadcast => {
+            vec![Frame { place, ..frame }.to_bytes(&run(bytes))]
+        }
         _ => Vec::new(),
     }
 }
@@ -116,7 +118,7 @@ macro_rules! contradiction {
 }
 
 fn attacks() -> Vec<Attack> {
-    use FrameKind::{Data, Flood, Notice, Status};
+    use FrameKind::{Broadcast, Data, Notice, Status};
     use Refusal::*;
     vec![
         attack!("nothing", [Garbage], |_| vec![Vec::new()]),
@@ -125,7 +127,7 @@ fn attacks() -> Vec<Attack> {
             .map(|end| b[..end].to_vec())
             .collect()),
         attack!("a byte more", [Length], |b| vec![[b, &[0]].concat()]),
-        attack!("two in one", [Length], |b| vec![[b, b].concat()]),
+        attack!("two frames in one", [Length], |b| vec![[b, b].concat()]),
         attack!("garbage", [Garbage], |_| garbage(100, b"")),
         attack!("garbage that begins well", [Version], |_| garbage(100, b"lopa")),
         attack!("much garbage", [Garbage], |_| garbage(1 << 16, b"")),
@@ -164,7 +166,7 @@ fn attacks() -> Vec<Attack> {
         attack!("a copy", [], |b| vec![b.to_vec(); 3]),
         attack!("a step of the past", [], |b| moved(b, |_| 0)),
         attack!("a step of the future", [Future], |b| moved(b, |step| step + 1000)),
-        attack!("the last step there is", [Future], |b| moved(b, |_| u64::MAX)),
+        attack!("the largest step", [Future], |b| moved(b, |_| u64::MAX)),
         attack!("another iteration", [Shape], |b| match is(b, Data) {
             true => put(b, 32, &77u64.to_le_bytes()),
             false => Vec::new(),
@@ -174,11 +176,11 @@ fn attacks() -> Vec<Attack> {
             false => Vec::new(),
         }),
         attack!("no numbers", [Shape], |b| payload(b, |_| Vec::new())),
-        attack!("a number less", [Shape], |b| payload(b, |p| p[8..].to_vec())),
-        attack!("a number more", [Shape], |b| payload(b, |p| [p, vec![0; 8]].concat())),
+        attack!("one number less", [Shape], |b| payload(b, |p| p[8..].to_vec())),
+        attack!("one number more", [Shape], |b| payload(b, |p| [p, vec![0; 8]].concat())),
         attack!("half a number", [Shape], |b| payload(b, |p| p[4..].to_vec())),
         attack!("ten thousand numbers", [Shape], |b| payload(b, |_| vec![0; 80_000])),
-        attack!("other numbers", [Shape], |b| match is(b, Data) {
+        attack!("numbers of another size", [Shape], |b| match is(b, Data) {
             true => put(b, 7, &[4]),
             false => Vec::new(),
         }),
@@ -191,19 +193,34 @@ fn attacks() -> Vec<Attack> {
         attack!("minus infinity", [NotFinite], |b| number(b, f64::NEG_INFINITY)),
         contradiction!("other content", |b| number(b, 1e308)),
         contradiction!("a subnormal number", |b| number(b, 5e-324)),
-        contradiction!("something else to all", |b| match is(b, Flood) {
+        contradiction!("another broadcast", |b| match is(b, Broadcast) {
             true => put(b, 64, &[1, 2, 3]),
             false => Vec::new(),
         }),
-        attack!("a word of nobody", [Shape], |b| saying(b, Flood, 1, &words(&[3, 0]))),
-        attack!("a word without a speaker", [Shape], |b| saying(b, Flood, 1, b"abc")),
-        attack!("too long a word", [Shape], |b| saying(b, Flood, 1, &[0; 70_000])),
-        attack!("no status", [Shape], |b| saying(b, Status, 1, b"")),
-        attack!("too long a status", [Shape], |b| saying(b, Status, 1, &words(&[0; 4]))),
-        attack!("unknown flags", [Shape], |b| saying(b, Status, 1, &words(&[0, 0, 99]))),
-        attack!("decisions where none are made", [Shape], |b| {
+        attack!("a broadcast of an unknown node", [Shape], |b| with_payload(
+            b,
+            Broadcast,
+            1,
+            &words(&[3, 0])
+        )),
+        attack!("a broadcast without a sender", [Shape], |b| with_payload(b, Broadcast, 1, b"abc")),
+        attack!("a broadcast that is too long", [Shape], |b| with_payload(
+            b,
+            Broadcast,
+            1,
+            &[0; 70_000]
+        )),
+        attack!("no status", [Shape], |b| with_payload(b, Status, 1, b"")),
+        attack!("a status that is too long", [Shape], |b| with_payload(
+            b,
+            Status,
+            1,
+            &words(&[0; 4])
+        )),
+        attack!("unknown flags", [Shape], |b| with_payload(b, Status, 1, &words(&[0, 0, 99]))),
+        attack!("decisions without skip-link", [Shape], |b| {
             let step = Frame::known(b).map_or(0, |frame| frame.place.step);
-            saying(b, Notice, 1, &words(&[0, 1, u64::MAX, step, 0]))
+            with_payload(b, Notice, 1, &words(&[0, 1, u64::MAX, step, 0]))
         }),
         attack!("a stranger", [], |_| Vec::new()), // see below
     ]
@@ -218,10 +235,10 @@ fn experiment() -> Experiment {
     experiment
 }
 
-/// What node 1 says of whom it refused, and what became of all.
+/// The refusals that node 1 reports, and how all nodes ended.
 fn attacked(experiment: &Experiment, attack: Attack) -> (Vec<(usize, Refusal)>, Vec<Fate>) {
     let Attack { name, frames, first, .. } = attack;
-    let setup = Setup::new(experiment, 1, Faults::default(), How::Wait);
+    let setup = Setup::new(experiment, 1, Faults::default(), TestPolicy::Wait);
     let tamper = Box::new(move |from: usize, to: usize, bytes: &[u8]| {
         let honest = vec![(from, bytes.to_vec())];
         if (from, to) != (0, 1) {
@@ -247,7 +264,7 @@ fn attacked(experiment: &Experiment, attack: Attack) -> (Vec<(usize, Refusal)>, 
 #[test]
 fn hostile_frames_change_nothing() {
     let experiment = experiment();
-    let want: Vec<_> = straight(&experiment).into_iter().map(|run| run.digest).collect();
+    let want: Vec<_> = single_process(&experiment).into_iter().map(|run| run.digest).collect();
     let attacks = attacks();
     assert!(attacks.len() >= 40);
     for attack in attacks {
@@ -259,7 +276,7 @@ fn hostile_frames_change_nothing() {
             assert_eq!(digests, want, "{name}");
         }
         let reasons: BTreeSet<_> = refused.iter().map(|(_, why)| *why).collect();
-        assert_eq!(reasons.len(), refused.len(), "{name}: said once: {refused:?}");
+        assert_eq!(reasons.len(), refused.len(), "{name}: each reported once: {refused:?}");
         match name {
             "a stranger" => assert_eq!(refused, [(9, Refusal::Stranger)]),
             _ => assert!(refused.iter().all(|(peer, _)| *peer == 0), "{name}: {refused:?}"),
@@ -270,9 +287,9 @@ fn hostile_frames_change_nothing() {
     }
 }
 
-// ---- a peer on its own, and what it keeps of what comes ----
+// ---- a single peer, and what it keeps of incoming frames ----
 
-/// Brings what was written down, then nothing until the time is over.
+/// Delivers a list of events, then nothing.
 struct Script {
     events: std::vec::IntoIter<Event>,
     now: Duration,
@@ -294,14 +311,15 @@ impl Wire for Script {
     }
 }
 
-/// Node 1 of three hears all that, then waits in vain; what it says of it, and what it kept.
+/// Node 1 of three receives these events, then waits in vain: its error, its notes and the bytes it
+/// kept.
 fn alone(events: Vec<Event>) -> (&'static str, Vec<Note>, usize) {
     let notes = super::cluster::Shared::<Vec<Note>>::default();
-    let told = notes.clone();
-    let told = Box::new(move |note| told.lock().unwrap().push(note));
+    let sink = notes.clone();
+    let notify = Box::new(move |note| sink.lock().unwrap().push(note));
     let script = Script { events: events.into_iter(), now: Duration::ZERO };
     let settings = Settings { deadline: seconds(10.0), ..Settings::default() };
-    let mut peers = Peers::new(script, (1, 3), &[5; 32], settings, told);
+    let mut peers = Peers::new(script, (1, 3), &[5; 32], settings, notify);
     let mixing = experiment().world(None, 1).unwrap().mixing;
     let longest = Longest { message: 800, saying: 1000 };
     peers.begin(Begin { job: 1, mixing: &mixing, kept: None, longest }).unwrap();
@@ -318,27 +336,27 @@ fn from(peer: usize, kind: FrameKind, step: u64, payload: &[u8]) -> Event {
 }
 
 #[test]
-fn what_comes_early_is_kept_within_bounds() {
+fn early_frames_are_bounded() {
     let mut events = Vec::new();
-    // Nobody ever says anything in step 0, which the peer is in.
+    // No frame is of step 0, where the peer is.
     for step in 1..10_000 {
         events.push(from(0, FrameKind::Data, step, &[1; 800]));
         for origin in 0..3 {
-            let word = [&words(&[origin])[..], &[step as u8; 900]].concat();
-            events.push(from(2, FrameKind::Flood, step, &word));
+            let content = [&words(&[origin])[..], &[step as u8; 900]].concat();
+            events.push(from(2, FrameKind::Broadcast, step, &content));
         }
     }
     let (id, notes, bytes) = alone(events);
     assert_eq!(id, "peers/lost");
-    assert_eq!(notes.len(), 2, "each once: {notes:?}");
+    assert_eq!(notes.len(), 2, "one per reason: {notes:?}");
     assert!(bytes < 64 * 900 + 5 * 3 * 1000, "{bytes} bytes");
 }
 
 #[test]
-fn who_lost_its_checkpoints_is_told_so() {
+fn lost_checkpoints_are_an_error() {
     let status = |durable: u64, yours: u64| words(&[durable, yours, 0]);
     let (id, ..) = alone(vec![from(0, FrameKind::Status, 50, &status(40, 40))]);
-    assert_eq!(id, "peers/gone", "node 0 was told that this node was durable");
+    assert_eq!(id, "peers/gone", "node 0 knows that this node was durable");
     let place = Place { job: 2, ..Place::default() };
     let later = Frame { kind: FrameKind::Status, scalar: 1, place, payload: &status(0, 0) };
     let (id, ..) = alone(vec![Event::Frame(2, later.to_bytes(&[5; 16]))]);

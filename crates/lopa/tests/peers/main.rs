@@ -1,4 +1,4 @@
-//! Peers: on any network and through any crash they come to the digest of one process.
+//! Peers: on any network and through any crash they reach the digest of a single process.
 
 mod cluster;
 mod faulty;
@@ -13,37 +13,34 @@ use std::sync::atomic::AtomicBool;
 use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::math::random::Stream;
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Outcome};
 
 use faulty::{Cut, Death, Faults, seconds};
 
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
 
-struct Silent;
-
-impl Observer for Silent {}
-
-/// The outcomes of one process.
-fn straight(experiment: &Experiment) -> Vec<Outcome> {
+/// The outcomes of a single process.
+fn single_process(experiment: &Experiment) -> Vec<Outcome> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run(&context, &mut Silent).unwrap()
+    experiment.run(&context, &mut (), &mut ()).unwrap()
 }
 
 fn read(text: &str, sets: &[String]) -> Experiment {
     let source = Source { name: "test".into(), text: text.into(), sets: sets.to_vec() };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
 }
 
-/// Seeds of clusters to run; a variable `from..to` of the environment asks for others.
+/// Seeds of clusters to run; an environment variable `from..to` overrides them.
 fn seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
     let Ok(asked) = std::env::var(variable) else { return usual };
     let (from, to) = asked.split_once("..").expect("from..to");
     from.parse().unwrap()..to.parse().unwrap()
 }
 
-/// A small experiment, drawn.
+/// A small random experiment.
 fn drawn(stream: &mut Stream) -> Experiment {
     let global = stream.unit() < 0.3;
     let nodes = 2 + stream.below(4);
@@ -63,7 +60,7 @@ fn drawn(stream: &mut Stream) -> Experiment {
         "problem.noise=0.5".into(),
         "problem.samples=5".into(),
         "run.batch=2".into(),
-        // Another seed is another network, where it is drawn.
+        // Random networks differ between seeds.
         format!("run.seeds={}", ["[1]", "[1]", "[1]", "[3,4]"][stream.below(4)]),
         format!("run.iterations={iterations}"),
         format!("run.evaluations={evaluations}"),
@@ -78,10 +75,10 @@ fn drawn(stream: &mut Stream) -> Experiment {
     experiment
 }
 
-/// Faults that end, drawn; the first few seconds of a run are the wild ones.
+/// Random faults; they cease after the first seconds of a run.
 fn drawn_faults(stream: &mut Stream, nodes: usize) -> Faults {
-    let some = |stream: &mut Stream, most: f64| {
-        if stream.unit() < 0.5 { 0.0 } else { stream.between(0.0, most) }
+    let some = |stream: &mut Stream, max: f64| {
+        if stream.unit() < 0.5 { 0.0 } else { stream.between(0.0, max) }
     };
     let mut deaths = Vec::new();
     for _ in 0..stream.below(4) {
@@ -89,7 +86,7 @@ fn drawn_faults(stream: &mut Stream, nodes: usize) -> Faults {
         deaths.push(Death {
             node: stream.below(nodes),
             at,
-            rest: seconds(stream.between(0.0, 5.0)),
+            downtime: seconds(stream.between(0.0, 5.0)),
         });
     }
     deaths.sort_by_key(|death| death.at);
@@ -105,11 +102,11 @@ fn drawn_faults(stream: &mut Stream, nodes: usize) -> Faults {
     }
     Faults {
         loss: some(stream, 0.3),
-        double: some(stream, 0.5),
+        duplicate: some(stream, 0.5),
         late: some(stream, 0.3),
         damage: some(stream, 0.05),
         torn: some(stream, 0.3),
-        told: [0.0, 1.0][stream.below(2)],
+        reported: [0.0, 1.0][stream.below(2)],
         cuts,
         deaths,
         calm: seconds(20.0),

@@ -6,18 +6,18 @@ use std::sync::atomic::AtomicBool;
 use lopa::engine::{Frame, FrameKind, Note};
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{Context, Listener, Outcome};
 
-use super::cluster::{Disk, Fate, How, Setup};
+use super::cluster::{Disk, Fate, Setup, TestPolicy};
 use super::faulty::{Cut, Faults, Tamper, seconds};
-use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, seeds, straight};
+use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, seeds, single_process};
 
 const PATIENCE: f64 = 0.3;
 
-/// An exchange of an iteration, and a neighbour that was left out.
+/// Iteration, exchange and neighbour of a skip.
 type Skipped = (u64, usize, usize);
 
-/// What a node left out.
+/// The skips of a node.
 fn skipped(fate: &Fate) -> BTreeSet<Skipped> {
     let skipped = |note: &Note| match *note {
         Note::Skipped { peer, k, e } => Some((k, e, peer)),
@@ -26,7 +26,7 @@ fn skipped(fate: &Fate) -> BTreeSet<Skipped> {
     fate.notes.iter().filter_map(skipped).collect()
 }
 
-/// W as the nodes used it in an exchange, each by its own account.
+/// W as the nodes used it in an exchange, according to each node.
 fn effective(experiment: &Experiment, fates: &[Fate], (k, e): (u64, usize)) -> Vec<Vec<f64>> {
     let mixing = experiment.world(None, experiment.run.seeds[0]).unwrap().mixing;
     let row = |(i, fate): (usize, &Fate)| {
@@ -39,21 +39,20 @@ fn effective(experiment: &Experiment, fates: &[Fate], (k, e): (u64, usize)) -> V
     fates.iter().enumerate().map(row).collect()
 }
 
-/// Whether W was symmetric, and its rows summed to one, in every exchange; and how often a link was
-/// left out.
+/// Whether W was symmetric, and its rows summed to one, in every exchange; and the number of skips.
 fn doubly_stochastic(experiment: &Experiment, fates: &[Fate]) -> (bool, usize) {
     let all: BTreeSet<Skipped> = fates.iter().flat_map(skipped).collect();
     let rounds: BTreeSet<_> = all.iter().map(|&(k, e, _)| (k, e)).collect();
-    let sound = |round: &(u64, usize)| {
+    let is_valid = |round: &(u64, usize)| {
         let w = effective(experiment, fates, *round);
         let symmetric = (0..w.len()).all(|i| (0..w.len()).all(|j| w[i][j] == w[j][i]));
         let stochastic = w.iter().all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         symmetric && stochastic && w.iter().flatten().all(|&w| w >= 0.0)
     };
-    (rounds.iter().all(sound), all.len())
+    (rounds.iter().all(is_valid), all.len())
 }
 
-/// What every node came to.
+/// The outcome of every node.
 fn outcomes(fates: &[Fate], seed: u64) -> Vec<&Outcome> {
     let mut all = Vec::new();
     for fate in fates {
@@ -65,16 +64,16 @@ fn outcomes(fates: &[Fate], seed: u64) -> Vec<&Outcome> {
     all
 }
 
-/// Runs it without faults, leaving out what was left out before.
-fn again(experiment: &Experiment, fates: &[Fate]) -> Vec<Fate> {
+/// Runs it without faults, repeating the skips.
+fn replay(experiment: &Experiment, fates: &[Fate]) -> Vec<Fate> {
     let disk = |fate: &Fate| Disk::with(fate.disk.lock().unwrap().skips.clone());
     let disks = fates.iter().map(disk).collect();
-    let how = How::Skip(100.0);
-    Setup { disks, ..Setup::new(experiment, 1, Faults::default(), how) }.run()
+    let policy = TestPolicy::Skip(100.0);
+    Setup { disks, ..Setup::new(experiment, 1, Faults::default(), policy) }.run()
 }
 
 #[test]
-fn both_ends_skip_or_neither_and_the_log_of_it_replays() {
+fn both_ends_skip_or_neither_and_skips_replay() {
     let (mut skips, mut lives) = (0, 0);
     for seed in seeds("LOPA_SKIPS", 0..1500) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 2);
@@ -82,21 +81,21 @@ fn both_ends_skip_or_neither_and_the_log_of_it_replays() {
         experiment.algorithms.truncate(1);
         experiment.run.seeds.truncate(1);
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
-        let fates = Setup::new(&experiment, seed, faults, How::Skip(PATIENCE)).run();
+        let fates = Setup::new(&experiment, seed, faults, TestPolicy::Skip(PATIENCE)).run();
         let (sound, count) = doubly_stochastic(&experiment, &fates);
         assert!(sound, "seed {seed}: W was not the same at both ends of a link");
         let digests: BTreeSet<_> = outcomes(&fates, seed).iter().map(|run| &run.digest).collect();
         assert_eq!(digests.len(), 1, "seed {seed}: nodes disagree");
-        let replayed = again(&experiment, &fates);
+        let replayed = replay(&experiment, &fates);
         assert_eq!(doubly_stochastic(&experiment, &replayed).1, count, "seed {seed}");
         assert!(digests.contains(&outcomes(&replayed, seed)[0].digest), "seed {seed}: replay");
         if count == 0 {
-            assert!(digests.contains(&straight(&experiment)[0].digest), "seed {seed}");
+            assert!(digests.contains(&single_process(&experiment)[0].digest), "seed {seed}");
         }
         skips += count;
         lives += fates.iter().map(|fate| fate.lives).sum::<usize>();
     }
-    assert!(skips > lives, "{skips} skipped in {lives} lives: tame");
+    assert!(skips > lives, "{skips} skipped in {lives} lives: too few");
 }
 
 /// LoPA with gradient tracking on a ring of five, deterministic.
@@ -126,17 +125,17 @@ fn grad_phi_sq(fates: &[Fate]) -> f64 {
 }
 
 #[test]
-fn gradient_tracking_finds_the_right_point_though_links_fail() {
+fn gradient_tracking_finds_the_right_point_when_links_fail() {
     let experiment = tracking(800);
-    assert!(straight(&experiment)[0].row.values["grad_phi_sq"] < 1e-18);
-    let fates = Setup::new(&experiment, 1, lossy(), How::Skip(PATIENCE)).run();
+    assert!(single_process(&experiment)[0].row.values["grad_phi_sq"] < 1e-18);
+    let fates = Setup::new(&experiment, 1, lossy(), TestPolicy::Skip(PATIENCE)).run();
     let (sound, count) = doubly_stochastic(&experiment, &fates);
     assert!(sound && count > 100, "{count} skipped");
     assert!(grad_phi_sq(&fates) < 1e-18, "{:e}", grad_phi_sq(&fates));
     assert!(fates.iter().all(|fate| fate.disk.lock().unwrap().warnings.is_empty()));
 }
 
-/// The bug that all this is about: the other end of a skipped link is told that it is used.
+/// The bug that the protocol prevents: the follower of a skipped link believes that it is used.
 fn one_way() -> Tamper {
     Box::new(|from, _, bytes| {
         let frame = Frame::known(bytes).expect("a frame");
@@ -153,8 +152,12 @@ fn one_way() -> Tamper {
 #[test]
 fn one_way_skipping_is_caught() {
     let experiment = tracking(800);
-    let setup =
-        Setup::new(&experiment, 1, Faults { cuts: Vec::new(), ..lossy() }, How::Skip(PATIENCE));
+    let setup = Setup::new(
+        &experiment,
+        1,
+        Faults { cuts: Vec::new(), ..lossy() },
+        TestPolicy::Skip(PATIENCE),
+    );
     let fates = Setup { tamper: Some(one_way()), ..setup }.run();
     assert!(!doubly_stochastic(&experiment, &fates).0, "the two ends' accounts must differ");
     assert!(grad_phi_sq(&fates) > 1e-6, "{:e}", grad_phi_sq(&fates));
@@ -164,28 +167,28 @@ fn one_way_skipping_is_caught() {
     }
 }
 
-/// Hears warnings.
+/// Collects warnings.
 #[derive(Default)]
-struct Listener(Vec<String>);
+struct Warnings(Vec<String>);
 
-impl Observer for Listener {
+impl Listener for Warnings {
     fn warn(&mut self, text: &str) {
         self.0.push(text.into());
     }
 }
 
 #[test]
-fn nobody_is_suspected_without_cause() {
+fn no_warning_without_cause() {
     for text in [PERSONAL, GLOBAL] {
         for precision in ["f32", "f64"] {
             let sets = [format!("run.precision={precision}"), "run.iterations=400".into()];
             let never = AtomicBool::new(false);
             let context =
                 Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-            let mut listener = Listener::default();
-            read(text, &sets).run(&context, &mut listener).unwrap();
-            listener.0.retain(|text| text.contains("wrong point"));
-            assert_eq!(listener.0, [""; 0]);
+            let mut warnings = Warnings::default();
+            read(text, &sets).run(&context, &mut (), &mut warnings).unwrap();
+            warnings.0.retain(|text| text.contains("wrong point"));
+            assert_eq!(warnings.0, [""; 0]);
         }
     }
 }

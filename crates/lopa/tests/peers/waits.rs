@@ -1,11 +1,11 @@
-//! Under `wait`, faults change nothing.
+//! Under `wait`, faults do not change results.
 
 use std::ops::Range;
 
 use lopa::math::random::{Purpose, Stream};
 
-use super::cluster::{How, Setup};
-use super::{drawn, drawn_faults, seeds, straight};
+use super::cluster::{Setup, TestPolicy};
+use super::{drawn, drawn_faults, seeds, single_process};
 
 fn clusters(seeds: Range<u64>) {
     let (mut deaths, mut written) = (0, 0);
@@ -13,8 +13,9 @@ fn clusters(seeds: Range<u64>) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 0);
         let experiment = drawn(&mut stream);
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
-        let want: Vec<String> = straight(&experiment).into_iter().map(|run| run.digest).collect();
-        let fates = Setup::new(&experiment, seed, faults, How::Wait).run();
+        let want: Vec<String> =
+            single_process(&experiment).into_iter().map(|run| run.digest).collect();
+        let fates = Setup::new(&experiment, seed, faults, TestPolicy::Wait).run();
         for (node, fate) in fates.into_iter().enumerate() {
             deaths += fate.lives - 1;
             written += fate.disk.lock().unwrap().written;
@@ -27,19 +28,19 @@ fn clusters(seeds: Range<u64>) {
     let count = seeds.count();
     assert!(
         deaths >= count && written >= 5 * count,
-        "{deaths} deaths, {written} checkpoints: tame"
+        "{deaths} deaths, {written} checkpoints: too few faults"
     );
 }
 
-// In two halves, for two processors.
+// In two halves, which run in parallel.
 #[test]
-fn faulty_clusters_come_to_the_digest_of_one_process() {
+fn faulty_clusters_reach_the_digest_of_one_process() {
     let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
     clusters(start..(start + end) / 2);
 }
 
 #[test]
-fn more_faulty_clusters_come_to_the_digest_of_one_process() {
+fn more_faulty_clusters_reach_the_digest_of_one_process() {
     let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
     clusters((start + end) / 2..end);
 }

@@ -1,17 +1,17 @@
-//! Malformed and missing files: each is refused with its id and its place, and none causes a panic
-//! or an allocation that the file does not justify.
+//! Malformed and missing files: each is refused with an id and a place, and none causes a panic or
+//! an allocation larger than the file justifies.
 
 use crate::files::*;
 use lopa::error::Kind;
 use proptest::prelude::*;
 
-/// What a section, with these files in the data folder, is refused with.
+/// A section, the files in the data folder, and the error expected.
 struct Case {
     name: &'static str,
     section: &'static str,
     files: Vec<File>,
     id: &'static str,
-    /// Stands in the place, or in the message if there is no place.
+    /// A part of the error's place or message.
     place: &'static str,
 }
 
@@ -348,12 +348,17 @@ fn npz_cases() -> Vec<Case> {
         ),
         with("npz: checksum", change(listed, 16, &[1, 2, 3, 4]), "data/bad-zip", "byte 0"),
         with(
-            "npz: smaller than said",
+            "npz: smaller than listed",
             change(listed, 24, &[0xff, 0xff, 0xff, 0]),
             "data/bad-zip",
             "byte 0",
         ),
-        with("npz: larger than said", change(listed, 24, &[1, 0, 0, 0]), "data/bad-zip", "byte 0"),
+        with(
+            "npz: larger than listed",
+            change(listed, 24, &[1, 0, 0, 0]),
+            "data/bad-zip",
+            "byte 0",
+        ),
         with("npz: 4 GiB", change(listed, 24, &[0xff; 4]), "data/too-large", "byte 0"),
         with("npz: offset", change(listed, 42, &[1, 0, 0, 0x7f]), "data/bad-zip", "byte"),
         with("npz: packed size", change(listed, 20, &[0, 0, 0, 0x7f]), "data/bad-zip", "byte 0"),
@@ -452,7 +457,7 @@ fn refused(cases: Vec<Case>, kind: Kind) {
     let mut wrong = Vec::new();
     for Case { name, section, files, id, place } in cases {
         match load_files(section, &files) {
-            Ok(_) => wrong.push(format!("{name}: was taken")),
+            Ok(_) => wrong.push(format!("{name}: was accepted")),
             Err(error) => {
                 let found = error.place.clone().unwrap_or_default() + " " + &error.message;
                 if error.id != id || !found.contains(place) || error.kind != kind {
@@ -473,7 +478,7 @@ fn missing_data_sets_say_how_to_get_them() {
     }
 }
 
-/// A file for every reader, with the same bytes in it.
+/// A section and files for every reader, all with these bytes.
 fn everywhere(bytes: &[u8]) -> Vec<(&'static str, Vec<File>)> {
     let all = |names: &[&'static str]| names.iter().map(|&name| (name, bytes.to_vec())).collect();
     vec![
@@ -500,19 +505,19 @@ fn feed(bytes: &[u8]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Any bytes at all: an answer or a refusal, never a panic.
+    /// Any bytes: data or an error, never a panic.
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         feed(&bytes);
     }
 
-    /// Text of the characters that the text formats are made of.
+    /// Text of the characters that the text formats use.
     #[test]
     fn random_text(text in "[0-9a,:;.e+\\-# \"\n\r]{0,200}") {
         feed(text.as_bytes());
     }
 
-    /// Good files with some bytes changed, cut at some place, packed again or not.
+    /// Valid files with some bytes changed, perhaps truncated, perhaps gzipped.
     #[test]
     fn good_files_spoilt(
         which in 0..6usize,

@@ -13,7 +13,7 @@ use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 use lopa::run::checkpoint::{Checkpoint, State, Store};
 use lopa::run::trace::{Row, Stop};
-use lopa::run::{Context, Observer, Outcome};
+use lopa::run::{self, Context, Outcome};
 use lopa::store::files::{Point, replace_watched};
 
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
@@ -32,7 +32,8 @@ const NOISY: [&str; 6] = [
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = NOISY.iter().chain(sets).map(|set| set.to_string()).collect();
     let source = Source { name: "test".into(), text: text.into(), sets };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Keeps every state and row of every run; starts runs from states, if it has any.
@@ -43,8 +44,13 @@ struct Keeper {
     rows: Vec<(String, Row)>,
 }
 
-impl Observer for Keeper {
-    fn kept(&mut self, algorithm: &str, _: u64) -> Result<Option<State>> {
+impl run::Store for Keeper {
+    fn kept(
+        &mut self,
+        algorithm: &str,
+        _: u64,
+        _: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
         let from = self.from.iter().find(|(name, _)| name == algorithm);
         Ok(from.map(|(_, state)| state.clone()))
     }
@@ -60,10 +66,10 @@ impl Observer for Keeper {
     }
 }
 
-fn run(experiment: &Experiment, observer: &mut dyn Observer) -> Vec<Outcome> {
+fn run(experiment: &Experiment, store: &mut dyn run::Store) -> Vec<Outcome> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run(&context, observer).unwrap()
+    experiment.run(&context, store, &mut ()).unwrap()
 }
 
 /// What of an outcome may not depend on where a run was cut.
@@ -267,8 +273,8 @@ impl Mortal {
     }
 }
 
-impl Observer for Mortal {
-    fn kept(&mut self, _: &str, _: u64) -> Result<Option<State>> {
+impl run::Store for Mortal {
+    fn kept(&mut self, _: &str, _: u64, _: &mut dyn FnMut(String)) -> Result<Option<State>> {
         let checkpoint = self.store.newest(&[7; 32], 0..=0, &mut |refused| panic!("{refused}"));
         Ok(checkpoint.map(|checkpoint| checkpoint.state))
     }

@@ -83,7 +83,7 @@ const WORDS: &[&str] = &[
 fn read(text: &str, sets: &[String]) -> Result<Experiment, Error> {
     let mut source = Source::new("e.toml", text);
     source.sets = sets.to_vec();
-    Experiment::read(&source)
+    Experiment::read(&source, &lopa::experiment::Registries::default())
 }
 
 /// An error must say where; a file that is still good must mean the same when it is written out.

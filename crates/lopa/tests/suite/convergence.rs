@@ -6,12 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use crate::common::bench::*;
 use lopa::config::Source;
-use lopa::config::registry::params;
 use lopa::engine::Simulation;
 use lopa::experiment::Experiment;
 use lopa::problem::scope::Scope;
 use lopa::problems::quadratic::{Coefficients, coefficients};
-use lopa::run::{Context, Observer};
+use lopa::run::{Context, Listener};
 use serde_json::Value;
 
 /// Series that leave nothing to be desired.
@@ -53,7 +52,7 @@ impl Ring {
     fn gradient(&self, scope: Scope, algorithm: &str, iterations: usize) -> f64 {
         let bench = Bench::new(&self.setup(scope, ""), algorithm);
         let simulation = bench.run::<f64>(iterations);
-        let nodes = coefficients(&params(&bench.experiment.problem.params), 4, 1).unwrap();
+        let nodes = coefficients(&bench.experiment.problem.typed().unwrap(), 4, 1).unwrap();
         let centre = mean(&rows(&simulation, "x"));
         match scope {
             Scope::Global => norm(&Coefficients::mean(&nodes).unwrap().grad_phi(&centre)),
@@ -149,7 +148,7 @@ fn local_hessians_stop_short_of_the_global_solution_unless_the_g_agree() {
 #[derive(Default)]
 struct Warnings(Vec<String>);
 
-impl Observer for Warnings {
+impl Listener for Warnings {
     fn warn(&mut self, text: &str) {
         self.0.push(text.to_string());
     }
@@ -167,9 +166,11 @@ fn whoever_stops_short_says_so_in_the_global_scope_alone() {
             "algorithm = [{{ name = 'mdbo', {mdbo} }}, {{ name = 'd-soba', {d_soba} }}]\n{}",
             ring.setup(scope, "")
         );
-        let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+        let experiment =
+            Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+                .unwrap();
         let mut warnings = Warnings::default();
-        experiment.run(&context, &mut warnings).unwrap();
+        experiment.run(&context, &mut (), &mut warnings).unwrap();
         let own = warnings.0.iter().filter(|text| text.contains("inverts its own Hessian"));
         let own: Vec<_> = own.collect();
         assert_eq!(own.len(), warned, "{:?}", warnings.0);
@@ -293,10 +294,12 @@ fn matrices_are_refused_where_they_would_be_large() {
         "algorithm = [{{ name = 'gossip-dsbo', alpha = 0.1, beta = 0.1, gamma = 0.1, lambda = 1 }}]
          {setup}"
     );
-    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+    let experiment =
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap();
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
-    let error = experiment.run(&context, &mut Warnings::default()).unwrap_err();
+    let error = experiment.run(&context, &mut (), &mut ()).unwrap_err();
     assert_eq!(error.id, "config/too-large");
     assert!(error.to_string().contains("501") && error.to_string().contains("500"), "{error}");
 }

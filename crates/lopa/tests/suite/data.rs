@@ -1,4 +1,4 @@
-//! Data sources and preparation: every reader on small files, and on the real ones if they are there.
+//! Data sources and preparation: every reader on small files, and on real ones if present.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ fn libsvm_stays_sparse() {
     assert_eq!(dense(&data.train), [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]]);
 }
 
-/// Each type holds 1 and 2 (and −3 where it can).
+/// Each type holds 1, 2 and 3, or −3 if it is signed; booleans hold 1, 0, 1.
 #[test]
 fn npy_reads_every_type() {
     let cases: [(&str, Vec<u8>); 11] = [
@@ -187,7 +187,7 @@ fn npy_reads_every_type() {
 
 #[test]
 fn npy_reads_columns_first_and_later_versions() {
-    // The array [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]], stored columns first.
+    // The array [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]], in column-major order.
     let order = [0.0, 6.0, 3.0, 9.0, 1.0, 7.0, 4.0, 10.0, 2.0, 8.0, 5.0, 11.0f64];
     let data: Vec<u8> = order.iter().flat_map(|value| value.to_le_bytes()).collect();
     let header = "{'fortran_order': True, \"descr\": '<f8', 'shape': (2, 2, 3)}";
@@ -234,7 +234,7 @@ fn made_up_data_is_as_ordered() {
     let sparse = load_files(&format!("{section}\nsparsity = 0.9"), &[]).unwrap();
     let share = sparse.train.features().stored() as f64 / 12_000.0;
     assert!((share - 0.1).abs() < 0.02, "{share} stored");
-    // What is left of the sparse one is what the dense one has there.
+    // The entries left in the sparse table equal those of the dense one.
     sparse.train.features().each(5, |j, value| assert_eq!(value, rows[5][j]));
 }
 
@@ -258,9 +258,8 @@ fn logistic_groups_have_growing_variance() {
 #[test]
 fn the_rows_held_out_depend_neither_on_the_seed_nor_on_other_classes() {
     let raw = || {
-        let registry = sources();
-        let entry = registry.iter().find(|entry| entry.name == "digits").unwrap();
-        (entry.build)(&toml::Table::new(), &lopa::data::Where::new(None, 0)).unwrap()
+        let digits = sources().choose("digits", &toml::Table::new()).unwrap();
+        (digits.build)(&lopa::data::Where::new(None, 0)).unwrap()
     };
     let whole = prepare(raw(), &Preparation::default(), 1).unwrap();
     let again = prepare(raw(), &Preparation::default(), 2).unwrap();
@@ -282,9 +281,9 @@ fn class(number: i64) -> lopa::data::ClassName {
 fn samples_are_drawn_by_the_seed_without_replacement() {
     let load = |seed| {
         let source = lopa::config::Source::new("x", "name = 'blobs'\ntest = 0\nsamples = 100");
-        let (choice, preparation) = lopa::data::read(source.root().unwrap()).unwrap();
+        let (choice, preparation) = lopa::data::read(source.root().unwrap(), &sources()).unwrap();
         let place = lopa::data::Where { directory: PathBuf::new(), seed };
-        lopa::data::load(&choice, &preparation, &place).unwrap()
+        lopa::data::load(&*choice.build, &preparation, &place).unwrap()
     };
     let (one, two) = (load(1), load(2));
     assert_eq!((one.train.len(), two.train.len()), (100, 100));
@@ -307,7 +306,7 @@ fn dense_and_sparse_have_the_same_values_and_digest() {
         assert_eq!(dense(&full.train), dense(&sparse.train));
         assert_eq!(digest(&full), digest(&sparse));
     }
-    // Standardised columns are stored in full, the others are left sparse.
+    // Standardised columns are stored in full, the others stay sparse.
     let section = "name = 'digits'\nscaling = 'standardise'\ncolumns = [0, 20, 21]";
     let full = load_files(section, &[]).unwrap();
     let sparse = load_files(&format!("{section}\nsparse = true"), &[]).unwrap();
@@ -317,7 +316,7 @@ fn dense_and_sparse_have_the_same_values_and_digest() {
     assert!(column(20).abs() < 1e-9 && column(22) > 1.0);
 }
 
-/// The product of some samples with three columns, forward, and back from there.
+/// The product of some samples with three columns, and the transposed product of the result.
 fn products(set: &Dataset, rows: &[u32]) -> Vec<f64> {
     let samples = set.samples::<f64>(rows.to_vec());
     let weights: Vec<f64> = (0..3 * set.cols()).map(|i| (i as f64 * 0.7).sin()).collect();
@@ -331,7 +330,7 @@ fn products(set: &Dataset, rows: &[u32]) -> Vec<f64> {
 #[test]
 fn bytes_are_the_same_features_as_numbers() {
     let stream = &mut Stream::new(3, Purpose::Data, 0);
-    // Not a multiple of four columns; runs of zeros.
+    // The number of columns is not a multiple of four; zeros come in runs.
     let (rows, cols) = (60, 93);
     let pixel = |i: usize| if (i / 8).is_multiple_of(3) { 1 + stream.below(255) as u8 } else { 0 };
     let bytes: Vec<u8> = (0..rows * cols).map(pixel).collect();
@@ -420,10 +419,10 @@ fn digests_tell_data_apart() {
 fn every_source_has_a_schema_and_a_line_about_it() {
     let mut names = Vec::new();
     let mut generator = schemars::SchemaGenerator::default();
-    for entry in sources() {
+    for entry in sources().iter() {
         assert!(!entry.about.is_empty() && !entry.about.ends_with('.'), "{}", entry.name);
         assert!(entry.schema(&mut generator).as_object().is_some(), "{}", entry.name);
-        names.push(entry.name);
+        names.push(entry.name.clone());
     }
     let known = [
         "digits",
@@ -446,19 +445,19 @@ fn the_scaling_is_the_usual_one_unless_told() {
     let of = |section: &str| load_files(section, &mnist()).unwrap().scaling.factor;
     assert_eq!(of("name = 'mnist'"), vec![1.0 / 255.0; 4]);
     assert!(of("name = 'mnist'\nscaling = 'none'").is_empty());
-    // Nothing is known of blobs: unit divides by the largest value.
+    // Blobs have no known maximum: unit divides by the largest value.
     let data = load_files("name = 'blobs'\nscaling = 'unit'", &[]).unwrap();
     let largest = dense(&data.train).concat().into_iter().fold(0.0f64, |m, v| m.max(v.abs()));
     assert!((largest - 1.0).abs() < 1e-12);
     assert_eq!(serde_json::to_string(&Method::Standardise).unwrap(), "\"standardise\"");
 }
 
-/// The folder of the real data sets, or a word on why a test is skipped.
+/// The folder of the real data sets, or a message that the test is skipped.
 fn real(set: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("LOPA_DATA_DIR").map(PathBuf::from);
     let found = folder.filter(|folder| folder.join(set).exists());
     if found.is_none() {
-        println!("skipped: there is no {set} in the folder that LOPA_DATA_DIR names");
+        println!("skipped: LOPA_DATA_DIR names no folder with {set}");
     }
     found
 }
@@ -511,7 +510,7 @@ fn real_cifar10() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A table written as CSV, LIBSVM, NPY and NPZ comes back the same from all four.
+    /// A table written as CSV, LIBSVM, NPY and NPZ is read back the same from all four.
     #[test]
     fn formats_agree(
         rows in prop::collection::vec((prop::collection::vec(-1e6..1e6f64, 3), 0..4u8), 1..20),

@@ -1,82 +1,206 @@
-//! `docs/algorithms.md` is the registry's: `UPDATE=1 cargo test -p lopa --test documentation`
-//! writes it.
+//! The pages say what is so: tables from the registry, links that lead somewhere, experiments that
+//! can be read. `UPDATE=1 cargo test -p lopa --test suite documentation` writes the tables.
 
-use lopa::algorithms::{Facts, algorithms};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+use lopa::algorithms::cost::Count;
+use lopa::algorithms::{Cost, Facts, Task, algorithms};
+use lopa::config::Source;
+use lopa::experiment::{Experiment, Registries};
 use lopa::problem::scope::Scope;
 
-const HEAD: &str = "# Algorithms
+use crate::pages::{Page, check_block, pages, root};
 
-This table is made from the registry; a test keeps it true. Marks behind a source: [V] the formulas
-were read in it, [D] derived here, [K] from general knowledge, its text was not available. Counts
-are calls a node makes in an iteration; N and Q are `inner_steps` and `hv_steps`; floats go to each
-neighbour in an iteration (personal; global); (+ …) is sent in the global scope only; where there are
-two counts, the second is that of `order = \"first\"`. Complexity, in samples to
-an ε-stationary point, and assumptions are as the authors, or those who compare with them, state
-them; they were not checked here.
+/// The algorithms of the README, in its order.
+const SHORT: [&str; 7] = ["lopa-gt", "lopa-lg", "ma-dsbo", "sldbo", "spdb", "dgd", "local"];
 
-";
+/// What an iteration of an algorithm costs in each of the scopes; once, where they agree.
+fn cost(name: &str, scopes: &[Scope], show: fn(&Cost) -> &Count) -> String {
+    let typical = algorithms().typical(name).unwrap().expect("it has defaults");
+    let one =
+        |&scope: &Scope| show(&typical.build.cost(Task { scope, ..Task::default() })).to_string();
+    let mut all: Vec<String> = scopes.iter().map(one).collect();
+    all.dedup();
+    all.join("; ")
+}
 
-fn table() -> String {
-    let mut text = HEAD.to_string();
-    text.push_str(
-        "| algorithm | scope | loops | sends | floats | ∇_θ g | ∇²_θθ g v | ∇²_xθ g v | ∇_θ f | \
-         ∇_x f | complexity | assumes | source |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-    );
-    let registry = algorithms::<f64>();
-    for entry in &registry {
-        let Facts { source, scopes, sends, floats, hessians, calls, .. } = entry.build.facts;
-        let Facts { loops, complexity, assumes, .. } = entry.build.facts;
-        let scopes: Vec<_> = scopes.iter().map(|scope| scope.name()).collect();
-        let [theta_g, cross, theta_f, x_f] = calls;
-        let cells = [
-            &format!("`{}`", entry.name),
-            &scopes.join(", "),
-            loops,
-            sends,
-            &floats.join("; "),
-            theta_g,
-            hessians,
-            cross,
-            theta_f,
-            x_f,
-            complexity,
-            assumes,
-            source,
-        ];
-        text.push_str(&format!("| {} |\n", cells.join(" | ")));
-    }
-    text.push_str("\n## What they are\n\n");
-    for entry in &registry {
-        text.push_str(&format!("- `{}`: {}.\n", entry.name, entry.about));
-    }
-    text.push_str("\n## Warnings in the global scope\n\n");
-    for entry in &registry {
-        if let Some(warning) = entry.build.facts.warning {
-            text.push_str(&format!("- `{}`: {warning}.\n", entry.name));
-        }
-    }
-    text
+fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let head = line(&head.map(String::from)) + &format!("|{}\n", "---|".repeat(N));
+    rows.fold(head, |text, row| text + &line(&row))
 }
 
 #[test]
-fn the_table_of_algorithms_is_the_registrys() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/algorithms.md");
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(path, table()).unwrap();
+fn the_readme_has_the_algorithms_to_begin_with() {
+    let registry = algorithms();
+    let rows = SHORT.iter().map(|name| {
+        let entry = registry.iter().find(|entry| entry.name == *name).unwrap();
+        let floats = cost(name, &[Scope::Personal], |cost| &cost.floats);
+        [format!("`{name}`"), entry.about.clone(), entry.facts.loops.into(), floats]
+    });
+    let table = table(["algorithm", "what it is", "loops", "floats"], rows);
+    check_block("README.md", "algorithms", &table);
+}
+
+#[test]
+fn the_table_of_calls_is_the_registrys() {
+    let calls: [(&str, fn(&Cost) -> &Count); 6] = [
+        ("∇_θ g", |cost| &cost.grad_theta_g),
+        ("∇²_θθ g v", |cost| &cost.hess_g),
+        ("∇²_xθ g v", |cost| &cost.cross_g),
+        ("∇_θ f", |cost| &cost.grad_theta_f),
+        ("∇_x f", |cost| &cost.grad_x_f),
+        ("∇_x g", |cost| &cost.grad_x_g),
+    ];
+    let [a, b, c, d, e, f] = calls.map(|(head, _)| head);
+    let registry = algorithms();
+    let rows = registry.iter().map(|entry| {
+        let Facts { scopes, complexity, assumes, .. } = entry.facts;
+        let [a, b, c, d, e, f] = calls.map(|(_, show)| cost(&entry.name, scopes, show));
+        [format!("`{}`", entry.name), a, b, c, d, e, f, complexity.into(), assumes.into()]
+    });
+    let head = ["algorithm", a, b, c, d, e, f, "complexity", "assumes"];
+    check_block("docs/algorithms.md", "calls", &table(head, rows));
+}
+
+#[test]
+fn the_warnings_are_the_registrys() {
+    let mut warned: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for entry in &algorithms() {
+        if let Some(warning) = entry.facts.warning {
+            warned.entry(warning).or_default().push(format!("`{}`", entry.name));
+        }
     }
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == table(), "docs/algorithms.md lags behind: run this test with UPDATE=1");
+    let line =
+        |(warning, names): (&&str, &Vec<String>)| format!("- {}: {warning}.\n", names.join(", "));
+    check_block("docs/algorithms.md", "warnings", &warned.iter().map(line).collect::<String>());
 }
 
 #[test]
 fn facts_are_complete() {
-    for entry in algorithms::<f64>() {
-        let Facts { source, scopes, floats, steps, .. } = entry.build.facts;
+    for entry in &algorithms() {
+        let Facts { source, scopes, steps, .. } = entry.facts;
         assert!(!source.is_empty() && !scopes.is_empty() && !steps.is_empty(), "{}", entry.name);
         let marked = ["[V]", "[D]", "[K]", "ours"].iter().any(|mark| source.contains(mark));
         assert!(marked, "{}: say how its formulas are known", entry.name);
-        for (scope, floats) in [Scope::Personal, Scope::Global].iter().zip(floats) {
-            assert_eq!(scopes.contains(scope), floats != "–", "{}: {floats}", entry.name);
+    }
+}
+
+/// Text without what stands between backticks.
+fn without_code(prose: &str) -> String {
+    prose.split('`').step_by(2).collect()
+}
+
+/// The targets of links and images.
+fn links(page: &Page) -> Vec<String> {
+    let prose = without_code(&page.parts().0);
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    targets.map(|(target, _)| target.to_string()).collect()
+}
+
+/// A heading's anchor, as GitHub and mdBook make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+/// The anchors of a page, with those of the files it includes.
+fn anchors(page: &Page, all: &[Page]) -> BTreeSet<String> {
+    let prose = page.parts().0;
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    let mut anchors: BTreeSet<_> =
+        headings.map(|line| anchor(line.trim_start_matches('#'))).collect();
+    for include in prose.split("{{#include ").skip(1) {
+        let path = include.split([':', '}']).next().unwrap();
+        let included = at(&page.path, path);
+        let included = all.iter().find(|page| page.path == included).expect("it can be included");
+        anchors.extend(self::anchors(included, all));
+    }
+    anchors
+}
+
+/// Where a link on a page leads, from the root.
+fn at(page: &Path, link: &str) -> PathBuf {
+    let mut path = page.parent().unwrap().to_path_buf();
+    for part in Path::new(link).components() {
+        match part {
+            Component::ParentDir => assert!(path.pop(), "{link} leaves the repository"),
+            part => path.push(part),
+        }
+    }
+    path
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let pages = pages();
+    let mut followed = 0;
+    for page in &pages {
+        for link in links(page) {
+            if link.starts_with("https://") || link.starts_with("http://") {
+                continue;
+            }
+            let place = format!("{}: the link {link}", page.name());
+            let (path, fragment) = link.split_once('#').unwrap_or((&link, ""));
+            let target = if path.is_empty() { page.path.clone() } else { at(&page.path, path) };
+            assert!(root().join(&target).exists(), "{place} leads nowhere");
+            // The book must also work where it is built, without the repository.
+            let leaves = page.path.starts_with("docs") && !target.starts_with("docs");
+            assert!(!leaves, "{place} leaves the book");
+            if !fragment.is_empty() {
+                let target = pages.iter().find(|page| page.path == target).expect(&place);
+                assert!(anchors(target, &pages).contains(fragment), "{place} has no such heading");
+            }
+            followed += 1;
+        }
+    }
+    assert!(followed > 100, "{followed}");
+}
+
+#[test]
+fn every_page_of_the_book_is_in_its_summary() {
+    let pages = pages();
+    let summary = pages.iter().find(|page| page.path.ends_with("SUMMARY.md")).unwrap();
+    let listed: Vec<_> = links(summary).iter().map(|link| at(&summary.path, link)).collect();
+    for page in pages.iter().filter(|page| page.path.starts_with("docs")) {
+        let times = listed.iter().filter(|path| **path == page.path).count();
+        let wanted = usize::from(page.path != summary.path);
+        assert_eq!(times, wanted, "{} in docs/SUMMARY.md", page.name());
+    }
+}
+
+/// Those that choose a problem, a network and algorithms that the library has.
+#[test]
+fn experiments_on_the_pages_can_be_read() {
+    let mut found = 0;
+    for page in pages() {
+        for block in page.parts().1.iter().filter(|block| block.language == "toml") {
+            let table: toml::Table =
+                block.text.parse().unwrap_or_else(|error| panic!("{}: {error}", page.name()));
+            if ["problem", "network", "run", "algorithm"].iter().all(|key| table.contains_key(*key))
+            {
+                let source = Source::new(page.name(), block.text.clone());
+                Experiment::read(&source, &Registries::default()).unwrap();
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 4, "{found}");
+}
+
+/// rustdoc takes a block without a language for Rust.
+#[test]
+fn every_block_has_a_language_and_rust_is_tested() {
+    let books = ["lopa", "lopa-cli"].map(|name| root().join(format!("crates/{name}/src/book.rs")));
+    let tested: String =
+        books.iter().filter_map(|book| std::fs::read_to_string(book).ok()).collect();
+    for page in pages() {
+        for block in page.parts().1 {
+            let known = ["rust", "rust,no_run", "sh", "text", "toml"].contains(&&*block.language);
+            assert!(known, "{}: ```{}", page.name(), block.language);
+            let tested = !block.language.starts_with("rust") || tested.contains(&page.name());
+            assert!(tested, "{}: let a book.rs include it", page.name());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Fetching data sets from a server on this machine that misbehaves on demand.
+//! Fetching data sets from a local server that misbehaves on demand.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -12,20 +12,20 @@ use lopa::data::{Archive, Published, PublishedFile, State};
 use lopa::error::{Error, Kind};
 use sha2::{Digest, Sha256};
 
-/// What the server does with a request.
+/// How the server answers a request.
 #[derive(Clone, Copy)]
 enum Manner {
-    /// Sends it all, or the range that was asked for.
+    /// Sends the whole body, or the requested range.
     Well,
-    /// Breaks off in the middle, for the first so many requests.
+    /// Stops in the middle, for this many requests.
     Truncated(usize),
-    /// Never heard of it.
+    /// Answers 404.
     NotFound,
-    /// Sends it all, whatever range was asked for.
+    /// Sends the whole body and ignores ranges.
     NoRanges,
 }
 
-/// A server for one body; remembers the ranges it was asked for.
+/// A server for one body; records the requested ranges.
 struct Server {
     address: String,
     asked: Arc<Mutex<Vec<Option<u64>>>>,
@@ -104,8 +104,8 @@ fn content() -> Vec<u8> {
 
 fn gzip(content: &[u8], level: u32) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::new(level));
-    packed.write_all(content).expect("a vector takes it");
-    packed.finish().expect("a vector takes it")
+    packed.write_all(content).expect("vectors accept writes");
+    packed.finish().expect("vectors accept writes")
 }
 
 fn file(name: &str, content: &[u8]) -> PublishedFile {
@@ -133,9 +133,9 @@ fn get(set: &Published, folder: &Path) -> Result<Fetched, Error> {
     fetch(set, folder, &mut |_, _, _| {})
 }
 
-/// Names in the folder of the data set.
+/// The names of the files of the data set.
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder.join("made-up")).expect("the folder was made");
+    let entries = fs::read_dir(folder.join("made-up")).expect("the folder exists");
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
         .collect();
@@ -169,7 +169,7 @@ fn a_broken_download_goes_on_where_it_broke() {
     let body = gzip(&content(), 6);
     let server = Server::new(body.clone(), Manner::Truncated(2));
     let set = set(&[&server], vec![file("data.gz", &content())]);
-    get(&set, folder.path()).expect("the third attempt is whole");
+    get(&set, folder.path()).expect("the third attempt completes");
     let half = body.len() as u64 / 2;
     let asked = server.asked();
     assert_eq!(asked[..2], [None, Some(half)]);
@@ -194,7 +194,7 @@ fn a_part_of_something_else_is_fetched_anew() {
     fs::create_dir(folder.path().join("made-up")).expect("a folder");
     fs::write(folder.path().join("made-up/data.gz.partial"), [7; 500]).expect("written");
     let server = Server::new(gzip(&content(), 6), Manner::Well);
-    get(&set(&[&server], vec![file("data.gz", &content())]), folder.path()).expect("anew");
+    get(&set(&[&server], vec![file("data.gz", &content())]), folder.path()).expect("fetched again");
     assert_eq!(server.asked(), [Some(500), None]);
 }
 
@@ -205,7 +205,7 @@ fn a_server_without_ranges_starts_over() {
     fs::create_dir(folder.path().join("made-up")).expect("a folder");
     fs::write(folder.path().join("made-up/data.gz.partial"), &body[..1000]).expect("written");
     let server = Server::new(body, Manner::NoRanges);
-    get(&set(&[&server], vec![file("data.gz", &content())]), folder.path()).expect("whole");
+    get(&set(&[&server], vec![file("data.gz", &content())]), folder.path()).expect("complete");
     assert_eq!(names(folder.path()), ["data.gz"]);
 }
 
@@ -248,9 +248,9 @@ fn a_download_that_never_gets_whole_keeps_what_came() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::new(gzip(&content(), 6), Manner::Truncated(usize::MAX));
     let set = set(&[&server], vec![file("data.gz", &content())]);
-    let error = get(&set, folder.path()).expect_err("it breaks off every time");
+    let error = get(&set, folder.path()).expect_err("it is interrupted every time");
     assert_eq!(error.kind, Kind::Data);
-    assert!(error.hint.expect("a remedy").contains("goes on from there"));
+    assert!(error.hint.expect("a remedy").contains("the same command resumes it"));
     assert_eq!(names(folder.path()), ["data.gz.partial"]);
 }
 
@@ -261,7 +261,7 @@ fn other_files_are_left_alone() {
     fs::write(folder.path().join("made-up/data.gz"), b"my own").expect("written");
     let server = Server::new(gzip(&content(), 6), Manner::Well);
     let set = set(&[&server], vec![file("data.gz", &content())]);
-    let error = get(&set, folder.path()).expect_err("it is somebody's own file");
+    let error = get(&set, folder.path()).expect_err("it is a user's file");
     assert_eq!((error.kind, error.id), (Kind::Data, "data/different"));
     assert_eq!(fs::read(folder.path().join("made-up/data.gz")).expect("there"), b"my own");
     assert!(server.asked().is_empty());

@@ -6,6 +6,7 @@ mod bad_data;
 mod checkpoint;
 mod common;
 mod config;
+mod conformance;
 mod convergence;
 mod data;
 mod documentation;
@@ -14,12 +15,19 @@ mod exact;
 mod fetch;
 mod field;
 mod files;
+mod folder;
 mod golden;
 mod network;
 mod new_rows;
+mod pages;
 mod paper;
 mod partition;
 mod problems;
 mod reference;
 mod runs;
 mod scope;
+mod seam;
+
+/// Lets the conformance tests count allocations.
+#[global_allocator]
+static COUNTING: lopa::conformance::Counting = lopa::conformance::Counting;

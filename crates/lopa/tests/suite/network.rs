@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use lopa::config::registry::find;
-use lopa::config::{Choice, Source};
+use lopa::config::{Choice, Registry, Source};
 use lopa::error::{Error, Kind, Result};
 use lopa::math::random::{Purpose, Stream};
 use lopa::network::{
@@ -11,18 +10,14 @@ use lopa::network::{
 };
 use proptest::prelude::*;
 
-fn choice_in(section: &str, text: &str) -> Result<Choice> {
-    let source = Source::new("test", format!("{section} = {text}"));
-    let section_read = source.root()?.required(section)?;
-    match section {
-        "graph" => section_read.choice("graph", &graphs()),
-        _ => section_read.choice("weights", &weights()),
-    }
+fn choice_in<B: ?Sized>(registry: &Registry<B>, text: &str) -> Result<Choice<B>> {
+    let source = Source::new("test", format!("choice = {text}"));
+    registry.read(source.root()?.required("choice")?)
 }
 
-/// Builds a network from what a file would say: `"ring"` or `{ name = "circulant", … }`.
+/// Builds a network from text as in a file: `"ring"` or `{ name = "circulant", … }`.
 fn network(graph: &str, weights: &str, nodes: usize) -> Result<(Graph, Mixing)> {
-    build(&choice_in("graph", graph)?, &choice_in("weights", weights)?, nodes, 1)
+    build(&choice_in(&graphs(), graph)?, &choice_in(&self::weights(), weights)?, nodes, 1)
 }
 
 fn analysis(graph: &str, weights: &str, nodes: usize) -> Analysis {
@@ -31,14 +26,13 @@ fn analysis(graph: &str, weights: &str, nodes: usize) -> Analysis {
 }
 
 fn rule(name: &str, graph: &Graph) -> Mixing {
-    let params = choice_in("weights", &format!("\"{name}\"")).unwrap().params;
-    (find("weights", &weights(), name).unwrap().build)(&params, graph).unwrap()
+    (weights().choose(name, &toml::Table::new()).unwrap().build)(graph).unwrap()
 }
 
 const RULES: [&str; 5] = ["metropolis", "lazy-metropolis", "max-degree", "constant", "laplacian"];
 
-/// All eigenvalues of a dense symmetric matrix by Jacobi's rotations: slow, simple, and nothing in
-/// common with what the library does.
+/// All eigenvalues of a dense symmetric matrix by Jacobi rotations: slow, simple, and independent
+/// of the library.
 fn jacobi(mut a: Vec<Vec<f64>>) -> Vec<f64> {
     let m = a.len();
     let beside = |a: &[Vec<f64>]| -> f64 {
@@ -74,7 +68,7 @@ fn dense(mixing: &Mixing) -> Vec<Vec<f64>> {
     (0..m).map(|i| (0..m).map(|j| mixing.weight(i, j)).collect()).collect()
 }
 
-/// (λ_2, λ_min) by the slow way.
+/// (λ_2, λ_min) by Jacobi rotations.
 fn eigenvalues_again(mixing: &Mixing) -> (f64, f64) {
     let all = jacobi(dense(mixing));
     (all[all.len() - 2], all[0])
@@ -118,7 +112,7 @@ fn weights_by_hand() {
         assert!((own - (1.0 - on_edge)).abs() < 1e-14, "{name}");
         assert!((mixing.weight(0, 0) - (1.0 - 3.0 * on_edge)).abs() < 1e-14, "{name}");
     }
-    // Metropolis looks at the two ends of an edge, max-degree at all nodes.
+    // Metropolis uses the degrees of an edge's ends, max-degree those of all nodes.
     let (_, mixing) = network("'barbell'", "'metropolis'", 6).unwrap();
     assert_eq!((mixing.weight(0, 1), mixing.weight(2, 3)), (1.0 / 3.0, 1.0 / 4.0));
     let (_, mixing) = network("'barbell'", "'max-degree'", 6).unwrap();
@@ -195,7 +189,7 @@ fn large_sparse_networks_need_no_dense_matrix() {
 #[test]
 fn one_node_is_a_network() {
     for entry in graphs().iter().filter(|entry| entry.name != "file") {
-        let own = match entry.name {
+        let own = match entry.name.as_str() {
             "random-regular" => "{ name = 'random-regular', degree = 0 }".to_string(),
             name => format!("'{name}'"),
         };
@@ -261,7 +255,7 @@ fn negative_eigenvalues_are_warned_of_where_they_matter() {
     assert!(warnings(analysis("'complete'", "'metropolis'", 8).lambda_min, true).is_empty());
 }
 
-/// The draws are part of what a seed means: they must not change from one version to the next.
+/// A seed promises these draws: they must not change from version to version.
 #[test]
 fn drawn_graphs_stay_as_they_are() {
     let edges = |graph| network(graph, "'metropolis'", 6).unwrap().0.edges().collect::<Vec<_>>();
@@ -279,7 +273,7 @@ fn drawn_graphs_stay_as_they_are() {
 
 #[test]
 fn the_papers_rho_are_found() {
-    let metropolis = choice_in("weights", "'metropolis'").unwrap();
+    let metropolis = choice_in(&self::weights(), "'metropolis'").unwrap();
     for target in [0.92, 0.79, 0.42] {
         let found = search(10, target, &metropolis, 0.005, 1).unwrap();
         assert!((found.rho - target).abs() <= 0.005, "{target}: {}", found.rho);
@@ -301,7 +295,7 @@ fn other_rules_and_sizes_are_searched() {
         (100, "laplacian", 0.9, 0.005),
         (300, "metropolis", 0.3, 0.005),
     ] {
-        let rule = choice_in("weights", &format!("'{weights}'")).unwrap();
+        let rule = choice_in(&self::weights(), &format!("'{weights}'")).unwrap();
         let found = search(nodes, target, &rule, tolerance, 3).unwrap();
         assert!((found.rho - target).abs() <= tolerance, "{nodes} {weights}: {}", found.rho);
     }
@@ -309,12 +303,12 @@ fn other_rules_and_sizes_are_searched() {
 
 #[test]
 fn what_cannot_be_found_is_said() {
-    let lazy = choice_in("weights", "'lazy-metropolis'").unwrap();
+    let lazy = choice_in(&self::weights(), "'lazy-metropolis'").unwrap();
     // (W + I)/2 has no eigenvalue below 1/2 on a complete graph.
     let error = search(10, 0.1, &lazy, 0.005, 1).unwrap_err();
     assert_eq!((error.id, error.kind), ("network/rho-not-found", Kind::Network));
     assert!(error.message.contains("0.25"), "{}", error.message);
-    let constant = choice_in("weights", "'constant'").unwrap();
+    let constant = choice_in(&self::weights(), "'constant'").unwrap();
     assert_eq!(search(2, 0.999, &constant, 0.01, 1).unwrap_err().id, "network/rho-not-found");
     for (nodes, target, tolerance) in
         [(10, 1.0, 0.1), (10, -0.1, 0.1), (10, f64::NAN, 0.1), (10, 0.5, 0.0), (5000, 0.5, 0.1)]
@@ -324,14 +318,14 @@ fn what_cannot_be_found_is_said() {
             "network/bad-search"
         );
     }
-    let given = choice_in("weights", "{ name = 'matrix', rows = [[1.0]] }").unwrap();
+    let given = choice_in(&self::weights(), "{ name = 'matrix', rows = [[1.0]] }").unwrap();
     assert_eq!(search(3, 0.5, &given, 0.1, 1).unwrap_err().id, "network/bad-search");
     assert_eq!(search(0, 0.5, &lazy, 0.1, 1).unwrap_err().id, "network/no-nodes");
 }
 
 // Properties
 
-/// Any graph of 1 to 16 nodes: each pair is an edge with a probability that is itself drawn.
+/// Any graph of 1 to 16 nodes: each pair is an edge with a random probability.
 fn any_graph() -> impl Strategy<Value = Graph> {
     (1usize..=16, 0u32..=100, any::<u64>()).prop_map(|(m, percent, seed)| {
         let mut stream = Stream::new(seed, Purpose::Problem, 0);
@@ -399,7 +393,7 @@ proptest! {
         prop_assert_eq!(graph.diameter(), other.diameter());
     }
 
-    /// The definition of a bridge, tried out on every edge.
+    /// The definition of a bridge, tested on every edge.
     #[test]
     fn bridges_are_the_edges_that_matter(graph in any_graph()) {
         let pieces = graph.components().len();
@@ -472,7 +466,7 @@ fn eigenvalues_agree_with_jacobis_on_larger_graphs() {
 
 // Refusals
 
-/// What must be refused: the id, and what the message must name.
+/// Checks an error: its id, and what its text must contain.
 fn refused(error: Error, id: &str, named: &[&str]) {
     assert_eq!((error.kind, error.kind.exit_code(), error.id), (Kind::Network, 4, id), "{error}");
     assert!(error.hint.is_some(), "no remedy: {error}");
@@ -782,7 +776,7 @@ fn a_million_edges_are_read_and_one_bad_one_among_them_is_found() {
 #[test]
 fn an_audit_finds_who_can_rebuild_what_of_whom() {
     // Known counts. On the exponential graph no neighbour's sum has a single unknown x_j, but sums
-    // of several have: with S_i what node a + i tells node a of what a does not see,
+    // of several do: with S_i the part of node a + i's sum that node a does not see,
     //   2 (x_3 + x_-3) = S_1 + S_-1 − S_8 − S_4 − S_-4 + S_2 + S_-2,   x_3 − x_-3 = S_2 − S_-2.
     let known: [(&str, usize, [usize; 3]); 7] = [
         ("'ring'", 10, [0, 10, 10]),
@@ -805,12 +799,12 @@ fn an_audit_of_a_path_names_the_peers() {
     let audit = Audit::new(&graph, &mixing);
     assert_eq!(audit.bridges, [(0, 1), (1, 2), (2, 3), (3, 4)]);
     assert_eq!(audit.messages, 8);
-    // An end tells its only neighbour everything; the middle needs one peer on either side.
+    // An end reveals everything to its only neighbour; the middle needs one peer on either side.
     assert_eq!(audit.nodes[0].one, [1]);
     assert!(audit.nodes[0].pairs.is_empty());
     assert_eq!(audit.nodes[2].one, [0; 0]);
     assert_eq!(audit.nodes[2].pairs, [(0, 3), (1, 3), (1, 4)]);
-    // With tracking, node 1 tells node 2 the one sum in which x_0 is unknown.
+    // With tracking, node 1 reveals to node 2 a sum in which only x_0 is unknown.
     assert_eq!(audit.nodes[0].two_hops, [2]);
     assert_eq!(audit.nodes[2].two_hops, [0, 4]);
 }
@@ -818,7 +812,7 @@ fn an_audit_of_a_path_names_the_peers() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Against the definition, tried on every peer and every pair.
+    /// The definition, tested on every peer and every pair.
     #[test]
     fn an_audit_agrees_with_the_definition(m in 3usize..9, bits in any::<u64>()) {
         let pairs = (0..m).flat_map(|i| (i + 1..m).map(move |j| (i, j)));

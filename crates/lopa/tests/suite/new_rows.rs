@@ -6,7 +6,7 @@ use crate::files::{doubles, gzip, header, npy, zip};
 use lopa::data::{Features, NewRows, new_rows};
 use lopa::error::Result;
 
-/// Writes a file and reads it for a model of three features.
+/// Writes a file and reads it for a model with three features.
 fn read(name: &str, bytes: &[u8], label: Option<&str>) -> Result<NewRows> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -77,7 +77,7 @@ fn arrays_have_labels_beside_them() {
     assert_eq!(read("a.npz", &other, Some("kind")).unwrap(), with);
 }
 
-/// A file's name and content, the label asked for, and the id and a part of the complaint.
+/// A file's name and content, the label requested, the error's id, and a part of its message.
 type Case<'a> = (&'a str, &'a [u8], Option<&'a str>, &'a str, &'a str);
 
 #[test]

@@ -36,8 +36,7 @@ fn lopa(scheme: &str, steps: &str) -> String {
 
 /// What the bench's quadratics are made of.
 fn closed_forms(bench: &Bench) -> Vec<Coefficients> {
-    let options: quadratic::Options =
-        lopa::config::registry::params(&bench.experiment.problem.params);
+    let options: quadratic::Options = bench.experiment.problem.typed().unwrap();
     coefficients(&options, bench.experiment.network.nodes, bench.seed()).unwrap()
 }
 

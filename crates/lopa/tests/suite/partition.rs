@@ -1,4 +1,4 @@
-//! Partitions: what each promises, on any labels and any number of nodes.
+//! Partitions: what each guarantees, for any labels and any number of nodes.
 
 use lopa::config::Source;
 use lopa::data::partition::{Partition, Rows, partitions, split};
@@ -6,13 +6,13 @@ use lopa::data::{Dataset, Features, Groups};
 use lopa::error::{Error, Result};
 use proptest::prelude::*;
 
-/// A data set with these labels; the one feature of a row is its number backwards.
+/// A data set with these labels; the only feature of a row is its number, counted backwards.
 fn dataset(labels: Vec<u32>) -> Dataset {
     let values = (0..labels.len()).map(|row| (labels.len() - row) as f64).collect();
     Dataset::new(Features::Dense { cols: 1, values }, labels)
 }
 
-/// `counts[c]` rows of each class c, classes taking turns.
+/// `counts[c]` rows of each class c, in turn.
 fn labels(counts: &[usize]) -> Vec<u32> {
     let longest = counts.iter().copied().max().unwrap_or(0);
     let turn = |i| (0..counts.len()).filter(move |&c| i < counts[c]).map(|c| c as u32);
@@ -27,7 +27,7 @@ fn cut(
     seed: u64,
 ) -> Result<Partition> {
     let source = Source::new("partition.toml", section);
-    let choice = source.root()?.choice("partition", &partitions())?;
+    let choice = partitions().read(source.root()?)?;
     split(&choice, &Rows::of(train, classes, nodes, seed))
 }
 
@@ -45,7 +45,7 @@ fn held(partition: &Partition) -> Vec<u32> {
 fn assert_once(partition: &Partition, rows: usize) {
     let held = held(partition);
     assert!(held.windows(2).all(|pair| pair[0] < pair[1]), "a row is held twice");
-    assert!(held.last().is_none_or(|&last| (last as usize) < rows), "a row is not there");
+    assert!(held.last().is_none_or(|&last| (last as usize) < rows), "a row is out of range");
 }
 
 fn assert_all(partition: &Partition, rows: usize) {
@@ -55,7 +55,7 @@ fn assert_all(partition: &Partition, rows: usize) {
 /// MNIST's class counts.
 const MNIST: [usize; 10] = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
 
-/// Section 5.1, Figures 1 to 4: the four settings on MNIST's own class counts.
+/// Section 5.1, Figures 1 to 4: the four settings with MNIST's class counts.
 #[test]
 fn class_subsets_fill_the_papers_settings() {
     let train = dataset(labels(&MNIST));
@@ -83,7 +83,7 @@ fn class_shares_are_equal_as_long_as_the_classes_last() {
     }
 }
 
-/// Nodes that hold {0, 1} or {0, 2}: if the first take all of class 0, the second come out short.
+/// Nodes hold {0, 1} or {0, 2}: if the first take all of class 0, the second have too few samples.
 #[test]
 fn class_samples_are_swapped_when_a_plain_deal_gets_stuck() {
     let train = dataset(labels(&[10, 40, 2]));
@@ -96,7 +96,7 @@ fn class_samples_are_swapped_when_a_plain_deal_gets_stuck() {
         let counts = partition.counts(train.labels(), 3);
         found += usize::from(counts.iter().any(|counts| counts[0] == 10 && counts[2] == 2));
     }
-    assert!(found > 0, "no seed led to the case in question");
+    assert!(found > 0, "no seed leads to this case");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn shards_give_a_node_few_classes() {
     }
 }
 
-/// How far the nodes' class shares are from those of all, on average.
+/// The mean distance of the nodes' class shares from the overall shares.
 fn skew(section: &str, seed: u64) -> f64 {
     let train = dataset(labels(&[200; 5]));
     let counts = cut(section, &train, 5, 10, seed).unwrap().counts(train.labels(), 5);
@@ -195,7 +195,7 @@ fn a_column_cuts_by_its_values() {
     let partition = cut("name = 'column'\ncolumn = 0", &train, 2, 5, 0).unwrap();
     assert_all(&partition, 63);
     assert_eq!(sizes(&partition), [13, 13, 13, 12, 12]);
-    // The feature falls with the row, so node 0 has the last rows.
+    // The feature decreases with the row, so node 0 has the last rows.
     assert_eq!(partition.nodes[0].iter().min(), Some(&50));
     assert_eq!(partition.nodes[4].iter().max(), Some(&11));
 }
@@ -328,7 +328,8 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn every_partition_is_listed() {
-    let names: Vec<&str> = partitions().iter().map(|entry| entry.name).collect();
+    let registry = partitions();
+    let names = registry.names();
     let known = [
         "iid",
         "classes",
@@ -422,7 +423,7 @@ proptest! {
         for counts in &by_node {
             prop_assert_eq!((0..classes).map(|c| has(counts, c)).sum::<usize>(), per_node);
         }
-        // Every class is held by as many nodes as any other, give or take one, and used up.
+        // The numbers of nodes per class differ by at most one, and every class is used up.
         for class in 0..classes {
             let holders: usize = by_node.iter().map(|counts| has(counts, class)).sum();
             prop_assert!(holders == nodes * per_node / classes || holders == (nodes * per_node).div_ceil(classes));
@@ -431,8 +432,8 @@ proptest! {
         }
     }
 
-    /// With samples given: exactly so many, of the node's own classes, none twice, or a refusal
-    /// that an exhaustive count (Hall's condition) confirms.
+    /// With `samples`: exactly that many per node, from its classes, none twice; or an error that
+    /// an exhaustive count (Hall's condition) confirms.
     #[test]
     fn class_subsets_of_a_size_are_found_whenever_there_are_any(
         counts in prop::collection::vec(1..12usize, 2..5),
@@ -442,7 +443,7 @@ proptest! {
     ) {
         let (classes, per_node) = (counts.len(), 2);
         let train = dataset(labels(&counts));
-        // The classes of each node do not depend on `samples`: learn them from a plain split.
+        // The classes of each node do not depend on `samples`: a plain split shows them.
         let plain = format!("name = 'classes'\nper_node = {per_node}");
         let sized = format!("{plain}\nsamples = {samples}");
         let result = cut(&sized, &train, classes, nodes, seed);
@@ -452,7 +453,7 @@ proptest! {
         }
         let Ok(whole) = cut(&plain, &train, classes, nodes, seed) else { return Ok(()) };
         let by_node = whole.counts(train.labels(), classes);
-        // Where every class had enough for all its holders, the plain split shows who holds what.
+        // A plain split shows all classes of a node only if each had enough for all its holders.
         prop_assume!(by_node.iter().all(|c| c.iter().filter(|&&n| n > 0).count() == per_node));
         let possible = (1..1u32 << nodes).all(|some| {
             let chosen: Vec<usize> = (0..nodes).filter(|i| some >> i & 1 == 1).collect();

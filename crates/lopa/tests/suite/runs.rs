@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lopa::config::Source;
 use lopa::data::Data;
 use lopa::data::partition::Partition;
-use lopa::error::{Kind, Result};
+use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::folder::model::Model;
-use lopa::folder::{RunFolder, model_path, result};
+use lopa::folder::{ResultEntry, RunFolder, Status, model_path};
 use lopa::run::trace::{Row, Stop};
-use lopa::run::{Context, Observer, Outcome, World};
+use lopa::run::{Context, Listener, Outcome};
 use proptest::prelude::*;
 
 /// A small quadratic.
@@ -43,26 +43,22 @@ lambda = 0.2";
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = sets.iter().map(|set| set.to_string()).collect();
     let source = Source { name: "test".into(), text: text.into(), sets };
-    Experiment::read(&source).unwrap_or_else(|error| panic!("{error}"))
+    Experiment::read(&source, &lopa::experiment::Registries::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Writes down everything that happens; hands it to a run folder, too, if there is one.
+/// Writes down everything that happens.
 #[derive(Default)]
 struct Recording {
     rows: Vec<(String, u64, Row)>,
     begun: Vec<(String, u64)>,
     warnings: Vec<String>,
     progress: Vec<(u64, f64)>,
-    folder: Option<RunFolder>,
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-impl Observer for Recording {
-    fn world(&mut self, seed: u64, world: &World) -> Result<()> {
-        self.folder.as_mut().map_or(Ok(()), |folder| folder.world(seed, world))
-    }
-
+impl Listener for Recording {
     fn begin(&mut self, algorithm: &str, seed: u64) {
         self.begun.push((algorithm.into(), seed));
     }
@@ -75,13 +71,8 @@ impl Observer for Recording {
         self.progress.push((iteration, fraction));
     }
 
-    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
+    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) {
         self.rows.push((algorithm.into(), seed, row.clone()));
-        self.folder.as_mut().map_or(Ok(()), |folder| folder.row(algorithm, seed, row))
-    }
-
-    fn end(&mut self, outcome: &Outcome) -> Result<()> {
-        self.folder.as_mut().map_or(Ok(()), |folder| folder.end(outcome))
     }
 }
 
@@ -96,7 +87,7 @@ fn run_in(experiment: &Experiment, data_dir: &Path, threads: usize) -> (Vec<Outc
     let pool = (threads > 0).then_some(&pool);
     let context = Context { pool, data_dir: data_dir.into(), interrupt: &NEVER, probe: None };
     let mut recording = Recording::default();
-    let outcomes = experiment.run(&context, &mut recording).unwrap();
+    let outcomes = experiment.run(&context, &mut (), &mut recording).unwrap();
     (outcomes, recording)
 }
 
@@ -163,7 +154,7 @@ fn seconds_end_a_run_that_spends_nothing_else_of_its_budget() {
 
     experiment.run.budget.seconds = None;
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
-    let error = experiment.run(&context, &mut Recording::default()).unwrap_err();
+    let error = experiment.run(&context, &mut (), &mut ()).unwrap_err();
     assert_eq!(error.id, "config/endless", "{error}");
 }
 
@@ -202,7 +193,7 @@ fn a_target_ends_a_run() {
 fn a_target_that_is_not_measured_is_refused() {
     let experiment = read(QUADRATIC, &["run.target={ metric = 'accuracy', at_least = 0.5 }"]);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
-    let error = experiment.run(&context, &mut Recording::default()).unwrap_err();
+    let error = experiment.run(&context, &mut (), &mut ()).unwrap_err();
     assert_eq!(error.kind, Kind::Config);
     assert!(error.message.contains("`accuracy`"), "{error}");
     assert!(error.hint.unwrap().contains("grad_phi_sq"));
@@ -211,27 +202,26 @@ fn a_target_that_is_not_measured_is_refused() {
 /// Asks for an end when a row of so many iterations comes by.
 struct Interrupting<'a>(u64, &'a AtomicBool, Vec<(String, u64)>);
 
-impl Observer for Interrupting<'_> {
+impl Listener for Interrupting<'_> {
     fn begin(&mut self, algorithm: &str, seed: u64) {
         self.2.push((algorithm.into(), seed));
     }
 
-    fn row(&mut self, _: &str, _: u64, row: &Row) -> Result<()> {
+    fn row(&mut self, _: &str, _: u64, row: &Row) {
         self.1.fetch_or(row.iteration >= self.0, Ordering::Relaxed);
-        Ok(())
     }
 }
 
 #[test]
 fn an_interrupt_ends_everything() {
     let flag = AtomicBool::new(false);
-    let mut observer = Interrupting(30, &flag, Vec::new());
+    let mut listener = Interrupting(30, &flag, Vec::new());
     let context = Context { pool: None, data_dir: "".into(), interrupt: &flag, probe: None };
     let experiment = read(QUADRATIC, &["run.seeds=[1, 2]"]);
-    let outcomes = experiment.run(&context, &mut observer).unwrap();
+    let outcomes = experiment.run(&context, &mut (), &mut listener).unwrap();
     let [outcome] = &outcomes[..] else { panic!("{} outcomes", outcomes.len()) };
     assert_eq!((outcome.stop, outcome.row.iteration), (Stop::Interrupted, 31));
-    assert_eq!(observer.2, [("lopa-gt".to_string(), 1)]);
+    assert_eq!(listener.2, [("lopa-gt".to_string(), 1)]);
     assert!(outcome.models.iter().all(|(x, _)| x.iter().any(|x| *x != 0.0)));
 }
 
@@ -433,15 +423,24 @@ fn a_run_that_blows_up_in_its_last_iterations_is_caught() {
 
 // ---- what runs leave behind ----
 
-fn in_folder(text: &str, runs: &Path) -> (Experiment, Option<Data>, Vec<Outcome>, Recording) {
+/// A run that was kept in a folder.
+struct Kept {
+    experiment: Experiment,
+    data: Option<Data>,
+    outcomes: Vec<Outcome>,
+    recording: Recording,
+    folder: RunFolder,
+}
+
+fn in_folder(text: &str, runs: &Path) -> Kept {
     let experiment = read(text, &["run.seeds=[1, 2]"]);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
     let data = experiment.load_data(&context).unwrap();
-    let folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
-    let mut recording = Recording { folder: Some(folder), ..Recording::default() };
-    let outcomes = experiment.run_on(data.as_ref(), &context, &mut recording).unwrap();
-    recording.folder.as_mut().unwrap().finish("done").unwrap();
-    (experiment, data, outcomes, recording)
+    let mut folder = RunFolder::create(runs, &experiment, data.as_ref(), 1).unwrap();
+    let mut recording = Recording::default();
+    let outcomes = experiment.run_on(data.as_ref(), &context, &mut folder, &mut recording).unwrap();
+    folder.finish(Status::Done).unwrap();
+    Kept { experiment, data, outcomes, recording, folder }
 }
 
 fn json(path: &Path) -> serde_json::Value {
@@ -452,11 +451,18 @@ fn json(path: &Path) -> serde_json::Value {
 fn a_run_folder_tells_everything() {
     let runs = tempfile::tempdir().unwrap();
     for text in [QUADRATIC, LOGISTIC] {
-        let (experiment, data, outcomes, recording) = in_folder(text, runs.path());
-        let path = recording.folder.as_ref().unwrap().path();
+        let Kept { experiment, data, outcomes, recording, folder } = in_folder(text, runs.path());
+        let path = folder.path();
 
         let resolved = std::fs::read_to_string(path.join("resolved.toml")).unwrap();
-        assert_eq!(Experiment::read(&Source::new("resolved.toml", resolved)).unwrap(), experiment);
+        assert_eq!(
+            Experiment::read(
+                &Source::new("resolved.toml", resolved),
+                &lopa::experiment::Registries::default()
+            )
+            .unwrap(),
+            experiment
+        );
 
         let manifest = json(&path.join("manifest.json"));
         assert_eq!(manifest["status"], "done");
@@ -487,7 +493,8 @@ fn a_run_folder_tells_everything() {
         }
 
         let results = json(&path.join("results.json"));
-        assert_eq!(results, outcomes.iter().map(result).collect::<serde_json::Value>());
+        let entries: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
+        assert_eq!(results, serde_json::json!(entries));
         for outcome in &outcomes {
             let model = Model::load(&model_path(path, "lopa-gt", outcome.seed)).unwrap();
             let (x, theta): (Vec<_>, Vec<_>) = outcome.models.iter().cloned().unzip();
@@ -508,10 +515,7 @@ fn a_run_folder_tells_everything() {
 #[test]
 fn a_folder_that_is_there_is_left_alone() {
     let runs = tempfile::tempdir().unwrap();
-    let paths = [0, 1].map(|_| {
-        let (_, _, _, recording) = in_folder(QUADRATIC, runs.path());
-        recording.folder.unwrap().path().to_path_buf()
-    });
+    let paths = [0, 1].map(|_| in_folder(QUADRATIC, runs.path()).folder.path().to_path_buf());
     assert_ne!(paths[0], paths[1]);
     let read = |path: &Path| std::fs::read(model_path(path, "lopa-gt", 1)).unwrap();
     assert_eq!(read(&paths[0]), read(&paths[1]), "the same run leaves the same bytes");
@@ -520,8 +524,7 @@ fn a_folder_that_is_there_is_left_alone() {
 #[test]
 fn a_damaged_model_is_refused() {
     let runs = tempfile::tempdir().unwrap();
-    let (_, _, _, recording) = in_folder(LOGISTIC, runs.path());
-    let whole = model_path(recording.folder.unwrap().path(), "lopa-gt", 1);
+    let whole = model_path(in_folder(LOGISTIC, runs.path()).folder.path(), "lopa-gt", 1);
     let bytes = std::fs::read(&whole).unwrap();
     let model = Model::load(&whole).unwrap();
     let copy = runs.path().join("copy.safetensors");

@@ -2,7 +2,6 @@
 
 use crate::common::bench::*;
 use lopa::config::Source;
-use lopa::config::registry::params;
 use lopa::evaluate;
 use lopa::evaluate::exact;
 use lopa::evaluate::mean::Mean;
@@ -20,7 +19,7 @@ const DGD: &str = "name = 'dgd', alpha = 0.1";
 
 fn node_coefficients(bench: &Bench) -> Vec<Coefficients> {
     let nodes = bench.experiment.network.nodes;
-    coefficients(&params(&bench.experiment.problem.params), nodes, bench.seed()).unwrap()
+    coefficients(&bench.experiment.problem.typed().unwrap(), nodes, bench.seed()).unwrap()
 }
 
 fn close(got: &[f64], want: &[f64], tolerance: f64) {
@@ -115,7 +114,9 @@ fn a_row_of_a_global_run_is_measured_against_the_common_solution() {
 fn an_algorithm_of_the_other_scope_is_refused() {
     let text = format!("algorithm = ['spdb']\n{SETUP}")
         .replace("['spdb']", "[{ name = 'spdb', alpha = 0.1, beta = 0.1, lambda = 0.1 }]");
-    let error = Experiment::read(&Source::new("file.toml", text)).unwrap_err();
+    let error =
+        Experiment::read(&Source::new("file.toml", text), &lopa::experiment::Registries::default())
+            .unwrap_err();
     assert_eq!(error.id, "config/wrong-scope");
     assert!(error.message.contains("`spdb`") && error.message.contains("global"), "{error}");
     assert!(error.to_string().contains("file.toml:1:"), "{error}");
@@ -124,7 +125,10 @@ fn an_algorithm_of_the_other_scope_is_refused() {
 
 #[test]
 fn the_scope_is_personal_unless_a_file_says_otherwise_and_survives_a_round_trip() {
-    let read = |text: &str| Experiment::read(&Source::new("test", text)).unwrap();
+    let read = |text: &str| {
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap()
+    };
     let global = format!("algorithm = [{{ {DGD} }}]\n{SETUP}");
     let personal = global.replace("scope = 'global'", "");
     assert_eq!(read(&personal).scope, Scope::Personal);
@@ -133,6 +137,8 @@ fn the_scope_is_personal_unless_a_file_says_otherwise_and_survives_a_round_trip(
     let resolved = toml::to_string(&experiment.resolved()).unwrap();
     assert_eq!(read(&resolved), experiment);
     let wrong = global.replace("'global'", "'globl'");
-    let error = Experiment::read(&Source::new("test", wrong)).unwrap_err();
+    let error =
+        Experiment::read(&Source::new("test", wrong), &lopa::experiment::Registries::default())
+            .unwrap_err();
     assert_eq!(error.id, "config/unknown-value");
 }

@@ -2,7 +2,7 @@
 
 use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
-use lopa::experiment::{Exactly, Experiment};
+use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa_study::reproduce::Part;
 
 use crate::args::ReproduceArgs;
@@ -70,7 +70,7 @@ const FIGURES: [&str; 9] = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig
 const QUICK: (f64, usize) = (0.1, 2);
 
 /// The experiments that were asked for, with the seeds that were asked for.
-pub fn parts(args: &ReproduceArgs) -> Result<Vec<Part>> {
+pub fn parts(args: &ReproduceArgs, registries: &Registries) -> Result<Vec<Part>> {
     for figure in &args.figures {
         if !FIGURES.contains(&figure.as_str()) {
             let error = Error::config("config/unknown-name", format!("unknown figure `{figure}`"));
@@ -87,10 +87,10 @@ pub fn parts(args: &ReproduceArgs) -> Result<Vec<Part>> {
                 || (figure == "fig4" && file.figures == ["fig3"])
         })
     };
-    files().iter().filter(|file| asked(file)).map(|file| part(file, args)).collect()
+    files().iter().filter(|file| asked(file)).map(|file| part(file, args, registries)).collect()
 }
 
-fn part(file: &File, args: &ReproduceArgs) -> Result<Part> {
+fn part(file: &File, args: &ReproduceArgs, registries: &Registries) -> Result<Part> {
     let name = format!("{}.toml", file.name);
     let text = match super::changed(args.experiments.as_ref(), &name) {
         None => file.text.to_string(),
@@ -99,7 +99,7 @@ fn part(file: &File, args: &ReproduceArgs) -> Result<Part> {
                 .at(path.display().to_string())
         })?,
     };
-    let mut experiment = Experiment::read(&Source::new(&name, text))?;
+    let mut experiment = Experiment::read(&Source::new(&name, text), registries)?;
     let run = &mut experiment.run;
     let seeds = args.seeds.unwrap_or(if args.quick { QUICK.1 } else { run.seeds.len() });
     run.seeds = (1..=seeds.max(1) as u64).collect();

@@ -12,14 +12,14 @@ use std::sync::atomic::AtomicBool;
 
 use lopa::data::Where;
 use lopa::error::{Error, Result};
-use lopa::experiment::Experiment;
 use lopa::run::{Context, Setup};
 use lopa_study::theory::Study;
 use serde_json::{Value, json};
 
-use super::source::source;
+use super::source::{read_experiment, source};
 use super::summary;
 use super::threads::{pool, threads};
+use crate::Program;
 use crate::args::{TheoryArgs, TheoryCommand};
 use crate::output::Output;
 
@@ -29,24 +29,25 @@ struct Said {
     document: Value,
 }
 
-pub fn theory(command: &TheoryCommand, output: &Output) -> Result<ExitCode> {
+pub fn theory(command: &TheoryCommand, program: &Program) -> Result<ExitCode> {
     match command {
-        TheoryCommand::Show(args) => study(args, output, show::say),
-        TheoryCommand::Constants(args) => study(args, output, constants::say),
-        TheoryCommand::Steps(args) => study(args, output, steps::say),
-        TheoryCommand::Heterogeneity(args) => study(args, output, heterogeneity::say),
-        TheoryCommand::Bound(args) => study(args, output, bound::say),
-        TheoryCommand::Rates(args) => rates::rates(args, output),
+        TheoryCommand::Show(args) => study(args, program, show::say),
+        TheoryCommand::Constants(args) => study(args, program, constants::say),
+        TheoryCommand::Steps(args) => study(args, program, steps::say),
+        TheoryCommand::Heterogeneity(args) => study(args, program, heterogeneity::say),
+        TheoryCommand::Bound(args) => study(args, program, bound::say),
+        TheoryCommand::Rates(args) => rates::rates(args, program),
     }
 }
 
 /// Studies the experiment and prints what `say` says of it.
 fn study(
     args: &TheoryArgs,
-    output: &Output,
+    program: &Program,
     say: fn(&Study, &Output) -> Result<Said>,
 ) -> Result<ExitCode> {
-    let experiment = Experiment::read(&source(&args.file)?)?;
+    let output = &program.output;
+    let experiment = read_experiment(&source(&args.file)?, &program.registries)?;
     if args.iterations == 0 {
         return Err(Error::config("config/out-of-range", "a run of 0 iterations shows nothing")
             .at("--iterations")

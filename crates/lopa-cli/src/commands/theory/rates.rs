@@ -4,21 +4,21 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lopa::error::{Error, Result, nearest};
-use lopa::experiment::Experiment;
 use lopa_report::rates::figure;
 use lopa_study::theory::rates::{Lab, Rate, base, ids, measure, page};
 use serde_json::{Value, json};
 
-use super::super::source::source;
+use super::super::source::{read_experiment, source};
 use super::super::threads::{pool, threads};
+use crate::Program;
 use crate::args::RatesArgs;
-use crate::output::Output;
 
-pub fn rates(args: &RatesArgs, output: &Output) -> Result<ExitCode> {
+pub fn rates(args: &RatesArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     check(args)?;
     let base = match &args.file.file {
         None => base(),
-        Some(_) => Experiment::read(&source(&args.file)?)?,
+        Some(_) => read_experiment(&source(&args.file)?, &program.registries)?,
     };
     let pool = pool(threads(&args.threads)?)?;
     let (seeds, length) = if args.quick { (2, 0.1) } else { (args.seeds, 1.0) };

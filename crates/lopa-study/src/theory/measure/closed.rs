@@ -8,13 +8,13 @@
 //! softmax    √2     1/2    1/√2
 //! ```
 //!
-//! so that derivatives by W are bounded by a |s|, b |s|², c |s|³ and their means over samples.
+//! so that derivatives with respect to W are bounded by a |s|, b |s|², c |s|³ and their means over
+//! samples.
 
 use super::{Region, Subject};
 use crate::theory::{Constants, Known};
-use lopa::config::registry::params;
 use lopa::data::Samples;
-use lopa::problems::{Local, Scale, hyperparameter, representation};
+use lopa::problems::{Local, hyperparameter, representation};
 
 struct Loss {
     slope: f64,
@@ -26,7 +26,7 @@ const LOGISTIC: Loss = Loss { slope: 1.0, curve: 0.25, third: 0.096_225_044_864_
 const SOFTMAX: Loss =
     Loss { slope: std::f64::consts::SQRT_2, curve: 0.5, third: std::f64::consts::FRAC_1_SQRT_2 };
 
-/// Puts bounds in the place of estimates wherever there are any.
+/// Replaces estimates by bounds where there are any.
 pub fn constants(subject: &Subject, seen: Constants<Known>, region: &Region) -> Constants<Known> {
     match subject.problem.name.as_str() {
         "hyperparameter" => hyperparameter(subject, seen, region),
@@ -35,10 +35,10 @@ pub fn constants(subject: &Subject, seen: Constants<Known>, region: &Region) -> 
     }
 }
 
-/// ∇_θ f and ∇²_θθ f are bounded for all θ; the regulariser over the ball of x; ∇²_xθ g where g
-/// does not exceed its value at θ = 0, which θ_i*(x) never does.
+/// ∇_θ f and ∇²_θθ f are bounded for all θ, the regulariser over the ball of x, and ∇²_xθ g where g
+/// does not exceed its value at θ = 0, as at θ_i*(x).
 fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) -> Constants<Known> {
-    let options: hyperparameter::Options = params(&subject.problem.params);
+    let Some(options) = subject.problem.typed::<hyperparameter::Options>() else { return seen };
     let split = Local::<f64>::split(
         "hyperparameter",
         options.validation,
@@ -52,19 +52,19 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
     let over = |of: &dyn Fn(&Local<f64>) -> f64| locals.iter().map(of).fold(0.0, f64::max);
     let lowest = region.centre.iter().copied().fold(f64::INFINITY, f64::min) - region.radius;
     let highest = region.centre.iter().copied().fold(f64::NEG_INFINITY, f64::max) + region.radius;
-    let (least, most) = (2.0 * lowest.exp(), 2.0 * highest.exp());
+    let (weakest, strongest) = (2.0 * lowest.exp(), 2.0 * highest.exp());
     let train = |power| over(&|own| scale(&own.train) * mean_norm(&own.train, power));
     let outer = |power| over(&|own| scale(&own.validation) * mean_norm(&own.validation, power));
     // e^{x_q} |θ_q|² ≤ g(x, 0) = c ln C, hence 2 e^{x_q} |θ_q| ≤ 2 (c ln C e^{x_q})^½
     let at_zero = over(&|own| scale(&own.train)) * (classes as f64).ln();
-    let jacobian = 2.0 * (at_zero * most / 2.0).sqrt();
-    let third = (loss.third * train(3)).hypot(most);
+    let jacobian = 2.0 * (at_zero * strongest / 2.0).sqrt();
+    let third = (loss.third * train(3)).hypot(strongest);
     Constants {
-        mu_g: Known::bound(least, "2 e^x, smallest x of the ball"),
+        mu_g: Known::bound(weakest, "2 e^x, smallest x of the ball"),
         l_f_x: Known::exact(0.0, "f does not depend on x"),
         l_f_theta: Known::bound(loss.curve * outer(2), "curvature of the loss, mean |s|^2"),
-        l_g_theta: Known::bound(loss.curve * train(2) + most, "loss, mean |s|^2, and 2 e^x"),
-        l_g_x_theta: Known::bound(jacobian.hypot(most), "where g(x, theta) <= g(x, 0)"),
+        l_g_theta: Known::bound(loss.curve * train(2) + strongest, "loss, mean |s|^2, and 2 e^x"),
+        l_g_x_theta: Known::bound(jacobian.hypot(strongest), "where g(x, theta) <= g(x, 0)"),
         l_g_theta_theta: Known::bound(third, "third derivative, mean |s|^3, and 2 e^x"),
         c_f_theta: Known::bound(loss.slope * outer(1), "slope of the loss, mean |s|"),
         c_g_x_theta: Known::bound(jacobian, "where g(x, theta) <= g(x, 0)"),
@@ -72,17 +72,15 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
     }
 }
 
-/// The head sees activations h with |(h, 1)|² ≤ units + 1, whatever x is.
+/// The head's inputs h satisfy |(h, 1)|² ≤ units + 1 for every x.
 fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known> {
-    let options: representation::Options = params(&subject.problem.params);
+    let Some(options) = subject.problem.typed::<representation::Options>() else { return seen };
     let units = options.hidden.last().copied().unwrap_or(0) as f64;
-    let most = |scale: Scale| {
-        let samples = subject.setting.partition.iter().map(Vec::len).max().unwrap_or(1);
-        scale.factor(subject.setting.batch, samples)
-    };
-    let (c, size_sq) = (most(options.scale), units + 1.0);
-    let saw = |known: &Known| format!("{:.3} seen", known.value);
-    let (steepest, slope) = (saw(&seen.l_g_theta), saw(&seen.c_f_theta));
+    let samples = subject.setting.partition.iter().map(Vec::len).max().unwrap_or(1);
+    let c = options.scale.factor(subject.setting.batch, samples);
+    let size_sq = units + 1.0;
+    let seen_value = |known: &Known| format!("{:.3} seen", known.value);
+    let (steepest, slope) = (seen_value(&seen.l_g_theta), seen_value(&seen.c_f_theta));
     Constants {
         mu_g: Known::exact(options.ridge, "the ridge: softmax is flat along equal shifts"),
         l_g_theta: Known::bound(

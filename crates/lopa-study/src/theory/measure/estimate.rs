@@ -1,39 +1,45 @@
-//! One node's constants as seen at the points of a region.
+//! Estimates of one node's constants at the points of a region.
 
-use super::probe::{Depth, Probe};
-use super::{Place, Region};
+use super::inspector::{Depth, Inspector};
+use super::{Point, Region};
 use crate::theory::Constants;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
 use lopa::problem::{At, Bilevel};
 
-/// The worst values that a node's part shows at the region's points; its sampling errors are those
-/// of single samples.
+/// The worst values of a node's constants at the region's points; sampling errors are those of
+/// single samples.
 pub fn node(part: &mut dyn Bilevel<f64>, i: usize, region: &Region, depth: Depth) -> Constants {
-    let mut probe = Probe::new(part, depth);
-    let one = |(k, place): (usize, &Place)| at_place(&mut probe, i, k, place, depth);
-    region.places.iter().enumerate().map(one).reduce(worse).expect("a region has points")
+    let mut inspector = Inspector::new(part, depth);
+    let one = |(k, point): (usize, &Point)| at_point(&mut inspector, i, k, point, depth);
+    region.points.iter().enumerate().map(one).reduce(worse).expect("a region has points")
 }
 
-/// The worse of two: the smaller strong convexity, the larger of everything else.
+/// The worse of two: the smaller μ_g, and the larger of everything else.
 pub fn worse(one: Constants, other: Constants) -> Constants {
     Constants { mu_g: one.mu_g.min(other.mu_g), ..one.zip(&other, |a, b| a.max(*b)) }
 }
 
-fn at_place(probe: &mut Probe, i: usize, k: usize, place: &Place, depth: Depth) -> Constants {
-    let at = At { x: &place.x, theta: &place.theta[i] };
-    let (mu_g, l_g_theta) = probe.curvatures(at);
-    let [l_f_x, l_f_theta] = probe.outer_norms(at);
+fn at_point(
+    inspector: &mut Inspector,
+    i: usize,
+    k: usize,
+    point: &Point,
+    depth: Depth,
+) -> Constants {
+    let at = At { x: &point.x, theta: &point.theta[i] };
+    let (mu_g, l_g_theta) = inspector.curvatures(at);
+    let [l_f_x, l_f_theta] = inspector.outer_norms(at);
     let [l_g_x_theta, l_g_theta_theta] = match depth {
-        Depth::QUADRATIC => [0.0; 2], // the matrices do not move
+        Depth::QUADRATIC => [0.0; 2], // the matrices are constant
         _ => {
-            let beside = beside(at, i, k);
-            probe.slopes(at, At { x: &beside.0, theta: &beside.1 })
+            let (x, theta) = nearby(at, i, k);
+            inspector.slopes(at, At { x: &x, theta: &theta })
         }
     };
-    let [f_x, f_theta, g_theta] = probe.gradient_variances(at);
-    let [g_x_theta, g_theta_theta] = probe.matrix_variances(at);
-    let best = probe.grad_theta_f(At { x: &place.x, theta: &place.best[i] });
+    let [f_x, f_theta, g_theta] = inspector.gradient_variances(at);
+    let [g_x_theta, g_theta_theta] = inspector.matrix_variances(at);
+    let best = inspector.grad_theta_f(At { x: &point.x, theta: &point.best[i] });
     Constants {
         nodes: 1,
         rho: 0.0,
@@ -44,7 +50,7 @@ fn at_place(probe: &mut Probe, i: usize, k: usize, place: &Place, depth: Depth) 
         l_g_x_theta,
         l_g_theta_theta,
         c_f_theta: dot(&best, &best).sqrt(),
-        c_g_x_theta: probe.cross_norm(at),
+        c_g_x_theta: inspector.cross_norm(at),
         sigma_f_x: f_x.sqrt(),
         sigma_f_theta: f_theta.sqrt(),
         sigma_g_theta: g_theta.sqrt(),
@@ -56,8 +62,8 @@ fn at_place(probe: &mut Probe, i: usize, k: usize, place: &Place, depth: Depth) 
     }
 }
 
-/// A point near by, in a random direction.
-fn beside(at: At<f64>, i: usize, k: usize) -> (Vec<f64>, Vec<f64>) {
+/// A nearby point, in a random direction.
+fn nearby(at: At<f64>, i: usize, k: usize) -> (Vec<f64>, Vec<f64>) {
     let mut stream = Stream::new(2, Purpose::Problem, i);
     stream.seek(k as u64, 0);
     let mut near = |of: &[f64]| {

@@ -7,89 +7,87 @@
 //! | representation | closed form | estimates | estimates |
 //! | others | estimates | estimates | estimates |
 //!
-//! Estimates take Lanczos' method on Hessian-vector products, and differences of gradients and of
-//! matrices, at the points of the region; they are from below.
+//! Estimates use Lanczos' method on Hessian-vector products, and differences of gradients and of
+//! matrices, at the points of the region; they are lower bounds.
 
 mod closed;
 mod estimate;
-mod probe;
+mod inspector;
 mod quadratic;
 mod spectrum;
 
-pub use probe::{Depth, Probe};
-pub use spectrum::{ends, norm};
+pub use inspector::{Depth, Inspector, Matrix, difference_norms};
+pub(super) use quadratic::affine;
+pub use spectrum::{extreme_eigenvalues, norm};
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::heterogeneity::{self, Dissimilarity};
-use super::lyapunov::Snapshot;
-use super::{Constants, Known};
+use super::lyapunov::{Snapshot, distance_sq};
+use super::{Constants, Known, Parts};
+use crate::parallel;
 use lopa::config::Choice;
 use lopa::evaluate::exact::solve;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
-use lopa::problem::Bilevel;
 use lopa::problem::oracle::Batches;
-use lopa::problems::Setting;
+use lopa::problem::{AnyProblem, Bilevel, Setting};
 use lopa::run::Setup;
 
-/// A common x, where every node stands there, and where it should.
+/// A common x, with θ_i and θ_i*(x) of every node.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Point {
     /// x
     pub x: Vec<f64>,
-    /// A θ_i for every node.
+    /// θ_i
     pub theta: Vec<Vec<f64>>,
     /// θ_i*(x)
     pub best: Vec<Vec<f64>>,
 }
 
-/// Where constants hold: balls around the start, and the points that were looked at.
+/// Where constants hold: balls around the start, and the sampled points.
 #[derive(Debug, Clone, Serialize)]
 pub struct Region {
-    /// The middle of the ball in x.
+    /// The centre of the ball in x.
     #[serde(skip)]
     pub centre: Vec<f64>,
     /// The radius of the ball in x.
     pub radius: f64,
-    /// The middle of each node's ball in θ.
+    /// The centre of each node's ball in θ.
     #[serde(skip)]
     pub theta_centre: Vec<Vec<f64>>,
     /// The radius of the balls in θ.
     pub theta_radius: f64,
-    /// The points that estimates are made at.
+    /// The points of the estimates.
     #[serde(skip)]
-    pub places: Vec<Place>,
+    pub points: Vec<Point>,
 }
 
-/// Points on the sphere of the region, beside those of the run.
+/// Points on the sphere around the region, in addition to those of the run.
 const ON_THE_SPHERE: usize = 2;
 
 impl Region {
-    /// The region that a run goes through: balls around its start with twice the radius that it
-    /// reached, sampled along its way and on the sphere in x.
-    pub fn around(parts: &mut [Box<dyn Bilevel<f64>>], run: &[Snapshot], seed: u64) -> Region {
+    /// The region of a run: balls around its start with twice the radius that it reached, sampled
+    /// along the run and on the sphere in x.
+    pub fn around(parts: &mut Parts, run: &[Snapshot], seed: u64) -> Region {
         let centre = run[0].mean_x.clone();
         let theta_centre: Vec<_> = run[0].exact.iter().map(|own| own.theta.clone()).collect();
-        let off = |a: &[f64], b: &[f64]| {
-            a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
-        };
         let (mut reach, mut theta_reach) = (0.0f64, 0.0f64);
         for seen in run {
-            reach = seen.state.x.iter().fold(reach, |most, x| most.max(off(x, &centre)));
+            reach = seen.state.x.iter().fold(reach, |reach, x| reach.max(distance(x, &centre)));
             for (i, middle) in theta_centre.iter().enumerate() {
                 let own = [&seen.state.theta[i], &seen.exact[i].theta];
-                theta_reach = own.iter().fold(theta_reach, |most, t| most.max(off(t, middle)));
+                theta_reach =
+                    own.iter().fold(theta_reach, |reach, t| reach.max(distance(t, middle)));
             }
         }
         let radius = if reach > 0.0 { 2.0 * reach } else { 1.0 };
-        let mut places: Vec<Place> = Vec::new();
+        let mut points: Vec<Point> = Vec::new();
         for seen in run {
             let best: Vec<_> = seen.exact.iter().map(|own| own.theta.clone()).collect();
             let (x, theta) = (seen.mean_x.clone(), seen.state.theta.clone());
-            places.push(Place { x, theta, best });
+            points.push(Point { x, theta, best });
         }
         for k in 0..ON_THE_SPHERE {
             let x = on_sphere(&centre, radius, seed, k);
@@ -97,27 +95,25 @@ impl Region {
                 solve(&mut **part, &x, guess).theta
             };
             let best: Vec<_> = parts.iter_mut().zip(&theta_centre).map(one).collect();
-            places.push(Place { x, theta: best.clone(), best });
+            points.push(Point { x, theta: best.clone(), best });
         }
         let theta_radius = if theta_reach > 0.0 { 2.0 * theta_reach } else { 1.0 };
-        Region { centre, radius, theta_centre, theta_radius, places }
+        Region { centre, radius, theta_centre, theta_radius, points }
     }
 
-    /// What it is, in words.
+    /// A description in words.
     pub fn says(&self) -> String {
         format!(
             "x within {:.3} of its start, theta_i within {:.3} of theta_i*(x0); {} points",
             self.radius,
             self.theta_radius,
-            self.places.len()
+            self.points.len()
         )
     }
 
     /// Whether a run stayed inside.
     pub fn holds(&self, seen: &Snapshot) -> bool {
-        let within = |a: &[f64], b: &[f64], r: f64| {
-            a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt() <= r * (1.0 + 1e-9)
-        };
+        let within = |a: &[f64], b: &[f64], r: f64| distance(a, b) <= r * (1.0 + 1e-9);
         let theta =
             |i: usize| within(&seen.state.theta[i], &self.theta_centre[i], self.theta_radius);
         seen.state.x.iter().all(|x| within(x, &self.centre, self.radius))
@@ -125,19 +121,23 @@ impl Region {
     }
 }
 
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    distance_sq(a, b).sqrt()
+}
+
 fn on_sphere(centre: &[f64], radius: f64, seed: u64, k: usize) -> Vec<f64> {
     let mut stream = Stream::new(seed, Purpose::Start, 0);
     stream.seek(1 << 20, k as u32);
-    let off: Vec<f64> = centre.iter().map(|_| stream.normal()).collect();
-    let length = dot(&off, &off).sqrt();
-    centre.iter().zip(&off).map(|(c, o)| c + radius * o / length).collect()
+    let direction: Vec<f64> = centre.iter().map(|_| stream.normal()).collect();
+    let length = dot(&direction, &direction).sqrt();
+    centre.iter().zip(&direction).map(|(c, d)| c + radius * d / length).collect()
 }
 
-/// What constants are asked for.
+/// The problem whose constants are measured.
 pub struct Subject<'a> {
     /// The problem's name and parameters.
-    pub problem: &'a Choice,
-    /// What its parts were made of.
+    pub problem: &'a Choice<AnyProblem>,
+    /// The setting of its parts.
     pub setting: Setting<'a>,
     /// Samples per minibatch.
     pub batches: Batches,
@@ -146,7 +146,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Of an experiment on a seed.
+    /// The subject of an experiment on a seed.
     pub fn of(setup: &Setup<'a>) -> Subject<'a> {
         let experiment = setup.experiment;
         let batches = experiment.run.batch.batches();
@@ -166,16 +166,16 @@ impl<'a> Subject<'a> {
 /// The constants of Assumptions 1 to 5 over a region.
 pub fn constants(
     subject: &Subject,
-    parts: &mut [Box<dyn Bilevel<f64>>],
+    parts: &mut Parts,
     region: &Region,
     pool: Option<&ThreadPool>,
 ) -> Constants<Known> {
     let quadratic = subject.problem.name == "quadratic";
     let depth = if quadratic { Depth::QUADRATIC } else { Depth::ESTIMATE };
     let narrowed;
-    // A quadratic's matrices are the same everywhere: one point tells all.
+    // A quadratic's matrices are the same everywhere: one point is enough.
     let seen_at = if quadratic {
-        narrowed = Region { places: region.places[..1].to_vec(), ..region.clone() };
+        narrowed = Region { points: region.points[..1].to_vec(), ..region.clone() };
         &narrowed
     } else {
         region
@@ -183,10 +183,7 @@ pub fn constants(
     let one = |(i, part): (usize, &mut Box<dyn Bilevel<f64>>)| {
         estimate::node(&mut **part, i, seen_at, depth)
     };
-    let nodes: Vec<Constants> = match pool {
-        None => parts.iter_mut().enumerate().map(one).collect(),
-        Some(pool) => pool.install(|| parts.par_iter_mut().enumerate().map(one).collect()),
-    };
+    let nodes = parallel::map(pool, parts.iter_mut().enumerate(), one);
     let worst = nodes.into_iter().reduce(estimate::worse).expect("there is a node");
     let seen = Constants { nodes: parts.len(), rho: subject.rho, ..worst };
     let mut known = match quadratic {
@@ -211,19 +208,15 @@ fn batched(mut known: Constants<Known>, batches: &Batches) -> Constants<Known> {
     known
 }
 
-/// Everything as it was seen, the differences between nodes among it.
-fn estimated(
-    seen: &Constants,
-    parts: &mut [Box<dyn Bilevel<f64>>],
-    region: &Region,
-) -> Constants<Known> {
-    let apart = |place: &Place| heterogeneity::at(parts, &place.x, &place.best, Depth::ESTIMATE);
-    // Pairs of nodes are many: three points must do.
-    let every = region.places.len().div_ceil(3);
-    let some = region.places.iter().rev().step_by(every);
-    let most: Dissimilarity =
-        some.map(apart).reduce(Dissimilarity::most).expect("a region has points");
-    let [b_f, b_g, b] = [most.b_f_sq(), most.b_g_sq(), most.hypergradient].map(f64::sqrt);
+/// Everything as estimates, including the differences between nodes.
+fn estimated(seen: &Constants, parts: &mut Parts, region: &Region) -> Constants<Known> {
+    let apart = |point: &Point| heterogeneity::at(parts, &point.x, &point.best, Depth::ESTIMATE);
+    // There are many pairs of nodes: three points have to be enough.
+    let every = region.points.len().div_ceil(3);
+    let some = region.points.iter().rev().step_by(every);
+    let largest: Dissimilarity =
+        some.map(apart).reduce(Dissimilarity::max).expect("a region has points");
+    let [b_f, b_g, b] = [largest.b_f_sq(), largest.b_g_sq(), largest.hypergradient].map(f64::sqrt);
     let how = |known: &f64| Known::estimate(*known, "largest seen at the region's points");
     Constants { b_f, b_g, b, ..*seen }.map(how)
 }

@@ -1,21 +1,19 @@
-//! The quadratic: matrices are exact, and what moves with x moves linearly, so that its size over
-//! a ball is bounded by that in the middle and the radius times the norm of the linear part.
+//! The quadratic: matrices are exact, and what depends on x is affine in x, so that over a ball it
+//! is bounded by its size at the centre plus the radius times the norm of the linear part.
 
 use super::Region;
-use super::probe::Depth;
+use super::inspector::Depth;
 use super::spectrum::norm;
 use crate::theory::heterogeneity;
-use crate::theory::lyapunov::centre;
-use crate::theory::{Constants, Known};
+use crate::theory::lyapunov::mean_row;
+use crate::theory::{Constants, Known, Parts, all_samples};
 use lopa::evaluate::exact::{Solution, solve};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
 
-type Parts = [Box<dyn Bilevel<f64>>];
-
 const BALL: &str = "middle + radius |linear part|";
 
-/// The constants, given those seen at the middle of the region.
+/// The constants, given those at the centre of the region.
 pub fn constants(seen: &Constants, parts: &mut Parts, region: &Region) -> Constants<Known> {
     let mut known = seen.map(|value| Known::exact(*value, "matrices of the quadratic"));
     for zero in [&mut known.l_g_x_theta, &mut known.l_g_theta_theta] {
@@ -27,7 +25,7 @@ pub fn constants(seen: &Constants, parts: &mut Parts, region: &Region) -> Consta
     for sigma in [&mut known.sigma_g_x_theta, &mut known.sigma_g_theta_theta] {
         sigma.how = "all samples; largest E|(.) v|^2 of a unit v".into();
     }
-    // ∇_θ ĝ − ∇_θ g moves with x and θ by the sampling errors of ∇²_xθ g and ∇²_θθ g.
+    // ∇_θ ĝ − ∇_θ g changes with x and θ by the sampling errors of ∇²_xθ g and ∇²_θθ g.
     let moved =
         seen.sigma_g_x_theta * region.radius + seen.sigma_g_theta_theta * region.theta_radius;
     known.sigma_g_theta = Known::bound(seen.sigma_g_theta + moved, BALL);
@@ -44,7 +42,7 @@ pub fn constants(seen: &Constants, parts: &mut Parts, region: &Region) -> Consta
 
 type OverBall<'a> = &'a dyn Fn(&mut dyn FnMut(&[f64]) -> Vec<f64>) -> f64;
 
-/// b_f of Assumption 4 (i), with θ = θ_i*(x), which is where Lemma 1 uses it.
+/// b_f of Assumption 4 (i) at θ = θ_i*(x), where Lemma 1 uses it.
 fn outer(parts: &mut Parts, over: OverBall) -> f64 {
     let nodes = parts.len();
     let in_x = over(&mut |x| {
@@ -72,8 +70,8 @@ fn inner(parts: &mut Parts, region: &Region, over: OverBall) -> f64 {
     gradients.max(matrices.inner_jacobian.sqrt()).max(matrices.inner_hessian.sqrt())
 }
 
-/// The largest ‖F(x)‖ that an affine F can have over a ball: ‖F(c)‖ + r ‖DF‖.
-fn over_ball(f: &mut dyn FnMut(&[f64]) -> Vec<f64>, centre: &[f64], radius: f64) -> f64 {
+/// F(c) and the columns of DF for an affine F.
+pub fn affine(f: &mut dyn FnMut(&[f64]) -> Vec<f64>, centre: &[f64]) -> (Vec<f64>, Vec<Vec<f64>>) {
     let middle = f(centre);
     let column = |j: usize| {
         let mut x = centre.to_vec();
@@ -82,7 +80,13 @@ fn over_ball(f: &mut dyn FnMut(&[f64]) -> Vec<f64>, centre: &[f64], radius: f64)
         axpy(-1.0, &middle, &mut moved);
         moved
     };
-    let columns: Vec<Vec<f64>> = (0..centre.len()).map(column).collect();
+    let columns = (0..centre.len()).map(column).collect();
+    (middle, columns)
+}
+
+/// The largest ‖F(x)‖ of an affine F over a ball is at most ‖F(c)‖ + r ‖DF‖.
+fn over_ball(f: &mut dyn FnMut(&[f64]) -> Vec<f64>, centre: &[f64], radius: f64) -> f64 {
+    let (middle, columns) = affine(f, centre);
     let gram = |v: &[f64], out: &mut [f64]| {
         let mut image = vec![0.0; middle.len()];
         columns.iter().zip(v).for_each(|(column, v)| axpy(*v, column, &mut image));
@@ -95,9 +99,9 @@ fn solved(parts: &mut Parts, x: &[f64], take: impl Fn(Solution) -> Vec<f64>) -> 
     parts.iter_mut().map(|part| take(solve(&mut **part, x, &[]))).collect()
 }
 
-/// Every node's vector less their mean, one after the other.
+/// The deviations of the nodes' vectors from their mean, concatenated.
 fn deviations(own: &[Vec<f64>]) -> Vec<f64> {
-    let mean = centre(own);
+    let mean = mean_row(own);
     own.iter().flat_map(|own| own.iter().zip(&mean).map(|(own, mean)| own - mean)).collect()
 }
 
@@ -109,15 +113,15 @@ fn outer_gradient(part: &mut dyn Bilevel<f64>, x: &[f64]) -> Vec<f64> {
 
 fn grad_theta_f(part: &mut dyn Bilevel<f64>, at: At<f64>) -> Vec<f64> {
     let mut out = vec![0.0; at.theta.len()];
-    let all: Vec<u32> = (0..part.samples_f() as u32).collect();
+    let all = all_samples(part.samples_f());
     part.grad_theta_f(at, &all, &mut out);
     out
 }
 
-/// ∇_x f_i, which knows no θ.
+/// ∇_x f_i, which does not depend on θ.
 fn grad_x_f(part: &mut dyn Bilevel<f64>, x: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; x.len()];
-    let all: Vec<u32> = (0..part.samples_f() as u32).collect();
+    let all = all_samples(part.samples_f());
     part.grad_x_f(At { x, theta: &vec![0.0; part.dims().p] }, &all, &mut out);
     out
 }

@@ -1,14 +1,14 @@
-//! The outer eigenvalues of a symmetric operator that is known by its products.
+//! Extreme eigenvalues of a symmetric operator given by its products.
 
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{axpy, dot, update};
 use lopa::network::Tridiagonal;
 
-/// The smallest and the largest eigenvalue seen in `steps` steps of Lanczos' method.
+/// The smallest and the largest eigenvalue found by `steps` steps of Lanczos' method.
 ///
-/// Every new vector is made orthogonal to all before it, so that as many steps as the operator has
-/// dimensions find every eigenvalue to rounding; fewer give values inside the spectrum.
-pub fn ends(
+/// Every new vector is orthogonalised against all previous ones: with as many steps as dimensions
+/// the eigenvalues are exact up to rounding; with fewer they lie inside the spectrum.
+pub fn extreme_eigenvalues(
     dimension: usize,
     steps: usize,
     mut product: impl FnMut(&[f64], &mut [f64]),
@@ -31,11 +31,11 @@ pub fn ends(
         let alpha = dot(&next, &basis[basis.len() - 1]);
         size = size.max(alpha.abs()).max(dot(&next, &next).sqrt());
         t.alpha.push(alpha);
-        // Gram and Schmidt, twice: the second time takes away what rounding left.
+        // Gram-Schmidt, twice: the second pass removes what rounding left.
         for _ in 0..2 {
-            for before in &basis {
-                let share = dot(&next, before);
-                axpy(-share, before, &mut next);
+            for previous in &basis {
+                let share = dot(&next, previous);
+                axpy(-share, previous, &mut next);
             }
         }
     }
@@ -44,10 +44,10 @@ pub fn ends(
 
 /// ‖J‖ of J: Rⁿ → R^p, by the eigenvalues of JᵀJ.
 pub fn norm(dimension: usize, steps: usize, mut gram: impl FnMut(&[f64], &mut [f64])) -> f64 {
-    ends(dimension, steps, |v, out| gram(v, out)).1.max(0.0).sqrt()
+    extreme_eigenvalues(dimension, steps, |v, out| gram(v, out)).1.max(0.0).sqrt()
 }
 
-/// A fixed vector that no eigenvector is likely to be orthogonal to.
+/// A fixed vector, unlikely to be orthogonal to an eigenvector.
 fn start(dimension: usize) -> Vec<f64> {
     let mut stream = Stream::new(1, Purpose::Problem, 0);
     (0..dimension).map(|_| stream.between(-1.0, 1.0)).collect()

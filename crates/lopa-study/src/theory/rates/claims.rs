@@ -1,4 +1,4 @@
-//! The claims: what is varied, what is measured, what the paper predicts.
+//! The claims: what is varied, what is measured, and what the paper predicts.
 
 use toml::Table;
 
@@ -6,21 +6,28 @@ use super::lab::{Lab, Sampled};
 use super::{Claim, Points, Sense};
 use crate::theory::Scheme::{GradientTracking, LocalGradient};
 use crate::theory::{Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
 
-/// Step sizes with this α; the corollaries scale all of α, β, λ, γ together, here by `factor`.
+/// Step sizes with this α; the corollaries scale α, β, λ, γ together, here by `factor`.
 fn steps(alpha: f64, factor: f64) -> Steps {
     let [alpha, beta, lambda, gamma] = [alpha, 0.9, 0.9, 0.8].map(|step| step * factor);
     Steps { alpha, beta, lambda, gamma, tau: 0.5 }
 }
 
-/// The same, but for another α alone.
+/// Step sizes of which only α varies.
 fn only_alpha(alpha: f64) -> Steps {
     steps(alpha, 1.0)
 }
 
 const AVERAGE: &str = "mean of |grad Phi|^2 over the run";
 const FLOOR: &str = "mean of |grad Phi|^2 over the second half of the run";
+const BEST: &str = "mean of |grad Phi|^2 over 1000 iterations, best of six alpha";
+
+const STOCHASTIC: &str = "single samples, noise 1, alpha = 0.4 units at K = 500, all steps proportional to (K/500)^-1/2, K = 500 to 32000";
+const TILTED: &str = "8 quadratics on a ring, <t_i, x> added to f_i with sum t_i = 0, |t_i| of order 8 to 64, alpha = 0.05 units; b measured at the end";
+const NETWORKS: &str =
+    "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.025 to 0.8 units";
 
 /// All claims.
 pub(super) const CLAIMS: [Claim; 13] = [
@@ -92,7 +99,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -0.5,
         sense: Sense::Equal,
-        settings: "single samples, noise 1, alpha = 0.4 units at K = 500, all steps proportional to (K/500)^-1/2, K = 500 to 32000",
+        settings: STOCHASTIC,
         remark: "",
         measure: |lab, seed| stochastic(lab, seed, GradientTracking),
     },
@@ -104,7 +111,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: -0.5,
         sense: Sense::Equal,
-        settings: "single samples, noise 1, alpha = 0.4 units at K = 500, all steps proportional to (K/500)^-1/2, K = 500 to 32000",
+        settings: STOCHASTIC,
         remark: "",
         measure: |lab, seed| stochastic(lab, seed, LocalGradient),
     },
@@ -142,7 +149,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: FLOOR,
         predicted: 2.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, <t_i, x> added to f_i with sum t_i = 0, |t_i| of order 8 to 64, alpha = 0.05 units; b measured at the end",
+        settings: TILTED,
         remark: "so that b grows, and neither Phi nor any second derivative changes",
         measure: |lab, seed| heterogeneity(lab, seed, LocalGradient),
     },
@@ -154,7 +161,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         y: AVERAGE,
         predicted: 0.0,
         sense: Sense::Equal,
-        settings: "8 quadratics on a ring, <t_i, x> added to f_i with sum t_i = 0, |t_i| of order 8 to 64, alpha = 0.05 units; b measured at the end",
+        settings: TILTED,
         remark: "",
         measure: |lab, seed| heterogeneity(lab, seed, GradientTracking),
     },
@@ -183,10 +190,10 @@ pub(super) const CLAIMS: [Claim; 13] = [
         claim: "with the best alpha, LoPA-LG grows as 1/(1 - rho)",
         place: "Corollary 1",
         x: "1/(1 - rho)",
-        y: "mean of |grad Phi|^2 over 1000 iterations, best of six alpha",
+        y: BEST,
         predicted: 1.0,
         sense: Sense::AtMost,
-        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.025 to 0.8 units",
+        settings: NETWORKS,
         remark: "an upper bound",
         measure: |lab, seed| network(lab, seed, LocalGradient),
     },
@@ -195,10 +202,10 @@ pub(super) const CLAIMS: [Claim; 13] = [
         claim: "with the best alpha, LoPA-GT grows as 1/(1 - rho)^2",
         place: "Corollary 2",
         x: "1/(1 - rho)",
-        y: "mean of |grad Phi|^2 over 1000 iterations, best of six alpha",
+        y: BEST,
         predicted: 2.0,
         sense: Sense::AtMost,
-        settings: "16 quadratics, complete, hypercube, grid, ring and path, alpha = 0.025 to 0.8 units",
+        settings: NETWORKS,
         remark: "an upper bound",
         measure: |lab, seed| network(lab, seed, GradientTracking),
     },
@@ -259,7 +266,7 @@ fn network(lab: &Lab, seed: u64, scheme: Scheme) -> Points {
         let (last, unit) = (lab.iterations(1000), trial.unit()?);
         let mut best = f64::INFINITY;
         for alpha in [0.025, 0.05, 0.1, 0.2, 0.4, 0.8] {
-            // What diverges is not the best.
+            // A step size that diverges is not the best.
             if let Ok(run) = trial.lopa(scheme, only_alpha(alpha * unit), last) {
                 best = best.min(run.average(last));
             }
@@ -276,7 +283,7 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
     let lopa = trial.lopa(GradientTracking, only_alpha(alpha), last)?;
     let mut looped = Vec::new();
     for q in [1, 2, 4, 8, 16, 32, 64] {
-        looped.extend(trial.run(&spdb(alpha, q), last, 1e-9));
+        looped.extend(trial.run(&spdb(alpha, q)?, last, 1e-9));
     }
     let to_reach = |eps: f64, run: &super::lab::Watched| {
         let at = run.squares.iter().position(|&now| now <= eps * run.squares[0])?;
@@ -291,12 +298,12 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
     Ok([2, 3, 4, 5, 6, 7, 8].into_iter().filter_map(at).collect())
 }
 
-fn spdb(alpha: f64, hv_steps: i64) -> Choice {
+fn spdb(alpha: f64, hv_steps: i64) -> lopa::error::Result<Choice<AnyMethod>> {
     let mut params = Table::new();
     for (key, value) in [("alpha", alpha), ("beta", 0.9), ("lambda", 1.0)] {
         params.insert(key.into(), value.into());
     }
     params.insert("hv_steps".into(), hv_steps.into());
     params.insert("inverse".into(), "shia".into());
-    Choice { name: "spdb".into(), params }
+    algorithms().choose("spdb", &params)
 }

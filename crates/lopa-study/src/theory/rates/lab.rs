@@ -1,22 +1,25 @@
-//! A quadratic to vary, and runs on it.
+//! Variations of a quadratic, and runs on them.
 
 use rayon::ThreadPool;
 use toml::{Table, Value};
 
 use super::tilted::tilt;
 use crate::theory::course::{LinearGradient, mean_x};
-use crate::theory::lyapunov::{apart, square};
+use crate::theory::lyapunov::{distance_sq, norm_sq};
 use crate::theory::{Scheme, Steps};
+use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::{Choice, Source};
 use lopa::engine::Simulation;
 use lopa::error::{Error, Result};
-use lopa::experiment::{BatchSpec, EachBatch, Experiment};
+use lopa::experiment::{BatchSpec, EachBatch, Experiment, Registries};
+use lopa::network::graphs;
 use lopa::problem::Bilevel;
+use lopa::problems::problems;
 
-/// The id of the error that a diverging run is.
+/// The error id of a run that diverged.
 pub(super) const DIVERGED: &str = "theory/diverged";
 
-/// What is varied, if no file says otherwise: eight quadratics on a ring.
+/// The default experiment to vary: eight quadratics on a ring.
 const BASE: &str = "
 name = 'rates'
 problem = { name = 'quadratic', n = 5, p = 5, condition = 2, heterogeneity = 0.5, samples = 50 }
@@ -26,15 +29,16 @@ algorithm = [{ name = 'lopa-gt', alpha = 0.02, beta = 0.9, lambda = 0.9 }]";
 
 /// The built-in quadratic.
 pub fn base() -> Experiment {
-    Experiment::read(&Source::new("rates", BASE)).expect("the built-in experiment is good")
+    let source = Source::new("rates", BASE);
+    Experiment::read(&source, &Registries::default()).expect("the built-in experiment is valid")
 }
 
 /// Where claims are measured.
 pub struct Lab<'a> {
     base: Experiment,
-    /// What every number of iterations is multiplied by.
+    /// A factor for all numbers of iterations.
     pub length: f64,
-    /// Threads to share seeds over.
+    /// Threads for the seeds.
     pub pool: Option<&'a ThreadPool>,
 }
 
@@ -43,26 +47,26 @@ impl<'a> Lab<'a> {
     pub fn new(base: Experiment, length: f64, pool: Option<&'a ThreadPool>) -> Result<Lab<'a>> {
         let random = base.problem.name == "quadratic" && !base.problem.params.contains_key("file");
         if !random {
-            let message = "rates are measured on random quadratics, whose gradient is exact";
+            let message = "rates need random quadratics, whose gradient is exact";
             return Err(Error::config("theory/not-quadratic", message)
                 .at("[problem]")
-                .hint("use `name = \"quadratic\"` without a `file`, or no experiment at all"));
+                .hint("use `name = \"quadratic\"` without `file`, or no experiment file"));
         }
         Ok(Lab { base, length, pool })
     }
 
-    /// So many iterations, or as many fewer as the lab is to be quicker.
+    /// The number of iterations, scaled by `length`.
     pub fn iterations(&self, full: u64) -> u64 {
         ((full as f64 * self.length).round() as u64).max(10)
     }
 
-    /// The base, to be varied.
+    /// The base experiment, to vary.
     pub fn trial(&self, seed: u64) -> Trial {
         Trial { experiment: self.base.clone(), seed, tilt: 0.0 }
     }
 }
 
-/// A varied experiment on a seed.
+/// A variation of the experiment on one seed.
 pub struct Trial {
     experiment: Experiment,
     seed: u64,
@@ -80,11 +84,11 @@ pub enum Sampled {
     Inner,
 }
 
-/// ‖∇Φ(x̄^k)‖² of a run, k = 0, 1, ….
+/// The measurements of a run.
 pub struct Watched {
-    /// All of them.
+    /// ‖∇Φ(x̄^k)‖², k = 0, 1, ….
     pub squares: Vec<f64>,
-    /// Hessian-vector products a node had made by then.
+    /// Hessian-vector products per node up to each iteration.
     pub hessians: Vec<f64>,
     /// Σ_i ‖∇Φ_i − ∇Φ‖² at the end.
     pub b_sq: f64,
@@ -105,26 +109,30 @@ impl Watched {
 }
 
 impl Trial {
-    /// Another parameter of the problem.
+    /// Sets a parameter of the problem.
     pub fn problem(mut self, key: &str, value: impl Into<Value>) -> Trial {
-        self.experiment.problem.params.insert(key.into(), value.into());
+        let mut params = self.experiment.problem.params.clone();
+        params.insert(key.into(), value.into());
+        let chosen = problems().choose(&self.experiment.problem.name, &params);
+        self.experiment.problem = chosen.expect("a parameter of the quadratic");
         self
     }
 
-    /// Nodes that differ by so much more, with the same Φ: see [`tilt`].
+    /// Makes nodes differ more, with the same Φ: see [`tilt`].
     pub fn tilted(mut self, size: f64) -> Trial {
         self.tilt = size;
         self
     }
 
-    /// Another network; the graph must be one without parameters.
+    /// Sets the network; the graph must have no parameters.
     pub fn network(mut self, nodes: usize, graph: &str) -> Trial {
         self.experiment.network.nodes = nodes;
-        self.experiment.network.graph = Choice { name: graph.into(), params: Table::new() };
+        let chosen = graphs().choose(graph, &Table::new());
+        self.experiment.network.graph = chosen.expect("a graph without parameters");
         self
     }
 
-    /// Single samples in place of all of them.
+    /// Samples derivatives one at a time instead of using all samples.
     pub fn sampled(mut self, what: Sampled, noise: f64) -> Trial {
         let one = |yes: bool| yes.then_some(1);
         let (outer, inner) = (what != Sampled::Inner, what != Sampled::Outer);
@@ -143,7 +151,7 @@ impl Trial {
         Ok(self.experiment.world(None, self.seed)?.analysis.rho)
     }
 
-    /// 1 / the largest curvature of the Φ_i, which α is measured in: every seed has its own.
+    /// The unit of α on this seed: 1 / the largest curvature of the Φ_i.
     pub fn unit(&self) -> Result<f64> {
         let world = self.experiment.world(None, self.seed)?;
         let mut parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
@@ -153,30 +161,32 @@ impl Trial {
         Ok(1.0 / parts.iter_mut().map(steepest).fold(0.0, f64::max))
     }
 
-    /// Runs LoPA for so many iterations.
+    /// Runs LoPA for a number of iterations.
     pub fn lopa(&self, scheme: Scheme, steps: Steps, iterations: u64) -> Result<Watched> {
         let Steps { alpha, beta, lambda, gamma, tau } = steps;
         let all = [("alpha", alpha), ("beta", beta), ("lambda", lambda), ("gamma", gamma)];
         let mut params: Table = all.iter().map(|(key, v)| (key.to_string(), (*v).into())).collect();
         params.insert("tau".into(), tau.into());
-        self.run(&Choice { name: scheme.name().into(), params }, iterations, f64::NEG_INFINITY)
+        let lopa = algorithms().choose(scheme.name(), &params)?;
+        self.run(&lopa, iterations, f64::NEG_INFINITY)
     }
 
-    /// Runs an algorithm for so many iterations, or until ‖∇Φ‖² is below a share of its start.
-    pub fn run(&self, choice: &Choice, iterations: u64, until: f64) -> Result<Watched> {
+    /// Runs an algorithm for a number of iterations, or until ‖∇Φ‖² falls below the share `until` of
+    /// its initial value.
+    pub fn run(&self, choice: &Choice<AnyMethod>, iterations: u64, until: f64) -> Result<Watched> {
         let world = self.experiment.world(None, self.seed)?;
         let parts = || -> Result<Vec<Box<dyn Bilevel<f64>>>> {
             let parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
             Ok(tilt(parts, self.tilt, self.seed))
         };
-        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, choice)?;
+        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, &choice.build)?;
         let mut parts = parts()?;
         let gradient = LinearGradient::of(&mut parts);
         let mut simulation = Simulation::new(nodes, &world.mixing, None);
         let m = parts.len() as f64;
         let mut watched = Watched { squares: Vec::new(), hessians: Vec::new(), b_sq: 0.0 };
         for _ in 0..=iterations {
-            let now = square(&gradient.at(&mean_x(&simulation)));
+            let now = norm_sq(&gradient.at(&mean_x(&simulation)));
             watched.squares.push(now);
             watched.hessians.push(simulation.counts().hess_g as f64 / m);
             let first = watched.squares[0];
@@ -184,7 +194,9 @@ impl Trial {
                 let message = format!("{} diverged on seed {}", choice.name, self.seed);
                 return Err(Error::new(lopa::error::Kind::Run, DIVERGED, message)
                     .at("lopa theory rates")
-                    .hint("this quadratic is too steep for the steps of the claims"));
+                    .hint(
+                        "the curvature of this quadratic is too large for the claims' step sizes",
+                    ));
             }
             if now <= until * first {
                 break;
@@ -195,7 +207,7 @@ impl Trial {
         let common = gradient.at(&x);
         let own =
             parts.iter_mut().map(|part| lopa::evaluate::exact::solve(&mut **part, &x, &[]).grad);
-        watched.b_sq = own.map(|grad| apart(&grad, &common)).sum();
+        watched.b_sq = own.map(|grad| distance_sq(&grad, &common)).sum();
         Ok(watched)
     }
 }

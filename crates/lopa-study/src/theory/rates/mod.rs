@@ -1,8 +1,8 @@
-//! The corollaries measured: runs on quadratics, where ∇Φ is exact, and fitted exponents.
+//! The rates of the corollaries, measured on quadratics, where ∇Φ is exact.
 //!
-//! Every claim is a power law. A run is made for every value of one quantity and every seed, a
-//! straight line is fitted to the logarithms for each seed, and the slopes of the seeds give the
-//! exponent with its 95 % confidence interval by Student's t.
+//! Every claim is a power law. There is one run per seed and value of the varied quantity; a
+//! straight line is fitted to the logarithms for each seed, and the slopes give the exponent with
+//! its 95 % confidence interval by Student's t.
 
 mod claims;
 mod fit;
@@ -14,23 +14,23 @@ pub use fit::slope;
 pub use lab::{Lab, base};
 pub use page::page;
 
-use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::parallel;
 use crate::statistics::{Interval, interval};
 use lopa::error::Result;
 
-/// What the theory says of an exponent.
+/// How a predicted exponent is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sense {
-    /// It is this.
+    /// The exponent itself.
     Equal,
-    /// It is an upper bound: growth is at most so steep.
+    /// An upper bound on the exponent.
     AtMost,
 }
 
-/// A claim about a power law, and what was measured of it.
+/// A claim about a power law, and its measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Rate {
     /// A short name.
@@ -45,11 +45,11 @@ pub struct Rate {
     pub y: &'static str,
     /// The predicted exponent.
     pub predicted: f64,
-    /// Whether it is that or at most that.
+    /// Whether it is exact or an upper bound.
     pub sense: Sense,
     /// How it was measured.
     pub settings: &'static str,
-    /// What a reader must know to judge it.
+    /// A caveat for the reader.
     pub remark: &'static str,
     /// The points of every seed.
     pub points: Vec<Vec<(f64, f64)>>,
@@ -61,23 +61,23 @@ pub struct Rate {
     pub fitted: Option<Interval>,
 }
 
-/// How far a fitted exponent may lie from the predicted one to be called the same.
-pub const NEAR: f64 = 0.1;
+/// How far a fitted exponent may lie from the predicted one to count as equal.
+pub const TOLERANCE: f64 = 0.1;
 
 impl Rate {
-    /// Whether the measured exponent agrees with the theory: is that, or is not above its bound.
+    /// Whether the measured exponent agrees with the predicted one, or does not exceed its bound.
     pub fn seen(&self) -> bool {
         let Some(Interval { mean, low, high, .. }) = self.fitted else { return false };
         match self.sense {
             Sense::Equal => {
-                (mean - self.predicted).abs() <= NEAR
+                (mean - self.predicted).abs() <= TOLERANCE
                     || (low <= self.predicted && self.predicted <= high)
             }
-            Sense::AtMost => low <= self.predicted + NEAR,
+            Sense::AtMost => low <= self.predicted + TOLERANCE,
         }
     }
 
-    /// The verdict in words; staying below a bound is no sight of the law itself.
+    /// The verdict in words; staying below a bound does not confirm the power law.
     pub fn verdict(&self) -> &'static str {
         match (self.sense, self.seen()) {
             (Sense::Equal, true) => "seen",
@@ -101,7 +101,7 @@ impl Rate {
 /// The points of one seed.
 type Points = Result<Vec<(f64, f64)>>;
 
-/// One claim before it is measured.
+/// A claim before it is measured.
 struct Claim {
     id: &'static str,
     claim: &'static str,
@@ -117,15 +117,13 @@ struct Claim {
 
 impl Claim {
     fn judge(&self, lab: &Lab, seeds: &[u64]) -> Result<Rate> {
-        // A seed on which a run diverges says nothing of a rate; it is counted, not hidden.
+        // A seed on which a run diverges has no rate; it is counted, not hidden.
         let one = |seed: &u64| match (self.measure)(lab, *seed) {
             Err(error) if error.id == lab::DIVERGED => Ok(Vec::new()),
             measured => measured,
         };
-        let points = match lab.pool {
-            None => seeds.iter().map(one).collect::<Result<Vec<_>>>()?,
-            Some(pool) => pool.install(|| seeds.par_iter().map(one).collect::<Result<Vec<_>>>())?,
-        };
+        let points: Vec<_> =
+            parallel::map(lab.pool, seeds, one).into_iter().collect::<Result<_>>()?;
         let diverged = points.iter().filter(|points| points.is_empty()).count();
         let slopes: Vec<f64> = points.iter().filter_map(|points| slope(points)).collect();
         let &Claim { id, claim, place, x, y, predicted, sense, settings, remark, .. } = self;
@@ -153,19 +151,19 @@ pub fn ids() -> Vec<&'static str> {
     claims::CLAIMS.iter().map(|claim| claim.id).collect()
 }
 
-/// Measures the claims, or those that are named, on so many seeds; `told` hears of each.
+/// Measures all claims, or those in `only`, on seeds 1 to `seeds`; calls `report` with each result.
 pub fn measure(
     lab: &Lab,
     seeds: u64,
     only: &[String],
-    told: &mut dyn FnMut(&Rate),
+    report: &mut dyn FnMut(&Rate),
 ) -> Result<Vec<Rate>> {
     let seeds: Vec<u64> = (1..=seeds).collect();
     let wanted = |claim: &&Claim| only.is_empty() || only.iter().any(|name| name == claim.id);
     let mut rates = Vec::new();
     for claim in claims::CLAIMS.iter().filter(wanted) {
         let rate = claim.judge(lab, &seeds)?;
-        told(&rate);
+        report(&rate);
         rates.push(rate);
     }
     Ok(rates)

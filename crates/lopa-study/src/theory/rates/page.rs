@@ -1,19 +1,19 @@
-//! The page about the measured rates.
+//! The page on the measured rates.
 
 use super::{Rate, Sense};
 
-/// What stands above the table.
+/// The text above the table.
 const HEAD: &str = "# Measured rates
 
-What the corollaries of the paper predict as powers, and what runs show. This page is written by
-`lopa theory rates --page docs/theory.md`; the pages on [the theory](theory-guide.md) and on
-[differences from the paper](errata.md) say what stands behind it.
+The powers that the paper's corollaries predict, and those that runs show. This page is written by
+`lopa theory rates --page docs/theory.md`; see [the theory](theory-guide.md) and
+[differences from the paper](errata.md) for the background.
 
 Every line is a power law y ~ x^e. For each seed a straight line is fitted to the logarithms of the
 points; the exponent is the mean of the seeds' slopes, with its 95 % confidence interval by Student's
-t. A prediction is *seen* if the fitted exponent is within 0.1 of it, or its interval holds it. \"At
-most\" marks upper bounds: runs that grow less are *within* them, which is no contradiction, and no
-sight of the law either.
+t. A prediction is *seen* if the fitted exponent is within 0.1 of it, or its interval contains it.
+\"At most\" marks upper bounds: runs that grow less are *within* them, which neither contradicts nor
+confirms the power law.
 
 ";
 
@@ -21,7 +21,7 @@ sight of the law either.
 pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>) -> String {
     let mut text = HEAD.to_string();
     text.push_str(&format!(
-        "Seeds 1 to {seeds}, on random quadratics with exact gradients. A unit of alpha is 1 over \
+        "Seeds 1 to {seeds}, on random quadratics with exact gradients. The unit of alpha is 1 over \
          the largest curvature of the Phi_i, which differs between seeds.\n\n"
     ));
     text.push_str("| claim | paper | predicted | fitted | 95 % interval | verdict |\n|---|---|---|---|---|---|\n");
@@ -48,7 +48,7 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
         ));
         text.push_str(&format!(" Measured: {}, over {}.", rate.y, rate.x));
         if rate.diverged > 0 {
-            text.push_str(&format!(" {} seed(s) diverged and are left out.", rate.diverged));
+            text.push_str(&format!(" {} seed(s) diverged and are omitted.", rate.diverged));
         }
         if let Some(remark) = remark(rate) {
             text.push_str(&format!(" {}.", capital(&remark)));

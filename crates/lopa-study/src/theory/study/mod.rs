@@ -6,14 +6,14 @@ pub use prepare::planned;
 
 use serde::Serialize;
 
-use self::prepare::{PLACES, case, lopa, lowest, remarks, seen, spaced};
+use self::prepare::{POINTS, case, lopa, lowest, remarks, seen, spaced};
 use super::bound::{self, Bound, Start, Variance};
 use super::conditions::{Condition, conditions};
-use super::course::{self, Course, looks, with_steps};
+use super::course::{self, Course, log_spaced, with_steps};
 use super::heterogeneity::{self, Dissimilarity};
 use super::lemmas::recursions;
 use super::lyapunov::Snapshot;
-use super::measure::{self, Depth, Place, Region, Subject};
+use super::measure::{self, Depth, Point, Region, Subject};
 use super::practical::{self, Suggestion};
 use super::steps::{self, Admissible, Choice};
 use super::{Constants, Derived, Known, Scheme, Steps};
@@ -21,22 +21,22 @@ use lopa::error::Result;
 use lopa::experiment::{AlgorithmSpec, BatchSpec};
 use lopa::run::Setup;
 
-/// Points of a run that are looked at closely.
-const LOOKS: usize = 8;
+/// Snapshots of a run.
+const SNAPSHOTS: usize = 8;
 
 /// The theory of an experiment on one seed.
 pub struct Study<'a> {
-    /// What is run.
+    /// The experiment.
     pub setup: Setup<'a>,
-    /// K: the iterations that the file plans for LoPA.
+    /// K: the iterations that the file sets for LoPA.
     pub planned: u64,
-    /// K of the runs watched here: `planned`, unless that was too many.
+    /// K of the runs made here: `planned`, or the limit if that is smaller.
     pub watched: u64,
     /// Where the constants hold.
     pub region: Region,
     /// The constants with their origins.
     pub constants: Constants<Known>,
-    /// What follows from them.
+    /// The constants derived from them.
     pub derived: Derived,
     /// A lower bound of Φ.
     pub phi_low: Known,
@@ -52,9 +52,9 @@ pub struct Case {
     pub label: String,
     /// Its scheme.
     pub scheme: Scheme,
-    /// Its step sizes, those of the first iteration where they change.
+    /// Its step sizes; of the first iteration if they change.
     pub steps: Steps,
-    /// What the bound needs of its start.
+    /// The quantities of its start that the bound needs.
     pub start: Start,
     /// Its run.
     pub course: Course,
@@ -62,16 +62,20 @@ pub struct Case {
 }
 
 impl<'a> Study<'a> {
-    /// Runs the file's LoPA algorithms for at most `most` iterations and finds the constants along
-    /// their way.
-    pub fn new(setup: Setup<'a>, most: u64) -> Result<Study<'a>> {
+    /// Runs the file's LoPA algorithms for at most `limit` iterations and measures the constants
+    /// along the way.
+    pub fn new(setup: Setup<'a>, limit: u64) -> Result<Study<'a>> {
         let experiment = setup.experiment;
         let specs = lopa(experiment)?;
         let planned = planned(experiment);
-        let watched = planned.min(most);
+        let watched = planned.min(limit);
         let mut parts = setup.parts()?;
         let run = |(scheme, spec): &(Scheme, AlgorithmSpec)| {
-            Ok((*scheme, spec.clone(), course::run(&setup, &spec.choice, &looks(watched, LOOKS))?))
+            Ok((
+                *scheme,
+                spec.clone(),
+                course::run(&setup, &spec.choice, &log_spaced(watched, SNAPSHOTS))?,
+            ))
         };
         let runs = specs.iter().map(run).collect::<Result<Vec<_>>>()?;
         let region = Region::around(&mut parts, &seen(&runs), setup.seed);
@@ -93,7 +97,7 @@ impl<'a> Study<'a> {
         self.constants.values()
     }
 
-    /// What the proofs ask of the case's step sizes.
+    /// The proofs' conditions on the case's step sizes.
     pub fn conditions(&self, case: &Case, steps: &Steps) -> Vec<Condition> {
         conditions(case.scheme, &self.values(), &self.derived, steps)
     }
@@ -103,7 +107,7 @@ impl<'a> Study<'a> {
         steps::admissible(case.scheme, &self.values(), &self.derived, case.steps.tau)
     }
 
-    /// The corollaries' choice for the iterations that the file plans.
+    /// The corollaries' choice for the planned iterations.
     pub fn choice(&self, case: &Case) -> Choice {
         let (values, tau) = (self.values(), case.steps.tau);
         steps::choose(case.scheme, &values, &self.derived, tau, self.planned, &case.start)
@@ -122,18 +126,18 @@ impl<'a> Study<'a> {
 
     /// The practical suggestion for a case.
     pub fn suggestion(&self, case: &Case) -> Result<Suggestion> {
-        let places: Vec<&Place> =
-            self.region.places[..2.min(self.region.places.len())].iter().collect();
-        practical::suggest(&self.setup, &case.spec, case.scheme, &case.steps, &places, self.planned)
+        let points: Vec<&Point> =
+            self.region.points[..2.min(self.region.points.len())].iter().collect();
+        practical::suggest(&self.setup, &case.spec, case.scheme, &case.steps, &points, self.planned)
     }
 
-    /// A run of the case with other step sizes, looked at where its own run was.
+    /// A run of the case with other step sizes, with snapshots at the same iterations.
     pub fn run(&self, case: &Case, steps: &Steps) -> Result<Course> {
-        let choice = with_steps(&case.spec, case.scheme, steps);
-        course::run(&self.setup, &choice, &looks(self.watched, LOOKS))
+        let choice = with_steps(&case.spec, case.scheme, steps)?;
+        course::run(&self.setup, &choice, &log_spaced(self.watched, SNAPSHOTS))
     }
 
-    /// Assumption 4 and Lemma 1 along the case's run: (k, what was measured at x̄^k).
+    /// Assumption 4 and Lemma 1 along the case's run: (k, measured at x̄^k).
     pub fn dissimilarities(&self, case: &Case) -> Result<Vec<(u64, Dissimilarity)>> {
         let mut parts = self.setup.parts()?;
         let depth = if course::quadratic(&self.setup) { Depth::QUADRATIC } else { Depth::ESTIMATE };
@@ -141,28 +145,28 @@ impl<'a> Study<'a> {
             let best: Vec<_> = seen.exact.iter().map(|own| own.theta.clone()).collect();
             (*k, heterogeneity::at(&mut parts, &seen.mean_x, &best, depth))
         };
-        Ok(spaced(&case.course.seen, PLACES).into_iter().map(&mut at).collect())
+        Ok(spaced(&case.course.seen, POINTS).into_iter().map(&mut at).collect())
     }
 
-    /// Whether gradient tracking pays with the case's α, seen from where the best run ended.
+    /// Whether gradient tracking pays with the case's α, judged at the end of the best run.
     pub fn forecast(&self, case: &Case) -> Result<heterogeneity::Forecast> {
         let mut parts = self.setup.parts()?;
         let ends = self.cases.iter().filter_map(|case| case.course.seen.last());
         let best = ends.min_by(|a, b| a.1.grad_phi_sq().total_cmp(&b.1.grad_phi_sq()));
-        let (_, best) = best.expect("every run was looked at");
+        let (_, best) = best.expect("every run has snapshots");
         let theta: Vec<_> = best.exact.iter().map(|own| own.theta.clone()).collect();
         let (mixing, alpha) = (&self.setup.world.mixing, case.steps.alpha);
         let floor = heterogeneity::floor(&mut parts, mixing, &best.mean_x, &theta, alpha);
         Ok(heterogeneity::Forecast { floor, reached: best.grad_phi_sq() })
     }
 
-    /// Each lemma's recursion along the first iterations of a run on full batches: the largest
+    /// Every lemma's recursion over the first iterations of a run on full batches: the largest
     /// (left − right) relative to the size of the two sides.
     pub fn lemmas(&self, case: &Case, steps: &Steps, iterations: u64) -> Result<Vec<Worst>> {
         let mut experiment = self.setup.experiment.clone();
         experiment.run.batch = BatchSpec::default();
         let setup = Setup { experiment: &experiment, ..self.setup };
-        let choice = with_steps(&case.spec, case.scheme, steps);
+        let choice = with_steps(&case.spec, case.scheme, steps)?;
         let run = course::run(&setup, &choice, &(0..=iterations).collect::<Vec<_>>())?;
         let mut parts = setup.parts()?;
         let full = Constants {
@@ -190,19 +194,19 @@ impl<'a> Study<'a> {
     }
 }
 
-/// How a lemma fared along a run.
+/// How well a lemma holds along a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Worst {
     /// What it bounds.
     pub name: &'static str,
     /// Its equation.
     pub place: &'static str,
-    /// The largest (left − right) / size: above 0 where the lemma was broken.
+    /// The largest (left − right) / size: above 0 if the lemma is violated.
     pub excess: f64,
 }
 
 impl Worst {
-    /// Whether it was respected, but for rounding.
+    /// Whether it holds, up to rounding.
     pub fn holds(&self) -> bool {
         self.excess <= 1e-9
     }

@@ -1,46 +1,44 @@
-//! What a study is made of: which algorithms, how long, where from.
+//! The parts of a study: its algorithms, their length, their start.
 
 use super::Case;
 use crate::theory::bound::Start;
 use crate::theory::course::{Course, LinearGradient, quadratic};
 use crate::theory::lyapunov::Snapshot;
-use crate::theory::{Constants, Known, Scheme, Steps};
+use crate::theory::{Constants, Known, Parts, Scheme, Steps};
 use lopa::algorithms::lopa::{LopaParams, StartZ};
-use lopa::config::registry::params;
 use lopa::error::{Error, Result};
 use lopa::evaluate::exact::solve;
 use lopa::experiment::{AlgorithmSpec, Experiment};
 use lopa::math::schedule::Schedule;
-use lopa::problem::Bilevel;
 use lopa::problem::scope::Scope;
 use lopa::run::Setup;
 
-/// Points of a run that constants are estimated at.
-pub(super) const PLACES: usize = 3;
+/// Points of a run at which constants are estimated.
+pub(super) const POINTS: usize = 3;
 
 pub(super) type Ran = (Scheme, AlgorithmSpec, Course);
 
 /// The file's LoPA algorithms.
 pub(super) fn lopa(experiment: &Experiment) -> Result<Vec<(Scheme, AlgorithmSpec)>> {
     if experiment.scope == Scope::Global {
-        let message = "the theorems are about personal inner problems, and the scope is global";
+        let message = "the theorems cover personal inner problems, but the scope is global";
         return Err(Error::config("theory/global-scope", message)
             .at("scope")
-            .hint("leave `scope` out, or write `scope = \"personal\"`"));
+            .hint("omit `scope`, or set `scope = \"personal\"`"));
     }
     let specs = experiment.algorithms.iter();
     let found: Vec<_> =
         specs.filter_map(|spec| Some((Scheme::of(&spec.choice.name)?, spec.clone()))).collect();
     if found.is_empty() {
-        let message = "the theorems are about `lopa-gt` and `lopa-lg`, and the file has neither";
+        let message = "the theorems cover `lopa-gt` and `lopa-lg`, but the file has neither";
         return Err(Error::config("theory/no-lopa", message)
             .at("[[algorithm]]")
-            .hint("add one: `lopa list algorithms`"));
+            .hint("add one of them: see `lopa list algorithms`"));
     }
     Ok(found)
 }
 
-/// The iterations that a file's end means for LoPA: one Hessian-vector and one Jacobian-vector
+/// The iterations of LoPA within a file's limits: one Hessian-vector product, one Jacobian-vector
 /// product and three gradients at the start and in every iteration.
 pub fn planned(experiment: &Experiment) -> u64 {
     let run = &experiment.run;
@@ -48,26 +46,26 @@ pub fn planned(experiment: &Experiment) -> u64 {
         limit.map_or(u64::MAX, |limit| ((limit / each).ceil() as u64).max(2) - 1)
     };
     let exchanges = run.budget.exchanges.map_or(u64::MAX, |limit| (limit.ceil() as u64).max(1));
-    let least = [
+    let limits = [
         run.iterations.unwrap_or(u64::MAX),
         of(run.budget.hessians, 1.0),
         of(run.budget.jacobians, 1.0),
         of(run.budget.gradients, 3.0),
         exchanges,
     ];
-    match least.into_iter().min() {
+    match limits.into_iter().min() {
         None | Some(u64::MAX) => 1000,
         Some(planned) => planned,
     }
 }
 
-/// At most so many of a list, evenly spread, the first and the last among them.
-pub(super) fn spaced<T>(all: &[T], most: usize) -> Vec<&T> {
-    let count = all.len().min(most);
+/// At most `limit` items of a list, evenly spaced, including the first and the last.
+pub(super) fn spaced<T>(all: &[T], limit: usize) -> Vec<&T> {
+    let count = all.len().min(limit);
     (0..count).map(|k| &all[k * (all.len() - 1) / (count - 1).max(1)]).collect()
 }
 
-/// Where constants are looked for: along all runs, as far as they did not go astray.
+/// The points at which constants are estimated: along all runs, up to divergence.
 pub(super) fn seen(runs: &[Ran]) -> Vec<Snapshot> {
     let mut all = Vec::new();
     for (_, _, course) in runs {
@@ -75,13 +73,14 @@ pub(super) fn seen(runs: &[Ran]) -> Vec<Snapshot> {
         let sane: Vec<_> =
             course.seen.iter().filter(|(_, s)| s.grad_phi_sq() <= 1e3 * first.max(1e-12)).collect();
         let skip = usize::from(!all.is_empty());
-        all.extend(spaced(&sane, PLACES).into_iter().skip(skip).map(|(_, seen)| seen.clone()));
+        all.extend(spaced(&sane, POINTS).into_iter().skip(skip).map(|(_, seen)| seen.clone()));
     }
     all
 }
 
-/// A lower bound of Φ: its minimum if it is a convex quadratic, else 0, for losses are positive.
-pub(super) fn lowest(setup: &Setup, parts: &mut [Box<dyn Bilevel<f64>>], runs: &[Ran]) -> Known {
+/// A lower bound of Φ: its minimum if it is a convex quadratic, or else 0, since losses are not
+/// negative.
+pub(super) fn lowest(setup: &Setup, parts: &mut Parts, runs: &[Ran]) -> Known {
     if !quadratic(setup) {
         return Known::bound(0.0, "losses are not negative");
     }
@@ -98,7 +97,7 @@ pub(super) fn lowest(setup: &Setup, parts: &mut [Box<dyn Bilevel<f64>>], runs: &
     }
 }
 
-/// An algorithm with what the bound needs of its start.
+/// An algorithm with the quantities that the bound needs.
 pub(super) fn case(
     scheme: Scheme,
     spec: AlgorithmSpec,
@@ -106,7 +105,7 @@ pub(super) fn case(
     values: &Constants,
     phi_low: &Known,
 ) -> Case {
-    let params: LopaParams = params(&spec.choice.params);
+    let params: LopaParams = spec.choice.typed().expect("LoPA has these parameters");
     let steps = Steps::of(&params);
     let mut errors = course.seen[0].1.errors;
     errors.objective -= phi_low.value;
@@ -121,27 +120,28 @@ pub(super) fn remarks(experiment: &Experiment, planned: u64, watched: u64) -> Ve
     let run = &experiment.run;
     if run.shared_samples {
         remarks.push(
-            "`shared_samples` breaks Assumption 5: the five minibatches are not independent".into(),
+            "`shared_samples` violates Assumption 5: the five minibatches are not independent"
+                .into(),
         );
     }
     if run.finite_differences.is_some() {
-        remarks.push("`finite_differences` makes second derivatives biased by its width".into());
+        remarks.push("`finite_differences` biases second derivatives by its width".into());
     }
     for spec in &experiment.algorithms {
         if Scheme::of(&spec.choice.name).is_none() {
             continue;
         }
-        let own: LopaParams = params(&spec.choice.params);
+        let Some(own) = spec.choice.typed::<LopaParams>() else { continue };
         let all = [&own.alpha, &own.beta, &own.lambda, &own.gamma, &own.tau];
         if all.iter().any(|schedule| !matches!(schedule, Schedule::Constant(_))) {
             remarks.push(format!(
-                "{}: the theorems have constant step sizes; those of the first iteration are judged",
+                "{}: the theorems need constant step sizes; those of the first iteration are used",
                 spec.label
             ));
         }
     }
     if watched < planned {
-        remarks.push(format!("{planned} iterations are planned, the first {watched} were watched"));
+        remarks.push(format!("only the first {watched} of {planned} planned iterations were run"));
     }
     remarks
 }

@@ -1,5 +1,5 @@
-//! The theorems against hundreds of runs: wherever every condition holds, the mean of ‖∇Φ‖² must
-//! lie below the bound.
+//! The theorems against hundreds of runs: where every condition holds, the mean of ‖∇Φ‖² must lie
+//! below the bound.
 
 use lopa_study::theory::course::{self, with_steps};
 use lopa_study::theory::study::Case;
@@ -7,19 +7,19 @@ use lopa_study::theory::{Scheme, Steps, Study};
 
 use super::{Quadratics, random};
 
-/// The largest steps that meet the proofs' conditions themselves, found from the simple ones.
-fn boldest(study: &Study, case: &Case) -> Steps {
+/// The largest steps that meet the proofs' own conditions, found from the simple ones.
+fn largest_steps(study: &Study, case: &Case) -> Steps {
     let admissible = study.admissible(case);
     let holds = |steps: &Steps| study.conditions(case, steps).iter().all(|c| c.holds());
     let mut best = admissible.at(admissible.u);
     assert!(admissible.admits(&best));
     assert!(holds(&best), "{:?}", study.conditions(case, &best));
     for _ in 0..20 {
-        let bolder = admissible.at(best.alpha * 1.3);
-        if !holds(&bolder) {
+        let larger = admissible.at(best.alpha * 1.3);
+        if !holds(&larger) {
             break;
         }
-        best = bolder;
+        best = larger;
     }
     best
 }
@@ -29,15 +29,15 @@ struct Tally {
     tightest: f64,
 }
 
-/// measured / bound of one run with admissible steps.
-fn ratio(quadratics: &Quadratics, scheme: Scheme, iterations: u64) -> (f64, f64) {
+/// The measured mean and the bound of one run with admissible steps.
+fn measured_and_bound(quadratics: &Quadratics, scheme: Scheme, iterations: u64) -> (f64, f64) {
     let study = quadratics.study(40);
     let case = study.cases.iter().find(|case| case.scheme == scheme).unwrap();
-    let steps = boldest(&study, case);
+    let steps = largest_steps(&study, case);
     let spec = quadratics.experiment.algorithms.iter().find(|a| a.label == case.label).unwrap();
-    let choice = with_steps(spec, scheme, &steps);
+    let choice = with_steps(spec, scheme, &steps).unwrap();
     let run = course::run(&quadratics.setup(), &choice, &[0, iterations / 2, iterations]).unwrap();
-    assert_eq!(run.lost, None);
+    assert_eq!(run.diverged, None);
     assert!(run.seen.iter().all(|(_, seen)| study.region.holds(seen)), "left the region");
     (run.average(), study.bound(case, &steps, iterations).total())
 }
@@ -59,14 +59,14 @@ fn no_run_on_full_batches_exceeds_the_bound() {
         let data = random(nodes, n, p, coupling, seed);
         let quadratics = Quadratics::new(nodes, &data, 0.0, &setup);
         for scheme in Scheme::ALL {
-            let (measured, bound) = ratio(&quadratics, scheme, 300);
+            let (measured, bound) = measured_and_bound(&quadratics, scheme, 300);
             assert!(measured <= bound, "seed {seed}, {scheme:?}: {measured} > {bound}");
             tally.runs += 1;
             tally.tightest = tally.tightest.max(measured / bound);
         }
     }
     assert_eq!(tally.runs, 300);
-    // Not an empty statement: some runs use a good part of what the bound allows.
+    // The test is not vacuous: some runs come near the bound.
     assert!(tally.tightest > 0.02, "the tightest run uses {} of its bound", tally.tightest);
 }
 
@@ -82,7 +82,8 @@ fn no_mean_over_minibatches_exceeds_the_bound() {
                 .map(|seed| {
                     let run = format!("run = {{ iterations = 40, batch = 2, seeds = [{seed}] }}");
                     let setup = format!("{run}\n{}", algorithms(", start = 'zero'"));
-                    ratio(&Quadratics::new(nodes, &data, 0.05, &setup), scheme, 200)
+                    let quadratics = Quadratics::new(nodes, &data, 0.05, &setup);
+                    measured_and_bound(&quadratics, scheme, 200)
                 })
                 .collect();
             let mean = |of: fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / 8.0;

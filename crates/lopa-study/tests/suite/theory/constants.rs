@@ -1,4 +1,4 @@
-//! Constants of problems with data: bounds must lie above what is seen.
+//! Constants of problems with data: bounds must lie above measured values.
 
 use lopa_study::theory::Origin;
 use lopa_study::theory::heterogeneity::lemma_1;
@@ -19,8 +19,8 @@ fn closed_forms_lie_above_estimates() {
     for problem in
         ["name = 'hyperparameter', start = -2.0", "name = 'representation', hidden = [3]"]
     {
-        // The same problem under a name of its own would be estimated; here bounds are compared
-        // with curvatures that the practical suggestion looks up at the same points.
+        // Bounds are compared with the curvatures that the practical suggestion measures at the
+        // same points.
         with_study(&text(problem), 20, |study| {
             let case = &study.cases[0];
             let suggestion = study.suggestion(case).unwrap();
@@ -42,7 +42,7 @@ fn closed_forms_lie_above_estimates() {
 }
 
 #[test]
-fn what_cannot_be_bounded_is_an_estimate() {
+fn constants_without_a_bound_are_estimates() {
     with_study(&text("name = 'meta-learning'"), 10, |study| {
         assert_eq!(study.constants.weakest(), Origin::Estimate);
         assert!(study.values().mu_g > 0.0);

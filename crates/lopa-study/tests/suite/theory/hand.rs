@@ -1,4 +1,4 @@
-//! Two nodes with one number each, computed by hand.
+//! Two nodes with n = p = 1, computed by hand.
 //!
 //! ```text
 //! node 0   g = θ² − θx        f = ½(θ − 1)² + ½x²        θ* = x/2   v* = (x/2 − 1)/2   ∇Φ_0 = 1.25x − 0.5
@@ -95,13 +95,13 @@ fn derived_constants() {
     near(d.omega_theta, 2.0 / 3.0);
     near(d.a, 66.0);
     near(d.phi, 9570.0);
-    // With curvature that moves: L_v = 1/2 + 1.5 · 3/4, L_fg,θ = 2 + 4 · 0.5625 · 9.
+    // With curvature that varies: L_v = 1/2 + 1.5 · 3/4, L_fg,θ = 2 + 4 · 0.5625 · 9.
     let bent = Derived::of(&Constants { l_g_theta_theta: 3.0, l_g_x_theta: 2.0, ..constants() });
     near(bent.l_v, 1.625);
     near(bent.l_f, 1.0 + 2.0 * 1.625 + 1.5);
     near(bent.l_fg_theta, 2.0 + 20.25);
     near(bent.l_fg_x, 2.0 + 9.0);
-    // Where the Jacobian is larger than the Hessian, it is what counts in φ.
+    // If the Jacobian is larger than the Hessian, it enters φ.
     let wide = Derived::of(&Constants { c_g_x_theta: 8.0, ..constants() });
     near(wide.phi, (2.0 + 32.0 * 64.0 * 2.0 / 4.0) * (1.0 + 4.0 * 64.0 / (4.0 / 9.0)));
 }
@@ -137,12 +137,12 @@ fn admissible_steps() {
     let gt = admissible(Scheme::GradientTracking, &c, &d, 0.5);
     near(gt.gamma_alpha, 0.5625 / (24.0 * 9570.0f64.sqrt()));
     near(gt.u2, (0.5625 / (24.0 * 9570.0f64.sqrt()) / 16.0).sqrt());
-    // Noise lowers the ceilings: λ ≤ μ/(24 σ_g,θθ²), γ ≤ C²/σ_g,xθ².
+    // Noise lowers the upper ends: λ ≤ μ/(24 σ_g,θθ²), γ ≤ C²/σ_g,xθ².
     let noisy = Constants { sigma_g_theta_theta: 2.0, sigma_g_x_theta: 4.0, ..c };
     let lg = admissible(Scheme::LocalGradient, &noisy, &d, 0.5);
     near(lg.lambda.high, 2.0 / 96.0);
     near(lg.gamma.high, 0.25);
-    // The file's α = 0.01 is above u: broken, and by which condition is said.
+    // The file's α = 0.01 is above u and violates these conditions.
     let broken: Vec<_> = conditions(Scheme::LocalGradient, &c, &d, &STEPS)
         .into_iter()
         .filter(|condition| !condition.holds())
@@ -194,7 +194,7 @@ fn the_bound_of_both_theorems() {
     near(p, by_hand);
     let sigma_c = bound::sigma_c(Scheme::LocalGradient, &c, &d, &STEPS);
     near(sigma_c, 0.0125f64.sqrt() * (0.1 + 2.0 * 0.75 * 0.4) * 40.0);
-    // A start that uses its first sample twice pays for it.
+    // A start that reuses its first sample has a larger V⁰.
     let again = Start { reused: true, ..start };
     let more = again.v0(Scheme::LocalGradient, &c, &d, &STEPS);
     near(more - start.v0(Scheme::LocalGradient, &c, &d, &STEPS), 0.8 * (0.025 + 5.0 * 0.5104));

@@ -1,4 +1,4 @@
-//! The theory: against values computed by hand, against itself, and against hundreds of runs.
+//! The theory against values computed by hand, against itself, and against hundreds of runs.
 
 mod bounds;
 mod constants;
@@ -23,7 +23,7 @@ pub struct Quadratics {
 }
 
 impl Quadratics {
-    /// `data` as in a quadratic's file; `setup` holds the rest of the experiment.
+    /// `data` as in a quadratic's file; `setup` is the rest of the experiment.
     pub fn new(nodes: usize, data: &Value, noise: f64, setup: &str) -> Quadratics {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write!(file, "{}", json!({ "data": data })).unwrap();
@@ -33,7 +33,9 @@ impl Quadratics {
              {setup}",
             file.path()
         );
-        let experiment = Experiment::read(&Source::new("test", &text)).unwrap();
+        let experiment =
+            Experiment::read(&Source::new("test", &text), &lopa::experiment::Registries::default())
+                .unwrap();
         let world = experiment.world(None, experiment.run.seeds[0]).unwrap();
         Quadratics { _file: file, experiment, world }
     }
@@ -43,14 +45,16 @@ impl Quadratics {
         Setup { experiment: &self.experiment, data: None, world: &self.world, seed, pool: None }
     }
 
-    pub fn study(&self, most: u64) -> Study<'_> {
-        Study::new(self.setup(), most).unwrap()
+    pub fn study(&self, limit: u64) -> Study<'_> {
+        Study::new(self.setup(), limit).unwrap()
     }
 }
 
-/// A study of a text with data that are shipped or made.
-pub fn with_study<R>(text: &str, most: u64, look: impl FnOnce(&Study) -> R) -> R {
-    let experiment = Experiment::read(&Source::new("test", text)).unwrap();
+/// A study of an experiment with bundled or synthetic data.
+pub fn with_study<R>(text: &str, limit: u64, look: impl FnOnce(&Study) -> R) -> R {
+    let experiment =
+        Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
+            .unwrap();
     let interrupt = Default::default();
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let data = experiment.load_data(&context).unwrap();
@@ -58,15 +62,15 @@ pub fn with_study<R>(text: &str, most: u64, look: impl FnOnce(&Study) -> R) -> R
     let world = experiment.world(data.as_ref(), seed).unwrap();
     let setup =
         Setup { experiment: &experiment, data: data.as_ref(), world: &world, seed, pool: None };
-    look(&Study::new(setup, most).unwrap())
+    look(&Study::new(setup, limit).unwrap())
 }
 
-/// Coefficients of random quadratics: curvatures of g between 0.5 and 1.5, a coupling B of size
-/// `coupling`, nodes that differ.
+/// Coefficients of random quadratics that differ between nodes: curvatures of g between 0.5 and
+/// 1.5, a coupling B of size `coupling`.
 pub fn random(nodes: usize, n: usize, p: usize, coupling: f64, seed: u64) -> Value {
     let mut stream = Stream::new(seed, Purpose::Problem, 77);
     let mut positive = |size: usize| -> Vec<Vec<f64>> {
-        // A diagonal matrix turned in one plane: symmetric, with known eigenvalues.
+        // A diagonal matrix rotated in one plane: symmetric, with known eigenvalues.
         let mut m = vec![vec![0.0; size]; size];
         (0..size).for_each(|j| m[j][j] = stream.between(0.5, 1.5));
         if size > 1 {

@@ -1,8 +1,8 @@
 //! The lemmas, one step at a time.
 
+use lopa_study::theory::Scheme;
 use lopa_study::theory::course;
 use lopa_study::theory::lemmas::recursions;
-use lopa_study::theory::{Scheme, Steps};
 
 use super::{Quadratics, random};
 
@@ -38,7 +38,7 @@ fn every_lemma_holds_at_every_step_on_full_batches() {
 fn a_wrong_constant_is_noticed() {
     let quadratics = quadratics(1, 0.0, "", "alpha = 0.3, beta = 0.9, lambda = 0.9");
     let mut study = quadratics.study(30);
-    // A β that claims to contract faster than it does.
+    // As if β contracted faster than it does.
     study.derived.omega_theta *= 8.0;
     let case = &study.cases[0];
     let worst = study.lemmas(case, &case.steps, 25).unwrap();
@@ -50,7 +50,7 @@ fn every_lemma_holds_in_the_mean_over_minibatches() {
     const SEEDS: u64 = 60;
     let steps = "alpha = 0.05, beta = 0.4, lambda = 0.4";
     for scheme in Scheme::ALL {
-        // Sums over seeds of left and right, per lemma, over the steps of a run.
+        // For each lemma, the sum of left − right over the steps of a run, seed by seed.
         let mut sums: Vec<(&str, Vec<f64>)> = Vec::new();
         for seed in 1..=SEEDS {
             let quadratics = quadratics(seed, 0.3, ", batch = 2", steps);
@@ -61,7 +61,6 @@ fn every_lemma_holds_in_the_mean_over_minibatches() {
             let all: Vec<u64> = (0..=10).collect();
             let run = course::run(&quadratics.setup(), &spec.choice, &all).unwrap();
             let mut parts = quadratics.setup().parts().unwrap();
-            let Steps { .. } = case.steps;
             let mut excess: Vec<(&str, f64)> = Vec::new();
             for pair in run.seen.windows(2) {
                 let both = [&pair[0].1, &pair[1].1];

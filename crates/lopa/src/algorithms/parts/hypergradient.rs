@@ -9,18 +9,19 @@
 //! with b = ∇_θ f̂ and a fresh minibatch for every H; conjugate gradients, which none of the papers
 //! uses, need one H and hence one minibatch, and no λ. LoPA's paper prints the first with a fixed
 //! length, which tends to zero, and the second without its first term; these are the forms that
-//! approximate the inverse (Ghadimi and Wang 2018, Ji et al. 2021). In one iteration minibatches
-//! and the truncation are the same at every point: that is what STORM and SPIDER ask for.
+//! approximate the inverse (Ghadimi and Wang 2018, Ji et al. 2021). Within an iteration, minibatches and
+//! the truncation are the same at every point, as STORM and SPIDER require.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::registry::Fault;
+use crate::algorithms::cost::{Count, steps};
+use crate::error::Fault;
 use crate::math::conjugate::ConjugateGradients;
 use crate::math::real::{Real, update};
 use crate::math::schedule::Schedule;
 use crate::problem::At;
-use crate::problem::oracle::{MOST_TURNS, Oracle, SIGMA1, SIGMA2, XI2, XI3};
+use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI2, XI3};
 
 /// How the Hessian's inverse is approximated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,15 +48,24 @@ pub struct Series {
 }
 
 impl Series {
-    /// Whether its values make sense.
+    /// Checks its values.
     pub fn check(&self) -> Result<(), Fault> {
         self.lambda.check("lambda")?;
-        let fits = (1..=MOST_TURNS).contains(&self.hv_steps);
+        let fits = (1..=MAX_PASSES).contains(&self.hv_steps);
         Fault::unless(fits, "hv_steps", self.hv_steps, "from 1 to 500")
+    }
+
+    /// Hessian-vector products of one evaluation; for a random truncation, their mean.
+    pub fn products(&self) -> Count {
+        let most = steps("Q", self.hv_steps) - 1.0.into();
+        match self.inverse {
+            Inverse::Neumann => most * 0.5,
+            Inverse::Shia | Inverse::Cg => most,
+        }
     }
 }
 
-/// v, u and what is needed to find them.
+/// v, u and scratch memory.
 pub struct Hypergradient<T> {
     /// ≈ [∇²_θθ g]⁻¹ ∇_θ f
     pub v: Vec<T>,
@@ -63,7 +73,7 @@ pub struct Hypergradient<T> {
     pub u: Vec<T>,
     series: Series,
     r: Vec<T>,
-    hold: Vec<T>,
+    hess_r: Vec<T>,
     conjugate: Option<ConjugateGradients<T>>,
 }
 
@@ -72,8 +82,8 @@ impl<T: Real> Hypergradient<T> {
     pub fn new(n: usize, p: usize, series: Series) -> Hypergradient<T> {
         let zeros = |length: usize| vec![T::zero(); length];
         let conjugate = (series.inverse == Inverse::Cg).then(|| ConjugateGradients::new(p));
-        let (r, hold) = (zeros(p), zeros(n.max(p)));
-        Hypergradient { v: zeros(p), u: zeros(n), series, r, hold, conjugate }
+        let [r, hess_r] = [(); 2].map(|()| zeros(p));
+        Hypergradient { v: zeros(p), u: zeros(n), series, r, hess_r, conjugate }
     }
 
     /// v, then u, at a point.
@@ -92,24 +102,19 @@ impl<T: Real> Hypergradient<T> {
             }
             None => self.sum(at, oracle),
         }
-        let Hypergradient { v, u, hold, .. } = self;
-        let cross_v = &mut hold[..u.len()];
-        oracle.grad_x_f(at, SIGMA2, u);
-        oracle.cross_g(at, XI3, v, cross_v);
-        update(u, [cross_v], |grad, [cross_v]| grad - cross_v);
+        oracle.hypergradient(at, &self.v, (XI3, SIGMA2), &mut self.u);
     }
 
     /// v by a truncated or summed series from b, which is in r.
     fn sum(&mut self, at: At<T>, oracle: &mut Oracle<T>) {
-        let Hypergradient { v, series, r, hold, .. } = self;
+        let Hypergradient { v, series, r, hess_r, .. } = self;
         let Series { inverse, hv_steps, lambda } = *series;
         let lambda = T::of(lambda.at(oracle.k()));
-        let hess_r = &mut hold[..v.len()];
         let summed = inverse != Inverse::Neumann;
         let products = if summed { hv_steps - 1 } else { oracle.truncation(hv_steps) };
         v.copy_from_slice(r);
         for t in 0..products {
-            oracle.hess_g(at, XI2.turn(t), r, hess_r);
+            oracle.hess_g(at, XI2.pass(t), r, hess_r);
             update(r, [hess_r], |r, [hess_r]| r - lambda * hess_r);
             update(v, [r], |v, [r]| v + r);
         }

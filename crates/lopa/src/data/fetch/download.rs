@@ -1,4 +1,4 @@
-//! One address to one file, going on where an earlier attempt stopped.
+//! Downloads one address to one file, resuming earlier attempts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -11,21 +11,21 @@ use ureq::http::header::{CONTENT_RANGE, RANGE};
 use super::unwritable;
 use crate::error::Result;
 
-/// How often a broken download is taken up again, as long as each attempt brings something.
+/// Maximum number of attempts, as long as each makes progress.
 const ATTEMPTS: usize = 20;
 
-/// Whether anything had been there before, or why the address did not work.
+/// Whether an earlier download was resumed, or why the address failed.
 pub type Downloaded = std::result::Result<bool, String>;
 
 /// How one attempt ended.
 enum Attempt {
-    Whole,
-    Broken(String),
-    Refused(String),
+    Complete,
+    Interrupted(String),
+    Failed(String),
 }
 
-/// Downloads into `path`, and says whether it went on from an earlier attempt; `about` bounds how
-/// much is accepted.
+/// Downloads to `path`, resuming what is there; `about`, the approximate size, bounds how much is
+/// accepted.
 pub fn download(
     address: &str,
     path: &Path,
@@ -38,9 +38,9 @@ pub fn download(
     for _ in 0..ATTEMPTS {
         let start = length(path);
         match attempt(&agent, address, path, 2 * about + (1 << 20), progress)? {
-            Attempt::Whole => return Ok(Ok(before > 0)),
-            Attempt::Refused(why) => return Ok(Err(why)),
-            Attempt::Broken(why) => last = why,
+            Attempt::Complete => return Ok(Ok(before > 0)),
+            Attempt::Failed(why) => return Ok(Err(why)),
+            Attempt::Interrupted(why) => last = why,
         }
         if length(path) <= start {
             break;
@@ -53,7 +53,7 @@ fn agent() -> Agent {
     Agent::config_builder()
         .timeout_connect(Some(Duration::from_secs(20)))
         .timeout_recv_response(Some(Duration::from_secs(60)))
-        // A body that stalls is given up after a while; the next attempt goes on from there.
+        // A stalled body is abandoned after a while; the next attempt resumes it.
         .timeout_recv_body(Some(Duration::from_secs(900)))
         .http_status_as_error(false)
         .user_agent(concat!("lopa/", env!("CARGO_PKG_VERSION")))
@@ -62,36 +62,38 @@ fn agent() -> Agent {
 }
 
 fn length(path: &Path) -> u64 {
-    path.metadata().map_or(0, |about| about.len())
+    path.metadata().map_or(0, |metadata| metadata.len())
 }
 
 fn attempt(
     agent: &Agent,
     address: &str,
     path: &Path,
-    most: u64,
+    limit: u64,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Attempt> {
-    let there = length(path);
+    let present = length(path);
     let mut request = agent.get(address);
-    if there > 0 {
-        request = request.header(RANGE, format!("bytes={there}-"));
+    if present > 0 {
+        request = request.header(RANGE, format!("bytes={present}-"));
     }
     let mut response = match request.call() {
         Ok(response) => response,
-        Err(error) => return Ok(Attempt::Refused(error.to_string())),
+        Err(error) => return Ok(Attempt::Failed(error.to_string())),
     };
     let range = response.headers().get(CONTENT_RANGE).and_then(|range| range.to_str().ok());
     let mut done = match response.status().as_u16() {
-        206 if range.is_some_and(|range| range.starts_with(&format!("bytes {there}-"))) => there,
-        // The server starts from the beginning, or has nothing beyond what is there.
+        206 if range.is_some_and(|range| range.starts_with(&format!("bytes {present}-"))) => {
+            present
+        }
+        // The server restarts from the beginning, or has nothing beyond what is present.
         200 => 0,
-        416 if there > 0 => return Ok(Attempt::Whole),
-        status => return Ok(Attempt::Refused(format!("the server answers {status}"))),
+        416 if present > 0 => return Ok(Attempt::Complete),
+        status => return Ok(Attempt::Failed(format!("the server answers {status}"))),
     };
     let mut file = open(path, done > 0).map_err(|error| unwritable(path, &error))?;
     let total = response.body().content_length().map(|rest| done + rest);
-    let mut body = response.body_mut().with_config().limit(most).reader();
+    let mut body = response.body_mut().with_config().limit(limit).reader();
     let mut buffer = vec![0; 1 << 16];
     loop {
         progress(done, total);
@@ -101,7 +103,9 @@ fn attempt(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => {
                 file.sync_all().map_err(|error| unwritable(path, &error))?;
-                return Ok(Attempt::Broken(format!("broke off after {done} bytes: {error}")));
+                return Ok(Attempt::Interrupted(format!(
+                    "interrupted after {done} bytes: {error}"
+                )));
             }
         };
         file.write_all(&buffer[..read]).map_err(|error| unwritable(path, &error))?;
@@ -110,9 +114,9 @@ fn attempt(
     file.sync_all().map_err(|error| unwritable(path, &error))?;
     Ok(match total {
         Some(total) if done < total => {
-            Attempt::Broken(format!("broke off after {done} of {total} bytes"))
+            Attempt::Interrupted(format!("interrupted after {done} of {total} bytes"))
         }
-        _ => Attempt::Whole,
+        _ => Attempt::Complete,
     })
 }
 

@@ -1,5 +1,5 @@
-//! Fetching published data sets: mirrors, resuming, verification, and files that appear whole or
-//! not at all.
+//! Fetches published data sets: mirrors, resumed downloads, verification, and files that appear
+//! complete or not at all.
 
 mod download;
 mod tar;
@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use super::catalog::{Archive, Published, PublishedFile, State};
 use crate::error::{Error, Result};
 
-/// Told as a download goes on: the file, bytes so far, bytes expected if known.
+/// Receives progress: the file, bytes so far, total bytes if known.
 pub type Progress<'a> = dyn FnMut(&str, u64, Option<u64>) + 'a;
 
-/// What fetching a data set did.
+/// The result of fetching a data set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// Files that were got.
+    /// Files that were downloaded.
     pub got: Vec<PathBuf>,
-    /// Files that were there already and are whole.
+    /// Files that were already present and intact.
     pub kept: Vec<PathBuf>,
 }
 
-/// Fetches what is missing of a data set into a data folder; a file that holds something else is
-/// left alone and is an error.
+/// Downloads the missing files of a data set into a data folder; a file with other content is an
+/// error and stays as it is.
 pub fn fetch(set: &Published, directory: &Path, progress: &mut Progress) -> Result<Fetched> {
     let folder = directory.join(&set.folder);
     let mut fetched = Fetched::default();
@@ -80,16 +80,16 @@ fn fetch_archive(
     let partial = from_mirrors(set, &archive.name, archive.bytes, folder, progress, unpack)?;
     for file in files {
         let path = folder.join(&file.name);
-        fs::rename(partial_of(&path), &path).map_err(|error| unwritable(&path, &error))?;
+        fs::rename(partial_path(&path), &path).map_err(|error| unwritable(&path, &error))?;
     }
     fs::remove_file(&partial).map_err(|error| unwritable(&partial, &error))?;
     Ok(files.iter().map(|file| folder.join(&file.name)).collect())
 }
 
-/// Says what is wrong with a download, or that nothing is.
+/// Checks a download; the inner error says what is wrong with it.
 type Verify<'a> = dyn FnMut(&Path) -> Result<std::result::Result<(), String>> + 'a;
 
-/// Downloads a file from the first mirror that has it whole; the answer is where it lies.
+/// Downloads a file from the first mirror that has it intact, and returns its path.
 fn from_mirrors(
     set: &Published,
     name: &str,
@@ -98,7 +98,7 @@ fn from_mirrors(
     progress: &mut Progress,
     verify: &mut Verify,
 ) -> Result<PathBuf> {
-    let partial = partial_of(&folder.join(name));
+    let partial = partial_path(&folder.join(name));
     let mut failures = Vec::new();
     for mirror in &set.mirrors {
         let address = mirror.replace("{file}", name);
@@ -107,33 +107,33 @@ fn from_mirrors(
             Err(why) => failures.push(format!("{address}: {why}")),
             Ok(resumed) => match verify(&partial)? {
                 Ok(()) => return Ok(partial),
-                // The first part may have come from elsewhere: once more, from the beginning.
+                // The first part may come from another mirror: retry from the beginning.
                 Err(_) if resumed => {
                     remove(&partial)?;
                     match download::download(&address, &partial, about, &mut report)? {
                         Err(why) => failures.push(format!("{address}: {why}")),
                         Ok(_) => match verify(&partial)? {
                             Ok(()) => return Ok(partial),
-                            Err(why) => failures.push(spoilt(&address, &why, &partial)?),
+                            Err(why) => failures.push(discard(&address, &why, &partial)?),
                         },
                     }
                 }
-                Err(why) => failures.push(spoilt(&address, &why, &partial)?),
+                Err(why) => failures.push(discard(&address, &why, &partial)?),
             },
         }
     }
     let kept = match partial.exists() {
-        true => "what came so far is kept: the same command goes on from there; or ",
+        true => "the partial download is kept, and the same command resumes it; or ",
         false => "",
     };
     let message = format!("`{name}` could not be fetched: {}", failures.join("; "));
     Err(Error::data("data/fetch", message)
         .at(folder.display().to_string())
-        .hint(format!("{kept}get the file by other means and put it there")))
+        .hint(format!("{kept}get the file by other means and put it into this folder")))
 }
 
-/// A download that is not what was published is of no use.
-fn spoilt(address: &str, why: &str, partial: &Path) -> Result<String> {
+/// Deletes a download that is not the published file.
+fn discard(address: &str, why: &str, partial: &Path) -> Result<String> {
     remove(partial)?;
     Ok(format!("{address}: the download is not what was published: {why}"))
 }
@@ -142,8 +142,8 @@ fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).map_err(|error| unwritable(path, &error))
 }
 
-/// Where a file lies until it is whole.
-fn partial_of(path: &Path) -> PathBuf {
+/// The path of an incomplete file.
+fn partial_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().expect("a file has a name").to_os_string();
     name.push(".partial");
     path.with_file_name(name)

@@ -1,7 +1,11 @@
-//! Taking chosen files out of a tar.gz archive.
+//! Extracts chosen files from a tar.gz archive.
 //!
 //! An archive is blocks of 512 bytes: a header with the name at 0, the size in octal at 124 and
-//! the kind at 156, then the content, filled up to a whole block.
+//! the kind at 156, then the content, padded to a whole block.
+//!
+//! Written by hand after a look at `tar` 0.4 and `tar-no-std` 0.5. The first reads long names of
+//! any size into memory (its raw mode does not, but would replace only the twenty lines of
+//! `member`, with three more crates); the second needs the whole archive in memory.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -9,14 +13,14 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{partial_of, unwritable};
+use super::{partial_path, unwritable};
 use crate::data::catalog::{Archive, PublishedFile};
 use crate::error::Result;
 
 const BLOCK: u64 = 512;
 
-/// Unpacks and verifies the files into the folder, each beside the place it will have; says what is
-/// wrong with the archive if something is.
+/// Unpacks the files as partial files into the folder and verifies them; the inner error says what
+/// is wrong with the archive.
 pub fn unpack(
     packed: &Path,
     archive: &Archive,
@@ -37,7 +41,7 @@ pub fn unpack(
         let mut content = (&mut stream).take(size);
         if let Some(at) = wanted {
             let file = left.swap_remove(at);
-            let path = partial_of(&folder.join(&file.name));
+            let path = partial_path(&folder.join(&file.name));
             let mut out = File::create(&path).map_err(|error| unwritable(&path, &error))?;
             if let Err(error) = std::io::copy(&mut content, &mut out) {
                 return Ok(Err(format!("`{name}` cannot be unpacked: {error}")));
@@ -55,7 +59,7 @@ pub fn unpack(
     Ok(Ok(()))
 }
 
-/// Name and size of the next file, or nothing at the end of the archive.
+/// Name and size of the next file, or `None` at the end of the archive.
 fn member(stream: &mut impl Read) -> std::result::Result<Option<(String, u64)>, String> {
     let mut header = [0; BLOCK as usize];
     stream.read_exact(&mut header).map_err(|error| format!("the archive is damaged: {error}"))?;

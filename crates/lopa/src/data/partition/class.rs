@@ -1,22 +1,22 @@
-//! Partitions by whole classes: some classes a node, shards of sorted labels.
+//! Partitions by class: some classes per node, or shards of sorted labels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::even::check_samples;
 use super::{Partition, Rows, cut, even};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 use crate::math::random::Stream;
 
 /// Parameters of `classes`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Classes {
-    /// How many classes a node holds.
+    /// Classes per node.
     per_node: usize,
-    /// Samples of each node, in equal shares of its classes as long as these last; without it all
-    /// samples of the classes in use are shared out.
+    /// Samples per node, in equal shares of its classes while these last; by default all samples of
+    /// the classes in use.
     samples: Option<usize>,
 }
 
@@ -27,8 +27,8 @@ impl Params for Classes {
     }
 }
 
-pub fn classes(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Classes { per_node, samples } = params(table);
+pub fn classes(params: &Classes, rows: &Rows) -> Result<Partition> {
+    let Classes { per_node, samples } = params.clone();
     let mut stream = rows.stream();
     let by_class = rows.by_class(&mut stream);
     let present: Vec<usize> = (0..rows.classes).filter(|&c| !by_class[c].is_empty()).collect();
@@ -55,7 +55,7 @@ pub fn classes(table: &toml::Table, rows: &Rows) -> Result<Partition> {
     Ok(Partition { nodes }.mixed(rows.seed))
 }
 
-/// Random classes for every node, each class held by as many nodes as any other, give or take one.
+/// Random classes for every node; the number of nodes per class differs by at most one.
 fn choose(
     mut classes: Vec<usize>,
     per_node: usize,
@@ -74,7 +74,7 @@ fn choose(
     (0..nodes).map(|_| one()).collect()
 }
 
-/// All samples of every class, in equal parts to the nodes that hold it.
+/// Divides all samples of every class equally among the nodes that hold it.
 fn share_out(held: &[Vec<usize>], stock: &[usize]) -> Vec<Vec<usize>> {
     let mut taken = vec![vec![0; stock.len()]; held.len()];
     for (class, &stock) in stock.iter().enumerate() {
@@ -86,11 +86,11 @@ fn share_out(held: &[Vec<usize>], stock: &[usize]) -> Vec<Vec<usize>> {
     taken
 }
 
-/// How many samples of each class each node takes to have `samples` of its own classes; if it
-/// cannot be done, the node that comes out short.
+/// The number of samples of each class that each node takes, `samples` in all from its classes; if
+/// there are too few, the node that lacks them.
 ///
-/// Nodes take turns, one sample each, of the class they have least of. A node whose classes are
-/// all gone has others swap theirs: an augmenting path, so a division is found if there is one.
+/// Nodes take turns, one sample at a time, from the class they have fewest of. If the classes of a
+/// node are exhausted, others swap along an augmenting path: a solution is found if there is one.
 fn deal(
     held: &[Vec<usize>],
     mut stock: Vec<usize>,
@@ -119,7 +119,7 @@ fn swap(
     stock: &mut [usize],
     taken: &mut [Vec<usize>],
 ) -> Option<()> {
-    // How a class was reached: its holder gives up the other class for it. Breadth first.
+    // Breadth first. For each class reached: the holder that takes it, and the class it gives up.
     let mut reached: Vec<Option<(usize, usize)>> = vec![None; stock.len()];
     let mut queue = std::collections::VecDeque::from(held[node].clone());
     while let Some(class) = queue.pop_front() {
@@ -151,15 +151,14 @@ fn swap(
 fn short(node: usize, samples: usize, classes: &[usize]) -> Error {
     let message =
         format!("node {node} cannot have {samples} samples: its classes {classes:?} run out");
-    Error::data("partition/too-few-samples", message)
-        .hint("take fewer `samples`, or more classes `per_node`")
+    Error::data("partition/too-few-samples", message).hint("lower `samples`, or raise `per_node`")
 }
 
 /// Parameters of `shards`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Shards {
-    /// How many shards a node gets.
+    /// Shards per node.
     #[serde(default = "two")]
     per_node: usize,
 }
@@ -174,8 +173,8 @@ impl Params for Shards {
     }
 }
 
-pub fn shards(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Shards { per_node } = params(table);
+pub fn shards(params: &Shards, rows: &Rows) -> Result<Partition> {
+    let Shards { per_node } = params.clone();
     rows.enough(per_node)?;
     let mut stream = rows.stream();
     let sorted = rows.by_class(&mut stream).concat();

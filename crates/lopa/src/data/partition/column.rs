@@ -1,10 +1,10 @@
-//! Partitions by what a column says.
+//! Partitions by the values of a column.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows, cut, even};
-use crate::config::registry::{NoParams, Params, params};
+use crate::config::{NoParams, Params};
 use crate::error::{Error, Result};
 
 /// Parameters of `column`.
@@ -18,11 +18,11 @@ pub struct Column {
 impl Params for Column {}
 
 /// Node 0 holds the samples with the lowest values of the column, the last node the highest.
-pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Column { column } = params(table);
+pub fn column(params: &Column, rows: &Rows) -> Result<Partition> {
+    let Column { column } = params.clone();
     let cols = rows.train.cols();
     if column >= cols {
-        let message = format!("there is no feature column {column}: there are {cols}");
+        let message = format!("there is no feature column {column}: the data has {cols}");
         return Err(Error::config("data/no-column", message)
             .hint(format!("feature columns are numbered 0 to {}", cols - 1)));
     }
@@ -34,21 +34,17 @@ pub fn column(table: &toml::Table, rows: &Rows) -> Result<Partition> {
             }
         });
     }
-    // Shuffled before the (stable) sort, so that equal values are shared out at random.
+    // Shuffled before the (stable) sort, so that equal values are split at random.
     let mut sorted = rows.shuffled(&mut rows.stream());
     sorted.sort_by(|&a, &b| values[a as usize].total_cmp(&values[b as usize]));
     Ok(Partition { nodes: cut(&sorted, &even(sorted.len(), rows.nodes)) }.mixed(rows.seed))
 }
 
-/// Parameters of `group`.
-pub type Group = NoParams;
-
-/// As many groups as nodes: one each, in order. More: the largest go first, to the emptiest node.
-pub fn group(_: &toml::Table, rows: &Rows) -> Result<Partition> {
+/// One group per node, in order; if there are more groups, the largest first to the emptiest node.
+pub fn group(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(groups) = rows.groups else {
-        return Err(Error::config("partition/no-groups", "the data has no groups to go by").hint(
-            "say which column has them: `group = \"hospital\"` in the data section of a CSV",
-        ));
+        return Err(Error::config("partition/no-groups", "the data has no groups")
+            .hint("name their column: `group = \"hospital\"` in the data section of a CSV"));
     };
     let mut members = vec![Vec::new(); groups.names.len()];
     for row in rows.shuffled(&mut rows.stream()) {

@@ -1,22 +1,22 @@
-//! Partitions by Dirichlet draws. Two are in use under one name; here they are named apart.
+//! Partitions by Dirichlet draws. Two are known under one name; here each has its own.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::even::{check_alpha, check_samples, one, sizes};
 use super::{Partition, Rows, cut, near};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::Result;
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 
 /// Parameters of `dirichlet-class`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByClass {
-    /// The parameter: small for unlike nodes, large for like ones.
+    /// Concentration: small values make nodes differ, large ones make them alike.
     #[serde(default = "half")]
     alpha: f64,
-    /// Samples every node has at least; the largest nodes give some to those that lack them.
+    /// Minimum samples per node; the largest nodes give some to those below it.
     #[serde(default = "one")]
     min_size: usize,
 }
@@ -32,9 +32,9 @@ impl Params for ByClass {
     }
 }
 
-/// The shares in which a class goes to the nodes are Dirichlet; every sample goes to one node.
-pub fn by_class(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let ByClass { alpha, min_size } = params(table);
+/// The shares of a class among the nodes are Dirichlet; every sample goes to one node.
+pub fn by_class(params: &ByClass, rows: &Rows) -> Result<Partition> {
+    let ByClass { alpha, min_size } = params.clone();
     rows.enough(min_size)?;
     let mut stream = rows.stream();
     let mut nodes = vec![Vec::new(); rows.nodes];
@@ -44,7 +44,7 @@ pub fn by_class(table: &toml::Table, rows: &Rows) -> Result<Partition> {
             node.extend(piece);
         }
     }
-    // Shuffled first, so that what a node gives away is a fair draw of what it has.
+    // Shuffled first, so that a node gives away a random part of its samples.
     nodes.iter_mut().for_each(|node| stream.shuffle(node));
     Ok(Partition { nodes }.repaired(min_size).mixed(rows.seed))
 }
@@ -53,10 +53,10 @@ pub fn by_class(table: &toml::Table, rows: &Rows) -> Result<Partition> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ByNode {
-    /// The parameter: small for unlike nodes, large for like ones.
+    /// Concentration: small values make nodes differ, large ones make them alike.
     #[serde(default = "half")]
     alpha: f64,
-    /// Samples of each node; without it all are shared out.
+    /// Samples per node; by default all are used.
     samples: Option<usize>,
 }
 
@@ -67,11 +67,11 @@ impl Params for ByNode {
     }
 }
 
-/// The shares of the classes at a node are Dirichlet, as long as the classes last.
+/// The shares of the classes at a node are Dirichlet, while the classes last.
 ///
-/// Nodes take turns, a sample each, so that none is left with what all others did not want.
-pub fn by_node(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let ByNode { alpha, samples } = params(table);
+/// Nodes take turns, one sample at a time, so that none is left with what the others did not take.
+pub fn by_node(params: &ByNode, rows: &Rows) -> Result<Partition> {
+    let ByNode { alpha, samples } = params.clone();
     let sizes = sizes(rows, samples)?;
     let mut stream = rows.stream();
     let mut stock = rows.by_class(&mut stream);
@@ -87,7 +87,7 @@ pub fn by_node(table: &toml::Table, rows: &Rows) -> Result<Partition> {
     Ok(Partition { nodes }.mixed(rows.seed))
 }
 
-/// A class drawn by its share among those that have samples left.
+/// Draws a class by its share among those with samples left.
 fn draw(mix: &[f64], stock: &[Vec<u32>], stream: &mut Stream) -> usize {
     let share = |c: usize| if stock[c].is_empty() { 0.0 } else { mix[c] };
     let mut left = stream.unit() * (0..mix.len()).map(share).sum::<f64>();
@@ -99,13 +99,13 @@ fn draw(mix: &[f64], stock: &[Vec<u32>], stream: &mut Stream) -> usize {
             break;
         }
     }
-    // No class of its own is left: take from the one with the most.
+    // No class with a share is left: take the one with the most samples.
     last.unwrap_or_else(|| (0..mix.len()).max_by_key(|&c| stock[c].len()).expect("has classes"))
 }
 
 /// A draw from the symmetric Dirichlet distribution.
 pub fn dirichlet(stream: &mut Stream, alpha: f64, count: usize) -> Vec<f64> {
-    // By logarithms: for a small alpha every draw itself may be too small a number.
+    // In logarithms: for a small alpha, all draws may underflow.
     let logs: Vec<f64> = (0..count).map(|_| ln_gamma_draw(stream, alpha)).collect();
     let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let shares: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
@@ -115,8 +115,8 @@ pub fn dirichlet(stream: &mut Stream, alpha: f64, count: usize) -> Vec<f64> {
 
 /// The logarithm of a draw from the gamma distribution of this shape and scale 1.
 ///
-/// Marsaglia and Tsang, *A simple method for generating gamma variables*, 2000; a shape below one
-/// is one more, times U^(1/shape).
+/// Marsaglia and Tsang, *A simple method for generating gamma variables*, 2000; for a shape below
+/// one, a draw of shape + 1 times U^(1/shape).
 fn ln_gamma_draw(stream: &mut Stream, shape: f64) -> f64 {
     if shape < 1.0 {
         let boost = (1.0 - stream.unit()).ln() / shape;

@@ -1,18 +1,18 @@
-//! Partitions that do not look at labels.
+//! Partitions that ignore labels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::dirichlet::dirichlet;
 use super::{Partition, Rows, cut, even, near};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `iid`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Iid {
-    /// Samples of each node; without it all are shared out.
+    /// Samples per node; by default all are used.
     samples: Option<usize>,
 }
 
@@ -22,19 +22,19 @@ impl Params for Iid {
     }
 }
 
-/// A number of samples, if it is given, is not zero.
+/// Refuses zero samples.
 pub fn check_samples(samples: Option<usize>) -> std::result::Result<(), Fault> {
     Fault::unless(samples != Some(0), "samples", 0, "at least 1")
 }
 
-/// Every node's number of samples: the one asked for, else all in equal parts.
+/// Samples of every node: the number given, else equal parts of all.
 pub fn sizes(rows: &Rows, samples: Option<usize>) -> Result<Vec<usize>> {
     rows.enough(samples.unwrap_or(1))?;
     Ok(samples.map_or_else(|| even(rows.len(), rows.nodes), |each| vec![each; rows.nodes]))
 }
 
-pub fn iid(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Iid { samples } = params(table);
+pub fn iid(params: &Iid, rows: &Rows) -> Result<Partition> {
+    let Iid { samples } = params.clone();
     let sizes = sizes(rows, samples)?;
     Ok(Partition { nodes: cut(&rows.shuffled(&mut rows.stream()), &sizes) })
 }
@@ -45,16 +45,16 @@ pub fn iid(table: &toml::Table, rows: &Rows) -> Result<Partition> {
 pub struct Quantity {
     /// The number of samples of each node.
     sizes: Option<Vec<usize>>,
-    /// Node i = 1, 2, … gets a share in proportion to i to this power (1).
+    /// Node i = 1, 2, … gets a share proportional to i to this power (1).
     power: Option<f64>,
     /// Shares are drawn from a Dirichlet distribution with this parameter.
     alpha: Option<f64>,
-    /// Samples every node has at least.
+    /// Minimum samples per node.
     #[serde(default = "one")]
     min_size: usize,
 }
 
-/// The least size unless told otherwise.
+/// The default minimum size.
 pub fn one() -> usize {
     1
 }
@@ -75,13 +75,13 @@ impl Params for Quantity {
     }
 }
 
-/// The parameter of a Dirichlet distribution is positive, and not so small as to be lost.
+/// Refuses a Dirichlet parameter that is not positive, or too extreme to compute with.
 pub fn check_alpha(alpha: f64) -> std::result::Result<(), Fault> {
     Fault::unless((1e-6..=1e6).contains(&alpha), "alpha", alpha, "from 1e-6 to 1e6")
 }
 
-pub fn quantity(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Quantity { sizes, power, alpha, min_size } = params(table);
+pub fn quantity(params: &Quantity, rows: &Rows) -> Result<Partition> {
+    let Quantity { sizes, power, alpha, min_size } = params.clone();
     rows.enough(min_size)?;
     let mut stream = rows.stream();
     if let Some(sizes) = sizes {
@@ -103,14 +103,14 @@ pub fn quantity(table: &toml::Table, rows: &Rows) -> Result<Partition> {
 fn check_sizes(sizes: &[usize], rows: &Rows) -> Result<()> {
     if sizes.len() != rows.nodes {
         let message = format!("`sizes` has {} numbers for {} nodes", sizes.len(), rows.nodes);
-        return Err(Error::config("partition/wrong-nodes", message).hint("give one for each node"));
+        return Err(Error::config("partition/wrong-nodes", message).hint("give one per node"));
     }
     let wanted = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
     match wanted.is_some_and(|wanted| wanted <= rows.len()) {
         true => Ok(()),
         false => Err(Error::data(
             "partition/too-few-samples",
-            format!("`sizes` adds up to more than the {} samples there are", rows.len()),
+            format!("`sizes` adds up to more than the {} available samples", rows.len()),
         )
         .hint("take fewer")),
     }

@@ -1,4 +1,4 @@
-//! Partitions kept in files.
+//! Partition files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows};
-use crate::config::registry::{Params, params};
+use crate::config::Params;
 use crate::error::{Error, Result};
 
 /// Parameters of `file`.
@@ -19,24 +19,24 @@ pub struct File {
 
 impl Params for File {}
 
-pub fn file(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let File { path } = params(table);
+pub fn file(params: &File, rows: &Rows) -> Result<Partition> {
+    let File { path } = params.clone();
     let partition = Partition::read(Path::new(&path), rows.len())?;
     match partition.nodes.len() == rows.nodes {
         true => Ok(partition),
         false => {
             let (here, nodes) = (partition.nodes.len(), rows.nodes);
-            let message = format!("the partition is for {here} nodes, and there are {nodes}");
+            let message = format!("the partition is for {here} nodes, not {nodes}");
             Err(Error::data("partition/wrong-nodes", message).at(path))
         }
     }
 }
 
-/// What a partition file holds.
+/// The contents of a partition file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents {
-    /// How many samples there are to share out.
+    /// Number of training samples.
     samples: usize,
     /// The digest of the partition, if it is to be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ impl Partition {
         })
     }
 
-    /// Reads a partition file and checks that it shares out `samples` samples, none twice.
+    /// Reads a partition file for `samples` samples, none of which may occur twice.
     pub fn read(path: &Path, samples: usize) -> Result<Partition> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -77,8 +77,10 @@ impl Partition {
                 .at(format!("{name}:{}:{}", error.line(), error.column()))
         })?;
         if contents.samples != samples {
-            let message =
-                format!("the partition is of {} samples, the data has {samples}", contents.samples);
+            let message = format!(
+                "the partition is for {} samples, the data has {samples}",
+                contents.samples
+            );
             return wrong("partition/wrong-data", message);
         }
         let partition = Partition { nodes: contents.nodes };
@@ -88,12 +90,12 @@ impl Partition {
                 match seen.get_mut(row as usize) {
                     Some(seen) if !*seen => *seen = true,
                     Some(_) => {
-                        let message = format!("sample {row} of node {node} is held already");
+                        let message = format!("sample {row} of node {node} occurs twice");
                         return wrong("partition/twice", message);
                     }
                     None => {
                         let message =
-                            format!("node {node} has no sample {row}: there are {samples}");
+                            format!("node {node} lists sample {row}, but there are {samples}");
                         return wrong("partition/no-sample", message);
                     }
                 }
@@ -101,7 +103,9 @@ impl Partition {
         }
         match contents.digest.is_none_or(|digest| digest == partition.digest()) {
             true => Ok(partition),
-            false => wrong("partition/wrong-digest", "the digest is of another partition".into()),
+            false => {
+                wrong("partition/wrong-digest", "the digest does not match the partition".into())
+            }
         }
     }
 }

@@ -9,13 +9,13 @@ mod own;
 mod proportion;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use super::digest::hex;
 use super::{Dataset, Groups};
-use crate::config::Choice;
-use crate::config::registry::{Entry, find};
+use crate::config::{Choice, Entry, Params, Registry};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 
@@ -26,20 +26,20 @@ pub struct Partition {
     pub nodes: Vec<Vec<u32>>,
 }
 
-/// The training rows to share out, and over how many nodes.
+/// The training rows to split, and the number of nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     /// The class number of each row.
     pub labels: &'a [u32],
-    /// How many classes there are.
+    /// The number of classes.
     pub classes: usize,
-    /// The training set that they are.
+    /// The training set.
     pub train: &'a Dataset,
     /// The groups of the rows, if they have any.
     pub groups: Option<&'a Groups>,
-    /// The rows of each node's own files, if nodes have such.
+    /// The rows of each node's own files, if nodes have any.
     pub own: Option<&'a [Range<u32>]>,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
     /// The seed of the draws.
     pub seed: u64,
@@ -97,95 +97,115 @@ impl<'a> Rows<'a> {
     }
 }
 
-// Which draw of a stream it is; the first two are those of the preparation.
+// Indices of draws in the stream; the preparation has the first two.
 const SPLIT: u64 = 2;
 const ORDER: u64 = 3;
 
-/// Shares rows out by resolved parameters.
-pub type PartitionBuild = dyn Fn(&toml::Table, &Rows) -> Result<Partition> + Send + Sync;
+/// Splits rows over nodes.
+pub type PartitionBuild = dyn Fn(&Rows) -> Result<Partition> + Send + Sync;
 
-/// The partitions a user picks by name.
-pub fn partitions() -> Vec<Entry<PartitionBuild>> {
-    vec![
-        Entry::new::<even::Iid>(
-            "iid",
-            "every node gets a fair draw of all samples",
-            Box::new(even::iid),
-        ),
-        Entry::new::<class::Classes>(
+/// The partitions that come with the library.
+pub fn partitions() -> Registry<PartitionBuild> {
+    let entries = vec![
+        partition_entry("iid", "every node gets a fair draw of all samples", even::iid),
+        partition_entry(
             "classes",
             "every node holds k of the classes, in equal shares",
-            Box::new(class::classes),
+            class::classes,
         ),
-        Entry::new::<class::Shards>(
+        partition_entry(
             "shards",
             "samples sorted by label, cut into shards, some shards for each node",
-            Box::new(class::shards),
+            class::shards,
         ),
-        Entry::new::<dirichlet::ByClass>(
+        partition_entry(
             "dirichlet-class",
             "each class is spread over the nodes by a Dirichlet draw; sizes vary",
-            Box::new(dirichlet::by_class),
+            dirichlet::by_class,
         ),
-        Entry::new::<dirichlet::ByNode>(
+        partition_entry(
             "dirichlet-node",
             "each node mixes the classes by a Dirichlet draw; sizes are equal",
-            Box::new(dirichlet::by_node),
+            dirichlet::by_node,
         ),
-        Entry::new::<proportion::Proportion>(
+        partition_entry(
             "label-proportion",
             "two classes, mostly the first in one half of the nodes and the second in the other",
-            Box::new(proportion::proportion),
+            proportion::proportion,
         ),
-        Entry::new::<even::Quantity>(
-            "quantity",
-            "fair draws of different sizes",
-            Box::new(even::quantity),
-        ),
-        Entry::new::<column::Column>(
+        partition_entry("quantity", "fair draws of different sizes", even::quantity),
+        partition_entry(
             "column",
             "samples sorted by a feature and cut into equal parts",
-            Box::new(column::column),
+            column::column,
         ),
-        Entry::new::<column::Group>(
+        partition_entry(
             "group",
             "whole groups, such as hospitals, by the group column of the data",
-            Box::new(column::group),
+            column::group,
         ),
-        Entry::new::<own::Own>(
+        partition_entry(
             own::NAME,
             "every node has the rows of its own files (`nodes` in the data section)",
-            Box::new(own::own),
+            own::own,
         ),
-        Entry::new::<file::File>("file", "as a partition file says", Box::new(file::file)),
-    ]
+        partition_entry("file", "as a partition file says", file::file),
+    ];
+    Registry::new("partition", entries)
 }
 
-/// Shares the rows out as chosen; every node gets at least one, and no row goes to two.
-pub fn split(choice: &Choice, rows: &Rows) -> Result<Partition> {
+/// An entry of the registry: `split` assigns rows to nodes.
+pub fn partition_entry<P: Params>(
+    name: impl Into<String>,
+    about: impl Into<String>,
+    split: fn(&P, &Rows) -> Result<Partition>,
+) -> Entry<PartitionBuild> {
+    Entry::new(name, about, move |params: P| -> Arc<PartitionBuild> {
+        Arc::new(move |rows: &Rows| split(&params, rows))
+    })
+}
+
+/// Splits the rows as chosen; every node gets at least one, and no row goes to two nodes.
+pub fn split(choice: &Choice<PartitionBuild>, rows: &Rows) -> Result<Partition> {
     if rows.nodes == 0 {
         return Err(Error::config("partition/no-nodes", "there is no node to hold samples"));
     }
-    let registry = partitions();
-    let entry = find("partition", &registry, &choice.name)?;
     if choice.name == own::NAME {
-        // Files of nodes elsewhere are not here, and each file that is was found to have rows.
-        return (entry.build)(&choice.params, rows);
+        // Files of other nodes need not be here; each file that is here has rows.
+        return (choice.build)(rows);
     }
     rows.enough(1)?;
-    let partition = (entry.build)(&choice.params, rows)?;
-    assert_eq!(partition.nodes.len(), rows.nodes, "a list for every node");
-    match partition.nodes.iter().position(Vec::is_empty) {
-        None => Ok(partition),
-        Some(node) => Err(Error::data(
-            "partition/empty-node",
-            format!("the partition `{}` leaves node {node} without samples", choice.name),
-        )
-        .hint("take fewer nodes, or another partition")),
-    }
+    let partition = (choice.build)(rows)?;
+    partition.check(&choice.name, rows)?;
+    Ok(partition)
 }
 
 impl Partition {
+    /// Every node has rows, and no row belongs to two nodes.
+    fn check(&self, name: &str, rows: &Rows) -> Result<()> {
+        if let Some(node) = self.nodes.iter().position(Vec::is_empty) {
+            let message = format!("the partition `{name}` leaves node {node} without samples");
+            return Err(Error::data("partition/empty-node", message)
+                .hint("take fewer nodes, or another partition"));
+        }
+        let mut seen = vec![false; rows.len()];
+        let mut once = |&row: &u32| {
+            seen.get_mut(row as usize).is_some_and(|seen| !std::mem::replace(seen, true))
+        };
+        match self.nodes.len() == rows.nodes && self.nodes.iter().flatten().all(&mut once) {
+            true => Ok(()),
+            false => Err(Error::data(
+                "partition/malformed",
+                format!(
+                    "the partition `{name}` is malformed: it must give {} nodes rows below {}, \
+                     each row to one node at most",
+                    rows.nodes,
+                    rows.len()
+                ),
+            )),
+        }
+    }
+
     /// Puts every node's rows in random order.
     fn mixed(mut self, seed: u64) -> Partition {
         for (node, rows) in self.nodes.iter_mut().enumerate() {
@@ -220,7 +240,7 @@ impl Partition {
         self.nodes.iter().map(count).collect()
     }
 
-    /// SHA-256, in hexadecimal, of who holds what in which order.
+    /// SHA-256, in hexadecimal, of every node's rows in their order.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         hash.update((self.nodes.len() as u64).to_le_bytes());

@@ -1,23 +1,20 @@
-//! Nodes that have files of their own.
+//! Per-node files.
 
 use super::{Partition, Rows};
-use crate::config::registry::NoParams;
+use crate::config::NoParams;
 use crate::error::{Error, Result};
 
-/// What it is called.
+/// Its name.
 pub const NAME: &str = "own";
 
-/// Parameters of `own`.
-pub type Own = NoParams;
-
-/// Each node has the rows of its own files, and nodes elsewhere have none here.
-pub fn own(_: &toml::Table, rows: &Rows) -> Result<Partition> {
+/// Each node has the rows of its files; nodes of other processes have none here.
+pub fn own(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(own) = rows.own else {
-        let message = "the nodes have no files of their own to go by";
+        let message = "the data has no per-node files";
         return Err(Error::config("partition/no-files", message)
             .hint("name the nodes in the data section: `nodes = [\"alice\", \"bob\"]`"));
     };
     let nodes = own.iter().map(|range| range.clone().collect()).collect();
-    // Each node's order depends on its own rows alone.
+    // The order of a node's rows depends on them alone.
     Ok(Partition { nodes }.mixed(rows.seed))
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::even::check_samples;
 use super::{Partition, Rows, cut};
-use crate::config::registry::{Fault, Params, params};
-use crate::error::{Error, Result};
+use crate::config::Params;
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `label-proportion`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -16,9 +16,9 @@ pub struct Proportion {
     first: f64,
     /// Share of class 0 at the second half.
     second: f64,
-    /// A node's share is off by a, uniform in [-spread, spread].
+    /// A node's share deviates by a, uniform in [-spread, spread].
     spread: f64,
-    /// Samples of each node; without it as many as the classes allow.
+    /// Samples per node; by default the most that the classes allow.
     samples: Option<usize>,
 }
 
@@ -31,7 +31,7 @@ impl Default for Proportion {
 impl Params for Proportion {
     fn check(&self) -> std::result::Result<(), Fault> {
         Fault::unless((0.0..=0.5).contains(&self.spread), "spread", self.spread, "in [0, 0.5]")?;
-        // Rounding must not refuse 0.85 with a spread of 0.15.
+        // Rounding must not exclude 0.85 with a spread of 0.15.
         let fits = |share: f64| share - self.spread >= -1e-12 && share + self.spread <= 1.0 + 1e-12;
         Fault::unless(fits(self.first), "first", self.first, "in [spread, 1 - spread]")?;
         Fault::unless(fits(self.second), "second", self.second, "in [spread, 1 - spread]")?;
@@ -39,11 +39,11 @@ impl Params for Proportion {
     }
 }
 
-pub fn proportion(table: &toml::Table, rows: &Rows) -> Result<Partition> {
-    let Proportion { first, second, spread, samples } = params(table);
+pub fn proportion(params: &Proportion, rows: &Rows) -> Result<Partition> {
+    let Proportion { first, second, spread, samples } = params.clone();
     if rows.classes != 2 {
         let message =
-            format!("`label-proportion` needs two classes, and there are {}", rows.classes);
+            format!("`label-proportion` needs two classes, the data has {}", rows.classes);
         return Err(Error::config("partition/not-binary", message)
             .hint("choose two with `classes = [a, b]` in the data section"));
     }
@@ -55,16 +55,17 @@ pub fn proportion(table: &toml::Table, rows: &Rows) -> Result<Partition> {
     let shares: Vec<f64> = (0..rows.nodes).map(&mut share).collect();
     let by_class = rows.by_class(&mut stream);
     let stock = [by_class[0].len(), by_class[1].len()];
-    let most = largest(&shares, stock);
-    let samples = samples.unwrap_or(most);
-    if samples > most || most == 0 {
+    let limit = largest(&shares, stock);
+    let samples = samples.unwrap_or(limit);
+    if samples > limit || limit == 0 {
         let [zero, one] = stock;
         let message = format!(
-            "{} nodes cannot have {samples} samples each in these proportions: class 0 has {zero}, class 1 has {one}",
+            "{} nodes cannot have {samples} samples each in these proportions: class 0 has {zero}, \
+             class 1 has {one}",
             rows.nodes
         );
         return Err(Error::data("partition/too-few-samples", message)
-            .hint(format!("at most {most} samples a node are possible")));
+            .hint(format!("at most {limit} samples per node are possible")));
     }
     let zeros = zeros(&shares, samples);
     let ones: Vec<usize> = zeros.iter().map(|zeros| samples - zeros).collect();
@@ -78,13 +79,13 @@ fn zeros(shares: &[f64], samples: usize) -> Vec<usize> {
     shares.iter().map(|share| (share * samples as f64).round() as usize).collect()
 }
 
-/// The most samples a node that the classes allow.
+/// The largest number of samples per node that the classes allow.
 fn largest(shares: &[f64], [zero, one]: [usize; 2]) -> usize {
     let fits = |samples: usize| {
         let zeros: usize = zeros(shares, samples).iter().sum();
         zeros <= zero && shares.len() * samples - zeros <= one
     };
-    // Rounding is off by at most half a sample a node, so the answer is near the unrounded one.
+    // Rounding changes at most half a sample per node, so the answer is near the unrounded one.
     let sum: f64 = shares.iter().sum();
     let rest = shares.len() as f64 - sum;
     let unrounded = (zero as f64 / sum).min(one as f64 / rest);

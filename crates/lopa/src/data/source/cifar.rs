@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::raw::{Raw, Table, Usual};
 use super::{Where, file};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::{Error, Result};
 
@@ -13,7 +14,7 @@ const FOLDERS: [&str; 2] = ["cifar10/cifar-10-batches-bin", "cifar10"];
 const NAMES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
-pub fn read(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn read(_: &NoParams, place: &Where) -> Result<Raw> {
     let folders = FOLDERS.map(|folder| place.directory.join(folder));
     let folder = folders
         .iter()
@@ -48,14 +49,14 @@ fn read_batches(paths: &[PathBuf]) -> Result<(Table, Vec<u8>)> {
         if !records.remainder().is_empty() || bytes.is_empty() {
             return Err(Error::data(
                 "data/truncated",
-                format!("the file does not hold whole records of {} bytes", PIXELS + 1),
+                format!("the file does not consist of whole records of {} bytes", PIXELS + 1),
             )
             .at(file::byte(&name, bytes.len() as u64))
             .hint("get the file again"));
         }
         for (i, record) in records.enumerate() {
             if record[0] as usize >= NAMES.len() {
-                let message = format!("the label {} is not one of 0 to 9", record[0]);
+                let message = format!("the label {} is not between 0 and 9", record[0]);
                 return Err(Error::data("data/bad-label", message)
                     .at(file::byte(&name, (i * (PIXELS + 1)) as u64)));
             }

@@ -1,11 +1,12 @@
-//! UCI Covertype: 54 features of a patch of forest (ten numeric, 44 zeros and ones) and its kind.
+//! UCI Covertype: 54 features of a forest patch (ten numeric, 44 binary) and its cover type.
 
 use super::raw::{Raw, Usual};
 use super::{Where, file, integers};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::Result;
 
-const KINDS: [&str; 7] = [
+const COVER_TYPES: [&str; 7] = [
     "spruce-fir",
     "lodgepole-pine",
     "ponderosa-pine",
@@ -15,11 +16,11 @@ const KINDS: [&str; 7] = [
     "krummholz",
 ];
 
-pub fn read(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn read(_: &NoParams, place: &Where) -> Result<Raw> {
     let paths = file::find_set("covtype", &["covtype"], &["covtype.data"], place)?;
     let (name, text) = file::read(&paths[0])?;
     let train = integers::read(&name, &text, 54, 1..=7)?;
     let usual =
         Usual { method: Method::Standardise, maximum: None, columns: Some((0..10).collect()) };
-    Ok(Raw::coded(train, None, |code| KINDS[code as usize - 1].to_string(), usual))
+    Ok(Raw::coded(train, None, |code| COVER_TYPES[code as usize - 1].to_string(), usual))
 }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::registry::{Fault, Params, params};
+use crate::config::Params;
 use crate::data::Features;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `csv`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -16,17 +16,17 @@ use crate::error::{Error, Result};
 pub struct Csv {
     /// The file, plain or `.gz`.
     path: String,
-    /// A file of the same columns with the rows to test on.
+    /// A file with the same columns and the test rows.
     test_path: Option<String>,
-    /// Whether the first row has the names of the columns.
+    /// Whether the first row has the column names.
     #[serde(default)]
     header: Header,
     /// The column of the labels: its name, or its number from 0 (-1 is the last).
     #[serde(default = "last")]
     label: Column,
-    /// A column that says to which group a row belongs; it is no feature.
+    /// The column with each row's group; it is not a feature.
     group: Option<Column>,
-    /// The character between cells.
+    /// The character that separates cells.
     #[serde(default = "comma")]
     delimiter: String,
 }
@@ -34,7 +34,7 @@ pub struct Csv {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Header {
-    /// It has if no feature in it is a number.
+    /// Yes, if no feature in the first row is a number.
     #[default]
     Auto,
     Yes,
@@ -59,13 +59,12 @@ fn comma() -> String {
 impl Params for Csv {
     fn check(&self) -> std::result::Result<(), Fault> {
         let one = self.delimiter.len() == 1 && !"\"\r\n".contains(&self.delimiter);
-        let must = "one character of ASCII that is not a quote or a line end";
+        let must = "one ASCII character other than a quote or a line end";
         Fault::unless(one, "delimiter", format_args!("{:?}", self.delimiter), must)
     }
 }
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let csv: Csv = params(table);
+pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
     let train = read_part(&csv, &csv.path, place, None, (&mut labels, &mut groups))?;
     let test = match &csv.test_path {
@@ -86,40 +85,40 @@ fn read_part(
     names: (&mut Names, &mut Names),
 ) -> Result<Part> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
-    let rows = Rows::open(&name, &bytes, csv.delimiter.as_bytes()[0])?;
+    let rows = CsvReader::open(&name, &bytes, csv.delimiter.as_bytes()[0])?;
     let label = rows.find(&csv.label, csv.header)?;
     let group = csv.group.as_ref().map(|group| rows.find(group, csv.header)).transpose()?;
     if group == Some(label) {
         let message = format!("column {label} cannot be both the label and the group");
         return Err(Error::data("data/no-column", message).at(format!("{name}:1")));
     }
-    let cols = rows.wide() - 1 - usize::from(group.is_some());
+    let cols = rows.width() - 1 - usize::from(group.is_some());
     if cols == 0 {
         let error = Error::data("data/no-features", "no column is left for the features");
         let near = if rows.first.iter().any(|cell| cell.iter().any(|b| b";\t |".contains(b))) {
-            "is another `delimiter` between the cells?"
+            "do the cells have another `delimiter`?"
         } else {
             "a row needs features and a label"
         };
         return Err(error.at(format!("{name}:1")).hint(near));
     }
     if let Some(like) = like.filter(|&like| like != cols) {
-        let message = format!("there are {cols} features here, and {like} to train on");
+        let message = format!("the test rows have {cols} features, the training rows {like}");
         return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
     }
     rows.read(csv.header, (Some(label), group), names)
 }
 
-/// The rows of a file.
-pub struct Rows<'a> {
+/// A file of rows, of which the first has been read.
+pub struct CsvReader<'a> {
     name: &'a str,
     reader: csv::Reader<&'a [u8]>,
     first: csv::ByteRecord,
 }
 
-impl<'a> Rows<'a> {
-    /// Opens a file whose contents are these bytes.
-    pub fn open(name: &'a str, bytes: &'a [u8], delimiter: u8) -> Result<Rows<'a>> {
+impl<'a> CsvReader<'a> {
+    /// Opens a file with these contents.
+    pub fn open(name: &'a str, bytes: &'a [u8], delimiter: u8) -> Result<CsvReader<'a>> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             return Err(Error::data("data/bad-text", "the text is UTF-16, not UTF-8")
@@ -136,11 +135,11 @@ impl<'a> Rows<'a> {
         if !reader.read_byte_record(&mut first).map_err(|error| broken(name, &error))? {
             return Err(Error::data("data/empty", "the file is empty").at(name));
         }
-        Ok(Rows { name, reader, first })
+        Ok(CsvReader { name, reader, first })
     }
 
-    /// How many columns the first row has.
-    pub fn wide(&self) -> usize {
+    /// Number of columns of the first row.
+    pub fn width(&self) -> usize {
         self.first.len()
     }
 
@@ -149,7 +148,7 @@ impl<'a> Rows<'a> {
         find_column(column, &self.first, header, self.name)
     }
 
-    /// Reads all rows; what is neither label nor group is a feature.
+    /// Reads all rows; every column but the label and the group is a feature.
     pub fn read(
         self,
         header: Header,
@@ -158,7 +157,7 @@ impl<'a> Rows<'a> {
     ) -> Result<Part> {
         let name = self.name;
         let is_feature = |j: usize| Some(j) != label && Some(j) != group;
-        let cols = (0..self.wide()).filter(|&j| is_feature(j)).count();
+        let cols = (0..self.width()).filter(|&j| is_feature(j)).count();
         let header = match header {
             Header::Yes => true,
             Header::No => false,
@@ -197,15 +196,16 @@ impl<'a> Rows<'a> {
         header: bool,
         mut f: impl FnMut(u64, csv::ByteRecordIter) -> Result<()>,
     ) -> Result<()> {
-        let (wide, mut record) = (self.first.len(), self.first);
+        let (width, mut record) = (self.first.len(), self.first);
         let mut more = true;
         if header {
             more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
         }
         while more {
             let line = record.position().map_or(0, csv::Position::line);
-            if record.len() != wide {
-                let message = format!("the row has {} columns, the first has {wide}", record.len());
+            if record.len() != width {
+                let message =
+                    format!("the row has {} columns, the first has {width}", record.len());
                 return Err(Error::data("data/ragged", message).at(format!("{}:{line}", self.name)));
             }
             f(line, record.iter())?;
@@ -225,20 +225,20 @@ fn text(cell: &[u8], j: usize) -> Result<&str> {
 }
 
 fn named(text: &str, j: usize, names: &mut Names) -> Result<u32> {
-    names
-        .number(text)
-        .ok_or_else(|| Error::data("data/bad-label", format!("`{text}` in column {j} is no name")))
+    names.number(text).ok_or_else(|| {
+        Error::data("data/bad-label", format!("`{text}` in column {j} is not a valid name"))
+    })
 }
 
 fn finite(text: &str, j: usize) -> Result<f64> {
     let number: f64 = text.parse().map_err(|_| {
         Error::data("data/bad-number", format!("`{text}` in column {j} is not a number"))
-            .hint("features must be numbers: fill gaps in, and number categories")
+            .hint("features must be numbers: fill in missing values, encode categories")
     })?;
     match number.is_finite() {
         true => Ok(number),
         false => Err(Error::data("data/not-finite", format!("column {j} holds `{text}`"))
-            .hint("fill gaps in, or leave the row out")),
+            .hint("fill in missing values, or leave the row out")),
     }
 }
 
@@ -255,13 +255,13 @@ fn find_column(
     let none = |message: String, hint: String| {
         Err(Error::data("data/no-column", message).at(format!("{name}:1")).hint(hint))
     };
-    let wide = first.len() as i64;
+    let width = first.len() as i64;
     match column {
-        Column::Number(number) => match if *number < 0 { wide + number } else { *number } {
-            found if (0..wide).contains(&found) => Ok(found as usize),
+        Column::Number(number) => match if *number < 0 { width + number } else { *number } {
+            found if (0..width).contains(&found) => Ok(found as usize),
             _ => none(
-                format!("there is no column {number}: the first row has {wide}"),
-                format!("columns are numbered 0 to {}, or -1 for the last", wide - 1),
+                format!("there is no column {number}: the first row has {width} columns"),
+                format!("columns are numbered 0 to {}, or -1 for the last", width - 1),
             ),
         },
         Column::Name(wanted) => {
@@ -273,8 +273,8 @@ fn find_column(
                 format!("the first row has {}; or give the column's number", names.join(", "));
             match found[..] {
                 [found] => Ok(found),
-                [] => none(format!("no column is called `{wanted}`"), hint),
-                _ => none(format!("several columns are called `{wanted}`"), hint),
+                [] => none(format!("no column is named `{wanted}`"), hint),
+                _ => none(format!("several columns are named `{wanted}`"), hint),
             }
         }
     }

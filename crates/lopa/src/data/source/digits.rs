@@ -1,4 +1,4 @@
-//! The optical digits that come along, so that a first run needs no download.
+//! The bundled optical digits, so that a first run needs no download.
 //!
 //! E. Alpaydin and C. Kaynak, *Optical Recognition of Handwritten Digits*, UCI Machine Learning
 //! Repository, 1998, doi:10.24432/C50P49, CC BY 4.0: the 1797 test images, 8 × 8 counts of 0 to 16.
@@ -9,12 +9,13 @@ use flate2::read::GzDecoder;
 
 use super::raw::{Raw, Usual};
 use super::{Where, integers};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::{Error, Result};
 
 const PACKED: &[u8] = include_bytes!("../../../assets/digits.csv.gz");
 
-pub fn read(_: &toml::Table, _: &Where) -> Result<Raw> {
+pub fn read(_: &NoParams, _: &Where) -> Result<Raw> {
     let mut text = Vec::new();
     GzDecoder::new(PACKED)
         .read_to_end(&mut text)

@@ -1,4 +1,4 @@
-//! Reading files: found or named as missing, unpacked, and never more of them than may be.
+//! Finds files, unpacks them while reading, and limits their size.
 
 use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read};
@@ -9,12 +9,12 @@ use flate2::read::MultiGzDecoder;
 use super::Where;
 use crate::error::{Error, Result};
 
-/// No file may hold more bytes than this once it is unpacked.
-pub const MOST: u64 = (1 << 32) - 1;
+/// The largest file that is read, in bytes after unpacking.
+pub const MAX_BYTES: u64 = (1 << 32) - 1;
 
-/// A file's bytes, unpacked as they are read.
+/// A file, unpacked while it is read.
 pub struct Input {
-    /// What the file is called in messages.
+    /// The file's name in messages.
     pub name: String,
     packed_bytes: u64,
     reader: Box<dyn Read>,
@@ -22,15 +22,15 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, plain or packed with gzip.
+    /// Opens a file, plain or gzipped.
     pub fn open(path: &Path) -> Result<Input> {
         let name = path.display().to_string();
         let unreadable = |why: String| {
             Error::data("data/unreadable", format!("the file cannot be read: {why}")).at(&name)
         };
         let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
-        let about = file.metadata().map_err(|error| unreadable(error.to_string()))?;
-        if !about.is_file() {
+        let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
+        if !metadata.is_file() {
             return Err(unreadable("it is a folder or a device".into()));
         }
         let mut file = std::io::BufReader::with_capacity(1 << 16, file);
@@ -41,14 +41,14 @@ impl Input {
         let whole = Cursor::new(first).chain(file);
         let reader: Box<dyn Read> =
             if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
-        Ok(Input { name, packed_bytes: about.len(), reader, at: 0 })
+        Ok(Input { name, packed_bytes: metadata.len(), reader, at: 0 })
     }
 
-    /// The next `most` bytes, or fewer if the file ends.
-    pub fn take(&mut self, most: u64) -> Result<Vec<u8>> {
-        // Room for what the file is sure to hold, whatever a header in it promises.
-        let mut bytes = Vec::with_capacity(most.min(self.packed_bytes) as usize);
-        let read = (&mut self.reader).take(most).read_to_end(&mut bytes);
+    /// The next `count` bytes, or fewer if the file ends.
+    pub fn take(&mut self, count: u64) -> Result<Vec<u8>> {
+        // Reserves no more than the size of the file, whatever its header claims.
+        let mut bytes = Vec::with_capacity(count.min(self.packed_bytes) as usize);
+        let read = (&mut self.reader).take(count).read_to_end(&mut bytes);
         let at = self.at + bytes.len() as u64;
         read.map_err(|error| {
             let (id, what) = match error.kind() {
@@ -66,39 +66,40 @@ impl Input {
         Ok(bytes)
     }
 
-    /// All that is left, which may not be more than `most` bytes.
-    pub fn rest(&mut self, most: u64) -> Result<Vec<u8>> {
-        let bytes = self.take(most.saturating_add(1))?;
-        match bytes.len() as u64 > most {
+    /// The rest of the file, which may have at most `limit` bytes.
+    pub fn rest(&mut self, limit: u64) -> Result<Vec<u8>> {
+        let bytes = self.take(limit.saturating_add(1))?;
+        match bytes.len() as u64 > limit {
             false => Ok(bytes),
             true => Err(Error::data(
                 "data/too-large",
-                format!("the file holds more than {most} bytes, as many as it may"),
+                format!("the file is larger than the limit of {limit} bytes"),
             )
             .at(byte(&self.name, self.at))),
         }
     }
 }
 
-/// A place in a binary file.
+/// A position in a binary file, for messages.
 pub fn byte(name: &str, at: u64) -> String {
     format!("{name}, byte {at}")
 }
 
-/// The whole of a file, unpacked.
+/// The name and the unpacked contents of a file.
 pub fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let mut input = Input::open(path)?;
-    let bytes = input.rest(MOST)?;
+    let bytes = input.rest(MAX_BYTES)?;
     Ok((input.name, bytes))
 }
 
-/// Finds a user's file: as it was written, else in the data folder.
+/// Finds a user's file: from the current folder, else from the data folder.
 pub fn find(path: &str, place: &Where) -> Result<PathBuf> {
     let tried = [PathBuf::from(path), place.directory.join(path)];
     tried.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
         let tried = tried.map(|path| format!("`{}`", path.display())).join(" and ");
-        Error::data("data/missing", format!("there is no file `{path}`: looked for {tried}"))
-            .hint("give the path from the current folder, or from the folder given with --data")
+        Error::data("data/missing", format!("there is no file `{path}`: looked for {tried}")).hint(
+            "give the path relative to the current folder, or to the folder given with --data",
+        )
     })
 }
 
@@ -131,7 +132,7 @@ pub fn find_set(
     Err(missing(set, &best.unwrap_or_default(), &folders))
 }
 
-/// The complaint that files of a known data set are not there, with the remedy.
+/// The error for missing files of a known data set.
 pub fn missing(set: &str, names: &[&str], folders: &[PathBuf]) -> Error {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let folders: Vec<String> = folders.iter().map(|f| format!("`{}`", f.display())).collect();

@@ -1,4 +1,4 @@
-//! MNIST and its kin: images and labels in IDX files.
+//! MNIST and Fashion-MNIST: images and labels in IDX files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::file::{Input, byte, find_set};
 use super::raw::{Raw, Table, Usual};
 use super::{Where, file};
+use crate::config::NoParams;
 use crate::data::Method;
 use crate::error::{Error, Result};
 
@@ -20,11 +21,11 @@ const CLOTHES: [&str; 10] = [
     "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot",
 ];
 
-pub fn mnist(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn mnist(_: &NoParams, place: &Where) -> Result<Raw> {
     read("mnist", place, |code| code.to_string())
 }
 
-pub fn fashion(_: &toml::Table, place: &Where) -> Result<Raw> {
+pub fn fashion(_: &NoParams, place: &Where) -> Result<Raw> {
     let name = |code: u8| CLOTHES.get(code as usize).map_or(code.to_string(), |&n| n.to_string());
     read("fashion-mnist", place, name)
 }
@@ -38,7 +39,7 @@ fn read(set: &str, place: &Where, name: impl Fn(u8) -> String) -> Result<Raw> {
         return Err(Error::data(
             "data/shape-mismatch",
             format!(
-                "images to test on have {} pixels, to train on {}",
+                "test images have {} pixels, training images {}",
                 test.0.cols(),
                 train.0.cols()
             ),
@@ -62,7 +63,7 @@ fn read_pair(images: &Path, labels: &Path) -> Result<(Table, Vec<u8>)> {
     Ok((Table::Bytes { cols, values: Arc::new(values) }, codes))
 }
 
-/// The number of items in an IDX file of bytes, the bytes of each, and all of them.
+/// The number of items in an IDX file of bytes, the size of each, and their bytes.
 fn read_idx(path: &Path, dimensions: u8) -> Result<(u64, usize, Vec<u8>)> {
     let mut input = Input::open(path)?;
     let header_bytes = 4 + 4 * u64::from(dimensions);
@@ -88,11 +89,11 @@ fn read_idx(path: &Path, dimensions: u8) -> Result<(u64, usize, Vec<u8>)> {
         .map(|four| u64::from(u32::from_be_bytes([four[0], four[1], four[2], four[3]])))
         .collect();
     let product = |sizes: &[u64]| sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
-    let Some(expected) = product(&sizes).filter(|&bytes| bytes <= file::MOST) else {
-        return wrong("data/too-large", 4, format!("sizes {sizes:?} are beyond reason"));
+    let Some(expected) = product(&sizes).filter(|&bytes| bytes <= file::MAX_BYTES) else {
+        return wrong("data/too-large", 4, format!("the sizes {sizes:?} are too large"));
     };
     if expected == 0 {
-        return wrong("data/empty", 4, format!("sizes {sizes:?} leave no data"));
+        return wrong("data/empty", 4, format!("the sizes {sizes:?} leave no data"));
     }
     let values = input.take(expected + 1)?;
     let found = values.len() as u64;
@@ -101,7 +102,7 @@ fn read_idx(path: &Path, dimensions: u8) -> Result<(u64, usize, Vec<u8>)> {
         return wrong("data/truncated", header_bytes + found, message);
     }
     if found > expected {
-        let message = format!("the file goes on after the {expected} bytes its header promises");
+        let message = format!("the file continues after the {expected} bytes its header gives");
         return wrong("data/trailing-bytes", header_bytes + expected, message);
     }
     Ok((sizes[0], (expected / sizes[0]) as usize, values))

@@ -1,4 +1,4 @@
-//! Lines of whole numbers with commas between them, the last one the label: covtype, digits.
+//! Lines of comma-separated integers, the last one the label: covtype, digits.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use crate::data::Features;
 use crate::data::source::raw::Table;
 use crate::error::{Error, Result};
 
-/// Reads `features` numbers and a label from every line. Written by hand because covtype has
+/// Reads `features` numbers and a label from every line. Written by hand for speed: covtype has
 /// thirty million numbers.
 pub fn read(
     name: &str,
@@ -15,7 +15,7 @@ pub fn read(
     allowed: RangeInclusive<u8>,
 ) -> Result<(Table, Vec<u8>)> {
     let lines = text.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    // Never room for more numbers than the text can hold.
+    // Never reserves more numbers than the text can hold.
     let mut values = Vec::with_capacity((lines * features).min(text.len() / 2 + 1));
     let mut labels = Vec::with_capacity(lines);
     for (i, line) in text.split(|&byte| byte == b'\n').enumerate() {
@@ -30,7 +30,7 @@ pub fn read(
             let (low, high) = (allowed.start(), allowed.end());
             Error::data(
                 "data/bad-label",
-                format!("the label {label} is not one of {low} to {high}"),
+                format!("the label {label} is not between {low} and {high}"),
             )
             .at(format!("{name}:{}", i + 1))
         })?);
@@ -67,7 +67,7 @@ fn read_cell(cell: &[u8], column: usize) -> Result<i32> {
         let cell = String::from_utf8_lossy(&cell[..cell.len().min(40)]);
         return Err(Error::data(
             "data/bad-number",
-            format!("`{cell}` in column {column} is not a whole number"),
+            format!("`{cell}` in column {column} is not an integer"),
         ));
     }
     let size = digits.iter().fold(0, |number, digit| number * 10 + i32::from(digit - b'0'));

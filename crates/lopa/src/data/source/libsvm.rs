@@ -1,4 +1,4 @@
-//! LIBSVM text: a label, then `index:value` for what is not zero, indices from 1 and increasing.
+//! LIBSVM text: a label, then `index:value` for nonzero features, by increasing index from 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::registry::{Fault, Params, params};
+use crate::config::Params;
 use crate::data::Features;
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 
 /// Parameters of `libsvm`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -16,32 +16,31 @@ use crate::error::{Error, Result};
 pub struct Libsvm {
     /// The file, plain or `.gz`.
     path: String,
-    /// A file with the rows to test on.
+    /// A file with the test rows.
     test_path: Option<String>,
-    /// How many features there are; else the largest index says it.
+    /// Number of features; by default the largest index.
     features: Option<usize>,
-    /// Whether indices count from 0.
+    /// Whether indices start at 0.
     #[serde(default)]
     zero_based: bool,
 }
 
-/// A model has a number for every feature, so an index beyond this is taken for a mistake.
-const MOST_FEATURES: usize = 1 << 28;
+/// A model has a number for every feature, so larger indices are refused as mistakes.
+const MAX_FEATURES: usize = 1 << 28;
 
 impl Params for Libsvm {
     fn check(&self) -> std::result::Result<(), Fault> {
         let features = self.features.unwrap_or(1);
-        let right = (1..=MOST_FEATURES).contains(&features);
+        let right = (1..=MAX_FEATURES).contains(&features);
         Fault::unless(right, "features", features, "from 1 to 268435456")
     }
 }
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let libsvm: Libsvm = params(table);
+pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
     let mut names = Names::default();
     let mut read = |path: &String| {
         let (name, bytes) = file::read(&file::find(path, place)?)?;
-        Rows::read(&libsvm, true, (&name, &bytes), &mut names)
+        SparseRows::read(&libsvm, true, (&name, &bytes), &mut names)
     };
     let train = read(&libsvm.path)?;
     let test = libsvm.test_path.as_ref().map(&mut read).transpose()?;
@@ -54,20 +53,20 @@ pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
     Raw::named(train, test, names, Names::default()).map_err(|error| error.at(&libsvm.path))
 }
 
-/// New rows for a model of so many features; whether the first row has a label says whether all do.
+/// New rows for a model with this many features; all have labels if the first one does.
 pub fn new_rows(name: &str, bytes: &[u8], features: usize) -> Result<(Raw, bool)> {
     let options =
         Libsvm { path: name.into(), test_path: None, features: Some(features), zero_based: false };
     let mut first = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let labelled = first.next().is_none_or(|word| !word.contains(&b':'));
     let mut names = Names::default();
-    let rows = Rows::read(&options, labelled, (name, bytes), &mut names)?;
+    let rows = SparseRows::read(&options, labelled, (name, bytes), &mut names)?;
     let raw = Raw::named(rows.part(features), None, names, Names::default());
     Ok((raw.map_err(|error| error.at(name))?, labelled))
 }
 
-/// Rows read so far.
-struct Rows<'a> {
+/// The rows read so far.
+struct SparseRows<'a> {
     libsvm: &'a Libsvm,
     labelled: bool,
     cols: usize,
@@ -77,15 +76,16 @@ struct Rows<'a> {
     labels: Vec<u32>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> SparseRows<'a> {
     fn read(
         libsvm: &'a Libsvm,
         labelled: bool,
         (name, bytes): (&str, &[u8]),
         names: &mut Names,
-    ) -> Result<Rows<'a>> {
+    ) -> Result<SparseRows<'a>> {
         let (columns, values, labels) = (Vec::new(), Vec::new(), Vec::new());
-        let mut rows = Rows { libsvm, labelled, cols: 0, starts: vec![0], columns, values, labels };
+        let mut rows =
+            SparseRows { libsvm, labelled, cols: 0, starts: vec![0], columns, values, labels };
         for (i, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
             rows.add(line, names).map_err(|error| error.at(format!("{name}:{}", i + 1)))?;
         }
@@ -110,10 +110,9 @@ impl<'a> Rows<'a> {
         for word in words {
             let (column, value) = self.pair(word)?;
             if previous.is_some_and(|previous| previous >= column) {
-                let message =
-                    format!("the index of `{word}` does not come after the one before it");
+                let message = format!("the index of `{word}` is not larger than the one before it");
                 return Err(Error::data("data/index-order", message)
-                    .hint("indices of a row must increase, each at most once"));
+                    .hint("indices must increase within a row"));
             }
             previous = Some(column);
             self.cols = self.cols.max(column as usize + 1);
@@ -134,20 +133,22 @@ impl<'a> Rows<'a> {
             Error::data("data/bad-index", message).hint(hint.to_string())
         };
         let index: u32 = index.parse().map_err(|_| {
-            wrong(format!("the index of `{word}` is not a whole number"), "indices count features")
+            wrong(
+                format!("the index of `{word}` is not an integer"),
+                "an index is a feature's number",
+            )
         })?;
         let column = match index.checked_sub(u32::from(!self.libsvm.zero_based)) {
             Some(column) => column,
             None => {
-                let hint = "indices count from 1; if they count from 0 here, set `zero_based`";
+                let hint = "indices start at 1; if they start at 0 here, set `zero_based`";
                 return Err(wrong(format!("the index of `{word}` is 0"), hint));
             }
         };
-        let most = self.libsvm.features.unwrap_or(MOST_FEATURES);
-        if column as usize >= most {
-            let message =
-                format!("the index of `{word}` is beyond the {most} features there may be");
-            return Err(wrong(message, "correct it, or let there be more features"));
+        let limit = self.libsvm.features.unwrap_or(MAX_FEATURES);
+        if column as usize >= limit {
+            let message = format!("the index of `{word}` exceeds the limit of {limit} features");
+            return Err(wrong(message, "correct the index, or `features` if it is set"));
         }
         let value: f64 = value.parse().map_err(|_| {
             Error::data("data/bad-number", format!("the value of `{word}` is not a number"))
@@ -159,7 +160,7 @@ impl<'a> Rows<'a> {
     }
 
     fn part(self, cols: usize) -> Part {
-        let Rows { starts, columns, values, labels, .. } = self;
+        let SparseRows { starts, columns, values, labels, .. } = self;
         let table = Table::Numbers(Features::Sparse { cols, starts, columns, values });
         Part { table, labels, groups: Vec::new() }
     }
@@ -167,11 +168,11 @@ impl<'a> Rows<'a> {
 
 fn class(label: &str, names: &mut Names) -> Result<u32> {
     if label.contains([':', ',']) {
-        let message = format!("the row starts with `{label}`, which is not one label");
+        let message = format!("the row starts with `{label}`, which is not a single label");
         return Err(Error::data("data/bad-label", message)
-            .hint("every row starts with its one label, then has `index:value` pairs"));
+            .hint("a row is one label, followed by `index:value` pairs"));
     }
     names
         .number(label)
-        .ok_or_else(|| Error::data("data/bad-label", format!("the label `{label}` is no name")))
+        .ok_or_else(|| Error::data("data/bad-label", format!("`{label}` is not a valid label")))
 }

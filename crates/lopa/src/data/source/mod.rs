@@ -1,5 +1,5 @@
-//! Where data comes from: files in the formats their authors use, the digits that come along, and
-//! made-up data. A source gives a [`Raw`] table; preparing it is the same for all.
+//! Where data comes from: files in the usual formats, the included digits, and synthetic data. A
+//! source returns a [`Raw`] table; preparation is the same for all.
 
 mod cifar;
 mod covtype;
@@ -19,15 +19,16 @@ mod synthetic;
 mod zip;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use new::{NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 
-use crate::config::registry::{Entry, NoParams};
+use crate::config::{Entry, Params, Registry};
 use crate::error::Result;
 
-/// Reads or makes a data set from its resolved parameters.
-pub type SourceBuild = dyn Fn(&toml::Table, &Where) -> Result<Raw> + Send + Sync;
+/// Reads or generates a data set.
+pub type SourceBuild = dyn Fn(&Where) -> Result<Raw> + Send + Sync;
 
 /// The folder that holds the data sets, and the seed of the draws from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,63 +48,55 @@ impl Where {
     }
 }
 
-/// The data sets a user picks by name.
-pub fn sources() -> Vec<Entry<SourceBuild>> {
-    vec![
-        Entry::new::<NoParams>(
+/// The data sources that come with the library.
+pub fn sources() -> Registry<SourceBuild> {
+    let entries = vec![
+        entry(
             "digits",
-            "UCI optical digits, 1797 rows of 64 (comes along; E. Alpaydin and C. Kaynak, CC BY 4.0)",
-            Box::new(digits::read),
+            "UCI optical digits, 1797 rows of 64 (included; E. Alpaydin and C. Kaynak, CC BY 4.0)",
+            digits::read,
         ),
-        Entry::new::<synthetic::Blobs>(
-            "blobs",
-            "made-up Gaussian classes, dense or sparse",
-            Box::new(synthetic::blobs),
-        ),
-        Entry::new::<synthetic::Logistic>(
+        entry("blobs", "synthetic Gaussian classes, dense or sparse", synthetic::blobs),
+        entry(
             "logistic",
-            "made-up binary data of growing variance from group to group, as in MA-DSBO",
-            Box::new(synthetic::logistic),
+            "synthetic binary data of growing variance from group to group, as in MA-DSBO",
+            synthetic::logistic,
         ),
-        Entry::new::<NoParams>(
+        entry(
             "mnist",
             "MNIST handwritten digits, 60000 + 10000 images of 784 pixels (IDX files)",
-            Box::new(idx::mnist),
+            idx::mnist,
         ),
-        Entry::new::<NoParams>(
+        entry(
             "fashion-mnist",
             "Fashion-MNIST clothes, 60000 + 10000 images of 784 pixels (IDX files)",
-            Box::new(idx::fashion),
+            idx::fashion,
         ),
-        Entry::new::<NoParams>(
+        entry(
             "covtype",
             "UCI Covertype, 581012 rows of 54 features, 7 kinds of forest",
-            Box::new(covtype::read),
+            covtype::read,
         ),
-        Entry::new::<NoParams>(
+        entry(
             "cifar10",
             "CIFAR-10 photographs of 3072 pixels (binary batches, as many as there are)",
-            Box::new(cifar::read),
+            cifar::read,
         ),
-        Entry::new::<csv::Csv>(
-            "csv",
-            "a table of numbers in a text file, with a column of labels",
-            Box::new(csv::read),
-        ),
-        Entry::new::<libsvm::Libsvm>(
-            "libsvm",
-            "a text file in LIBSVM format, kept sparse",
-            Box::new(libsvm::read),
-        ),
-        Entry::new::<npy::Npy>(
-            "npy",
-            "NumPy arrays of features and labels, a file each",
-            Box::new(npy::read),
-        ),
-        Entry::new::<npz::Npz>(
-            "npz",
-            "NumPy arrays of features and labels in one archive",
-            Box::new(npz::read),
-        ),
-    ]
+        entry("csv", "a table of numbers in a text file, with a column of labels", csv::read),
+        entry("libsvm", "a text file in LIBSVM format, kept sparse", libsvm::read),
+        entry("npy", "NumPy arrays of features and labels, a file each", npy::read),
+        entry("npz", "NumPy arrays of features and labels in one archive", npz::read),
+    ];
+    Registry::new("data set", entries)
+}
+
+/// An entry of the registry: `read` gets the data.
+pub fn entry<P: Params>(
+    name: impl Into<String>,
+    about: impl Into<String>,
+    read: fn(&P, &Where) -> Result<Raw>,
+) -> Entry<SourceBuild> {
+    Entry::new(name, about, move |params: P| -> Arc<SourceBuild> {
+        Arc::new(move |place: &Where| read(&params, place))
+    })
 }

@@ -1,8 +1,8 @@
-//! Numbering the names of classes and groups.
+//! Numbers for the names of classes and groups.
 
 use std::collections::HashMap;
 
-/// Numbers names in the order of their first appearance; sorted when all are known.
+/// Numbers names in the order of their first appearance; [`Names::sorted`] gives the final order.
 #[derive(Default)]
 pub struct Names {
     /// From a name as written to its number; never iterated over.
@@ -33,8 +33,8 @@ impl Names {
         Some(number)
     }
 
-    /// The names in their final order (as numbers if all are, else by alphabet), and the final
-    /// number of each provisional one.
+    /// The names in their final order (numeric if all are numbers, else alphabetical), and the
+    /// final number of each provisional one.
     pub fn sorted(self) -> (Vec<String>, Vec<u32>) {
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         let numbers: Option<Vec<f64>> = self.names.iter().map(|name| name.parse().ok()).collect();
@@ -42,15 +42,15 @@ impl Names {
             Some(numbers) => order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b])),
             None => order.sort_by(|&a, &b| self.names[a].cmp(&self.names[b])),
         }
-        let mut place = vec![0; order.len()];
+        let mut rank = vec![0; order.len()];
         for (new, &old) in order.iter().enumerate() {
-            place[old] = new as u32;
+            rank[old] = new as u32;
         }
-        (order.iter().map(|&old| self.names[old].clone()).collect(), place)
+        (order.iter().map(|&old| self.names[old].clone()).collect(), rank)
     }
 }
 
-/// A number as the name of a class: whole numbers without a point, NaN and infinities not at all.
+/// A number as a class name: integers without a decimal point; none for NaN and infinities.
 pub fn numeral(number: f64) -> Option<String> {
     let whole = number.fract() == 0.0 && number.abs() < 2f64.powi(53);
     match number.is_finite() {

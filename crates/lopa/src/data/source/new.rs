@@ -1,8 +1,8 @@
-//! New rows for a trained model, in the format that the name of their file tells.
+//! New rows for a trained model, in the format given by the file's extension.
 
 use std::path::Path;
 
-use super::csv::{Column, Header, Rows};
+use super::csv::{Column, CsvReader, Header};
 use super::names::Names;
 use super::npy::Array;
 use super::raw::{Raw, Table};
@@ -10,27 +10,28 @@ use super::{file, libsvm, npz};
 use crate::data::Features;
 use crate::error::{Error, Result};
 
-/// Rows that a trained model is asked about.
+/// Rows for a trained model to predict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRows {
-    /// Raw features, as before scaling.
+    /// Raw features, before scaling.
     pub features: Features<f64>,
-    /// The class of each row by name, if the file tells.
+    /// The class name of each row, if the file has labels.
     pub labels: Option<Vec<String>>,
 }
 
-/// Reads the rows of a file for a model of so many features.
+/// Reads the rows of a file for a model with this many features.
 ///
-/// A table of that many columns has no labels. One that is a column wider has them in the column
-/// called `label`, or in the last; an `.npz` archive has them in the array called `label`, or in `y`.
+/// A table with that many columns has no labels. With one column more, labels are in the column
+/// named `label`, by default the last; in an `.npz` archive, in the array named `label`, by default
+/// `y`.
 pub fn new_rows(path: &Path, features: usize, label: Option<&str>) -> Result<NewRows> {
-    let format = Format::of(path)?;
+    let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
     let (raw, labelled) = match format {
-        Format::Table(delimiter) => table((&name, &bytes), delimiter, features, label)?,
-        Format::Libsvm => libsvm::new_rows(&name, &bytes, features)?,
-        Format::Npy => (Array::read(&name, &bytes)?.unlabelled()?, false),
-        Format::Npz => npz::new_rows(&name, &bytes, label)?,
+        FileFormat::Table(delimiter) => table((&name, &bytes), delimiter, features, label)?,
+        FileFormat::Libsvm => libsvm::new_rows(&name, &bytes, features)?,
+        FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, false),
+        FileFormat::Npz => npz::new_rows(&name, &bytes, label)?,
     };
     let found = raw.train.table.cols();
     if found != features {
@@ -42,29 +43,28 @@ pub fn new_rows(path: &Path, features: usize, label: Option<&str>) -> Result<New
     Ok(NewRows { features: into_features(raw.train.table), labels })
 }
 
-enum Format {
+enum FileFormat {
     Table(u8),
     Libsvm,
     Npy,
     Npz,
 }
 
-impl Format {
-    fn of(path: &Path) -> Result<Format> {
+impl FileFormat {
+    fn of(path: &Path) -> Result<FileFormat> {
         let name = path.display().to_string().to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit('.').next() {
-            Some("csv" | "data") => Ok(Format::Table(b',')),
-            Some("tsv") => Ok(Format::Table(b'\t')),
-            Some("libsvm" | "svm" | "txt") => Ok(Format::Libsvm),
-            Some("npy") => Ok(Format::Npy),
-            Some("npz") => Ok(Format::Npz),
-            _ => {
-                Err(Error::data("data/unknown-format", "the file's name does not tell its format")
-                    .at(path.display().to_string())
-                    .hint(
-                        "known: .csv, .data, .tsv, .libsvm, .svm, .txt, .npy, .npz, each also .gz",
-                    ))
-            }
+            Some("csv" | "data") => Ok(FileFormat::Table(b',')),
+            Some("tsv") => Ok(FileFormat::Table(b'\t')),
+            Some("libsvm" | "svm" | "txt") => Ok(FileFormat::Libsvm),
+            Some("npy") => Ok(FileFormat::Npy),
+            Some("npz") => Ok(FileFormat::Npz),
+            _ => Err(Error::data(
+                "data/unknown-format",
+                "the file's extension is of no known format",
+            )
+            .at(path.display().to_string())
+            .hint("known: .csv, .data, .tsv, .libsvm, .svm, .txt, .npy, .npz, each also .gz")),
         }
     }
 }
@@ -75,18 +75,18 @@ fn table(
     features: usize,
     label: Option<&str>,
 ) -> Result<(Raw, bool)> {
-    let rows = Rows::open(name, bytes, delimiter)?;
+    let rows = CsvReader::open(name, bytes, delimiter)?;
     let column = match label.map(|label| (label, label.parse())) {
         None => Column::Number(-1),
         Some((_, Ok(number))) => Column::Number(number),
         Some((label, Err(_))) => Column::Name(label.to_string()),
     };
-    let label = match rows.wide() {
-        wide if wide == features + 1 => Some(rows.find(&column, Header::Auto)?),
-        wide if wide == features && label.is_none() => None,
-        wide => {
+    let label = match rows.width() {
+        width if width == features + 1 => Some(rows.find(&column, Header::Auto)?),
+        width if width == features && label.is_none() => None,
+        width => {
             let message = format!(
-                "the rows have {wide} columns, and the model needs {features}, or {} with labels",
+                "the rows have {width} columns, and the model needs {features}, or {} with labels",
                 features + 1
             );
             return Err(Error::data("data/shape-mismatch", message)

@@ -1,4 +1,8 @@
 //! NumPy arrays: a header that is a Python dictionary, then the numbers.
+//!
+//! Written by hand after a look at `npyz` 0.9 and `ndarray-npy` 0.10. Both allocate what a header
+//! claims before reading it (4 GiB for a file of 20 bytes), neither reports where a file is wrong,
+//! `npyz` multiplies the sizes of a shape unchecked, and `ndarray-npy` reads no text.
 
 use std::sync::Arc;
 
@@ -6,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::names::{Names, numeral};
-use super::npy_header::Header;
+use super::npy_header::NpyHeader;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::registry::{Params, params};
+use crate::config::Params;
 use crate::data::Features;
 use crate::error::{Error, Result};
 
@@ -17,20 +21,19 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Npy {
-    /// The file of the features: a row each, further dimensions laid flat.
+    /// The file of the features: one row per sample, further dimensions flattened.
     features: String,
-    /// The file of the labels: numbers, or text.
+    /// The file of the labels: numbers or text.
     labels: String,
-    /// The file of the features to test on.
+    /// The file of the test features.
     test_features: Option<String>,
-    /// The file of the labels to test on.
+    /// The file of the test labels.
     test_labels: Option<String>,
 }
 
 impl Params for Npy {}
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let npy: Npy = params(table);
+pub fn read(npy: &Npy, place: &Where) -> Result<Raw> {
     let array = |path: &str| {
         let path = file::find(path, place)?;
         let (name, bytes) = file::read(&path)?;
@@ -75,7 +78,7 @@ pub fn assemble(
     let test = test.map(part).transpose()?;
     if let Some(test) = test.as_ref().filter(|test| test.table.cols() != train.table.cols()) {
         let (here, there) = (test.table.cols(), train.table.cols());
-        let message = format!("there are {here} features to test on, and {there} to train on");
+        let message = format!("the test rows have {here} features, the training rows {there}");
         return Err(Error::data("data/shape-mismatch", message));
     }
     Raw::named(train, test, names, Names::default())
@@ -86,11 +89,11 @@ pub fn assemble(
 pub struct Array {
     name: String,
     shape: Vec<usize>,
-    cells: Cells,
+    items: Items,
 }
 
 #[derive(Debug)]
-enum Cells {
+enum Items {
     Bytes(Vec<u8>),
     Numbers(Vec<f64>),
     Text(Vec<String>),
@@ -99,14 +102,14 @@ enum Cells {
 impl Array {
     /// Reads the contents of an `.npy` file.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Array> {
-        let (header, data) = Header::read(name, bytes)?;
+        let (header, data) = NpyHeader::read(name, bytes)?;
         let at = (bytes.len() - data.len()) as u64;
         let wrong = |id, at, message: String| Error::data(id, message).at(file::byte(name, at));
         let (kind, size) = header.item(name)?;
         let count = header.shape.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
         let expected = count.and_then(|count| count.checked_mul(size));
         if header.shape.is_empty() || count == Some(0) {
-            let message = format!("the array has shape {:?}: there is no row in it", header.shape);
+            let message = format!("the array has shape {:?}, and so no rows", header.shape);
             return Err(wrong("data/empty", 0, message));
         }
         if expected.is_none_or(|expected| expected > data.len()) {
@@ -119,44 +122,47 @@ impl Array {
         }
         let expected = expected.unwrap_or(0);
         if expected < data.len() {
-            let message = format!("the file goes on after the {expected} bytes of the array");
+            let message = format!("the file continues after the {expected} bytes of the array");
             return Err(wrong("data/trailing-bytes", at + expected as u64, message));
         }
-        let order = Order::new(&header);
-        let items = data.chunks_exact(size);
-        let cells = match kind {
-            b'u' if size == 1 => Cells::Bytes(order.lay(data.to_vec())),
+        let layout = Layout::new(&header);
+        let values = data.chunks_exact(size);
+        let items = match kind {
+            b'u' if size == 1 => Items::Bytes(layout.row_major(data.to_vec())),
             b'U' => {
-                let text: Option<Vec<String>> = items.map(text).collect();
-                let bad = || wrong("data/bad-text", at, "the array holds broken text".into());
-                Cells::Text(order.lay(text.ok_or_else(bad)?))
+                let text: Option<Vec<String>> = values.map(text).collect();
+                let bad = || wrong("data/bad-text", at, "the array holds malformed text".into());
+                Items::Text(layout.row_major(text.ok_or_else(bad)?))
             }
-            _ => Cells::Numbers(order.lay(items.map(|item| number(kind, item)).collect())),
+            _ => {
+                let numbers = values.map(|value| number(kind, value)).collect();
+                Items::Numbers(layout.row_major(numbers))
+            }
         };
-        Ok(Array { name: name.to_string(), shape: header.shape, cells })
+        Ok(Array { name: name.to_string(), shape: header.shape, items })
     }
 
-    /// The features: the first dimension counts rows.
+    /// The array as features; the first dimension counts rows.
     fn into_table(self) -> Result<Table> {
         let cols: usize = self.shape[1..].iter().product();
-        match self.cells {
-            Cells::Bytes(values) => Ok(Table::Bytes { cols, values: Arc::new(values) }),
-            Cells::Numbers(values) => match values.iter().position(|value| !value.is_finite()) {
+        match self.items {
+            Items::Bytes(values) => Ok(Table::Bytes { cols, values: Arc::new(values) }),
+            Items::Numbers(values) => match values.iter().position(|value| !value.is_finite()) {
                 None => Ok(Table::Numbers(Features::Dense { cols, values })),
                 Some(i) => {
                     Err(Error::data("data/not-finite", format!("a feature is {}", values[i]))
                         .at(format!("{}, row {}, column {}", self.name, i / cols, i % cols))
-                        .hint("fill gaps in, or leave the row out"))
+                        .hint("fill in missing values, or leave the row out"))
                 }
             },
-            Cells::Text(_) => {
+            Items::Text(_) => {
                 Err(Error::data("data/unsupported", "the features are text, not numbers")
                     .at(self.name))
             }
         }
     }
 
-    /// The features alone.
+    /// A data set without labels.
     pub fn unlabelled(self) -> Result<Raw> {
         let part = Part { table: self.into_table()?, labels: Vec::new(), groups: Vec::new() };
         Raw::named(part, None, Names::default(), Names::default())
@@ -164,13 +170,13 @@ impl Array {
 
     fn into_labels(self, rows: usize, names: &mut Names) -> Result<Vec<u32>> {
         if self.shape[0] != rows || self.shape[1..].iter().any(|&size| size != 1) {
-            let message = format!("labels have shape {:?}, and there are {rows} rows", self.shape);
+            let message = format!("labels of shape {:?} do not fit {rows} rows", self.shape);
             return Err(Error::data("data/count-mismatch", message).at(self.name));
         }
-        let texts: Vec<Option<String>> = match self.cells {
-            Cells::Bytes(cells) => cells.iter().map(|cell| Some(cell.to_string())).collect(),
-            Cells::Numbers(cells) => cells.iter().map(|&cell| numeral(cell)).collect(),
-            Cells::Text(cells) => cells.into_iter().map(Some).collect(),
+        let texts: Vec<Option<String>> = match self.items {
+            Items::Bytes(items) => items.iter().map(|item| Some(item.to_string())).collect(),
+            Items::Numbers(items) => items.iter().map(|&item| numeral(item)).collect(),
+            Items::Text(items) => items.into_iter().map(Some).collect(),
         };
         let number = |(row, text): (usize, Option<String>)| {
             text.and_then(|text| names.number(&text)).ok_or_else(|| {
@@ -182,26 +188,27 @@ impl Array {
     }
 }
 
-/// Column-major arrays are laid out anew, row-major ones are left as they are.
-struct Order<'a> {
+/// The order in which a file stores the items of an array.
+struct Layout<'a> {
     shape: &'a [usize],
     fortran: bool,
 }
 
-impl Order<'_> {
-    fn new(header: &Header) -> Order<'_> {
-        Order { shape: &header.shape, fortran: header.fortran }
+impl Layout<'_> {
+    fn new(header: &NpyHeader) -> Layout<'_> {
+        Layout { shape: &header.shape, fortran: header.fortran }
     }
 
-    fn lay<T: Clone>(&self, cells: Vec<T>) -> Vec<T> {
+    /// The items in row-major order.
+    fn row_major<T: Clone>(&self, items: Vec<T>) -> Vec<T> {
         if !self.fortran || self.shape.len() < 2 {
-            return cells;
+            return items;
         }
         let mut index = vec![0; self.shape.len()];
-        let mut laid = Vec::with_capacity(cells.len());
-        for _ in 0..cells.len() {
+        let mut ordered = Vec::with_capacity(items.len());
+        for _ in 0..items.len() {
             let at = index.iter().zip(self.shape).rev().fold(0, |at, (i, size)| at * size + i);
-            laid.push(cells[at].clone());
+            ordered.push(items[at].clone());
             for (i, size) in index.iter_mut().zip(self.shape).rev() {
                 *i += 1;
                 if *i < *size {
@@ -210,11 +217,11 @@ impl Order<'_> {
                 *i = 0;
             }
         }
-        laid
+        ordered
     }
 }
 
-/// One number of a known kind; [`Header::item`] lets only known sizes through.
+/// One number; [`NpyHeader::item`] admits only known kinds and sizes.
 fn number(kind: u8, item: &[u8]) -> f64 {
     let mut wide = [0; 8];
     wide[..item.len()].copy_from_slice(item);
@@ -228,7 +235,7 @@ fn number(kind: u8, item: &[u8]) -> f64 {
     }
 }
 
-/// Text of four bytes a character, filled up with zeros.
+/// Text of four bytes per character, padded with zeros.
 fn text(item: &[u8]) -> Option<String> {
     let codes = item.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
     let whole: Option<String> = codes.map(char::from_u32).collect();

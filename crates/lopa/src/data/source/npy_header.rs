@@ -1,22 +1,22 @@
-//! The header of a NumPy array.
+//! The header of a NumPy array; see `npy.rs` for why it is parsed here.
 
 use crate::data::source::file;
 use crate::error::{Error, Result};
 
-/// What the header says.
+/// A parsed header.
 #[derive(Debug)]
-pub struct Header {
+pub struct NpyHeader {
     /// Type of an item, as NumPy writes it: `<f8`.
     descr: String,
-    /// Whether columns are stored one after another.
+    /// Whether items are stored in column-major order.
     pub fortran: bool,
     /// Size of each dimension.
     pub shape: Vec<usize>,
 }
 
-impl Header {
+impl NpyHeader {
     /// Splits the contents of a file into header and data.
-    pub fn read<'a>(name: &str, bytes: &'a [u8]) -> Result<(Header, &'a [u8])> {
+    pub fn read<'a>(name: &str, bytes: &'a [u8]) -> Result<(NpyHeader, &'a [u8])> {
         let wrong =
             |id, at: usize, message: &str| Error::data(id, message).at(file::byte(name, at as u64));
         let Some(rest) = bytes.strip_prefix(b"\x93NUMPY") else {
@@ -34,14 +34,15 @@ impl Header {
         let text = bytes
             .get(start..end)
             .ok_or_else(|| wrong("data/truncated", bytes.len(), "the header ends too early"))?;
-        let header = std::str::from_utf8(text).ok().and_then(Header::parse).ok_or_else(|| {
-            wrong("data/bad-header", start, "the header is not the dictionary it should be")
-        })?;
+        let header =
+            std::str::from_utf8(text).ok().and_then(NpyHeader::parse).ok_or_else(|| {
+                wrong("data/bad-header", start, "the header is not a valid dictionary")
+            })?;
         Ok((header, &bytes[end..]))
     }
 
     /// `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
-    fn parse(text: &str) -> Option<Header> {
+    fn parse(text: &str) -> Option<NpyHeader> {
         let (mut descr, mut fortran, mut shape) = (None, None, None);
         let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
         while !rest.is_empty() {
@@ -49,7 +50,7 @@ impl Header {
             let value = after.trim_start().strip_prefix(':')?.trim_start();
             rest = match key {
                 "descr" if value.starts_with('[') => {
-                    // A record of several items; told apart from nonsense, and refused later.
+                    // A structured type: well-formed, and refused later.
                     descr = Some("[...]".to_string());
                     value.rsplit_once(']')?.1
                 }
@@ -78,10 +79,10 @@ impl Header {
             };
             rest = rest.trim_start().trim_start_matches(',').trim_start();
         }
-        Some(Header { descr: descr?, fortran: fortran?, shape: shape? })
+        Some(NpyHeader { descr: descr?, fortran: fortran?, shape: shape? })
     }
 
-    /// The kind and size of an item, if it is one that can be read.
+    /// The kind and size of an item, if it is supported.
     pub fn item(&self, name: &str) -> Result<(u8, usize)> {
         let descr = self.descr.as_str();
         let refused = |message: String, hint: &str| {
@@ -113,7 +114,7 @@ impl Header {
     }
 }
 
-/// A quoted word and what comes after it.
+/// A quoted word and the text after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     text[1..].split_once(quote)

@@ -1,13 +1,15 @@
 //! NumPy archives: a ZIP file of arrays.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::npy::{Array, assemble, pair};
 use super::raw::Raw;
-use super::zip::Archive;
+use super::zip::Zip;
 use super::{Where, file};
-use crate::config::registry::{Params, params};
+use crate::config::Params;
 use crate::error::{Error, Result, nearest};
 
 /// Parameters of `npz`.
@@ -16,15 +18,15 @@ use crate::error::{Error, Result, nearest};
 pub struct Npz {
     /// The archive.
     path: String,
-    /// The array of the features: a row each, further dimensions laid flat.
+    /// The array of the features: one row per sample, further dimensions flattened.
     #[serde(default = "x")]
     features: String,
-    /// The array of the labels: numbers, or text.
+    /// The array of the labels: numbers or text.
     #[serde(default = "y")]
     labels: String,
-    /// The array of the features to test on.
+    /// The array of the test features.
     test_features: Option<String>,
-    /// The array of the labels to test on.
+    /// The array of the test labels.
     test_labels: Option<String>,
 }
 
@@ -38,32 +40,31 @@ fn y() -> String {
 
 impl Params for Npz {}
 
-pub fn read(table: &toml::Table, place: &Where) -> Result<Raw> {
-    let npz: Npz = params(table);
+pub fn read(npz: &Npz, place: &Where) -> Result<Raw> {
     let (name, bytes) = file::read(&file::find(&npz.path, place)?)?;
-    let archive = Archive::open(&name, &bytes)?;
+    let archive = Zip::open(&name, &bytes)?;
     let test = pair(npz.test_features.as_deref(), npz.test_labels.as_deref())?;
     assemble(|wanted| array(&name, &archive, wanted), (&npz.features, &npz.labels), test)
         .map_err(|error| error.at(&npz.path))
 }
 
-/// An array of an archive by its name.
-fn array(name: &str, archive: &Archive, wanted: &str) -> Result<Array> {
+/// Reads an array of an archive by name.
+fn array(name: &str, archive: &Zip, wanted: &str) -> Result<Array> {
     let entry = archive.find(&format!("{wanted}.npy")).ok_or_else(|| {
-        let known: Vec<&str> =
-            archive.names().filter_map(|name| name.strip_suffix(".npy")).take(20).collect();
-        let near = nearest(wanted, known.iter().copied());
+        let array = |name: Cow<str>| name.strip_suffix(".npy").map(str::to_string);
+        let known: Vec<String> = archive.names().filter_map(array).take(20).collect();
+        let near = nearest(wanted, known.iter().map(String::as_str));
         let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         Error::data("data/no-array", format!("the archive has no array `{wanted}`"))
             .at(name)
             .hint(format!("{did}it has: {}", known.join(", ")))
     })?;
-    Array::read(&format!("{name}, array `{wanted}`"), &archive.unpack(entry)?)
+    Array::read(&format!("{name}, array `{wanted}`"), &archive.unpack(&entry)?)
 }
 
-/// New rows: the array `X`, and labels in the array called `label`, or in `y` if there is one.
+/// New rows: the array `X`, with labels from the array `label`, else from `y` if there is one.
 pub fn new_rows(name: &str, bytes: &[u8], label: Option<&str>) -> Result<(Raw, bool)> {
-    let archive = Archive::open(name, bytes)?;
+    let archive = Zip::open(name, bytes)?;
     let labelled = label.is_some() || archive.find("y.npy").is_some();
     if !labelled {
         return Ok((array(name, &archive, &x())?.unlabelled()?, false));

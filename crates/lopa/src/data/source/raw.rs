@@ -1,4 +1,4 @@
-//! A labelled table as its source has it, and the numbering of its classes.
+//! A labelled table as its source has it, with numbered classes.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 /// A data set before preparation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Raw {
-    /// The rows to train on; also those to test on, if the source does not tell them apart.
+    /// The training rows; without a test set, also the rows to hold out for testing.
     pub train: Part,
-    /// The rows to test on, where the source says which.
+    /// The test rows, if the source has a test set.
     pub test: Option<Part>,
     /// The classes that occur, in the order of their numbers.
     pub classes: Vec<Class>,
@@ -19,6 +19,20 @@ pub struct Raw {
     pub groups: Vec<String>,
     /// How this data is usually scaled.
     pub usual: Usual,
+}
+
+impl Raw {
+    /// Rows of features, the index of each row's class, and the names of the classes.
+    pub fn new(features: Features<f64>, labels: Vec<u32>, classes: &[&str]) -> Raw {
+        let class = |name: &&str| Class { code: name.to_string(), name: name.to_string() };
+        Raw {
+            train: Part { table: Table::Numbers(features), labels, groups: Vec::new() },
+            test: None,
+            classes: classes.iter().map(class).collect(),
+            groups: Vec::new(),
+            usual: Usual::nothing(),
+        }
+    }
 }
 
 /// Rows with their labels.
@@ -32,28 +46,28 @@ pub struct Part {
     pub groups: Vec<u32>,
 }
 
-/// A class: as the file writes it, and as people call it. Either will do to choose it.
+/// A class; users may choose it by code or by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// As the file writes it: `5`.
+    /// As written in the file: `5`.
     pub code: String,
-    /// As people call it: `dog`.
+    /// As people read it: `dog`.
     pub name: String,
 }
 
-/// How data is scaled unless a user wants it otherwise.
+/// The default scaling of a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Usual {
     /// The method.
     pub method: Method,
-    /// The largest value a feature can have, if that is known.
+    /// The largest possible value of a feature, if known.
     pub maximum: Option<f64>,
-    /// The columns worth standardising, if not all are.
+    /// The columns to standardise, if not all.
     pub columns: Option<Vec<usize>>,
 }
 
 impl Usual {
-    /// For data of which nothing is known.
+    /// No scaling, for data of which nothing is known.
     pub fn nothing() -> Usual {
         Usual { method: Method::None, maximum: None, columns: None }
     }
@@ -82,7 +96,7 @@ impl Table {
         }
     }
 
-    /// Whether only what is not zero is stored.
+    /// Whether only nonzero entries are stored.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Table::Numbers(Features::Sparse { .. }))
     }
@@ -98,8 +112,8 @@ impl Table {
         }
     }
 
-    /// Calls `f(column, value)` for every entry of a row that is not zero.
-    fn each_not_zero(&self, row: usize, mut f: impl FnMut(usize, f64)) {
+    /// Calls `f(column, value)` for every nonzero entry of a row.
+    fn each_nonzero(&self, row: usize, mut f: impl FnMut(usize, f64)) {
         let Table::Bytes { cols, values } = self else {
             return self.each(row, |j, value| {
                 if value != 0.0 {
@@ -107,7 +121,7 @@ impl Table {
                 }
             });
         };
-        // Most pixels are zero, and so are most of those beside them.
+        // Zero pixels come in runs: skip eight at a time.
         for (e, eight) in values[row * cols..(row + 1) * cols].chunks(8).enumerate() {
             if eight.iter().fold(0, |any, byte| any | byte) != 0 {
                 let entries = eight.iter().enumerate().filter(|(_, byte)| **byte != 0);
@@ -121,7 +135,7 @@ impl Table {
         if sparse { self.take_sparse(rows, scaling) } else { self.take_dense(rows, scaling) }
     }
 
-    /// Some rows as bytes, if they are that and scaled by one factor; all of them are not copied.
+    /// Some rows as bytes, if they are bytes with a single factor; all rows are shared, not copied.
     pub fn bytes(&self, rows: &[u32], scaling: &Scaling) -> Option<Bytes<f64>> {
         let Table::Bytes { cols, values } = self else { return None };
         let unit = scaling.factor.first().copied().unwrap_or(1.0);
@@ -165,7 +179,7 @@ impl Table {
                 columns.push(j);
                 values.push(scaling.entry(j as usize, raw));
             };
-            self.each_not_zero(row as usize, |j, value| {
+            self.each_nonzero(row as usize, |j, value| {
                 let j = j as u32;
                 while let Some(before) = filled.next_if(|&column| column < j) {
                     push(before, 0.0);
@@ -180,11 +194,11 @@ impl Table {
     }
 }
 
-/// More classes than this are taken for a mistake: most likely the wrong column.
-const MOST_CLASSES: usize = 10_000;
+/// More classes than this are refused: most likely the labels are in another column.
+const MAX_CLASSES: usize = 10_000;
 
 impl Raw {
-    /// A data set whose labels, and groups if it has any, are provisional numbers of `names`.
+    /// A data set whose labels and groups are provisional numbers of names.
     pub fn named(
         mut train: Part,
         mut test: Option<Part>,
@@ -193,12 +207,12 @@ impl Raw {
     ) -> Result<Raw> {
         let (classes, class) = labels.sorted();
         let (groups, group) = groups.sorted();
-        if classes.len() > MOST_CLASSES {
+        if classes.len() > MAX_CLASSES {
             return Err(Error::data(
                 "data/too-many-classes",
                 format!("the labels have {} different values", classes.len()),
             )
-            .hint("labels name classes; is the right column or array taken for the labels?"));
+            .hint("labels name classes: are they in the right column or array?"));
         }
         for part in [Some(&mut train), test.as_mut()].into_iter().flatten() {
             part.labels.iter_mut().for_each(|label| *label = class[*label as usize]);

@@ -1,28 +1,28 @@
-//! Made-up data: the same for the same seed, whatever the experiment's.
+//! Synthetic data: it depends on its own seed, not on the experiment's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Where;
 use super::raw::{Class, Part, Raw, Table, Usual};
-use crate::config::registry::{Fault, Params, params};
+use crate::config::Params;
 use crate::data::Features;
-use crate::error::Result;
+use crate::error::{Fault, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::dot;
 
-/// Made-up data may have this many numbers.
-const MOST_ENTRIES: usize = 1 << 28;
+/// The largest number of entries of a table.
+const MAX_ENTRIES: usize = 1 << 28;
 
 /// Parameters of `blobs`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Blobs {
-    /// How many rows.
+    /// Number of rows.
     rows: usize,
-    /// How many features.
+    /// Number of features.
     features: usize,
-    /// How many classes: the centre of each is drawn from a standard normal distribution.
+    /// Number of classes: the centre of each is drawn from a standard normal distribution.
     centres: usize,
     /// Standard deviation of a row about the centre of its class.
     spread: f64,
@@ -42,7 +42,7 @@ impl Params for Blobs {
     fn check(&self) -> std::result::Result<(), Fault> {
         check_size(self.rows, "features", self.features)?;
         let right = (1..=self.rows.min(10_000)).contains(&self.centres);
-        Fault::unless(right, "centres", self.centres, "from 1 to the rows, 10000 at most")?;
+        Fault::unless(right, "centres", self.centres, "from 1 to `rows`, at most 10000")?;
         let finite = self.spread.is_finite() && self.spread >= 0.0;
         Fault::unless(finite, "spread", self.spread, "0 or more")?;
         Fault::unless((0.0..1.0).contains(&self.sparsity), "sparsity", self.sparsity, "in [0, 1)")
@@ -50,13 +50,13 @@ impl Params for Blobs {
 }
 
 fn check_size(rows: usize, key: &'static str, cols: usize) -> std::result::Result<(), Fault> {
-    Fault::unless((1..=MOST_ENTRIES).contains(&rows), "rows", rows, "from 1 to 268435456")?;
-    let right = (1..=MOST_ENTRIES / rows).contains(&cols);
+    Fault::unless((1..=MAX_ENTRIES).contains(&rows), "rows", rows, "from 1 to 268435456")?;
+    let right = (1..=MAX_ENTRIES / rows).contains(&cols);
     Fault::unless(right, key, cols, "at least 1, and rows times features at most 268435456")
 }
 
-pub fn blobs(table: &toml::Table, _: &Where) -> Result<Raw> {
-    let Blobs { rows, features, centres, spread, sparsity, seed } = params(table);
+pub fn blobs(params: &Blobs, _: &Where) -> Result<Raw> {
+    let Blobs { rows, features, centres, spread, sparsity, seed } = params.clone();
     let mut stream = Stream::new(seed, Purpose::Problem, 0);
     let centre: Vec<f64> = (0..centres * features).map(|_| stream.normal()).collect();
     let mut values = Vec::with_capacity(rows * features);
@@ -65,7 +65,7 @@ pub fn blobs(table: &toml::Table, _: &Where) -> Result<Raw> {
         let centre = &centre[class * features..(class + 1) * features];
         values.extend(centre.iter().map(|centre| {
             let value = centre + spread * stream.normal();
-            // Drawn even if there is no need, so that sparsity changes nothing else.
+            // Always drawn, so that sparsity changes nothing else.
             if stream.unit() < sparsity { 0.0 } else { value }
         }));
     }
@@ -76,18 +76,18 @@ pub fn blobs(table: &toml::Table, _: &Where) -> Result<Raw> {
         false => dense,
     };
     let labels = all.iter().map(|row| row % centres as u32).collect();
-    Ok(made_up(Part { table, labels, groups: Vec::new() }, centres, 0))
+    Ok(synthetic(Part { table, labels, groups: Vec::new() }, centres, 0))
 }
 
 /// Parameters of `logistic`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Logistic {
-    /// How many rows a group has.
+    /// Rows per group.
     rows: usize,
-    /// How many features.
+    /// Number of features.
     features: usize,
-    /// How many groups; features of group i = 1, 2, … have standard deviation i r.
+    /// Number of groups; features of group i = 1, 2, … have standard deviation i r.
     groups: usize,
     /// The r above: heterogeneity between groups.
     heterogeneity: f64,
@@ -119,8 +119,8 @@ impl Params for Logistic {
     }
 }
 
-pub fn logistic(table: &toml::Table, _: &Where) -> Result<Raw> {
-    let Logistic { rows, features, groups, heterogeneity, noise, seed } = params(table);
+pub fn logistic(params: &Logistic, _: &Where) -> Result<Raw> {
+    let Logistic { rows, features, groups, heterogeneity, noise, seed } = params.clone();
     let mut stream = Stream::new(seed, Purpose::Problem, 1);
     let w: Vec<f64> = (0..features).map(|_| stream.normal()).collect();
     let mut values = Vec::with_capacity(groups * rows * features);
@@ -136,10 +136,10 @@ pub fn logistic(table: &toml::Table, _: &Where) -> Result<Raw> {
         }
     }
     let table = Table::Numbers(Features::Dense { cols: features, values });
-    Ok(made_up(Part { table, labels, groups: of }, 2, groups))
+    Ok(synthetic(Part { table, labels, groups: of }, 2, groups))
 }
 
-fn made_up(train: Part, classes: usize, groups: usize) -> Raw {
+fn synthetic(train: Part, classes: usize, groups: usize) -> Raw {
     let classes = (0..classes).map(|class| class.to_string());
     let classes = classes.map(|name| Class { code: name.clone(), name }).collect();
     let groups = (0..groups).map(|group| group.to_string()).collect();

@@ -1,15 +1,16 @@
-//! Which exchanges a link is used in: by both its ends, or by neither.
+//! In which exchanges a link is used: by both its ends, or by neither.
 //!
-//! Of the two ends of a link the one with the smaller number decides. It sends its message; the
-//! other end answers with its own, which also says: I have yours. If the answer comes in time, the
-//! link is used, else it is skipped; the other end does as it is told, and never decides. A notice
-//! of what was decided goes to the other end, and over all other links if that is silent, so that a
-//! link that is cut holds up nobody as long as there is another way.
+//! Of the two ends of a link, the one with the smaller number decides and the other follows. The
+//! decider sends its message; the follower replies with its own, which acknowledges the decider's.
+//! If the reply arrives in time, the link is used, otherwise it is skipped. The decider sends a
+//! notice of each decision to the follower, and over all other links if the follower is silent, so
+//! that a broken link delays nobody as long as there is another path.
 //!
-//! Whoever skips writes that down first. A peer that comes back decides nothing anew before its
-//! next checkpoint, for so far its earlier life may have come: what it had not skipped it uses.
+//! The decider records a skip in its journal before acting on it. A restarted decider skips nothing
+//! new before its next checkpoint, because it may have decided these steps before it crashed: what
+//! its journal does not list, it uses.
 
-use super::frame::{Frame, Refusal, Taken};
+use super::frame::{Frame, FrameResult, Refusal};
 use super::journal::Skip;
 use super::settings::{Note, Policy};
 use super::{FrameKind, Peers};
@@ -18,17 +19,17 @@ use crate::engine::wire::Wire;
 use crate::error::Result;
 use crate::store::bytes::{Reader, Writer};
 
-/// How far ahead decisions are taken, in steps.
+/// How many steps ahead notices are accepted.
 const AHEAD: u64 = 1 << 16;
 
-/// What was decided on a link.
+/// Decisions on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// Who decides.
+    /// The decider.
     pub from: usize,
-    /// The other end.
+    /// The follower.
     pub to: usize,
-    /// A notice of a link is passed on if it is later than the last one.
+    /// Increases from notice to notice: only newer ones are relayed.
     pub number: u64,
     /// Steps, and whether the link is used in them.
     pub decided: Vec<(u64, bool)>,
@@ -64,19 +65,19 @@ impl<W: Wire> Peers<W> {
         matches!(self.settings.policy, Policy::SkipLink { .. })
     }
 
-    /// Whether the other end of a link decides on it.
+    /// Whether this peer is the follower of a link.
     pub(super) fn follows(&self, at: usize) -> bool {
         self.skips() && self.links[at].peer < self.me
     }
 
-    /// Waits until every link has brought its message of so many bytes, or is skipped.
+    /// Waits until every link has delivered its message of `length` bytes or is skipped.
     pub(super) fn settle(&mut self, length: usize) -> Result<()> {
         if let Policy::SkipLink { patience, .. } = self.settings.policy {
-            self.impatient = self.wire.now().saturating_add(patience);
+            self.skip_at = self.wire.now().saturating_add(patience);
         }
         self.wait(|peers| {
             let mut missing = None;
-            // All of them: each has to be answered or decided on.
+            // No early exit: each link needs its reply or its decision.
             for at in (0..peers.links.len()).rev() {
                 if !peers.is_settled(at, length)? {
                     missing = Some(peers.links[at].peer);
@@ -88,35 +89,35 @@ impl<W: Wire> Peers<W> {
 
     fn is_settled(&mut self, at: usize, length: usize) -> Result<bool> {
         let step = self.step;
-        let here = self.brought(at, length);
+        let arrived = self.has_arrived(at, length);
         if !self.skips() {
-            return Ok(here);
+            return Ok(arrived);
         }
-        if self.follows(at) && here && self.links[at].answered != Some(step) {
+        if self.follows(at) && arrived && self.links[at].replied != Some(step) {
             let link = &mut self.links[at];
-            link.answered = Some(step);
+            link.replied = Some(step);
             if let Some(frame) = link.sent(step) {
                 self.wire.send(link.peer, frame);
             }
         }
         match self.links[at].decided.get(&step) {
             Some(false) => return Ok(true),
-            Some(true) => return Ok(here),
+            Some(true) => return Ok(arrived),
             None if self.follows(at) => return Ok(false),
             None => {}
         }
-        let late = self.wire.now() >= self.impatient && !self.cautious;
-        if here || late {
-            self.decide(at, here)?;
+        let late = self.wire.now() >= self.skip_at && !self.recovering;
+        if arrived || late {
+            self.decide(at, arrived)?;
         }
-        Ok(here || late)
+        Ok(arrived || late)
     }
 
-    /// Whether what belongs in this exchange has come over a link; anything else is refused.
-    fn brought(&mut self, at: usize, length: usize) -> bool {
+    /// Whether the message of this exchange has arrived over a link; any other is refused.
+    fn has_arrived(&mut self, at: usize, length: usize) -> bool {
         let (place, scalar) = (self.place(), self.round.scalar as u8);
         let link = &mut self.links[at];
-        let Some(frame) = link.heard(self.step).map(|frame| Frame::known(frame)) else {
+        let Some(frame) = link.received(self.step).map(|frame| Frame::known(frame)) else {
             return false;
         };
         let fits = |frame: Frame| {
@@ -126,8 +127,8 @@ impl<W: Wire> Peers<W> {
             return true;
         }
         let peer = link.peer;
-        link.refuse(self.step);
-        self.note(peer, Refusal::Shape);
+        link.discard(self.step);
+        self.report(peer, Refusal::Shape);
         false
     }
 
@@ -138,32 +139,32 @@ impl<W: Wire> Peers<W> {
             journal.append(&Skip { job, step, peer }.to_bytes())?;
         }
         self.links[at].decided.insert(step, used);
-        self.remind(at, step);
+        self.send_notice(at, step);
         if !used {
-            self.flood_notices();
+            self.broadcast_notices();
         }
         Ok(())
     }
 
-    /// Tells the other end of a link what was decided from a step on.
-    pub(super) fn remind(&mut self, at: usize, from: u64) {
+    /// Sends a follower the decisions from a step on.
+    pub(super) fn send_notice(&mut self, at: usize, from: u64) {
         if let Some(notice) = self.notice(at, from) {
             let frame = self.frame(FrameKind::Notice, 1, &notice.to_bytes());
             self.wire.send(notice.to, &frame);
         }
     }
 
-    /// Tells everybody what those ends of links may not know that are silent.
-    pub(super) fn flood_notices(&mut self) {
+    /// Sends all neighbours the decisions that silent followers may not know.
+    pub(super) fn broadcast_notices(&mut self) {
         for at in 0..self.links.len() {
             if let Some(notice) = self.notice(at, self.links[at].step) {
                 let frame = self.frame(FrameKind::Notice, 1, &notice.to_bytes());
-                self.pass_on(self.links.len(), &frame);
+                self.relay(self.links.len(), &frame);
             }
         }
     }
 
-    /// What was decided here on a link from a step on, if anything was.
+    /// This peer's decisions on a link from a step on, if there are any.
     fn notice(&mut self, at: usize, from: u64) -> Option<Notice> {
         if !self.skips() || self.follows(at) {
             return None;
@@ -177,8 +178,8 @@ impl<W: Wire> Peers<W> {
         Some(Notice { from: self.me, to: self.links[at].peer, number, decided })
     }
 
-    /// Does as a notice says, or passes it on.
-    pub(super) fn heed_notice(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> Taken {
+    /// Handles a notice: follows it, or relays it if it is for another peer.
+    pub(super) fn on_notice(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
         let notice = Notice::read(payload, self.nodes).filter(|_| self.skips());
         let notice = notice.ok_or(Refusal::Shape)?;
         let Notice { from, to, number, decided } = notice;
@@ -186,7 +187,7 @@ impl<W: Wire> Peers<W> {
             let last = self.relayed.entry((from, to)).or_default();
             if *last < number && from != self.me {
                 *last = number;
-                self.pass_on(at, bytes);
+                self.relay(at, bytes);
             }
             return Ok(());
         }
@@ -202,8 +203,8 @@ impl<W: Wire> Peers<W> {
         Ok(())
     }
 
-    /// Puts in place what came over a link; nothing of a neighbour that is skipped: its weight goes
-    /// to the node itself, for mixing adds differences to it.
+    /// Fills a parcel with the message received. Where the link is skipped, it gets this node's own
+    /// message: mixing adds weighted differences, so the neighbour's weight goes to the node itself.
     pub(super) fn fetch(&mut self, parcel: &mut Parcel, out: &[Parcel]) {
         let link = self.links.iter().find(|link| link.peer == parcel.rank);
         let link = link.expect("messages come from neighbours");
@@ -213,7 +214,7 @@ impl<W: Wire> Peers<W> {
             None => {
                 parcel.bytes.copy_from_slice(&out[0].bytes);
                 let Round { k, e, .. } = self.round;
-                (self.told)(Note::Skipped { peer: parcel.rank, k, e });
+                (self.notify)(Note::Skipped { peer: parcel.rank, k, e });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Skipped exchanges, written down before anybody acts on them.
+//! Records skipped exchanges before anybody acts on them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use crate::error::Result;
 use crate::store::files::cannot_write;
 
-/// Keeps a few bytes through a crash.
+/// A small log that survives a crash.
 pub trait Journal: Send {
-    /// All that was appended since it was cleared; the last piece may be cut.
+    /// All that was appended since the last clear; the last record may be truncated.
     fn read(&mut self) -> Result<Vec<u8>>;
 
-    /// Appends a piece; it is there for good when this returns.
-    fn append(&mut self, piece: &[u8]) -> Result<()>;
+    /// Appends a record; it is durable when this returns.
+    fn append(&mut self, record: &[u8]) -> Result<()>;
 
-    /// Forgets everything.
+    /// Removes all records.
     fn clear(&mut self) -> Result<()>;
 }
 
@@ -23,7 +23,7 @@ pub trait Journal: Send {
 pub struct FileJournal(PathBuf);
 
 impl FileJournal {
-    /// In the file at this path, which is made when it is needed.
+    /// The journal in this file, which is created when needed.
     pub fn new(path: PathBuf) -> FileJournal {
         FileJournal(path)
     }
@@ -37,10 +37,10 @@ impl Journal for FileJournal {
         }
     }
 
-    fn append(&mut self, piece: &[u8]) -> Result<()> {
+    fn append(&mut self, record: &[u8]) -> Result<()> {
         let append = || {
             let mut file = OpenOptions::new().append(true).create(true).open(&self.0)?;
-            file.write_all(piece)?;
+            file.write_all(record)?;
             file.sync_all()
         };
         append().map_err(|error| cannot_write(&self.0, &error))
@@ -55,10 +55,10 @@ impl Journal for FileJournal {
     }
 }
 
-/// A skipped exchange of a link.
+/// An exchange in which a link is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skip {
-    /// The run of the experiment.
+    /// The index of the run in the experiment.
     pub job: u32,
     /// The step.
     pub step: u64,
@@ -67,12 +67,12 @@ pub struct Skip {
 }
 
 impl Skip {
-    /// As a piece of a journal: a line of its own, which says where it ends.
+    /// A journal record: one line with an end marker.
     pub fn to_bytes(self) -> Vec<u8> {
         format!("\n{} {} {} end\n", self.job, self.step, self.peer).into_bytes()
     }
 
-    /// All whole pieces of a journal; one that is cut was not acted on.
+    /// All complete records of a journal; nobody acted on a truncated one.
     pub fn all(journal: &[u8]) -> Vec<Skip> {
         let read = |line: &str| {
             let words: Vec<_> = line.split(' ').collect();

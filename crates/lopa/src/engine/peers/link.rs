@@ -1,17 +1,18 @@
-//! One link: what was sent and may be needed again, and what came. It knows no wire and no clock.
+//! One link: frames sent, which may be needed again, and frames received. It knows no wire and no
+//! clock.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use super::frame::{Refusal, Taken, payload};
+use super::frame::{FrameResult, Refusal, payload};
 use super::status::END;
 use crate::store::bytes::{Reader, Writer};
 
 /// Frames by step.
 pub type Frames = BTreeMap<u64, Vec<u8>>;
 
-/// How many steps ahead frames are taken from, and how many frames are sent again at once.
+/// How many steps ahead frames are accepted, and how many are sent again at once.
 pub const WINDOW: u64 = 64;
 
 /// A link to a neighbour.
@@ -19,35 +20,35 @@ pub const WINDOW: u64 = 64;
 pub struct Link {
     /// The neighbour.
     pub peer: usize,
-    /// What was sent to it since it was durable.
+    /// Frames sent from step `durable` on.
     sent: Frames,
-    /// What came from it since this peer was durable.
-    heard: Frames,
-    /// Whether the link is used in a step, as far as that is known.
+    /// Frames received from the step on that this peer would resume from.
+    received: Frames,
+    /// Whether the link is used in a step, where that is decided.
     pub decided: BTreeMap<u64, bool>,
-    /// The step that the neighbour was in when it was last heard of.
+    /// The neighbour's last known step.
     pub step: u64,
-    /// The step that the neighbour would go on from after a crash.
+    /// The step that the neighbour would resume from after a crash.
     pub durable: u64,
-    /// Whether the neighbour needs nobody any more.
+    /// Whether the neighbour's result is on disk.
     pub done: bool,
-    /// The last step in which the neighbour, who decides on the link, was answered.
-    pub answered: Option<u64>,
-    /// The neighbour was asked for all before this step.
-    pub asked: u64,
-    /// When the neighbour was last sent again what it lacks, and from which step on.
+    /// The last step in which this peer replied to the neighbour, where that one decides.
+    pub replied: Option<u64>,
+    /// The neighbour was asked for everything before this step.
+    pub requested: u64,
+    /// The last retransmission: from which step on, and when.
     pub resent: Option<(u64, Duration)>,
 }
 
 impl Link {
-    /// To a neighbour of whom nothing is known yet.
+    /// A link to a neighbour of which nothing is known yet.
     pub fn new(peer: usize) -> Link {
         Link { peer, ..Link::default() }
     }
 
-    /// Files what is sent in a step, and gives it back to be sent, or `None` if the neighbour will
-    /// not need it; an error if something else was sent in it before.
-    pub fn send(&mut self, step: u64, frame: Vec<u8>) -> Taken<Option<&[u8]>> {
+    /// Logs the frame of a step and returns it to be sent, or `None` if the neighbour does not need
+    /// it; an error if another frame was sent in that step.
+    pub fn send(&mut self, step: u64, frame: Vec<u8>) -> FrameResult<Option<&[u8]>> {
         if step < self.durable {
             return Ok(None);
         }
@@ -57,66 +58,66 @@ impl Link {
         }
     }
 
-    /// What is to be sent again to a neighbour in a step; no more than the neighbour would take.
-    pub fn again(&self, step: u64) -> impl Iterator<Item = (u64, &Vec<u8>)> {
+    /// The frames to send again to a neighbour at a step: no more than it would accept.
+    pub fn sent_since(&self, step: u64) -> impl Iterator<Item = (u64, &Vec<u8>)> {
         self.sent.range(step..step.saturating_add(WINDOW)).map(|(&step, frame)| (step, frame))
     }
 
-    /// What was sent in a step.
+    /// The frame sent in a step.
     pub fn sent(&self, step: u64) -> Option<&Vec<u8>> {
         self.sent.get(&step)
     }
 
-    /// Files what came for a step; true if it is new.
-    pub fn receive(&mut self, step: u64, frame: Vec<u8>) -> Taken<bool> {
+    /// Stores the frame received for a step; true if it is new.
+    pub fn receive(&mut self, step: u64, frame: Vec<u8>) -> FrameResult<bool> {
         self.step = self.step.max(step);
-        match self.heard.entry(step) {
+        match self.received.entry(step) {
             Entry::Occupied(known) if *known.get() == frame => Ok(false),
             Entry::Occupied(_) => Err(Refusal::Equivocation),
-            Entry::Vacant(place) => {
-                place.insert(frame);
+            Entry::Vacant(entry) => {
+                entry.insert(frame);
                 Ok(true)
             }
         }
     }
 
-    /// The frame that came for a step.
-    pub fn heard(&self, step: u64) -> Option<&Vec<u8>> {
-        self.heard.get(&step)
+    /// The frame received for a step.
+    pub fn received(&self, step: u64) -> Option<&Vec<u8>> {
+        self.received.get(&step)
     }
 
-    /// What came for a step was not what belongs there.
-    pub fn refuse(&mut self, step: u64) {
-        self.heard.remove(&step);
+    /// Removes the frame received for a step, which was wrong.
+    pub fn discard(&mut self, step: u64) {
+        self.received.remove(&step);
     }
 
-    /// Forgets what neither the neighbour nor this peer, durable up to a step, will need again.
+    /// Discards what neither the neighbour nor this peer, which is durable up to `ours`, needs.
     pub fn trim(&mut self, ours: u64) {
         self.sent = self.sent.split_off(&self.durable);
-        self.heard = self.heard.split_off(&ours);
+        self.received = self.received.split_off(&ours);
         self.decided = self.decided.split_off(&self.durable.min(ours));
     }
 
-    /// Bytes of frames that are kept.
+    /// Bytes of the frames kept.
     pub fn bytes(&self) -> usize {
-        self.sent.values().chain(self.heard.values()).map(Vec::len).sum()
+        self.sent.values().chain(self.received.values()).map(Vec::len).sum()
     }
 
-    /// Whether the neighbour has gone beyond a step that it was not asked for yet.
+    /// Whether the neighbour is ahead of a step whose frame is missing and was not requested yet.
     pub fn is_ahead(&self, step: u64) -> bool {
-        self.step > step && self.asked <= step && !self.heard.contains_key(&step)
+        self.step > step && self.requested <= step && !self.received.contains_key(&step)
     }
 
-    /// Whether the neighbour will need nothing of this run again.
+    /// Whether the neighbour needs nothing of this run any more.
     pub fn ended(&self) -> bool {
         self.durable == END
     }
 
-    /// Writes down what a restarted peer must know, which goes on from a step.
+    /// Writes what a peer needs to resume from a step.
     pub fn save(&self, from: u64, out: &mut Writer) {
         [self.peer as u64, self.durable].into_iter().for_each(|value| out.u64(value));
         save_frames(self.sent.iter(), out);
-        save_frames(self.heard.range(from..), out);
+        save_frames(self.received.range(from..), out);
         out.u64(self.decided.len() as u64);
         for (&step, &used) in &self.decided {
             out.u64(step);
@@ -124,12 +125,12 @@ impl Link {
         }
     }
 
-    /// A link that was saved; `None` if these are not its bytes.
+    /// Reads what was saved; `None` if it is malformed.
     pub fn restore(bytes: &mut Reader) -> Option<Link> {
         let mut link = Link::new(usize::try_from(bytes.u64()?).ok()?);
         link.durable = bytes.u64()?;
         link.sent = restore_frames(bytes)?;
-        link.heard = restore_frames(bytes)?;
+        link.received = restore_frames(bytes)?;
         for _ in 0..bytes.u64()? {
             let (step, used) = (bytes.u64()?, bytes.u64()?);
             link.decided.insert(step, used == 1);
@@ -137,13 +138,12 @@ impl Link {
         Some(link)
     }
 
-    /// The payload of what came for a step.
+    /// The payload received for a step.
     pub fn message(&self, step: u64) -> Option<&[u8]> {
-        self.heard(step).map(|frame| payload(frame))
+        self.received(step).map(|frame| payload(frame))
     }
 }
 
-/// Writes frames down.
 fn save_frames<'f>(frames: impl Iterator<Item = (&'f u64, &'f Vec<u8>)>, out: &mut Writer) {
     let frames: Vec<_> = frames.collect();
     out.u64(frames.len() as u64);
@@ -153,7 +153,6 @@ fn save_frames<'f>(frames: impl Iterator<Item = (&'f u64, &'f Vec<u8>)>, out: &m
     }
 }
 
-/// Frames that were saved.
 fn restore_frames(bytes: &mut Reader) -> Option<Frames> {
     let mut frames = Frames::new();
     for _ in 0..bytes.u64()? {

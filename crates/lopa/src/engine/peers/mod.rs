@@ -1,18 +1,39 @@
-//! Independent peers: one node each, on machines of their own, over any [`Wire`].
+//! Independent peers: one node per process, on separate machines, over any [`Wire`].
 //!
-//! All peers make the same calls in the same order; the how manieth call it is is its *step*. Each
-//! keeps what it sent to a neighbour in a step until the neighbour is durable beyond it, and what
-//! came in until it is durable itself. Hence a peer that comes back goes on from its own checkpoint
-//! and is sent again what it needs; what it repeats is dropped; nobody else goes back.
+//! **Steps.** All peers make the same calls ([`Transport::exchange`], [`Transport::all`]) in the
+//! same order. A call's index in its run is its *step*, which says where a frame belongs. An exchange
+//! sends each neighbour a message; bytes for all are broadcast: every peer relays what is new to it.
 //!
-//! Who lacks something asks for it: after a while, and whenever a way to a neighbour opens. A wire
-//! may lose, double, delay and reorder frames as it likes.
+//! **What is kept.** A peer is *durable* up to the step that its last checkpoint resumes from. It
+//! keeps what it sent to a neighbour until the neighbour is durable beyond that step, and what it
+//! received until it is durable beyond it itself. Checkpoints contain both logs. Hence a restarted
+//! peer replays from its own checkpoint with messages that its neighbours send again; they drop what
+//! it repeats; nobody else rolls back, however many peers crash at once.
+//!
+//! **Retransmission.** A wire may lose, duplicate, delay and reorder frames. There are no
+//! acknowledgements: a peer that misses something asks for it, at intervals and whenever a
+//! connection opens, by a status that names its step. The neighbour then sends again what it keeps
+//! from that step on, at most [`link::WINDOW`] steps. A status also says up to where its sender is
+//! durable, so that the receiver can discard the rest.
+//!
+//! **Silent neighbours.** A peer waits until the deadline, stops as soon as a connection is lost, or
+//! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
+//! has the protocol.
+//!
+//! **Checkpoints.** [`Independent::mark`] sets the step that the next checkpoint resumes from,
+//! [`Independent::save`] returns the logs to store with it. Only when it is on disk
+//! ([`Independent::kept`]) does the peer announce that it is durable and discard what neither it nor
+//! a neighbour needs.
+//!
+//! **The end.** A peer that has everything its result needs on disk is durable up to [`status::END`]
+//! and waits until all its neighbours are; only then does it begin the next run. After the last run
+//! it stays, at most until the deadline, to answer neighbours whose results are not on disk yet.
 
+mod broadcast;
 mod decide;
-mod flood;
 mod frame;
 mod journal;
-mod keep;
+mod lifecycle;
 mod link;
 mod receive;
 mod settings;
@@ -29,8 +50,8 @@ use super::transport::{Independent, Parcel, Round, Transport};
 use super::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
-use flood::{Floods, saying};
-use frame::{is_finite, short};
+use broadcast::{Broadcasts, broadcast};
+use frame::{is_finite, run_id};
 use link::Link;
 
 /// A node of a run whose other nodes are peers behind a wire.
@@ -40,73 +61,73 @@ pub struct Peers<W: Wire> {
     nodes: usize,
     run: [u8; 16],
     settings: Settings,
-    told: Box<dyn FnMut(Note) + Send>,
-    noted: BTreeSet<(usize, Refusal)>,
-    down: BTreeSet<usize>, // to whom the way is gone
+    notify: Box<dyn FnMut(Note) + Send>,
+    refused: BTreeSet<(usize, Refusal)>, // refusals already reported
+    down: BTreeSet<usize>,               // peers without a connection
     job: u32,
-    step: u64,    // of the call under way
-    mark: u64,    // the step that a checkpoint would go on from
-    durable: u64, // the step that the last checkpoint goes on from, or the end
+    step: u64,    // of the current call
+    mark: u64,    // the step that the next checkpoint resumes from
+    durable: u64, // the step that the last checkpoint resumes from, or the end
     links: Vec<Link>,
-    floods: Floods,
+    broadcasts: Broadcasts,
     longest: Longest,
     round: Round,
-    relayed: BTreeMap<(usize, usize), u64>, // the last notice of each link that was passed on
+    relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
-    cautious: bool,      // whether an earlier life may have decided on what comes next
-    impatient: Duration, // when links whose neighbours are silent are left out
-    done: bool,          // whether the run's result is on disk
+    recovering: bool, // whether this peer may have decided on the coming steps before it crashed
+    skip_at: Duration, // when links to silent neighbours are skipped
+    done: bool,       // whether the run's result is on disk
     stopped: bool,
 }
 
-/// What a neighbour may send at most, in bytes.
+/// Size limits of what a neighbour may send, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Longest {
     /// In an exchange.
     pub message: usize,
-    /// To all.
+    /// In a broadcast.
     pub saying: usize,
 }
 
 impl<W: Wire> Peers<W> {
-    /// Node `me` of so many, in a run that `run` tells from all others (see
-    /// [`crate::experiment::Experiment::identity`]); `told` hears what its user should know.
+    /// Node `me` out of `nodes`, in the run identified by `run` (see
+    /// [`crate::experiment::Experiment::identity`]); `notify` receives what the user should know.
     pub fn new(
         wire: W,
         (me, nodes): (usize, usize),
         run: &Hash,
         settings: Settings,
-        told: Box<dyn FnMut(Note) + Send>,
+        notify: Box<dyn FnMut(Note) + Send>,
     ) -> Peers<W> {
         Peers {
             wire,
             me,
             nodes,
-            run: short(run),
+            run: run_id(run),
             settings,
-            told,
-            noted: BTreeSet::new(),
+            notify,
+            refused: BTreeSet::new(),
             down: BTreeSet::new(),
             job: 0,
             step: 0,
             mark: 0,
             durable: 0,
             links: Vec::new(),
-            floods: Floods::new(nodes),
+            broadcasts: Broadcasts::new(nodes),
             longest: Longest::default(),
             round: Round::default(),
             relayed: BTreeMap::new(),
             notices: 0,
-            cautious: false,
-            impatient: Duration::ZERO,
+            recovering: false,
+            skip_at: Duration::ZERO,
             done: false,
             stopped: false,
         }
     }
 
-    /// Bytes of frames that are kept for neighbours and for a restart.
+    /// Bytes of frames kept for neighbours and for a restart.
     pub fn bytes(&self) -> usize {
-        self.floods.bytes() + self.links.iter().map(Link::bytes).sum::<usize>()
+        self.broadcasts.bytes() + self.links.iter().map(Link::bytes).sum::<usize>()
     }
 
     fn place(&self) -> Place {
@@ -118,11 +139,11 @@ impl<W: Wire> Peers<W> {
         Frame { kind, scalar: scalar as u8, place: self.place(), payload }.to_bytes(&self.run)
     }
 
-    /// Waits until nobody is missing.
+    /// Handles events until `missing` names nobody.
     fn wait(&mut self, missing: impl Fn(&mut Self) -> Result<Option<usize>>) -> Result<()> {
         self.catch_up();
-        let end = self.wire.now().saturating_add(self.settings.deadline);
-        let mut again = self.wire.now() + self.settings.resend;
+        let deadline = self.wire.now().saturating_add(self.settings.deadline);
+        let mut next_request = self.wire.now() + self.settings.resend;
         while let Some(peer) = missing(self)? {
             if self.stopped {
                 return Err(stopped());
@@ -130,19 +151,19 @@ impl<W: Wire> Peers<W> {
             if matches!(self.settings.policy, Policy::Stop)
                 && let Some(gone) = self.links.iter().find(|link| self.is_lost(link))
             {
-                return Err(self.lost(gone.peer, "the way to it is gone"));
+                return Err(self.lost(gone.peer, "the connection is lost"));
             }
             let now = self.wire.now();
-            if now >= end {
+            if now >= deadline {
                 return Err(self.lost(peer, "the deadline has passed"));
             }
-            if now >= again {
-                self.ask();
-                again = now + self.settings.resend;
+            if now >= next_request {
+                self.request_all();
+                next_request = now + self.settings.resend;
             }
-            let mut until = again.min(end);
-            if self.impatient > now {
-                until = until.min(self.impatient);
+            let mut until = next_request.min(deadline);
+            if self.skip_at > now {
+                until = until.min(self.skip_at);
             }
             if let Some(event) = self.wire.next(until) {
                 self.receive(event)?;
@@ -151,7 +172,7 @@ impl<W: Wire> Peers<W> {
         Ok(())
     }
 
-    /// Whether the way to a neighbour that is needed is gone.
+    /// Whether the connection to a neighbour that is still needed is lost.
     fn is_lost(&self, link: &Link) -> bool {
         self.down.contains(&link.peer) && !link.ended()
     }
@@ -160,48 +181,52 @@ impl<W: Wire> Peers<W> {
         let Round { k, .. } = self.round;
         let message = format!("node {peer} is missing in iteration {k}: {why}");
         Error::new(Kind::Peer, "peers/lost", message)
-            .hint("start it again, then this node with the same command: it goes on from here")
+            .hint("restart it, then this node with the same command: the run resumes from here")
     }
 
     /// Sends this node's message to its neighbours.
     fn send_all(&mut self, out: &[Parcel]) -> Result<()> {
         let Round { k, e, scalar } = self.round;
-        // With one node, all neighbours are sent the same.
+        // There is one node here, so all parcels are the same.
         if out.first().is_some_and(|parcel| !is_finite(scalar, &parcel.bytes)) {
             let message = format!(
-                "node {} would send what is not a finite number in iteration {k}, exchange {e}",
+                "node {} would send a value that is not finite in iteration {k}, exchange {e}",
                 self.me
             );
             return Err(Error::new(Kind::Run, "peers/not-finite", message)
-                .hint("the run diverges: take smaller steps"));
+                .hint("the run diverges: use smaller step sizes"));
         }
         for Parcel { rank, bytes } in out {
             let frame = self.frame(FrameKind::Data, scalar, bytes);
             let at = self.links.iter().position(|link| link.peer == *rank);
-            let at = at.ok_or_else(|| self.misuse("a message to nobody who is a neighbour"))?;
-            // Who does not decide on a link answers, so that an answer says: I have yours.
-            let answers = self.follows(at);
+            let at = at.ok_or_else(|| {
+                self.replay_error("a message is addressed to a node that is not a neighbour")
+            })?;
+            // A follower sends only in reply, so that its message acknowledges the other end's.
+            let replies = self.follows(at);
             match self.links[at].send(self.step, frame) {
-                Ok(Some(frame)) if !answers => self.wire.send(*rank, frame),
+                Ok(Some(frame)) if !replies => self.wire.send(*rank, frame),
                 Ok(_) => {}
-                Err(_) => return Err(self.misuse("what is sent is not what was sent before")),
+                Err(_) => {
+                    return Err(self.replay_error("a message differs from the one sent before"));
+                }
             }
         }
         Ok(())
     }
 
-    /// Something that cannot be if all peers run the same program on the same kind of machine.
-    fn misuse(&self, what: &str) -> Error {
+    /// What cannot happen if all peers run the same program on the same kind of machine.
+    fn replay_error(&self, what: &str) -> Error {
         let message = format!("node {}, iteration {}: {what}", self.me, self.round.k);
         Error::new(Kind::Run, "peers/replay", message)
-            .hint("a node must go on with the same build of lopa on the same kind of machine")
+            .hint("resume a node with the same build of lopa on the same kind of machine")
     }
 }
 
 /// The error of a node that was asked to stop.
 pub(crate) fn stopped() -> Error {
     Error::new(Kind::Peer, "peers/stopped", "this node was asked to stop")
-        .hint("the same command goes on from here")
+        .hint("the same command resumes from here")
 }
 
 impl<W: Wire> Transport for Peers<W> {
@@ -233,16 +258,16 @@ impl<W: Wire> Transport for Peers<W> {
 
     fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
         let step = self.step;
-        let frame = self.frame(FrameKind::Flood, 1, &saying(self.me, ours));
-        if self.floods.learn(step, &frame, step).is_err() {
-            return Err(self.misuse("what is said to all is not what was said before"));
+        let frame = self.frame(FrameKind::Broadcast, 1, &broadcast(self.me, ours));
+        if self.broadcasts.insert(step, &frame, step).is_err() {
+            return Err(self.replay_error("a broadcast differs from the one sent before"));
         }
         for link in &self.links {
             self.wire.send(link.peer, &frame);
         }
-        self.wait(|peers| Ok(peers.floods.missing(step)))?;
+        self.wait(|peers| Ok(peers.broadcasts.missing(step)))?;
         self.step += 1;
-        Ok(self.floods.everybody(step))
+        Ok(self.broadcasts.contents(step))
     }
 
     fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {

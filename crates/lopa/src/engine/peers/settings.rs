@@ -1,32 +1,32 @@
-//! What a peer is told before a run, and what it tells.
+//! Settings of a peer, and the notes it sends to its user.
 
 use std::time::Duration;
 
 use super::frame::Refusal;
 use super::journal::Journal;
 
-/// What to do about a neighbour that is silent.
+/// What to do about a silent neighbour.
 pub enum Policy {
     /// Wait for it, until the deadline.
     Wait,
-    /// Stop as soon as the way to it is gone.
+    /// Stop as soon as the connection to it is lost.
     Stop,
-    /// Leave its link out of the exchange, at both ends.
+    /// Skip its link in the exchange, at both ends.
     SkipLink {
-        /// How long to wait for its message first.
+        /// How long to wait for its message.
         patience: Duration,
-        /// Where skipped exchanges are written down before anybody acts on them.
+        /// Records skipped exchanges before anybody acts on them.
         journal: Box<dyn Journal>,
     },
 }
 
 /// How a peer waits.
 pub struct Settings {
-    /// What to do about a neighbour that is silent.
+    /// What to do about a silent neighbour.
     pub policy: Policy,
-    /// No wait is longer; it must be more than the longest iteration or measurement of any peer.
+    /// The longest wait; it must exceed the longest iteration or measurement of any peer.
     pub deadline: Duration,
-    /// A frame that does not come is asked for again after this time.
+    /// How often to ask for missing frames.
     pub resend: Duration,
 }
 
@@ -40,36 +40,36 @@ impl Default for Settings {
     }
 }
 
-/// What whoever runs a peer should know.
+/// What the user of a peer should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// Frames of a peer are not taken; told once for each peer and reason.
+    /// A frame was refused; reported once per peer and reason.
     Refused {
-        /// Whose.
+        /// The sender.
         peer: usize,
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
-    /// A link was left out of an exchange, at both ends.
+    /// A link was skipped in an exchange, at both ends.
     Skipped {
         /// The neighbour.
         peer: usize,
         /// The iteration.
         k: u64,
-        /// The exchange of the iteration.
+        /// The exchange within the iteration.
         e: usize,
     },
 }
 
 impl Note {
-    /// In words, with the neighbours' names.
+    /// The note as text, with the neighbours' names.
     pub fn text(&self, name: impl Fn(usize) -> String) -> String {
         match *self {
             Note::Refused { peer, why } => {
-                format!("refused a frame of {}: {}", name(peer), why.text())
+                format!("refused a frame from {}: {}", name(peer), why.text())
             }
             Note::Skipped { peer, k, .. } => {
-                format!("iteration {k}: the link to {} is left out", name(peer))
+                format!("iteration {k}: skipped the link to {}", name(peer))
             }
         }
     }

@@ -1,25 +1,25 @@
-//! Where a peer is, and what it has kept.
+//! A peer's progress, as it reports it to its neighbours.
 
 use crate::store::bytes::{Reader, Writer};
 
-/// Durable to the end of a run: nothing of it will be needed again.
+/// Durable to the end of a run: nothing of the run is needed again.
 pub const END: u64 = u64::MAX;
 
-/// What a peer tells a neighbour of itself. Its place has the step that it is in.
+/// A peer's progress; the frame's place has its current step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// The sender would go on from this step after a crash: nothing before it is needed.
+    /// The step that the sender would resume from after a crash: it needs nothing before it.
     pub durable: u64,
-    /// What the sender knows of the receiver's `durable`: nothing before it is there any more.
+    /// The receiver's `durable`, as the sender knows it: the sender has discarded what is before it.
     pub yours: u64,
-    /// Whether the sender waits for what the receiver has for it.
+    /// Whether the sender asks the receiver to send again what it lacks.
     pub asks: bool,
-    /// Whether the sender needs nobody any more, for this run's result is on disk.
+    /// Whether the sender's result is on disk, so that it needs nobody any more.
     pub done: bool,
 }
 
 impl Status {
-    /// As a payload.
+    /// Encodes the payload.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Writer::default();
         let flags = u64::from(self.asks) | u64::from(self.done) << 1;
@@ -27,7 +27,7 @@ impl Status {
         out.done()
     }
 
-    /// Of a payload; `None` if it is none.
+    /// Decodes a payload; `None` if it is malformed.
     pub fn read(payload: &[u8]) -> Option<Status> {
         let mut bytes = Reader::new(payload);
         let (durable, yours, flags) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);

@@ -34,13 +34,12 @@ pub use self::exact::{Coefficients, x_star};
 
 use self::noise::Noise;
 use super::linalg::Matrix;
-use super::{Kind, Setting, boxed};
-use crate::config::registry::{Fault, Params, params};
-use crate::data::Features;
-use crate::error::Result;
+
+use crate::config::Params;
+use crate::error::{Fault, Result};
 use crate::math::real::{Real, cast, dot, update};
 use crate::problem::scope::Scope;
-use crate::problem::{At, Bilevel, Dims};
+use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
 /// Parameters of the `quadratic` problem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +59,7 @@ pub struct Options {
     pub heterogeneity: f64,
     /// How much the samples of a node differ; with 0 they are all equal.
     pub noise: f64,
-    /// How many samples a node has.
+    /// The number of samples of a node.
     pub samples: usize,
 }
 
@@ -98,43 +97,20 @@ impl Params for Options {
     }
 }
 
-/// The registry's entry.
-pub struct Problem;
-
-impl<T: Real> Kind<T> for Problem {
-    fn needs_data(&self) -> bool {
-        false
-    }
-
-    fn parts_of(
-        &self,
-        table: &toml::Table,
-        setting: &Setting,
-        nodes: Range<usize>,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        let options: Options = params(table);
-        let all = coefficients(&options, setting.nodes, setting.seed)?;
+impl<T: Real> Problem<T> for Options {
+    fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
+        let all = coefficients(self, setting.nodes, setting.seed)?;
         let x_star: Option<Arc<[f64]>> = match setting.scope {
             Scope::Personal => x_star(&all),
             Scope::Global => Coefficients::mean(&all).and_then(|mean| x_star(&[mean])),
         }
         .map(Arc::from);
         let part = |(i, exact): (usize, Coefficients)| {
-            let noise = Noise::draw(options.noise, options.samples, exact.dims(), setting.seed, i);
+            let noise = Noise::draw(self.noise, self.samples, exact.dims(), setting.seed, i);
             Quadratic::new(exact, noise, x_star.clone())
         };
         let some = all.into_iter().enumerate().skip(nodes.start).take(nodes.len());
-        Ok(boxed(some.map(part).collect()))
-    }
-
-    fn predict(
-        &self,
-        _params: &toml::Table,
-        _classes: usize,
-        _at: At<f64>,
-        _features: &Features<f64>,
-    ) -> Option<Vec<u32>> {
-        None
+        Ok(some.map(part).collect())
     }
 }
 
@@ -242,22 +218,34 @@ impl<T: Real> Bilevel<T> for Quadratic<T> {
         self.b.add_transposed_product(-self.noise.b(batch), v, out);
     }
 
-    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        // g depends on x through −θᵀB x alone.
-        self.cross_g(at, batch, at.theta, out);
-    }
-
     /// `loss` is f, `x_error` is |x − x*|².
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
         let all: Vec<u32> = (0..self.samples_f() as u32).collect();
-        let mut metrics = vec![("loss", self.f(at, &all))];
+        let mut metrics = vec![("loss".into(), self.f(at, &all))];
         if let Some(x_star) = &self.x_star {
             let far = at.x.iter().zip(x_star.iter()).map(|(&x, star)| (x.to_f64() - star).powi(2));
-            metrics.push(("x_error", far.sum()));
+            metrics.push(("x_error".into(), far.sum()));
         }
         metrics
     }
 
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        Some(self)
+    }
+
+    fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts<T>> {
+        Some(self)
+    }
+}
+
+impl<T: Real> SingleLevel<T> for Quadratic<T> {
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        // g depends on x through −θᵀB x alone.
+        self.cross_g(at, batch, at.theta, out);
+    }
+}
+
+impl<T: Real> Shortcuts<T> for Quadratic<T> {
     fn theta_star(&mut self, x: &[T]) -> Option<Vec<T>> {
         Some(cast(&self.exact.theta_star(&cast(x))))
     }

@@ -1,16 +1,16 @@
-//! Checkpoints: where a run stands between two iterations, in a file that can be trusted.
+//! Checkpoints: the state of a run between two iterations, in a file with checksums.
 //!
 //! ```text
 //! "lopa checkpoint\n"   16 bytes
-//! version               a number, 2
-//! section 0             the run: what it is a run of, how far it has come
-//! section 1 … m         a node each: counters, variables
-//! section m + 1         links, where nodes are peers that keep for themselves; else empty
+//! version               2
+//! section 0             the run: its identity and progress
+//! section 1 … m         one node each: counters, variables
+//! section m + 1         the links of a peer; empty in other engines
 //!
-//! section   length of its content, content, SHA-256 of (its number, length, content)
+//! section   length of the content, content, SHA-256 of (section number, length, content)
 //! ```
 //!
-//! Numbers are 64 bits, little-endian. A file that is cut, changed or too long is refused.
+//! Numbers are 64 bits, little-endian. A file that is truncated, changed or too long is refused.
 
 mod node;
 mod store;
@@ -26,36 +26,36 @@ use crate::store::bytes::{Hash, Reader, Writer};
 const MAGIC: &[u8; 16] = b"lopa checkpoint\n";
 const VERSION: u64 = 2;
 
-/// Where a run stands between two iterations.
+/// The state of a run between two iterations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// How far it has come.
+    /// Its progress.
     pub progress: Progress,
-    /// The how manieth state it is that was kept of the run.
+    /// The index of this state among those kept of the run.
     pub serial: u64,
-    /// Seconds of computing.
+    /// Seconds of computation.
     pub seconds: f64,
-    /// What whoever follows the run keeps: measurements due, the budget, how variables grow.
+    /// State of the recorder: measurements due, the budget, growth of variables.
     pub record: Vec<u8>,
-    /// Each node that is kept here: see [`save`].
+    /// The nodes kept here: see [`save`].
     pub nodes: Vec<Vec<u8>>,
-    /// What a peer must know of its links; empty where one process keeps all nodes.
+    /// State of a peer's links; empty if one process keeps all nodes.
     pub links: Vec<u8>,
 }
 
-/// A state, and what of a run folder belongs to it.
+/// A state and the part of the run folder that belongs to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// Tells one run of one experiment on one set of data from all others.
+    /// Identifies the run: its experiment, data, algorithm and seed.
     pub run: Hash,
-    /// Bytes of measurements that were written by then.
+    /// Bytes of measurements written by then.
     pub metrics: u64,
-    /// Where the run stood.
+    /// The state of the run.
     pub state: State,
 }
 
 impl Checkpoint {
-    /// The content of a file.
+    /// Encodes the content of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let State { progress, serial, seconds, record, nodes, links } = &self.state;
         let mut head = Writer::default();
@@ -78,27 +78,27 @@ impl Checkpoint {
         file.done()
     }
 
-    /// Reads a file's content back, or says what is wrong with it.
+    /// Decodes the content of a file; the error says what is wrong with it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint, &'static str> {
         let mut file = Reader::new(bytes);
         if file.raw(MAGIC.len()) != Some(MAGIC) {
             return Err("it is not a checkpoint");
         }
         if file.u64() != Some(VERSION) {
-            return Err("another version wrote it");
+            return Err("it was written by another version");
         }
         let head = section(&mut file, 0)?;
-        let (mut checkpoint, nodes) = read_head(head).ok_or("its head makes no sense")?;
+        let (mut checkpoint, nodes) = read_head(head).ok_or("its header is malformed")?;
         for number in 1..=nodes {
             checkpoint.state.nodes.push(section(&mut file, number)?.to_vec());
         }
         checkpoint.state.links = section(&mut file, nodes + 1)?.to_vec();
-        file.end().ok_or("it goes on after its end")?;
+        file.end().ok_or("it has bytes after its end")?;
         Ok(checkpoint)
     }
 }
 
-/// The checkpoint without its nodes, and their number.
+/// The checkpoint without its nodes, and the number of nodes.
 fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let mut head = Reader::new(head);
     let (run, metrics) = (head.hash()?, head.u64()?);
@@ -112,11 +112,11 @@ fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
 }
 
 fn section<'a>(file: &mut Reader<'a>, number: usize) -> Result<&'a [u8], &'static str> {
-    let content = file.bytes().ok_or("it was cut short")?;
+    let content = file.bytes().ok_or("it was truncated")?;
     match file.hash() {
         Some(sum) if sum == checksum(number, content) => Ok(content),
         Some(_) => Err("it was damaged"),
-        None => Err("it was cut short"),
+        None => Err("it was truncated"),
     }
 }
 

@@ -1,11 +1,11 @@
-//! A node as bytes.
+//! Nodes in checkpoints.
 
 use crate::engine::Node;
 use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// A node: its trail of digests, its counters, its variables by name.
+/// Encodes a node: its trail of digests, its counters, its variables by name.
 pub fn save<T: Real>(node: &Node<T>, trail: &Hash) -> Vec<u8> {
     let mut out = Writer::default();
     out.raw(trail);
@@ -17,8 +17,7 @@ pub fn save<T: Real>(node: &Node<T>, trail: &Hash) -> Vec<u8> {
     out.done()
 }
 
-/// Puts a node back to what it was, and gives its trail; `None` if these are not the variables of
-/// such a node.
+/// Restores a node and returns its trail; `None` if the saved variables do not fit it.
 pub fn restore<T: Real>(node: &mut Node<T>, bytes: &[u8]) -> Option<Hash> {
     let mut bytes = Reader::new(bytes);
     let trail = bytes.hash()?;

@@ -9,14 +9,14 @@ use crate::error::Result;
 use crate::store::bytes::Hash;
 use crate::store::files::{Point, cannot_write, replace_watched};
 
-/// Two files that are written in turns: whatever happens to the newer, the older is whole.
+/// Two files, written alternately: if the newer is damaged, the older is still valid.
 pub struct Store {
     files: [PathBuf; 2],
     next: usize,
 }
 
 impl Store {
-    /// The files of a run's checkpoints are `<name>.0` and `<name>.1` in a folder.
+    /// The files `<name>.0` and `<name>.1` in a folder.
     pub fn new(folder: &Path, name: &str) -> Store {
         Store { files: [0, 1].map(|turn| folder.join(format!("{name}.{turn}"))), next: 0 }
     }
@@ -26,7 +26,7 @@ impl Store {
         self.write_watched(checkpoint, &mut |_| Ok(()))
     }
 
-    /// The same; `at` is told of every point of it, and may end it there.
+    /// The same; `at` is called at every point and may fail there.
     pub fn write_watched(
         &mut self,
         checkpoint: &Checkpoint,
@@ -39,13 +39,13 @@ impl Store {
         Ok(())
     }
 
-    /// The newest sound checkpoint of a run of which so many bytes of measurements are there;
-    /// `told` hears of what was refused, and why.
+    /// The newest valid checkpoint of a run whose number of bytes of measurements is in `measured`;
+    /// `warn` is told which files are not used, and why.
     pub fn newest(
         &mut self,
         run: &Hash,
         measured: RangeInclusive<u64>,
-        told: &mut dyn FnMut(String),
+        warn: &mut dyn FnMut(String),
     ) -> Option<Checkpoint> {
         let mut newest: Option<(usize, Checkpoint)> = None;
         for (turn, path) in self.files.iter().enumerate() {
@@ -56,7 +56,9 @@ impl Store {
             };
             let ours = read.and_then(|checkpoint| match &checkpoint {
                 other if other.run != *run => Err("it belongs to another run".into()),
-                cut if !measured.contains(&cut.metrics) => Err("its measurements are gone".into()),
+                cut if !measured.contains(&cut.metrics) => {
+                    Err("its measurements are missing".into())
+                }
                 _ => Ok(checkpoint),
             });
             let age = |Checkpoint { state, .. }: &Checkpoint| (state.progress.k, state.serial);
@@ -65,7 +67,7 @@ impl Store {
                     newest = Some((turn, this));
                 }
                 Ok(_) => {}
-                Err(why) => told(format!("{} is not used: {why}", path.display())),
+                Err(why) => warn(format!("{} is not used: {why}", path.display())),
             }
         }
         let (turn, checkpoint) = newest?;
@@ -73,9 +75,9 @@ impl Store {
         Some(checkpoint)
     }
 
-    /// The run has come to its end: nothing is to go on from.
+    /// Removes both files, after the end of the run.
     pub fn remove(&self) {
-        // A checkpoint left over is in nobody's way: the run's result tells that it ended.
+        // A leftover checkpoint does no harm: the run's result says that it ended.
         self.files.iter().for_each(|path| drop(std::fs::remove_file(path)));
     }
 }

@@ -1,7 +1,6 @@
 //! Experiments in few words, run step by step.
 
-use lopa::algorithms::{Start, algorithms};
-use lopa::config::registry::find;
+use lopa::algorithms::{AnyMethod, Start};
 use lopa::config::{Choice, Source};
 use lopa::data::Data;
 use lopa::engine::{Node, Simulation};
@@ -24,7 +23,8 @@ impl Bench {
     /// From the text of a file and its only algorithm: `name = 'lopa-gt', alpha = 0.1, …`.
     pub fn new(setup: &str, algorithm: &str) -> Bench {
         let text = format!("algorithm = [{{ {algorithm} }}]\n{setup}");
-        let read = Experiment::read(&Source::new("test", &text));
+        let read =
+            Experiment::read(&Source::new("test", &text), &lopa::experiment::Registries::default());
         Bench::of(read.unwrap_or_else(|error| panic!("{error}\n{text}")))
     }
 
@@ -44,7 +44,7 @@ impl Bench {
         self.experiment.run.seeds[0]
     }
 
-    pub fn choice(&self) -> &Choice {
+    pub fn choice(&self) -> &Choice<AnyMethod> {
         &self.experiment.algorithms[0].choice
     }
 
@@ -73,16 +73,15 @@ impl Bench {
         let batches = run.batch.batches();
         let mut oracle = Oracle::new(part, batches, run.shared_samples, self.seed(), number);
         if let Some(delta) = run.finite_differences {
-            oracle.take_differences(delta);
+            oracle.take_differences(delta).unwrap();
         }
         if !truncations.is_empty() {
             oracle.script_truncations(truncations.to_vec());
         }
-        let registry = algorithms::<T>();
-        let recipe = &find("algorithm", &registry, &self.choice().name).unwrap().build;
         let scope = self.experiment.scope;
-        let start = Start { x, theta, v, scope, oracle: &mut oracle };
-        let algorithm = (recipe.start)(&self.choice().params, start).unwrap();
+        let [x, theta, v] = [x, theta, v].map(Into::into);
+        let start = Start { x, theta, v, rows: None, scope, oracle: &mut oracle };
+        let algorithm = self.choice().build.start(start).unwrap();
         Node { algorithm, oracle }
     }
 

@@ -5,13 +5,12 @@ use std::ops::Deref;
 
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
-use lopa::config::registry::find;
 use lopa::data::{Dataset, Features};
 use lopa::engine::{Node, Simulation};
 use lopa::network::Mixing;
-use lopa::problem::Bilevel;
 use lopa::problem::oracle::{Batches, Oracle};
 use lopa::problem::scope::Scope;
+use lopa::problem::{Bilevel, Setting};
 use lopa::problems::{self, Local, hyperparameter, representation};
 use serde_json::Value;
 
@@ -106,13 +105,10 @@ impl Golden {
         let m = self.json["m"].as_u64().unwrap() as usize;
         match self.json["problem"].as_str().unwrap() {
             "quadratic" => {
-                let text = format!("problem = {{ file = {:?} }}", Golden::path(&self.file));
+                let text = format!("name = 'quadratic'\nfile = {:?}", Golden::path(&self.file));
                 let source = Source::new("test", text);
-                let registry = problems::problems::<f64>();
-                let entry = find("problem", &registry, "quadratic").unwrap();
-                let section = source.root().unwrap().required("problem").unwrap();
-                let params = entry.resolve(section).unwrap();
-                let setting = problems::Setting {
+                let choice = problems::problems().read(source.root().unwrap()).unwrap();
+                let setting = Setting {
                     nodes: m,
                     scope: Scope::Personal,
                     seed: 0,
@@ -120,7 +116,7 @@ impl Golden {
                     data: None,
                     partition: &[],
                 };
-                entry.build.parts(&params, &setting).unwrap()
+                choice.build.get::<f64>().parts(&setting, 0..m).unwrap().each
             }
             "logreg_hyper" => (0..m).map(|i| self.logistic(i)).collect(),
             "mlp_head" => (0..m).map(|i| self.network(i)).collect(),
@@ -208,11 +204,9 @@ impl Golden {
 /// Our states k = 0, …, 5.
 pub fn run(golden: &Golden, name: &str) -> Vec<State> {
     let (ours, params) = golden.ours_for(name);
-    let source = Source::new("test", format!("algorithm = {{ {params} }}"));
-    let registry = algorithms::<f64>();
-    let entry = find("algorithm", &registry, ours).unwrap();
+    let source = Source::new("test", format!("algorithm = {{ name = '{ours}', {params} }}"));
     let section = source.root().unwrap().required("algorithm").unwrap();
-    let params = entry.resolve(section).unwrap();
+    let choice = algorithms().read(section).unwrap();
     let start = golden.ours(&golden.json()["init"]);
     let make = |(i, part): (usize, Box<dyn Bilevel<f64>>)| {
         let mut oracle = Oracle::new(part, Batches::all(None), false, 0, i);
@@ -222,8 +216,9 @@ pub fn run(golden: &Golden, name: &str) -> Vec<State> {
         let at = |name: &str| start[name][i].clone();
         let scope = Scope::Personal;
         let [x, theta, v] = ["x", "theta", "v"].map(at);
-        let start = Start { x, theta, v, scope, oracle: &mut oracle };
-        let algorithm = (entry.build.start)(&params, start).unwrap();
+        let [x, theta, v] = [x, theta, v].map(Into::into);
+        let start = Start { x, theta, v, rows: None, scope, oracle: &mut oracle };
+        let algorithm = choice.build.start(start).unwrap();
         Node { algorithm, oracle }
     };
     let nodes = golden.parts().into_iter().enumerate().map(make).collect();

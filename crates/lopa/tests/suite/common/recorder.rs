@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use lopa::math::real::Real;
-use lopa::problem::{At, Bilevel, Dims};
+use lopa::problem::{At, Bilevel, Dims, SingleLevel};
 
 /// One question: the derivative's name and its batch.
 pub type Call = (&'static str, Vec<u32>);
@@ -80,12 +80,21 @@ impl<T: Real> Bilevel<T> for Recorder<T> {
         self.part.cross_g(at, batch, v, out);
     }
 
-    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        self.note("grad_x_g", batch);
-        self.part.grad_x_g(at, batch, out);
+    fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
+        self.part.metrics(at)
     }
 
-    fn metrics(&mut self, at: At<T>) -> Vec<(&'static str, f64)> {
-        self.part.metrics(at)
+    fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
+        match self.part.single_level() {
+            Some(_) => Some(self),
+            None => None,
+        }
+    }
+}
+
+impl<T: Real> SingleLevel<T> for Recorder<T> {
+    fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        self.note("grad_x_g", batch);
+        self.part.single_level().unwrap().grad_x_g(at, batch, out);
     }
 }

@@ -1,6 +1,6 @@
-//! Small files in every format, written by hand, for the tests of the readers.
+//! Small files in every format, built by hand, to test the readers.
 
-// Each test program uses some of these.
+// Each test program uses only some of these.
 #![allow(dead_code)]
 
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc};
 use lopa::config::Source;
-use lopa::data::{Data, Where, load, read};
+use lopa::data::{Data, Where, load, read, sources};
 use lopa::error::Result;
 
 /// A file's name and contents.
@@ -29,11 +29,11 @@ pub fn load_files(section: &str, files: &[File]) -> Result<Data> {
 /// Loads a `[data]` section with a data folder.
 pub fn load_from(section: &str, folder: &Path) -> Result<Data> {
     let source = Source::new("experiment.toml", section);
-    let (choice, preparation) = read(source.root()?)?;
-    load(&choice, &preparation, &Where::new(Some(folder), 0))
+    let (choice, preparation) = read(source.root()?, &sources())?;
+    load(&*choice.build, &preparation, &Where::new(Some(folder), 0))
 }
 
-/// The rows of a table, in full.
+/// The rows of a table, zeros included.
 pub fn dense(set: &lopa::data::Dataset) -> Vec<Vec<f64>> {
     let row = |i| {
         let mut row = vec![0.0; set.features().cols()];
@@ -57,7 +57,7 @@ pub fn idx(sizes: &[u32], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Three images of 2 × 2 to train on, two to test on.
+/// Three training and two test images of 2 × 2 pixels.
 pub fn mnist() -> Vec<File> {
     vec![
         (
@@ -77,14 +77,14 @@ pub fn mnist_with(name: &'static str, bytes: Vec<u8>) -> Vec<File> {
     files
 }
 
-/// A record of CIFAR-10 whose pixels are all the same.
+/// A CIFAR-10 record with equal pixels.
 pub fn cifar(label: u8, pixel: u8) -> Vec<u8> {
     let mut record = vec![pixel; 3073];
     record[0] = label;
     record
 }
 
-/// A line of covtype: numbers from `start` on, then the label.
+/// A line of covtype: consecutive numbers from `start`, then the label.
 pub fn covtype(start: i32, label: i32) -> String {
     let numbers: Vec<String> = (start..start + 54).map(|number| number.to_string()).collect();
     format!("{},{label}\n", numbers.join(","))

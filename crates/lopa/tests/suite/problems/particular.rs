@@ -4,9 +4,9 @@ use lopa::data::{Data, Dataset};
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::scope::Scope;
-use lopa::problem::{At, Bilevel};
+use lopa::problem::{At, Bilevel, Setting};
+use lopa::problems::Scale;
 use lopa::problems::quadratic::{self, coefficients};
-use lopa::problems::{Scale, Setting};
 use proptest::prelude::*;
 
 use super::cases::*;
@@ -171,7 +171,7 @@ fn a_fixed_ridge_is_an_x() {
     for part in case("name = 'hyperparameter'\nstart = -2", 3).parts::<f64>(true).iter_mut() {
         let mut point = Point::new(part.as_ref(), 1);
         let batch = all(part.samples_g());
-        point.x = part.ridge_x(0.47).unwrap();
+        point.x = part.single_level().unwrap().ridge_x(0.47).unwrap();
         let with = part.g(point.at(), &batch);
         point.x = vec![f64::NEG_INFINITY; 5];
         let without = part.g(point.at(), &batch);
@@ -198,11 +198,11 @@ fn an_unstable_coordinate_is_named() {
             largest(5, |v| hess(part.as_mut(), &flat, v))
         };
         let bound = 2.0 / (2.0 * 3f64.exp() + l);
-        let said = part.unstable(point.at(), bound * 1.001).unwrap();
+        let said = part.shortcuts().unwrap().unstable(point.at(), bound * 1.001).unwrap();
         assert!(said.contains("x[2] = 3.000"), "{said}");
-        assert_eq!(part.unstable(point.at(), bound * 0.99), None);
+        assert_eq!(part.shortcuts().unwrap().unstable(point.at(), bound * 0.99), None);
         point.theta[0] = f64::NAN;
-        assert!(part.unstable(point.at(), 1.0).is_some());
+        assert!(part.shortcuts().unwrap().unstable(point.at(), 1.0).is_some());
     }
 }
 
@@ -237,7 +237,7 @@ fn cleaning_weights_find_the_corrupted_samples() {
             axpy(-0.5, &gradient, &mut theta);
         }
         let mut losses = vec![f64::NAN; dims.n];
-        part.grad_x_g(At { x: &x, theta: &theta }, &all(own), &mut losses);
+        part.single_level().unwrap().grad_x_g(At { x: &x, theta: &theta }, &all(own), &mut losses);
         let outside =
             losses.iter().enumerate().filter(|(e, _)| !(offset..offset + own).contains(e));
         assert!(outside.clone().count() > 0 && outside.clone().all(|(_, &loss)| loss == 0.0));
@@ -286,12 +286,10 @@ fn accuracies_count_the_right_samples() {
     };
     let text = "name = 'representation'\nhidden = [6]";
     let chosen = choice(text).unwrap();
-    let registry = lopa::problems::problems::<f64>();
-    let entry = registry.iter().find(|entry| entry.name == chosen.name).unwrap();
     for (i, part) in build::<f64>(text, &setting).unwrap().iter_mut().enumerate() {
         let point = Point::new(part.as_ref(), 4);
         let share = |set: &lopa::data::Dataset, counts: &dyn Fn(usize) -> bool| {
-            let said = entry.build.predict(&chosen.params, 4, point.at(), set.features()).unwrap();
+            let said = chosen.build.get::<f64>().predict(4, point.at(), set.features()).unwrap();
             let rows: Vec<usize> = (0..set.len()).filter(|&row| counts(row)).collect();
             let hits = rows.iter().filter(|&&row| said[row] == set.labels()[row]).count();
             hits as f64 / rows.len() as f64
@@ -302,6 +300,7 @@ fn accuracies_count_the_right_samples() {
             ("test_accuracy", share(&data.test, &|_| true)),
             ("own_test_accuracy", share(&data.test, &own)),
         ];
+        let expected = expected.map(|(name, share)| (name.to_string(), share));
         assert_eq!(part.metrics(point.at())[1..], expected);
     }
 }

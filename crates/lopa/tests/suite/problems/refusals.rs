@@ -2,8 +2,8 @@
 
 use lopa::data::{Data, Dataset, Features};
 use lopa::error::{Error, Kind};
+use lopa::problem::Setting;
 use lopa::problem::scope::Scope;
-use lopa::problems::Setting;
 use serde_json::{Value, json};
 
 use super::cases::*;

@@ -1,10 +1,10 @@
-//! Keeping where a peer stands, going on from there, and leaving when nobody needs it any more.
+//! Checkpoints of a peer, resuming from them, and leaving when no neighbour needs it any more.
 
 use super::journal::Skip;
 use super::link::Link;
 use super::settings::Policy;
 use super::status::END;
-use super::{Floods, Peers};
+use super::{Broadcasts, Peers};
 use crate::engine::transport::{Begin, Independent, Round};
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};
@@ -16,28 +16,28 @@ impl<W: Wire> Independent for Peers<W> {
         let neighbours: Vec<usize> = row.filter(|&j| j != self.me).collect();
         (self.job, self.round) = (job, Round::default());
         (self.step, self.mark, self.durable) = (0, 0, 0);
-        self.floods = Floods::new(self.nodes);
+        self.broadcasts = Broadcasts::new(self.nodes);
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.longest = longest;
         self.relayed.clear();
-        self.cautious = kept.is_some();
+        self.recovering = kept.is_some();
         self.done = false;
         if let Some(kept) = kept {
             let fits = self.restore(kept).is_some();
             let peers: Vec<usize> = self.links.iter().map(|link| link.peer).collect();
             if !fits || peers != neighbours {
-                return Err(misfit());
+                return Err(wrong_checkpoint());
             }
         }
-        self.repeat_skips()?;
-        self.ask();
+        self.replay_skips()?;
+        self.request_all();
         Ok(())
     }
 
     fn pass(&mut self, begin: Begin) -> Result<()> {
         self.begin(begin)?;
         (self.durable, self.done) = (END, true);
-        (0..self.links.len()).for_each(|at| self.tell(at, false));
+        (0..self.links.len()).for_each(|at| self.send_status(at, false));
         Ok(())
     }
 
@@ -51,34 +51,34 @@ impl<W: Wire> Independent for Peers<W> {
         [self.me as u64, self.mark, durable].into_iter().for_each(|value| out.u64(value));
         out.u64(self.links.len() as u64);
         self.links.iter().for_each(|link| link.save(self.mark, &mut out));
-        self.floods.save(&mut out);
+        self.broadcasts.save(&mut out);
         out.done()
     }
 
     fn kept(&mut self) -> Result<()> {
         self.durable = self.mark;
-        self.cautious = false;
+        self.recovering = false;
         if let Policy::SkipLink { journal, .. } = &mut self.settings.policy {
             journal.clear()?;
         }
         self.trim();
-        (0..self.links.len()).for_each(|at| self.tell(at, false));
+        (0..self.links.len()).for_each(|at| self.send_status(at, false));
         Ok(())
     }
 
     fn end(&mut self) -> Result<()> {
         self.durable = END;
-        self.ask();
-        let who = |link: &Link| (!link.ended()).then_some(link.peer);
-        self.wait(|peers| Ok(peers.links.iter().find_map(who)))
+        self.request_all();
+        let waiting = |link: &Link| (!link.ended()).then_some(link.peer);
+        self.wait(|peers| Ok(peers.links.iter().find_map(waiting)))
     }
 
     fn linger(&mut self) -> Result<()> {
         self.done = true;
-        self.ask();
-        let who = |link: &Link| (!link.done).then_some(link.peer);
-        match self.wait(|peers| Ok(peers.links.iter().find_map(who))) {
-            // Nothing of this peer's is at stake: it stays for the others' sake.
+        self.request_all();
+        let waiting = |link: &Link| (!link.done).then_some(link.peer);
+        match self.wait(|peers| Ok(peers.links.iter().find_map(waiting))) {
+            // This peer has its results; it stayed only for the others.
             Err(error) if error.kind == Kind::Peer => Ok(()),
             waited => waited,
         }
@@ -99,15 +99,15 @@ impl<W: Wire> Peers<W> {
         self.step = self.mark;
         let links = 0..bytes.u64()?;
         self.links = links.map(|_| Link::restore(&mut bytes)).collect::<Option<_>>()?;
-        self.floods = Floods::restore(self.nodes, &mut bytes)?;
+        self.broadcasts = Broadcasts::restore(self.nodes, &mut bytes)?;
         bytes.end()
     }
 
-    /// What an earlier life skipped is skipped again.
-    fn repeat_skips(&mut self) -> Result<()> {
+    /// Skips again what this peer skipped before it crashed.
+    fn replay_skips(&mut self) -> Result<()> {
         let Policy::SkipLink { journal, .. } = &mut self.settings.policy else { return Ok(()) };
-        if !self.cautious {
-            // A run from its start: what is written there is of no life of this run.
+        if !self.recovering {
+            // The run starts from its beginning: old records are not of this run.
             journal.clear()?;
         }
         for Skip { job, step, peer } in Skip::all(&journal.read()?) {
@@ -120,7 +120,7 @@ impl<W: Wire> Peers<W> {
     }
 }
 
-fn misfit() -> Error {
-    let message = "the checkpoint is that of another node, or of another network";
-    Error::storage("storage/checkpoint", message).hint("give every node a folder of its own")
+fn wrong_checkpoint() -> Error {
+    let message = "the checkpoint belongs to another node or another network";
+    Error::storage("storage/checkpoint", message).hint("give every node its own folder")
 }

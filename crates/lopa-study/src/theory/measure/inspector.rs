@@ -1,76 +1,85 @@
-//! A node's part asked for its second derivatives at a point.
+//! A node's second derivatives at a point.
 
-use super::spectrum::{ends, norm};
+use super::spectrum::{extreme_eigenvalues, norm};
+use crate::theory::all_samples;
+use crate::theory::lyapunov::distance_sq;
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
 
-/// How closely second derivatives are looked at.
+/// How precisely second derivatives are measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Depth {
-    /// Steps of Lanczos' method at most.
+    /// The maximal number of Lanczos steps.
     pub lanczos: usize,
-    /// The width of central differences, relative to the point; quadratics bear any.
+    /// The width of central differences, relative to the point; quadratics tolerate any.
     pub width: f64,
-    /// Samples that variances are taken over at most.
+    /// The maximal number of samples in a variance.
     pub samples: usize,
 }
 
 impl Depth {
-    /// What is exact on a quadratic.
+    /// Exact on a quadratic.
     pub const QUADRATIC: Depth = Depth { lanczos: usize::MAX, width: 1.0, samples: usize::MAX };
-    /// What estimates are made with.
+    /// For estimates.
     pub const ESTIMATE: Depth = Depth { lanczos: 12, width: 1e-5, samples: 64 };
 }
 
-/// A node's part, its samples and the depth of the look.
-pub struct Probe<'a> {
+/// The matrices of second derivatives of g.
+#[derive(Debug, Clone, Copy)]
+pub enum Matrix {
+    /// ∇²_θθ g
+    Hessian,
+    /// ∇²_xθ g
+    Jacobian,
+    /// (∇²_xθ g)ᵀ
+    JacobianTransposed,
+}
+
+/// Measures the second derivatives of a node's part.
+pub struct Inspector<'a> {
     part: &'a mut dyn Bilevel<f64>,
     all_f: Vec<u32>,
     all_g: Vec<u32>,
     depth: Depth,
 }
 
-impl<'a> Probe<'a> {
-    /// Of a part.
-    pub fn new(part: &'a mut dyn Bilevel<f64>, depth: Depth) -> Probe<'a> {
-        let all = |count: usize| (0..count as u32).collect();
-        let (all_f, all_g) = (all(part.samples_f()), all(part.samples_g()));
-        Probe { part, all_f, all_g, depth }
+impl<'a> Inspector<'a> {
+    /// An inspector of a part.
+    pub fn new(part: &'a mut dyn Bilevel<f64>, depth: Depth) -> Inspector<'a> {
+        let (all_f, all_g) = (all_samples(part.samples_f()), all_samples(part.samples_g()));
+        Inspector { part, all_f, all_g, depth }
     }
 
-    /// ∇²_θθ g v on all samples.
-    pub fn hess_g(&mut self, at: At<f64>, v: &[f64], out: &mut [f64]) {
-        self.part.hess_g(at, &self.all_g, v, out);
+    /// A matrix times v, on all samples; (∇²_xθ g)ᵀ v = ∂/∂x of ∇_θ g along v.
+    pub fn product(&mut self, matrix: Matrix, at: At<f64>, v: &[f64], out: &mut [f64]) {
+        let (part, all) = (&mut *self.part, &self.all_g);
+        match matrix {
+            Matrix::Hessian => part.hess_g(at, all, v, out),
+            Matrix::Jacobian => part.cross_g(at, all, v, out),
+            Matrix::JacobianTransposed => {
+                along_x(self.depth.width, at, v, out, |at, out| part.grad_theta_g(at, all, out));
+            }
+        }
     }
 
-    /// ∇²_xθ g v on all samples.
-    pub fn cross_g(&mut self, at: At<f64>, v: &[f64], out: &mut [f64]) {
-        self.part.cross_g(at, &self.all_g, v, out);
-    }
-
-    /// (∇²_xθ g)ᵀ u = ∂/∂x of ∇_θ g along u, on all samples.
-    pub fn cross_g_back(&mut self, at: At<f64>, u: &[f64], out: &mut [f64]) {
-        let part = &mut *self.part;
-        let all = &self.all_g;
-        along_x(self.depth.width, at, u, out, |at, out| part.grad_theta_g(at, all, out));
-    }
-
-    /// μ_g and L_{g,θ} at a point: the outer eigenvalues of ∇²_θθ g.
+    /// μ_g and L_{g,θ} at a point: the extreme eigenvalues of ∇²_θθ g.
     pub fn curvatures(&mut self, at: At<f64>) -> (f64, f64) {
         let steps = self.depth.lanczos;
-        ends(at.theta.len(), steps, |v, out| self.hess_g(at, v, out))
+        extreme_eigenvalues(at.theta.len(), steps, |v, out| {
+            self.product(Matrix::Hessian, at, v, out)
+        })
     }
 
     /// C_{g,xθ} at a point: ‖∇²_xθ g‖.
     pub fn cross_norm(&mut self, at: At<f64>) -> f64 {
-        let mut hold = vec![0.0; at.x.len()];
+        let mut scratch = vec![0.0; at.x.len()];
         norm(at.theta.len(), self.depth.lanczos, |v, out| {
-            self.cross_g(at, v, &mut hold);
-            self.cross_g_back(at, &hold, out);
+            self.product(Matrix::Jacobian, at, v, &mut scratch);
+            self.product(Matrix::JacobianTransposed, at, &scratch, out);
         })
     }
 
-    /// L_{f,x} and L_{f,θ} at a point: the norms of the rows of ∇²f that belong to x and to θ.
+    /// L_{f,x} and L_{f,θ} at a point: the norms of the rows of ∇²f for x and for θ.
     pub fn outer_norms(&mut self, at: At<f64>) -> [f64; 2] {
         let (n, p) = (at.x.len(), at.theta.len());
         let steps = self.depth.lanczos;
@@ -106,28 +115,15 @@ impl<'a> Probe<'a> {
         out.iter_mut().for_each(|out| *out /= 2.0 * h);
     }
 
-    /// L_{g,xθ} and L_{g,θθ} as seen between two points: how far the Jacobians and the Hessians
-    /// are apart, over how far the points are.
+    /// L_{g,xθ} and L_{g,θθ} as seen between two points: the norms of the differences of the
+    /// Jacobians and of the Hessians, divided by the distance of the points.
     pub fn slopes(&mut self, one: At<f64>, other: At<f64>) -> [f64; 2] {
-        let far = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
-        let distance = (far(one.x, other.x) + far(one.theta, other.theta)).sqrt();
-        let (p, steps) = (one.theta.len(), self.depth.lanczos);
-        let mut hold = vec![0.0; p];
-        let hessian = ends(p, steps, |v, out| {
-            self.hess_g(one, v, out);
-            self.hess_g(other, v, &mut hold);
-            axpy(-1.0, &hold, out);
+        let distance = (distance_sq(one.x, other.x) + distance_sq(one.theta, other.theta)).sqrt();
+        let (n, p) = (one.x.len(), one.theta.len());
+        let norms = difference_norms(n, p, self.depth.lanczos, |side, matrix, v, out| {
+            self.product(matrix, [one, other][side], v, out)
         });
-        let (mut here, mut there) = (vec![0.0; one.x.len()], vec![0.0; one.x.len()]);
-        let jacobian = norm(p, steps, |v, out| {
-            self.cross_g(one, v, &mut here);
-            self.cross_g(other, v, &mut there);
-            axpy(-1.0, &there, &mut here);
-            self.cross_g_back(one, &here, out);
-            self.cross_g_back(other, &here, &mut hold);
-            axpy(-1.0, &hold, out);
-        });
-        [jacobian / distance, hessian.0.abs().max(hessian.1) / distance]
+        norms.map(|norm| norm / distance)
     }
 
     /// ∇_θ f on all samples.
@@ -139,17 +135,17 @@ impl<'a> Probe<'a> {
 
     /// σ_{f,x}², σ_{f,θ}², σ_{g,θ}² of single samples at a point: E‖∇̂ − ∇‖².
     pub fn gradient_variances(&mut self, at: At<f64>) -> [f64; 3] {
-        let (n, p, most) = (at.x.len(), at.theta.len(), self.depth.samples);
+        let (n, p, limit) = (at.x.len(), at.theta.len(), self.depth.samples);
         let (all_f, all_g, part) = (&self.all_f, &self.all_g, &mut *self.part);
         [
-            spread(n, all_f, most, |batch, out| part.grad_x_f(at, batch, out)),
-            spread(p, all_f, most, |batch, out| part.grad_theta_f(at, batch, out)),
-            spread(p, all_g, most, |batch, out| part.grad_theta_g(at, batch, out)),
+            sampling_variance(n, all_f, limit, |batch, out| part.grad_x_f(at, batch, out)),
+            sampling_variance(p, all_f, limit, |batch, out| part.grad_theta_f(at, batch, out)),
+            sampling_variance(p, all_g, limit, |batch, out| part.grad_theta_g(at, batch, out)),
         ]
     }
 
     /// σ_{g,xθ}² and σ_{g,θθ}² of single samples at a point: the largest E‖(∇̂² − ∇²) v‖² of a
-    /// unit vector v, which is all that the lemmas use of E‖∇̂² − ∇²‖².
+    /// unit vector v, which is all the lemmas need of E‖∇̂² − ∇²‖².
     pub fn matrix_variances(&mut self, at: At<f64>) -> [f64; 2] {
         let (n, p) = (at.x.len(), at.theta.len());
         let Depth { lanczos, width, samples } = self.depth;
@@ -169,8 +165,31 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// The largest eigenvalue of v ↦ mean over samples of ΔᵀΔ v, where Δ is a sample's matrix less that
-/// of all samples: `product(batch or all, v, out, transposed)`.
+/// ‖J_0 − J_1‖ of two Jacobians of g and ‖H_0 − H_1‖ of two Hessians, given
+/// `product(0 or 1, matrix, v, out)`.
+pub fn difference_norms(
+    n: usize,
+    p: usize,
+    lanczos: usize,
+    mut product: impl FnMut(usize, Matrix, &[f64], &mut [f64]),
+) -> [f64; 2] {
+    let mut difference = |matrix: Matrix, v: &[f64], out: &mut [f64]| {
+        let mut scratch = vec![0.0; out.len()];
+        product(0, matrix, v, out);
+        product(1, matrix, v, &mut scratch);
+        axpy(-1.0, &scratch, out);
+    };
+    let (low, high) = extreme_eigenvalues(p, lanczos, |v, out| difference(Matrix::Hessian, v, out));
+    let mut image = vec![0.0; n];
+    let jacobian = norm(p, lanczos, |v, out| {
+        difference(Matrix::Jacobian, v, &mut image);
+        difference(Matrix::JacobianTransposed, &image, out);
+    });
+    [jacobian, low.abs().max(high)]
+}
+
+/// The largest eigenvalue of v ↦ mean over samples of ΔᵀΔ v, where Δ is a sample's matrix minus
+/// that of all samples; given `product(batch or all, v, out, transposed)`.
 fn second_moment(
     p: usize,
     rows: usize,
@@ -197,19 +216,19 @@ fn second_moment(
         product(None, &sum, &mut back, true);
         axpy(-1.0, &back, out);
     };
-    ends(p, lanczos, moment).1.max(0.0)
+    extreme_eigenvalues(p, lanczos, moment).1.max(0.0)
 }
 
 /// E‖∇̂ − ∇‖² over single samples.
-fn spread(
+fn sampling_variance(
     length: usize,
     all: &[u32],
-    most: usize,
+    limit: usize,
     mut gradient: impl FnMut(&[u32], &mut [f64]),
 ) -> f64 {
     let (mut mean, mut one) = (vec![0.0; length], vec![0.0; length]);
     gradient(all, &mut mean);
-    let some = pick(all, most);
+    let some = pick(all, limit);
     let far = |sample: &u32| {
         gradient(std::slice::from_ref(sample), &mut one);
         axpy(-1.0, &mean, &mut one);
@@ -218,9 +237,9 @@ fn spread(
     some.iter().map(far).sum::<f64>() / some.len() as f64
 }
 
-/// At most so many, evenly spread over all.
-fn pick(all: &[u32], most: usize) -> Vec<u32> {
-    let count = all.len().min(most);
+/// At most `limit` samples, evenly spaced.
+fn pick(all: &[u32], limit: usize) -> Vec<u32> {
+    let count = all.len().min(limit);
     (0..count).map(|k| all[k * all.len() / count]).collect()
 }
 
@@ -243,7 +262,7 @@ fn along_x(
     out.iter_mut().for_each(|out| *out /= 2.0 * h);
 }
 
-/// How far to go along a direction; `None` along nothing.
+/// The width of a difference along a direction; `None` for the zero vector.
 fn width(relative: f64, at: At<f64>, direction: &[f64]) -> Option<f64> {
     let length = dot(direction, direction).sqrt();
     (length > 0.0).then(|| relative * (1.0 + dot(at.x, at.x).sqrt()) / length)

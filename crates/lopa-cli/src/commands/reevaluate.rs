@@ -1,0 +1,154 @@
+//! `lopa evaluate` without new rows: the run's own measurements, taken again from its models.
+
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use lopa::data::{self, Data, Where};
+use lopa::error::{Error, Kind, Result};
+use lopa::evaluate;
+use lopa::experiment::{Exactly, Experiment};
+use lopa::folder::ResultEntry;
+use lopa::run::Context;
+use lopa::run::trace::Stop;
+use rayon::ThreadPool;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::finished::Finished;
+use super::threads::{pool, threads};
+use crate::Program;
+use crate::args::EvaluateArgs;
+use crate::output::{Output, number};
+
+/// Measures that must agree.
+const DECISIVE: [&str; 4] = ["loss", "train_accuracy", "test_accuracy", "own_test_accuracy"];
+
+/// Other measures; rounding may change them.
+const FURTHER: [&str; 3] = ["phi", "grad_phi_sq", "consensus"];
+
+/// The relative difference that rounding on another machine may make.
+const TOLERANCE: f64 = 1e-9;
+
+/// A run, measured again.
+#[derive(Serialize)]
+struct Remeasured<'a> {
+    algorithm: &'a str,
+    seed: u64,
+    /// Those that were measured, in the order of the constants above.
+    #[serde(flatten)]
+    measures: Map<String, Value>,
+    agrees: bool,
+}
+
+pub fn reevaluate(args: &EvaluateArgs, finished: &Finished, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let experiment = Experiment::read(&finished.folder.resolved()?, &program.registries)?;
+    let pool = pool(threads(&args.threads)?)?;
+    let context = Context {
+        pool: pool.as_ref(),
+        data_dir: Where::new(args.data.as_deref(), 0).directory,
+        interrupt: &AtomicBool::new(false),
+        probe: None,
+    };
+    let data = experiment.load_data(&context)?;
+    let noted = finished.folder.manifest().data_digest.as_ref();
+    if noted.is_some_and(|noted| data.as_ref().map(data::digest).as_ref() != Some(noted)) {
+        output.warn("the data is not the data of the run: its digest differs");
+    }
+    let mut runs = Vec::new();
+    for run in finished.runs(&args.model)? {
+        runs.push(remeasured(finished, run, &experiment, data.as_ref(), pool.as_ref())?);
+    }
+    match output.json() {
+        true => output.document(&json!(runs)),
+        false => output.text(&table(&runs, output)),
+    }
+    let name = |run: &Remeasured| format!("{} with seed {}", run.algorithm, run.seed);
+    let differ: Vec<String> = runs.iter().filter(|run| !run.agrees).map(name).collect();
+    if differ.is_empty() {
+        output.note("all as the run measured it");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let message =
+        format!("measured again, these are not as the run left them: {}", differ.join("; "));
+    let error = Error::new(Kind::Mismatch, "results/mismatch", message)
+        .at(finished.folder.path().join("results.json").display().to_string())
+        .hint("the models, the results or the data were changed after the run");
+    output.complain(&error);
+    Ok(ExitCode::from(error.kind.exit_code()))
+}
+
+/// The measures of a run's models, taken again, and whether they agree with its result.
+fn remeasured<'a>(
+    finished: &Finished,
+    run: &'a ResultEntry,
+    experiment: &Experiment,
+    data: Option<&Data>,
+    pool: Option<&ThreadPool>,
+) -> Result<Remeasured<'a>> {
+    let model = finished.model(run)?;
+    let place = || finished.folder.path().display().to_string();
+    let world = experiment.world(data, run.seed)?;
+    let mut parts = experiment.parts::<f64>(data, &world, run.seed)?;
+    let fits = parts.len() == model.x.len()
+        && parts.iter().zip(&model.x).all(|(part, x)| part.dims().n == x.len())
+        && parts.iter().zip(&model.theta).all(|(part, theta)| part.dims().p == theta.len());
+    if !fits {
+        let message = format!("the models of {} do not fit the experiment", run.algorithm);
+        return Err(Error::storage("storage/model", message).at(place()));
+    }
+    if model.theta.iter().any(|theta| theta.iter().all(|value| value.is_nan())) {
+        let message =
+            "this is the folder of one node among peers: other nodes' models are not here";
+        return Err(Error::config("config/not-here", message)
+            .at(place())
+            .hint("name a data file with --input and the node with --node"));
+    }
+    let points: Vec<_> = model.x.into_iter().zip(model.theta).collect();
+    let sound = points.iter().all(|(x, theta)| x.iter().chain(theta).all(|v| v.is_finite()));
+    let exact = experiment.run.exact != Exactly::Never && run.stop != Stop::Diverged;
+    let mut now = match sound {
+        true => evaluate::summarise(&evaluate::all(&mut parts, &points, exact, pool)),
+        false => Default::default(),
+    };
+    now.retain(|_, value| value.is_finite());
+    let measure = |name: &str| Some((name.to_string(), json!(now.get(name)?)));
+    let measures = DECISIVE.into_iter().chain(FURTHER).filter_map(measure).collect();
+    let agrees = |name: &&str| same(now.get(*name), run.row.values.get(*name));
+    let agrees = DECISIVE.iter().all(agrees);
+    Ok(Remeasured { algorithm: &run.algorithm, seed: run.seed, measures, agrees })
+}
+
+/// Whether a measure is what it was.
+fn same(now: Option<&f64>, then: Option<&f64>) -> bool {
+    match (now, then) {
+        (Some(now), Some(then)) => (now - then).abs() <= TOLERANCE * now.abs().max(then.abs()),
+        (now, then) => now.is_none() && then.is_none(),
+    }
+}
+
+fn table(runs: &[Remeasured], output: &Output) -> String {
+    let measured = |name: &&str| runs.iter().any(|run| run.measures.contains_key(*name));
+    let measures: Vec<&str> = DECISIVE.into_iter().chain(FURTHER).filter(measured).collect();
+    let heads = measures.iter().map(|name| match *name {
+        "grad_phi_sq" => "|∇Φ|²".to_string(),
+        "phi" => "Φ".to_string(),
+        "own_test_accuracy" => "own classes".to_string(),
+        other => other.replace('_', " "),
+    });
+    let head: Vec<String> = ["algorithm", "seed"]
+        .map(String::from)
+        .into_iter()
+        .chain(heads)
+        .chain(["as before".into()])
+        .collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let row = |run: &Remeasured| {
+        let value = |name: &&str| run.measures.get(*name).and_then(Value::as_f64);
+        let mut cells = vec![run.algorithm.to_string(), run.seed.to_string()];
+        cells.extend(measures.iter().map(|name| value(name).map_or("–".into(), number)));
+        cells.push(if run.agrees { "yes" } else { "no" }.into());
+        cells
+    };
+    output.table(&head, runs.iter().map(row).collect())
+}

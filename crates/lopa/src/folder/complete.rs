@@ -1,0 +1,30 @@
+//! Running what is missing of an experiment.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use super::{RunFolder, Status};
+use crate::data::Data;
+use crate::error::Result;
+use crate::experiment::Experiment;
+use crate::run::{Context, Listener};
+
+/// Runs what is missing of an experiment into its folder below `runs`; false if interrupted.
+pub fn complete(
+    experiment: &Experiment,
+    data: Option<&Data>,
+    (runs, threads): (&Path, usize),
+    context: &Context,
+    listener: &mut dyn Listener,
+) -> Result<(PathBuf, bool)> {
+    let mut folder = RunFolder::resume(runs, experiment, data, threads)?;
+    let done = experiment.run_on(data, context, &mut folder, listener);
+    let interrupted = context.interrupt.load(Ordering::Relaxed);
+    folder.finish(match (&done, interrupted) {
+        (Err(_), _) => Status::Failed,
+        (Ok(_), true) => Status::Interrupted,
+        (Ok(_), false) => Status::Done,
+    })?;
+    done?;
+    Ok((folder.path().to_path_buf(), !interrupted))
+}

@@ -1,0 +1,102 @@
+//! A line of `metrics.jsonl` and an entry of `results.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::evaluate::Point;
+use crate::run::Outcome;
+use crate::run::trace::{Row, Stop};
+
+/// A line of `metrics.jsonl`: a measurement and the run it belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricsRow {
+    /// The algorithm's label.
+    pub algorithm: String,
+    /// The seed.
+    pub seed: u64,
+    /// The measurement.
+    #[serde(flatten)]
+    pub row: Row,
+}
+
+/// An entry of `results.json`: how one algorithm ended on one seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ResultEntry {
+    /// The algorithm's label.
+    pub algorithm: String,
+    /// The seed.
+    pub seed: u64,
+    /// SHA-256 of every variable at every measurement, to the bit.
+    pub digest: String,
+    /// How it ended.
+    pub stop: Stop,
+    /// The last measurement.
+    #[serde(flatten)]
+    pub row: Row,
+    /// Why it diverged, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<String>,
+    /// The problem's metrics of every node, at the end; NaN for one that was not finite.
+    #[serde(default, with = "nodes")]
+    pub nodes: Vec<Vec<(String, f64)>>,
+}
+
+impl ResultEntry {
+    /// Whether it is the result of this algorithm on this seed.
+    pub fn is_of(&self, algorithm: &str, seed: u64) -> bool {
+        self.algorithm == algorithm && self.seed == seed
+    }
+
+    /// The outcome, with the models the run ended with.
+    pub(super) fn outcome(&self, models: Vec<Point>) -> Outcome {
+        let ResultEntry { algorithm, seed, digest, stop, row, diagnosis, nodes } = self.clone();
+        Outcome { algorithm, seed, stop, diagnosis, row, nodes, digest, models }
+    }
+}
+
+impl From<&Outcome> for ResultEntry {
+    fn from(outcome: &Outcome) -> ResultEntry {
+        let Outcome { algorithm, seed, stop, diagnosis, row, nodes, digest, models: _ } = outcome;
+        ResultEntry {
+            algorithm: algorithm.clone(),
+            seed: *seed,
+            digest: digest.clone(),
+            stop: *stop,
+            row: row.clone(),
+            diagnosis: diagnosis.clone(),
+            nodes: nodes.clone(),
+        }
+    }
+}
+
+/// Each node's metrics are an object, in the problem's order.
+mod nodes {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::{Map, Value};
+
+    type Metrics = Vec<(String, f64)>;
+
+    struct Object<'a>(&'a Metrics);
+
+    impl Serialize for Object<'_> {
+        fn serialize<S: Serializer>(&self, output: S) -> Result<S::Ok, S::Error> {
+            output.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        }
+    }
+
+    pub fn serialize<S: Serializer>(nodes: &[Metrics], output: S) -> Result<S::Ok, S::Error> {
+        output.collect_seq(nodes.iter().map(Object))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Metrics>, D::Error> {
+        let number = |(name, value): (String, Value)| match value {
+            Value::Null => Ok((name, f64::NAN)),
+            value => match value.as_f64() {
+                Some(value) => Ok((name, value)),
+                None => Err(D::Error::custom(format!("`{name}` of a node is not a number"))),
+            },
+        };
+        let nodes = Vec::<Map<String, Value>>::deserialize(input)?;
+        nodes.into_iter().map(|node| node.into_iter().map(number).collect()).collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! `manifest.json`: what was run, on what, where, and how far it came.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The manifest of a run folder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of lopa that ran it.
+    pub lopa: String,
+    /// The experiment's name.
+    pub name: String,
+    /// When the folder was made: RFC 3339, UTC, as all times here.
+    pub started: String,
+    /// How far it came.
+    pub status: Status,
+    /// SHA-256 of the resolved experiment without `[checkpoint]`.
+    pub experiment_digest: String,
+    /// SHA-256 of the data, if the experiment has any.
+    pub data_digest: Option<String>,
+    /// The labels of the algorithms.
+    #[serde(default)]
+    pub algorithms: Vec<String>,
+    /// The names of the classes, if the experiment has data.
+    pub classes: Option<Vec<String>>,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// The network and partition of each seed that was begun.
+    pub worlds: Vec<WorldNote>,
+    /// Threads it had.
+    pub threads: usize,
+    /// The kind of machine.
+    pub machine: Machine,
+    /// When it ended or was stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// When it was resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<String>,
+    /// Keys that this version does not know: shown, and kept when the run resumes.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// How far a run folder came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Being written, or its process was killed.
+    Running,
+    /// All runs ended.
+    Done,
+    /// Stopped on request.
+    Interrupted,
+    /// Ended by an error.
+    Failed,
+}
+
+impl Status {
+    /// The word for it, as in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Done => "done",
+            Status::Interrupted => "interrupted",
+            Status::Failed => "failed",
+        }
+    }
+}
+
+/// The network and partition of a seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorldNote {
+    /// The seed.
+    pub seed: u64,
+    /// SHA-256 of edges and weights.
+    pub graph_digest: String,
+    /// ρ of W.
+    pub rho: f64,
+    /// Pairs of neighbours.
+    pub edges: Vec<[usize; 2]>,
+    /// The rows of W: (j, w_ij) where w_ij is not zero.
+    #[serde(default)]
+    pub weights: Vec<Vec<(usize, f64)>>,
+    /// SHA-256 of the partition, if there is data to divide.
+    pub partition_digest: Option<String>,
+    /// Training samples of each node.
+    #[serde(default)]
+    pub samples: Vec<usize>,
+    /// The names of the classes.
+    #[serde(default)]
+    pub classes: Vec<String>,
+    /// Training samples of each class at each node.
+    #[serde(default)]
+    pub class_counts: Vec<Vec<usize>>,
+}
+
+/// The kind of machine: on machines of one kind, results agree to the bit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor architecture.
+    pub arch: String,
+    /// The operating system.
+    pub os: String,
+    /// The vector instructions it has.
+    pub simd: Vec<String>,
+}
+
+/// What decides whether a folder can be resumed, as far as its manifest can be read.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(super) struct Identity {
+    pub lopa: Option<String>,
+    pub experiment_digest: Option<String>,
+    pub data_digest: Option<String>,
+    pub status: Option<Status>,
+}

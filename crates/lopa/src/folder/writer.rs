@@ -1,0 +1,335 @@
+//! Writing a run folder.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::machine::{machine, now};
+use super::manifest::{Manifest, Status, WorldNote};
+use super::model::{About, Model};
+use super::resume::lock;
+use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, model_path};
+use crate::config::Choice;
+use crate::data::{self, Data};
+use crate::error::{Error, Result};
+use crate::experiment::Experiment;
+use crate::problem::AnyProblem;
+use crate::run::checkpoint::{self, Checkpoint, State};
+use crate::run::trace::{Row, Stop};
+use crate::run::{Outcome, Store, World, hex};
+use crate::store::bytes::Hash;
+use crate::store::files::{cannot_write, replace};
+
+/// A run folder being written.
+pub struct RunFolder {
+    pub(super) path: PathBuf,
+    pub(super) manifest: Manifest,
+    pub(super) results: Vec<ResultEntry>,
+    pub(super) metrics: File,
+    pub(super) sound: u64, // bytes of the measurements of runs that ended
+    pub(super) synced: Option<u64>, // bytes of measurements known to be on disk
+    pub(super) checkpoints: Option<checkpoint::Store>, // of the current run
+    pub(super) last: Option<(u64, u64)>, // iteration of the last checkpoint, bytes of measurements then
+    about: ModelParts,
+    _lock: File, // held while the folder is being written
+}
+
+/// What models are saved with.
+struct ModelParts {
+    problem: Choice<AnyProblem>,
+    features: usize,
+    labels: Vec<u32>,
+    classes: Vec<String>,
+    scaling: data::Scaling,
+}
+
+impl RunFolder {
+    /// Makes the folder below `runs`. An existing one is left alone: the new one gets a number.
+    pub fn create(
+        runs: &Path,
+        experiment: &Experiment,
+        data: Option<&Data>,
+        threads: usize,
+    ) -> Result<RunFolder> {
+        let (resolved, experiment_digest) = resolved(experiment);
+        let path = create_free(runs, &folder_name(experiment))?;
+        let lock = lock(&path)?.expect("nobody else knows of the folder yet");
+        write(&path.join(RESOLVED), resolved.as_bytes())?;
+        let manifest = Manifest {
+            lopa: env!("CARGO_PKG_VERSION").into(),
+            name: experiment.name.clone(),
+            started: now(),
+            status: Status::Running,
+            experiment_digest,
+            data_digest: data.map(data::digest),
+            algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
+            classes: data.map(|data| data.classes.clone()),
+            seeds: experiment.run.seeds.clone(),
+            worlds: Vec::new(),
+            threads,
+            machine: machine(),
+            ended: None,
+            resumed: Vec::new(),
+            other: Default::default(),
+        };
+        let folder = RunFolder::new(path, manifest, lock, experiment, data)?;
+        folder.write_manifest()?;
+        Ok(folder)
+    }
+
+    /// A folder without results or measurements.
+    pub(super) fn new(
+        path: PathBuf,
+        manifest: Manifest,
+        lock: File,
+        experiment: &Experiment,
+        data: Option<&Data>,
+    ) -> Result<RunFolder> {
+        let file = path.join(METRICS);
+        let open = OpenOptions::new().append(true).create(true).open(&file);
+        Ok(RunFolder {
+            metrics: open.map_err(|error| cannot_write(&file, &error))?,
+            path,
+            manifest,
+            results: Vec::new(),
+            sound: 0,
+            synced: None,
+            checkpoints: None,
+            last: None,
+            about: ModelParts::of(experiment, data),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// No run is left to be made, now: notes how it ended.
+    pub fn finish(&mut self, status: Status) -> Result<()> {
+        self.sync_metrics()?;
+        if status == Status::Done {
+            // A killed process may have left some; nothing is left to resume.
+            let _ = fs::remove_dir_all(self.path.join("checkpoints"));
+        }
+        self.manifest.status = status;
+        self.manifest.ended = Some(now());
+        self.write_manifest()
+    }
+
+    fn sync_metrics(&mut self) -> Result<()> {
+        let measured = self.measured()?;
+        // Most checkpoints come without a new measurement, and waiting for the disk is what they cost.
+        if self.synced != Some(measured) {
+            self.metrics.sync_all().map_err(|error| self.cannot_measure(&error))?;
+            self.synced = Some(measured);
+        }
+        Ok(())
+    }
+
+    /// Bytes of measurements so far.
+    pub(super) fn measured(&self) -> Result<u64> {
+        let found = self.metrics.metadata().map(|metadata| metadata.len());
+        found.map_err(|error| self.cannot_measure(&error))
+    }
+
+    /// Forgets all measurements but the first so many bytes.
+    pub(super) fn cut_metrics(&mut self, length: u64) -> Result<()> {
+        self.synced = None;
+        self.metrics.set_len(length).map_err(|error| self.cannot_measure(&error))
+    }
+
+    fn cannot_measure(&self, error: &std::io::Error) -> Error {
+        cannot_write(&self.path.join(METRICS), error)
+    }
+
+    /// Identifies one run of one experiment on one data set.
+    pub(super) fn run_hash(&self, algorithm: &str, seed: u64) -> Hash {
+        let Manifest { lopa, experiment_digest, data_digest, .. } = &self.manifest;
+        let what = json!([lopa, experiment_digest, data_digest, algorithm, seed]);
+        Sha256::digest(what.to_string()).into()
+    }
+
+    pub(super) fn write_manifest(&self) -> Result<()> {
+        write_json(&self.path.join(MANIFEST), &self.manifest)
+    }
+
+    pub(super) fn checkpoints_of(&self, algorithm: &str, seed: u64) -> checkpoint::Store {
+        let name = format!("{algorithm}-seed{seed}");
+        checkpoint::Store::new(&self.path.join("checkpoints"), &name)
+    }
+}
+
+impl Store for RunFolder {
+    fn world(&mut self, seed: u64, world: &World) -> Result<()> {
+        if self.manifest.worlds.iter().any(|world| world.seed == seed) {
+            return Ok(());
+        }
+        let edges: Vec<_> = world.graph.edges().map(|(i, j)| [i, j]).collect();
+        let weights = world.mixing.rows().to_vec();
+        let graph = serde_json::to_vec(&(&edges, &weights)).expect("numbers are JSON");
+        let partition = &world.partition;
+        let ModelParts { labels, classes, .. } = &self.about;
+        let divided = !partition.nodes.is_empty();
+        if divided {
+            let path = self.path.join(format!("partition-seed{seed}.json"));
+            partition.write(&path, labels.len())?;
+        }
+        self.manifest.worlds.push(WorldNote {
+            seed,
+            graph_digest: hex(&Sha256::digest(&graph)),
+            rho: world.analysis.rho,
+            edges,
+            weights,
+            partition_digest: divided.then(|| partition.digest()),
+            samples: partition.nodes.iter().map(Vec::len).collect(),
+            classes: classes.clone(),
+            class_counts: partition.counts(labels, classes.len()),
+        });
+        self.write_manifest()
+    }
+
+    fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        let entry = self.results.iter().find(|entry| entry.is_of(algorithm, seed));
+        let outcome = |entry: &ResultEntry| {
+            // Without its models, the run is repeated.
+            let model = Model::load(&model_path(&self.path, algorithm, seed)).ok()?;
+            Some(entry.outcome(model.x.into_iter().zip(model.theta).collect()))
+        };
+        Ok(entry.and_then(outcome))
+    }
+
+    /// Measurements after the state are forgotten.
+    fn kept(
+        &mut self,
+        algorithm: &str,
+        seed: u64,
+        refuse: &mut dyn FnMut(String),
+    ) -> Result<Option<State>> {
+        let run = self.run_hash(algorithm, seed);
+        let measured = self.sound..=self.measured()?;
+        let mut checkpoints = self.checkpoints_of(algorithm, seed);
+        let newest = checkpoints.newest(&run, measured, refuse);
+        self.checkpoints = Some(checkpoints);
+        self.last = newest.as_ref().map(|newest| (newest.state.progress.k, newest.metrics));
+        self.cut_metrics(newest.as_ref().map_or(self.sound, |newest| newest.metrics))?;
+        Ok(newest.map(|newest| newest.state))
+    }
+
+    fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
+        let run = self.run_hash(algorithm, seed);
+        let folder = self.path.join("checkpoints");
+        fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+        self.sync_metrics()?;
+        let k = state.progress.k;
+        // A state that is kept again has no more measurements than the first time.
+        let metrics = match self.last {
+            Some((then, metrics)) if then == k => metrics,
+            _ => self.measured()?,
+        };
+        self.last = Some((k, metrics));
+        let mut checkpoints =
+            self.checkpoints.take().unwrap_or_else(|| self.checkpoints_of(algorithm, seed));
+        let written = checkpoints.write(&Checkpoint { run, metrics, state });
+        self.checkpoints = Some(checkpoints);
+        written
+    }
+
+    fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
+        let line = MetricsRow { algorithm: algorithm.into(), seed, row: row.clone() };
+        let line = serde_json::to_string(&line).expect("a row is JSON");
+        // In one write: a line is either there or not.
+        let written = self.metrics.write_all(format!("{line}\n").as_bytes());
+        written.map_err(|error| self.cannot_measure(&error))
+    }
+
+    fn end(&mut self, outcome: &Outcome) -> Result<()> {
+        let Outcome { algorithm, seed, .. } = outcome;
+        self.about.model(outcome).save(&model_path(&self.path, algorithm, *seed))?;
+        self.sync_metrics()?;
+        self.results.retain(|entry| !entry.is_of(algorithm, *seed));
+        self.results.push(outcome.into());
+        write_json(&self.path.join(RESULTS), &self.results)?;
+        let checkpoints = self.checkpoints.take();
+        if outcome.stop != Stop::Interrupted {
+            self.sound = self.measured()?;
+            checkpoints.iter().for_each(checkpoint::Store::remove);
+        }
+        Ok(())
+    }
+}
+
+impl ModelParts {
+    fn of(experiment: &Experiment, data: Option<&Data>) -> ModelParts {
+        ModelParts {
+            problem: experiment.problem.clone(),
+            features: data.map_or(0, |data| data.train.cols()),
+            labels: data.map_or(Vec::new(), |data| data.train.labels().to_vec()),
+            classes: data.map_or(Vec::new(), |data| data.classes.clone()),
+            scaling: data.map_or(data::Scaling::default(), |data| data.scaling.clone()),
+        }
+    }
+
+    fn model(&self, outcome: &Outcome) -> Model {
+        let (x, theta) = outcome.models.iter().cloned().unzip();
+        let about = About {
+            algorithm: outcome.algorithm.clone(),
+            seed: outcome.seed,
+            problem: self.problem.name.clone(),
+            params: self.problem.params.clone(),
+            features: self.features,
+            classes: self.classes.clone(),
+        };
+        Model { about, x, theta, scaling: self.scaling.clone() }
+    }
+}
+
+/// The experiment with every default filled in, and its digest, which does not depend on how often
+/// checkpoints are written.
+pub(super) fn resolved(experiment: &Experiment) -> (String, String) {
+    let mut table = experiment.resolved();
+    let text = |table: &toml::Table| toml::to_string(table).expect("a table is TOML");
+    let resolved = text(&table);
+    table.remove("checkpoint");
+    (resolved, hex(&Sha256::digest(text(&table))))
+}
+
+pub(super) fn folder_name(experiment: &Experiment) -> String {
+    format!("{}-{}", experiment.name, &resolved(experiment).1[..8])
+}
+
+/// Makes the first of `name`, `name-2`, `name-3`, … that is free.
+fn create_free(runs: &Path, name: &str) -> Result<PathBuf> {
+    fs::create_dir_all(runs).map_err(|error| cannot_write(runs, &error))?;
+    for number in 1..10_000 {
+        let path = match number {
+            1 => runs.join(name),
+            _ => runs.join(format!("{name}-{number}")),
+        };
+        match fs::create_dir(&path) {
+            Ok(()) => {
+                let models = path.join("models");
+                fs::create_dir(&models).map_err(|error| cannot_write(&models, &error))?;
+                return Ok(path);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(cannot_write(&path, &error)),
+        }
+    }
+    let message = format!("there are 9999 runs called `{name}` already");
+    Err(Error::storage("storage/full", message).at(runs.display().to_string()))
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).expect("names are strings");
+    write(path, text.as_bytes())
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<()> {
+    replace(path, content).map_err(|error| cannot_write(path, &error))
+}

@@ -1,0 +1,109 @@
+//! How the parts of a problem are made.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::scope::Scope;
+use super::{At, Bilevel, Directions, Minibatches};
+use crate::config::{Entry, Params};
+use crate::data::{Data, Features};
+use crate::error::Result;
+use crate::math::real::{Both, Family, Real};
+
+/// What a problem is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// The seed of splits, corruption and synthetic problems.
+    pub seed: u64,
+    /// Whose inner problem it is.
+    pub scope: Scope,
+    /// The batch size; `None` stands for the full batch.
+    pub batch: Option<usize>,
+    /// The data set, if there is one.
+    pub data: Option<&'a Data>,
+    /// The rows of `data.train` that each node holds.
+    pub partition: &'a [Vec<u32>],
+}
+
+/// A problem with its parameters, usually the struct of parameters itself.
+pub trait Problem<T: Real>: Send + Sync {
+    /// Whether it is made from a data set, and files must have a `[data]` section.
+    fn needs_data(&self) -> bool {
+        false
+    }
+
+    /// The parts of some nodes; features of other nodes' rows need not be there.
+    fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>>;
+
+    /// The class indices that a saved model predicts for scaled features; `None` where prediction
+    /// makes no sense or the features do not fit the model.
+    fn predict(
+        &self,
+        _classes: usize,
+        _at: At<f64>,
+        _features: &Features<f64>,
+    ) -> Option<Vec<u32>> {
+        None
+    }
+}
+
+/// The parts of the nodes of a process.
+pub struct Parts<T: Real> {
+    /// One part per node.
+    pub each: Vec<Box<dyn Bilevel<T>>>,
+    /// Answers for all of these nodes in one call, where the problem can.
+    pub together: Option<Box<dyn Together<T>>>,
+}
+
+impl<T: Real, P: Bilevel<T> + 'static> FromIterator<P> for Parts<T> {
+    fn from_iter<I: IntoIterator<Item = P>>(parts: I) -> Parts<T> {
+        let boxed = |part| Box::new(part) as Box<dyn Bilevel<T>>;
+        Parts { each: parts.into_iter().map(boxed).collect(), together: None }
+    }
+}
+
+/// One node's question to [`Together`].
+pub struct Ask<'a, T> {
+    /// The node's index among the parts that were made with it.
+    pub node: usize,
+    /// The point.
+    pub at: At<'a, T>,
+    /// The v of (7) and (8).
+    pub v: &'a [T],
+    /// The minibatches.
+    pub on: Minibatches<'a>,
+    /// Where the answer goes.
+    pub out: Directions<'a, T>,
+}
+
+/// Computes the directions of all nodes of a process in one call: for problems that live elsewhere,
+/// in an interpreter or on a device, where one call for all is cheaper than one for each.
+pub trait Together<T: Real>: Send {
+    /// d, h and s of every node that asks; an error ends the run.
+    fn directions(&mut self, asks: &mut [Ask<T>]) -> Result<()>;
+}
+
+/// Problems, as a family over precisions.
+pub struct Problems;
+
+impl Family for Problems {
+    type Of<T: Real> = Arc<dyn Problem<T>>;
+}
+
+/// A problem with its parameters, in both precisions.
+pub type AnyProblem = Both<Problems>;
+
+/// An entry of the registry of problems, whose parameters are the problem.
+pub fn problem_entry<P: Params + Problem<f32> + Problem<f64>>(
+    name: impl Into<String>,
+    about: impl Into<String>,
+) -> Entry<AnyProblem> {
+    Entry::new(name, about, |params: P| {
+        let problem = Arc::new(params);
+        let (single, double): (Arc<dyn Problem<f32>>, Arc<dyn Problem<f64>>) =
+            (problem.clone(), problem);
+        Arc::new(Both::new(single, double))
+    })
+}
