@@ -109,7 +109,7 @@ fn alike(single: &mut Subject<f32>, double: &mut Subject<f64>) -> Result<()> {
             for (question, (near, exact)) in questions.zip(near.iter().zip(&exact)) {
                 Comparison {
                     id: "conformance/precision",
-                    what: format!("{} in f32 is nearly that in f64", question.name()),
+                    what: format!("{} in f32 disagrees with f64", question.name()),
                     said: near,
                     want: ("f64 gives", exact),
                     tolerance: 1e-3 * (1.0 + largest(exact)),

@@ -307,7 +307,7 @@ fn messages_name_the_place_the_numbers_and_the_cause() {
     let sign = message("sign of cross_g");
     let place = "problem `planted` in f64, node 0, all samples: ";
     assert!(sign.starts_with(place), "{sign}");
-    assert!(sign.contains("cross_g agrees with differences of grad_theta_g along v"), "{sign}");
+    assert!(sign.contains("cross_g disagrees with differences of grad_theta_g along v"), "{sign}");
     assert!(sign.contains("entry 0 is ") && sign.ends_with(": a sign?"), "{sign}");
     assert!(message("factor 2 in hess_g").ends_with(": a factor of 2?"));
     let sum = message("sum over the batch in grad_theta_f");
