@@ -74,7 +74,7 @@ struct Slot {
 struct Live {
     connection: Connection,
     session: u64,     // of the neighbour's process
-    by_smaller: bool, // whether the node with the smaller number called
+    by_smaller: bool, // whether the node with the smaller number opened it
     queue: mpsc::Sender<Vec<u8>>,
     writer: JoinHandle<std::result::Result<(), End>>,
 }
@@ -311,7 +311,7 @@ impl Net {
             self.log.once(&format!("terms {name} {what}"), &format!("refused {name}: {what}"));
             self.set_reason(at, Some(format!("{name} differs: {what}")));
             let _ = self.events.send(Item::Refused);
-            // The caller closes the connection once it has read our terms; else we do, after a while.
+            // The caller closes the connection when it has read our terms; if not, we do.
             tokio::spawn(async move {
                 let _out = out;
                 if !dialled {
@@ -324,8 +324,8 @@ impl Net {
         let by_smaller = dialled == (self.node < *node);
         let mut live = slot.live.lock().expect("no thread panics while holding it");
         if let Some(old) = &*live {
-            // Both ends keep the same one of two: that of a new process, or else the one that the node
-            // with the smaller number called.
+            // Both ends keep the same one of two: that of a new process, or else the one opened by
+            // the node with the smaller number.
             if old.session == theirs.session && (old.by_smaller || !by_smaller) {
                 connection.close(DUPLICATE.into(), b"there is a link already");
                 return;

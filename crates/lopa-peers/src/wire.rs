@@ -175,8 +175,11 @@ impl Iroh {
         match self.net.reasons(missing) {
             Some(why) => Error::new(Kind::Refused, "peers/refused", why)
                 .hint("compare the rosters: each must list the other's key and links"),
-            None => Error::new(Kind::Peer, "peers/absent", format!("{names} did not connect in time"))
-                .hint("start them, check addresses and firewalls (UDP), or allow more time with --deadline"),
+            None => {
+                let message = format!("{names} did not connect in time");
+                Error::new(Kind::Peer, "peers/absent", message)
+                    .hint("start them, check addresses and firewalls (UDP), or raise --deadline")
+            }
         }
     }
 }

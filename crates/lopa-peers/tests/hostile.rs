@@ -1,5 +1,5 @@
-//! Strangers, and neighbours that violate the protocol, are refused and logged once, while two honest
-//! nodes keep exchanging frames.
+//! Strangers, and neighbours that violate the protocol, are refused and logged once; two honest nodes
+//! keep exchanging frames.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;

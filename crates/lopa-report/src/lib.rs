@@ -2,12 +2,12 @@
 //!
 //! [`saved`] holds run folders, [`statistics`] aggregates them over seeds, [`figure`] draws them as
 //! SVG ([`png`](mod@png) renders that as PNG, with the feature `png`), and [`html`] writes the
-//! report: one file that works offline. No output contains the time or date: the same run folders
-//! give the same bytes.
+//! report: one file that works offline. Nothing here reads the clock: the same run folders give the
+//! same bytes.
 //!
-//! From `lopa`, this crate uses run folders and the error type. From `lopa-study`, it uses statistics
-//! and the theory: the terms of the Lyapunov function, which [`lyapunov`] stacks, and the measured
-//! rates, which [`rates`] draws.
+//! From `lopa`, this crate uses run folders, traces and the error type. From `lopa-study`, it uses
+//! statistics and the theory: the terms of the Lyapunov function, which [`lyapunov`] stacks, and the
+//! measured rates, which [`rates`] draws.
 
 pub mod figure;
 pub mod html;

@@ -1,4 +1,4 @@
-//! What a run came to, in a table and a sentence.
+//! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::Experiment;
 use lopa::run::trace::{Stop, more_is_better};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::output::{Output, bytes, number};
 
-/// What is about to be run.
+/// The experiment in one line, printed before it runs.
 pub fn heading(experiment: &Experiment) -> String {
     let Experiment { name, problem, data, network, run, algorithms, .. } = experiment;
     let data = data.as_ref().map(|spec| format!(" on {}", spec.source.name)).unwrap_or_default();
@@ -33,20 +33,20 @@ fn plural(count: usize) -> &'static str {
 fn limits(experiment: &Experiment) -> String {
     let run = &experiment.run;
     let named = |(name, limit): (&str, f64)| match name {
-        "hessians" => format!("{limit} Hessian-vector products a node"),
-        "jacobians" => format!("{limit} Jacobian-vector products a node"),
-        "gradients" | "samples" => format!("{limit} {name} a node"),
+        "hessians" => format!("{limit} Hessian-vector products per node"),
+        "jacobians" => format!("{limit} Jacobian-vector products per node"),
+        "gradients" | "samples" => format!("{limit} {name} per node"),
         "exchanges" => format!("{limit} rounds"),
         "bytes" => format!("{} sent", bytes(limit)),
         _ => format!("{limit} {name}"),
     };
-    let iterations = run.iterations.map(|most| format!("{most} iterations"));
+    let iterations = run.iterations.map(|limit| format!("{limit} iterations"));
     let all: Vec<_> = run.budget.limits().map(named).chain(iterations).collect();
     format!("at most {}", all.join(", "))
 }
 
-/// Columns: name in rows, head, how a mean and its spread are written. What else is known, scripts
-/// get; a table must fit a terminal.
+/// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
+/// everything.
 const COLUMNS: [(&str, &str, Style); 10] = [
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
@@ -108,7 +108,7 @@ fn values(runs: &[&Outcome], name: &str) -> Option<Vec<f64>> {
     (!values.is_empty()).then_some(values)
 }
 
-/// One line an algorithm: mean ± standard deviation over the seeds.
+/// One line per algorithm: mean ± standard deviation over the seeds.
 pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> String {
     let measured =
         |name: &str| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some());
@@ -132,7 +132,7 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
     output.table(&head, ran.map(line).collect())
 }
 
-/// The measure that decides, in words, and whether more of it is better.
+/// The decisive measure, its words, and whether more is better.
 fn decisive(
     experiment: &Experiment,
     outcomes: &[Outcome],
@@ -143,7 +143,7 @@ fn decisive(
     Some((name, in_words(name), more_is_better(name)))
 }
 
-/// The words for a measure; one that has none is called by its name.
+/// The words for a measure, or its name.
 pub fn in_words(measure: &str) -> &str {
     match measure {
         "own_test_accuracy" => "test accuracy on a node's own classes",
@@ -156,15 +156,15 @@ pub fn in_words(measure: &str) -> &str {
     }
 }
 
-/// What the numbers mean, in a sentence or two.
+/// The results in a few sentences.
 pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
-    let lost = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
-    let lost = match lost {
+    let diverged = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
+    let diverged = match diverged {
         0 => String::new(),
-        n => format!(" {n} of {} runs diverged and are not in these numbers.", outcomes.len()),
+        n => format!(" {n} of {} runs diverged and are left out of these numbers.", outcomes.len()),
     };
-    let Some((name, said, more)) = decisive(experiment, outcomes) else {
-        return format!("No run got far enough to be measured.{lost}");
+    let Some((name, words, more)) = decisive(experiment, outcomes) else {
+        return format!("No run got far enough to be compared.{diverged}");
     };
     let mut ranked: Vec<(&str, f64, f64)> = groups(experiment, outcomes)
         .filter_map(|(label, runs)| {
@@ -178,15 +178,18 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let (best, mean, sd) = ranked[0];
     let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
     if ranked.len() == 1 {
-        return format!("With {budget}, {best} ends with {said} {}.{lost}", figure(mean));
+        return format!("With {budget}, {best} ends with {words} {}.{diverged}", figure(mean));
     }
-    let mut text = format!("With {budget}, {best} ends with the best {said}, {}", figure(mean));
+    let mut text = format!("With {budget}, {best} ends with the best {words}, {}", figure(mean));
     if let Some((second, their, theirs)) = ranked.get(1) {
         let apart = (mean - their).abs();
         let noise = (sd * sd + theirs * theirs).sqrt();
         text += &match (seeds, apart > 2.0 * noise) {
             (1, _) => {
-                format!("; {second} follows with {} (one seed: no spread is known)", figure(*their))
+                format!(
+                    "; {second} follows with {} (one seed: the spread is unknown)",
+                    figure(*their)
+                )
             }
             (_, true) => format!(", clearly ahead of {second} with {}", figure(*their)),
             (_, false) => format!(
@@ -198,11 +201,11 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     text += ".";
     text += &unseen(experiment, outcomes, best);
     text += &consensus(experiment, outcomes);
-    text += &lost;
+    text += &diverged;
     text
 }
 
-/// Who names classes best that a node never saw, if it is another than the best on its own.
+/// The best algorithm on all classes, if it is not the best on a node's own.
 fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
     let mean = |(label, runs): (_, Vec<&Outcome>)| {
         Some((label, spread(&values(&runs, "test_accuracy")?).0))
@@ -213,14 +216,14 @@ fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
     };
     match all.iter().find(|(label, _)| *label == best) {
         Some((_, own)) if leading > own + 0.01 => format!(
-            " On all classes, also those a node never saw, {first} leads with {leading:.3} \
-             (a personal model cannot name what it never saw)."
+            " On all classes, {first} leads with {leading:.3} (a personal model cannot predict \
+             classes its node never saw)."
         ),
         _ => String::new(),
     }
 }
 
-/// Who agrees best on x.
+/// How much gradient tracking improves consensus.
 fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let mean = |wanted: &str| {
         let (_, runs) = groups(experiment, outcomes).find(|(label, _)| *label == wanted)?;

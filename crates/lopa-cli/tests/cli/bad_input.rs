@@ -1,9 +1,9 @@
 //! Mistakes, one by one: each gets its exit code, its id, and a message that names the thing and
-//! the place. None ends in a panic.
+//! the place. None panics.
 
 use crate::program::{Done, Folder, blobs, blobs_folder};
 
-/// A good experiment that has every section.
+/// A valid experiment with every section.
 const BASE: &str = r#"schema = 1
 name = "base"
 
@@ -272,7 +272,7 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("batch = 4", "[run.budget]\nhessian = 3", "did you mean `hessians`?"),
 ];
 
-/// Overrides of the good experiment: the override, id, a part of the message.
+/// Overrides of the valid experiment: the override, id, a part of the message.
 const SETS: &[(&str, &str, &str)] = &[
     ("run.batch", "config/bad-override", "needs a `=`"),
     ("=5", "config/bad-override", "empty key"),
@@ -299,7 +299,7 @@ const SETS: &[(&str, &str, &str)] = &[
     ("algorithm=3", "config/wrong-type", "`algorithm` must be a list"),
 ];
 
-/// Whether a command failed as it should, in its document and on standard error; else how it did.
+/// How a command failed, unless it failed as it should, in its document and on standard error.
 fn wrong(done: &Done, code: i32, id: &str, message: &str, place: &str) -> Option<String> {
     let json = done.json();
     let error = &json["error"];
@@ -327,7 +327,7 @@ fn edited(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_base_of_all_mistakes_is_good() {
+fn the_base_of_all_mistakes_is_valid() {
     let folder = Folder::with(&[("e.toml", BASE)]);
     folder.lopa(&["run", "e.toml"]).good();
 }
@@ -361,7 +361,7 @@ fn what_was_meant() {
 fn mistakes_in_overrides() {
     let folder = Folder::with(&[("e.toml", BASE)]);
     for (set, id, message) in SETS {
-        // A good override before it must not take the blame.
+        // A valid override before it must not be blamed.
         let args = ["run", "e.toml", "--set", "run.batch=5", "--set", set, "--format", "json"];
         check(set, &folder.lopa(&args), 2, id, message, &format!("--set {set}"));
     }
@@ -562,4 +562,43 @@ fn bad_storage() {
     check("damaged results", &folder.lopa(&predict), 5, "storage/read", "damaged", &run);
     folder.write(&format!("{run}/results.json"), b"[]");
     check("empty results", &folder.lopa(&predict), 5, "storage/read", "empty", &run);
+}
+
+#[test]
+fn damaged_run_folders() {
+    let folder = blobs_folder();
+    folder.lopa(&["run", "e.toml"]).good();
+    let run = folder.run_folder().display().to_string();
+    let (manifest, metrics) = (format!("{run}/manifest.json"), format!("{run}/metrics.jsonl"));
+    let lopa = |args: &[&str]| folder.lopa(&[args, &["--format", "json"]].concat());
+    let mut bytes = folder.read(&metrics).into_bytes();
+    let whole = bytes.clone();
+    bytes[10] = 0xff;
+    folder.write(&metrics, &bytes);
+    for args in [&["report", run.as_str()][..], &["compare", run.as_str()]] {
+        let place = format!("{metrics}:1");
+        check(&args.join(" "), &lopa(args), 5, "storage/read", "damaged", &place);
+    }
+    // Of a run that is to be resumed, too: its measurements would be lost.
+    let text = folder.read(&manifest);
+    folder.write(&manifest, text.replace("\"done\"", "\"running\"").as_bytes());
+    check("resume", &lopa(&["run", "e.toml"]), 5, "storage/read", "damaged", &metrics);
+    folder.write(&metrics, &whole);
+    let text = folder.read(&manifest).replace("\"worlds\"", "\"words\"");
+    folder.write(&manifest, text.as_bytes());
+    for args in [
+        &["run", "e.toml"][..],
+        &["report", run.as_str()],
+        &["compare", run.as_str()],
+        &["evaluate", run.as_str()],
+        &["predict", run.as_str(), "-a", "lopa-gt", "-n", "0", "-i", "blobs.csv"],
+    ] {
+        check(&args.join(" "), &lopa(args), 5, "storage/read", "`worlds`", &manifest);
+    }
+    let listed = lopa(&["ls"]).good();
+    assert_eq!(listed.json(), serde_json::json!([]));
+    assert!(listed.stderr.contains("not listed") && listed.stderr.contains(&manifest));
+    // A new run does without the damaged one.
+    lopa(&["run", "e.toml", "--resume", "never"]).good();
+    assert_eq!(lopa(&["ls"]).good().json().as_array().unwrap().len(), 1);
 }

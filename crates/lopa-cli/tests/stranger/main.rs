@@ -17,6 +17,7 @@ const TEXT: &str = include_str!("../../../../CONTRIBUTING.md");
 /// The crate, built once for all tests.
 struct Stranger {
     folder: TempDir,
+    target: PathBuf,
     program: PathBuf,
 }
 
@@ -59,16 +60,22 @@ fn stranger() -> &'static Stranger {
         // `target/PROFILE/deps/this-test`
         let target = std::env::current_exe().unwrap();
         let target = target.ancestors().nth(3).unwrap().to_path_buf();
-        cargo(&folder, &target, &["build", "--quiet"]);
-        Stranger { program: target.join("debug/mine"), folder }
+        cargo(&folder, &target, &["build", "--quiet", "--bins", "--tests"]);
+        Stranger { program: target.join("debug/mine"), target, folder }
     })
+}
+
+#[test]
+fn its_problem_and_its_algorithm_conform() {
+    let Stranger { folder, target, .. } = stranger();
+    cargo(folder, target, &["test", "--quiet"]);
 }
 
 /// The crates of this workspace in place of published ones, compiled without optimisation: quickly.
 fn published_here(text: &str, root: &Path) -> String {
     let features = match cfg!(feature = "mpi") {
-        true => "[\"peers\", \"mpi\"]",
-        false => "[\"peers\"]",
+        true => "[\"full\", \"mpi\"]",
+        false => "[\"full\"]",
     };
     let crates = root.join("crates");
     let at = |name: &str| crates.join(name).display().to_string();
@@ -81,7 +88,11 @@ fn published_here(text: &str, root: &Path) -> String {
     let quick: String =
         quick.iter().map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n")).collect();
     let profile = "[profile.dev]\nopt-level = 2\ndebug = \"line-tables-only\"\n";
-    format!("{text}\n[workspace]\n\n{profile}{quick}")
+    // With what the workspace's tests depend on, dependencies have the same features as there, and
+    // are not built again.
+    let tests = "[dev-dependencies]\ntempfile = \"3\"\nproptest = { version = \"1.12\", \
+                 default-features = false, features = [\"std\"] }\n";
+    format!("{text}\n{tests}\n[workspace]\n\n{profile}{quick}")
 }
 
 fn cargo(folder: &TempDir, target: &Path, args: &[&str]) {

@@ -20,22 +20,23 @@ impl Heat {
         let (rows, columns) = (self.counts.len(), self.columns.len());
         let largest = self.counts.iter().flatten().copied().max().unwrap_or(0).max(1);
         let cell = [frame.width / columns.max(1) as f64, frame.height / rows.max(1) as f64];
-        let numbers = cell[0] > width(&largest.to_string(), NUMBER_FONT) && cell[1] >= 12.0;
+        let size = fitted(&largest.to_string(), NUMBER_FONT, cell[0] - 2.0);
+        let numbers = size >= 8.0 && cell[1] >= 12.0;
         let gap = cell.map(|side| if side > 8.0 { 1.0 } else { 0.0 });
         for (i, row) in self.counts.iter().enumerate() {
             for (c, &count) in row.iter().enumerate() {
                 let corner = [frame.left + c as f64 * cell[0], frame.top + i as f64 * cell[1]];
-                let size = [cell[0] - gap[0], cell[1] - gap[1]];
+                let sides = [cell[0] - gap[0], cell[1] - gap[1]];
                 let shade = count as f64 / largest as f64;
                 let fill = match count {
                     0 => "fill=\"currentColor\" fill-opacity=\"0.05\"".into(),
                     _ => format!("fill=\"#0077BB\" fill-opacity=\"{:.3}\"", 0.1 + 0.9 * shade),
                 };
-                drawing.rectangle(corner, size, &fill);
+                drawing.rectangle(corner, sides, &fill);
                 if numbers && count > 0 {
-                    let at = [corner[0] + size[0] / 2.0, corner[1] + size[1] / 2.0 + 3.5];
+                    let at = [corner[0] + sides[0] / 2.0, corner[1] + sides[1] / 2.0 + 3.5];
                     let ink = if shade > 0.5 { "#fff" } else { "currentColor" };
-                    let look = format!("font-size=\"{NUMBER_FONT}\" fill=\"{ink}\"");
+                    let look = format!("{} fill=\"{ink}\"", font_size(size));
                     drawing.text(at, Anchor::Middle, &count.to_string(), &look);
                 }
             }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lopa::config::Source;
 use lopa::error::Error;
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, Registries};
 use lopa::run::Context;
-use lopa_study::tune::{Tuned, tune};
+use lopa_study::tune::{TuneSpec, Tuned, tune};
 
 const EXPERIMENT: &str = r#"
 schema = 1
@@ -64,10 +64,9 @@ fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usi
     let context =
         Context { pool: Some(&pool), data_dir: ".".into(), interrupt: &interrupt, probe: None };
     let ran = AtomicUsize::new(0);
-    let tuned =
-        tune(source, &lopa::experiment::Registries::default(), journal, &context, &|_, _, _| {
-            ran.fetch_add(1, Ordering::Relaxed);
-        })?;
+    let tuned = tune(source, &Registries::default(), journal, &context, &|_, _, _| {
+        ran.fetch_add(1, Ordering::Relaxed);
+    })?;
     Ok((tuned, ran.into_inner()))
 }
 
@@ -130,11 +129,9 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = Source::new("small.toml", EXPERIMENT);
     let (tuned, _) = search(&source, &folder.path().join("j.jsonl"), 2).expect("a good search");
-    let experiment = Experiment::read(
-        &Source::new("tuned", &tuned.text[..]),
-        &lopa::experiment::Registries::default(),
-    )
-    .expect("good");
+    let experiment =
+        Experiment::read(&Source::new("tuned", &tuned.text[..]), &Registries::default())
+            .expect("good");
     assert_eq!(experiment.name, "small-tuned");
     assert_eq!(experiment.run.seeds, [1]);
     for (algorithm, best) in experiment.algorithms.iter().zip(&tuned.best) {
@@ -200,11 +197,9 @@ fn unfair_or_invalid_sections_are_refused() {
         ("seeds = [11]\nranges.lopa-gt.alpha = { low = 0.0, high = 1.0 }", "config/out-of-range"),
     ];
     for (section, id) in cases {
-        let error = Experiment::read(
-            &with(&format!("[tune]\n{section}\n")),
-            &lopa::experiment::Registries::default(),
-        )
-        .expect_err(section);
+        let source = with(&format!("[tune]\n{section}\n"));
+        let experiment = Experiment::read(&source, &Registries::default()).expect(section);
+        let error = TuneSpec::of(&source, &experiment).expect_err(section);
         assert_eq!(error.id, id, "{section}: {error}");
         assert!(error.place.is_some(), "{section}");
     }

@@ -1,4 +1,4 @@
-//! The four problems that are compared with other implementations.
+//! The four problems of the comparison with other implementations.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use lopa::experiment::Experiment;
 
 use crate::bench::Bench;
 
-/// A problem with LoPA-GT on it.
+/// A problem to run LoPA-GT on.
 pub struct Case {
     pub name: &'static str,
     pub nodes: usize,
     pub batch: usize,
     problem: &'static str,
     data: &'static str,
-    /// Data of the same shape and share of zeros, where the real data is not at hand.
+    /// Synthetic data of the same shape and sparsity, used if the real data is missing.
     stand_in: &'static str,
     /// The folder of the real data.
     folder: &'static str,
@@ -71,7 +71,7 @@ pub fn find(name: &str) -> &'static Case {
 }
 
 impl Case {
-    /// On all the data with the case's batches, or on full batches of so many samples.
+    /// On all data with the batch size of the case, or with full batches on so many samples.
     pub fn bench(&self, full: Option<usize>) -> Bench {
         let Case { nodes, problem, steps, batch, .. } = self;
         let directory = std::env::var("LOPA_DATA_DIR").unwrap_or_default();
@@ -95,7 +95,7 @@ impl Case {
         Bench::on(read.unwrap_or_else(|error| panic!("{error}\n{text}")), directory.into())
     }
 
-    /// The name, with how the features are stored.
+    /// The name, how the features are stored, and the share of them that is not zero.
     pub fn title(&self, bench: &Bench) -> String {
         let features = bench.data.as_ref().expect("every case has data").train.features();
         let share = features.stored() as f64 / (features.rows() * features.cols()) as f64;

@@ -1,4 +1,4 @@
-//! A case as files, for other implementations.
+//! Writes a case to files, for other implementations.
 
 use std::fs;
 use std::path::Path;
@@ -14,15 +14,15 @@ use crate::cases::Case;
 /// Iterations on full batches that other implementations repeat.
 const ITERATIONS: usize = 5;
 
-/// Samples of a node for that, so that it does not take long.
-const A_NODE: usize = 200;
+/// Samples per node for that, few enough to be quick.
+const SAMPLES_PER_NODE: usize = 200;
 
-/// Writes the case for other implementations: `all` its data to measure on, and `few` with the
-/// outcome of some iterations on full batches.
+/// Writes the case for other implementations: `all` its data to measure on, and `few` samples with
+/// the result of some iterations on full batches.
 pub fn case(case: &Case, dir: &str) {
     let dir = Path::new(dir).join(case.name);
     write(case, &case.bench(None), &dir.join("all"));
-    let few = case.bench(Some(A_NODE * case.nodes));
+    let few = case.bench(Some(SAMPLES_PER_NODE * case.nodes));
     write(case, &few, &dir.join("few"));
     let simulation = few.run::<f64>(ITERATIONS);
     for name in ["x", "theta", "v"] {
@@ -56,13 +56,13 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
     };
     let locals = Local::<f64>::split(case.name, validation, &setting, 0..case.nodes);
     let locals = locals.expect("enough samples");
-    // Nodes may differ by a sample; others want a matrix.
-    let least = |of: fn(&Local<f64>) -> &[u32]| locals.iter().map(|l| of(l).len()).min();
+    // Nodes may differ by one sample, but a matrix has rows of one length.
+    let smallest = |of: fn(&Local<f64>) -> &[u32]| locals.iter().map(|l| of(l).len()).min();
     for (name, of) in [
         ("train", (|l| l.train.rows()) as fn(&Local<f64>) -> &[u32]),
         ("validation", |l| l.validation.rows()),
     ] {
-        let count = least(of).expect("a node");
+        let count = smallest(of).expect("a node");
         let numbers = locals.iter().flat_map(|l| of(l)[..count].to_vec());
         save(&dir.join(name), numbers.map(u32::to_le_bytes));
     }
@@ -77,9 +77,9 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
         "n": part.dims().n, "p": part.dims().p, "ridge": params.get("ridge"),
         "alpha": step("alpha"), "beta": step("beta"), "lambda": step("lambda"), "gamma": 0.4, "tau": 0.4,
     });
-    fs::write(dir.join("about.json"), about.to_string()).expect("room to write");
+    fs::write(dir.join("about.json"), about.to_string()).expect("a writable file");
 }
 
 fn save<const N: usize>(path: &Path, numbers: impl Iterator<Item = [u8; N]>) {
-    fs::write(path, numbers.flatten().collect::<Vec<u8>>()).expect("room to write");
+    fs::write(path, numbers.flatten().collect::<Vec<u8>>()).expect("a writable file");
 }

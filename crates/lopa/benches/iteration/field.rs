@@ -11,9 +11,9 @@ use lopa::math::real::Real;
 use toml::Table;
 
 use crate::bench::Bench;
-use crate::clock::least;
+use crate::clock::fastest;
 
-/// Files with an entry for every algorithm that serves their scope.
+/// Files that list every algorithm of their scope.
 const FILES: &[&str] = &[
     "quadratic",
     "quadratic-global",
@@ -25,10 +25,10 @@ const FILES: &[&str] = &[
     "compare/hyper-cleaning-global",
 ];
 
-/// Seconds for each figure.
+/// Seconds per measurement.
 const BUDGET: f64 = 0.1;
 
-/// A table for each file; `filter` picks algorithms or files by a part of their name.
+/// One table per file; `filter` selects algorithms or files by parts of their names.
 pub fn table(filter: &[&str]) {
     let mut seen = BTreeSet::new();
     for file in FILES {
@@ -43,7 +43,7 @@ pub fn table(filter: &[&str]) {
     assert!(missing.is_empty(), "no file has {missing:?}");
 }
 
-/// The experiment, with another problem in the place of its own if wanted.
+/// The experiment of a file, with another problem if one is given.
 fn read(file: &str, problem: Option<Table>) -> Experiment {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::set_current_dir(&root).expect("the folder of the workspace");
@@ -76,5 +76,5 @@ fn each(of: Experiment, title: &str, filter: &[&str], seen: &mut BTreeSet<String
 }
 
 fn micros<T: Real>(mut simulation: Simulation<T>) -> f64 {
-    1e6 * least(BUDGET, || simulation.iterate())
+    1e6 * fastest(BUDGET, || simulation.iterate())
 }

@@ -1,11 +1,11 @@
-//! What an iteration costs against the batch, the features, the hidden units and the degree.
+//! The cost of an iteration against batch, features, hidden units and degree.
 
 use crate::bench::Bench;
-use crate::clock::least;
+use crate::clock::fastest;
 
 const NODES: usize = 32;
 
-/// The representation problem on dense data, one quantity of which is varied.
+/// The sizes of the representation problem on dense data; one at a time is varied.
 #[derive(Clone, Copy)]
 struct Size {
     batch: usize,
@@ -16,14 +16,14 @@ struct Size {
 
 const MIDDLE: Size = Size { batch: 64, features: 256, hidden: 32, degree: 4 };
 
-/// A line for each size; every quantity is doubled five times while the others stay.
+/// One line per size; each quantity is doubled four times while the others stay.
 pub fn table() {
     let Size { batch, features, hidden, degree } = MIDDLE;
     println!(
         "representation, LoPA-GT, f32, m = {NODES}; where not varied: batch {batch}, \
          {features} features, {hidden} units, degree {degree}\n"
     );
-    println!("{:>10} {:>8} {:>16} {:>12}", "varied", "value", "µs a node and it.", "÷ value");
+    println!("{:>10} {:>8} {:>16} {:>12}", "varied", "value", "µs per node, it.", "÷ value");
     let doubled = |from: usize| (0..5).map(move |k| from << k);
     doubled(16).for_each(|batch| line("batch", batch, Size { batch, ..MIDDLE }));
     doubled(64).for_each(|features| line("features", features, Size { features, ..MIDDLE }));
@@ -45,7 +45,7 @@ fn line(what: &str, value: usize, Size { batch, features, hidden, degree }: Size
     );
     let bench = Bench::new(&setup, ALGORITHM);
     let mut simulation = bench.run::<f32>(3);
-    let cost = 1e6 * least(0.5, || simulation.iterate()) / NODES as f64;
+    let cost = 1e6 * fastest(0.5, || simulation.iterate()) / NODES as f64;
     println!("{what:>10} {value:>8} {cost:>16.1} {:>12.3}", cost / value as f64);
 }
 

@@ -1,16 +1,16 @@
-//! What an iteration costs: `cargo bench -p lopa --bench iteration [-- COMMAND]`.
+//! The cost of an iteration: `cargo bench -p lopa --bench iteration [-- COMMAND]`.
 //!
 //! ```text
-//! (nothing)             LoPA-GT on the four problems of docs/performance.md, and its share of them
+//! (nothing)             LoPA-GT on the four problems of docs/performance.md, and its own part
 //! field [WORD…]         every algorithm on every problem
-//! kernels               the products alone, against the processor's peak
+//! kernels               the products alone, against the peak of the processor
 //! growth                cost against batch, features, hidden units and degree
 //! scale [--svg FILE]    cost and memory of 8 to 10 000 nodes
-//! export CASE DIR       the case as files, for other implementations
+//! export CASE DIR       writes the case to files, for other implementations
 //! rate CASE f32|f64 THREADS, loss CASE ITERATIONS     what `bench/peers` compares
 //! ```
 //!
-//! The four problems are on the real data if `LOPA_DATA_DIR` has it, else on made-up data of the
+//! The four problems use the real data if it is in `LOPA_DATA_DIR`, otherwise synthetic data of the
 //! same shape and sparsity.
 
 #[path = "../../tests/suite/common/bench.rs"]
@@ -28,11 +28,11 @@ mod scale;
 mod share;
 
 use cases::{CASES, Case};
-use clock::least;
+use clock::fastest;
 use lopa::engine::{Node, Simulation};
 use lopa::problem::Bilevel;
 
-/// Seconds for each figure.
+/// Seconds per measurement.
 const BUDGET: f64 = 2.0;
 
 fn main() {
@@ -66,10 +66,10 @@ fn table() {
         let title = case.title(&bench);
         println!("{title:<42} {f32s:>10.1} {f64s:>10.1} {own32:>12.1} % {own64:>12.1} %");
     }
-    println!("\nown part: what is not one of the five derivatives: mixing, updates, messages");
+    println!("\nown part: all but the five derivatives, that is mixing, updates, messages");
 }
 
-/// Iterations a second, for the comparison with peers.
+/// Iterations per second, for the comparison with peers.
 fn rate(case: &Case, precision: &str, threads: &str) {
     let bench = case.bench(None);
     let threads = threads.parse().expect("a number of threads");
@@ -78,15 +78,15 @@ fn rate(case: &Case, precision: &str, threads: &str) {
     let mixing = &bench.world.mixing;
     let seconds = if precision == "f32" {
         let mut simulation = Simulation::new(bench.nodes::<f32>(), mixing, pool);
-        least(BUDGET, || simulation.iterate())
+        fastest(BUDGET, || simulation.iterate())
     } else {
         let mut simulation = Simulation::new(bench.nodes::<f64>(), mixing, pool);
-        least(BUDGET, || simulation.iterate())
+        fastest(BUDGET, || simulation.iterate())
     };
     println!("{}", 1.0 / seconds);
 }
 
-/// The mean outer loss after some iterations, to compare with others.
+/// The mean outer loss after some iterations, to compare with other implementations.
 fn loss(case: &Case, iterations: &str) {
     let bench = case.bench(None);
     let simulation = bench.run::<f64>(iterations.parse().expect("a number of iterations"));

@@ -1,19 +1,19 @@
-//! The most operations a second that one core of this processor does.
+//! The peak performance of one core of this processor.
 #![allow(unsafe_code)]
 #![cfg_attr(not(target_arch = "x86_64"), allow(unused))]
 
 use std::hint::black_box;
 
-use crate::clock::least;
+use crate::clock::fastest;
 
 /// Scalars whose peak is known.
 pub trait Peak {
-    /// Operations a second: fused multiplications and additions in registers alone. Infinite
-    /// where it is not known how to measure them.
+    /// Operations per second of fused multiply-adds in registers, each counted as two. Infinite
+    /// where they cannot be measured.
     fn peak(budget: f64) -> f64;
 }
 
-/// Sums that do not wait for each other: more than latency times operations a cycle.
+/// Independent sums: more than latency times operations per cycle.
 const SUMS: usize = 16;
 const TURNS: usize = 2000;
 
@@ -36,8 +36,8 @@ macro_rules! peak {
                             }
                             black_box(sums);
                         }
-                        // SAFETY: the processor has what `spin` is compiled for.
-                        let seconds = least(budget, || unsafe { spin() });
+                        // SAFETY: the processor has the features that `spin` is compiled for.
+                        let seconds = fastest(budget, || unsafe { spin() });
                         return (2 * $lanes * SUMS * TURNS) as f64 / seconds;
                     })*
                 }

@@ -1,4 +1,4 @@
-//! A small drawing of measured values against the number of nodes.
+//! A small plot of measured values against the number of nodes.
 
 use std::fmt::Write;
 
@@ -12,9 +12,9 @@ const TOP: f64 = 36.0;
 pub fn svg(title: &str, points: &[(usize, f64)]) -> String {
     let logs = |nodes: usize| (nodes as f64).log10();
     let (first, last) = (logs(points[0].0), logs(points[points.len() - 1].0));
-    let most = 1.5 * points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let top = 1.5 * points.iter().map(|point| point.1).fold(0.0, f64::max);
     let x = |nodes: usize| LEFT + (logs(nodes) - first) / (last - first) * (WIDTH - LEFT - 20.0);
-    let y = |value: f64| HEIGHT - BOTTOM - value / most * (HEIGHT - BOTTOM - TOP);
+    let y = |value: f64| HEIGHT - BOTTOM - value / top * (HEIGHT - BOTTOM - TOP);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\

@@ -1,4 +1,4 @@
-//! Many nodes: what one of them costs an iteration, and how much memory all take.
+//! Many nodes: the cost of an iteration per node, and the memory of all.
 
 use std::time::Instant;
 
@@ -11,30 +11,31 @@ use lopa::problem::{Bilevel, Setting};
 
 use crate::BUDGET;
 use crate::bench::Bench;
-use crate::clock::least;
+use crate::clock::fastest;
 
-/// Samples that every node draws from the digits; they are shared, not copied.
+/// Samples that each node draws from the digits; they are shared, not copied.
 const SAMPLES: usize = 60;
 
 const SIZES: [usize; 6] = [8, 32, 100, 1000, 3000, 10_000];
 
-const TITLE: &str = "µs a node and iteration: LoPA-GT, digits, 20 hidden units, batch 32, degree 4";
+const TITLE: &str =
+    "µs per node and iteration: LoPA-GT, digits, 20 hidden units, batch 32, degree 4";
 
-/// One line for each number of nodes, and a drawing if wanted.
+/// One line per number of nodes, and a drawing if a path is given.
 pub fn table(svg: Option<&str>) {
     println!("{TITLE}, f32, one thread\n");
-    println!("{:>8} {:>10} {:>8} {:>10} {:>12}", "nodes", "start, s", "µs", "MB", "kB a node");
+    println!("{:>8} {:>10} {:>8} {:>10} {:>12}", "nodes", "start, s", "µs", "MB", "kB per node");
     let points: Vec<(usize, f64)> = SIZES.map(|nodes| (nodes, line(nodes))).to_vec();
     let costs = points.iter().map(|point| point.1);
-    let (least, most) = costs.fold((f64::INFINITY, 0.0), |(a, b), c| (c.min(a), c.max(b)));
-    println!("\nthe dearest size costs {:.2} times the cheapest", most / least);
+    let (lowest, highest) = costs.fold((f64::INFINITY, 0.0), |(a, b), c| (c.min(a), c.max(b)));
+    println!("\nthe most expensive size costs {:.2} times the cheapest", highest / lowest);
     if let Some(path) = svg {
         let drawing = crate::plot::svg(TITLE, &points);
         std::fs::write(path, drawing).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 }
 
-/// Prints what so many nodes cost; gives the microseconds a node and iteration.
+/// Prints the cost of so many nodes; returns the microseconds per node and iteration.
 fn line(nodes: usize) -> f64 {
     let begin = Instant::now();
     let setup = "problem = { name = 'representation', hidden = [20], ridge = 0.01 }
@@ -53,14 +54,14 @@ fn line(nodes: usize) -> f64 {
     let mut simulation = Simulation::new(nodes_of.collect(), &mixing, None);
     simulation.iterate();
     let start = begin.elapsed().as_secs_f64();
-    let cost = 1e6 * least(BUDGET, || simulation.iterate()) / nodes as f64;
+    let cost = 1e6 * fastest(BUDGET, || simulation.iterate()) / nodes as f64;
     let megabytes = resident() - before;
     let kilobytes = 1e3 * megabytes / nodes as f64;
     println!("{nodes:>8} {start:>10.2} {cost:>8.1} {megabytes:>10.1} {kilobytes:>12.1}");
     cost
 }
 
-/// Parts of nodes that may have samples in common: there are fewer digits than nodes.
+/// Parts of nodes, which may have samples in common, because there are fewer digits than nodes.
 fn parts(bench: &Bench, nodes: usize) -> Vec<Box<dyn Bilevel<f32>>> {
     let data: &Data = bench.data.as_ref().expect("digits");
     let draw = |node: usize| {
@@ -80,7 +81,7 @@ fn parts(bench: &Bench, nodes: usize) -> Vec<Box<dyn Bilevel<f32>>> {
     problem.parts(&setting, 0..nodes).expect("enough samples").each
 }
 
-/// Megabytes of memory that this process has in use.
+/// Resident memory of this process, in megabytes.
 fn resident() -> f64 {
     let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok());

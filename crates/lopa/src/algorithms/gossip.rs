@@ -12,10 +12,10 @@
 //! 14  Y⁺ = λ R                                              ≈ [∇²_θθ g]⁻¹
 //! ```
 //!
-//! The equations are from memory \[K\]; the numbers of the lines that hold the Jacobian and the loop
-//! were confirmed by another paper. The start is ours: s, h, U = 0, V_r = I / λ, so that Y = λ I.
-//! Matrices are made of products with unit vectors and counted as such: Q p Hessian and p
-//! Jacobian products in an iteration. With a personal θ nothing but x is mixed \[D\].
+//! The equations are from memory \[K\]; another paper confirms the line numbers of the Jacobian and the
+//! loop. The start is ours: s, h, U = 0, V_r = I / λ, so that Y = λ I.
+//! Matrices are formed by products with unit vectors and counted as such: Q p Hessian and p Jacobian
+//! products per iteration. With a personal θ only x is mixed \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, axpy, dot, update};
+use crate::math::real::{Real, Vector, axpy, dot, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -34,8 +34,8 @@ use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::scope::Scope;
 use lopa_kernels::{Level, each_block};
 
-/// The largest p that it is run with: beyond, matrices of p² entries are no longer a method.
-pub const MOST_P: usize = 500;
+/// The largest p that it accepts; matrices of p² entries are no method beyond it.
+pub const MAX_P: usize = 500;
 
 /// Gossip-DSBO's parameters.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -104,8 +104,8 @@ pub const FACTS: Facts = Facts {
 struct Gossip<T> {
     params: GossipParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     s: Vec<T>,    // average of ∇_x f
     h: Vec<T>,    // average of ∇_θ f
     u: Vec<T>,    // average of ∇²_xθ g, column by column
@@ -114,7 +114,7 @@ struct Gossip<T> {
     new: New<T>,
 }
 
-/// Derivatives at the current point, and places to work in.
+/// Derivatives at the current point, and scratch memory.
 struct New<T> {
     grad_theta_g: Vec<T>,
     grad_x_f: Vec<T>,
@@ -137,10 +137,10 @@ impl Method for GossipParams {
         let params = self.clone();
         let Start { x, theta, scope, .. } = start;
         let (n, p, q) = (x.len(), theta.len(), params.hv_steps);
-        if p > MOST_P {
+        if p > MAX_P {
             let message = format!("gossip-dsbo keeps matrices of p² entries, and p is {p} here");
             return Err(Error::config("config/too-large", message).hint(format!(
-                "it serves p ≤ {MOST_P}: use `gossip-dsbo-mf`, which has no matrices"
+                "it serves p ≤ {MAX_P}: use `gossip-dsbo-mf`, which has no matrices"
             )));
         }
         let zeros = |length: usize| vec![T::zero(); length];
@@ -216,7 +216,7 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         message.extend_from_slice(&self.x);
         if self.scope == Scope::Global {
-            let inner = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
+            let inner: [&[T]; 5] = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
             inner.into_iter().for_each(|values| message.extend_from_slice(values));
         }
     }

@@ -7,9 +7,9 @@
 //! θ⁺ = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ)
 //! ```
 //!
-//! That it has implicit products and exchanges parameters and estimates only is known \[V\]; the
+//! It is known to use implicit products and to exchange only parameters and estimates \[V\]; the
 //! equations are the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a
-//! personal θ nothing but x is mixed.
+//! personal θ only x is mixed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy, update};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -76,7 +76,7 @@ impl GossipMfParams {
     }
 }
 
-/// Metadata of it.
+/// Metadata of Gossip-DSBO without matrices.
 pub const FACTS: Facts = Facts {
     source: "after Gao et al., AISTATS 2023 [D]",
     sends: "x (+ r, θ)",
@@ -90,8 +90,8 @@ pub const FACTS: Facts = Facts {
 struct GossipMf<T> {
     params: GossipMfParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     d: Vec<T>,
     hyper: Hypergradient<T>, // v, u
     r: Vec<T>,               // moving average of u

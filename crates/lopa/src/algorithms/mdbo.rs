@@ -10,9 +10,9 @@
 //! x⁺ = x − η (x − Σ_j w_ij x_j) − α η Zf⁺,             θ⁺ likewise with β and Zg⁺
 //! ```
 //!
-//! Algorithms 1 and 2 were read in the paper \[V\]; its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO)
-//! and α₁η² = α₂η² (VRDBO) are γ. Its
-//! truncation is drawn from 0, …, J with the factor J, which is biased: ours from 0, …, Q − 1.
+//! Algorithms 1 and 2 were read in the paper \[V\]: its β₁, β₂ are α, β here, its α₁η = α₂η (MDBO) and
+//! α₁η² = α₂η² (VRDBO) are γ. It draws the truncation from 0, …, J with the factor J, which is biased;
+//! here it is drawn from 0, …, Q − 1.
 //! The paper assumes i.i.d. data: F uses local Hessians, and where the g_i differ, the mean of
 //! the F_i is not ∇Φ in the global scope. With a personal θ it is right, and exact \[D\].
 
@@ -26,7 +26,7 @@ use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy};
+use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -85,7 +85,7 @@ impl MdboParams {
     }
 }
 
-/// How estimates are carried on.
+/// How estimates are carried from iteration to iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Estimator {
     /// MDBO.
@@ -124,8 +124,8 @@ struct MdboNode<T> {
     estimator: Estimator,
     params: MdboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     u: Vec<T>,  // estimate of ∇Φ
     e: Vec<T>,  // estimate of ∇_θ g
     zf: Vec<T>, // tracks u
@@ -135,7 +135,7 @@ struct MdboNode<T> {
     old: Old<T>,
 }
 
-/// The point before, the estimates before, and the derivatives there.
+/// The previous point, with its estimates and derivatives.
 struct Old<T> {
     x: Vec<T>,
     theta: Vec<T>,
@@ -147,7 +147,7 @@ struct Old<T> {
 
 /// MDBO or VRDBO with its parameters.
 pub struct Mdbo {
-    /// How estimates are carried on.
+    /// How estimates are carried from iteration to iteration.
     pub estimator: Estimator,
     /// The step sizes.
     pub params: MdboParams,
@@ -187,7 +187,7 @@ impl Method for Mdbo {
 }
 
 impl<T: Real> MdboNode<T> {
-    /// u, e, Zf, Zg of the very first point.
+    /// u, e, Zf, Zg at the starting point.
     fn first(&mut self, oracle: &mut Oracle<T>) {
         oracle.take_all(self.estimator == Estimator::Storm);
         self.evaluate(oracle);

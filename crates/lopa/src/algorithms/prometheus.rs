@@ -9,8 +9,7 @@
 //! (13)  y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! with the hypergradient of hypergradient.rs. The algorithm was read in the paper \[V\]; its u is y
-//! here and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
+//! with the hypergradient of hypergradient.rs. Read in the paper \[V\]: its u is y here, and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
 //! (Liu et al., 2022), of which the abstract was read, is taken to be the same without (8):
 //! x⁺ = Σ_j w_ij x_j − α y \[K\].
 
@@ -25,7 +24,7 @@ use super::parts::prox::Prox;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy, update};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -48,7 +47,7 @@ pub struct InteractParams {
     /// How the Hessian's inverse is approximated.
     #[serde(default = "shia")]
     pub inverse: Inverse,
-    /// P: all samples are used every P-th iteration; 0 never uses them, nor SPIDER.
+    /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
     #[serde(default = "ten_iterations")]
     pub period: u64,
 }
@@ -69,7 +68,7 @@ pub struct PrometheusParams {
     /// How the Hessian's inverse is approximated.
     #[serde(default = "shia")]
     pub inverse: Inverse,
-    /// P: all samples are used every P-th iteration; 0 never uses them, nor SPIDER.
+    /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
     #[serde(default = "ten_iterations")]
     pub period: u64,
     /// τ of the proximal step.
@@ -78,10 +77,10 @@ pub struct PrometheusParams {
     /// Weight of |x|₁, added to Φ.
     #[serde(default)]
     pub l1: f64,
-    /// Least value of every entry of x.
+    /// Lower bound of every entry of x.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Greatest value of every entry of x.
+    /// Upper bound of every entry of x.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
@@ -179,8 +178,8 @@ pub const INTERACT: Facts =
 struct Prometheus<T> {
     params: InteractParams,
     prox: Prox,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     u: Vec<T>, // estimate of ∇Φ_i
     d: Vec<T>, // estimate of ∇_θ g
     y: Vec<T>, // tracks u
@@ -189,7 +188,7 @@ struct Prometheus<T> {
     old: Old<T>,
 }
 
-/// The point before and the derivatives there.
+/// The previous point and its derivatives.
 struct Old<T> {
     x: Vec<T>,
     theta: Vec<T>,
@@ -200,7 +199,7 @@ struct Old<T> {
 
 impl Method for InteractParams {
     fn cost(&self, _: Task) -> Cost {
-        // SPIDER takes differences of two points, but for one iteration in P, which takes one.
+        // SPIDER evaluates two points, except in every P-th iteration, which evaluates one.
         let points = match self.period {
             0 => 1.0,
             period => 2.0 - 1.0 / period as f64,
@@ -256,7 +255,7 @@ impl<T: Real> Prometheus<T> {
         oracle.grad_theta_g(at, XI1, &mut self.grad);
     }
 
-    /// u and d are what was evaluated last.
+    /// Sets u and d to what was evaluated last.
     fn renew(&mut self) {
         self.u.copy_from_slice(&self.hyper.u);
         self.d.copy_from_slice(&self.grad);

@@ -33,7 +33,7 @@ pub enum Scheme {
     ExactDiffusion,
 }
 
-/// Metadata of them.
+/// Metadata of the companions.
 pub fn facts(scheme: Scheme) -> Facts {
     Facts {
         source: match scheme {
@@ -61,9 +61,9 @@ struct SingleLevelNode<T> {
     params: DgdParams,
     w: Vec<T>,     // θ, then x
     p: usize,      // length of θ
-    moving: usize, // how much of w is trained: p, or all
+    moving: usize, // length of the trained part of w: p, or all
     q: Vec<T>,     // ∇ĝ
-    q_old: Vec<T>, // that of the iteration before
+    q_old: Vec<T>, // of the previous iteration
     y: Vec<T>,     // y, V wᵏ, or φ
     psi: Vec<T>,   // exact diffusion's ψ
 }
@@ -89,7 +89,7 @@ impl Method for SingleLevel {
         let (x, both) = single(&params, start.x, oracle)?;
         let (n, p) = (x.len(), theta.len());
         let moving = if both { p + n } else { p };
-        let w = [theta, x].concat();
+        let w = [&theta[..], &x].concat();
         let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
         let psi = w[..moving].to_vec();
         let mut node = SingleLevelNode { scheme, params, w, p, moving, q, q_old, y, psi };
@@ -106,7 +106,7 @@ impl Method for SingleLevel {
 }
 
 impl<T: Real> SingleLevelNode<T> {
-    /// q at w; the one before is kept.
+    /// Evaluates q at w, and keeps the previous one.
     fn evaluate(&mut self, oracle: &mut Oracle<T>) {
         std::mem::swap(&mut self.q, &mut self.q_old);
         let (theta, x) = self.w.split_at(self.p);

@@ -8,10 +8,10 @@
 //! t⁺ = Σ_j w_ij t_j + d⁺ − d               likewise with h and s; t⁰ = d⁰
 //! ```
 //!
-//! Of the paper its abstract was read: single loop, two matrix-vector products, tracking and a
-//! projection, no assumption on heterogeneity, deterministic. Where it mixes and projects is a
-//! guess \[K\]. With full batches it is the published setting; minibatches work, too. Without mixing
-//! θ and v, tθ = d and tv = h: our personal form \[D\].
+//! Only the abstract was available: single loop, two matrix-vector products, tracking and a projection,
+//! no assumption on heterogeneity, deterministic. Where it mixes and projects is a guess \[K\]. Full
+//! batches are the published setting; minibatches work, too. Without mixing θ and v, tθ = d and tv = h:
+//! our personal form \[D\].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use super::parts::directions::Directions;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy, update};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -39,7 +39,7 @@ pub struct SldboParams {
     pub beta: Schedule,
     /// Step size of v.
     pub lambda: Schedule,
-    /// r: v is projected onto |v| ≤ r; left out, it is not. Any r ≥ |∇_θ f| / μ is right.
+    /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radius: Option<f64>,
 }
@@ -80,11 +80,11 @@ pub const FACTS: Facts = Facts {
 struct Sldbo<T> {
     params: SldboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     now: Directions<T>, // d, h, s at (x, θ, v)
-    old: Directions<T>, // those of the point just left
+    old: Directions<T>, // at the previous point
     tx: Vec<T>,
     t_theta: Vec<T>,
     tv: Vec<T>,
@@ -95,13 +95,12 @@ impl Method for SldboParams {
         Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0))
     }
 
-    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let now = start.directions(FIVE);
+        let Start { x, theta, v, scope, .. } = start;
+        let old = Directions::new(x.len(), theta.len(), FIVE);
+        let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
         let params = self.clone();
-        let Start { x, theta, v, scope, oracle } = start;
-        let (n, p) = (x.len(), theta.len());
-        let [mut now, old] = [(); 2].map(|()| Directions::new(n, p, FIVE));
-        oracle.answer(now.at(At { x: &x, theta: &theta }, &v));
-        let (tx, t_theta, tv) = (now.s.clone(), now.d.clone(), now.h.clone());
         Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
     }
 }
@@ -111,7 +110,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         message.extend_from_slice(&self.x);
         message.extend_from_slice(&self.tx);
         if self.scope == Scope::Global {
-            let inner = [&self.theta, &self.t_theta, &self.v, &self.tv];
+            let inner: [&[T]; 4] = [&self.theta, &self.t_theta, &self.v, &self.tv];
             inner.into_iter().for_each(|vector| message.extend_from_slice(vector));
         }
     }

@@ -10,9 +10,9 @@
 //!   M⁺ = M + x⁺ − Σ_j w_ij x_j⁺                y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! What is known of it: that it is primal-dual, agrees on x alone and uses a truncated Neumann
-//! series. Its text was not available when this was written: the constants of the primal-dual
-//! step are the standard linearised ones. LoPA's authors list it among the tracking methods.
+//! It is known to be primal-dual, to agree on x alone and to use a truncated Neumann series. Its text
+//! was not available: the constants of the primal-dual step are the standard linearised ones. LoPA's
+//! authors list it among the tracking methods.
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so M⁺ is formed there: one exchange does both.
 
@@ -25,7 +25,7 @@ use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -122,8 +122,8 @@ pub const FACTS: Facts = Facts {
 
 struct Spdb<T> {
     params: SpdbParams,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     d: Vec<T>,
     hyper: Hypergradient<T>, // v, u
     y: Vec<T>,               // direction of x (gt)

@@ -12,7 +12,7 @@
 //!                refresh x at (x, θ⁺, v⁺), move x
 //! ```
 //!
-//! The first refresh is E = Z = D. Of the paper its abstracts were read: two algorithms, one
+//! The first refresh is E = Z = D. Only the abstracts were available: two algorithms, one
 //! simultaneous, one alternating, variance-reduced, no strong assumption on heterogeneity. The
 //! equations follow the same group's VRDBO \[K\]. Without mixing θ and v: our personal form \[D\].
 
@@ -88,7 +88,7 @@ impl Params for ZhangParams {
     }
 }
 
-/// Metadata of it.
+/// Metadata of Zhang et al.
 pub const FACTS: Facts = Facts {
     source: "Zhang et al., arXiv 2311.11342 [K]; without mixing θ and v [D]",
     sends: "x, Zu (+ θ, Ze, v, Zc)",
@@ -143,7 +143,7 @@ impl<T: Real> Level<T> {
     }
 }
 
-/// θ, v and x in the list of levels, which is their order.
+/// The order of the levels.
 const THETA: usize = 0;
 const V: usize = 1;
 const X: usize = 2;
@@ -173,9 +173,9 @@ impl Method for ZhangParams {
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
-        let Start { x, theta, v, scope, oracle } = start;
+        let Start { x, theta, v, scope, oracle, .. } = start;
         let [new, old] = [(); 2].map(|()| Directions::new(x.len(), theta.len(), FIVE));
-        let levels = [theta, v, x].map(Level::new);
+        let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
         let mut node = Zhang { params, scope, levels, new, old };
         if node.params.order == Order::Simultaneous {
             (THETA..=X).for_each(|level| node.begin(level, oracle));

@@ -1,4 +1,4 @@
-//! Data of which each node has files of its own: nobody needs those of others.
+//! Data with files of each node's own: a process reads only those of its nodes.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{Data, Dataset, Features, Method, Preparation, Scaling, prepare};
 use crate::config::{Choice, Registry};
 use crate::error::{Error, Fault, Result};
 
-/// What stands for a node's name in a path.
+/// The placeholder for a node's name in a path.
 const NODE: &str = "{node}";
 
 /// Whether a source's files depend on the node.
@@ -18,7 +18,7 @@ pub fn is_template(source: &Choice<SourceBuild>) -> bool {
 }
 
 impl Preparation {
-    /// Where nodes have files of their own, all that depends on all rows must be agreed on.
+    /// Where nodes have files of their own, whatever depends on all rows must be in the experiment file.
     pub(super) fn check_nodes(&self) -> std::result::Result<(), Fault> {
         let Some(nodes) = &self.nodes else { return Ok(()) };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -48,7 +48,7 @@ pub fn each(
     nodes.iter().map(own).collect()
 }
 
-/// Gets and prepares the files of some nodes, each by itself.
+/// Reads and prepares the files of some nodes, each alone.
 pub fn load(
     sources: &[Choice<SourceBuild>],
     preparation: &Preparation,
@@ -81,7 +81,7 @@ pub fn load(
     Ok(Data { train, test, classes, scaling: Scaling::default() })
 }
 
-/// The parameters with a node's name in its place.
+/// The parameters with a node's name filled in.
 fn filled(params: &Table, name: &str) -> Table {
     let fill = |value: &Value| match value {
         Value::String(text) => Value::String(text.replace(NODE, name)),
@@ -90,7 +90,7 @@ fn filled(params: &Table, name: &str) -> Table {
     params.iter().map(|(key, value)| (key.clone(), fill(value))).collect()
 }
 
-/// The table, which also knows the classes that it has no rows of.
+/// The table with the classes that it has no rows of.
 fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
     for class in preparation.classes.iter().flatten().map(ToString::to_string) {
         if !raw.classes.iter().any(|known| known.name == class || known.code == class) {
@@ -100,7 +100,7 @@ fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
     raw
 }
 
-/// One set of the nodes' own, and whose rows are whose.
+/// Joins the nodes' sets, and notes which rows belong to which node.
 fn joined(
     sets: Vec<Dataset>,
     names: &[String],

@@ -11,23 +11,23 @@ use crate::config::{Choice, Params, Registry, Section};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::math::random::{Purpose, Stream};
 
-/// What is done to the data of any source; its keys stand beside the source's own.
+/// How the data of any source are prepared; the keys stand beside those of the source.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Preparation {
-    /// Keep only these classes, in this order: the first becomes class number 0.
+    /// Keep only these classes, in this order: the first becomes class 0.
     pub classes: Option<Vec<ClassName>>,
-    /// Use at most that many training rows, drawn without replacement.
+    /// Use at most this many training rows, drawn without replacement.
     pub samples: Option<usize>,
     /// Share of every class held out for testing, if the source has no test set (0.2).
     pub test: Option<f64>,
-    /// How features are scaled, if not as is usual for the source.
+    /// How features are scaled; the default depends on the source.
     pub scaling: Option<Method>,
     /// Standardise only these feature columns, numbered from 0.
     pub columns: Option<Vec<usize>>,
-    /// Whether to store only what is not zero; else whatever is faster to compute with.
+    /// Whether to store only non-zero entries; the default is whatever is faster.
     pub sparse: Option<bool>,
-    /// The nodes by name, each of which has files of its own: `{node}` in the source's paths is its
+    /// The names of nodes that have files of their own: `{node}` in the source's paths stands for the
     /// name.
     pub nodes: Option<Vec<String>>,
 }
@@ -51,16 +51,16 @@ impl fmt::Display for ClassName {
     }
 }
 
-/// The share held out for testing unless told otherwise.
+/// The default share held out for testing.
 const TEST_SHARE: f64 = 0.2;
 
-/// A dense table may have this many entries: 8 GiB.
+/// The largest number of entries of a dense table: 8 GiB.
 const MOST_DENSE: usize = 1 << 30;
 
-/// Up to this share of entries that are not zero, sparse products win.
+/// Sparse products are faster up to this share of non-zero entries.
 const SPARSE: f64 = 0.3;
 
-// Which draw of a stream it is.
+// Indices of draws in the stream.
 const HOLD_OUT: u64 = 0;
 const SAMPLES: u64 = 1;
 
@@ -76,7 +76,7 @@ impl Params for Preparation {
 }
 
 impl Preparation {
-    /// Takes the keys of preparation out of a section, and leaves the source's own in it.
+    /// Takes the keys of preparation out of a section and leaves those of the source.
     pub fn take(section: &mut Section) -> Result<Preparation> {
         let keys = ["classes", "samples", "test", "scaling", "nodes"];
         let places = keys.map(|key| (key, section.place_of(key)));
@@ -180,7 +180,7 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     Ok(Data { train, test, classes, scaling })
 }
 
-/// The numbers of the chosen classes.
+/// The indices of the chosen classes.
 fn choose(classes: &[Class], chosen: Option<&[ClassName]>) -> Result<Vec<usize>> {
     let Some(chosen) = chosen else { return Ok((0..classes.len()).collect()) };
     let mut kept = Vec::new();
@@ -206,8 +206,8 @@ fn choose(classes: &[Class], chosen: Option<&[ClassName]>) -> Result<Vec<usize>>
 
 /// Splits the rows of some classes, each in the same shares, into those to train and to test on.
 ///
-/// The rows held out of a class depend on nothing else: neither on a seed, lest tuning on one seed
-/// see what another is tested on, nor on which classes are kept beside it.
+/// The rows held out of a class depend on nothing else: not on a seed, so that tuning on one seed
+/// never sees test rows of another, and not on which other classes are kept.
 fn hold_out(labels: &[u32], kept: &[usize], share: f64) -> (Vec<u32>, Vec<u32>) {
     let mut by_class = vec![Vec::new(); labels.iter().map(|&l| l as usize + 1).max().unwrap_or(0)];
     (0u32..).zip(labels).for_each(|(row, &label)| by_class[label as usize].push(row));
@@ -250,9 +250,9 @@ fn check_size(table: &Table, rows: usize, sparse: bool) -> Result<()> {
     }
 }
 
-/// Whether so few entries are not zero that products are faster without the zeros.
+/// Whether so few entries are non-zero that sparse products are faster.
 ///
-/// Measured on the first rows: the answer may change the last bits of results, not more.
+/// Estimated on the first rows; the answer may change the last bits of results, no more.
 fn mostly_zero(table: &Table, rows: &[u32]) -> bool {
     let rows = &rows[..rows.len().min(1000)];
     let mut stored = 0;
@@ -262,7 +262,7 @@ fn mostly_zero(table: &Table, rows: &[u32]) -> bool {
     stored as f64 <= SPARSE * (rows.len() * table.cols()) as f64
 }
 
-/// Whether zeros become something else because a mean is subtracted from every column.
+/// Whether zeros become non-zero because a mean is subtracted from every column.
 fn fills(method: Method, columns: Option<&[usize]>) -> bool {
     match method {
         Method::None | Method::Unit => false,
@@ -271,7 +271,7 @@ fn fills(method: Method, columns: Option<&[usize]>) -> bool {
     }
 }
 
-/// A sparse table that is filled would be stored in full.
+/// Refuses a scaling that would fill a sparse table.
 fn check_fill(method: Method, columns: Option<&[usize]>, sparse: bool) -> Result<()> {
     match sparse && fills(method, columns) {
         false => Ok(()),

@@ -31,7 +31,7 @@ pub struct Cluster<'a, T: Real> {
     together: Option<Box<dyn Together<T>>>,
 }
 
-/// Who computes, and where it is put.
+/// The nodes, and scratch memory for their steps.
 struct Team<'a, T: Real> {
     nodes: Vec<Node<T>>,
     rows: Vec<Row<T>>,
@@ -66,7 +66,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         Cluster { here, team, messages, links, arrows, progress, transport, together: None }
     }
 
-    /// Goes on from where an earlier run left its nodes, which are the nodes here.
+    /// Continues from the progress of an earlier run, whose nodes these are.
     pub fn from(mut self, progress: Progress) -> Self {
         self.progress = progress;
         self
@@ -115,12 +115,12 @@ impl<'a, T: Real> Cluster<'a, T> {
         &self.team.nodes
     }
 
-    /// The nodes here, to be looked at more closely.
+    /// The nodes here, mutably.
     pub fn nodes_mut(&mut self) -> &mut [Node<T>] {
         &mut self.team.nodes
     }
 
-    /// The numbers of the nodes here.
+    /// The indices of the nodes here.
     pub fn here(&self) -> Range<usize> {
         self.here.clone()
     }
@@ -130,7 +130,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.progress
     }
 
-    /// What the nodes here asked of their oracles so far.
+    /// The calls that the nodes here have made.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         self.nodes().iter().for_each(|node| sum += node.oracle.counts());
@@ -162,7 +162,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
-    /// The same for process 0; the others get nothing.
+    /// The same, for process 0 only.
     pub fn gather(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -171,18 +171,18 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
-    /// This process, if it keeps for itself where it stands.
+    /// This process as a peer, if it is one.
     pub fn independent(&mut self) -> Option<&mut dyn Independent> {
         self.transport.independent()
     }
 
-    /// Whether this process speaks for all: it is process 0.
+    /// Whether this is process 0.
     pub fn is_first(&self) -> bool {
         self.transport.rank() == 0
     }
 }
 
-/// Puts what every iteration goes through in large pages.
+/// Asks for large pages for everything that iterations pass over.
 fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Vec<T>]]) {
     let mut pages = Pages::default();
     let variables = nodes.iter().flat_map(|node| node.algorithm.variables());
@@ -197,14 +197,14 @@ fn joined(ours: &[Vec<u8>]) -> Vec<u8> {
     out.done()
 }
 
-/// What each node said, from what the processes said.
+/// Each node's data, from the messages of all processes.
 fn split<V>(all: &[Vec<u8>], take: impl Fn(&mut Reader) -> Option<V>) -> Result<Vec<V>> {
     let mut said = Vec::new();
     for bytes in all {
         let mut bytes = Reader::new(bytes);
         while bytes.end().is_none() {
             said.push(take(&mut bytes).ok_or_else(|| {
-                Error::new(Kind::Run, "engine/garbled", "a process said what makes no sense")
+                Error::new(Kind::Run, "engine/garbled", "malformed message from another process")
             })?);
         }
     }
@@ -223,8 +223,8 @@ struct Step<'s, T> {
 type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Vec<T>));
 
 impl<T: Real> Team<'_, T> {
-    /// Mixing, step and next message of the nodes that hear none of the messages that come in, or
-    /// of those that do: neighbours from `count` on are elsewhere.
+    /// Mixing, step and next message of the nodes without neighbours in other processes (`heard` is
+    /// `None`), or of those with such neighbours. Neighbours from `count` on are elsewhere.
     fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
         let Team { nodes, rows, next, scratch, pool } = self;
         let (&Step { k, e, exchanges, messages, apart }, pool) = (step, *pool);

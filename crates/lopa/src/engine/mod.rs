@@ -1,4 +1,4 @@
-//! Engines: what moves the shared vectors. They know no algorithm.
+//! Engines move the shared vectors. They know no algorithm.
 
 mod cluster;
 mod links;
@@ -26,7 +26,7 @@ use crate::problem::oracle::Oracle;
 
 /// A node: its algorithm's state and its oracle.
 pub struct Node<T: Real> {
-    /// One side of the algorithm.
+    /// The node's state in the algorithm.
     pub algorithm: Box<dyn Algorithm<T>>,
     /// The node's part of the problem.
     pub oracle: Oracle<T>,

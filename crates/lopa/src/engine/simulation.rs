@@ -1,4 +1,4 @@
-//! All nodes in this process, for those who build them by hand.
+//! All nodes in this process, for programs that build nodes by hand.
 
 use rayon::ThreadPool;
 
@@ -15,12 +15,12 @@ pub struct Simulation<'p, T: Real>(Cluster<'p, T>);
 impl<'p, T: Real> Simulation<'p, T> {
     /// Nodes on a network; without a pool, on this thread alone.
     pub fn new(nodes: Vec<Node<T>>, mixing: &Mixing, pool: Option<&'p ThreadPool>) -> Self {
-        // A place of no size: nothing is leaked.
+        // A zero-sized value: nothing is leaked.
         let alone = Box::leak(Box::new(Alone));
         Simulation(Cluster::new(nodes, mixing, pool, alone))
     }
 
-    /// Goes on from where an earlier run left its nodes, which are the nodes here.
+    /// Continues from the progress of an earlier run, whose nodes these are.
     pub fn from(self, progress: Progress) -> Self {
         Simulation(self.0.from(progress))
     }
@@ -48,7 +48,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         self.0.nodes()
     }
 
-    /// The nodes, to be looked at more closely.
+    /// The nodes, mutably.
     pub fn nodes_mut(&mut self) -> &mut [Node<T>] {
         self.0.nodes_mut()
     }
@@ -73,7 +73,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         self.progress().floats
     }
 
-    /// What all nodes asked of their oracles so far.
+    /// The calls that all nodes have made.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }

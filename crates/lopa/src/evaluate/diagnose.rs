@@ -8,9 +8,9 @@ use crate::evaluate::watch::{Culprit, Grown};
 use crate::math::schedule::Schedule;
 use crate::problem::{At, Bilevel};
 
-/// Says what grew first and which step size is the suspect.
+/// Explains what grew first and which step size is the likely cause.
 ///
-/// `at` is the last point of the culprit's node at which all was well.
+/// `at` is the culprit's last point that was still finite.
 pub fn diagnose(
     culprit: &Culprit,
     facts: &Facts,
@@ -23,7 +23,7 @@ pub fn diagnose(
         Some((suspect, reason)) => (suspect, format!("; the suspect is {reason}")),
         None => ("", String::new()),
     };
-    // Of all that has grown, what the suspect drives is nearest to the cause.
+    // Of the variables that grew, the one that the suspect drives is closest to the cause.
     let driven = |grown: &&Grown| facts.steps.contains(&(grown.variable, suspect));
     let Grown { variable, size, early } = grown.iter().find(driven).unwrap_or(&grown[0]);
     let grew = match size.is_finite() {
@@ -33,7 +33,7 @@ pub fn diagnose(
     format!("{variable} at node {node} {grew} by iteration {k}, before all else{reason}")
 }
 
-/// The step size that is too large, and why it is thought to be.
+/// The step size that is too large, and the reason to think so.
 fn suspect(
     facts: &Facts,
     params: &Table,
@@ -45,8 +45,8 @@ fn suspect(
         let schedule: Schedule = params.get(key)?.clone().try_into().ok()?;
         Some(schedule.at(k))
     };
-    // Steps on θ and v are judged by the curvature of g, whatever grew first: an inner loop that
-    // is not stable drags x along, and one that is stable is dragged along by x.
+    // Judge the steps on θ and v by the curvature of g, whatever grew first: an unstable inner
+    // iteration drags x along, and a stable one is dragged along by x.
     let inner = facts.steps.iter().filter(|(variable, _)| ["theta", "v"].contains(variable));
     let curvature = largest_curvature(part, at);
     for &(_, key) in inner.clone() {

@@ -7,17 +7,17 @@
 //! ∇Φ_i  = ∇_x f − ∇²_xθ g v*        all at (x, θ*), on all samples
 //! ```
 //!
-//! It runs outside every clock and counts nothing.
+//! It is not timed and counts nothing.
 
 use crate::math::conjugate::ConjugateGradients;
 use crate::math::real::{axpy, dot, update};
 use crate::problem::{At, Bilevel};
 
-/// ‖∇_θ g‖ and the residual of the linear system are brought below this times their size at the
-/// start (or below 1e-14 absolutely).
+/// ‖∇_θ g‖ and the residual of the linear system are reduced below this times their initial size, or
+/// below 1e-14.
 pub const TOLERANCE: f64 = 1e-10;
 
-/// What there is to know of a node's part at x.
+/// A node's part solved at x.
 #[derive(Debug, Clone)]
 pub struct Solution {
     /// θ*(x)
@@ -73,7 +73,7 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
         let accepted = loop {
             update(&mut trial, [&theta, &step], |_, [theta, step]| theta - length * step);
             let there = part.g(At { x, theta: &trial }, all);
-            // Near the solution the decrease drowns in rounding: the full step is right there.
+            // Near the solution the decrease is lost in rounding, and the full step is right.
             if there <= value - 1e-4 * length * slope + 1e-13 * value.abs() {
                 value = there;
                 break true;
@@ -92,7 +92,7 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
     (theta, false)
 }
 
-/// The size that residuals of ∇_θ g are compared with: at θ = 0 or at the guess, the larger.
+/// The size that residuals of ∇_θ g are compared with: the larger of ‖∇_θ g‖ at 0 and at the guess.
 fn size(part: &mut dyn Bilevel<f64>, x: &[f64], all: &[u32], grad: &[f64]) -> f64 {
     let mut at_zero = vec![0.0; grad.len()];
     part.grad_theta_g(At { x, theta: &vec![0.0; grad.len()] }, all, &mut at_zero);
@@ -146,7 +146,7 @@ fn descend(
 /// The largest eigenvalue of ∇²_θθ g at a point, by power iteration: an estimate from below.
 pub fn largest_curvature(part: &mut dyn Bilevel<f64>, at: At<f64>) -> f64 {
     let all: Vec<u32> = (0..part.samples_g() as u32).collect();
-    // A start with a part along every eigenvector, for all practical purposes.
+    // Has a component along every eigenvector, for all practical purposes.
     let mut v: Vec<f64> = (0..at.theta.len()).map(|i| 1.0 + (i as f64 * 0.7).sin()).collect();
     let mut hv = v.clone();
     let mut estimate = 0.0;

@@ -1,5 +1,5 @@
-//! The mean of all nodes' parts as a part of its own: the global problem is the personal problem
-//! of one node that has it.
+//! The mean of all nodes' parts as one part: the global problem is the personal problem of a single
+//! node with that part.
 //!
 //! ```text
 //! θ*(x) = argmin_θ 1/m Σ_i g_i     v* = [1/m Σ_i ∇²_θθ g_i]⁻¹ 1/m Σ_i ∇_θ f_i
@@ -27,8 +27,8 @@ pub struct Mean<'a> {
 }
 
 impl<'a> Mean<'a> {
-    /// Of these parts, evaluated on a pool's threads if there is one, and of those that `everyone`
-    /// brings together with them.
+    /// The mean of these parts and of those in other processes, whose numbers `everyone` collects;
+    /// evaluated on a pool's threads if there is one.
     pub fn new(
         parts: &'a mut [Box<dyn Bilevel<f64>>],
         pool: Option<&'a ThreadPool>,
@@ -40,7 +40,7 @@ impl<'a> Mean<'a> {
         Mean { parts, pool, everyone, failed: None, all, outs }
     }
 
-    /// Whether all parts could be heard all the time; else what it gave means nothing.
+    /// Fails if another process could not be reached; the results are then meaningless.
     pub fn check(self) -> Result<()> {
         self.failed.map_or(Ok(()), Err)
     }
@@ -125,7 +125,7 @@ impl Bilevel<f64> for Mean<'_> {
         self.mean(out, |part, all, own| part.cross_g(at, &all[..part.samples_g()], v, own));
     }
 
-    /// Metrics belong to nodes: the mean has none.
+    /// None: metrics belong to nodes.
     fn metrics(&mut self, _: At<f64>) -> Vec<(String, f64)> {
         Vec::new()
     }
@@ -138,7 +138,7 @@ impl Bilevel<f64> for Mean<'_> {
 impl Shortcuts<f64> for Mean<'_> {
     fn hess_diagonal(&mut self, at: At<f64>) -> Option<Vec<f64>> {
         let mut diagonal = vec![0.0; at.theta.len()];
-        // Parts without one say so with what no diagonal has.
+        // NaN marks a part without a diagonal.
         self.mean(&mut diagonal, |part, _, own| {
             match part.shortcuts().and_then(|known| known.hess_diagonal(at)) {
                 Some(diagonal) => own.copy_from_slice(&diagonal),

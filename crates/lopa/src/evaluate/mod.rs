@@ -1,8 +1,7 @@
-//! Measuring a run from outside: each node's own metrics, consensus, and Φ at the mean.
+//! Measures a run: each node's metrics, consensus, and Φ at the mean x̄.
 //!
-//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should agree, too.
-//!
-//! Always in double precision, on all of a node's data, with the clock stopped.
+//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should agree, too. Measurements
+//! are in double precision, on all of a node's data, with the clock stopped.
 
 pub mod diagnose;
 pub mod exact;
@@ -23,7 +22,7 @@ use crate::problem::{At, Bilevel};
 /// (x_i, θ_i) of a node, in double precision.
 pub type Point = (Vec<f64>, Vec<f64>);
 
-/// Brings every node's numbers together, in the order of the nodes, from those of the nodes here.
+/// Collects every node's numbers, in the order of the nodes, from those of the nodes here.
 pub type Everyone<'a> = &'a mut (dyn FnMut(Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> + Send);
 
 /// What one node contributes to a measurement.
@@ -39,7 +38,7 @@ pub struct Local {
     pub theta_error_sq: f64,
 }
 
-/// One node's contribution: its metrics where it stands, and its part at the mean x̄.
+/// One node's contribution: its metrics at its own point, and its part solved at x̄.
 pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool) -> Local {
     let exact = exact.then(|| solve(part, mean, at.theta));
     let off = |(a, b): (&f64, &f64)| (a - b) * (a - b);
@@ -56,7 +55,7 @@ pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool
 }
 
 impl Local {
-    /// As numbers, for another process.
+    /// Its numbers, to send to other processes.
     pub fn to_numbers(&self) -> Vec<f64> {
         let mut numbers: Vec<f64> = self.values.iter().map(|(_, value)| *value).collect();
         numbers.extend([self.distance_sq, self.theta_error_sq]);
@@ -67,8 +66,8 @@ impl Local {
         numbers
     }
 
-    /// From the numbers of another process; the metrics have these names. Of a solution only what
-    /// a row is made of is told.
+    /// From the numbers of another process, with the names of the metrics. Of a solution they hold
+    /// only what a row needs.
     pub fn from_numbers(names: &[String], numbers: &[f64]) -> Option<Local> {
         let (values, rest) = numbers.split_at_checked(names.len())?;
         let values = names.iter().cloned().zip(values.iter().copied()).collect();
@@ -84,11 +83,11 @@ impl Local {
     }
 }
 
-/// What the global scope adds to a measurement: how far the θ_i are apart, and, if asked for, Φ,
-/// ∇Φ and the distance of the θ_i from the common θ*(x̄).
+/// The measures that the global scope adds: how far apart the θ_i are, and, if asked for, Φ, ∇Φ and
+/// the distance of the θ_i from the common θ*(x̄).
 ///
-/// `points` are those of all nodes; `parts` may be those of the nodes of this process, if
-/// `everyone` brings the numbers of all processes together.
+/// `points` are those of all nodes, `parts` those of this process; `everyone` collects the numbers of
+/// all processes.
 pub fn common(
     parts: &mut [Box<dyn Bilevel<f64>>],
     points: &[Point],
@@ -164,7 +163,7 @@ pub fn all(
     some(parts, points, &mean, exact, pool)
 }
 
-/// The contributions of some nodes, where x̄ is that of all.
+/// The contributions of some nodes, with x̄ of all.
 pub fn some(
     parts: &mut [Box<dyn Bilevel<f64>>],
     points: &[Point],

@@ -1,16 +1,16 @@
-//! Seeing a divergence early, and saying what grew first.
+//! Detects a divergence early, and notes what grew first.
 
 use crate::engine::Node;
 use crate::math::real::Real;
 use crate::store::bytes::{Reader, Writer};
 
-/// How often variables are looked at, in iterations.
+/// Iterations between two looks at the variables.
 pub const EVERY: u64 = 10;
 
-/// Growth at which a variable is noted as a suspect.
+/// Growth at which a variable becomes a suspect.
 const NOTED: f64 = 1e3;
 
-/// Growth at which a run is given up.
+/// Growth at which a run is stopped.
 const GIVEN_UP: f64 = 1e9;
 
 /// The node at which a variable outgrew its early size first.
@@ -29,7 +29,7 @@ pub struct Culprit {
 pub struct Grown {
     /// Its name.
     pub variable: &'static str,
-    /// Its largest entry when it was noted; not a number if it had stopped being one.
+    /// Its largest entry when it was noted; NaN if an entry was NaN.
     pub size: f64,
     /// Its largest entry early in the run.
     pub early: f64,
@@ -50,8 +50,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at the sizes of all nodes' variables; tells what grew first if the run is beyond
-    /// saving.
+    /// Looks at the sizes of all nodes' variables; returns what grew first if the run has diverged.
     pub fn look(&mut self, k: u64, names: &[&'static str], sizes: &[Vec<f64>]) -> Option<Culprit> {
         let mut lost = false;
         let mut worst: Option<Culprit> = None;
@@ -59,7 +58,7 @@ impl Watch {
         for (i, (sizes, early)) in sizes.iter().zip(&mut self.early).enumerate() {
             let mut grown = Vec::new();
             for ((&variable, &size), early) in names.iter().zip(sizes).zip(early) {
-                // Variables may start at zero and find their size in the first iterations.
+                // Variables may start at zero and reach their size in the first iterations.
                 if k <= 3 * EVERY && size.is_finite() && size < NOTED {
                     *early = early.max(size);
                 }
@@ -77,7 +76,7 @@ impl Watch {
         if lost { self.first.clone() } else { None }
     }
 
-    /// Writes down all that it knows.
+    /// Saves its state.
     pub fn save(&self, names: &[&'static str], out: &mut Writer) {
         out.u64(self.early.len() as u64);
         self.early.iter().for_each(|early| out.reals(early));
@@ -94,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// The watch that was saved; `None` if these are not its bytes.
+    /// Restores a saved state; `None` if the bytes are malformed.
     pub fn restore(bytes: &mut Reader, names: &[&'static str]) -> Option<Watch> {
         let mut watch = Watch::default();
         for _ in 0..bytes.u64()? {
@@ -115,13 +114,13 @@ impl Watch {
     }
 }
 
-/// The largest entry of each variable of a node; not a number if an entry is not.
+/// The largest entry of each variable of a node; NaN if an entry is NaN.
 pub fn sizes<T: Real>(node: &Node<T>) -> Vec<f64> {
     node.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
 }
 
 fn largest<T: Real>(values: &[T]) -> f64 {
-    // A comparison passes over what is not a number; 0 · value does not.
+    // A comparison ignores NaN; 0 · value does not.
     let mut most = T::zero();
     let mut sum = T::zero();
     for &value in values {

@@ -1,4 +1,4 @@
-//! The `[checkpoint]` section: how often a run notes where it stands.
+//! The `[checkpoint]` section: how often a run saves its state.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::config::Params;
 use crate::error::Fault;
 
-/// How often a run notes where it stands. Results do not depend on it.
+/// How often a run saves its state. Results do not depend on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CheckpointSpec {
-    /// Seconds between two checkpoints; more if else they would take over a twentieth of the time.
+    /// Seconds between two checkpoints; more if they would take over a twentieth of the time.
     pub seconds: f64,
-    /// Iterations between two checkpoints, whatever they cost, in place of seconds.
+    /// Iterations between two checkpoints, in place of seconds, whatever they cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
 }

@@ -38,22 +38,22 @@ pub struct Experiment {
     pub network: NetworkSpec,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
-    /// How often it notes where it stands.
+    /// How often it saves its state.
     pub checkpoint: CheckpointSpec,
     /// What to compare.
     pub algorithms: Vec<AlgorithmSpec>,
 }
 
-/// Where data come from and who gets which.
+/// Where data come from, and how they are split over nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataSpec {
     /// The source.
     pub source: Choice<SourceBuild>,
     /// The source of each node, where nodes have files of their own.
     pub own: Vec<Choice<SourceBuild>>,
-    /// What is done to it before it is shared out.
+    /// How it is prepared.
     pub preparation: Preparation,
-    /// How it is shared out.
+    /// How it is split over nodes.
     pub partition: Choice<PartitionBuild>,
 }
 
@@ -70,7 +70,7 @@ pub struct NetworkSpec {
     pub seed: Option<u64>,
 }
 
-/// An algorithm under the name it has in results.
+/// An algorithm under its name in results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlgorithmSpec {
     /// Its name in results: that of the algorithm, unless a file gives another.
@@ -123,13 +123,13 @@ impl Experiment {
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
         let algorithms = read_algorithms(&mut root, scope, &registries.algorithms)?;
-        // A run does not depend on how its step sizes were found: whoever tunes reads this.
+        // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
         Ok(Experiment { name, scope, problem, data, network, run, checkpoint, algorithms })
     }
 
-    /// The file that says all this with nothing left to defaults.
+    /// The file with every default filled in.
     pub fn resolved(&self) -> Table {
         let mut table = Table::new();
         table.insert("schema".into(), Value::Integer(1));
@@ -210,7 +210,7 @@ fn read_data(
     }
 }
 
-/// Where nodes have files of their own, each must be named.
+/// Where nodes have files of their own, every node must be named.
 fn check_own(data: Option<&DataSpec>, network: &NetworkSpec) -> Result<()> {
     let named = data.and_then(|data| data.preparation.nodes.as_ref()).map(Vec::len);
     match named {

@@ -15,7 +15,7 @@ pub struct RunSpec {
     /// the same for every algorithm.
     #[serde(default = "first_seed")]
     pub seeds: Vec<u64>,
-    /// Iterations at most.
+    /// The largest number of iterations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
     /// Samples per minibatch: a number, "full", or a table with a size for each derivative.
@@ -24,8 +24,8 @@ pub struct RunSpec {
     /// One minibatch of f and one of g for all derivatives of an iteration, not five.
     #[serde(default)]
     pub shared_samples: bool,
-    /// δ: products with second derivatives become central differences of gradients, of this
-    /// width. Left out, they are computed as such.
+    /// δ: replaces products with second derivatives by central differences of gradients of this
+    /// width.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finite_differences: Option<f64>,
     /// The precision of the run; measurements are always in f64.
@@ -53,7 +53,7 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// Puts limits on costs in place of all others; the run goes on until it has reached every one.
+    /// Replaces all limits by these; the run continues until it has reached every one.
     pub fn limit(&mut self, limits: &[(&str, f64)]) {
         let of = |name: &str| limits.iter().find(|(cost, _)| *cost == name).map(|limit| limit.1);
         self.iterations = of("iteration").map(|most| most as u64);
@@ -69,13 +69,13 @@ impl RunSpec {
         self.until = Until::All;
     }
 
-    /// Limits by the names that costs have in rows.
+    /// The limits, by the names of costs in rows.
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let iterations = self.iterations.map(|most| ("iteration", most as f64));
         self.budget.limits().chain(iterations)
     }
 
-    /// Leaves only a share of the iterations and of the budget.
+    /// Keeps only a share of the iterations and of the budget.
     pub fn shorten(&mut self, share: f64) {
         self.iterations = self.iterations.map(|most| ((most as f64 * share).ceil() as u64).max(1));
         let Budget { hessians, jacobians, gradients, samples, exchanges, bytes, seconds } =
@@ -178,16 +178,16 @@ impl BatchSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
-    /// Hessian-vector products a node.
+    /// Hessian-vector products per node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hessians: Option<f64>,
-    /// Jacobian-vector products a node.
+    /// Jacobian-vector products per node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jacobians: Option<f64>,
-    /// Gradients a node, of all kinds.
+    /// Gradients per node, of all kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gradients: Option<f64>,
-    /// Samples a node evaluates.
+    /// Samples evaluated per node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<f64>,
     /// Rounds of communication.
@@ -196,13 +196,13 @@ pub struct Budget {
     /// Bytes over all links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
-    /// Seconds, evaluation not counted. A run that ends by it is not reproducible to the bit.
+    /// Seconds without evaluation. A run that ends by it is not reproducible to the bit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
 impl Budget {
-    /// (name, limit) of what is limited.
+    /// The limits: (name, limit).
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, f64)> {
         [
             ("hessians", self.hessians),
@@ -229,8 +229,8 @@ pub enum Until {
     /// The first that is reached.
     #[default]
     First,
-    /// The last: every limit is reached, and each is measured at before it is passed, so that
-    /// algorithms can be compared at each. What an algorithm does not spend does not limit it.
+    /// The last. A measurement is taken before each limit is passed, so that algorithms can be
+    /// compared at each. A cost that an algorithm does not have does not limit it.
     All,
 }
 

@@ -1,4 +1,4 @@
-//! The JSON Schema of experiment files, for editors: made from the registries, so it cannot lag.
+//! The JSON Schema of experiment files, for editors: made from the registries, so it is never out of date.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;

@@ -1,5 +1,5 @@
-//! Trained models on disk: the shared x and every node's θ_i in one safetensors file, with what is
-//! needed to use them on new data and nothing of the data they were trained on.
+//! Trained models on disk: one safetensors file with x_i and θ_i of every node and what it takes to
+//! use them on new data, but none of the data they were trained on.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::store::files::replace;
 /// The models that one run of one algorithm ended with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// What they are models of.
+    /// Their metadata.
     pub about: About,
     /// x_i of every node.
     pub x: Vec<Vec<f64>>,
@@ -29,7 +29,7 @@ pub struct Model {
     pub scaling: Scaling,
 }
 
-/// What models are models of.
+/// Metadata of models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct About {
     /// The algorithm's label.
@@ -46,17 +46,17 @@ pub struct About {
     pub classes: Vec<String>,
 }
 
-/// The entry of the file's header that is ours.
+/// Our entry in the file's header.
 #[derive(Serialize, Deserialize)]
 struct Header {
     #[serde(flatten)]
     about: About,
-    /// Of everything else, so that damage is seen.
+    /// Of everything else, to detect damage.
     sha256: String,
 }
 
 impl Model {
-    /// Writes the file; it is complete or not there at all.
+    /// Writes the file atomically.
     pub fn save(&self, path: &Path) -> Result<()> {
         let wrong = |what: String| {
             Error::storage("storage/write", format!("cannot write the model: {what}"))
@@ -83,10 +83,10 @@ impl Model {
         replace(path, &file).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Reads a file back; a damaged one is refused.
+    /// Reads a file; a damaged one is refused.
     pub fn load(path: &Path) -> Result<Model> {
         let wrong = |what: String| {
-            Error::storage("storage/model", format!("this is not a model of ours: {what}"))
+            Error::storage("storage/model", format!("this is not a model file of lopa: {what}"))
                 .at(path.display().to_string())
         };
         let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -129,7 +129,7 @@ impl Model {
         }
     }
 
-    /// SHA-256 of what the models are and of every number in them.
+    /// SHA-256 of the metadata and of every number.
     fn digest(&self) -> String {
         let mut hasher = Sha256::new();
         hasher.update(serde_json::to_vec(&self.about).expect("plain values are JSON"));
@@ -140,7 +140,7 @@ impl Model {
         hex(&hasher.finalize())
     }
 
-    /// Class numbers that node i's model gives to raw features.
+    /// The class numbers that a node's model predicts for raw features.
     pub fn predict(
         &self,
         node: usize,
@@ -149,11 +149,14 @@ impl Model {
     ) -> Result<Vec<u32>> {
         let nodes = self.x.len();
         if node >= nodes {
-            let message = format!("there is no node {node}: the run has nodes 0 to {}", nodes - 1);
+            let message = format!(
+                "there is no node {node}: the run has nodes 0 to {}",
+                nodes.saturating_sub(1)
+            );
             return Err(Error::config("config/out-of-range", message).at("--node"));
         }
         if self.theta[node].iter().any(|value| value.is_nan()) {
-            let message = format!("the model of node {node} is with that node alone");
+            let message = format!("only node {node} itself has its model");
             return Err(Error::config("config/not-here", message)
                 .at("--node")
                 .hint("a peer's folder holds the model of its own node"));
@@ -170,7 +173,7 @@ impl Model {
         let at = At { x: &self.x[node], theta: &self.theta[node] };
         let scaled = self.scaling.apply(raw.clone());
         chosen.build.get::<f64>().predict(classes.len(), at, &scaled).ok_or_else(|| {
-            let message = format!("the problem `{problem}` has no models that predict");
+            let message = format!("models of the problem `{problem}` predict nothing");
             Error::config("config/no-meaning", message)
         })
     }

@@ -1,4 +1,4 @@
-//! The graphs that can be picked by name.
+//! The graphs that files choose by name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! W is symmetric, its rows sum to 1, and w_ij > 0 exactly where i and j share an edge;
-//! w_ii ≥ 0 is what a node keeps of its own.
+//! w_ii ≥ 0 is the weight of a node's own vector.
 //! ρ = ‖W − 11ᵀ/m‖²            ‖W x − x̄‖² ≤ ρ ‖x − x̄‖²
 //! ```
 
@@ -69,7 +69,7 @@ fn check_connected(graph: &Graph) -> Result<()> {
     .hint(format!("join them, for example by the edge {} – {}", first[0], second[0])))
 }
 
-/// Some node numbers for a message: all of a few, the first of many.
+/// Node indices for a message: all if few, else the first ones.
 fn names(nodes: &[usize]) -> String {
     let shown: Vec<_> = nodes.iter().take(8).map(usize::to_string).collect();
     match nodes.len() {

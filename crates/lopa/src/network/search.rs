@@ -1,4 +1,4 @@
-//! The search for a graph with a wanted ρ.
+//! The search for a graph with a given ρ.
 
 use super::graph::{Graph, check_nodes};
 use super::{Mixing, WeightsBuild};
@@ -9,7 +9,7 @@ use crate::math::random::{Purpose, Stream};
 /// More nodes than this are not searched: all pairs of them are held in memory.
 const MAX_SEARCHED: usize = 1000;
 
-/// A graph that a search came to.
+/// A graph found by a search.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The graph.
@@ -96,7 +96,7 @@ impl Goal<'_> {
         Ok(Found { graph, mixing, rho })
     }
 
-    /// How far a graph is from the goal; one that never mixes is out of the question.
+    /// How far a graph is from the goal; infinite if it never mixes.
     fn miss(&self, found: &Found) -> f64 {
         let Found { graph, mixing, rho } = found;
         match graph.is_connected() && mixing.check_mixes(graph).is_ok() {
@@ -137,7 +137,7 @@ impl Goal<'_> {
         pairs: &[(usize, usize)],
         stream: &mut Stream,
     ) -> Result<Found> {
-        // The larger the graph, the less one edge moves ρ, and the less there is left to mend.
+        // The larger the graph, the less one edge changes ρ.
         for _ in 0..(20_000 / self.nodes).clamp(10, 200) {
             if self.miss(&best) <= self.tolerance || pairs.is_empty() {
                 break;

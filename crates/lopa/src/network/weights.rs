@@ -88,13 +88,13 @@ fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     Mixing::on(graph, |_, _| 2.0 / (3.0 * largest))
 }
 
-/// A mixing matrix, here or in a file.
+/// A mixing matrix, inline or in a file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Given {
     /// The rows of W.
     rows: Option<Vec<Vec<f64>>>,
-    /// A text file with a row of W on each line, entries apart by commas or blanks.
+    /// A text file with a row of W on each line, entries separated by commas or blanks.
     path: Option<PathBuf>,
 }
 

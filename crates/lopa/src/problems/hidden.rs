@@ -1,4 +1,4 @@
-//! Hidden layers: h_0 = s, h_l = φ(h_{l−1} W_l + b_l), and the way back through them.
+//! Hidden layers: h_0 = s, h_l = φ(h_{l−1} W_l + b_l), and backpropagation through them.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Activation {
     }
 }
 
-/// The shapes of the layers; their numbers lie one layer after the other: W_1, b_1, W_2, …
+/// The shapes of the layers; their weights are stored layer by layer: W_1, b_1, W_2, …
 #[derive(Debug, Clone)]
 pub struct Hidden {
     layers: Vec<Affine>,
@@ -55,7 +55,7 @@ impl Hidden {
         Hidden { layers: inputs.zip(units).map(shape).collect(), activation }
     }
 
-    /// How many numbers the layers have together.
+    /// The number of weights of all layers.
     pub fn size(&self) -> usize {
         self.layers.iter().map(Affine::size).sum()
     }
@@ -93,7 +93,7 @@ impl Hidden {
         }
     }
 
-    /// `out += ∂/∂x`, given `back` = ∂/∂h_L for every row, which is used up.
+    /// `out += ∂/∂x`, given `back` = ∂/∂h_L for every row, which is overwritten.
     pub fn add_gradient<T: Real>(
         &self,
         rows: &impl Rows<T>,
@@ -123,7 +123,7 @@ impl Hidden {
     }
 }
 
-/// Room for the way back.
+/// Scratch memory for backpropagation.
 #[derive(Debug, Clone, Default)]
 pub struct Spare<T> {
     back: Vec<T>,
@@ -153,10 +153,9 @@ impl<'a, T> Layers<'a, T> {
 
 /// The last forward pass of one set of samples, so that it is not repeated at the same point.
 ///
-/// An exact inner solve asks for many products at one x on the full batch, and only θ or v change
-/// between them; with shared samples all derivatives of an iteration have one minibatch. It holds
-/// one number for each unit and sample of the batches passed together, and x only as long as
-/// batches are asked for again.
+/// An exact inner solve asks for many products at one x on the full batch, and only θ or v changes
+/// between them; with shared samples all derivatives of an iteration have one minibatch. It holds one
+/// number per unit and sample, and a copy of x only while the same batch is asked for again.
 #[derive(Debug, Clone)]
 pub struct Pass<T> {
     x: Vec<T>,
@@ -167,7 +166,7 @@ pub struct Pass<T> {
 }
 
 impl<T: Real> Pass<T> {
-    /// Nothing passed yet.
+    /// Empty.
     pub fn new() -> Pass<T> {
         let (x, batch, layers, together) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Pass { x, batch, layers, again: true, together }
@@ -195,7 +194,7 @@ impl<T: Real> Pass<T> {
         if !(again && self.x == x) {
             hidden.forward(rows, x, &mut self.layers);
             self.x.clear();
-            // A copy of x costs as much as a small batch: it is made where it has been of use.
+            // A copy of x costs as much as a small batch: make it only where it has proved useful.
             if again || self.again {
                 self.x.extend_from_slice(x);
             }
@@ -220,7 +219,7 @@ impl<T: Real> Pass<T> {
         self.again = false;
     }
 
-    /// Ends what [`join`](Pass::join) began.
+    /// Ends [`join`](Pass::join).
     pub fn part(&mut self) {
         self.together.clear();
     }

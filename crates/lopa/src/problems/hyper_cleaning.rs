@@ -1,4 +1,4 @@
-//! Hyper-cleaning: training samples with wrong labels lose their say.
+//! Hyper-cleaning: training samples with wrong labels lose their weight.
 //!
 //! ```text
 //! f_i(θ)    = c · mean over clean validation of ℓ(θ; s, y)
@@ -121,8 +121,8 @@ impl<T: Real> HyperCleaning<T> {
         }
     }
 
-    /// Mean weights of the clean and of the corrupted samples, and the chance that of one of
-    /// each the clean one weighs more.
+    /// Mean weights of clean and of corrupted samples, and the probability that a clean sample weighs
+    /// more than a corrupted one.
     fn cleaning(&self, x: &[T]) -> Vec<(String, f64)> {
         let weight = weight(self.block.offset, x);
         let (mut clean, mut corrupted) = (Vec::new(), Vec::new());
@@ -164,7 +164,7 @@ fn corrupt(labels: &mut [u32], share: f64, classes: usize, seed: u64, node: usiz
     }
 }
 
-/// The chance that one of `high` is above one of `low`; a tie counts half.
+/// The probability that one of `high` is above one of `low`; a tie counts half.
 fn auc(high: &[f64], low: &mut [f64]) -> f64 {
     low.sort_by(f64::total_cmp);
     let wins = high.iter().map(|value| {

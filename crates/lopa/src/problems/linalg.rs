@@ -88,7 +88,7 @@ impl Cholesky {
             for j in 0..=i {
                 let rest = a.row(i)[j] - dot(&l.row(i)[..j], &l.row(j)[..j]);
                 l.values[i * n + j] = match i == j {
-                    // The comparison also turns a NaN away.
+                    // The comparison also rejects NaN.
                     true if rest > f64::EPSILON * a.row(i)[i].abs() => rest.sqrt(),
                     true => return None,
                     false => rest / l.row(j)[j],
@@ -120,7 +120,7 @@ pub fn orthonormal(mut m: Matrix<f64>) -> Matrix<f64> {
     for i in 0..m.rows {
         let (done, rest) = m.values.split_at_mut(i * n);
         let row = &mut rest[..n];
-        // Gram and Schmidt, twice: the second time takes away what rounding left.
+        // Gram-Schmidt twice: the second pass removes what rounding left.
         for _ in 0..2 {
             for other in done.chunks_exact(n) {
                 axpy(-dot(other, row), other, row);

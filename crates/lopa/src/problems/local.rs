@@ -1,4 +1,4 @@
-//! What a node of a learning problem holds: its samples for g, for f, and the common test set.
+//! The data of a node in a learning problem: samples of g, samples of f, and the test set.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::math::random::{Purpose, Stream};
 use crate::math::real::Real;
 use crate::problem::Setting;
 
-/// Address of the draws made here, apart from those of the partition: they share a purpose.
+/// Separates these draws from those of the partition, which have the same purpose.
 const DRAWS: u64 = 1 << 20;
 
 /// The stream of a node's splits (`slot` 0) and corruptions (`slot` 1).
@@ -22,19 +22,19 @@ pub(super) fn draws(seed: u64, node: usize, slot: u32) -> Stream {
 /// A node's samples.
 #[derive(Debug, Clone)]
 pub struct Local<T> {
-    /// What g is made of.
+    /// The samples of g.
     pub train: Samples<T>,
-    /// What f is made of.
+    /// The samples of f.
     pub validation: Samples<T>,
-    /// What nobody trains on.
+    /// The samples that nobody trains on.
     pub test: Samples<T>,
-    /// How many classes the whole network knows.
+    /// The number of classes in the whole network.
     pub classes: usize,
 }
 
 impl<T: Real> Local<T> {
-    /// Splits the rows of some nodes at random; `validation` is the share that goes to f, and 0 means
-    /// that f and g are made of the same samples.
+    /// Splits the rows of some nodes at random; `validation` is the share that goes to f. With 0, f
+    /// and g have the same samples.
     pub fn split(
         name: &str,
         validation: f64,
@@ -54,8 +54,8 @@ impl<T: Real> Local<T> {
             .collect()
     }
 
-    /// Node i's samples, its rows given to g and f by `share`, which answers `None` if there are
-    /// too few.
+    /// Node i's samples; `share` splits its rows into those of g and of f, or returns `None` if there
+    /// are too few.
     pub(super) fn of_node(
         name: &str,
         node: usize,
@@ -91,7 +91,7 @@ impl<T: Real> Local<T> {
     }
 
     /// `train_accuracy`, and with a test set `test_accuracy` on all of it and `own_test_accuracy`
-    /// on the classes that the node holds samples of.
+    /// on the classes of the node's own samples.
     pub fn accuracies(
         &self,
         mut predict: impl FnMut(&Samples<T>) -> Vec<u32>,
@@ -111,7 +111,7 @@ impl<T: Real> Local<T> {
     }
 }
 
-/// What a node is tested on: its own rows where nodes have files of their own, else all there are.
+/// The test rows of a node: its own where nodes have files of their own, else all.
 fn tests(data: &Data, node: usize) -> Range<u32> {
     match data.test.owners() {
         Some(own) => own[node].clone(),
@@ -125,7 +125,7 @@ pub(super) fn cut(rows: &[u32], share: f64) -> Option<(Vec<u32>, Vec<u32>)> {
     Some((train.to_vec(), validation.to_vec()))
 }
 
-/// How many of so many rows are for g, if `share` of them goes to f.
+/// The number of rows for g, if `share` of them goes to f.
 pub(super) fn training(rows: usize, share: f64) -> Option<usize> {
     let most = rows.checked_sub(1).filter(|&most| most > 0)?;
     Some(rows - ((rows as f64 * share).round() as usize).clamp(1, most))

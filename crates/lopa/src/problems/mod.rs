@@ -45,7 +45,7 @@ pub fn problems() -> Registry<AnyProblem> {
         ),
         problem_entry::<hyper_cleaning::Options>(
             "hyper-cleaning",
-            "a weight x_e for every training sample, so that wrong labels lose their say",
+            "a weight x_e for every training sample, so that wrong labels lose their weight",
         ),
     ];
     Registry::new("problem", entries)

@@ -42,7 +42,7 @@ pub struct Options {
     pub ridge: f64,
     /// What multiplies the mean losses.
     pub scale: Scale,
-    /// The share of a node's samples kept for the outer function; 0 makes both of all of them.
+    /// The share of a node's samples that is kept for f; with 0, f and g both use all of them.
     pub validation: f64,
 }
 
@@ -117,7 +117,7 @@ impl<T: Real> Side<T> {
     }
 }
 
-/// The layers and the head, with their workspaces.
+/// The layers and the head, with their scratch memory.
 struct Model<T> {
     hidden: Hidden,
     head: Classifier<T>,
@@ -184,7 +184,7 @@ pub struct Representation<T> {
     model: Model<T>,
     ridge: T,
     inner: Side<T>,
-    /// `None` where f and g are made of the same samples.
+    /// `None` where f and g have the same samples.
     outer: Option<Side<T>>,
 }
 
@@ -202,7 +202,7 @@ impl<T: Real> Representation<T> {
     }
 }
 
-/// What the derivatives of one minibatch or several need room for.
+/// The scratch memory of one or several minibatches.
 struct Work<T> {
     passes: [Pass<T>; 2],
     head: Room<T>,
@@ -216,7 +216,7 @@ impl<T: Real> Default for Work<T> {
 }
 
 impl<T: Real> Representation<T> {
-    /// Changes its own workspace for another, or back.
+    /// Exchanges its scratch memory for another, or back.
     fn change(&mut self, Work { passes: [inner, outer], head, spare }: &mut Work<T>) {
         std::mem::swap(&mut self.inner.pass, inner);
         self.outer.iter_mut().for_each(|side| std::mem::swap(&mut side.pass, outer));
@@ -298,7 +298,7 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         self.model.add_grad_x(&mut self.inner, at, batch, Some(v), T::one(), out);
     }
 
-    /// Nodes take turns in a workspace.
+    /// Nodes share the scratch memory of their thread.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         lent(|work: &mut Work<T>| {
             self.change(work);

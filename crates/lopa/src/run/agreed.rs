@@ -1,4 +1,4 @@
-//! What all processes of a run know of it: they decide alike from it.
+//! What all processes of a run know: from the same numbers they take the same decisions.
 
 use super::clock::Clock;
 use crate::engine::Cluster;
@@ -11,12 +11,12 @@ use crate::run::trace::Row;
 pub struct Agreed {
     /// Costs so far, without measures of quality.
     pub costs: Row,
-    /// Whether somebody asked one of them to stop.
+    /// Whether one of them was asked to stop.
     pub interrupted: bool,
 }
 
-/// Brings together what all nodes spent. The time is that of process 0; a peer knows its own only,
-/// and whether it was asked to stop: what it tells others does not depend on when it tells it.
+/// Sums up what all nodes spent. The time is that of process 0. A peer knows only its own time and
+/// whether it was asked to stop, and tells neither: what it tells must not depend on when.
 pub fn agree<T: Real>(
     cluster: &mut Cluster<T>,
     clock: &Clock,
@@ -44,12 +44,12 @@ pub fn agree<T: Real>(
     Ok(Agreed { costs: Row { seconds: all[0][7], ..costs }, interrupted: sum(8) > 0.0 })
 }
 
-/// Whether a run is to stop, as far as that is known without asking anybody.
+/// Whether a run is to stop, as far as this process knows.
 pub fn interrupts<T: Real>(cluster: &mut Cluster<T>, interrupted: bool) -> bool {
     cluster.independent().is_some_and(|own| interrupted || own.stopped())
 }
 
-/// What is known without asking anybody: iterations, rounds, bytes.
+/// The costs that this process knows without asking: iterations, rounds, bytes.
 pub fn own_costs<T: Real>(cluster: &Cluster<T>) -> Row {
     costs(cluster, &Counts::default(), 1)
 }

@@ -10,17 +10,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Computing begins.
+    /// Starts.
     pub fn go(&mut self) {
         self.since = Some(Instant::now());
     }
 
-    /// Computing pauses.
+    /// Pauses.
     pub fn halt(&mut self) {
         self.seconds += self.since.take().map_or(0.0, |since| since.elapsed().as_secs_f64());
     }
 
-    /// Counts on from seconds spent before.
+    /// Adds the seconds of an earlier part of the run.
     pub fn from(&mut self, seconds: f64) {
         self.seconds += seconds;
     }

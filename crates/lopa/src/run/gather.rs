@@ -1,4 +1,4 @@
-//! What a measurement needs to know of all nodes.
+//! What a measurement needs from all nodes.
 
 use crate::engine::{Cluster, Node};
 use crate::error::Result;
@@ -7,15 +7,15 @@ use crate::math::real::{Real, cast};
 use crate::problem::At;
 use crate::problem::scope::Scope;
 
-/// Where all nodes are.
+/// The points of all nodes.
 pub struct Points {
     /// (x_i, θ_i) of every node.
     pub all: Vec<Point>,
-    /// Whether all of it are finite numbers.
+    /// Whether all of them are finite.
     pub sound: bool,
 }
 
-/// Where all nodes are. A personal θ_i does not leave its peer: at others it is not a number.
+/// The points of all nodes. A personal θ_i never leaves its peer: other peers see NaN in its place.
 pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Points> {
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
     let own = own_points(cluster);
@@ -39,7 +39,7 @@ pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Points>
     Ok(Points { all: all.into_iter().map(point).collect(), sound })
 }
 
-/// Where the nodes here are.
+/// The points of the nodes here.
 pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
@@ -48,15 +48,15 @@ pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     cluster.nodes().iter().map(point).collect()
 }
 
-/// ‖mean y − mean z‖, and what of it may be rounding.
+/// ‖mean y − mean z‖, and how much of it may be rounding.
 pub struct Tracking {
     /// The distance.
     pub gap: f64,
-    /// What roundings may have added up to.
+    /// What roundings may add up to.
     pub rounding: f64,
 }
 
-/// Zero to rounding, or gradient tracking is broken.
+/// The gap of gradient tracking: zero up to rounding, or tracking is broken.
 pub fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<Tracking>> {
     let pairs = cluster.nodes().iter().map(|node| node.algorithm.tracked());
     let one = |(y, z): (&[T], &[T])| -> Vec<f64> {
@@ -75,5 +75,5 @@ pub fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<Tracking>> {
     Ok(Some(Tracking { gap: gap.iter().map(|g| g * g).sum::<f64>().sqrt(), rounding }))
 }
 
-/// Roundings of an iteration, generously.
+/// A generous bound on the roundings of an iteration.
 const ROUNDINGS: f64 = 100.0;

@@ -8,10 +8,10 @@ use crate::evaluate::watch;
 use crate::experiment::CheckpointSpec;
 use crate::math::real::Real;
 
-/// By time, checkpoints get at most this share of it: one twentieth.
+/// Checkpoints by time take at most one part in this many of it.
 const SHARE: u32 = 20;
 
-/// Iterations between two checkpoints of a peer, unless told otherwise.
+/// Iterations between two checkpoints of a peer, by default.
 const AMONG_PEERS: u64 = 100;
 
 /// The time between two checkpoints.
@@ -26,8 +26,8 @@ impl<'a> Interval<'a> {
         Interval { spec, since: Instant::now(), took: Duration::ZERO }
     }
 
-    /// Whether it is over: by the clock of process 0, which is looked at every so often. A peer's
-    /// neighbours keep what they send until its next checkpoint, so it counts iterations.
+    /// Whether a checkpoint is due, by the clock of process 0. A peer counts iterations instead,
+    /// because its neighbours keep what they sent until its next checkpoint.
     pub fn due<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<bool> {
         let k = cluster.progress().k;
         let every = self.spec.iterations;
@@ -43,7 +43,7 @@ impl<'a> Interval<'a> {
         Ok(cluster.everyone(ours)?[0] == [1.0])
     }
 
-    /// Writes a checkpoint, and begins anew.
+    /// Writes a checkpoint and restarts the interval.
     pub fn time<R>(&mut self, write: impl FnOnce() -> R) -> R {
         let start = Instant::now();
         let done = write();

@@ -1,10 +1,10 @@
-//! What a run has spent of what it may.
+//! How much of its budget a run has spent.
 
 use crate::experiment::{RunSpec, Until};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::{Reader, Writer};
 
-/// What a run has spent of what it may.
+/// How much of its budget a run has spent.
 pub struct Meter {
     limits: Vec<Limit>,
     until: Until,
@@ -15,22 +15,22 @@ struct Limit {
     name: &'static str,
     most: f64,
     spent: f64,
-    stride: f64, // the most that one iteration has cost
+    stride: f64, // the largest cost of an iteration so far
 }
 
-/// What a reading of the meter says.
+/// A reading of the meter.
 pub struct Reading {
-    /// How many measurements the used part of the budget is worth.
+    /// The number of measurements due at this point of the budget.
     pub due: f64,
     /// How the run ends, if the budget is used up.
     pub done: Option<Stop>,
-    /// Whether the next iteration may go beyond a limit that the comparison at equal budgets needs
-    /// a measurement at.
+    /// Whether the next iteration may pass a limit at which a comparison at equal budgets needs a
+    /// measurement.
     pub brink: bool,
 }
 
 impl Meter {
-    /// Nothing is spent yet.
+    /// With nothing spent.
     pub fn new(run: &RunSpec) -> Meter {
         let limit = |(name, most)| Limit { name, most, spent: 0.0, stride: 0.0 };
         let limits = run.limits().map(limit).collect();
@@ -41,7 +41,7 @@ impl Meter {
     pub fn read(&mut self, costs: &Row, second_order: bool) -> Reading {
         for limit in &mut self.limits {
             let spent = match limit.name {
-                // What LoPA would have spent: one at the start and one an iteration.
+                // What LoPA would have spent: one at the start and one per iteration.
                 "hessians" if !second_order => costs.iteration as f64 + 1.0,
                 name => costs.value(name).expect("a budget names a cost"),
             };
@@ -54,12 +54,12 @@ impl Meter {
         }
     }
 
-    /// Writes down what was spent and what an iteration costs.
+    /// Saves what was spent and what an iteration costs.
     pub fn save(&self, out: &mut Writer) {
         self.limits.iter().for_each(|limit| out.reals(&[limit.spent, limit.stride]));
     }
 
-    /// Puts back what was saved; `None` if these are not its bytes.
+    /// Restores what was saved; `None` if the bytes are malformed.
     pub fn restore(&mut self, bytes: &mut Reader) -> Option<()> {
         for limit in &mut self.limits {
             [limit.spent, limit.stride] = bytes.reals()?.try_into().ok()?;
@@ -67,7 +67,7 @@ impl Meter {
         Some(())
     }
 
-    /// Whether a limit is on something that processes must ask each other for.
+    /// Whether a limit is on a cost that processes must ask each other for.
     pub fn is_shared(&self) -> bool {
         let known = ["iteration", "exchanges", "bytes"];
         self.limits.iter().any(|limit| !known.contains(&limit.name))
@@ -76,10 +76,10 @@ impl Meter {
     fn until_first(&self) -> Reading {
         let most = |seconds: bool| {
             let of_kind = self.limits.iter().filter(|limit| (limit.name == "seconds") == seconds);
-            // Multiplied first, so that rounding does not miss what is due at a whole iteration.
+            // Multiply first, so that rounding does not miss a measurement at a whole iteration.
             of_kind.map(|limit| limit.spent * self.evaluations / limit.most).fold(0.0, f64::max)
         };
-        // Seconds differ from run to run, so they decide where to measure only if nothing else can.
+        // Seconds differ from run to run: they decide where to measure only if nothing else can.
         let due = match most(false) {
             due if due > 0.0 => due,
             _ => most(true),
@@ -88,7 +88,7 @@ impl Meter {
         Reading { due, done: reached.map(Limit::stop), brink: false }
     }
 
-    /// A limit on what an algorithm does not spend is no limit to it.
+    /// A limit on a cost that an algorithm does not have does not limit it.
     fn until_all(&self) -> Reading {
         let limits = || self.limits.iter().filter(|limit| limit.spent > 0.0);
         let share: f64 = limits().map(|limit| (limit.spent / limit.most).min(1.0)).sum();
@@ -104,7 +104,7 @@ impl Limit {
         if self.name == "iteration" { Stop::Finished } else { Stop::Budget }
     }
 
-    /// Seconds are too unsteady to see their end coming.
+    /// Whether the next iteration may pass the limit; seconds are too unsteady to tell.
     fn nears(&self) -> bool {
         let within = self.spent <= self.most && self.spent + self.stride > self.most;
         within && self.name != "seconds"

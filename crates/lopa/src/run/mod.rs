@@ -38,13 +38,13 @@ use clock::Clock;
 use interval::Interval;
 use record::{Record, misfit};
 
-/// What a run is given from outside.
+/// The environment of a run.
 pub struct Context<'a> {
-    /// Threads to share nodes over; none for this thread alone. Results do not depend on it.
+    /// Threads to spread nodes over; `None` for this thread alone. Results do not depend on it.
     pub pool: Option<&'a ThreadPool>,
-    /// Where data sets lie.
+    /// The folder with the data sets.
     pub data_dir: PathBuf,
-    /// Set from outside to end the run early.
+    /// Set to end the run early.
     pub interrupt: &'a AtomicBool,
     /// Measures beyond this crate's own.
     pub probe: Option<&'a dyn Probe>,
@@ -197,8 +197,8 @@ impl Experiment {
         Ok(outcomes)
     }
 
-    /// The same in several processes, each of which holds the data of its own nodes only. All call
-    /// this alike; only what `store` keeps in process 0 counts.
+    /// The same in several processes, each with the data of its own nodes only. All processes make
+    /// the same call; only what `store` keeps in process 0 counts.
     pub fn run_across(
         &self,
         transport: &mut dyn Transport,
@@ -212,7 +212,7 @@ impl Experiment {
         let mut outcomes: Vec<Outcome> = Vec::new();
         for (turn, &seed) in self.run.seeds.iter().enumerate() {
             if turn > 0 {
-                // Another seed is another partition: other rows are needed.
+                // Another seed has another partition, which needs other rows.
                 data = self.load_data_of(context, here.clone())?;
             }
             let world = self.world(data.as_ref(), seed)?;
@@ -238,7 +238,7 @@ impl Experiment {
     ) -> Result<Vec<Outcome>> {
         observers.store.world(scene.seed, scene.world)?;
         let here = block(self.network.nodes, transport.size(), transport.rank());
-        let mut judges = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
+        let mut evaluators = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
             let ended = observers.store.ended(&algorithm.label, scene.seed)?;
@@ -251,8 +251,8 @@ impl Experiment {
             }
             observers.listener.begin(&algorithm.label, scene.seed);
             let outcome = match self.run.precision {
-                Precision::F32 => job.run::<f32>(&mut judges, transport, context, observers)?,
-                Precision::F64 => job.run::<f64>(&mut judges, transport, context, observers)?,
+                Precision::F32 => job.run::<f32>(&mut evaluators, transport, context, observers)?,
+                Precision::F64 => job.run::<f64>(&mut evaluators, transport, context, observers)?,
             };
             observers.end(&outcome)?;
             let interrupted = outcome.stop == Stop::Interrupted;
@@ -271,7 +271,7 @@ struct Scene<'a> {
     data: Option<&'a Data>,
     world: &'a World,
     seed: u64,
-    turn: usize, // of the seed
+    turn: usize, // index of the seed
 }
 
 /// One algorithm on one seed.
@@ -279,13 +279,13 @@ struct Job<'a> {
     experiment: &'a Experiment,
     scene: Scene<'a>,
     algorithm: &'a AlgorithmSpec,
-    number: u32, // of all jobs of the experiment
+    number: u32, // index among all jobs of the experiment
 }
 
 impl Job<'_> {
     fn run<T: Real>(
         &self,
-        judges: &mut [Box<dyn Bilevel<f64>>],
+        evaluators: &mut [Box<dyn Bilevel<f64>>],
         transport: &mut dyn Transport,
         context: &Context,
         observers: &mut Observers,
@@ -318,12 +318,12 @@ impl Job<'_> {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-        let mut record = Record::new(self, judges, context, observers.reborrow());
+        let mut record = Record::new(self, evaluators, context, observers.reborrow());
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
     }
 
-    /// Runs it to its end.
+    /// Runs the job to its end.
     fn follow<T: Real>(
         &self,
         cluster: &mut Cluster<T>,
@@ -347,7 +347,7 @@ impl Job<'_> {
     }
 }
 
-/// What process 0 says of where an earlier run stood.
+/// The state of an earlier run, as process 0 has it.
 fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {
     if transport.size() == 1 {
         return Ok(kept);
@@ -362,14 +362,14 @@ fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<O
     Ok(Some(checkpoint.state))
 }
 
-/// Puts the nodes here back to where they stood, and gives their trails.
+/// Restores the nodes of this process, and returns their digest chains.
 fn restore<T: Real>(
     state: &State,
     here: Range<usize>,
     own: bool,
     nodes: &mut [Node<T>],
 ) -> Result<Vec<Hash>> {
-    // Who keeps for itself keeps nothing else.
+    // A peer's checkpoint holds its own nodes only.
     let here = if own { 0..here.len() } else { here };
     let kept = state.nodes.get(here).ok_or_else(misfit)?;
     let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);

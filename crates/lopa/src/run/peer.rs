@@ -1,4 +1,4 @@
-//! An experiment among peers, each of which keeps for itself where it stands.
+//! An experiment among peers, each with checkpoints of its own.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -14,10 +14,10 @@ use crate::problem::At;
 use crate::run::checkpoint::State;
 use crate::store::bytes::Hash;
 
-/// More than a frame takes besides what it brings.
+/// More than the overhead of a frame, in bytes.
 const FRAME: usize = 256;
 
-/// Bytes that are enough for all that is said to all besides points.
+/// Enough bytes for everything that is broadcast besides points.
 const WORDS: usize = 1 << 16;
 
 impl Experiment {
@@ -37,9 +37,8 @@ impl Experiment {
         Ok(outcomes)
     }
 
-    /// Tells runs of this experiment, on its networks, with this version, from all others: peers
-    /// that agree on it run the same thing. Their data and how often they keep where they stand are
-    /// their own.
+    /// A hash of this experiment, its networks and this version: peers with the same hash run the
+    /// same thing. Data and the interval between checkpoints may differ.
     pub fn identity(&self) -> Result<Hash> {
         let mut table = self.resolved();
         table.remove("checkpoint");
@@ -56,7 +55,7 @@ impl Experiment {
         Ok(Sha256::digest(what.to_string()).into())
     }
 
-    /// Entries of x, and the most bytes that a frame between peers may have, seen from one node.
+    /// The length of x, and the largest size of a frame in bytes, as one node computes them.
     pub fn sizes(&self, data: Option<&Data>, node: usize) -> Result<(usize, usize)> {
         let seed = self.run.seeds[0];
         let world = self.world(data, seed)?;
@@ -71,7 +70,7 @@ impl Experiment {
         Ok((entries, most + FRAME))
     }
 
-    /// Whether so many peers can run it.
+    /// Checks that this many peers can run it.
     fn check_peers(&self, size: usize) -> Result<()> {
         let nodes = self.network.nodes;
         if size != nodes {
@@ -89,10 +88,10 @@ impl Experiment {
 }
 
 impl Job<'_> {
-    /// Whether the job came to its end before; a peer then lets its neighbours know.
+    /// Whether the job ended earlier; a peer then tells its neighbours.
     pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
         match transport.independent() {
-            // What process 0 kept is what counts.
+            // What process 0 kept counts.
             None => Ok(transport.all(&[u8::from(ended)])?[0] == [1]),
             Some(own) if ended => {
                 let mixing = &self.scene.world.mixing;
@@ -104,7 +103,7 @@ impl Job<'_> {
         }
     }
 
-    /// Where an earlier run stood: what process 0 says, or, among peers, what each kept.
+    /// The state of an earlier run: that of process 0, or each peer's own.
     pub(super) fn begin<T: Real>(
         &self,
         kept: Option<State>,
@@ -119,7 +118,7 @@ impl Job<'_> {
     }
 }
 
-/// What a node like this one may send at most.
+/// The largest messages of a node like this one.
 fn longest<T: Real>(node: &Node<T>) -> Longest {
     let mut message = Vec::new();
     let mut length = |e: usize| {
@@ -128,7 +127,7 @@ fn longest<T: Real>(node: &Node<T>) -> Longest {
         message.len() * T::BYTES
     };
     let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
-    // All hear each other's points and metrics, and why a run diverged.
+    // Points, metrics and the diagnosis of a divergence are broadcast.
     let At { x, theta } = node.algorithm.at();
     Longest { message, saying: WORDS + 16 * (x.len() + theta.len()) }
 }

@@ -1,7 +1,7 @@
-//! Following a run: measuring it, hashing it, and saying when it is over.
+//! Follows a run: measures it, hashes it, and decides when it ends.
 //!
-//! Where nodes live in several processes, all follow the run, each with what its own nodes give
-//! and what the others tell, and come to the same decisions.
+//! Where nodes live in several processes, every process follows the run with the same numbers and
+//! comes to the same decisions.
 
 use std::sync::atomic::Ordering;
 
@@ -27,17 +27,17 @@ use crate::run::checkpoint::{self, State};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// Iterations after which a budget that nothing was spent of is taken for a mistake: a randomly
-/// truncated series may do without products for a while.
+/// Iterations after which an untouched budget is taken for a mistake; a randomly truncated series may
+/// go without products for a while.
 const PATIENCE: u64 = 100;
 
-/// Follows a run: measures it, hashes it, and says when it is over.
+/// Follows a run: measures it, hashes it, and decides when it ends.
 pub struct Record<'a> {
     job: &'a Job<'a>,
-    judges: &'a mut [Box<dyn Bilevel<f64>>],
+    evaluators: &'a mut [Box<dyn Bilevel<f64>>],
     context: &'a Context<'a>,
     observers: Observers<'a>,
-    trails: Vec<Hash>, // of each node here: SHA-256 of the trail so far, k and every variable
+    trails: Vec<Hash>, // per node here: SHA-256 of the chain so far, k and every variable
     names: Vec<&'static str>,
     watch: Watch,
     meter: Meter,
@@ -47,14 +47,14 @@ pub struct Record<'a> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     probing: Option<Box<dyn Probing>>,
-    serial: u64,         // of the next state that is kept
-    last: Option<State>, // what a peer kept last
+    serial: u64,         // of the next checkpoint
+    last: Option<State>, // the last checkpoint of a peer
 }
 
 impl<'a> Record<'a> {
     pub fn new(
         job: &'a Job<'a>,
-        judges: &'a mut [Box<dyn Bilevel<f64>>],
+        evaluators: &'a mut [Box<dyn Bilevel<f64>>],
         context: &'a Context<'a>,
         observers: Observers<'a>,
     ) -> Self {
@@ -63,8 +63,8 @@ impl<'a> Record<'a> {
         Record {
             probing,
             job,
-            trails: vec![Hash::default(); judges.len()],
-            judges,
+            trails: vec![Hash::default(); evaluators.len()],
+            evaluators,
             context,
             observers,
             names: Vec::new(),
@@ -80,7 +80,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The start of a run: the first measurement, or all as it was where an earlier run stood.
+    /// Starts with the first measurement, or from the state of an earlier run.
     pub fn begin<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -98,7 +98,7 @@ impl<'a> Record<'a> {
         };
         self.trails = trails;
         self.restore(&state.record).ok_or_else(misfit)?;
-        // Where others are is needed by nobody here, and they may not be asked: peers have gone on.
+        // The points of other nodes are not needed here, and peers that have moved on cannot be asked.
         self.good = vec![Point::default(); cluster.here().start];
         self.good.extend(own_points(cluster));
         self.serial = state.serial + 1;
@@ -106,7 +106,7 @@ impl<'a> Record<'a> {
         Ok(None)
     }
 
-    /// What it must know to follow the run from here on.
+    /// Its state, for a checkpoint.
     fn save(&self) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(self.measured);
@@ -150,9 +150,9 @@ impl<'a> Record<'a> {
         self.observers.store.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
-    /// The run is over, well or badly. A peer that came to its end, or lacks another, keeps all that
-    /// came in since its last checkpoint with it, so that it needs nobody to come as far again; at
-    /// the end it waits for its neighbours to be as far.
+    /// Ends the run, well or badly. A peer that ended, or that lost another, saves its last checkpoint
+    /// once more with everything received since, so that it can come as far again without anybody's
+    /// help; at the end it waits until its neighbours are as far.
     pub fn leave<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -172,7 +172,7 @@ impl<'a> Record<'a> {
         done
     }
 
-    /// After an iteration: is it over, is it time to measure?
+    /// After an iteration: measures if it is time, and says whether the run ends.
     pub fn follow<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -180,7 +180,7 @@ impl<'a> Record<'a> {
     ) -> Result<Option<Stop>> {
         let (run, k) = (&self.job.experiment.run, cluster.progress().k);
         let looks = k.is_multiple_of(watch::EVERY);
-        // Others are asked only where it matters: each time costs a round trip.
+        // Ask other processes only where it matters: it costs a round trip.
         let asks = cluster.is_whole() || looks || self.meter.is_shared();
         let interrupted = self.context.interrupt.load(Ordering::Relaxed);
         let Agreed { costs, interrupted } = match asks {
@@ -206,7 +206,7 @@ impl<'a> Record<'a> {
             None if brink || due >= self.measured as f64 => self.measure(cluster, clock, due)?,
             _ => done,
         };
-        // Last: a run that goes on from here has done all that belongs to this iteration.
+        // Last, so that a run resumed here has done everything that belongs to this iteration.
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
     }
 
@@ -219,7 +219,7 @@ impl<'a> Record<'a> {
             .hint("add `iterations`, or a limit on something it does spend")
     }
 
-    /// A measurement; tells if the target is reached.
+    /// Takes a measurement, and says whether the target is reached.
     fn measure<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -266,7 +266,13 @@ impl<'a> Record<'a> {
             row.values = evaluate::summarise(&locals);
             if scope == Scope::Global {
                 let everyone = &mut |ours| cluster.everyone(ours);
-                row.values.extend(evaluate::common(self.judges, &points, exact, pool, everyone)?);
+                row.values.extend(evaluate::common(
+                    self.evaluators,
+                    &points,
+                    exact,
+                    pool,
+                    everyone,
+                )?);
             }
             // A probe sees the variables of all nodes, which one process alone has.
             let whole = cluster.nodes().len() == points.len();
@@ -274,9 +280,9 @@ impl<'a> Record<'a> {
                 let Scene { data, world, seed, .. } = self.job.scene;
                 let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
                 let nodes: Vec<_> = cluster.nodes().iter().map(variables).collect();
-                row.values.extend(probing.measure(&setup, &nodes, self.judges));
+                row.values.extend(probing.measure(&setup, &nodes, self.evaluators));
             }
-            if let Some(error) = self.judges.iter_mut().find_map(|part| part.error()) {
+            if let Some(error) = self.evaluators.iter_mut().find_map(|part| part.error()) {
                 return Err(error);
             }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
@@ -294,7 +300,7 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// What to say when gradient tracking has lost its gradients.
+    /// The warning that gradient tracking is broken.
     fn untrue(&self, k: u64, gap: f64) -> String {
         format!(
             "{}: at iteration {k} the trackers' mean is off the gradients' by {gap:.1e}: the run goes \
@@ -313,7 +319,7 @@ impl<'a> Record<'a> {
     ) -> Result<Vec<Local>> {
         let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
-        let ours = evaluate::some(self.judges, here, &mean, exact, self.context.pool);
+        let ours = evaluate::some(self.evaluators, here, &mean, exact, self.context.pool);
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
         if !ours.iter().all(alike) {
@@ -348,7 +354,7 @@ impl<'a> Record<'a> {
         stop: Stop,
     ) -> Result<Outcome> {
         if stop == Stop::Interrupted && cluster.independent().is_some() {
-            // A last measurement would need the others, who go on.
+            // A last measurement would need the other peers, which carry on.
             return Err(stopped());
         }
         let k = cluster.progress().k;
@@ -374,7 +380,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Why the run diverged, if it did: told by the process that the culprit lives in.
+    /// Why the run diverged, if it did: the process with the culprit explains.
     fn diagnosis<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
         let Some(culprit) = self.culprit.take() else { return Ok(None) };
         let here = cluster.here();
@@ -387,10 +393,10 @@ impl<'a> Record<'a> {
         Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
     }
 
-    /// In words a user can act on.
-    fn explain(&mut self, culprit: &Culprit, judge: usize) -> String {
+    /// The diagnosis in words that a user can act on.
+    fn explain(&mut self, culprit: &Culprit, evaluator: usize) -> String {
         let (x, theta) = &self.good[culprit.node];
-        let part = &mut *self.judges[judge];
+        let part = &mut *self.evaluators[evaluator];
         let Choice { params, .. } = &self.job.algorithm.choice;
         let why = diagnose(
             culprit,
@@ -417,9 +423,9 @@ fn unlike() -> Error {
         .hint("give every node the same metrics in the same order")
 }
 
-/// The error of a checkpoint that is sound, but not that of such a run.
+/// The error of an intact checkpoint that belongs to a different run.
 pub fn misfit() -> Error {
-    let message = "the checkpoint does not fit the run: its variables are others";
+    let message = "the checkpoint does not fit the run: its variables differ";
     Error::storage("storage/checkpoint", message)
         .hint("start a run of its own with `--resume never`")
 }

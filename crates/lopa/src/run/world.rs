@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
 use super::Context;
@@ -23,9 +24,9 @@ pub struct World {
     pub graph: Graph,
     /// W.
     pub mixing: Mixing,
-    /// What is known of W.
+    /// The spectrum of W.
     pub analysis: Spectrum,
-    /// Who has which samples.
+    /// The samples of each node.
     pub partition: Partition,
 }
 
@@ -39,7 +40,7 @@ pub struct Setup<'a> {
     pub world: &'a World,
     /// The seed.
     pub seed: u64,
-    /// Threads to share nodes over.
+    /// Threads to spread nodes over.
     pub pool: Option<&'a ThreadPool>,
 }
 
@@ -56,9 +57,9 @@ impl Experiment {
         self.load_data_of(context, 0..self.network.nodes)
     }
 
-    /// Loads the data that some nodes need: their own files, or all where nodes have none.
+    /// Loads the data of some nodes: their own files, or everything where nodes have no files.
     pub fn load_data_of(&self, context: &Context, here: Range<usize>) -> Result<Option<Data>> {
-        // The hold-out set does not depend on the run's seed: every seed is tested on the same.
+        // The hold-out set does not depend on the run's seed: all seeds are tested on the same rows.
         let place = Where { directory: context.data_dir.clone(), seed: 0 };
         let load = |DataSpec { source, own, preparation, .. }: &DataSpec| {
             let loaded = match &preparation.nodes {
@@ -128,10 +129,11 @@ impl Experiment {
         seed: u64,
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
-        self.nodes_of(self.parts(data, world, seed)?, 0, seed, method)
+        let parts = self.parts_of(data, world, seed, 0..self.network.nodes)?;
+        self.nodes_of(parts.each, 0, seed, method)
     }
 
-    /// The same, of given parts, the first of which is node `first`'s.
+    /// The same, from given parts; the first of them belongs to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
         parts: Vec<Box<dyn Bilevel<T>>>,
@@ -139,8 +141,14 @@ impl Experiment {
         seed: u64,
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
+        let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
+            return Ok(Vec::new());
+        };
+        // In blocks, one row per node: whoever answers for all nodes gets matrices.
+        let mut blocks =
+            [n, p, p, p, p, n].map(|length| aligned_rows(parts.len(), length).into_iter());
+        let mut rows = || blocks.each_mut().map(|block| block.next().expect("a row for each part"));
         let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let Dims { n, p } = part.dims();
             let x = part.start_x(&mut Stream::new(seed, Purpose::Start, 0));
             let theta = part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i));
             if (x.len(), theta.len()) != (n, p) {
@@ -150,13 +158,22 @@ impl Experiment {
                 );
                 return Err(Error::config("problem/malformed", message).at("[problem]"));
             }
-            let (x, theta, v) = (cast(&x), cast(&theta), vec![T::zero(); p]);
+            let [mut own_x, mut own_theta, v, d, h, s] = rows();
+            own_x.copy_from_slice(&cast(&x));
+            own_theta.copy_from_slice(&cast(&theta));
             let batches = self.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
             if let Some(delta) = self.run.finite_differences {
                 oracle.take_differences(delta)?;
             }
-            let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
+            let start = Start {
+                x: own_x,
+                theta: own_theta,
+                v,
+                rows: Some([d, h, s]),
+                scope: self.scope,
+                oracle: &mut oracle,
+            };
             let algorithm = method.start(start)?;
             match oracle.error() {
                 Some(error) => Err(error),
@@ -167,7 +184,7 @@ impl Experiment {
     }
 }
 
-/// The parts of a problem that anybody may have written must fit together.
+/// Checks that the parts fit together: anybody may have written the problem.
 fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<T>> {
     let malformed = |what: String| {
         Err(Error::config("problem/malformed", format!("the problem `{problem}` {what}")))

@@ -587,7 +587,7 @@ fn damaged_measurements_of_the_run_that_was_cut_are_taken_again() {
         fs::write(&path, &bytes).unwrap();
         let mut heard = Heard::default();
         go(runs.path(), &mut heard, &NEVER).unwrap();
-        assert!(heard.warnings.iter().all(|text| text.contains("measurements are gone")));
+        assert!(heard.warnings.iter().all(|text| text.contains("measurements are missing")));
         assert_eq!((heard.skipped, heard.resumed.len()), (1, 1), "{:?}", heard.warnings);
         assert_eq!(left(&folder), straight());
     }

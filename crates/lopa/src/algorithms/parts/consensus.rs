@@ -7,8 +7,8 @@
 //! dual             M ← M + x − Σ_j w_ij x_j            augmented Lagrangian: the M_i sum to 0
 //! ```
 //!
-//! In the personal scope θ and v are not shared. What is not shared comes back as an empty slice,
-//! and these steps then do what W = I does.
+//! In the personal scope θ and v are not shared; their sums are then empty slices, and these steps do
+//! what W = I would.
 
 use crate::math::real::{Real, update};
 use crate::problem::scope::Scope;
@@ -20,7 +20,7 @@ pub struct Pieces<'a, T> {
 }
 
 impl<'a, T> Pieces<'a, T> {
-    /// Of a mixed message.
+    /// From a mixed message.
     pub fn new(mixed: &'a [T], scope: Scope) -> Pieces<'a, T> {
         Pieces { mixed, scope }
     }

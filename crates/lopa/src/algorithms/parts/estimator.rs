@@ -4,7 +4,7 @@
 //! sgd       E ← D⁺
 //! average   E ← (1 − a) E + a D⁺
 //! storm     E ← (1 − a)(E − D) + D⁺        D at the old point, D⁺ at the new one, one minibatch
-//! spider    E ← E − D + D⁺                 storm with a = 0, renewed on all samples at times
+//! spider    E ← E − D + D⁺                 storm with a = 0, sometimes renewed on all samples
 //! ```
 
 use crate::math::real::{Real, update};

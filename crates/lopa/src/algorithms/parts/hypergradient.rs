@@ -9,8 +9,8 @@
 //! with b = ∇_θ f̂ and a fresh minibatch for every H; conjugate gradients, which none of the papers
 //! uses, need one H and hence one minibatch, and no λ. LoPA's paper prints the first with a fixed
 //! length, which tends to zero, and the second without its first term; these are the forms that
-//! approximate the inverse (Ghadimi and Wang 2018, Ji et al. 2021). In one iteration minibatches
-//! and the truncation are the same at every point: that is what STORM and SPIDER ask for.
+//! approximate the inverse (Ghadimi and Wang 2018, Ji et al. 2021). Within an iteration, minibatches and
+//! the truncation are the same at every point, as STORM and SPIDER require.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Whether its values make sense.
+    /// Checks its values.
     pub fn check(&self) -> Result<(), Fault> {
         self.lambda.check("lambda")?;
         let fits = (1..=MAX_PASSES).contains(&self.hv_steps);
@@ -65,7 +65,7 @@ impl Series {
     }
 }
 
-/// v, u and what is needed to find them.
+/// v, u and scratch memory.
 pub struct Hypergradient<T> {
     /// ≈ [∇²_θθ g]⁻¹ ∇_θ f
     pub v: Vec<T>,

@@ -1,4 +1,4 @@
-//! What algorithms are put together from.
+//! The building blocks of algorithms.
 
 pub mod consensus;
 pub mod directions;

@@ -5,7 +5,7 @@
 //!   = clip(soft(x_i − y / τ, l₁ / τ), low, high)
 //! ```
 //!
-//! Threshold, then clip: exact, because both act on entries alone.
+//! Threshold, then clip; exact, because both act on each entry alone.
 
 use crate::error::Fault;
 use crate::math::real::Real;
@@ -17,9 +17,9 @@ pub struct Prox {
     pub tau: f64,
     /// The weight of |x|₁.
     pub l1: f64,
-    /// The least that an entry may be.
+    /// The lower bound of every entry.
     pub low: f64,
-    /// The most that an entry may be.
+    /// The upper bound of every entry.
     pub high: f64,
 }
 
@@ -27,7 +27,7 @@ impl Prox {
     /// x̃ = x_i − y.
     pub const PLAIN: Prox = Prox { tau: 1.0, l1: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
 
-    /// Whether its values make sense.
+    /// Checks its values.
     pub fn check(self) -> Result<(), Fault> {
         let Prox { tau, l1, low, high } = self;
         Fault::unless(tau > 0.0 && tau.is_finite(), "tau", tau, "a positive number")?;

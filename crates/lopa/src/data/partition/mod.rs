@@ -26,20 +26,20 @@ pub struct Partition {
     pub nodes: Vec<Vec<u32>>,
 }
 
-/// The training rows to share out, and over how many nodes.
+/// The training rows to split, and the number of nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     /// The class number of each row.
     pub labels: &'a [u32],
-    /// How many classes there are.
+    /// The number of classes.
     pub classes: usize,
-    /// The training set that they are.
+    /// The training set.
     pub train: &'a Dataset,
     /// The groups of the rows, if they have any.
     pub groups: Option<&'a Groups>,
-    /// The rows of each node's own files, if nodes have such.
+    /// The rows of each node's own files, if nodes have any.
     pub own: Option<&'a [Range<u32>]>,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub nodes: usize,
     /// The seed of the draws.
     pub seed: u64,
@@ -97,14 +97,14 @@ impl<'a> Rows<'a> {
     }
 }
 
-// Which draw of a stream it is; the first two are those of the preparation.
+// Indices of draws in the stream; the preparation has the first two.
 const SPLIT: u64 = 2;
 const ORDER: u64 = 3;
 
-/// Shares rows out by resolved parameters.
+/// Splits rows over nodes.
 pub type PartitionBuild = dyn Fn(&Rows) -> Result<Partition> + Send + Sync;
 
-/// The partitions a user picks by name.
+/// The partitions that come with the library.
 pub fn partitions() -> Registry<PartitionBuild> {
     let entries = vec![
         partition_entry("iid", "every node gets a fair draw of all samples", even::iid),
@@ -165,13 +165,13 @@ pub fn partition_entry<P: Params>(
     })
 }
 
-/// Shares the rows out as chosen; every node gets at least one, and no row goes to two.
+/// Splits the rows as chosen; every node gets at least one, and no row goes to two nodes.
 pub fn split(choice: &Choice<PartitionBuild>, rows: &Rows) -> Result<Partition> {
     if rows.nodes == 0 {
         return Err(Error::config("partition/no-nodes", "there is no node to hold samples"));
     }
     if choice.name == own::NAME {
-        // Files of nodes elsewhere are not here, and each file that is was found to have rows.
+        // Files of other nodes need not be here; each file that is here has rows.
         return (choice.build)(rows);
     }
     rows.enough(1)?;
@@ -240,7 +240,7 @@ impl Partition {
         self.nodes.iter().map(count).collect()
     }
 
-    /// SHA-256, in hexadecimal, of who holds what in which order.
+    /// SHA-256, in hexadecimal, of every node's rows in their order.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         hash.update((self.nodes.len() as u64).to_le_bytes());

@@ -1,5 +1,5 @@
-//! Where data comes from: files in the formats their authors use, the digits that come along, and
-//! made-up data. A source gives a [`Raw`] table; preparing it is the same for all.
+//! Where data comes from: files in the usual formats, the included digits, and synthetic data. A
+//! source returns a [`Raw`] table; preparation is the same for all.
 
 mod cifar;
 mod covtype;
@@ -27,7 +27,7 @@ pub use raw::{Class, Part, Raw, Table, Usual};
 use crate::config::{Entry, Params, Registry};
 use crate::error::Result;
 
-/// Reads or makes a data set from its resolved parameters.
+/// Reads or generates a data set.
 pub type SourceBuild = dyn Fn(&Where) -> Result<Raw> + Send + Sync;
 
 /// The folder that holds the data sets, and the seed of the draws from them.
@@ -48,18 +48,18 @@ impl Where {
     }
 }
 
-/// The data sets a user picks by name.
+/// The data sources that come with the library.
 pub fn sources() -> Registry<SourceBuild> {
     let entries = vec![
         entry(
             "digits",
-            "UCI optical digits, 1797 rows of 64 (comes along; E. Alpaydin and C. Kaynak, CC BY 4.0)",
+            "UCI optical digits, 1797 rows of 64 (included; E. Alpaydin and C. Kaynak, CC BY 4.0)",
             digits::read,
         ),
-        entry("blobs", "made-up Gaussian classes, dense or sparse", synthetic::blobs),
+        entry("blobs", "synthetic Gaussian classes, dense or sparse", synthetic::blobs),
         entry(
             "logistic",
-            "made-up binary data of growing variance from group to group, as in MA-DSBO",
+            "synthetic binary data of growing variance from group to group, as in MA-DSBO",
             synthetic::logistic,
         ),
         entry(

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 type Matrices = Vec<Vec<Vec<f64>>>;
 type Vectors = Vec<Vec<f64>>;
 
-/// Other keys beside `data` are nobody's business here.
+/// Keys beside `data` are ignored.
 #[derive(Deserialize)]
 struct File {
     data: Raw,

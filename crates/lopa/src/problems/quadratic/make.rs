@@ -4,7 +4,7 @@ use super::super::linalg::{Cholesky, Matrix, orthonormal, with_spectrum};
 use super::{Coefficients, Options};
 use crate::math::random::{Purpose, Stream};
 
-/// Draws that mix what all nodes have in common with what a node has of its own.
+/// Draws that mix a part common to all nodes with a part of the node's own.
 struct Draws<'a> {
     common: Stream,
     own: &'a mut Stream,
@@ -53,7 +53,7 @@ fn make_node(options: &Options, seed: u64, node: usize) -> Coefficients {
         c: draws.vector(p),
         d: draws.matrix(p, p),
         e: draws.vector(p),
-        // Well conditioned: what makes the problem hard is A.
+        // Well conditioned: the difficulty is in A.
         r: draws.positive(n, 0.5),
         q: draws.vector(n),
         factor,

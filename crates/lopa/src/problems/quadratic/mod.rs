@@ -59,7 +59,7 @@ pub struct Options {
     pub heterogeneity: f64,
     /// How much the samples of a node differ; with 0 they are all equal.
     pub noise: f64,
-    /// How many samples a node has.
+    /// The number of samples of a node.
     pub samples: usize,
 }
 

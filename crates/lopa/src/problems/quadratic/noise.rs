@@ -1,4 +1,4 @@
-//! What the samples of a quadratic differ by; every mean over all of them is zero.
+//! The perturbations of the samples of a quadratic; each has mean zero over all samples.
 
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, axpy, dot};
@@ -22,7 +22,7 @@ impl<T: Real> Noise<T> {
     /// Additive parts have the standard deviation `noise`, relative ones are below
     /// noise/(1 + noise), hence below 1.
     pub(super) fn draw(noise: f64, samples: usize, dims: Dims, seed: u64, node: usize) -> Noise<T> {
-        // Node 0's stream belongs to what all nodes have in common.
+        // Node 0's stream belongs to the part common to all nodes.
         let mut stream = Stream::new(seed, Purpose::Problem, node + 1);
         stream.seek(1, 0);
         let relative = noise / (1.0 + noise);
@@ -34,7 +34,7 @@ impl<T: Real> Noise<T> {
         Noise { a, b, gamma: normals(dims.p), phi: normals(dims.p), chi: normals(dims.n) }
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub(super) fn samples(&self) -> usize {
         self.a.values.len()
     }

@@ -91,9 +91,9 @@ impl Method for Planted {
 struct PlantedNode<T> {
     mistake: &'static str,
     params: Steps,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     now: Directions<T>,
     mean: Vec<T>, // a moving average of s
     grad: Vec<T>,
@@ -152,7 +152,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
         let half = T::of(0.5);
         update(&mut self.mean, [&self.now.s], |mean, [s]| half * mean + half * s);
         let hidden = ["a variable that is not listed", "a division by zero without neighbours"];
-        let s = if hidden.contains(&self.mistake) { &self.mean } else { &self.now.s };
+        let s = if hidden.contains(&self.mistake) { &self.mean[..] } else { &self.now.s };
         let alpha = if self.is("steps that are too large") { T::of(100.0) } else { alpha };
         update(&mut self.x, [wx, s], |_, [wx, s]| wx - alpha * s);
         axpy(-beta, &self.now.d, &mut self.theta);
@@ -171,7 +171,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
     }
 
     fn at(&self) -> At<'_, T> {
-        let x = if self.is("at is another point") { &self.now.s } else { &self.x };
+        let x = if self.is("at is another point") { &self.now.s[..] } else { &self.x };
         At { x, theta: &self.theta }
     }
 
