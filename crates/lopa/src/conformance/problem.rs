@@ -41,13 +41,13 @@ pub fn problem(registries: &Registries, text: &str) -> Result<()> {
     derivatives::unbiased(&mut double)?;
     derivatives::directions(&mut double)?;
     derivatives::shortcuts(&mut double)?;
+    made_again::<f64>(&made)?;
     let mut single = Subject::<f32>::new(&made)?;
     derivatives::repeated(&mut single)?;
     derivatives::written(&mut single)?;
     derivatives::directions(&mut single)?;
-    alike(&mut single, &mut double)?;
     made_again::<f32>(&made)?;
-    made_again::<f64>(&made)?;
+    alike(&mut single, &mut double)?;
     together::<f32>(&made)?;
     together::<f64>(&made)?;
     allocates_nothing(&mut single)?;
