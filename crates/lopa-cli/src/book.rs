@@ -1,4 +1,4 @@
-//! The Rust code of the README, tested as documentation: it needs both crates.
+//! Tests the Rust code of the README, which needs both crates.
 
 #[doc = include_str!("../../../README.md")]
 mod readme {}

@@ -1,4 +1,4 @@
-//! The command line of lopa, as a library: [`main_with`] makes a program that also knows the problems,
+//! The command line of lopa as a library: [`main_with`] builds a program that also offers the problems,
 //! algorithms, graphs and data sources of another crate.
 //!
 //! ```no_run
@@ -14,23 +14,21 @@
 mod args;
 #[cfg(doctest)]
 mod book;
+mod cli;
 mod commands;
+mod features;
 mod output;
+mod program;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use lopa::error::{Error, Result};
 use lopa::experiment::Registries;
 
-use args::{Cli, Command, GraphCommand};
+use cli::{Cli, Command};
 use output::{Output, described, print};
-
-/// What commands work with: what files can choose from, and where results go.
-struct Program {
-    registries: Registries,
-    output: Output,
-}
+use program::Program;
 
 /// Runs the command line with what these registries offer.
 pub fn main_with(registries: Registries) -> ExitCode {
@@ -38,7 +36,7 @@ pub fn main_with(registries: Registries) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let program = Program { registries, output: Output::new(&cli.global) };
+    let program = Program { registries, output: Output::new(&cli.output) };
     run(&cli.command, &program).unwrap_or_else(|error| program.output.fail(&error))
 }
 
@@ -51,51 +49,43 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Reproduce(args) => commands::reproduce::reproduce(args, program),
         Command::Check(args) => commands::check::check(args, program),
         Command::List(args) => commands::list::list(args, program),
-        Command::Graph { command: GraphCommand::Make(args) } => {
-            commands::graph::make(args, program)
-        }
-        Command::Graph { command: GraphCommand::Show(args) } => {
-            commands::graph::show(args, program)
-        }
-        Command::Graph { command: GraphCommand::Check(args) } => {
-            commands::graph::check(args, program)
-        }
-        Command::Graph { command: GraphCommand::Audit(args) } => {
-            commands::audit::audit(args, program)
-        }
-        #[cfg(feature = "peers")]
-        Command::Key { command } => commands::key::key(command, output),
-        #[cfg(feature = "peers")]
-        Command::Roster { command } => commands::roster::roster(command, program),
-        #[cfg(feature = "peers")]
-        Command::Node(args) => commands::node::node(args, program),
+        Command::Graph(command) => commands::graph::graph(command, program),
+        Command::Key(command) => commands::peers::key(command, program),
+        Command::Roster(command) => commands::peers::roster(command, program),
+        Command::Node(args) => commands::peers::node(args, program),
         Command::Predict(args) => commands::predict::predict(args, program),
         Command::Evaluate(args) => commands::evaluate::evaluate(args, program),
-        Command::Data { command } => commands::data::data(command, program),
-        Command::Doctor => commands::doctor::doctor(output),
+        Command::Data(command) => commands::data::data(command, program),
         Command::Ls(args) => commands::ls::ls(args, output),
+        Command::Doctor => commands::doctor::doctor(output),
         Command::Report(args) => commands::report::report(args, output),
-        Command::Theory { command } => commands::theory::theory(command, program),
+        Command::Theory(command) => commands::theory::theory(command, program),
         Command::Schema => commands::texts::schema(program),
-        Command::Completions(args) => commands::texts::completions(args, output),
-        Command::Man(args) => commands::texts::man(args, output),
+        Command::Completions(args) => commands::texts::completions(args, Cli::command(), output),
+        Command::Man(args) => commands::texts::man(args, Cli::command(), output),
     }
 }
 
-/// What is no command: a wish for help, or a mistake.
+/// Answers a command line that is not a command: a request for help, or a mistake.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // Nobody need read it.
+    // A closed pipe is no failure.
     let _ = error.print();
     let typed: Vec<String> = std::env::args().collect();
     let json = typed.iter().any(|arg| arg == "--format=json")
         || typed.windows(2).any(|pair| pair == ["--format", "json"]);
     if error.use_stderr() && json {
-        let text = error.to_string();
-        let first = text.split("\n\n").next().unwrap_or_default();
-        let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
-        let message = first.strip_prefix("error: ").unwrap_or(&first);
-        let error = Error::config("config/usage", message).at("the command line");
-        print(&format!("{:#}\n", described(&error.hint("try `lopa --help`"))));
+        print(&format!("{:#}\n", described(&usage(&error.to_string()))));
     }
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// The error behind clap's text: its first paragraph, with its tip as the hint.
+fn usage(text: &str) -> Error {
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let first = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = first.strip_prefix("error: ").unwrap_or(&first);
+    let tip = text.lines().find_map(|line| line.trim_start().strip_prefix("tip: "));
+    Error::config("config/usage", message)
+        .at("the command line")
+        .hint(tip.unwrap_or("try `lopa --help`"))
 }

@@ -1,16 +1,52 @@
-//! Results on standard output, all else on standard error.
+//! Results go to standard output, everything else to standard error.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
+use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use lopa::error::Error;
 use serde_json::{Value, json};
 
-use crate::args::{Color, Format, Global};
+/// How to print; every command takes these.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// How to print results on standard output
+    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    format: Format,
+    /// When to use colour; NO_COLOR turns it off
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+    /// Show no progress bars
+    #[arg(long, global = true)]
+    no_progress: bool,
+    /// Print only errors on standard error
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
 
-/// How to speak to whoever called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Tables for people
+    Table,
+    /// Tables in Markdown
+    Md,
+    /// One JSON document for scripts
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    /// On terminals
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Prints in the format asked for.
 pub struct Output {
     format: Format,
     quiet: bool,
@@ -18,75 +54,75 @@ pub struct Output {
     bars: bool,
 }
 
-/// A line below the head, and nothing else.
+/// A line below the head and no other.
 const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 impl Output {
-    pub fn new(global: &Global) -> Output {
+    pub fn new(args: &OutputArgs) -> Output {
         let terminal = std::io::stderr().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let color = match global.color {
+        let color = match args.color {
             Color::Auto => (terminal || set("CLICOLOR_FORCE")) && !plain,
             Color::Always => true,
             Color::Never => false,
         };
-        let bars = terminal && !global.no_progress && !global.quiet;
-        Output { format: global.format, quiet: global.quiet, color, bars }
+        let bars = terminal && !args.no_progress && !args.quiet;
+        Output { format: args.format, quiet: args.quiet, color, bars }
     }
 
-    /// Whether people want to hear of errors only.
+    /// Whether to print only errors on standard error.
     #[cfg(feature = "peers")]
     pub fn quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Whether scripts read standard output.
+    /// Whether a script reads standard output.
     pub fn json(&self) -> bool {
         self.format == Format::Json
     }
 
-    /// Whether tables are for a page of text, where they may be wide.
+    /// Whether tables are Markdown, where they may be wide.
     pub fn markdown(&self) -> bool {
         self.format == Format::Md
     }
 
-    /// Whether progress bars are welcome.
+    /// Whether to show progress bars.
     pub fn bars(&self) -> bool {
         self.bars
     }
 
-    /// The one document that scripts get.
+    /// Prints the one document that scripts get.
     pub fn document(&self, value: &Value) {
         print(&format!("{value:#}\n"));
     }
 
-    /// Text that is the result.
+    /// Prints the result as text.
     pub fn text(&self, text: &str) {
         print(&format!("{}\n", text.trim_end_matches('\n')));
     }
 
-    /// A remark to a person.
+    /// A remark on standard error.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            say(text);
+            log(text);
         }
     }
 
-    /// A warning to a person.
+    /// A warning on standard error.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
-            say(format_args!("{} {text}", self.paint("33", "warning:")));
+            log(format_args!("{} {text}", self.paint("33", "warning:")));
         }
     }
 
-    /// What went wrong, to a person.
+    /// An error on standard error.
     pub fn complain(&self, error: &Error) {
-        say(format_args!("{} {error}", self.paint("31;1", &format!("error[{}]:", error.id))));
+        log(format_args!("{} {error}", self.paint("31;1", &format!("error[{}]:", error.id))));
     }
 
-    /// What went wrong, to whoever called, and the exit code.
+    /// Reports an error in the format asked for; returns its exit code.
     pub fn fail(&self, error: &Error) -> ExitCode {
         if self.json() {
             self.document(&described(error));
@@ -99,12 +135,12 @@ impl Output {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// A table of numbers: the first column to the left, the others to the right.
+    /// A table of numbers: the first column left-aligned, the others right-aligned.
     pub fn table(&self, head: &[&str], rows: Vec<Vec<String>>) -> String {
         self.grid(head, rows, CellAlignment::Right)
     }
 
-    /// A table of words: every column to the left.
+    /// A table of words: every column left-aligned.
     pub fn list(&self, head: &[&str], rows: Vec<Vec<String>>) -> String {
         self.grid(head, rows, CellAlignment::Left)
     }
@@ -126,7 +162,7 @@ impl Output {
     }
 }
 
-/// An error as scripts see it.
+/// An error as a document.
 pub fn described(error: &Error) -> Value {
     json!({ "error": {
         "id": error.id,
@@ -137,21 +173,21 @@ pub fn described(error: &Error) -> Value {
     }})
 }
 
-/// Prints, and ends quietly if nobody reads any more.
+/// Prints to standard output; ends the process quietly if its reader is gone.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            say(format_args!("error[storage/write]: cannot write to standard output: {error}"));
+            log(format_args!("error[storage/write]: cannot write to standard output: {error}"));
             std::process::exit(5);
         }
     }
 }
 
-/// A line on standard error; nobody need read it.
-fn say(text: impl Display) {
+/// Prints a line on standard error; a closed pipe is no failure.
+fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

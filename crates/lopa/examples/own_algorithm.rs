@@ -48,10 +48,9 @@ impl Method for Diffusion {
         Cost::loopless(n())
     }
 
-    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
-        let Start { x, theta, v, oracle, .. } = start;
-        let mut now = Directions::new(x.len(), theta.len(), FIVE);
-        oracle.answer(now.at(At { x: &x, theta: &theta }, &v));
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let now = start.directions(FIVE);
+        let Start { x, theta, v, .. } = start;
         let alpha = [T::of(self.alpha.at(0))];
         Ok(Box::new(Node { params: self.clone(), x, theta, v, now, alpha }))
     }
@@ -59,16 +58,16 @@ impl Method for Diffusion {
 
 struct Node<T> {
     params: Diffusion,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     now: Directions<T>, // d, h, s at (x, θ, v)
     alpha: [T; 1],      // α of the iteration to come
 }
 
 impl<T: Real> Algorithm<T> for Node<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend(self.x.iter().zip(&self.now.s).map(|(&x, &s)| x - self.alpha[0] * s));
+        message.extend(self.x.iter().zip(self.now.s.iter()).map(|(&x, &s)| x - self.alpha[0] * s));
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
@@ -100,7 +99,9 @@ const EXPERIMENT: &str = r#"
     algorithm = ["diffusion", { name = "lopa-gt", alpha = 0.02, beta = 0.5, lambda = 0.5 }]
 "#;
 
-fn main() -> Result<()> {
+/// What comes with the library, and `diffusion`. A test of it is one line:
+/// `lopa::conformance::algorithm(&registries(), "diffusion").unwrap()`
+pub fn registries() -> Registries {
     let mut registries = Registries::default();
     registries.algorithms.add(algorithm_entry(
         "diffusion",
@@ -108,7 +109,11 @@ fn main() -> Result<()> {
         FACTS,
         |params: Diffusion| params,
     ));
-    common::run(EXPERIMENT, &registries)?;
+    registries
+}
+
+fn main() -> Result<()> {
+    common::run(EXPERIMENT, &registries())?;
     println!("diffusion stops at a bias of order alpha, as methods with local gradients do");
     Ok(())
 }

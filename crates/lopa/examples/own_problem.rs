@@ -106,8 +106,14 @@ const EXPERIMENT: &str = r#"
     algorithm = [{ name = "lopa-gt", alpha = 0.5, beta = 0.2, lambda = 0.2 }]
 "#;
 
-fn main() -> Result<()> {
+/// What comes with the library, and `ridge`. A test of it is one line:
+/// `lopa::conformance::problem(&registries(), "problem = { name = 'ridge' }").unwrap()`
+pub fn registries() -> Registries {
     let mut registries = Registries::default();
     registries.problems.add(problem_entry::<Ridge>("ridge", "ridge regression, learnt strength"));
-    common::run(EXPERIMENT, &registries)
+    registries
+}
+
+fn main() -> Result<()> {
+    common::run(EXPERIMENT, &registries())
 }

@@ -1,17 +1,36 @@
 //! Distributed stochastic bilevel optimisation with personal inner problems.
 //!
-//! m nodes, each with its own data, together find a shared x, while each keeps a personal θ_i,
-//! with no server in the middle:
+//! m nodes, each with its own data, agree on a shared x while each keeps a personal θ_i. There is no
+//! server:
 //!
 //! ```text
 //! (1)  min_x Φ(x) = 1/m Σ_i f_i(x, θ_i*(x)),   θ_i*(x) = argmin_θ g_i(x, θ)
 //! ```
 //!
-//! A [problem] is m parts, one a node, each giving five derivatives. An
-//! [algorithm](algorithms) is one node's variables and one step; it says which vectors it shares
-//! and is handed their weighted neighbour sum. An [engine] moves those vectors. A
-//! [trace] is what came out. Everything a user picks is picked by name from a
-//! [registry].
+//! A [problem] is m parts, one per node; each computes f, g and five derivatives. An
+//! [algorithm](algorithms) is one node's variables and one step: it says which vectors it shares and
+//! is handed their weighted neighbour sum. An [engine] moves those vectors. A [run folder](folder)
+//! keeps what came out. Everything a user chooses is chosen by name from
+//! [registries](experiment::Registries), which are values: add your own.
+//!
+//! ```
+//! use lopa::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let text = "
+//!     problem   = { name = 'quadratic', n = 3, p = 4 }
+//!     network   = { nodes = 4, graph = 'ring' }
+//!     run       = { iterations = 100 }
+//!     algorithm = [{ name = 'lopa-gt', alpha = 0.05, beta = 0.5, lambda = 0.5 }]
+//! ";
+//! let experiment = Experiment::read(&Source::new("example", text), &Registries::default())?;
+//! let interrupt = Default::default();
+//! let context = Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
+//! let outcomes = experiment.run(&context, &mut (), &mut ())?;
+//! assert_eq!(outcomes[0].row.iteration, 100);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | paper | code | what |
 //! |---|---|---|
@@ -36,6 +55,7 @@ pub mod algorithms;
 #[cfg(doctest)]
 mod book;
 pub mod config;
+pub mod conformance;
 pub mod data;
 pub mod engine;
 pub mod error;
@@ -67,7 +87,7 @@ pub mod prelude {
     pub use crate::error::{Error, Fault, Result};
     pub use crate::experiment::{Experiment, Registries};
     pub use crate::math::random::{Purpose, Stream};
-    pub use crate::math::real::{Real, axpy, cast, dot, update};
+    pub use crate::math::real::{Real, Vector, axpy, cast, dot, update};
     pub use crate::math::schedule::Schedule;
     pub use crate::network::mixed::Mixed;
     pub use crate::network::{Graph, Mixing, graph_entry, weights_entry};

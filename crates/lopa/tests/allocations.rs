@@ -1,48 +1,14 @@
 //! Iterations in steady state allocate nothing, and nodes use the memory that the documentation
 //! states.
-#![allow(unsafe_code)]
 
 #[path = "suite/common/mod.rs"]
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use common::bench::Bench;
+use lopa::algorithms::algorithms;
+use lopa::conformance::Counting;
 use lopa::math::real::Real;
-
-struct Counting;
-
-thread_local! {
-    // Per thread, so that the test harness is not counted.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-    static ALLOCATED: Cell<i64> = const { Cell::new(0) };
-}
-
-fn count(calls: u64, bytes: i64) {
-    // A thread that is ending has no counters any more.
-    let _ = CALLS.try_with(|count| count.set(count.get() + calls));
-    let _ = ALLOCATED.try_with(|count| count.set(count.get() + bytes));
-}
-
-// SAFETY: every call is forwarded unchanged to the system allocator; counting touches only the
-// thread's own counters, which need no allocation.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(1, layout.size() as i64);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        count(0, -(layout.size() as i64));
-        unsafe { System.dealloc(ptr, layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count(1, new_size as i64 - layout.size() as i64);
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-}
+use lopa::problem::scope::Scope;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -64,87 +30,68 @@ fn allocated<T: Real>(problem: &str, batch: &str, algorithm: &str) -> u64 {
          run = {{ iterations = 1, batch = {batch} }}"
     );
     let mut simulation = Bench::new(&setup, algorithm).run::<T>(5);
-    let before = CALLS.get();
+    let before = Counting::allocations();
     (0..10).for_each(|_| simulation.iterate());
-    CALLS.get() - before
+    Counting::allocations() - before
 }
 
-fn check(problem: &str) {
+/// Every algorithm with its typical parameters, and options of some that change what they do.
+fn field() -> Vec<(&'static [Scope], String)> {
     let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
-    check_each(
-        problem,
-        &[
-            format!("name = 'lopa-gt', {steps}"),
-            format!("name = 'lopa-lg', {steps}"),
-            format!("name = 'local', {steps}"),
-            format!("name = 'spdb', {steps}, hv_steps = 4"),
+    let mut field: Vec<_> = algorithms()
+        .iter()
+        .map(|entry| {
+            let typical = entry.typical.iter().flatten();
+            let params: String = typical.map(|(key, value)| format!(", {key} = {value}")).collect();
+            (entry.facts.scopes, format!("name = '{}'{params}", entry.name))
+        })
+        .collect();
+    let personal = &[Scope::Personal][..];
+    field.extend([
+        (
+            personal,
             format!("name = 'spdb', {steps}, inverse = 'shia', consensus = 'gt', inner_steps = 2"),
-            format!("name = 'ma-dsbo', {steps}"),
-            "name = 'dgd', alpha = 0.001".to_string(),
-        ],
-    );
+        ),
+        (personal, format!("name = 'spdb', {steps}, hv_steps = 4")),
+        (Scope::BOTH, format!("name = 'd-soba', {steps}, order = 'first'")),
+        (Scope::BOTH, format!("name = 'sldbo', {steps}, radius = 1")),
+        (
+            Scope::BOTH,
+            format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1, order = 'alternating'"),
+        ),
+        (personal, format!("name = 'prometheus', {steps}, period = 3, l1 = 0.1")),
+    ]);
+    field
 }
 
-/// Algorithms for both scopes, then those for one scope only.
-fn check_others(problem: &str) {
-    let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
-    let both = [
-        format!("name = 'lopa-gt', {steps}"),
-        format!("name = 'lopa-lg', {steps}"),
-        format!("name = 'ma-dsbo', {steps}"),
-        format!("name = 'gossip-dsbo', {steps}, gamma = 0.1"),
-        format!("name = 'gossip-dsbo-mf', {steps}, gamma = 0.1"),
-        format!("name = 'mdbo', {steps}, eta = 0.5, gamma = 0.1"),
-        format!("name = 'vrdbo', {steps}, eta = 0.5, gamma = 0.1"),
-        format!("name = 'd-soba', {steps}"),
-        format!("name = 'd-soba', {steps}, order = 'first'"),
-        format!("name = 'sldbo', {steps}, radius = 1"),
-        format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1"),
-        format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1, order = 'alternating'"),
-        "name = 'gt-sgd', alpha = 0.001".to_string(),
-        "name = 'extra', alpha = 0.001".to_string(),
-        "name = 'exact-diffusion', alpha = 0.001".to_string(),
-    ];
-    check_each(problem, &both);
-    let personal = [
-        format!("name = 'prometheus', {steps}, period = 3, l1 = 0.1"),
-        format!("name = 'interact', {steps}"),
-    ];
-    check_each(problem, &personal);
-    let global = format!("scope = 'global'\n{problem}");
-    check_each(&global, &both);
-    check_each(&global, &[format!("name = 'slam', {steps}")]);
-}
-
-fn check_each(problem: &str, algorithms: &[String]) {
-    for algorithm in algorithms {
-        for batch in ["7", "'full'"] {
-            let found = allocated::<f64>(problem, batch, algorithm);
-            assert_eq!(found, 0, "{problem}, {algorithm}, batch {batch}");
-            let found = allocated::<f32>(problem, batch, algorithm);
-            assert_eq!(found, 0, "{problem}, {algorithm}, batch {batch}, f32");
+/// Runs the whole field on a problem.
+fn check(problem: &str) {
+    for (scopes, algorithm) in field() {
+        for scope in scopes {
+            let problem = format!("scope = '{}'\n{problem}", scope.name());
+            for batch in ["7", "'full'"] {
+                let found = allocated::<f64>(&problem, batch, &algorithm);
+                assert_eq!(found, 0, "{problem}, {algorithm}, batch {batch}");
+                let found = allocated::<f32>(&problem, batch, &algorithm);
+                assert_eq!(found, 0, "{problem}, {algorithm}, batch {batch}, f32");
+            }
         }
     }
 }
 
 #[test]
 fn the_counter_counts() {
-    let before = CALLS.get();
+    let (before, bytes) = (Counting::allocations(), Counting::bytes());
     let mut grown = vec![0.0f64];
     grown.extend([1.0; 100]);
+    assert!(Counting::bytes() - bytes >= 808);
     drop(std::hint::black_box(grown));
-    assert_eq!(CALLS.get() - before, 2);
+    assert_eq!((Counting::allocations() - before, Counting::bytes()), (2, bytes));
 }
 
 #[test]
 fn quadratic() {
     check(QUADRATIC);
-}
-
-#[test]
-fn algorithms_of_other_papers() {
-    check_others(QUADRATIC);
-    check_others(&learning("hyperparameter", 0.0));
 }
 
 #[test]
@@ -190,9 +137,9 @@ fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
     );
     let bench = Bench::new(&setup, "name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1");
     drop(bench.run::<T>(0)); // so that the shared features exist in this precision
-    let before = ALLOCATED.get();
+    let before = Counting::bytes();
     let simulation = bench.run::<T>(3);
-    let held = (ALLOCATED.get() - before) as f64 / nodes as f64;
+    let held = (Counting::bytes() - before) as f64 / nodes as f64;
     let n = (features + 1) * hidden;
     let p = (hidden + 1) * classes;
     let samples = rows as f64 * 0.99 / nodes as f64;

@@ -1,4 +1,4 @@
-//! Shows how a run goes: a bar on a terminal, a line now and then elsewhere.
+//! Shows the progress of runs: a bar on a terminal, an occasional line elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use lopa::run::{Listener, Outcome};
 
 use crate::output::Output;
 
-/// Between two lines on progress where there is no terminal for a bar.
-const PAUSE: Duration = Duration::from_secs(10);
+/// Time between two lines where there is no terminal for a bar.
+const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shows how a run goes.
+/// Shows the progress of the runs of an experiment.
 pub struct Bars<'a> {
     output: &'a Output,
     bar: Option<ProgressBar>,
     runs: usize,
     number: usize,
     name: String,
-    spoke: Instant,
+    printed: Instant,
     warned: Vec<String>,
 }
 
@@ -31,13 +31,13 @@ impl<'a> Bars<'a> {
             runs: experiment.algorithms.len() * experiment.run.seeds.len(),
             number: 0,
             name: String::new(),
-            spoke: Instant::now(),
+            printed: Instant::now(),
             warned: Vec::new(),
         }
     }
 
-    /// A line on this run above the bar, if there is one.
-    fn say(&self, text: &str) {
+    /// Prints a line about this run, above the bar if there is one.
+    fn note(&self, text: &str) {
         let line = || self.output.note(&format!("{}: {text}", self.name));
         match &self.bar {
             Some(bar) => bar.suspend(line),
@@ -62,13 +62,13 @@ impl Listener for Bars<'_> {
             bar.set_prefix(self.name.clone());
             self.bar = Some(bar);
         }
-        self.spoke = Instant::now();
+        self.printed = Instant::now();
     }
 
     fn resumed(&mut self, from: Option<u64>) {
         match from {
-            Some(k) => self.say(&format!("goes on from iteration {k}")),
-            None => self.say("starts from its beginning"),
+            Some(k) => self.note(&format!("resumes from iteration {k}")),
+            None => self.note("starts from the beginning"),
         }
     }
 
@@ -88,9 +88,9 @@ impl Listener for Bars<'_> {
             let rate = iteration as f64 / bar.elapsed().as_secs_f64().max(1e-9);
             bar.set_message(format!("{rate:.0} iterations/s"));
             bar.set_position((fraction * 1000.0) as u64);
-        } else if self.spoke.elapsed() > PAUSE {
-            self.say(&format!("{:.0} %, iteration {iteration}", 100.0 * fraction));
-            self.spoke = Instant::now();
+        } else if self.printed.elapsed() > INTERVAL {
+            self.note(&format!("{:.0} %, iteration {iteration}", 100.0 * fraction));
+            self.printed = Instant::now();
         }
     }
 
@@ -98,10 +98,10 @@ impl Listener for Bars<'_> {
         match self.bar.take() {
             Some(bar) => bar.finish_and_clear(),
             None if outcome.stop == Stop::Interrupted => {}
-            None => self.say(&format!("ended after {:.1} s", outcome.row.seconds)),
+            None => self.note(&format!("ended after {:.1} s", outcome.row.seconds)),
         }
         if outcome.stop == Stop::Diverged {
-            let why = outcome.diagnosis.as_deref().unwrap_or("its values are not numbers");
+            let why = outcome.diagnosis.as_deref().unwrap_or("its values are not finite");
             let k = outcome.row.iteration;
             self.output.warn(&format!("{} diverged at iteration {k}: {why}", self.name));
         }

@@ -1,16 +1,23 @@
-//! `lopa check`: an experiment with every default filled in, and where each value comes from.
+//! `lopa check`: an experiment with all defaults filled in, and the origin of each value.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::error::Result;
 use serde_json::json;
 use toml::{Table, Value};
 
 use super::source::{read_experiment, source};
 use super::summary;
-use crate::Program;
-use crate::args::CheckArgs;
+use crate::args::FileArgs;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    file: FileArgs,
+}
 
 pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -25,11 +32,11 @@ pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
         output.text(&text);
     }
     output.note(&format!("\n{}", summary::heading(&experiment)));
-    output.note("the file is good");
+    output.note("the experiment is valid");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a table as TOML, each value with its origin behind it.
+/// Writes a table as TOML, with each value's origin in a comment.
 fn write(
     text: &mut String,
     header: &str,
@@ -48,10 +55,10 @@ fn write(
     };
     for (key, value) in table.iter().filter(|(_, value)| !nested(value)) {
         let path = under(path, key);
-        // `graph = "ring"` gives the name that `graph.name` has here.
+        // `graph = "ring"` in the file is `graph.name` here.
         let short = path.strip_suffix(".name").and_then(|parent| origins.get(parent));
         let origin = origins.get(&path).or(short).map_or("default", String::as_str);
-        // An override may hold line ends; a comment may not.
+        // An override may contain line breaks; a comment may not.
         let origin = origin.replace(char::is_control, " ");
         let line = format!("{key} = {value}");
         text.push_str(&format!("{line:<40} # {origin}\n"));

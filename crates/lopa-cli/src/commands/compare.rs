@@ -1,10 +1,11 @@
-//! `lopa compare`: who wins under which cost.
+//! `lopa compare`: which algorithm wins under which cost.
 
 mod tables;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Registries, Until};
 use lopa::folder::{RunReader, Traces, complete};
@@ -13,25 +14,50 @@ use lopa_study::compare::{DECISIVE, Question, cost_named};
 use serde_json::json;
 
 use super::bars::Bars;
+use super::environment::Environment;
 use super::finished::Finished;
-use super::outside::Outside;
-use super::run::checked;
-use super::source::{read_experiment, source};
+use super::run_folder::INTERRUPTED;
+use super::source::{self, check};
 use super::summary;
-use crate::Program;
-use crate::args::CompareArgs;
+use crate::args::{ExperimentArgs, ThreadArgs};
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
+    /// What every algorithm may spend: iterations, gradients, hessians, jacobians, samples, rounds,
+    /// bytes or seconds; repeatable
+    ///
+    /// Replaces the file's budget: every algorithm runs until it has reached all of them. A cost
+    /// without a budget is compared at the largest amount that every algorithm reached.
+    #[arg(long = "budget", value_name = "COST=AMOUNT")]
+    budgets: Vec<String>,
+    /// Compare under this cost only; repeatable
+    #[arg(long = "cost", value_name = "COST")]
+    costs: Vec<String>,
+    /// Measure to rank by: grad_phi_sq, phi, loss, test_accuracy, ... [default: test accuracy on a
+    /// node's own classes, else |grad Phi|^2, else the loss]
+    #[arg(long)]
+    measure: Option<String>,
+    /// Also compare the cost of bringing the measure to this level
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true)]
+    target: Option<f64>,
+}
 
 pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let budgets = args.budgets.iter().map(|text| budget(text)).collect::<Result<Vec<_>>>()?;
     let costs = args.costs.iter().map(|name| cost(name, "--cost")).collect::<Result<Vec<_>>>()?;
-    let done = args.file.file.as_deref().filter(|path| path.is_dir());
+    let done = args.experiment.file.file.as_deref().filter(|path| path.is_dir());
     let (experiment, folder, stopped) = match done {
         Some(folder) => (saved(args, folder, &program.registries)?, folder.to_path_buf(), None),
         None => run(args, &budgets, program)?,
     };
     if let Some(code) = stopped {
-        output.note("interrupted: the same command goes on from here");
+        output.note(INTERRUPTED);
         return Ok(ExitCode::from(code));
     }
     let traces = RunReader::open(&folder)?.traces()?;
@@ -57,40 +83,36 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     Ok(exit_code(&traces))
 }
 
-/// Runs what is missing; a code if it was interrupted.
+/// Runs what is missing; with an exit code if interrupted.
 fn run(
     args: &CompareArgs,
     budgets: &[(&'static str, f64)],
     program: &Program,
 ) -> Result<(Experiment, PathBuf, Option<u8>)> {
     let output = &program.output;
-    let mut experiment = read_experiment(&source(&args.file)?, &program.registries)?;
-    if !args.seeds.is_empty() {
-        experiment.run.seeds = args.seeds.clone();
-        checked(&experiment.run, "--seed")?;
-    }
+    let mut experiment = source::experiment(&args.experiment, &program.registries)?;
     if !budgets.is_empty() {
         experiment.run.limit(budgets);
-        checked(&experiment.run, "--budget")?;
+        check(&experiment.run, "--budget")?;
     }
-    let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
-    let (context, signals) = (outside.context(), &outside.signals);
+    let environment = Environment::new(&args.threads, &args.experiment.file.data)?;
+    let (context, signals) = (environment.context(), &environment.signals);
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
     let bars = &mut Bars::new(output, &experiment);
-    let (folder, whole) =
-        complete(&experiment, data.as_ref(), (&args.out, outside.threads), &context, bars)?;
+    let place = (args.experiment.out.as_path(), environment.threads);
+    let (folder, whole) = complete(&experiment, data.as_ref(), place, &context, bars)?;
     let stopped = (!whole).then(|| signals.code().unwrap_or(130));
     Ok((experiment, folder, stopped))
 }
 
-/// The experiment of a run that is done.
+/// The experiment of a finished run.
 fn saved(args: &CompareArgs, folder: &Path, registries: &Registries) -> Result<Experiment> {
-    if !(args.file.sets.is_empty() && args.seeds.is_empty()) {
-        let message = "a run that is done cannot be changed by --set or --seed";
+    if !(args.experiment.file.sets.is_empty() && args.experiment.seeds.is_empty()) {
+        let message = "--set and --seed cannot change a finished run";
         return Err(Error::config("config/no-meaning", message)
             .at(folder.display().to_string())
-            .hint("name the experiment file, and it is run anew"));
+            .hint("name the experiment file to run it anew"));
     }
     Experiment::read(&Finished::open(folder)?.folder.resolved()?, registries)
 }
@@ -100,9 +122,9 @@ fn cost(name: &str, flag: &str) -> Result<&'static str> {
         let known = COSTS.map(tables::plain);
         let hint = match nearest(name, known) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("there are: {}", known.join(", ")),
+            None => format!("known: {}", known.join(", ")),
         };
-        Error::config("config/unknown-name", format!("`{name}` is no cost")).at(flag).hint(hint)
+        Error::config("config/unknown-name", format!("unknown cost `{name}`")).at(flag).hint(hint)
     })
 }
 
@@ -119,7 +141,7 @@ fn budget(text: &str) -> Result<(&'static str, f64)> {
     Ok((cost, amount.filter(|amount| amount.is_finite()).ok_or_else(wrong)?))
 }
 
-/// The file's own limits, where every algorithm went on until it had reached them.
+/// The file's own limits, if every algorithm ran until it had reached all of them.
 fn own_budgets(experiment: &Experiment) -> Vec<(&'static str, f64)> {
     match experiment.run.until {
         Until::All => experiment.run.limits().collect(),
@@ -127,7 +149,7 @@ fn own_budgets(experiment: &Experiment) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// The measure asked for, or the first of those that decide.
+/// The measure asked for, or the first decisive one that was taken.
 fn measure(args: &CompareArgs, traces: &Traces) -> Result<String> {
     let rows = || traces.runs.iter().flat_map(|run| &run.rows);
     let measured = |name: &str| rows().any(|row| row.values.contains_key(name));
@@ -141,15 +163,15 @@ fn measure(args: &CompareArgs, traces: &Traces) -> Result<String> {
         known.sort_unstable();
         known.dedup();
         let name = args.measure.as_deref().unwrap_or_default();
-        Error::config("config/unknown-name", format!("the measure `{name}` was not taken"))
+        Error::config("config/unknown-name", format!("the runs did not measure `{name}`"))
             .at("--measure")
             .hint(format!("measured: {}", known.join(", ")))
     })
 }
 
 fn exit_code(traces: &Traces) -> ExitCode {
-    let lost = traces.runs.iter().filter(|run| run.diverged).count();
-    match lost {
+    let diverged = traces.runs.iter().filter(|run| run.diverged).count();
+    match diverged {
         0 => ExitCode::SUCCESS,
         n if n == traces.runs.len() => ExitCode::from(1),
         _ => ExitCode::from(9),

@@ -1,40 +1,74 @@
 //! `lopa data`: published data sets on this machine.
 
+#[cfg(feature = "fetch")]
+mod fetch;
+
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use lopa::data::{self, Data, Published, State, Where, find_published, published};
 use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
-use crate::Program;
-use crate::args::{DataArgs, DataCommand};
+use crate::args::DataArgs;
 use crate::output::{Output, bytes};
+use crate::program::Program;
+
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// List the published data sets: size, licence, and whether they are here
+    List(SetsArgs),
+    /// Download data sets from their authors' addresses, verify and unpack them
+    Fetch(SetsArgs),
+    /// Check that the files are as published; exit code 3 if not
+    Check(SetsArgs),
+    /// Describe data sets: rows, features, classes
+    Stats(SetsArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SetsArgs {
+    /// Names of data sets [default: all]
+    names: Vec<String>,
+    #[command(flatten)]
+    data: DataArgs,
+}
 
 pub fn data(command: &DataCommand, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     match command {
         DataCommand::List(args) => list(args, output),
         #[cfg(feature = "fetch")]
-        DataCommand::Fetch(args) => fetch::fetch(args, output),
+        DataCommand::Fetch(args) => {
+            some_named(args, "lopa data fetch")?;
+            fetch::fetch(&chosen(args)?, &args.data.folder(), output)
+        }
+        #[cfg(not(feature = "fetch"))]
+        DataCommand::Fetch(_) => Err(crate::features::FETCH.missing("lopa data fetch")),
         DataCommand::Check(args) => check(args, output),
         DataCommand::Stats(args) => stats(args, program),
     }
 }
 
-/// The data sets that were named, or all.
-fn chosen(args: &DataArgs) -> Result<Vec<Published>> {
+/// The data sets named, or all.
+fn chosen(args: &SetsArgs) -> Result<Vec<Published>> {
     match args.names.is_empty() {
         true => Ok(published()),
         false => args.names.iter().map(|name| find_published(name)).collect(),
     }
 }
 
-fn directory(args: &DataArgs) -> std::path::PathBuf {
-    Where::new(args.data.as_deref(), 0).directory
+/// Fails if no data set is named.
+fn some_named(args: &SetsArgs, command: &str) -> Result<()> {
+    match args.names.is_empty() {
+        true => Err(Error::config("config/missing-key", "which data set?")
+            .hint(format!("for example `{command} mnist`; `lopa data list` shows all"))),
+        false => Ok(()),
+    }
 }
 
-fn list(args: &DataArgs, output: &Output) -> Result<ExitCode> {
-    let (sets, directory) = (chosen(args)?, directory(args));
+fn list(args: &SetsArgs, output: &Output) -> Result<ExitCode> {
+    let (sets, directory) = (chosen(args)?, args.data.folder());
     let here = |set: &Published| {
         let folder = directory.join(&set.folder);
         let there = |name: &str| folder.join(name).exists();
@@ -73,12 +107,12 @@ fn list(args: &DataArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(args: &DataArgs, output: &Output) -> Result<ExitCode> {
-    let (sets, directory) = (chosen(args)?, directory(args));
+fn check(args: &SetsArgs, output: &Output) -> Result<ExitCode> {
+    let (sets, directory) = (chosen(args)?, args.data.folder());
     let (mut rows, mut bad) = (Vec::new(), 0);
     for set in &sets {
         let states = set.check(&directory);
-        // Data sets that nobody asked for and that are not here at all are no fault.
+        // A data set that was not named may be absent.
         if args.names.is_empty() && states.iter().all(|(_, state)| *state == State::Missing) {
             continue;
         }
@@ -105,25 +139,22 @@ fn check(args: &DataArgs, output: &Output) -> Result<ExitCode> {
     let place = directory.display();
     output.note(&match (rows.is_empty(), bad) {
         (true, _) => format!(
-            "No data set is in {place}; `lopa data list` shows what `lopa data fetch` gets."
+            "no data sets in {place}; `lopa data list` shows what `lopa data fetch` can get"
         ),
-        (_, 0) => format!("All files in {place} are as their authors published them."),
+        (_, 0) => format!("all files in {place} are as published"),
         _ => format!(
-            "{bad} of {} files in {place} are missing or not as published; what can be read is \
-             used, but results are then those of other data.",
+            "{bad} of {} files in {place} are missing or differ from the published ones; runs use \
+             what they can read, but results will differ",
             rows.len()
         ),
     });
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
 }
 
-fn stats(args: &DataArgs, program: &Program) -> Result<ExitCode> {
+fn stats(args: &SetsArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    if args.names.is_empty() {
-        return Err(Error::config("config/missing-key", "say of which data set")
-            .hint("for example `lopa data stats mnist`; `lopa data list` shows them"));
-    }
-    let place = Where { directory: directory(args), seed: 0 };
+    some_named(args, "lopa data stats")?;
+    let place = Where { directory: args.data.folder(), seed: 0 };
     let mut documents = Vec::new();
     for name in &args.names {
         let source = program.registries.sources.choose(name, &toml::Table::new())?;
@@ -140,14 +171,14 @@ fn stats(args: &DataArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Samples of each class.
+/// The number of samples of each class.
 fn counts(labels: &[u32], classes: usize) -> Vec<usize> {
     let mut counts = vec![0; classes];
     labels.iter().for_each(|&label| counts[label as usize] += 1);
     counts
 }
 
-/// The share of training features that are not zero.
+/// The share of nonzero training features.
 fn density(data: &Data) -> f64 {
     let mut filled = 0u64;
     for row in 0..data.train.len() {
@@ -178,72 +209,11 @@ fn table(name: &str, data: &Data, output: &Output) -> String {
     let rows =
         rows.map(|(class, (train, test))| vec![class.clone(), train.to_string(), test.to_string()]);
     format!(
-        "{name}: {} rows to train on, {} to test on, {} features, {:.1} % not zero\n\n{}",
+        "{name}: {} training rows, {} test rows, {} features, {:.1} % nonzero\n\n{}",
         data.train.len(),
         data.test.len(),
         data.train.cols(),
         100.0 * density(data),
         output.table(&["class", "train", "test"], rows.collect())
     )
-}
-
-#[cfg(feature = "fetch")]
-mod fetch {
-    use super::*;
-    use indicatif::{ProgressBar, ProgressStyle};
-    use std::path::Path;
-
-    pub fn fetch(args: &DataArgs, output: &Output) -> Result<ExitCode> {
-        if args.names.is_empty() {
-            return Err(Error::config("config/missing-key", "say which data sets to fetch")
-                .hint("for example `lopa data fetch mnist`; `lopa data list` shows them"));
-        }
-        let (sets, directory) = (chosen(args)?, directory(args));
-        let mut documents = Vec::new();
-        for set in &sets {
-            let fetched = fetch_one(set, &directory, output)?;
-            output.note(&format!(
-                "{}: {} file(s) fetched, {} here already, in {}",
-                set.name,
-                fetched.got.len(),
-                fetched.kept.len(),
-                directory.join(&set.folder).display()
-            ));
-            output.note(&format!("  licence: {}\n  cite: {}", set.licence, set.citation));
-            documents.push(json!({
-                "dataset": set.name,
-                "fetched": fetched.got,
-                "kept": fetched.kept,
-            }));
-        }
-        if output.json() {
-            output.document(&Value::Array(documents));
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-
-    fn fetch_one(
-        set: &Published,
-        directory: &Path,
-        output: &Output,
-    ) -> Result<data::fetch::Fetched> {
-        let template =
-            "{prefix:<28} {bar:30.cyan/dim} {bytes}/{total_bytes} {bytes_per_sec} eta {eta}";
-        let style = ProgressStyle::with_template(template).expect("the template is well-formed");
-        let bar = match output.bars() {
-            true => ProgressBar::new(0).with_style(style.progress_chars("━╸─")),
-            false => ProgressBar::hidden(),
-        };
-        let fetched = data::fetch::fetch(set, directory, &mut |name, done, total| {
-            if bar.prefix() != name {
-                bar.set_prefix(name.to_string());
-                bar.reset();
-                output.note(&format!("fetching {name}"));
-            }
-            bar.set_length(total.unwrap_or(done));
-            bar.set_position(done);
-        });
-        bar.finish_and_clear();
-        fetched
-    }
 }

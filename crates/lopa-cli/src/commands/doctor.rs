@@ -6,18 +6,28 @@ use lopa::error::Result;
 use lopa::folder::simd;
 use serde_json::{Value, json};
 
+use crate::features::{FETCH, Feature, MPI, PEERS, PNG};
 use crate::output::Output;
 
-/// One thing that was looked at.
+/// One check.
 struct Finding {
     what: &'static str,
     good: bool,
     found: String,
-    remedy: &'static str,
+    remedy: String,
 }
 
 pub fn doctor(output: &Output) -> Result<ExitCode> {
-    let findings = [processor(), threads(), folder(), mpirun(), mpi(), peers()];
+    let findings = [
+        processor(),
+        threads(),
+        folder(),
+        mpirun(),
+        feature(&MPI),
+        feature(&PEERS),
+        feature(&FETCH),
+        feature(&PNG),
+    ];
     if output.json() {
         let entry = |finding: &Finding| {
             let Finding { what, good, found, remedy } = finding;
@@ -28,12 +38,12 @@ pub fn doctor(output: &Output) -> Result<ExitCode> {
     }
     let row = |finding: &Finding| {
         let good = if finding.good { "yes" } else { "no" };
-        [finding.what, good, &finding.found, finding.remedy].map(String::from).to_vec()
+        [finding.what, good, &finding.found, &finding.remedy].map(String::from).to_vec()
     };
-    let head = ["what", "there", "found", "how to get it"];
+    let head = ["what", "ok", "found", "how to get it"];
     output.text(&output.list(&head, findings.iter().map(row).collect()));
     output.note(
-        "`lopa run` in one process needs neither MPI nor peers; `lopa data list` says which data sets are here",
+        "`lopa run` needs none of the optional parts; `lopa data list` shows which data sets are here",
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -42,24 +52,24 @@ fn processor() -> Finding {
     let simd = simd();
     let good = simd.contains(&"avx2");
     let found = if simd.is_empty() { "no vector instructions".into() } else { simd.join(", ") };
-    Finding { what: "vector instructions", good, found, remedy: "" }
+    Finding { what: "vector instructions", good, found, remedy: String::new() }
 }
 
 fn threads() -> Finding {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Finding { what: "threads", good: true, found: cores.to_string(), remedy: "" }
+    Finding { what: "threads", good: true, found: cores.to_string(), remedy: String::new() }
 }
 
-/// Whether a run folder could be made here.
+/// Whether run folders can be made here.
 fn folder() -> Finding {
     let probe = std::path::Path::new(".lopa-doctor");
     let made = std::fs::create_dir(probe).and_then(|()| std::fs::remove_dir(probe));
     let (good, found) = match made {
-        Ok(()) => (true, "this folder can be written to".into()),
+        Ok(()) => (true, "this folder is writable".into()),
         Err(error) => (false, error.to_string()),
     };
-    let remedy = if good { "" } else { "go to a folder of your own, or use `lopa run --out`" };
-    Finding { what: "run folders", good, found, remedy }
+    let remedy = if good { "" } else { "change to a writable folder, or use `lopa run --out`" };
+    Finding { what: "run folders", good, found, remedy: remedy.into() }
 }
 
 fn mpirun() -> Finding {
@@ -70,29 +80,17 @@ fn mpirun() -> Finding {
     Finding {
         what: "mpirun",
         good: version.is_some(),
-        remedy: if version.is_some() { "" } else { "apt-get install openmpi-bin" },
-        found: version.unwrap_or_else(|| "not there".into()),
+        remedy: if version.is_some() { "" } else { "`apt-get install openmpi-bin`" }.into(),
+        found: version.unwrap_or_else(|| "not found".into()),
     }
 }
 
-fn mpi() -> Finding {
-    let good = cfg!(feature = "mpi");
+/// Whether this build has an optional part.
+fn feature(feature: &Feature) -> Finding {
+    let Feature { commands: what, built_in: good, .. } = *feature;
     let (found, remedy) = match good {
-        true => ("built in", ""),
-        false => (
-            "not built in",
-            "apt-get install libopenmpi-dev libclang-dev, then cargo install --path \
-             crates/lopa-cli --features mpi",
-        ),
+        true => ("built in", String::new()),
+        false => ("not built in", feature.remedy()),
     };
-    Finding { what: "lopa run --engine mpi", good, found: found.into(), remedy }
-}
-
-fn peers() -> Finding {
-    let good = cfg!(feature = "peers");
-    let (found, remedy) = match good {
-        true => ("built in", ""),
-        false => ("not built in", "cargo install --path crates/lopa-cli --features peers"),
-    };
-    Finding { what: "lopa node", good, found: found.into(), remedy }
+    Finding { what, good, found: found.into(), remedy }
 }

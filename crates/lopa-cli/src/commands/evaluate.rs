@@ -1,8 +1,12 @@
-//! `lopa evaluate`: how good the models of a run are.
+//! `lopa evaluate`: the accuracy of a run's models.
 
-use std::path::Path;
+mod reevaluate;
+mod score;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use lopa::folder::ResultEntry;
@@ -10,18 +14,38 @@ use lopa::folder::model::Model;
 use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
-use super::finished::{Finished, one_each};
-use super::reevaluate::reevaluate;
-use super::score::{Score, Truth};
-use crate::Program;
-use crate::args::EvaluateArgs;
+use self::score::{Score, Truth};
+use super::finished::{Finished, LabelArgs, ModelArgs, one_each};
+use crate::args::{DataArgs, ThreadArgs};
 use crate::output::Output;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Data file with labels, as for `lopa predict` [default: evaluate on the run's own data again
+    /// and compare with its results]
+    #[arg(short, long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Node whose personal model is used [default: all]
+    #[arg(short, long, requires = "input")]
+    node: Option<usize>,
+    #[command(flatten)]
+    label: LabelArgs,
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
+}
 
 pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {
     let finished = Finished::open(&args.model.run)?;
     match &args.input {
         Some(input) => on_new_rows(args, input, &finished, program),
-        None => reevaluate(args, &finished, program),
+        None => {
+            reevaluate::reevaluate(&finished, &args.model, (&args.data, &args.threads), program)
+        }
     }
 }
 
@@ -34,16 +58,16 @@ fn on_new_rows(
     let output = &program.output;
     let runs = one_each(&finished.runs(&args.model)?);
     let models: Vec<Model> = runs.iter().map(|run| finished.model(run)).collect::<Result<_>>()?;
-    // All models of a run have the same features and classes.
+    // All models of a run share their features and classes.
     let first = &models[0];
-    let rows = new_rows(input, finished.features(first)?, args.label.as_deref())?;
+    let rows = new_rows(input, finished.features(first)?, args.label.label.as_deref())?;
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to compare with")
             .at(input.display().to_string())
             .hint("add a column of labels, or predict them with `lopa predict`")
     })?;
     let truth = Truth::new(labels, &first.about.classes);
-    warn_of_unknown_labels(&truth, output);
+    warn_of_unknown(&truth, output);
     let mut results = Vec::new();
     for (run, model) in runs.iter().zip(&models) {
         let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
@@ -66,14 +90,14 @@ fn on_new_rows(
     Ok(ExitCode::SUCCESS)
 }
 
-fn warn_of_unknown_labels(truth: &Truth, output: &Output) {
+fn warn_of_unknown(truth: &Truth, output: &Output) {
     let mut some: Vec<String> = truth.unknown.iter().take(5).map(|l| format!("`{l}`")).collect();
     if truth.unknown.len() > some.len() {
         some.push("…".into());
     }
     if !some.is_empty() {
         output.warn(&format!(
-            "{} rows count as wrong: the models do not know the class {}",
+            "{} rows count as wrong: the models do not know the classes {}",
             truth.unknown_rows(),
             some.join(", ")
         ));
@@ -112,8 +136,8 @@ fn detailed(run: &ResultEntry, (node, score): &(usize, Score), output: &Output) 
     let mistake = |(is, taken, count): &(&str, &str, usize)| format!("{is} for {taken} ({count})");
     let worst: Vec<String> = worst.iter().take(5).map(mistake).collect();
     let worst = match worst.is_empty() {
-        true => "no row of a known class was taken for another".to_string(),
-        false => format!("most often taken: {}", worst.join(", ")),
+        true => "no row of a known class was mistaken for another".to_string(),
+        false => format!("most often mistaken: {}", worst.join(", ")),
     };
     format!("{name}: {accuracy}\n\n{}\n\n{worst}", output.table(&head, score.lines()))
 }

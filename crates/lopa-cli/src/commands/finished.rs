@@ -1,14 +1,35 @@
-//! Which finished runs of a run folder a command means.
+//! The finished runs and models that a command line names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::folder::model::Model;
 use lopa::folder::{ResultEntry, RunReader};
 
-use crate::args::ModelArgs;
+/// Which models of a run folder.
+#[derive(Debug, Args)]
+pub struct ModelArgs {
+    /// Run folder
+    pub run: PathBuf,
+    /// Algorithm (its label in the experiment)
+    #[arg(short, long)]
+    pub algorithm: Option<String>,
+    /// Seed [default: the first of the run; all when evaluating on the run's own data]
+    #[arg(short, long)]
+    pub seed: Option<u64>,
+}
 
-/// The finished runs in a run folder; there is at least one.
+/// Where the labels are in a data file.
+#[derive(Debug, Args)]
+pub struct LabelArgs {
+    /// Column of the labels, by name or by number from 0; in an .npz file, their array
+    /// [default: the last column, or `y`]
+    #[arg(long, requires = "input")]
+    pub label: Option<String>,
+}
+
+/// The finished runs of a run folder; at least one.
 pub struct Finished {
     pub folder: RunReader,
     results: Vec<ResultEntry>,
@@ -22,7 +43,7 @@ impl Finished {
             let message = "no run in this folder has ended: its results are empty";
             return Err(Error::storage("storage/read", message)
                 .at(folder.path().join("results.json").display().to_string())
-                .hint("let it end: the command that started it resumes it"));
+                .hint("run the command that started it again: it resumes"));
         }
         Ok(Finished { folder, results })
     }
@@ -59,11 +80,10 @@ impl Finished {
         self.folder.model(&run.algorithm, run.seed)
     }
 
-    /// How many raw features a model of this folder takes, if it predicts.
+    /// The number of raw features that a model takes; fails if it cannot predict.
     pub fn features(&self, model: &Model) -> Result<usize> {
         if model.about.classes.is_empty() {
-            let message =
-                format!("models of the problem `{}` predict nothing", model.about.problem);
+            let message = format!("models of the problem `{}` cannot predict", model.about.problem);
             return Err(Error::config("config/no-meaning", message)
                 .at(self.folder.path().display().to_string())
                 .hint("choose a run on labelled data"));

@@ -1,17 +1,43 @@
-//! `lopa list`: what experiment files can choose from, straight from the registries.
+//! `lopa list`: what experiment files can choose from, taken from the registries.
 
 use std::process::ExitCode;
 
-use lopa::algorithms::{Cost, Task};
+use clap::{Args, ValueEnum};
+use lopa::algorithms::cost::Count;
+use lopa::algorithms::{AnyMethod, Cost, Facts, Task};
 use lopa::config::Entry;
 use lopa::error::Result;
 use lopa::experiment::Registries;
 use lopa::problem::scope::Scope;
 use serde_json::{Value, json};
 
-use crate::Program;
-use crate::args::{ListArgs, What};
 use crate::output::Output;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// What to list
+    #[arg(value_enum, default_value_t = What::All)]
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Everything
+    All,
+    /// Algorithms
+    Algorithms,
+    /// Problems
+    Problems,
+    /// Graphs
+    Graphs,
+    /// Mixing weights
+    Weights,
+    /// Partitions of data over nodes
+    Partitions,
+    /// Data sets
+    Data,
+}
 
 pub fn list(args: &ListArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -46,35 +72,9 @@ fn lines(what: What, registries: &Registries) -> Value {
         registry.iter().map(|entry| json!({ "name": entry.name, "about": entry.about })).collect()
     }
     match what {
-        What::Algorithms => registries
-            .algorithms
-            .iter()
-            .map(|entry| {
-                let facts = &entry.facts;
-                let scopes: Vec<_> = facts.scopes.iter().map(|scope| scope.name()).collect();
-                let typical = registries.algorithms.typical(&entry.name).ok().flatten();
-                let costs = |show: fn(&Cost) -> String| {
-                    typical.as_ref().map(|typical| {
-                        let cost = |&scope: &Scope| {
-                            show(&typical.build.cost(Task { scope, ..Task::default() }))
-                        };
-                        let mut costs: Vec<String> = facts.scopes.iter().map(cost).collect();
-                        costs.dedup();
-                        costs.join("; ")
-                    })
-                };
-                json!({
-                    "name": entry.name,
-                    "about": entry.about,
-                    "scope": scopes.join(", "),
-                    "sends": facts.sends,
-                    "hessians": costs(|cost| cost.hess_g.to_string()),
-                    "floats": costs(|cost| cost.floats.to_string()),
-                    "loops": facts.loops,
-                    "source": facts.source,
-                })
-            })
-            .collect(),
+        What::Algorithms => {
+            registries.algorithms.iter().map(|entry| algorithm(entry, registries)).collect()
+        }
         What::Problems => plain(&registries.problems),
         What::Graphs => plain(&registries.graphs),
         What::Weights => plain(&registries.weights),
@@ -84,10 +84,34 @@ fn lines(what: What, registries: &Registries) -> Value {
     }
 }
 
+fn algorithm(entry: &Entry<AnyMethod, Facts>, registries: &Registries) -> Value {
+    let Facts { scopes, sends, loops, source, .. } = &entry.facts;
+    let names: Vec<_> = scopes.iter().map(|scope| scope.name()).collect();
+    let typical = registries.algorithms.typical(&entry.name).ok().flatten();
+    // One cost per scope; once, where they agree.
+    let cost = |part: fn(&Cost) -> &Count| {
+        let method = &typical.as_ref()?.build;
+        let of = |&scope: &Scope| part(&method.cost(Task { scope, ..Task::default() })).to_string();
+        let mut costs: Vec<String> = scopes.iter().map(of).collect();
+        costs.dedup();
+        Some(costs.join("; "))
+    };
+    json!({
+        "name": entry.name,
+        "about": entry.about,
+        "scope": names.join(", "),
+        "sends": sends,
+        "hessians": cost(|cost| &cost.hess_g),
+        "floats": cost(|cost| &cost.floats),
+        "loops": loops,
+        "source": source,
+    })
+}
+
 fn section(name: &str, lines: &Value, output: &Output) -> String {
     let lines = lines.as_array().expect("a registry is a list");
     let keys = lines[0].as_object().expect("an entry").keys().map(String::as_str);
-    // More would not fit a terminal.
+    // A terminal has room for five columns.
     let keys: Vec<&str> = keys.take(if output.markdown() { usize::MAX } else { 5 }).collect();
     let row = |line: &Value| {
         keys.iter().map(|key| line[key].as_str().unwrap_or_default().to_string()).collect()

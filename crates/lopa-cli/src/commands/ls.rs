@@ -1,15 +1,22 @@
 //! `lopa ls`: the runs in a folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::folder::{Manifest, RunReader, Status};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::args::LsArgs;
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// Folder with run folders
+    #[arg(env = "LOPA_RUNS_DIR", default_value = "runs")]
+    folder: PathBuf,
+}
 
 const COLUMNS: [&str; 5] = ["run", "status", "started", "algorithms", "seeds"];
 
@@ -29,7 +36,7 @@ pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
     let entries = std::fs::read_dir(&args.folder).map_err(|error| {
         Error::storage("storage/read", format!("cannot list the runs: {error}"))
             .at(folder.to_string())
-            .hint("name the folder that `lopa run` was given with --out (`runs` by default)")
+            .hint("name the folder given to `lopa run --out` (default: `runs`)")
     })?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
@@ -49,7 +56,7 @@ pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A run folder by its manifest. Folders without one are skipped; of damaged ones a warning tells.
+/// A run folder by its manifest. Skips folders without one, and damaged ones with a warning.
 fn listed(path: &Path, output: &Output) -> Option<Listed> {
     if !path.join("manifest.json").exists() {
         return None;

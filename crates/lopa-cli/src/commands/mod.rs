@@ -1,35 +1,31 @@
-//! One file per command, and what several of them share.
+//! One file per command, with its arguments, and what several commands share.
 
-pub mod audit;
-mod bars;
+// Commands.
 pub mod check;
 pub mod compare;
 pub mod data;
 pub mod doctor;
 pub mod evaluate;
-mod finished;
 pub mod graph;
-#[cfg(feature = "peers")]
-pub mod key;
 pub mod list;
 pub mod ls;
-#[cfg(feature = "mpi")]
-mod mpi;
-#[cfg(feature = "peers")]
-pub mod node;
-mod outside;
+// Without the feature, nothing reads the arguments.
+#[cfg_attr(not(feature = "peers"), allow(dead_code))]
+pub mod peers;
 pub mod predict;
-mod reevaluate;
 pub mod report;
 pub mod reproduce;
-#[cfg(feature = "peers")]
-pub mod roster;
 pub mod run;
-pub mod score;
-pub mod signals;
-pub mod source;
-pub mod summary;
 pub mod texts;
 pub mod theory;
-pub mod threads;
 pub mod tune;
+
+// Shared.
+mod bars;
+mod environment;
+mod finished;
+mod run_folder;
+mod signals;
+mod source;
+mod summary;
+mod threads;

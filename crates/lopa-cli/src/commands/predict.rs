@@ -1,14 +1,30 @@
-//! `lopa predict`: the classes a personal model gives to new rows.
+//! `lopa predict`: the classes that a personal model predicts for new rows.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
-use super::finished::{Finished, names, one_each};
-use crate::Program;
-use crate::args::PredictArgs;
+use super::finished::{Finished, LabelArgs, ModelArgs, names, one_each};
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct PredictArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Node whose personal model is used
+    #[arg(short, long)]
+    node: usize,
+    /// Data file: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy or .npz, with unscaled features and
+    /// at most one more column, the labels
+    #[arg(short, long, value_name = "FILE")]
+    input: PathBuf,
+    #[command(flatten)]
+    label: LabelArgs,
+}
 
 pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -20,7 +36,7 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
             .hint(format!("choose one of: {}", names(&runs).join(", "))));
     };
     let model = finished.model(run)?;
-    let rows = new_rows(&args.input, finished.features(&model)?, args.label.as_deref())?;
+    let rows = new_rows(&args.input, finished.features(&model)?, args.label.label.as_deref())?;
     let predicted = model.predict(args.node, &rows.features, &program.registries.problems)?;
     let classes = predicted.iter().map(|&class| model.about.classes[class as usize].as_str());
     if output.json() {
@@ -30,7 +46,7 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
         output.text(&classes.collect::<Vec<_>>().join("\n"));
     }
     output.note(&format!(
-        "{} rows by {}, seed {}, node {}",
+        "{} rows, predicted by {}, seed {}, node {}",
         predicted.len(),
         run.algorithm,
         run.seed,

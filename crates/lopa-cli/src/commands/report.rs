@@ -1,16 +1,52 @@
-//! `lopa report`: run folders as one HTML file, and as figures.
+//! `lopa report`: an HTML file and figures from run folders.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::{Args, ValueEnum};
 use lopa::error::{Error, Result};
 use lopa_report::html::Report;
 use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::{self, Saved};
 use serde_json::{Value, json};
 
-use crate::args::{FigureFormat, ReportArgs};
 use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Run folders
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// The report: one self-contained HTML file
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    out: PathBuf,
+    /// Also write the figures into this folder
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// Format of the figures; repeatable [default: all that this build can write]
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "figures")]
+    figure_format: Vec<FigureFormat>,
+    /// Title of the report
+    #[arg(long)]
+    title: Option<String>,
+    /// Cost on the horizontal axis: hessians, iteration, seconds, bytes, ...
+    #[arg(long, value_name = "COST")]
+    x: Option<String>,
+    /// Measure to plot, such as loss or test_accuracy; repeatable
+    #[arg(long, value_name = "MEASURE")]
+    y: Vec<String>,
+    /// File of claims [default: `claims.json` in, beside or above the run folders]
+    #[arg(long, value_name = "FILE")]
+    claims: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FigureFormat {
+    /// SVG
+    Svg,
+    /// PNG; needs a build with the feature `png`
+    Png,
+}
 
 pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
     let runs = args.runs.iter().map(|run| Saved::read(run)).collect::<Result<Vec<_>>>()?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use clap::Args;
 use lopa::config::Choice;
 use lopa::data::{Data, SourceBuild};
 use lopa::error::{Error, Result};
@@ -21,21 +22,39 @@ use lopa_study::reproduce::claims::{Judgement, judge};
 use lopa_study::reproduce::{Part, claims, entries, page, paper, table};
 use serde_json::{Value, json};
 
+use self::figures::FigureArgs;
 use super::bars::Bars;
-use super::outside::Outside;
-use crate::Program;
-use crate::args::ReproduceArgs;
+use super::environment::Environment;
+use super::run_folder::INTERRUPTED;
+use crate::args::{DataArgs, ThreadArgs};
 use crate::output::{Output, number};
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct ReproduceArgs {
+    #[command(flatten)]
+    figures: FigureArgs,
+    #[command(flatten)]
+    data: DataArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
+    /// Folder for runs, results and claims; finished runs in it are not repeated
+    #[arg(short, long, value_name = "DIR", default_value = "reproduction")]
+    out: PathBuf,
+    /// Also write the page about it here
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
 
 pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let parts = figures::parts(args, &program.registries)?;
-    let outside = Outside::new(&args.threads, args.data.as_deref())?;
-    let (context, signals) = (outside.context(), &outside.signals);
-    let mut stock = Stock::default();
-    // What is missing is said before hours are spent on what is there.
+    let parts = figures::parts(&args.figures, &program.registries)?;
+    let environment = Environment::new(&args.threads, &args.data)?;
+    let (context, signals) = (environment.context(), &environment.signals);
+    let mut cache = Cache::default();
+    // Missing data is reported before time is spent on the rest.
     for part in &parts {
-        stock.look(&part.experiment, &context)?;
+        cache.check(&part.experiment, &context)?;
     }
     let runs = args.out.join("runs");
     let begun = Instant::now();
@@ -45,12 +64,12 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         let name = &part.experiment.name;
         let minutes = begun.elapsed().as_secs() / 60;
         output.note(&format!("{} of {}, {minutes} min: {name}", number + 1, parts.len()));
-        let data = stock.load(&part.experiment, &context)?;
+        let data = cache.load(&part.experiment, &context)?;
         let bars = &mut Bars::new(output, &part.experiment);
         let (folder, whole) =
-            complete(&part.experiment, data, (&runs, outside.threads), &context, bars)?;
+            complete(&part.experiment, data, (&runs, environment.threads), &context, bars)?;
         if !whole {
-            output.note("interrupted: the same command goes on from here");
+            output.note(INTERRUPTED);
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
         let Part { figures, dataset, variant, steps, .. } = *part;
@@ -74,24 +93,24 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         output.text(&levels(&results, output));
         output.text(&verdicts(&judged, output));
     }
-    output.note(&format!("everything in {}", args.out.display()));
+    output.note(&format!("results in {}", args.out.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The data set that was used last: figures that share one follow each other.
+/// The data set used last: experiments that share one are adjacent.
 #[derive(Default)]
-struct Stock {
-    held: Option<(DataSpec, Data)>,
-    seen: Vec<Choice<SourceBuild>>,
+struct Cache {
+    last: Option<(DataSpec, Data)>,
+    checked: Vec<Choice<SourceBuild>>,
 }
 
-impl Stock {
-    /// Whether the files of an experiment's data set are there.
-    fn look(&mut self, experiment: &Experiment, context: &Context) -> Result<()> {
+impl Cache {
+    /// Fails if the data set of an experiment cannot be loaded.
+    fn check(&mut self, experiment: &Experiment, context: &Context) -> Result<()> {
         let Some(spec) = &experiment.data else { return Ok(()) };
-        if !self.seen.contains(&spec.source) {
+        if !self.checked.contains(&spec.source) {
             self.load(experiment, context)?;
-            self.seen.push(spec.source.clone());
+            self.checked.push(spec.source.clone());
         }
         Ok(())
     }
@@ -99,13 +118,13 @@ impl Stock {
     fn load(&mut self, experiment: &Experiment, context: &Context) -> Result<Option<&Data>> {
         let Some(spec) = &experiment.data else { return Ok(None) };
         let same =
-            |held: &DataSpec| held.source == spec.source && held.preparation == spec.preparation;
-        if !self.held.as_ref().is_some_and(|(held, _)| same(held)) {
-            self.held = None;
+            |last: &DataSpec| last.source == spec.source && last.preparation == spec.preparation;
+        if !self.last.as_ref().is_some_and(|(last, _)| same(last)) {
+            self.last = None;
             let data = experiment.load_data(context)?.expect("there is a data section");
-            self.held = Some((spec.clone(), data));
+            self.last = Some((spec.clone(), data));
         }
-        Ok(self.held.as_ref().map(|(_, data)| data))
+        Ok(self.last.as_ref().map(|(_, data)| data))
     }
 }
 
@@ -115,7 +134,7 @@ fn write_results(
     judged: &[Judgement],
     figures: &[(String, Figure)],
 ) -> Result<()> {
-    let command = figures::command(args);
+    let command = figures::command(&args.figures, args.page.is_some());
     let page = |folder: &str| {
         let address = |(name, _): &(String, Figure)| format!("{folder}{name}.svg");
         page(&command, results, judged, &figures.iter().map(address).collect::<Vec<_>>())
@@ -153,26 +172,26 @@ fn write(path: &Path, text: &str) -> Result<()> {
     })
 }
 
-/// Our levels with the paper's beside them.
+/// The measured levels beside the paper's.
 fn levels(results: &[Value], output: &Output) -> String {
     let row = |entry: &Value| {
         let word = |key: &str| entry[key].as_str().unwrap_or("").to_string();
         let level = paper::level(entry);
         let mean = |key: &str| entry[key]["mean"].as_f64();
-        let said = |value: Option<f64>| value.map_or(String::new(), number);
+        let shown = |value: Option<f64>| value.map_or(String::new(), number);
         vec![
             word("figure"),
             format!("{} {}", word("dataset"), word("variant")),
             word("algorithm"),
             word("steps"),
-            said(mean("loss")),
-            said(level.as_ref().and_then(|level| level.loss)),
-            said(mean("test_accuracy")),
-            said(level.map(|level| level.test_accuracy)),
-            said(mean("phi")),
-            said(mean("consensus")),
-            said(mean("hessians")),
-            said(mean("seconds")),
+            shown(mean("loss")),
+            shown(level.as_ref().and_then(|level| level.loss)),
+            shown(mean("test_accuracy")),
+            shown(level.map(|level| level.test_accuracy)),
+            shown(mean("phi")),
+            shown(mean("consensus")),
+            shown(mean("hessians")),
+            shown(mean("seconds")),
         ]
     };
     let head = [
@@ -202,9 +221,4 @@ fn verdicts(judged: &[Judgement], output: &Output) -> String {
     };
     let head = ["figure", "claim", "steps", "difference (95 %)", "verdict"];
     output.list(&head, judged.iter().map(row).collect())
-}
-
-/// Where a changed experiment file lies, if a folder of them was given.
-fn changed(folder: Option<&PathBuf>, name: &str) -> Option<PathBuf> {
-    folder.map(|folder| folder.join(name))
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends at once.
+//! Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends the process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use lopa::error::{Error, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// What signals came in.
+/// The signals received so far.
 #[derive(Default)]
 pub struct Signals {
     either: Arc<AtomicBool>,
@@ -32,18 +32,18 @@ impl Signals {
         Ok(())
     }
 
-    /// Set once a clean stop is asked for.
+    /// Set once a clean stop was asked for.
     pub fn interrupt(&self) -> &AtomicBool {
         &self.either
     }
 
-    /// The same, to be held by somebody else.
+    /// The same, for another thread.
     #[cfg(feature = "peers")]
     pub fn shared(&self) -> Arc<AtomicBool> {
         self.either.clone()
     }
 
-    /// The exit code that tells of the signal, if one came in.
+    /// The exit code of the signal, if one was received.
     pub fn code(&self) -> Option<u8> {
         let stopped = self.either.load(Ordering::Relaxed);
         let terminated = self.terminated.load(Ordering::Relaxed);

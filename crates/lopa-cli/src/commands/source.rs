@@ -1,18 +1,34 @@
-//! The experiment that a command line means.
+//! The experiment that a command line names.
 
 use std::io::ErrorKind;
 
-use lopa::config::Source;
-use lopa::error::{Error, Result};
-use lopa::experiment::{Experiment, Registries};
+use lopa::config::{Params, Source};
+use lopa::error::{Error, Fault, Result};
+use lopa::experiment::{Experiment, Registries, RunSpec};
 use lopa_study::tune::TuneSpec;
 
-use crate::args::FileArgs;
+use crate::args::{ExperimentArgs, FileArgs};
 
 /// What `lopa run` runs without a file.
 const QUICKSTART: &str = include_str!("../../../../experiments/quickstart.toml");
 
-/// The experiment of a file; all of its sections are checked, also those that a run does not need.
+/// The experiment of the file, on the seeds of the command line if there are any.
+pub fn experiment(args: &ExperimentArgs, registries: &Registries) -> Result<Experiment> {
+    let mut experiment = read_experiment(&source(&args.file)?, registries)?;
+    if !args.seeds.is_empty() {
+        experiment.run.seeds = args.seeds.clone();
+    }
+    check(&experiment.run, "--seed")?;
+    Ok(experiment)
+}
+
+/// Fails if what `flag` put into an experiment is invalid there.
+pub fn check(run: &RunSpec, flag: &str) -> Result<()> {
+    let wrong = |fault: Fault| Error::config("config/out-of-range", fault.message).at(flag);
+    run.check().map_err(wrong)
+}
+
+/// The experiment of a file; checks all sections, also those that a run does not need.
 pub fn read_experiment(source: &Source, registries: &Registries) -> Result<Experiment> {
     let experiment = Experiment::read(source, registries)?;
     TuneSpec::of(source, &experiment)?;
@@ -29,7 +45,7 @@ pub fn source(args: &FileArgs) -> Result<Source> {
                 let message = format!("cannot read the experiment: {error}");
                 Error::config("config/unreadable", message).at(&name).hint(match error.kind() {
                     ErrorKind::InvalidData => "an experiment is a TOML file: save it as UTF-8",
-                    ErrorKind::NotFound => "without a file, the built-in quickstart is meant",
+                    ErrorKind::NotFound => "leave the file out to use the built-in quickstart",
                     _ => "name a TOML file that can be read",
                 })
             })?;

@@ -1,4 +1,4 @@
-//! The results of a run: a table and a few sentences.
+//! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::Experiment;
 use lopa::run::trace::{Stop, more_is_better};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::output::{Output, bytes, number};
 
-/// The experiment in one line.
+/// The experiment in one line, printed before it runs.
 pub fn heading(experiment: &Experiment) -> String {
     let Experiment { name, problem, data, network, run, algorithms, .. } = experiment;
     let data = data.as_ref().map(|spec| format!(" on {}", spec.source.name)).unwrap_or_default();
@@ -45,7 +45,8 @@ fn limits(experiment: &Experiment) -> String {
     format!("at most {}", all.join(", "))
 }
 
-/// Columns: name in rows, head, format. The table must fit a terminal; scripts get everything.
+/// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
+/// everything.
 const COLUMNS: [(&str, &str, Style); 10] = [
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
@@ -142,7 +143,7 @@ fn decisive(
     Some((name, in_words(name), more_is_better(name)))
 }
 
-/// The words for a measure, or its name if it has none.
+/// The words for a measure, or its name.
 pub fn in_words(measure: &str) -> &str {
     match measure {
         "own_test_accuracy" => "test accuracy on a node's own classes",
@@ -155,15 +156,15 @@ pub fn in_words(measure: &str) -> &str {
     }
 }
 
-/// What the numbers mean, in a few sentences.
+/// The results in a few sentences.
 pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
-    let lost = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
-    let lost = match lost {
+    let diverged = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
+    let diverged = match diverged {
         0 => String::new(),
-        n => format!(" {n} of {} runs diverged and are not counted here.", outcomes.len()),
+        n => format!(" {n} of {} runs diverged and are left out of these numbers.", outcomes.len()),
     };
     let Some((name, words, more)) = decisive(experiment, outcomes) else {
-        return format!("No run got far enough to be compared.{lost}");
+        return format!("No run got far enough to be compared.{diverged}");
     };
     let mut ranked: Vec<(&str, f64, f64)> = groups(experiment, outcomes)
         .filter_map(|(label, runs)| {
@@ -177,7 +178,7 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let (best, mean, sd) = ranked[0];
     let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
     if ranked.len() == 1 {
-        return format!("With {budget}, {best} ends with {words} {}.{lost}", figure(mean));
+        return format!("With {budget}, {best} ends with {words} {}.{diverged}", figure(mean));
     }
     let mut text = format!("With {budget}, {best} ends with the best {words}, {}", figure(mean));
     if let Some((second, their, theirs)) = ranked.get(1) {
@@ -185,7 +186,10 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
         let noise = (sd * sd + theirs * theirs).sqrt();
         text += &match (seeds, apart > 2.0 * noise) {
             (1, _) => {
-                format!("; {second} follows with {} (one seed: no spread is known)", figure(*their))
+                format!(
+                    "; {second} follows with {} (one seed: the spread is unknown)",
+                    figure(*their)
+                )
             }
             (_, true) => format!(", clearly ahead of {second} with {}", figure(*their)),
             (_, false) => format!(
@@ -197,11 +201,11 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     text += ".";
     text += &unseen(experiment, outcomes, best);
     text += &consensus(experiment, outcomes);
-    text += &lost;
+    text += &diverged;
     text
 }
 
-/// Which algorithm is best on all classes, if that is not the best on a node's own classes.
+/// The best algorithm on all classes, if it is not the best on a node's own.
 fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
     let mean = |(label, runs): (_, Vec<&Outcome>)| {
         Some((label, spread(&values(&runs, "test_accuracy")?).0))
@@ -212,14 +216,14 @@ fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
     };
     match all.iter().find(|(label, _)| *label == best) {
         Some((_, own)) if leading > own + 0.01 => format!(
-            " On all classes, including those a node never saw, {first} leads with {leading:.3} \
-             (a personal model cannot predict classes it never saw)."
+            " On all classes, {first} leads with {leading:.3} (a personal model cannot predict \
+             classes its node never saw)."
         ),
         _ => String::new(),
     }
 }
 
-/// How much closer gradient tracking keeps the copies of x.
+/// How much gradient tracking improves consensus.
 fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let mean = |wanted: &str| {
         let (_, runs) = groups(experiment, outcomes).find(|(label, _)| *label == wanted)?;

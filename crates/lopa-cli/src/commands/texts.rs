@@ -1,17 +1,30 @@
 //! `lopa schema`, `lopa completions`, `lopa man`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::experiment::schema;
 use lopa_study::tune::TuneSpec;
 use serde_json::json;
 
-use crate::Program;
-use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::output::Output;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Write `lopa.1` and one page per command into this folder
+    #[arg(short, long)]
+    out: Option<PathBuf>,
+}
 
 pub fn schema(program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -22,9 +35,13 @@ pub fn schema(program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<ExitCode> {
+pub fn completions(
+    args: &CompletionsArgs,
+    mut command: clap::Command,
+    output: &Output,
+) -> Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "lopa", &mut script);
+    clap_complete::generate(args.shell, &mut command, "lopa", &mut script);
     let script = String::from_utf8_lossy(&script);
     match output.json() {
         true => output.document(&json!({ "shell": args.shell.to_string(), "script": script })),
@@ -33,8 +50,7 @@ pub fn completions(args: &CompletionsArgs, output: &Output) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn man(args: &ManArgs, output: &Output) -> Result<ExitCode> {
-    let mut command = Cli::command();
+pub fn man(args: &ManArgs, mut command: clap::Command, output: &Output) -> Result<ExitCode> {
     command.build();
     let Some(folder) = &args.out else {
         let page = page(command);
@@ -56,11 +72,11 @@ pub fn man(args: &ManArgs, output: &Output) -> Result<ExitCode> {
 
 fn page(command: clap::Command) -> Vec<u8> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page).expect("a vector takes all that is written");
+    clap_mangen::Man::new(command).render(&mut page).expect("writing to a vector cannot fail");
     page
 }
 
-/// Writes the pages of a command and of those below it, and names their files.
+/// Writes the pages of a command and its subcommands; returns their paths.
 fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> Result<Vec<String>> {
     let path = folder.join(format!("{name}.1"));
     std::fs::write(&path, page(command.clone())).map_err(|error| cannot(&path, error))?;

@@ -1,21 +1,21 @@
-//! How many threads there are.
+//! The number of threads.
 
 use lopa::error::{Error, Result};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::args::ThreadArgs;
 
-/// As many threads as asked for, or as there are cores.
+/// The number of threads asked for, or the number of cores.
 pub fn threads(args: &ThreadArgs) -> Result<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match args.jobs {
         None => Ok(cores),
         Some(n) if (1..=1024).contains(&n) => Ok(n),
         Some(n) => {
-            let message = format!("a run cannot have {n} threads");
+            let message = format!("cannot run on {n} threads");
             Err(Error::config("config/out-of-range", message)
                 .at("--jobs")
-                .hint("ask for 1 to 1024, here or with LOPA_THREADS"))
+                .hint("choose 1 to 1024, here or in LOPA_THREADS"))
         }
     }
 }

@@ -3,15 +3,31 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::error::{Error, Result};
 use lopa_study::tune::{Trial, tune as search};
 use serde_json::json;
 
-use super::outside::Outside;
+use super::environment::Environment;
 use super::source::source;
-use crate::Program;
-use crate::args::TuneArgs;
+use crate::args::{FileArgs, ThreadArgs};
 use crate::output::number;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// File to write the tuned experiment to [default: FILE-tuned.toml]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Journal of finished trials, from which an interrupted search resumes
+    /// [default: FILE-tune.jsonl]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    #[command(flatten)]
+    threads: ThreadArgs,
+}
 
 pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -19,14 +35,14 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let file = args.file.file.clone().unwrap_or_else(|| "quickstart.toml".into());
     let out = args.out.clone().unwrap_or_else(|| beside(&file, "-tuned.toml"));
     let journal = args.journal.clone().unwrap_or_else(|| beside(&file, "-tune.jsonl"));
-    let outside = Outside::new(&args.threads, args.file.data.as_deref())?;
-    let (context, signals) = (outside.context(), &outside.signals);
-    let told = |trial: &Trial, at: usize, of: usize| {
+    let environment = Environment::new(&args.threads, &args.file.data)?;
+    let (context, signals) = (environment.context(), &environment.signals);
+    let report = |trial: &Trial, at: usize, of: usize| {
         let value = trial.value.map_or("diverged".into(), number);
         output
             .note(&format!("{} trial {at}: {value} ({of} trials in this stage)", trial.algorithm));
     };
-    let tuned = match search(&source, &program.registries, &journal, &context, &told) {
+    let tuned = match search(&source, &program.registries, &journal, &context, &report) {
         Err(error) if error.id == "tune/interrupted" => {
             output.warn(&error.to_string());
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));

@@ -1,9 +1,9 @@
 //! Mistakes, one by one: each gets its exit code, its id, and a message that names the thing and
-//! the place. None ends in a panic.
+//! the place. None panics.
 
 use crate::program::{Done, Folder, blobs, blobs_folder};
 
-/// A good experiment that has every section.
+/// A valid experiment with every section.
 const BASE: &str = r#"schema = 1
 name = "base"
 
@@ -272,7 +272,7 @@ const MEANT: &[(&str, &str, &str)] = &[
     ("batch = 4", "[run.budget]\nhessian = 3", "did you mean `hessians`?"),
 ];
 
-/// Overrides of the good experiment: the override, id, a part of the message.
+/// Overrides of the valid experiment: the override, id, a part of the message.
 const SETS: &[(&str, &str, &str)] = &[
     ("run.batch", "config/bad-override", "needs a `=`"),
     ("=5", "config/bad-override", "empty key"),
@@ -299,7 +299,7 @@ const SETS: &[(&str, &str, &str)] = &[
     ("algorithm=3", "config/wrong-type", "`algorithm` must be a list"),
 ];
 
-/// Whether a command failed as it should, in its document and on standard error; else how it did.
+/// How a command failed, unless it failed as it should, in its document and on standard error.
 fn wrong(done: &Done, code: i32, id: &str, message: &str, place: &str) -> Option<String> {
     let json = done.json();
     let error = &json["error"];
@@ -327,7 +327,7 @@ fn edited(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn the_base_of_all_mistakes_is_good() {
+fn the_base_of_all_mistakes_is_valid() {
     let folder = Folder::with(&[("e.toml", BASE)]);
     folder.lopa(&["run", "e.toml"]).good();
 }
@@ -361,7 +361,7 @@ fn what_was_meant() {
 fn mistakes_in_overrides() {
     let folder = Folder::with(&[("e.toml", BASE)]);
     for (set, id, message) in SETS {
-        // A good override before it must not take the blame.
+        // A valid override before it must not be blamed.
         let args = ["run", "e.toml", "--set", "run.batch=5", "--set", set, "--format", "json"];
         check(set, &folder.lopa(&args), 2, id, message, &format!("--set {set}"));
     }

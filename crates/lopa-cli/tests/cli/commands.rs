@@ -1,4 +1,4 @@
-//! Every command's good day, for people and for scripts.
+//! Every command succeeds, for people and for scripts.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn strings(values: &Value, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn alone_it_prints_help() {
+fn without_a_command_it_prints_help() {
     let done = Folder::new().lopa(&[]);
     assert_eq!(done.code, 2);
     for command in
@@ -168,7 +168,7 @@ fn colour_and_quiet_are_obeyed() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_need_read_to_the_end() {
+fn a_closed_pipe_is_no_failure() {
     use std::process::Stdio;
     let folder = Folder::new();
     let mut child = folder.program(&["schema"]);

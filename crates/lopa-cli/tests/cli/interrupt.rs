@@ -1,4 +1,4 @@
-//! Being asked to stop.
+//! Signals that stop a run.
 #![cfg(unix)]
 
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::{Folder, QUADRATIC};
 
-/// Starts a run that would take for ever, sends a signal once it is under way, and waits.
+/// Starts an endless run, sends a signal once it has started, and waits.
 fn interrupted(signal: &str) -> (Folder, i32, Value) {
     let folder = Folder::with(&[("q.toml", QUADRATIC)]);
     let endless = ["--set", "run.iterations=4000000000", "--set", "algorithm.lopa-gt.alpha=1e-5"];
@@ -37,13 +37,13 @@ fn a_signal_ends_a_run_cleanly() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let (folder, ended, results) = interrupted(signal);
         assert_eq!(ended, code);
-        assert_eq!(results.as_array().unwrap().len(), 1, "only the first algorithm was begun");
+        assert_eq!(results.as_array().unwrap().len(), 1, "only the first algorithm was started");
         assert_eq!(results[0]["stop"], "interrupted");
         let run = folder.run_folder();
         let manifest: Value =
             serde_json::from_str(&folder.read(run.join("manifest.json"))).unwrap();
         assert_eq!(manifest["status"], "interrupted");
-        // What is there is sound.
+        // What it left is intact.
         folder.lopa(&["evaluate", run.to_str().unwrap()]).good();
     }
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod commands;
 mod compare;
 mod documentation;
+mod features;
 mod interrupt;
 mod models;
 #[path = "../../../lopa/tests/suite/pages.rs"]

@@ -14,7 +14,7 @@ fn trained() -> (Folder, String) {
     (folder, run)
 }
 
-/// The shares of predictions that are as in the file.
+/// The share of predictions that match the file.
 fn accuracy(predicted: &[&str]) -> f64 {
     let text = blobs();
     let truth: Vec<&str> =
@@ -126,7 +126,7 @@ fn measured_again_a_run_is_as_it_was() {
     }
     let one = folder.lopa(&["evaluate", &run, "-a", "lopa-gt", "-s", "4", "--format", "json"]);
     assert_eq!(one.good().json(), Value::Array(vec![again[2].clone()]));
-    assert!(folder.lopa(&["evaluate", &run]).good().stderr.contains("as the run measured it"));
+    assert!(folder.lopa(&["evaluate", &run]).good().stderr.contains("as the run recorded them"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Hosts made of network namespaces on this machine, joined by a bridge.
+//! Hosts made of network namespaces on this machine, connected by a bridge.
 
 use std::process::Command;
 
-/// Three hosts, `NAME1` to `NAME3`, at `NETWORK.1` to `.3`; they are gone when this is dropped.
+/// Three hosts, `NAME1` to `NAME3`, at `NETWORK.1` to `.3`; removed on drop.
 pub struct Hosts {
     name: &'static str,
     network: &'static str,
@@ -33,13 +33,13 @@ true
 ";
 
 impl Hosts {
-    /// Three hosts, or none where this is not allowed.
+    /// Three hosts, or `None` where this is not allowed.
     pub fn make(name: &'static str, network: &'static str) -> Option<Hosts> {
         let hosts = Hosts { name, network };
         hosts.bash(REMOVE);
         let made = hosts.bash(MAKE);
         if !made {
-            eprintln!("left out: this needs root and network namespaces");
+            eprintln!("skipped: this needs root and network namespaces");
         }
         made.then_some(hosts)
     }

@@ -1,4 +1,4 @@
-//! Starting the program in a folder of its own.
+//! Runs the program in a temporary folder.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ name = "dgd"
 alpha = 0.01
 "#;
 
-/// Three nodes that learn to tell three blobs of points apart, read from `blobs.csv`.
+/// Three nodes that learn to classify three blobs of points, read from `blobs.csv`.
 pub const BLOBS: &str = r#"schema = 1
 name = "blobs"
 
@@ -86,7 +86,7 @@ impl Done {
             .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
     }
 
-    /// The same, where all must have gone well.
+    /// The same; the command must have succeeded.
     pub fn good(self) -> Done {
         assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
         self
@@ -120,7 +120,7 @@ impl Folder {
         std::fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    /// The program, not yet started, knowing nothing of the environment's settings.
+    /// The program, not yet started, without the settings of the environment.
     pub fn program(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lopa"));
         command.args(args).current_dir(self.path()).stdin(Stdio::null());
@@ -139,7 +139,7 @@ impl Folder {
         }
     }
 
-    /// The run folder, if there is one only.
+    /// The only run folder.
     pub fn run_folder(&self) -> PathBuf {
         let folders: Vec<_> = std::fs::read_dir(self.path().join("runs"))
             .unwrap()
@@ -150,13 +150,13 @@ impl Folder {
     }
 }
 
-/// Points about three centres, 20 each, with the name of their centre behind them.
+/// 20 points around each of three centres, labelled with the name of the centre.
 pub fn blobs() -> String {
     let centres = [("red", 0.0, 0.0), ("green", 4.0, 0.0), ("blue", 0.0, 4.0)];
     let mut text = String::from("x,y,colour\n");
     for i in 0..20 {
         for (name, x, y) in centres {
-            // Spread without a generator: multiples of an irrational number modulo 1.
+            // Spread without random numbers: multiples of a number modulo 1.
             let off = |step: f64| (f64::from(i) * step).fract() - 0.5;
             text += &format!("{:.4},{:.4},{name}\n", x + off(0.618), y + off(0.414));
         }

@@ -1,4 +1,4 @@
-//! Runs that die or are stopped, and go on.
+//! Killed and stopped runs resume.
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::program::Folder;
 
-/// Algorithms that keep unlike things from iteration to iteration.
+/// Algorithms with different kinds of state.
 const EXPERIMENT: &str = r#"schema = 1
 name = "mortal"
 
@@ -61,7 +61,7 @@ fn folder() -> Folder {
     Folder::with(&[("e.toml", EXPERIMENT)])
 }
 
-/// All that may not depend on where a run was cut: everything but the time.
+/// What must not depend on interruptions: everything but the time.
 fn timeless(mut runs: Value) -> Value {
     let strip = |run: &mut Value| drop(run.as_object_mut().unwrap().remove("seconds"));
     runs.as_array_mut().unwrap().iter_mut().for_each(strip);
@@ -73,7 +73,7 @@ fn metrics(folder: &Folder, run: &Path) -> Value {
     timeless(text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect())
 }
 
-/// What a run that nobody disturbs prints and measures.
+/// The results and measurements of an uninterrupted run.
 fn straight() -> (Value, Value) {
     let folder = folder();
     let printed = folder.lopa(&RUN).good().json();
@@ -98,7 +98,7 @@ fn runs(folder: &Folder) -> Vec<PathBuf> {
     paths.iter().map(|path| path.strip_prefix(folder.path()).unwrap().to_path_buf()).collect()
 }
 
-/// Whole checkpoints that are there, of any run.
+/// The complete checkpoints of all runs.
 fn checkpoints(folder: &Folder) -> Vec<PathBuf> {
     let inner = |run: PathBuf| std::fs::read_dir(folder.path().join(run).join("checkpoints"));
     let entries = runs(folder).into_iter().filter_map(|run| inner(run).ok()).flatten().flatten();
@@ -120,7 +120,7 @@ fn stopped(folder: &Folder, signal: &str, more: &[&str]) -> i32 {
     output.status.code().unwrap_or(-1)
 }
 
-/// Whether a run came to its end; one that was killed early may not even have a manifest.
+/// Whether a run has finished; one that was killed early may not even have a manifest.
 fn is_done(folder: &Folder, run: &Path) -> bool {
     let manifest = std::fs::read(folder.path().join(run).join("manifest.json"));
     let manifest = manifest.ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
@@ -131,7 +131,7 @@ fn is_done(folder: &Folder, run: &Path) -> bool {
 fn a_hundred_kills_at_random_instants_lose_nothing() {
     let (want, measured) = straight();
     let folder = folder();
-    // A fixed sequence of instants; what they hit differs from time to time, and must not matter.
+    // A fixed sequence of instants; what they hit varies, and must not matter.
     let mut word = 1u64;
     let mut instant = || {
         word = word.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -163,10 +163,10 @@ fn a_hundred_kills_at_random_instants_lose_nothing() {
 }
 
 #[test]
-fn a_stopped_run_goes_on_where_it_was() {
+fn a_stopped_run_resumes_where_it_was() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let folder = folder();
-        // The budget is that of the straight run: what follows is the same experiment.
+        // The budget is that of the straight run, so both are the same experiment.
         let mut child = spawn(&folder, &["--set", "checkpoint.iterations=1"]);
         while checkpoints(&folder).is_empty() {
             assert!(child.try_wait().unwrap().is_none(), "the run ended by itself");
@@ -175,10 +175,10 @@ fn a_stopped_run_goes_on_where_it_was() {
         send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("the same command goes on"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("run the same command to resume"));
         let done = folder.lopa(&RUN).good();
-        assert!(done.stderr.contains("going on with runs/mortal-"), "{}", done.stderr);
-        assert!(done.stderr.contains("goes on from iteration"), "{}", done.stderr);
+        assert!(done.stderr.contains("resuming runs/mortal-"), "{}", done.stderr);
+        assert!(done.stderr.contains("resumes from iteration"), "{}", done.stderr);
         let (want, measured) = straight();
         assert_eq!(timeless(done.json()), want);
         assert_eq!(metrics(&folder, &folder.run_folder()), measured);
@@ -196,7 +196,7 @@ fn what_is_resumed_is_the_users_choice() {
     assert_eq!(runs(&folder).len(), 1);
     assert_eq!(stopped(&folder, "-TERM", &["--resume", "never"]), 143);
     assert_eq!(runs(&folder).len(), 2);
-    // Another experiment is another run; one that came to its end is left alone.
+    // Another experiment is another run; a finished one is left alone.
     folder.lopa(&RUN).good();
     folder.lopa(&RUN).good();
     assert_eq!(runs(&folder).len(), 4);
@@ -227,7 +227,7 @@ fn two_at_once_do_not_share_a_folder() {
 }
 
 #[test]
-fn damaged_checkpoints_are_seen_and_passed_over() {
+fn damaged_checkpoints_are_noticed_and_skipped() {
     let (want, _) = straight();
     for both in [false, true] {
         let folder = folder();
@@ -247,7 +247,7 @@ fn damaged_checkpoints_are_seen_and_passed_over() {
         }
         let done = folder.lopa(&RUN).good();
         assert!(done.stderr.contains("is not used: it was damaged"), "{}", done.stderr);
-        let how = if both { "starts from its beginning" } else { "goes on from iteration" };
+        let how = if both { "starts from the beginning" } else { "resumes from iteration" };
         assert!(done.stderr.contains(how), "{}", done.stderr);
         assert_eq!(timeless(done.json()), want);
     }
@@ -262,7 +262,7 @@ fn a_disk_that_is_full_costs_nothing_but_the_rest() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // No file may grow beyond 8 kB, and writing beyond that is an error and no signal.
+    // No file may exceed 8 kB, and writing more is an error, not a signal.
     let limited = "trap '' XFSZ; ulimit -f 8; exec \"$@\"";
     let lopa = folder.program(&RUN).get_program().to_os_string();
     let full = Command::new("bash")
@@ -277,7 +277,7 @@ fn a_disk_that_is_full_costs_nothing_but_the_rest() {
     let error: Value = serde_json::from_slice(&full.stdout).unwrap();
     assert_eq!(error["error"]["id"], "storage/write", "{error}");
     let done = folder.lopa(&RUN).good();
-    assert!(done.stderr.contains("goes on from iteration"), "{}", done.stderr);
+    assert!(done.stderr.contains("resumes from iteration"), "{}", done.stderr);
     assert_eq!(timeless(done.json()), straight().0);
     assert_eq!(runs(&folder).len(), 1);
 }
@@ -285,14 +285,14 @@ fn a_disk_that_is_full_costs_nothing_but_the_rest() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let folder = folder();
-    // A run whose every iteration takes long enough to be asked twice.
+    // A run long enough to be signalled twice.
     let long = ["--set", "run.iterations=4000000000", "--set", "run.evaluations=1000000"];
     let child = spawn(&folder, &long);
     while runs(&folder).is_empty() {
         std::thread::sleep(Duration::from_millis(2));
     }
     send(&child, "-TERM");
-    // It may be gone already.
+    // It may have ended already.
     let _ = Command::new("kill").args(["-TERM", &child.id().to_string()]).output().unwrap();
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
 }

@@ -1,4 +1,4 @@
-//! `lopa theory` on its good and bad days.
+//! `lopa theory`: its answers and its errors.
 
 use crate::program::{Folder, QUADRATIC, blobs_folder};
 

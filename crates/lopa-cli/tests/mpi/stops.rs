@@ -78,14 +78,14 @@ fn a_signal_to_any_process_stops_all_and_the_run_resumes_anywhere() {
         send(ranks[turn], signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", text(&output));
-        assert!(text(&output).contains("the same command goes on"), "{}", text(&output));
+        assert!(text(&output).contains("run the same command to resume"), "{}", text(&output));
         // In any number of processes, or in one without MPI.
         let done = match turn {
             0 => mpirun(&folder, 2, &RUN).output().unwrap(),
             1 => mpirun(&folder, 4, &RUN).output().unwrap(),
             _ => folder.program(&[&RUN[..], &["--format", "json"]].concat()).output().unwrap(),
         };
-        assert!(text(&done).contains("goes on from iteration"), "{}", text(&done));
+        assert!(text(&done).contains("resumes from iteration"), "{}", text(&done));
         assert_eq!(timeless(&done.stdout), want);
     }
 }
@@ -99,7 +99,7 @@ fn a_process_that_dies_ends_the_job_and_loses_nothing() {
         send(ranks(&child)[turn], "-KILL");
         assert!(!child.wait_with_output().unwrap().status.success());
         let done = mpirun(&folder, 3, &RUN).output().unwrap();
-        assert!(text(&done).contains("goes on from iteration"), "{}", text(&done));
+        assert!(text(&done).contains("resumes from iteration"), "{}", text(&done));
         assert_eq!(timeless(&done.stdout), want);
     }
 }

@@ -44,7 +44,7 @@ fn a_stopped_node_resumes_later_and_the_others_wait() {
     let want = trio.alone(&some);
     let [alice, bob, carol] = start_all(&trio, &some);
     terminate(&bob);
-    ends(bob, 143, "the same command goes on");
+    ends(bob, 143, "run the same command to resume");
     let bob = trio.start("bob", &some);
     for (name, node) in NAMES.iter().zip([alice, bob, carol]) {
         ends(node, 0, "");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use lopa::algorithms::algorithms;
+use lopa::algorithms::{FIELD, algorithms};
 use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::folder::{Run, Traces};
@@ -233,19 +233,23 @@ fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experim
     files.into_iter().map(read).collect()
 }
 
-/// Asserts that a file has every algorithm of its scope that can run on its problem, and no other.
+/// Asserts that a file has every algorithm of the field that serves its scope and can run on its
+/// problem, and no other of the field.
 fn assert_complete(name: &str, experiment: &Experiment) {
     // MNIST has p = 784, but gossip-dsbo allows at most 500.
     let on_mnist = experiment.data.as_ref().is_some_and(|data| data.source.name == "mnist");
     let registry = algorithms();
-    let able: BTreeSet<&str> = registry
-        .iter()
-        .filter(|entry| entry.facts.scopes.contains(&experiment.scope))
-        .map(|entry| entry.name.as_str())
-        .filter(|&name| !(on_mnist && name == "gossip-dsbo"))
+    let serves = |name: &str| registry.find(name).unwrap().facts.scopes.contains(&experiment.scope);
+    let able: BTreeSet<&str> = FIELD
+        .into_iter()
+        .filter(|name| serves(name) && !(on_mnist && *name == "gossip-dsbo"))
         .collect();
-    let there: BTreeSet<&str> =
-        experiment.algorithms.iter().map(|algorithm| algorithm.choice.name.as_str()).collect();
+    let there: BTreeSet<&str> = experiment
+        .algorithms
+        .iter()
+        .map(|algorithm| algorithm.choice.name.as_str())
+        .filter(|name| FIELD.contains(name))
+        .collect();
     assert_eq!(there, able, "{name}");
 }
 

@@ -27,7 +27,7 @@ use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy};
+use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -111,9 +111,9 @@ pub const FACTS: Facts = Facts {
 struct DSoba<T> {
     params: DSobaParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     r: Vec<T>,          // moving average of s
     now: Directions<T>, // d, h, s at (x, θ, v)
     steps: [T; 3],      // α, β, λ of the iteration to come
@@ -134,17 +134,15 @@ impl Method for DSobaParams {
         }
     }
 
-    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
-        let Start { x, theta, v, scope, oracle } = start;
         if params.order == Order::First {
-            oracle.take_differences(params.delta)?;
+            start.oracle.take_differences(params.delta)?;
         }
-        let now = Directions::new(x.len(), theta.len(), TWO);
+        let now = start.directions(TWO);
+        let Start { x, theta, v, scope, .. } = start;
         let (r, steps) = (vec![T::zero(); x.len()], params.steps(0));
-        let mut node = DSoba { params, scope, x, theta, v, r, now, steps };
-        node.asks(0).into_iter().for_each(|wanted| oracle.answer(wanted));
-        Ok(Box::new(node))
+        Ok(Box::new(DSoba { params, scope, x, theta, v, r, now, steps }))
     }
 }
 

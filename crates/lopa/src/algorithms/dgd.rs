@@ -14,7 +14,7 @@ use super::cost::{Cost, Count, Task, n, p};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, cast, update};
+use crate::math::real::{Real, Vector, cast, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::oracle::{Oracle, XI1};
@@ -59,8 +59,8 @@ pub const FACTS: Facts = Facts {
 struct Dgd<T> {
     params: DgdParams,
     both: bool,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     grad_x: Vec<T>,
     grad_theta: Vec<T>,
 }
@@ -97,9 +97,9 @@ pub(super) fn single_level_cost(task: Task, vectors: f64) -> Cost {
 /// The x that a single-level method starts from, and whether it trains x, too.
 pub(super) fn single<T: Real>(
     params: &DgdParams,
-    x: Vec<T>,
+    x: Vector<T>,
     oracle: &mut Oracle<T>,
-) -> Result<(Vec<T>, bool)> {
+) -> Result<(Vector<T>, bool)> {
     let part = oracle.single_level()?;
     let both = part.trains() == Trains::Both;
     let Some(mu) = params.mu else {
@@ -109,7 +109,7 @@ pub(super) fn single<T: Real>(
         Error::config("config/no-meaning", "`mu` has no meaning for this problem")
             .hint("leave `mu` out: the problem's own regularisation is used")
     })?;
-    Ok((cast(&ridge), both))
+    Ok((cast(&ridge).into(), both))
 }
 
 impl<T: Real> Algorithm<T> for Dgd<T> {

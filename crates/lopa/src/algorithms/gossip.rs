@@ -26,7 +26,7 @@ use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, axpy, dot, update};
+use crate::math::real::{Real, Vector, axpy, dot, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -104,8 +104,8 @@ pub const FACTS: Facts = Facts {
 struct Gossip<T> {
     params: GossipParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     s: Vec<T>,    // average of ∇_x f
     h: Vec<T>,    // average of ∇_θ f
     u: Vec<T>,    // average of ∇²_xθ g, column by column
@@ -216,7 +216,7 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         message.extend_from_slice(&self.x);
         if self.scope == Scope::Global {
-            let inner = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
+            let inner: [&[T]; 5] = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
             inner.into_iter().for_each(|values| message.extend_from_slice(values));
         }
     }

@@ -37,7 +37,7 @@ use super::parts::directions::Directions;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -161,18 +161,17 @@ impl Method for Lopa {
         }
     }
 
-    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Lopa { scheme, params } = self;
-        let Start { x, theta, v, scope, oracle } = start;
-        let mut now = Directions::new(x.len(), theta.len(), FIVE);
-        oracle.answer(now.at(At { x: &x, theta: &theta }, &v)); // (6) – (8)
+        let now = start.directions(FIVE); // (6) – (8)
+        let Start { x, theta, v, scope, .. } = start;
         let z = match params.start {
-            StartZ::Estimate => now.s.clone(),
+            StartZ::Estimate => now.s.to_vec(),
             StartZ::Zero => vec![T::zero(); x.len()],
         };
-        let global = |vector: &Vec<T>| match scope {
+        let global = |vector: &[T]| match scope {
             Scope::Personal => Vec::new(),
-            Scope::Global => vector.clone(),
+            Scope::Global => vector.to_vec(),
         };
         let (y_theta, y_v) = (global(&now.d), global(&now.h));
         let (old_d, old_h) = (y_theta.clone(), y_v.clone());
@@ -187,9 +186,9 @@ struct LopaNode<T> {
     scheme: Scheme,
     params: LopaParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,          // tracks [∇²_θθ g]⁻¹ ∇_θ f
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,       // tracks [∇²_θθ g]⁻¹ ∇_θ f
     now: Directions<T>, // d of θ, h of v, and s, the estimate of ∇Φ_i
     z: Vec<T>,          // moving average of s
     y: Vec<T>,          // direction of x
@@ -202,8 +201,8 @@ struct LopaNode<T> {
 impl<T: Real> Algorithm<T> for LopaNode<T> {
     fn share(&self, _: usize, message: &mut Vec<T>) {
         let LopaNode { x, y, theta, v, y_theta, y_v, .. } = self;
-        let shared = match (self.scheme, self.scope) {
-            (Scheme::Alone, _) => &[][..],
+        let shared: &[&[T]] = match (self.scheme, self.scope) {
+            (Scheme::Alone, _) => &[],
             (Scheme::LocalGradient, Scope::Personal) => &[x],
             (Scheme::LocalGradient, Scope::Global) => &[x, theta, v],
             (Scheme::GradientTracking, Scope::Personal) => &[x, y],

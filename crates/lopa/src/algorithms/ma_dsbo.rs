@@ -35,7 +35,7 @@ use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -149,9 +149,9 @@ impl Method for MaDsboParams {
 struct MaDsbo<T> {
     params: MaDsboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,       // [∇²_θθ g]⁻¹ ∇_θ f
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,    // [∇²_θθ g]⁻¹ ∇_θ f
     d: Vec<T>,       // direction of θ
     h: Vec<T>,       // direction of v
     tracked: Vec<T>, // HIGP's d, which tracks h; empty in the personal scope, as is the next

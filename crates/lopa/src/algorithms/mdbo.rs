@@ -26,7 +26,7 @@ use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy};
+use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -124,8 +124,8 @@ struct MdboNode<T> {
     estimator: Estimator,
     params: MdboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     u: Vec<T>,  // estimate of ∇Φ
     e: Vec<T>,  // estimate of ∇_θ g
     zf: Vec<T>, // tracks u

@@ -46,14 +46,15 @@ pub use parts::hypergradient::Inverse;
 
 use std::sync::Arc;
 
+use parts::directions::Directions;
 use toml::Table;
 
 use crate::config::{Entry, Params, Registry};
 use crate::error::{Fault, Result};
-use crate::math::real::{Both, Family, Real};
+use crate::math::real::{Both, Family, Real, Vector};
 use crate::network::mixed::Mixed;
 use crate::problem::At;
-use crate::problem::oracle::{Oracle, Wanted};
+use crate::problem::oracle::{Draws, Oracle, Wanted};
 use crate::problem::scope::Scope;
 
 /// One node's side of an algorithm.
@@ -102,15 +103,30 @@ pub trait Algorithm<T: Real>: Send {
 /// Where a node starts.
 pub struct Start<'a, T: Real> {
     /// x⁰, the same at every node unless the caller wants otherwise.
-    pub x: Vec<T>,
+    pub x: Vector<T>,
     /// θ_i⁰
-    pub theta: Vec<T>,
+    pub theta: Vector<T>,
     /// v_i⁰
-    pub v: Vec<T>,
+    pub v: Vector<T>,
+    /// Where d, h and s go: in blocks with those of other nodes, if a problem answers for all nodes
+    /// together. See [`Start::directions`].
+    pub rows: Option<[Vector<T>; 3]>,
     /// Whose inner problem it is: algorithms that serve both scopes mix θ in the global one.
     pub scope: Scope,
     /// For the estimates that belong to the start.
     pub oracle: &'a mut Oracle<T>,
+}
+
+impl<T: Real> Start<'_, T> {
+    /// Directions at the start, on these minibatches.
+    pub fn directions(&mut self, draws: Draws) -> Directions<T> {
+        let mut now = match self.rows.take() {
+            Some(rows) => Directions::of(rows, draws),
+            None => Directions::new(self.x.len(), self.theta.len(), draws),
+        };
+        self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v));
+        now
+    }
 }
 
 /// An algorithm with its parameters, usually the struct of parameters itself.
@@ -233,6 +249,30 @@ fn ten() -> usize {
 fn check_eta(eta: f64) -> std::result::Result<(), Fault> {
     Fault::unless(eta > 0.0 && eta <= 1.0, "eta", eta, "above 0 and at most 1")
 }
+
+/// The published field: those that are compared in `experiments/`, and whose trajectories are checked
+/// against an independent implementation. Algorithms that come later need neither.
+pub const FIELD: [&str; 19] = [
+    "lopa-gt",
+    "lopa-lg",
+    "spdb",
+    "slam",
+    "ma-dsbo",
+    "gossip-dsbo",
+    "gossip-dsbo-mf",
+    "mdbo",
+    "vrdbo",
+    "d-soba",
+    "sldbo",
+    "zhang",
+    "prometheus",
+    "interact",
+    "dgd",
+    "gt-sgd",
+    "extra",
+    "exact-diffusion",
+    "local",
+];
 
 /// The algorithms that come with the library.
 pub fn algorithms() -> Registry<AnyMethod, Facts> {

@@ -24,7 +24,7 @@ use super::parts::prox::Prox;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy, update};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -178,8 +178,8 @@ pub const INTERACT: Facts =
 struct Prometheus<T> {
     params: InteractParams,
     prox: Prox,
-    x: Vec<T>,
-    theta: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
     u: Vec<T>, // estimate of ∇Φ_i
     d: Vec<T>, // estimate of ∇_θ g
     y: Vec<T>, // tracks u

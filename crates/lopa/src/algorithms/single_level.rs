@@ -89,7 +89,7 @@ impl Method for SingleLevel {
         let (x, both) = single(&params, start.x, oracle)?;
         let (n, p) = (x.len(), theta.len());
         let moving = if both { p + n } else { p };
-        let w = [theta, x].concat();
+        let w = [&theta[..], &x].concat();
         let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
         let psi = w[..moving].to_vec();
         let mut node = SingleLevelNode { scheme, params, w, p, moving, q, q_old, y, psi };

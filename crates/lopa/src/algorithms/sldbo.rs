@@ -22,7 +22,7 @@ use super::parts::directions::Directions;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy, update};
+use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
 use crate::problem::At;
@@ -80,9 +80,9 @@ pub const FACTS: Facts = Facts {
 struct Sldbo<T> {
     params: SldboParams,
     scope: Scope,
-    x: Vec<T>,
-    theta: Vec<T>,
-    v: Vec<T>,
+    x: Vector<T>,
+    theta: Vector<T>,
+    v: Vector<T>,
     now: Directions<T>, // d, h, s at (x, θ, v)
     old: Directions<T>, // at the previous point
     tx: Vec<T>,
@@ -95,13 +95,12 @@ impl Method for SldboParams {
         Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0))
     }
 
-    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+    fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let now = start.directions(FIVE);
+        let Start { x, theta, v, scope, .. } = start;
+        let old = Directions::new(x.len(), theta.len(), FIVE);
+        let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
         let params = self.clone();
-        let Start { x, theta, v, scope, oracle } = start;
-        let (n, p) = (x.len(), theta.len());
-        let [mut now, old] = [(); 2].map(|()| Directions::new(n, p, FIVE));
-        oracle.answer(now.at(At { x: &x, theta: &theta }, &v));
-        let (tx, t_theta, tv) = (now.s.clone(), now.d.clone(), now.h.clone());
         Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
     }
 }
@@ -111,7 +110,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         message.extend_from_slice(&self.x);
         message.extend_from_slice(&self.tx);
         if self.scope == Scope::Global {
-            let inner = [&self.theta, &self.t_theta, &self.v, &self.tv];
+            let inner: [&[T]; 4] = [&self.theta, &self.t_theta, &self.v, &self.tv];
             inner.into_iter().for_each(|vector| message.extend_from_slice(vector));
         }
     }

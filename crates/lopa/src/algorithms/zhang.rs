@@ -173,9 +173,9 @@ impl Method for ZhangParams {
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
-        let Start { x, theta, v, scope, oracle } = start;
+        let Start { x, theta, v, scope, oracle, .. } = start;
         let [new, old] = [(); 2].map(|()| Directions::new(x.len(), theta.len(), FIVE));
-        let levels = [theta, v, x].map(Level::new);
+        let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
         let mut node = Zhang { params, scope, levels, new, old };
         if node.params.order == Order::Simultaneous {
             (THETA..=X).for_each(|level| node.begin(level, oracle));

@@ -113,6 +113,10 @@ macro_rules! real {
 real!(f32, single);
 real!(f64, double);
 
+/// A vector of a node, aligned to 64 bytes; the vectors of many nodes can lie in one allocation, so
+/// that they can be passed on as one matrix without a copy.
+pub type Vector<T> = lopa_kernels::AlignedRow<T>;
+
 /// `x[i] ← f(x[i], [a[i], b[i], …])` for every `i`.
 #[inline]
 pub fn update<T: Real, const N: usize>(x: &mut [T], with: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
 use super::Context;
@@ -128,7 +129,8 @@ impl Experiment {
         seed: u64,
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
-        self.nodes_of(self.parts(data, world, seed)?, 0, seed, method)
+        let parts = self.parts_of(data, world, seed, 0..self.network.nodes)?;
+        self.nodes_of(parts.each, 0, seed, method)
     }
 
     /// The same, from given parts; the first of them belongs to node `first`.
@@ -139,8 +141,14 @@ impl Experiment {
         seed: u64,
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
+        let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
+            return Ok(Vec::new());
+        };
+        // In blocks, one row per node: whoever answers for all nodes gets matrices.
+        let mut blocks =
+            [n, p, p, p, p, n].map(|length| aligned_rows(parts.len(), length).into_iter());
+        let mut rows = || blocks.each_mut().map(|block| block.next().expect("a row for each part"));
         let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
-            let Dims { n, p } = part.dims();
             let x = part.start_x(&mut Stream::new(seed, Purpose::Start, 0));
             let theta = part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i));
             if (x.len(), theta.len()) != (n, p) {
@@ -150,13 +158,22 @@ impl Experiment {
                 );
                 return Err(Error::config("problem/malformed", message).at("[problem]"));
             }
-            let (x, theta, v) = (cast(&x), cast(&theta), vec![T::zero(); p]);
+            let [mut own_x, mut own_theta, v, d, h, s] = rows();
+            own_x.copy_from_slice(&cast(&x));
+            own_theta.copy_from_slice(&cast(&theta));
             let batches = self.run.batch.batches();
             let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
             if let Some(delta) = self.run.finite_differences {
                 oracle.take_differences(delta)?;
             }
-            let start = Start { x, theta, v, scope: self.scope, oracle: &mut oracle };
+            let start = Start {
+                x: own_x,
+                theta: own_theta,
+                v,
+                rows: Some([d, h, s]),
+                scope: self.scope,
+                oracle: &mut oracle,
+            };
             let algorithm = method.start(start)?;
             match oracle.error() {
                 Some(error) => Err(error),

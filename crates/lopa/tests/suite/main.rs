@@ -6,6 +6,7 @@ mod bad_data;
 mod checkpoint;
 mod common;
 mod config;
+mod conformance;
 mod convergence;
 mod data;
 mod documentation;
@@ -26,3 +27,7 @@ mod reference;
 mod runs;
 mod scope;
 mod seam;
+
+/// Lets the conformance tests count allocations.
+#[global_allocator]
+static COUNTING: lopa::conformance::Counting = lopa::conformance::Counting;

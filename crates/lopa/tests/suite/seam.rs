@@ -63,12 +63,28 @@ impl<T: Real> Together<T> for All<T> {
             return Err(Error::new(Kind::Run, "test/gone", "the device is gone"));
         }
         assert_eq!(asks.len(), self.twins.len(), "all nodes ask at once");
+        in_blocks(asks);
         for Ask { node, at, v, on, out } in asks {
             let Directions { d, h, s, scratch } = out;
             let out = Directions { d, h, s, scratch };
             self.twins[*node].directions(*at, v, *on, out);
         }
         Ok(())
+    }
+}
+
+/// The vectors of all nodes lie in one block each, at equal distances, aligned to 64 bytes.
+fn in_blocks<T: Real>(asks: &[Ask<T>]) {
+    let addresses = |vector: &dyn Fn(&Ask<T>) -> *const T| -> Vec<usize> {
+        asks.iter().map(|ask| vector(ask) as usize).collect()
+    };
+    let vectors: [&dyn Fn(&Ask<T>) -> *const T; 3] =
+        [&|ask| ask.at.x.as_ptr(), &|ask| ask.at.theta.as_ptr(), &|ask| ask.v.as_ptr()];
+    for vector in vectors {
+        let at = addresses(vector);
+        assert!(at.iter().all(|address| address % 64 == 0), "aligned");
+        let stride = at[1] - at[0];
+        assert!(at.windows(2).all(|pair| pair[1] - pair[0] == stride), "at equal distances");
     }
 }
 

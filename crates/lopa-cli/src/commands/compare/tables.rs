@@ -6,7 +6,7 @@ use lopa_study::statistics::Interval;
 use crate::commands::summary::in_words;
 use crate::output::{Output, bytes, number};
 
-/// Columns of costs that fit beside the names of algorithms on a terminal.
+/// Columns of costs that fit on a terminal beside the names of the algorithms.
 const ABREAST: usize = 4;
 
 /// The name of a cost as people write it.
@@ -21,10 +21,10 @@ pub fn plain(cost: &'static str) -> &'static str {
 /// The words for a cost.
 fn words(cost: &'static str) -> &'static str {
     match cost {
-        "hessians" => "Hess·v a node",
-        "jacobians" => "Jac·v a node",
-        "gradients" => "gradients a node",
-        "samples" => "samples a node",
+        "hessians" => "Hess·v per node",
+        "jacobians" => "Jac·v per node",
+        "gradients" => "gradients per node",
+        "samples" => "samples per node",
         "bytes" => "sent over all links",
         other => plain(other),
     }
@@ -43,23 +43,22 @@ fn amount(cost: &str, value: f64) -> String {
 /// All tables of a comparison.
 pub fn text(answer: &Comparison, output: &Output) -> String {
     let measure = in_words(&answer.measure);
-    let mut parts =
-        vec![format!("Who has the best {measure}, budget by budget"), winners(answer, output)];
+    let mut parts = vec![format!("Best {measure} at each budget"), winners(answer, output)];
     let how =
         if answer.scale.log { "geometric mean ×/÷ its deviation" } else { "mean ± deviation" };
     let count = answer.seeds.len();
     let over = if count == 1 { "one seed".into() } else { format!("{how} over {count} seeds") };
-    parts.push(format!("{measure} at these budgets, {over}; (…) is not ranked"));
+    parts.push(format!("{measure} at these budgets, {over}; values in (…) are not ranked"));
     parts.extend(grids(&answer.standings, output, |place, _| level(place, count)));
     if let Some(target) = answer.target {
         let which = if answer.scale.more { "at least" } else { "at most" };
-        parts.push(format!("What {measure} of {which} {} costs", number(target)));
+        parts.push(format!("Cost of {measure} of {which} {}", number(target)));
         parts.extend(grids(&answer.races, output, |place, cost| price(place, cost, count)));
     }
     parts.join("\n\n")
 }
 
-/// One line a cost.
+/// One line per cost.
 fn winners(answer: &Comparison, output: &Output) -> String {
     let line = |standing: &Standing| {
         let budget = standing.budget.map_or(String::new(), |b| amount(standing.cost, b));
@@ -70,10 +69,10 @@ fn winners(answer: &Comparison, output: &Output) -> String {
             place.map_or(String::new(), |place| level(place, count))
         };
         match &standing.lead {
-            None => cells.extend(["nobody", "", "", ""].map(String::from)),
+            None => cells.extend(["none", "", "", ""].map(String::from)),
             Some(Lead { winner, runner_up, by, .. }) => {
                 let second = runner_up.clone().unwrap_or_default();
-                let lead = by.map_or("not known".into(), |by| difference(by, answer.scale));
+                let lead = by.map_or("unknown".into(), |by| difference(by, answer.scale));
                 cells.extend([winner.clone(), of(winner), second, lead]);
             }
         }
@@ -86,21 +85,21 @@ fn winners(answer: &Comparison, output: &Output) -> String {
 
 fn verdict(lead: &Lead) -> String {
     match (&lead.runner_up, lead.by) {
-        (None, _) => "nobody else".into(),
+        (None, _) => "no other".into(),
         (_, None) => "one seed".into(),
         _ if lead.significant => "yes".into(),
         _ => format!("no: on a par with {}", few(&lead.on_a_par)),
     }
 }
 
-/// A difference, or how many times.
+/// A difference, or a ratio on a logarithmic scale.
 fn difference(Interval { mean, low, high, .. }: Interval, scale: Scale) -> String {
-    let said = |value: f64| if scale.log { number(value.exp()) } else { number(value) };
+    let shown = |value: f64| if scale.log { number(value.exp()) } else { number(value) };
     let sign = if scale.log { "×" } else { "" };
-    format!("{sign}{} ({} to {})", said(mean), said(low), said(high))
+    format!("{sign}{} ({} to {})", shown(mean), shown(low), shown(high))
 }
 
-/// Algorithms down, costs across, a few at a time; a page of text may be wide.
+/// A row per algorithm, a column per cost; on terminals a few columns at a time.
 fn grids(
     standings: &[Standing],
     output: &Output,
@@ -157,7 +156,7 @@ fn price(place: &Place, cost: &str, seeds: usize) -> String {
     }
 }
 
-/// Three names at most.
+/// At most three names.
 fn few(names: &[String]) -> String {
     match names {
         [some @ .., _, _] if some.len() > 1 => {
@@ -170,15 +169,15 @@ fn few(names: &[String]) -> String {
 /// What the numbers mean.
 pub fn closing(answer: &Comparison) -> String {
     let measure = in_words(&answer.measure);
-    let Some(said) = wins(&answer.standings) else {
-        return "Nobody can be ranked: no algorithm was measured on every seed.".into();
+    let Some(leaders) = wins(&answer.standings) else {
+        return "No ranking: no algorithm was measured on every seed.".into();
     };
-    let mut text = format!("By {measure} at equal budgets, {said}.");
+    let mut text = format!("By {measure} at equal budgets, {leaders}.");
     if let Some(target) = answer.target {
         text += &match wins(&answer.races) {
-            Some(said) => format!(" To reach {measure} of {}, {said}.", number(target)),
+            Some(leaders) => format!(" To reach {measure} of {}, {leaders}.", number(target)),
             None => {
-                format!(" {measure} of {} was reached by nobody on every seed.", number(target))
+                format!(" No algorithm reached {measure} of {} on every seed.", number(target))
             }
         };
     }
@@ -191,7 +190,7 @@ pub fn closing(answer: &Comparison) -> String {
     text
 }
 
-/// Who is ahead under what.
+/// Which algorithm leads under which costs.
 fn wins(standings: &[Standing]) -> Option<String> {
     let mut winners: Vec<(&str, Vec<&str>)> = Vec::new();
     for standing in standings {
@@ -201,12 +200,12 @@ fn wins(standings: &[Standing]) -> Option<String> {
             None => winners.push((&lead.winner, vec![plain(standing.cost)])),
         }
     }
-    let said: Vec<String> = winners
+    let leaders: Vec<String> = winners
         .iter()
         .map(|(winner, costs)| match costs.len() {
-            count if count == standings.len() => format!("{winner} is ahead under every cost"),
-            _ => format!("{winner} is ahead under {}", costs.join(", ")),
+            count if count == standings.len() => format!("{winner} leads under every cost"),
+            _ => format!("{winner} leads under {}", costs.join(", ")),
         })
         .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    (!leaders.is_empty()).then(|| leaders.join("; "))
 }

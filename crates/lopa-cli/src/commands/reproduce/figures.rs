@@ -1,11 +1,29 @@
-//! The experiments of the figures, built in.
+//! The built-in experiments of the figures.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa_study::reproduce::Part;
 
-use crate::args::ReproduceArgs;
+/// Which experiments to run, and how much of them.
+#[derive(Debug, Args)]
+pub struct FigureArgs {
+    /// Figures: fig1 to fig8, or all
+    #[arg(required = true)]
+    figures: Vec<String>,
+    /// A tenth of the iterations on two seeds: under a minute
+    #[arg(long)]
+    quick: bool,
+    /// Use seeds 1 to N instead of the files'
+    #[arg(long, value_name = "N")]
+    seeds: Option<usize>,
+    /// Folder with changed experiment files, to use instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    experiments: Option<PathBuf>,
+}
 
 /// A file: its name without `.toml`, its text, the figures, the data set, the variant.
 struct File {
@@ -40,7 +58,7 @@ macro_rules! file {
     };
 }
 
-/// Those that share a data set follow each other.
+/// Files that share a data set are adjacent.
 fn files() -> Vec<File> {
     let files = [
         file!("fig1-mnist-4-nodes", ["fig1"], "mnist", None),
@@ -66,11 +84,11 @@ fn files() -> Vec<File> {
 
 const FIGURES: [&str; 9] = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "all"];
 
-/// What a quick look runs: so much of the budget, on so many seeds.
+/// What `--quick` runs: the share of the budget, and the number of seeds.
 const QUICK: (f64, usize) = (0.1, 2);
 
-/// The experiments that were asked for, with the seeds that were asked for.
-pub fn parts(args: &ReproduceArgs, registries: &Registries) -> Result<Vec<Part>> {
+/// The experiments asked for, on the seeds asked for.
+pub fn parts(args: &FigureArgs, registries: &Registries) -> Result<Vec<Part>> {
     for figure in &args.figures {
         if !FIGURES.contains(&figure.as_str()) {
             let error = Error::config("config/unknown-name", format!("unknown figure `{figure}`"));
@@ -90,14 +108,17 @@ pub fn parts(args: &ReproduceArgs, registries: &Registries) -> Result<Vec<Part>>
     files().iter().filter(|file| asked(file)).map(|file| part(file, args, registries)).collect()
 }
 
-fn part(file: &File, args: &ReproduceArgs, registries: &Registries) -> Result<Part> {
+fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part> {
     let name = format!("{}.toml", file.name);
-    let text = match super::changed(args.experiments.as_ref(), &name) {
+    let text = match &args.experiments {
         None => file.text.to_string(),
-        Some(path) => std::fs::read_to_string(&path).map_err(|error| {
-            Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
-                .at(path.display().to_string())
-        })?,
+        Some(folder) => {
+            let path = folder.join(&name);
+            std::fs::read_to_string(&path).map_err(|error| {
+                Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
+                    .at(path.display().to_string())
+            })?
+        }
     };
     let mut experiment = Experiment::read(&Source::new(&name, text), registries)?;
     let run = &mut experiment.run;
@@ -106,7 +127,7 @@ fn part(file: &File, args: &ReproduceArgs, registries: &Registries) -> Result<Pa
     if args.quick {
         run.shorten(QUICK.0);
         run.evaluations = 3;
-        // Exact solves are what takes long in the large problems, and those measure them at the end.
+        // Exact solves dominate the time of the large problems, which take them only at the end.
         run.exact = match run.exact {
             Exactly::Always => Exactly::End,
             _ => Exactly::Never,
@@ -116,8 +137,8 @@ fn part(file: &File, args: &ReproduceArgs, registries: &Registries) -> Result<Pa
     Ok(Part { figures, dataset, variant, steps, experiment })
 }
 
-/// The command that does the same again.
-pub fn command(args: &ReproduceArgs) -> String {
+/// The command that repeats this, with or without its page.
+pub fn command(args: &FigureArgs, page: bool) -> String {
     let mut command = format!("lopa reproduce {} --data data", args.figures.join(" "));
     if args.quick {
         command += " --quick";
@@ -125,7 +146,7 @@ pub fn command(args: &ReproduceArgs) -> String {
     if let Some(seeds) = args.seeds {
         command += &format!(" --seeds {seeds}");
     }
-    if args.page.is_some() {
+    if page {
         command += " --page docs/reproduction.md";
     }
     command

@@ -1,4 +1,4 @@
-//! `lopa theory bound`.
+//! `lopa theory bound`: the bound beside the measured curve.
 
 use lopa::error::Result;
 use lopa_study::theory::course::Course;
@@ -7,10 +7,10 @@ use lopa_study::theory::study::Case;
 use lopa_study::theory::{Study, Weights};
 use serde_json::{Value, json};
 
-use super::{Said, section, short};
+use super::text::{Answer, section, short};
 use crate::output::Output;
 
-/// Iterations over which lemmas are checked step by step.
+/// Iterations over which the lemmas are checked step by step.
 const CHECKED: u64 = 40;
 
 /// One algorithm's measured and predicted curves.
@@ -18,11 +18,11 @@ pub struct Curves<'a> {
     pub case: &'a Case,
     /// A run with the theorem's step sizes.
     pub theorem: Course,
-    /// A run with the practical ones, if asked for.
+    /// A run with the practical step sizes, if asked for.
     pub practical: Option<Course>,
 }
 
-pub fn say(study: &Study, output: &Output) -> Result<Said> {
+pub fn answer(study: &Study, output: &Output) -> Result<Answer> {
     let (mut text, mut documents) = (String::new(), Vec::new());
     for case in &study.cases {
         let theorem = study.run(case, &study.choice(case).steps)?;
@@ -49,21 +49,21 @@ pub fn say(study: &Study, output: &Output) -> Result<Said> {
     }
     text += &closing(study);
     let document = json!({ "phi_low": study.phi_low, "algorithms": documents });
-    Ok(Said { text, document })
+    Ok(Answer { text, document })
 }
 
 pub fn closing(study: &Study) -> String {
     let whole = study.cases.first().is_some_and(|case| case.course.whole);
     let how = match whole {
         true => "Measured means are over every iteration",
-        false => "Measured means follow straight lines between the iterations shown",
+        false => "Measured means are interpolated between the iterations shown",
     };
     format!(
-        "{how}. A bound is a guarantee where every condition holds and no constant is an estimate; with \
-         your step sizes it is {}.",
+        "{how}. A bound is a guarantee if every condition holds and no constant is an estimate; for \
+         your step sizes, {}.",
         match study.cases.iter().all(|case| guaranteed(study, case)) {
-            true => "one",
-            false => "only a number: conditions are broken (`lopa theory steps`)",
+            true => "all conditions hold",
+            false => "conditions are broken (`lopa theory steps`)",
         }
     )
 }
@@ -76,7 +76,7 @@ pub fn table(study: &Study, curves: &Curves, output: &Output) -> String {
     let Curves { case, theorem, practical } = curves;
     let at = |course: &Course, k: u64| {
         let found = course.averages.iter().find(|(at, _)| *at == k);
-        found.map_or("lost".to_string(), |(_, mean)| short(*mean))
+        found.map_or("diverged".to_string(), |(_, mean)| short(*mean))
     };
     let sizes = study.choice(case).steps;
     let row = |&(k, _): &(u64, f64)| {

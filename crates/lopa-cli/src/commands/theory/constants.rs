@@ -1,17 +1,17 @@
-//! `lopa theory constants`.
+//! `lopa theory constants`: the constants of the assumptions.
 
 use lopa::error::Result;
 use lopa_study::theory::{Origin, Study};
 use serde_json::{Map, Value, json};
 
-use super::{Said, section, short};
+use super::text::{Answer, section, short};
 use crate::output::Output;
 
-pub fn say(study: &Study, output: &Output) -> Result<Said> {
+pub fn answer(study: &Study, output: &Output) -> Result<Answer> {
     let text = section("Constants of the assumptions", &table(study, output), output)
-        + &section("What follows from them", &derived(study, output), output)
+        + &section("Derived constants", &derived(study, output), output)
         + &closing(study);
-    Ok(Said { text, document: document(study) })
+    Ok(Answer { text, document: document(study) })
 }
 
 pub fn document(study: &Study) -> Value {
@@ -59,14 +59,14 @@ fn derived(study: &Study, output: &Output) -> String {
     output.list(&["constant", "value", "formula"], rows)
 }
 
-/// What kind of truth this is.
+/// How far the constants can be trusted.
 pub fn closing(study: &Study) -> String {
     let says = match study.constants.weakest() {
         Origin::Exact => "All are exact.",
-        Origin::Bound => "All hold over the region; bounds may be larger than needed.",
+        Origin::Bound => "All hold over the region; bounds may be loose.",
         Origin::Estimate => {
-            "Estimates are the largest values seen at the region's points: what is built on them is \
-             no guarantee."
+            "Estimates are the largest values at sampled points of the region: nothing derived from \
+             them is guaranteed."
         }
     };
     format!("Region: {}. {says}", study.region.says())

@@ -1,15 +1,15 @@
-//! `lopa theory heterogeneity`.
+//! `lopa theory heterogeneity`: how much the nodes differ.
 
 use lopa::error::Result;
 use lopa_study::theory::Study;
-use lopa_study::theory::heterogeneity::{Forecast, c_1, c_2, inner_share, lemma_1};
+use lopa_study::theory::measure::heterogeneity::{Forecast, c_1, c_2, inner_share, lemma_1};
 use lopa_study::theory::study::Case;
 use serde_json::{Value, json};
 
-use super::{Said, section, short};
+use super::text::{Answer, section, short};
 use crate::output::Output;
 
-pub fn say(study: &Study, output: &Output) -> Result<Said> {
+pub fn answer(study: &Study, output: &Output) -> Result<Answer> {
     let values = study.values();
     let (mut rows, mut documents, mut forecasts) = (Vec::new(), Vec::new(), Vec::new());
     for case in &study.cases {
@@ -49,10 +49,10 @@ pub fn say(study: &Study, output: &Output) -> Result<Said> {
         "Lemma 1's bound there",
     ];
     let mut text =
-        section("How far the nodes differ along the run", &output.table(&head, rows), output);
+        section("How much the nodes differ along the run", &output.table(&head, rows), output);
     let lemma = format!(
-        "C_1 = {}, C_2 = {}; over the region b^2 = {} is below C_1 b_f^2 + C_2 b_g^2 = {}, of which the \
-         inner level makes {:.0} %.",
+        "C_1 = {}, C_2 = {}; over the region b^2 = {} is below C_1 b_f^2 + C_2 b_g^2 = {}; the inner \
+         level contributes {:.0} %.",
         short(c_1(&values)),
         short(c_2(&values)),
         short(values.b.powi(2)),
@@ -68,7 +68,7 @@ pub fn say(study: &Study, output: &Output) -> Result<Said> {
         },
         "algorithms": documents,
     });
-    Ok(Said { text, document })
+    Ok(Answer { text, document })
 }
 
 fn verdict(case: &Case, forecast: &Forecast) -> String {
@@ -77,13 +77,13 @@ fn verdict(case: &Case, forecast: &Forecast) -> String {
     let (floor, reached) = (short(floor), short(reached));
     match forecast.tracking_pays() {
         true => format!(
-            "With alpha = {alpha} ({}) local gradients come to rest near |grad Phi|^2 = {floor}; \
-             these runs get to {reached}: tracking is worth sending y beside x.",
+            "With alpha = {alpha} ({}) local gradients stall near |grad Phi|^2 = {floor}; these \
+             runs reach {reached}: tracking is worth sending y with x.",
             case.label
         ),
         false => format!(
-            "With alpha = {alpha} ({}) local gradients come to rest near |grad Phi|^2 = {floor}, \
-             below the {reached} these runs get to: send x alone and save half the bytes.",
+            "With alpha = {alpha} ({}) local gradients stall near |grad Phi|^2 = {floor}, below \
+             the {reached} that these runs reach: send x alone and save half the bytes.",
             case.label
         ),
     }

@@ -1,17 +1,41 @@
-//! `lopa theory rates`: the exponents of the corollaries, measured.
+//! `lopa theory rates`: measures the exponents of the corollaries.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::error::{Error, Result, nearest};
 use lopa_report::rates::figure;
 use lopa_study::theory::rates::{Lab, Rate, base, ids, measure, page};
 use serde_json::{Value, json};
 
-use super::super::source::{read_experiment, source};
-use super::super::threads::{pool, threads};
-use crate::Program;
-use crate::args::RatesArgs;
+use crate::args::{FileArgs, ThreadArgs};
+use crate::commands::source::{read_experiment, source};
+use crate::commands::threads::{pool, threads};
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct RatesArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Use seeds 1 to N
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seeds: u64,
+    /// Measure only this claim; repeatable
+    #[arg(long = "only", value_name = "CLAIM")]
+    only: Vec<String>,
+    /// A tenth of the iterations on two seeds
+    #[arg(long)]
+    quick: bool,
+    /// Write the page about it here
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Write the figures as SVG into this folder [default: beside the page, named after it]
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    #[command(flatten)]
+    threads: ThreadArgs,
+}
 
 pub fn rates(args: &RatesArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -53,8 +77,7 @@ pub fn rates(args: &RatesArgs, program: &Program) -> Result<ExitCode> {
     }
     let count = |verdict: &str| rates.iter().filter(|rate| rate.verdict() == verdict).count();
     output.note(&format!(
-        "\n{} predicted exponents are seen, {} runs stay within an upper bound, {} are not seen, {} exceed \
-         a bound",
+        "\n{} predicted exponents observed, {} within an upper bound, {} not observed, {} beyond a bound",
         count("seen"),
         count("within"),
         count("not seen"),
@@ -65,10 +88,10 @@ pub fn rates(args: &RatesArgs, program: &Program) -> Result<ExitCode> {
 
 fn check(args: &RatesArgs) -> Result<()> {
     if !(2..=1000).contains(&args.seeds) {
-        let message = format!("an interval cannot be made of {} seed(s)", args.seeds);
+        let message = format!("cannot compute an interval from {} seeds", args.seeds);
         return Err(Error::config("config/out-of-range", message)
             .at("--seeds")
-            .hint("ask for 2 to 1000"));
+            .hint("choose 2 to 1000"));
     }
     let known = ids();
     match args.only.iter().find(|name| !known.contains(&name.as_str())) {

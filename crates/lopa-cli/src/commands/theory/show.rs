@@ -5,10 +5,11 @@ use lopa_study::theory::Study;
 use serde_json::json;
 
 use super::bound::Curves;
-use super::{Said, bound, constants, section, short, steps};
+use super::text::{Answer, section, short};
+use super::{bound, constants, steps};
 use crate::output::Output;
 
-pub fn say(study: &Study, output: &Output) -> Result<Said> {
+pub fn answer(study: &Study, output: &Output) -> Result<Answer> {
     let advice = steps::advice(study)?;
     let mut text = section("Constants", &constants::table(study, output), output);
     let d = &study.derived;
@@ -34,5 +35,5 @@ pub fn say(study: &Study, output: &Output) -> Result<Said> {
     let mut document = constants::document(study);
     document["steps"] = steps::document(study, &advice);
     document["curves"] = json!(documents);
-    Ok(Said { text, document })
+    Ok(Answer { text, document })
 }

@@ -1,4 +1,4 @@
-//! `lopa theory steps`.
+//! `lopa theory steps`: step sizes against the theorems' conditions.
 
 use lopa::error::Result;
 use lopa_study::theory::bound::{balanced_batches, sigma_c, sigma_p};
@@ -9,10 +9,10 @@ use lopa_study::theory::study::Case;
 use lopa_study::theory::{Steps, Study};
 use serde_json::{Value, json};
 
-use super::{Said, section, short};
+use super::text::{Answer, section, short};
 use crate::output::Output;
 
-/// All that is said of one algorithm's step sizes.
+/// The advice on one algorithm's step sizes.
 pub struct Advice<'a> {
     pub case: &'a Case,
     pub admissible: Admissible,
@@ -29,21 +29,21 @@ pub fn advice<'a>(study: &'a Study) -> Result<Vec<Advice<'a>>> {
 }
 
 /// The heading of the simple bounds.
-pub const BOUNDS: &str = "Your step sizes against the theorems' bounds (share of the room used)";
+pub const BOUNDS: &str = "Your step sizes against the theorems' bounds (share of the bound used)";
 
-pub fn say(study: &Study, output: &Output) -> Result<Said> {
+pub fn answer(study: &Study, output: &Output) -> Result<Answer> {
     let advice = advice(study)?;
     let mut text = section(BOUNDS, &bounds(study, output), output);
     text += &section("Conditions of the proofs (share used)", &conditions(study, output), output);
     text += &section("Step sizes", &sizes(&advice, output), output);
     text += &section("What the theorems admit", &intervals(&advice, output), output);
-    text += &section("Behind the practical suggestion", &reasons(&advice, output), output);
+    text += &section("Reasons for the practical suggestion", &reasons(&advice, output), output);
     text += &section("Batch sizes relative to grad_x_f", &batches(study, &advice, output), output);
     text += &closing(study);
-    Ok(Said { text, document: json!({ "algorithms": document(study, &advice) }) })
+    Ok(Answer { text, document: json!({ "algorithms": document(study, &advice) }) })
 }
 
-/// Which step sizes break which condition, in a sentence for each algorithm.
+/// Which conditions the step sizes break: one sentence per algorithm.
 pub fn closing(study: &Study) -> String {
     let line = |case: &Case| {
         let all = study.conditions(case, &case.steps);
@@ -53,7 +53,7 @@ pub fn closing(study: &Study) -> String {
         match broken.is_empty() {
             true => format!("{}: every condition holds; the bound is a guarantee.", case.label),
             false => format!(
-                "{}: {} of {} conditions are broken ({}), the worst by a factor {}; the theorem says \
+                "{}: {} of {} conditions are broken ({}), the worst by a factor of {}; the theorem says \
                  nothing about these step sizes.",
                 case.label,
                 broken.len(),
@@ -65,8 +65,8 @@ pub fn closing(study: &Study) -> String {
     };
     let lines: Vec<String> = study.cases.iter().map(line).collect();
     lines.join("\n")
-        + "\nA theorem's step sizes serve the worst problem with these constants; practical ones serve \
-           this problem and guarantee nothing."
+        + "\nA theorem's step sizes suit the worst problem with these constants; practical ones suit this \
+           problem and guarantee nothing."
 }
 
 /// The proofs' own conditions on the file's step sizes.
@@ -81,9 +81,9 @@ pub fn bounds(study: &Study, output: &Output) -> String {
     grid(study, all, output)
 }
 
-/// A row a condition, a column an algorithm.
+/// One row per condition, one column per algorithm.
 fn grid(study: &Study, per_case: Vec<Vec<Condition>>, output: &Output) -> String {
-    let mut head = vec!["condition", "where", "restrains", "says"];
+    let mut head = vec!["condition", "where", "limits", "formula"];
     head.extend(study.cases.iter().map(|case| case.label.as_str()));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for condition in per_case.iter().flatten() {
@@ -122,7 +122,7 @@ pub fn sizes(advice: &[Advice], output: &Output) -> String {
             row
         };
         rows.push(row("yours".into(), &case.steps, String::new()));
-        let corollary = format!("the corollaries' choice; {} decides", choice.active);
+        let corollary = format!("the corollaries' choice; {} is binding", choice.active);
         rows.push(row("theorem".into(), &choice.steps, corollary));
         let calibrated =
             format!("best Phi after {} iterations; no guarantee", suggestion.iterations);
@@ -166,7 +166,7 @@ fn reasons(advice: &[Advice], output: &Output) -> String {
     let row = |Advice { case, suggestion: s, .. }: &Advice| {
         let tried = |(alpha, phi): &(f64, Option<f64>)| match phi {
             Some(phi) => format!("{}: {}", short(*alpha), short(*phi)),
-            None => format!("{}: lost", short(*alpha)),
+            None => format!("{}: diverged", short(*alpha)),
         };
         vec![
             case.label.clone(),
@@ -184,7 +184,7 @@ fn reasons(advice: &[Advice], output: &Output) -> String {
         "beta < 2/(mu+L)",
         "lambda < 2/L",
         "curvature of Phi",
-        "alpha stable to",
+        "alpha stable up to",
         "calibration, alpha: Phi",
     ];
     output.list(&head, advice.iter().map(row).collect())
@@ -192,7 +192,7 @@ fn reasons(advice: &[Advice], output: &Output) -> String {
 
 fn batches(study: &Study, advice: &[Advice], output: &Output) -> String {
     if study.values().deterministic() {
-        return "Every derivative is exact (full batches, or samples that do not differ).".into();
+        return "Every derivative is exact (full batches, or identical samples).".into();
     }
     let mut rows = Vec::new();
     for Advice { case, choice, .. } in advice {

@@ -6,26 +6,30 @@
 //! s = ∇_x f̂(x, θ; ς₂) − ∇²_xθ ĝ(x, θ; ξ₃) v
 //! ```
 
-use crate::math::real::Real;
+use crate::math::real::{Real, Vector};
 use crate::problem::At;
 use crate::problem::oracle::{Draws, Oracle, Wanted};
 
 /// d, h and s.
 pub struct Directions<T> {
     /// Of θ.
-    pub d: Vec<T>,
+    pub d: Vector<T>,
     /// Of v.
-    pub h: Vec<T>,
+    pub h: Vector<T>,
     /// Of x.
-    pub s: Vec<T>,
+    pub s: Vector<T>,
     draws: Draws,
 }
 
 impl<T: Real> Directions<T> {
     /// Zeros.
     pub fn new(n: usize, p: usize, draws: Draws) -> Directions<T> {
-        let zeros = |length: usize| vec![T::zero(); length];
-        Directions { d: zeros(p), h: zeros(p), s: zeros(n), draws }
+        Directions::of([p, p, n].map(|length| vec![T::zero(); length].into()), draws)
+    }
+
+    /// In these vectors, of length p, p and n.
+    pub fn of([d, h, s]: [Vector<T>; 3], draws: Draws) -> Directions<T> {
+        Directions { d, h, s, draws }
     }
 
     /// Asks for all three at a point.

@@ -40,7 +40,7 @@ pub fn column(params: &Column, rows: &Rows) -> Result<Partition> {
     Ok(Partition { nodes: cut(&sorted, &even(sorted.len(), rows.nodes)) }.mixed(rows.seed))
 }
 
-/// As many groups as nodes: one each, in order. More: the largest go first, to the emptiest node.
+/// One group per node, in order; if there are more groups, the largest first to the emptiest node.
 pub fn group(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(groups) = rows.groups else {
         return Err(Error::config("partition/no-groups", "the data has no groups")

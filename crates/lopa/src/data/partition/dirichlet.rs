@@ -32,7 +32,7 @@ impl Params for ByClass {
     }
 }
 
-/// The shares in which a class goes to the nodes are Dirichlet; every sample goes to one node.
+/// The shares of a class among the nodes are Dirichlet; every sample goes to one node.
 pub fn by_class(params: &ByClass, rows: &Rows) -> Result<Partition> {
     let ByClass { alpha, min_size } = params.clone();
     rows.enough(min_size)?;
@@ -67,9 +67,9 @@ impl Params for ByNode {
     }
 }
 
-/// The shares of the classes at a node are Dirichlet, as long as the classes last.
+/// The shares of the classes at a node are Dirichlet, while the classes last.
 ///
-/// Nodes take turns, a sample each, so that none is left with what all others did not want.
+/// Nodes take turns, one sample at a time, so that none is left with what the others did not take.
 pub fn by_node(params: &ByNode, rows: &Rows) -> Result<Partition> {
     let ByNode { alpha, samples } = params.clone();
     let sizes = sizes(rows, samples)?;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// Its name.
 pub const NAME: &str = "own";
 
-/// Each node has the rows of its own files, and nodes elsewhere have none here.
+/// Each node has the rows of its files; nodes of other processes have none here.
 pub fn own(_: &NoParams, rows: &Rows) -> Result<Partition> {
     let Some(own) = rows.own else {
         let message = "the data has no per-node files";

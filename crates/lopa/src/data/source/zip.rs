@@ -42,7 +42,7 @@ impl<'a> Zip<'a> {
         }
         match count == archive.entries_hint() {
             true => Ok(Zip { name, archive }),
-            false => Err(bad(at, "the list of entries is incomplete")),
+            false => Err(bad(at, "the list of entries does not match its count")),
         }
     }
 

@@ -20,9 +20,9 @@ pub const WINDOW: u64 = 64;
 pub struct Link {
     /// The neighbour.
     pub peer: usize,
-    /// Frames sent from the step on where the neighbour is durable.
+    /// Frames sent from step `durable` on.
     sent: Frames,
-    /// Frames received from the step on where this peer is durable.
+    /// Frames received from the step on that this peer would resume from.
     received: Frames,
     /// Whether the link is used in a step, where that is decided.
     pub decided: BTreeMap<u64, bool>,

@@ -79,7 +79,8 @@ impl Bench {
             oracle.script_truncations(truncations.to_vec());
         }
         let scope = self.experiment.scope;
-        let start = Start { x, theta, v, scope, oracle: &mut oracle };
+        let [x, theta, v] = [x, theta, v].map(Into::into);
+        let start = Start { x, theta, v, rows: None, scope, oracle: &mut oracle };
         let algorithm = self.choice().build.start(start).unwrap();
         Node { algorithm, oracle }
     }

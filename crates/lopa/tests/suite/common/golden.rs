@@ -216,7 +216,8 @@ pub fn run(golden: &Golden, name: &str) -> Vec<State> {
         let at = |name: &str| start[name][i].clone();
         let scope = Scope::Personal;
         let [x, theta, v] = ["x", "theta", "v"].map(at);
-        let start = Start { x, theta, v, scope, oracle: &mut oracle };
+        let [x, theta, v] = [x, theta, v].map(Into::into);
+        let start = Start { x, theta, v, rows: None, scope, oracle: &mut oracle };
         let algorithm = choice.build.start(start).unwrap();
         Node { algorithm, oracle }
     };

@@ -1,8 +1,12 @@
 //! The problems as the tests build them, on small data made here.
 
-use lopa::config::{Choice, Source};
-use lopa::data::{Data, Dataset, Features, Scaling};
+use lopa::config::{Choice, NoParams, Params, Source};
+use lopa::data::partition::{Partition, Rows, partition_entry};
+use lopa::data::{
+    Class, Data, Dataset, Features, Part, Raw, Scaling, Table, Usual, Where, source_entry,
+};
 use lopa::error::Result;
+use lopa::experiment::Registries;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{Real, cast};
 use lopa::problem::scope::Scope;
@@ -49,8 +53,16 @@ const FEATURES: usize = 5;
 
 /// Clouds of points around a centre for each class, with holes, dense or sparse.
 pub fn data(classes: usize, sparse: bool) -> Data {
+    let [train, test] =
+        clouds(classes).map(|(rows, labels)| Dataset::new(features(&rows, sparse), labels));
+    let classes = (0..classes).map(|class| class.to_string()).collect();
+    Data { train, test, classes, scaling: Scaling::default() }
+}
+
+/// Rows and labels to train on, and to test on.
+fn clouds(classes: usize) -> [(Vec<Vec<f64>>, Vec<u32>); 2] {
     let mut stream = Stream::new(7, Purpose::Data, 0);
-    let mut set = |count: usize| {
+    [43, 20].map(|count| {
         let mut rows: Vec<Vec<f64>> = Vec::new();
         let labels: Vec<u32> = (0..count).map(|_| stream.below(classes) as u32).collect();
         for &label in &labels {
@@ -59,11 +71,41 @@ pub fn data(classes: usize, sparse: bool) -> Data {
                 |q| if stream.unit() < 0.3 { 0.0 } else { centre(q) + 0.4 * stream.normal() };
             rows.push((0..FEATURES).map(entry).collect());
         }
-        Dataset::new(features(&rows, sparse), labels)
-    };
-    let (train, test) = (set(43), set(20));
-    let classes = (0..classes).map(|class| class.to_string()).collect();
-    Data { train, test, classes, scaling: Scaling::default() }
+        (rows, labels)
+    })
+}
+
+lopa::params! {
+    /// The data of the cases, as a source.
+    struct Clouds {
+        /// Classes.
+        centres: usize = 2,
+    }
+}
+
+impl Params for Clouds {}
+
+impl Clouds {
+    fn read(&self, _: &Where) -> Result<Raw> {
+        let part = |(rows, labels): (Vec<Vec<f64>>, Vec<u32>)| Part {
+            table: Table::Numbers(features(&rows, false)),
+            labels,
+            groups: Vec::new(),
+        };
+        let [train, test] = clouds(self.centres).map(part);
+        let class = |class: usize| Class { code: class.to_string(), name: class.to_string() };
+        let classes = (0..self.centres).map(class).collect();
+        Ok(Raw { train, test: Some(test), classes, groups: Vec::new(), usual: Usual::nothing() })
+    }
+}
+
+/// The library's registries, with the data and the partition of the cases.
+pub fn registries() -> Registries {
+    let mut registries = Registries::default();
+    registries.sources.add(source_entry("clouds", "clouds of points with holes", Clouds::read));
+    let uneven = |_: &NoParams, _: &Rows| Ok(Partition { nodes: partition() });
+    registries.partitions.add(partition_entry("uneven", "10, 14 and 19 rows", uneven));
+    registries
 }
 
 pub fn features(rows: &[Vec<f64>], sparse: bool) -> Features<f64> {
@@ -99,6 +141,23 @@ pub fn build<T: Real>(text: &str, setting: &Setting) -> Result<Vec<Box<dyn Bilev
 }
 
 impl Case {
+    /// The case as an experiment file, without algorithms.
+    pub fn file(&self, sparse: bool) -> String {
+        let Case { text, classes, .. } = self;
+        let data = match classes {
+            0 => String::new(),
+            _ => format!(
+                "data = {{ name = 'clouds', centres = {classes}, sparse = {sparse} }}
+                 partition = 'uneven'"
+            ),
+        };
+        format!(
+            "network = {{ nodes = {NODES}, graph = 'path' }}
+             run = {{ iterations = 1, batch = {BATCH}, seeds = [3] }}
+             {data}\n[problem]\n{text}"
+        )
+    }
+
     pub fn data(&self, sparse: bool) -> Option<Data> {
         (self.classes > 0).then(|| data(self.classes, sparse))
     }

@@ -1,11 +1,14 @@
 //! Tests that run over all cases.
 
+use lopa::config::Source;
+use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
-use lopa::math::real::{axpy, dot};
-use lopa::problem::{At, Bilevel, Directions, Minibatches, Trains};
+use lopa::math::real::dot;
+use lopa::problem::{Bilevel, Trains};
 use lopa::problems::problems;
 
 use super::cases::*;
+use crate::common::bench::Bench;
 
 fn each_part(mut f: impl FnMut(&Case, &str, &mut dyn Bilevel<f64>)) {
     for case in CASES {
@@ -26,60 +29,33 @@ fn the_cases_cover_the_registry() {
     }
 }
 
-/// The derivative of `f` along each axis of x, or of θ.
-fn differences(point: &Point, of_theta: bool, mut f: impl FnMut(At<f64>) -> f64) -> Vec<f64> {
-    let h = 1e-5;
-    let (mut x, mut theta) = (point.x.clone(), point.theta.clone());
-    let count = if of_theta { theta.len() } else { x.len() };
-    (0..count)
-        .map(|j| {
-            let mut value = |by: f64| {
-                let entry = if of_theta { &mut theta[j] } else { &mut x[j] };
-                let kept = *entry;
-                *entry += by;
-                let value = f(At { x: &x, theta: &theta });
-                if of_theta {
-                    theta[j] = kept
-                } else {
-                    x[j] = kept
-                }
-                value
-            };
-            (value(h) - value(-h)) / (2.0 * h)
-        })
-        .collect()
+/// All that the library checks of any problem, derivatives by central differences among it.
+#[test]
+fn every_case_conforms() {
+    let registries = registries();
+    for case in CASES {
+        for sparse in [false, true] {
+            lopa::conformance::problem(&registries, &case.file(sparse))
+                .unwrap_or_else(|error| panic!("{:?}, sparse {sparse}: {error}", case.text));
+        }
+    }
 }
 
 #[test]
-fn directions_are_made_of_the_derivatives() {
-    each_part(|_, what, part| {
-        let (first, second) = (Point::new(part, 1), Point::new(part, 2));
-        // Twice, at two points: nothing of the first may be left over. Different batches, and one
-        // for all.
-        let apart = ([&[0, 2, 2][..], &[1, 3], &[2, 0, 1]], [&[1, 0][..], &[0, 1, 1]]);
-        let alike = ([&[1, 0][..]; 3], [&[1, 0][..]; 2]);
-        for (point, (xi, sigma)) in [(&first, apart), (&second, apart), (&first, alike)] {
-            let (at, v) = (point.at(), &point.v[..]);
-            let [mut d, mut h, mut hold_p] = [(); 3].map(|()| vec![f64::NAN; v.len()]);
-            let [mut s, mut hold_n] = [(); 2].map(|()| vec![f64::NAN; at.x.len()]);
-            let mut hold = vec![f64::NAN; v.len().max(at.x.len())];
-            let out = Directions { d: &mut d, h: &mut h, s: &mut s, scratch: &mut hold };
-            part.directions(at, v, Minibatches { xi, sigma }, out);
-
-            part.grad_theta_g(at, xi[0], &mut hold_p);
-            close(&format!("{what}: d"), &d, &hold_p, 1e-12);
-            part.hess_g(at, xi[1], v, &mut hold_p);
-            let mut want = hold_p.clone();
-            part.grad_theta_f(at, sigma[0], &mut hold_p);
-            axpy(-1.0, &hold_p, &mut want);
-            close(&format!("{what}: h"), &h, &want, 1e-12);
-            part.grad_x_f(at, sigma[1], &mut hold_n);
-            let mut want = hold_n.clone();
-            part.cross_g(at, xi[2], v, &mut hold_n);
-            axpy(-1.0, &hold_n, &mut want);
-            close(&format!("{what}: s"), &s, &want, 1e-12);
+fn the_files_of_the_cases_are_the_cases() {
+    for case in CASES {
+        for sparse in [false, true] {
+            let text =
+                format!("algorithm = [{{ name = 'dgd', alpha = 1 }}]\n{}", case.file(sparse));
+            let read = Experiment::read(&Source::new("test", text), &registries());
+            let mut same = Bench::of(read.unwrap()).parts::<f64>();
+            for (part, same) in case.parts::<f64>(sparse).iter_mut().zip(&mut same) {
+                let (point, batch) = (Point::new(part.as_ref(), 1), Batches::full(part.as_ref()));
+                let [here, there] = [part, same].map(|part| oracles(part.as_mut(), &point, &batch));
+                assert_eq!(here, there, "{:?}", case.text);
+            }
         }
-    });
+    }
 }
 
 #[test]
@@ -103,31 +79,6 @@ fn estimated_diagonals_are_near_the_true_ones() {
         }
     });
     assert!(found > 0);
-}
-
-#[test]
-fn derivatives_agree_with_central_differences() {
-    each_part(|_, what, part| {
-        let point = Point::new(part, 1);
-        for batch in [Batches::full(part), Batches::small()] {
-            let said = oracles(part, &point, &batch);
-            let check = |oracle: usize, found: Vec<f64>| {
-                close(&format!("{what}: {}", ORACLES[oracle]), &said[oracle], &found, 2e-8);
-            };
-            check(2, differences(&point, false, |at| part.f(at, &batch.f)));
-            check(3, differences(&point, true, |at| part.f(at, &batch.f)));
-            check(4, differences(&point, true, |at| part.g(at, &batch.g)));
-            check(7, differences(&point, false, |at| part.g(at, &batch.g)));
-            // ∇²_θθ g v and ∇²_xθ g v are gradients of ⟨∇_θ g, v⟩.
-            let mut gradient = vec![0.0; point.v.len()];
-            let mut along_v = |at: At<f64>| {
-                part.grad_theta_g(at, &batch.g, &mut gradient);
-                dot(&gradient, &point.v)
-            };
-            check(5, differences(&point, true, &mut along_v));
-            check(6, differences(&point, false, &mut along_v));
-        }
-    });
 }
 
 #[test]
@@ -197,28 +148,6 @@ fn dense_is_sparse_and_single_is_nearly_double() {
                 assert_eq!(a.0, b.0);
                 close(&a.0, &[a.1], &[b.1], 1e-14);
             }
-        }
-    }
-}
-
-#[test]
-fn answers_do_not_depend_on_what_was_asked_before() {
-    for case in CASES {
-        let mut fresh = case.parts::<f64>(false);
-        let mut used = case.parts::<f64>(false);
-        for i in 0..NODES {
-            let (fresh, used) = (fresh[i].as_mut(), used[i].as_mut());
-            let full = Batches::full(fresh);
-            let point = Point::new(fresh, 1);
-            let expected = oracles(fresh, &point, &full);
-            for number in 2..5 {
-                let other = Point::new(used, number);
-                oracles(used, &other, &full);
-                oracles(used, &point, &Batches::small());
-                used.metrics(other.at());
-            }
-            let again = oracles(used, &point, &full);
-            assert_eq!(again, expected, "{:?}", case.text);
         }
     }
 }

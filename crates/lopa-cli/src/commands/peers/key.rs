@@ -1,4 +1,4 @@
-//! `lopa key`: the key that a node is known by among peers.
+//! `lopa key`: the key that identifies a node among peers.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,11 @@ use lopa::error::Result;
 use lopa_peers::Key;
 use serde_json::json;
 
-use crate::args::KeyCommand;
-use crate::output::Output;
+use super::args::KeyCommand;
+use crate::program::Program;
 
-pub fn key(command: &KeyCommand, output: &Output) -> Result<ExitCode> {
+pub fn key(command: &KeyCommand, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     let (key, file, new) = match command {
         KeyCommand::New(args) => (Key::create(&args.file)?, &args.file, true),
         KeyCommand::Show(args) => (Key::read(&args.file)?, &args.file, false),
@@ -21,7 +22,9 @@ pub fn key(command: &KeyCommand, output: &Output) -> Result<ExitCode> {
     }
     if new {
         let file = file.display();
-        output.note(&format!("the secret is in {file} and stays here; the line above may be told"));
+        output.note(&format!(
+            "the secret is in {file}: keep it on this host; the line above is public"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

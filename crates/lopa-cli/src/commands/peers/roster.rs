@@ -1,6 +1,5 @@
-//! `lopa roster`: who takes part in a run of peers.
+//! `lopa roster`: the list of peers that run an experiment together.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::Result;
@@ -8,38 +7,35 @@ use lopa::network::Graph;
 use lopa_peers::{Member, Roster};
 use serde_json::{Value, json};
 
+use super::args::{RosterAddArgs, RosterCheckArgs, RosterCommand};
 use super::node::{fits, graphs};
-use super::source::{read_experiment, source};
-use crate::Program;
-use crate::args::{FileArgs, RosterAddArgs, RosterCheckArgs, RosterCommand};
+use crate::args::FileArgs;
+use crate::commands::source::{read_experiment, source};
 use crate::output::Output;
+use crate::program::Program;
 
 pub fn roster(command: &RosterCommand, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     match command {
         RosterCommand::Add(args) => add(args, output)?,
         RosterCommand::Remove(args) => {
-            let mut roster = read(&args.roster.roster)?;
+            let mut roster = Roster::read(&args.roster.roster)?;
             roster.leave(&args.name)?;
             roster.write(&args.roster.roster)?;
             output.note(&format!(
-                "{} is removed; give the new roster to all, and start nodes that run again",
+                "removed {}; distribute the new roster and restart running nodes",
                 args.name
             ));
         }
         RosterCommand::Check(args) => check(args, program)?,
-        RosterCommand::Show(args) => show(&read(&args.roster)?, None, output),
+        RosterCommand::Show(args) => show(&Roster::read(&args.roster)?, None, output),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<Roster> {
-    Roster::read(path)
-}
-
 fn add(args: &RosterAddArgs, output: &Output) -> Result<()> {
     let path = &args.roster.roster;
-    let mut roster = if path.exists() { read(path)? } else { Roster::default() };
+    let mut roster = if path.exists() { Roster::read(path)? } else { Roster::default() };
     let RosterAddArgs { name, key, addresses, neighbours, .. } = args;
     let member = Member::new(name, key, addresses.clone(), neighbours.clone())?;
     roster.join(member).map_err(|error| error.at(path.display().to_string()))?;
@@ -52,23 +48,23 @@ fn add(args: &RosterAddArgs, output: &Output) -> Result<()> {
 fn check(args: &RosterCheckArgs, program: &Program) -> Result<()> {
     let output = &program.output;
     let path = &args.roster.roster;
-    let roster = read(path)?;
+    let roster = Roster::read(path)?;
     let place = path.display().to_string();
     roster.check().map_err(|error| error.at(&place))?;
     let mut union = roster.graph()?;
     if let Some(file) = &args.file {
-        let file = FileArgs { file: Some(file.clone()), sets: Vec::new(), data: None };
+        let file = FileArgs { file: Some(file.clone()), ..FileArgs::default() };
         let experiment = read_experiment(&source(&file)?, &program.registries)?;
         let graphs = graphs(&experiment)?;
         fits(&roster, &experiment, &graphs).map_err(|error| error.at(&place))?;
         union = graphs.into_iter().next_back().or(union);
     }
     show(&roster, union.as_ref(), output);
-    output.note("a run can use it");
+    output.note("valid: a run can use it");
     Ok(())
 }
 
-/// The nodes, with their neighbours in a graph or as the roster names them.
+/// Prints the nodes with their neighbours in a graph, or those that the roster names.
 fn show(roster: &Roster, graph: Option<&Graph>, output: &Output) {
     let names = |i: usize, member: &Member| -> Vec<String> {
         let of = |graph: &Graph| {

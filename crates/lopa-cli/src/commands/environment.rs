@@ -1,8 +1,7 @@
-//! What a run is given from outside: threads, signals, where data sets lie.
+//! What a run needs from its surroundings: threads, signals, the data folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use lopa::data::Where;
 use lopa::error::Result;
 use lopa::run::Context;
 use lopa_study::theory::trace::Lyapunov;
@@ -10,25 +9,25 @@ use rayon::ThreadPool;
 
 use super::signals::Signals;
 use super::threads::{pool, threads};
-use crate::args::ThreadArgs;
+use crate::args::{DataArgs, ThreadArgs};
 
-/// What a run is given from outside, for as long as it goes.
-pub struct Outside {
-    /// How many threads there are.
+/// What a run needs from its surroundings.
+pub struct Environment {
+    /// The number of threads.
     pub threads: usize,
-    /// What asks for a stop.
+    /// Requests to stop.
     pub signals: Signals,
     pool: Option<ThreadPool>,
     data_dir: PathBuf,
 }
 
-impl Outside {
-    /// With the threads and the data folder that were asked for; signals are listened to from here.
-    pub fn new(jobs: &ThreadArgs, data: Option<&Path>) -> Result<Outside> {
+impl Environment {
+    /// With the threads and the data folder asked for; listens to signals from here on.
+    pub fn new(jobs: &ThreadArgs, data: &DataArgs) -> Result<Environment> {
         let threads = threads(jobs)?;
         let pool = pool(threads)?;
         let signals = Signals::listen()?;
-        Ok(Outside { threads, signals, pool, data_dir: Where::new(data, 0).directory })
+        Ok(Environment { threads, signals, pool, data_dir: data.folder() })
     }
 
     /// The same, for the library.

@@ -1,7 +1,7 @@
-//! `lopa run --engine mpi`: the processes that one `mpirun` started run an experiment together.
+//! `lopa run --engine mpi`: the processes started by one `mpirun` run an experiment together.
 //!
-//! All do the same in the same order. Process 0 writes and speaks; another one speaks only if it
-//! alone is in trouble.
+//! All do the same in the same order. Process 0 writes and prints; another process prints only if it
+//! alone fails.
 
 use std::process::ExitCode;
 
@@ -13,39 +13,46 @@ use lopa::folder::RunFolder;
 use lopa::run::trace::Stop;
 use lopa::run::{Context, Outcome};
 
-use super::bars::Bars;
-use super::outside::Outside;
-use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
-use super::signals::Signals;
-use super::summary;
-use crate::Program;
-use crate::args::{RunArgs, ThreadArgs};
+use crate::args::{ExperimentArgs, Resume, ThreadArgs};
+use crate::commands::bars::Bars;
+use crate::commands::environment::Environment;
+use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
+use crate::commands::signals::Signals;
+use crate::commands::source::experiment;
+use crate::commands::summary;
 use crate::output::Output;
+use crate::program::Program;
 
-pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
+pub fn run(
+    args: &ExperimentArgs,
+    threads: &ThreadArgs,
+    resume: Resume,
+    program: &Program,
+) -> Result<ExitCode> {
     let output = &program.output;
     let mut mpi = Mpi::start()?;
     mpi.abort_on_panic();
-    // Processes share the cores: each gets one thread unless told otherwise.
-    let jobs = ThreadArgs { jobs: args.threads.jobs.or(Some(1)) };
-    let outside = Outside::new(&jobs, args.file.data.as_deref())?;
-    let (context, signals) = (outside.context(), &outside.signals);
-    let ready = prepare(args, &context, &mpi, outside.threads, program);
+    // Processes share the cores: each gets one thread by default.
+    let threads = ThreadArgs { jobs: threads.jobs.or(Some(1)) };
+    let environment = Environment::new(&threads, &args.file.data)?;
+    let (context, signals) = (environment.context(), &environment.signals);
+    let destination = Destination { out: &args.out, resume, threads: environment.threads };
+    let ready = prepare(args, &destination, &context, &mpi, program);
     let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
     if let Some(first) = codes.iter().position(|code| code != &[0]) {
-        // One of those that cannot begin says why.
+        // The first process that cannot start reports why.
         let ours = ready.err().filter(|_| first == mpi.rank());
         return end(&mut mpi, ours.as_ref(), codes[first][0], output);
     }
     let done = together(ready?, &mut mpi, &context, signals, output);
     match done {
-        // The same everywhere, as all decide alike: process 0 says it.
+        // The same in every process: process 0 reports it.
         Err(error) if error.kind == Kind::Config => {
             let ours = Some(&error).filter(|_| mpi.rank() == 0);
             end(&mut mpi, ours, error.kind.exit_code(), output)
         }
         Err(error) => {
-            // Others wait for this process in the middle of a round, and would for ever.
+            // The others wait for this process in the middle of a round, and would forever.
             output.fail(&error);
             mpi.abort(error.kind.exit_code())
         }
@@ -53,8 +60,8 @@ pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     }
 }
 
-/// Ends all processes, once the one that has something to say has said it: `mpirun` ends the others
-/// as soon as one has failed.
+/// Ends all processes, after the one that failed has reported: `mpirun` kills the others as soon as
+/// one fails.
 fn end(mpi: &mut Mpi, ours: Option<&Error>, code: u8, output: &Output) -> Result<ExitCode> {
     if let Some(error) = ours {
         output.fail(error);
@@ -63,7 +70,7 @@ fn end(mpi: &mut Mpi, ours: Option<&Error>, code: u8, output: &Output) -> Result
     Ok(ExitCode::from(code))
 }
 
-/// Runs it all; process 0 shows what came out, and all end with its exit code.
+/// Runs everything; process 0 prints the results, and all end with its exit code.
 fn together(
     Ready { experiment, data, folder }: Ready,
     mpi: &mut Mpi,
@@ -77,15 +84,15 @@ fn together(
         folder.finish(status(&Ok(Vec::new()), signal))?;
         show(&experiment, &outcomes, &folder, output);
         if signal.is_some() {
-            output.note(GOES_ON);
+            output.note(INTERRUPTED);
         }
     }
-    // Process 0 knows of runs that came to their end before.
+    // Process 0 knows the runs that ended earlier.
     let codes = mpi.all(&[exit_code(&outcomes, signal)])?;
     Ok(ExitCode::from(codes[0][0]))
 }
 
-/// What a process needs to begin; process 0 has the run folder.
+/// What a process needs to start; process 0 has the run folder.
 struct Ready {
     experiment: Experiment,
     data: Option<Data>,
@@ -93,14 +100,14 @@ struct Ready {
 }
 
 fn prepare(
-    args: &RunArgs,
+    args: &ExperimentArgs,
+    destination: &Destination,
     context: &Context,
     mpi: &Mpi,
-    threads: usize,
     program: &Program,
 ) -> Result<Ready> {
     let output = &program.output;
-    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
+    let experiment = experiment(args, &program.registries)?;
     let (size, nodes) = (mpi.size(), experiment.network.nodes);
     if size > nodes {
         let message = format!("{size} processes for {nodes} nodes: some would have none");
@@ -112,15 +119,14 @@ fn prepare(
         let data = experiment.load_data_of(context, block(nodes, size, mpi.rank()))?;
         return Ok(Ready { experiment, data, folder: None });
     }
-    // All of it, once: the folder has its digest, and that of any number of processes is the same.
+    // All of it, once: its digest is in the folder, and does not depend on the number of processes.
     let data = experiment.load_data(context)?;
     output.note(&format!("{}, in {size} processes", summary::heading(&experiment)));
-    let keeping = Keeping { out: &args.out, resume: args.resume, threads };
-    let folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let folder = destination.open(&experiment, data.as_ref(), output)?;
     Ok(Ready { experiment, data, folder: Some(folder) })
 }
 
-/// Runs it all; gives the folder back, if it has one.
+/// Runs everything; returns the folder, if this process has it.
 fn go(
     experiment: &Experiment,
     data: Option<Data>,
@@ -141,7 +147,7 @@ fn go(
     Ok((done?, Some(folder)))
 }
 
-/// The exit code of the signal that stopped the run, if one did, whichever process got it.
+/// The exit code of the signal that stopped the run, if one did, in whichever process.
 fn agreed_signal(mpi: &mut Mpi, signals: &Signals, outcomes: &[Outcome]) -> Result<Option<u8>> {
     let codes = mpi.all(&[signals.code().unwrap_or(0)])?;
     let stopped = outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted);

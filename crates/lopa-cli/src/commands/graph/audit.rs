@@ -1,19 +1,28 @@
-//! `lopa graph audit`: who can rebuild what of whom.
+//! `lopa graph audit`: which peers can rebuild what about which nodes.
 
 use std::process::ExitCode;
 
+use clap::Args;
 use lopa::error::Result;
 use lopa::network::{Audit, Exposure};
 use serde_json::json;
 
-use super::graph::read;
-use crate::Program;
-use crate::args::AuditArgs;
+use super::read::{GraphArgs, read};
+use crate::program::Program;
 
-/// Bytes of a number on its way.
+/// Bytes per number sent.
 const SCALAR: u64 = 8;
-/// As many names are shown in a table as this.
+/// At most this many names per cell of a table.
 const SHOWN: usize = 6;
+
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    #[command(flatten)]
+    graph: GraphArgs,
+    /// Number of entries of x, to count the bytes of a round
+    #[arg(long, value_name = "N")]
+    entries: Option<u64>,
+}
 
 pub fn audit(args: &AuditArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
@@ -38,18 +47,18 @@ pub fn audit(args: &AuditArgs, program: &Program) -> Result<ExitCode> {
     }
     let m = audit.nodes.len();
     let bridges: Vec<String> = audit.bridges.iter().map(|(i, j)| format!("{i}–{j}")).collect();
-    output.note(&format!("\nbridges, whose loss cuts the network in two: {}", list(&bridges)));
-    let each = if args.entries.is_some() { "" } else { " for each entry of x" };
+    output.note(&format!("\nbridges, whose loss disconnects the network: {}", list(&bridges)));
+    let each = if args.entries.is_some() { "" } else { " per entry of x" };
     let [lg, gt] = tracked;
     output.note(&format!("a round takes {lg} B{each} with LoPA-LG, {gt} B with LoPA-GT (f64)"));
     output.note(&format!(
-        "One curious peer can rebuild the hypergradients of {one} of {m} nodes, some pair those of \
-         {pair}; with gradient tracking {two_hops} nodes' x is known to a peer two hops away."
+        "A single peer can rebuild the hypergradients of {one} of {m} nodes, a pair of peers those \
+         of {pair}; with gradient tracking, the x of {two_hops} nodes is known two hops away."
     ));
     Ok(ExitCode::SUCCESS)
 }
 
-/// A few of them, and how many there are.
+/// The first few, and their number.
 fn list(items: &[impl ToString]) -> String {
     let some: Vec<String> = items.iter().take(SHOWN).map(ToString::to_string).collect();
     match items.len() {

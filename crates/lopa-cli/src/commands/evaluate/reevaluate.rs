@@ -1,9 +1,9 @@
-//! `lopa evaluate` without new rows: the run's own measurements, taken again from its models.
+//! `lopa evaluate` without new rows: measures a run's models again on the run's own data.
 
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use lopa::data::{self, Data, Where};
+use lopa::data::{self, Data};
 use lopa::error::{Error, Kind, Result};
 use lopa::evaluate;
 use lopa::experiment::{Exactly, Experiment};
@@ -14,19 +14,19 @@ use rayon::ThreadPool;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::finished::Finished;
-use super::threads::{pool, threads};
-use crate::Program;
-use crate::args::EvaluateArgs;
+use crate::args::{DataArgs, ThreadArgs};
+use crate::commands::finished::{Finished, ModelArgs};
+use crate::commands::threads::{pool, threads};
 use crate::output::{Output, number};
+use crate::program::Program;
 
 /// Measures that must agree.
 const DECISIVE: [&str; 4] = ["loss", "train_accuracy", "test_accuracy", "own_test_accuracy"];
 
-/// Other measures; rounding may change them.
+/// Further measures, which rounding may change.
 const FURTHER: [&str; 3] = ["phi", "grad_phi_sq", "consensus"];
 
-/// The relative difference that rounding on another machine may make.
+/// The relative difference that rounding on another machine may cause.
 const TOLERANCE: f64 = 1e-9;
 
 /// A run, measured again.
@@ -34,19 +34,24 @@ const TOLERANCE: f64 = 1e-9;
 struct Remeasured<'a> {
     algorithm: &'a str,
     seed: u64,
-    /// Those that were measured, in the order of the constants above.
+    /// The measures taken, in the order of the constants above.
     #[serde(flatten)]
     measures: Map<String, Value>,
     agrees: bool,
 }
 
-pub fn reevaluate(args: &EvaluateArgs, finished: &Finished, program: &Program) -> Result<ExitCode> {
+pub fn reevaluate(
+    finished: &Finished,
+    models: &ModelArgs,
+    (data, jobs): (&DataArgs, &ThreadArgs),
+    program: &Program,
+) -> Result<ExitCode> {
     let output = &program.output;
     let experiment = Experiment::read(&finished.folder.resolved()?, &program.registries)?;
-    let pool = pool(threads(&args.threads)?)?;
+    let pool = pool(threads(jobs)?)?;
     let context = Context {
         pool: pool.as_ref(),
-        data_dir: Where::new(args.data.as_deref(), 0).directory,
+        data_dir: data.folder(),
         interrupt: &AtomicBool::new(false),
         probe: None,
     };
@@ -56,7 +61,7 @@ pub fn reevaluate(args: &EvaluateArgs, finished: &Finished, program: &Program) -
         output.warn("the data is not the data of the run: its digest differs");
     }
     let mut runs = Vec::new();
-    for run in finished.runs(&args.model)? {
+    for run in finished.runs(models)? {
         runs.push(remeasured(finished, run, &experiment, data.as_ref(), pool.as_ref())?);
     }
     match output.json() {
@@ -66,14 +71,13 @@ pub fn reevaluate(args: &EvaluateArgs, finished: &Finished, program: &Program) -
     let name = |run: &Remeasured| format!("{} with seed {}", run.algorithm, run.seed);
     let differ: Vec<String> = runs.iter().filter(|run| !run.agrees).map(name).collect();
     if differ.is_empty() {
-        output.note("all as the run measured it");
+        output.note("all measures are as the run recorded them");
         return Ok(ExitCode::SUCCESS);
     }
-    let message =
-        format!("measured again, these are not as the run left them: {}", differ.join("; "));
+    let message = format!("measured again, these differ from the results: {}", differ.join("; "));
     let error = Error::new(Kind::Mismatch, "results/mismatch", message)
         .at(finished.folder.path().join("results.json").display().to_string())
-        .hint("the models, the results or the data were changed after the run");
+        .hint("the models, the results or the data have changed since the run");
     output.complain(&error);
     Ok(ExitCode::from(error.kind.exit_code()))
 }
@@ -99,7 +103,7 @@ fn remeasured<'a>(
     }
     if model.theta.iter().any(|theta| theta.iter().all(|value| value.is_nan())) {
         let message =
-            "this is the folder of one node among peers: other nodes' models are not here";
+            "this folder belongs to one node among peers: it lacks the other nodes' models";
         return Err(Error::config("config/not-here", message)
             .at(place())
             .hint("name a data file with --input and the node with --node"));
@@ -119,7 +123,7 @@ fn remeasured<'a>(
     Ok(Remeasured { algorithm: &run.algorithm, seed: run.seed, measures, agrees })
 }
 
-/// Whether a measure is what it was.
+/// Whether a measure is unchanged.
 fn same(now: Option<&f64>, then: Option<&f64>) -> bool {
     match (now, then) {
         (Some(now), Some(then)) => (now - then).abs() <= TOLERANCE * now.abs().max(then.abs()),
@@ -140,7 +144,7 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         .map(String::from)
         .into_iter()
         .chain(heads)
-        .chain(["as before".into()])
+        .chain(["same".into()])
         .collect();
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let row = |run: &Remeasured| {

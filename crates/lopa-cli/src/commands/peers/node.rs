@@ -1,4 +1,4 @@
-//! `lopa node`: one node of an experiment, with the others as peers on hosts of their own.
+//! `lopa node`: one node of an experiment; the other nodes are peers on other hosts.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,42 +18,45 @@ use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::bars::Bars;
-use super::outside::Outside;
-use super::run::{GOES_ON, Keeping, exit_code, experiment, folder, show, status};
-use super::signals::Signals;
-use super::summary;
-use crate::Program;
-use crate::args::{Lost, NodeArgs, ThreadArgs};
+use super::args::{Lost, NodeArgs};
+use crate::args::ThreadArgs;
+use crate::commands::bars::Bars;
+use crate::commands::environment::Environment;
+use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
+use crate::commands::signals::Signals;
+use crate::commands::source::experiment;
+use crate::commands::summary;
 use crate::output::Output;
+use crate::program::Program;
 
-/// How long a node whose results are all on disk looks for neighbours to tell them so. They may be
-/// gone: whoever was killed after its last word comes back to an empty stage.
+/// How long a node whose runs have all ended looks for its neighbours to tell them so. They may have
+/// finished and left: a node killed after its last message restarts alone.
 const COURTESY: Duration = Duration::from_secs(10);
 
 pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let experiment = experiment(&args.file, &args.seeds, &program.registries)?;
+    let experiment = experiment(&args.experiment, &program.registries)?;
     let graphs = graphs(&experiment)?;
     let (roster, me) = member(args, &experiment, &graphs)?;
-    // One node is one thread's work.
-    let outside = Outside::new(&ThreadArgs { jobs: Some(1) }, args.file.data.as_deref())?;
-    let signals = &outside.signals;
-    let data = experiment.load_data_of(&outside.context(), me..me + 1)?;
+    // One node keeps one thread busy.
+    let environment = Environment::new(&ThreadArgs { jobs: Some(1) }, &args.experiment.file.data)?;
+    let signals = &environment.signals;
+    let data = experiment.load_data_of(&environment.context(), me..me + 1)?;
     let place = place(args, &experiment, data.as_ref(), (&roster, me), &graphs)?;
     let settings = settings(args)?;
     let neighbours: Vec<&str> = place.neighbours.iter().map(|n| n.name.as_str()).collect();
     output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), args.name));
-    output.note(&format!("listens at {}, looks for {}", place.listen, neighbours.join(", ")));
+    output.note(&format!("listening at {}, looking for {}", place.listen, neighbours.join(", ")));
     let quiet = output.quiet();
     let log = Log::new(move |line| {
         if !quiet {
             eprintln!("{line}")
         }
     });
-    let out = args.out.join(&args.name);
-    let keeping = Keeping { out: &out, resume: args.resume, threads: outside.threads };
-    let mut folder = folder(&keeping, &experiment, data.as_ref(), output)?;
+    let out = args.experiment.out.join(&args.name);
+    let (resume, threads) = (args.resume.resume, environment.threads);
+    let destination = Destination { out: &out, resume, threads };
+    let mut folder = destination.open(&experiment, data.as_ref(), output)?;
     let ended = ended(&experiment, &mut folder)?;
     let mut wire = Iroh::start(place, log, signals.shared())?;
     let patience = if ended.is_some() { COURTESY } else { settings.deadline };
@@ -72,20 +75,21 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         }
     }
     let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
-    let told = move |note: Note| {
+    let print = move |note: Note| {
         if !quiet {
             eprintln!("{}", note.text(|node| names[node].clone()));
         }
     };
     let size = (me, experiment.network.nodes);
-    let mut peers = Peers::new(wire, size, &experiment.identity()?, settings, Box::new(told));
+    let mut peers = Peers::new(wire, size, &experiment.identity()?, settings, Box::new(print));
     let mut bars = Bars::new(output, &experiment);
-    let done = experiment.run_peer(&mut peers, data, &outside.context(), &mut folder, &mut bars);
+    let done =
+        experiment.run_peer(&mut peers, data, &environment.context(), &mut folder, &mut bars);
     drop(peers);
     leave(&experiment, done, folder, signals, output)
 }
 
-/// The outcomes of all runs, if all ended earlier.
+/// The outcomes of all runs, if all have ended.
 fn ended(experiment: &Experiment, folder: &mut RunFolder) -> Result<Option<Vec<Outcome>>> {
     let mut outcomes = Vec::new();
     for &seed in &experiment.run.seeds {
@@ -97,7 +101,7 @@ fn ended(experiment: &Experiment, folder: &mut RunFolder) -> Result<Option<Vec<O
     Ok(Some(outcomes))
 }
 
-/// Leaves the folder in order, and tells how it ended.
+/// Finishes the folder and prints the results.
 fn leave(
     experiment: &Experiment,
     done: Result<Vec<Outcome>>,
@@ -109,7 +113,7 @@ fn leave(
         Err(error) if error.kind == Kind::Peer => {
             folder.finish(Status::Interrupted)?;
             let Some(code) = signals.code() else { return Err(error) };
-            output.note(GOES_ON);
+            output.note(INTERRUPTED);
             return Ok(ExitCode::from(code));
         }
         done => {
@@ -151,15 +155,15 @@ pub fn fits(roster: &Roster, experiment: &Experiment, graphs: &[Graph]) -> Resul
     graphs.iter().try_for_each(|graph| roster.allows(graph))
 }
 
-/// Where nodes have files of their own, they go by the names of the roster.
+/// Where each node has its own data file, the files carry the names of the roster.
 fn same_names(roster: &Roster, experiment: &Experiment) -> Result<()> {
     let named = experiment.data.as_ref().and_then(|data| data.preparation.nodes.as_ref());
     let members: Vec<&String> = roster.members.iter().map(|member| &member.name).collect();
     match named {
         Some(named) if named.iter().collect::<Vec<_>>() != members => {
-            let message = "the data's `nodes` are not those of the roster, in its order";
+            let message = "the data's `nodes` differ from the roster's, or are in another order";
             Err(Error::config("roster/other-nodes", message)
-                .hint("write the same names in the same order in both"))
+                .hint("give both the same names in the same order"))
         }
         _ => Ok(()),
     }
@@ -169,7 +173,7 @@ fn settings(args: &NodeArgs) -> Result<Settings> {
     let seconds = |value: f64, flag: &str| {
         let sound = Duration::try_from_secs_f64(value).ok().filter(|_| value > 0.0);
         sound.ok_or_else(|| {
-            Error::config("config/out-of-range", format!("`{value}` is no time to wait"))
+            Error::config("config/out-of-range", format!("`{value}` is not a time to wait"))
                 .at(flag)
                 .hint("give seconds, more than 0")
         })
@@ -180,7 +184,7 @@ fn settings(args: &NodeArgs) -> Result<Settings> {
         Lost::Wait => Policy::Wait,
         Lost::Stop => Policy::Stop,
         Lost::SkipLink => {
-            let folder = args.out.join(&args.name);
+            let folder = args.experiment.out.join(&args.name);
             std::fs::create_dir_all(&folder)
                 .map_err(|error| lopa::store::files::cannot_write(&folder, &error))?;
             let journal = Box::new(FileJournal::new(folder.join("skipped")));
@@ -190,7 +194,7 @@ fn settings(args: &NodeArgs) -> Result<Settings> {
     Ok(Settings { policy, deadline, ..Settings::default() })
 }
 
-/// Where this node is, and who its neighbours are on any of the experiment's graphs.
+/// This node's key, address and terms, and its neighbours in any of the experiment's graphs.
 fn place(
     args: &NodeArgs,
     experiment: &Experiment,
@@ -231,16 +235,16 @@ fn own_key(path: &Path, member: &Member) -> Result<Key> {
         .hint("name the right key with --key, or correct the roster"))
 }
 
-/// The address of the command line, else the roster's own, else any.
+/// The address on the command line, else the first in the roster, else any.
 fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
     match (args.listen, member.addresses.first()) {
         (Some(address), _) => Ok(address),
         (None, None) => Ok((Ipv4Addr::UNSPECIFIED, 0).into()),
         (None, Some(address)) => address.parse().map_err(|_| {
-            let message = format!("`{address}` is a name: which of this host's addresses is it?");
+            let message = format!("`{address}` is a name; listening needs an IP address");
             Error::config("peers/listen", message)
                 .at("--listen")
-                .hint("say `--listen 0.0.0.0:4800`")
+                .hint("for example `--listen 0.0.0.0:4800`")
         }),
     }
 }

@@ -1,0 +1,85 @@
+//! The command line: its commands and what they share.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::check::CheckArgs;
+use crate::commands::compare::CompareArgs;
+use crate::commands::data::DataCommand;
+use crate::commands::evaluate::EvaluateArgs;
+use crate::commands::graph::GraphCommand;
+use crate::commands::list::ListArgs;
+use crate::commands::ls::LsArgs;
+use crate::commands::peers::args::{KeyCommand, NodeArgs, RosterCommand};
+use crate::commands::predict::PredictArgs;
+use crate::commands::report::ReportArgs;
+use crate::commands::reproduce::ReproduceArgs;
+use crate::commands::run::RunArgs;
+use crate::commands::texts::{CompletionsArgs, ManArgs};
+use crate::commands::theory::TheoryCommand;
+use crate::commands::tune::TuneArgs;
+use crate::output::OutputArgs;
+
+/// Distributed stochastic bilevel optimisation with personal inner problems.
+#[derive(Debug, Parser)]
+#[command(name = "lopa", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "`lopa run` without a file runs the built-in quickstart.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run every algorithm of an experiment on every seed
+    Run(RunArgs),
+    /// Compare the algorithms of an experiment at equal budgets: which wins under which cost
+    ///
+    /// Instead of a file, you can name the folder of a finished run. Runs that have ended in a folder
+    /// of the same experiment are not repeated.
+    Compare(CompareArgs),
+    /// Search step sizes for every algorithm of an experiment: equal budgets, separate seeds
+    Tune(TuneArgs),
+    /// Rerun the paper's experiments and judge its claims
+    Reproduce(ReproduceArgs),
+    /// Check an experiment file and print it with all defaults filled in
+    Check(CheckArgs),
+    /// List what experiment files can choose from
+    List(ListArgs),
+    /// Make, show and check graphs and mixing weights
+    #[command(subcommand)]
+    Graph(GraphCommand),
+    /// Make a node's key for runs among peers, or show its public half
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Edit and check the list of peers: names, keys, addresses, links
+    #[command(subcommand)]
+    Roster(RosterCommand),
+    /// Run one node of an experiment; the other nodes are peers on other hosts
+    ///
+    /// Run folders are made in DIR/NAME.
+    Node(NodeArgs),
+    /// Predict the classes of new rows with a personal model of a run
+    Predict(PredictArgs),
+    /// Evaluate the models of a run on new rows, or again on the run's own data
+    Evaluate(EvaluateArgs),
+    /// List, fetch, check and describe data sets
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// List the runs in a folder
+    Ls(LsArgs),
+    /// Show what this machine and this build can do, and how to get what is missing
+    Doctor,
+    /// Make an HTML report, and figures, from run folders
+    Report(ReportArgs),
+    /// Apply the paper's theorems to an experiment: constants, step sizes, bounds, rates
+    #[command(subcommand)]
+    Theory(TheoryCommand),
+    /// Print the JSON Schema of experiment files, for editors
+    Schema,
+    /// Print a shell completion script
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one per command into a folder
+    Man(ManArgs),
+}

@@ -1,0 +1,100 @@
+//! The graph that a command line names: a file, or a kind with its parameters.
+
+use std::path::Path;
+
+use clap::Args;
+use lopa::config::{Choice, Source};
+use lopa::error::{Error, Result};
+use lopa::network::{Analysis, Graph, GraphBuild, GraphFile, Mixing, WeightsBuild};
+use serde_json::{Value, json};
+
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// Graph file, or kind of graph (`lopa list graphs`)
+    graph: String,
+    /// Number of nodes, for a kind of graph
+    #[arg(short = 'm', long)]
+    nodes: Option<usize>,
+    #[command(flatten)]
+    kind: KindArgs,
+}
+
+/// What determines a graph of a kind and its weights.
+#[derive(Debug, Args)]
+pub struct KindArgs {
+    /// Parameter of the kind, such as `--with p=0.4`; repeatable
+    #[arg(long = "with", value_name = "KEY=VALUE")]
+    pub with: Vec<String>,
+    /// Mixing weights (`lopa list weights`) [default: a graph file's own, else metropolis]
+    #[arg(short, long)]
+    pub weights: Option<String>,
+    /// Seed of random graphs
+    #[arg(short, long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// The graph of a file, or one of a kind, with its weights.
+pub fn read(args: &GraphArgs, program: &Program) -> Result<(Graph, Mixing)> {
+    let kinds = &program.registries.graphs;
+    let kind = kinds.iter().find(|kind| kind.name == args.graph);
+    let path = Path::new(&args.graph);
+    if kind.is_none() && (path.exists() || args.graph.contains(['.', '/'])) {
+        let file = GraphFile::read(path)?;
+        return weighted(file.graph.clone(), file.mixing()?, &args.kind, program);
+    }
+    let choice = graph(&args.graph, &args.kind, program)?;
+    let nodes = args.nodes.ok_or_else(|| {
+        Error::config("config/missing-key", format!("how many nodes does the {} have?", args.graph))
+            .at("--nodes")
+            .hint("for example `-m 10`")
+    })?;
+    let graph = (choice.build)(nodes, args.kind.seed)?;
+    weighted(graph, None, &args.kind, program)
+}
+
+/// A graph with the weights asked for, else with its own, else with the default ones.
+fn weighted(
+    graph: Graph,
+    own: Option<Mixing>,
+    args: &KindArgs,
+    program: &Program,
+) -> Result<(Graph, Mixing)> {
+    let mixing = match (&args.weights, own) {
+        (None, Some(own)) => own,
+        _ => (weights(args, program)?.build)(&graph)?,
+    };
+    Ok((graph, mixing))
+}
+
+/// The kind of graph asked for, with its parameters.
+pub fn graph(kind: &str, args: &KindArgs, program: &Program) -> Result<Choice<GraphBuild>> {
+    let with = &args.with;
+    if let Some(bare) = with.iter().find(|pair| !pair.contains('=')) {
+        return Err(Error::config("config/bad-override", "a parameter needs a `=`")
+            .at(format!("--with {bare}"))
+            .hint("write it as `--with p=0.4`"));
+    }
+    let mut source =
+        Source::new("graph", format!("graph = {{ name = {} }}", toml::Value::from(kind)));
+    source.sets = with.iter().map(|pair| format!("graph.{pair}")).collect();
+    let section = source.root().and_then(|mut root| root.required("graph"));
+    section.and_then(|section| program.registries.graphs.read(section)).map_err(|error| {
+        let with = error.place.as_deref().and_then(|place| place.strip_prefix("--set graph."));
+        Error { place: Some(with.map_or(kind.into(), |pair| format!("--with {pair}"))), ..error }
+    })
+}
+
+/// The weights asked for, else Metropolis weights.
+pub fn weights(args: &KindArgs, program: &Program) -> Result<Choice<WeightsBuild>> {
+    let name = args.weights.as_deref().unwrap_or("metropolis");
+    let choice = program.registries.weights.choose(name, &toml::Table::new());
+    choice.map_err(|error| Error { place: Some(format!("--weights {name}")), ..error })
+}
+
+/// A graph as a document.
+pub fn described(graph: &Graph, mixing: &Mixing, analysis: &Analysis) -> Value {
+    let edges: Vec<_> = graph.edges().collect();
+    json!({ "analysis": analysis, "edges": edges, "weights": mixing.rows() })
+}

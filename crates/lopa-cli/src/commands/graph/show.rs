@@ -1,0 +1,92 @@
+//! `lopa graph show` and `lopa graph check`.
+
+use std::process::ExitCode;
+
+use lopa::error::Result;
+use lopa::network::{self, Analysis, Graph, Mixing, warnings};
+use serde_json::{Value, json};
+
+use super::read::{GraphArgs, described, read};
+use crate::output::{Output, number};
+use crate::program::Program;
+
+pub fn show(args: &GraphArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let (graph, mixing) = read(args, program)?;
+    let analysis = mixing.analyse(&graph);
+    match output.json() {
+        true => output.document(&described(&graph, &mixing, &analysis)),
+        false => output.text(&format!(
+            "{}\n\n{}",
+            weights(&graph, &mixing, output),
+            properties(&analysis, output)
+        )),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn check(args: &GraphArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let (graph, mixing) = read(args, program)?;
+    network::check(&graph, &mixing)?;
+    let analysis = mixing.analyse(&graph);
+    for warning in warnings(analysis.lambda_min, true) {
+        output.warn(&warning);
+    }
+    match output.json() {
+        true => output.document(&json!(analysis)),
+        false => output.text(&properties(&analysis, output)),
+    }
+    output.note("valid: a run can use it");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// W as a matrix if there are few nodes, else the neighbours of each node.
+fn weights(graph: &Graph, mixing: &Mixing, output: &Output) -> String {
+    const FEW: usize = 16;
+    const SHOWN: usize = 40;
+    let m = graph.nodes();
+    if m > FEW {
+        let others = |i: usize| graph.neighbours(i).iter().map(usize::to_string);
+        let line = |i: usize| vec![i.to_string(), others(i).collect::<Vec<_>>().join(" ")];
+        let shown = output.list(&["node", "neighbours"], (0..m.min(SHOWN)).map(line).collect());
+        return match m {
+            ..=SHOWN => shown,
+            _ => format!("{shown}\n… {} more nodes", m - SHOWN),
+        };
+    }
+    let head: Vec<String> =
+        std::iter::once("W".into()).chain((0..m).map(|j| j.to_string())).collect();
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let cell = |i, j| match mixing.weight(i, j) {
+        0.0 => "·".to_string(),
+        w => format!("{w:.3}"),
+    };
+    let row = |i: usize| std::iter::once(i.to_string()).chain((0..m).map(|j| cell(i, j))).collect();
+    output.table(&head, (0..m).map(row).collect())
+}
+
+fn properties(analysis: &Analysis, output: &Output) -> String {
+    let value = json!(analysis);
+    let object = value.as_object().expect("an analysis is an object");
+    let shown = |value: &Value| match value {
+        Value::Number(n) if n.is_f64() => number(n.as_f64().unwrap_or(f64::NAN)),
+        Value::Bool(yes) => if *yes { "yes" } else { "no" }.into(),
+        Value::Null => "–".into(),
+        Value::Array(pairs) if pairs.is_empty() => "none".into(),
+        Value::Array(pairs) => bridges(pairs),
+        other => other.to_string(),
+    };
+    let row = |(key, value): (&String, &Value)| vec![key.replace('_', " "), shown(value)];
+    output.list(&["property", "value"], object.iter().map(row).collect())
+}
+
+fn bridges(pairs: &[Value]) -> String {
+    const SHOWN: usize = 8;
+    let some: Vec<String> =
+        pairs.iter().take(SHOWN).map(|pair| format!("{}–{}", pair[0], pair[1])).collect();
+    match pairs.len() {
+        ..=SHOWN => some.join(", "),
+        n => format!("{}, … ({n} in all)", some.join(", ")),
+    }
+}

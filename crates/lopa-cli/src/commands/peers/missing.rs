@@ -1,0 +1,21 @@
+//! The commands in a build without peers: each says how to get it.
+
+use std::process::ExitCode;
+
+use lopa::error::Result;
+
+use super::args::{KeyCommand, NodeArgs, RosterCommand};
+use crate::features::PEERS;
+use crate::program::Program;
+
+pub fn key(_: &KeyCommand, _: &Program) -> Result<ExitCode> {
+    Err(PEERS.missing("lopa key"))
+}
+
+pub fn roster(_: &RosterCommand, _: &Program) -> Result<ExitCode> {
+    Err(PEERS.missing("lopa roster"))
+}
+
+pub fn node(_: &NodeArgs, _: &Program) -> Result<ExitCode> {
+    Err(PEERS.missing("lopa node"))
+}

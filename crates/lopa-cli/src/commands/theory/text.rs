@@ -1,0 +1,32 @@
+//! The text of an answer.
+
+use serde_json::Value;
+
+use crate::output::Output;
+
+/// The answer of a command: for people, and for scripts.
+pub struct Answer {
+    pub text: String,
+    pub document: Value,
+}
+
+/// A section with its heading.
+pub fn section(title: &str, body: &str, output: &Output) -> String {
+    match output.markdown() {
+        true => format!("## {title}\n\n{body}\n\n"),
+        false => format!("{title}\n{body}\n\n"),
+    }
+}
+
+/// A number with three significant digits.
+pub fn short(value: f64) -> String {
+    match value {
+        0.0 => "0".into(),
+        _ if !value.is_finite() => "–".into(),
+        _ if (0.01..1000.0).contains(&value.abs()) => {
+            let digits = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+            format!("{value:.digits$}")
+        }
+        _ => format!("{value:.1e}"),
+    }
+}

@@ -1,0 +1,11 @@
+//! What every command gets.
+
+use lopa::experiment::Registries;
+
+use crate::output::Output;
+
+/// What experiment files can choose from, and where results go.
+pub struct Program {
+    pub registries: Registries,
+    pub output: Output,
+}

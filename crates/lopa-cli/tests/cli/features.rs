@@ -1,0 +1,62 @@
+//! Every build knows every command; what it lacks, it says how to get.
+
+use crate::program::Folder;
+
+/// A command that needs a feature, whether this build has it, and how to install it.
+const COMMANDS: &[(&[&str], bool, &str)] = &[
+    (&["data", "fetch", "mnist"], cfg!(feature = "fetch"), "full"),
+    (&["key", "show", "a.key"], cfg!(feature = "peers"), "full"),
+    (&["roster", "show", "r.toml"], cfg!(feature = "peers"), "full"),
+    (&["node", "--roster", "r.toml", "--name", "a"], cfg!(feature = "peers"), "full"),
+    (&["run", "--engine", "mpi"], cfg!(feature = "mpi"), "mpi"),
+];
+
+#[test]
+fn every_build_explains_every_command() {
+    for command in ["data", "key", "roster", "node", "run"] {
+        assert!(Folder::new().lopa(&[command, "--help"]).good().stdout.contains("Usage: lopa"));
+    }
+    let help = Folder::new().lopa(&["data", "--help"]).good().stdout;
+    assert!(help.contains("fetch"), "{help}");
+}
+
+#[test]
+fn a_command_that_is_not_built_in_says_how_to_get_it() {
+    for (args, _, feature) in COMMANDS.iter().filter(|(_, built_in, _)| !built_in) {
+        let done = Folder::new().lopa(&[*args, &["--format", "json"]].concat());
+        let error = &done.json()["error"];
+        assert_eq!((done.code, &error["id"]), (2, &"config/not-built-in".into()), "{args:?}");
+        let remedy = format!("cargo install --path crates/lopa-cli --features {feature}");
+        assert!(error["hint"].as_str().unwrap().contains(&remedy), "{error}");
+        assert!(done.stderr.contains("this build has no `lopa "), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn the_doctor_lists_what_this_build_has() {
+    let found = Folder::new().lopa(&["doctor", "--format", "json"]).good().json();
+    for (what, built_in) in [
+        ("lopa data fetch", cfg!(feature = "fetch")),
+        ("lopa key, roster, node", cfg!(feature = "peers")),
+        ("lopa report --figure-format png", cfg!(feature = "png")),
+        ("lopa run --engine mpi", cfg!(feature = "mpi")),
+    ] {
+        let entry = found.as_array().unwrap().iter().find(|entry| entry["what"] == what);
+        let entry = entry.unwrap_or_else(|| panic!("{what}: {found}"));
+        assert_eq!(entry["ok"], built_in, "{entry}");
+        let remedy = entry["remedy"].as_str().unwrap();
+        assert_eq!(remedy.contains("cargo install"), !built_in, "{entry}");
+    }
+}
+
+#[test]
+fn a_mistyped_command_gets_a_suggestion() {
+    for (typed, meant) in [("rn", "run"), ("reprot", "report"), ("comapre", "compare")] {
+        let done = Folder::new().lopa(&[typed, "--format", "json"]);
+        assert_eq!(done.code, 2);
+        assert!(done.stderr.contains(&format!("'{meant}'")), "{}", done.stderr);
+        let json = done.json();
+        let hint = json["error"]["hint"].as_str().unwrap();
+        assert!(hint.contains(&format!("'{meant}'")), "{json}");
+    }
+}
