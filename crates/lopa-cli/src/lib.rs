@@ -22,8 +22,9 @@ mod program;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
-use lopa::error::{Error, Result};
+use lopa::error::{Error, Result, nearest};
 use lopa::experiment::Registries;
 
 use cli::{Cli, Command};
@@ -34,7 +35,7 @@ use program::Program;
 pub fn main_with(registries: Registries) -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(with_suggestion(error)),
     };
     let program = Program { registries, output: Output::new(&cli.output) };
     run(&cli.command, &program).unwrap_or_else(|error| program.output.fail(&error))
@@ -67,7 +68,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
 }
 
 /// Answers a command line that is not a command: a request for help, or a mistake.
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: clap::Error) -> ExitCode {
     // A closed pipe is no failure.
     let _ = error.print();
     let typed: Vec<String> = std::env::args().collect();
@@ -77,6 +78,23 @@ fn refuse(error: &clap::Error) -> ExitCode {
         print(&format!("{:#}\n", described(&usage(&error.to_string()))));
     }
     ExitCode::from(error.exit_code() as u8)
+}
+
+/// Adds the nearest command to an unknown one: clap finds none for short names.
+fn with_suggestion(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let mut command = Cli::command();
+    for arg in std::env::args().skip(1).take_while(|arg| arg != typed) {
+        command = command.find_subcommand(&arg).cloned().unwrap_or(command);
+    }
+    let near = nearest(typed, command.get_subcommands().map(clap::Command::get_name));
+    if let Some(near) = near.filter(|_| error.get(ContextKind::SuggestedSubcommand).is_none()) {
+        let near = ContextValue::Strings(vec![near.to_string()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
 }
 
 /// The error behind clap's text: its first paragraph, with its tip as the hint.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 /// How to print; every command takes these.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output options")]
 pub struct OutputArgs {
     /// How to print results on standard output
     #[arg(long, global = true, value_enum, default_value_t = Format::Table)]

@@ -28,7 +28,7 @@ pub enum DataCommand {
 
 #[derive(Debug, Args)]
 pub struct SetsArgs {
-    /// Names of data sets [default: all]
+    /// Names of data sets; `list` and `check` default to all
     names: Vec<String>,
     #[command(flatten)]
     data: DataArgs,

@@ -51,8 +51,11 @@ fn the_doctor_lists_what_this_build_has() {
 
 #[test]
 fn a_mistyped_command_gets_a_suggestion() {
-    for (typed, meant) in [("rn", "run"), ("reprot", "report"), ("comapre", "compare")] {
-        let done = Folder::new().lopa(&[typed, "--format", "json"]);
+    for (typed, meant) in
+        [("rn", "run"), ("reprot", "report"), ("graph shw", "show"), ("theory bond", "bound")]
+    {
+        let words: Vec<&str> = typed.split(' ').chain(["--format", "json"]).collect();
+        let done = Folder::new().lopa(&words);
         assert_eq!(done.code, 2);
         assert!(done.stderr.contains(&format!("'{meant}'")), "{}", done.stderr);
         let json = done.json();
