@@ -28,7 +28,6 @@ macro_rules! variables {
 pub mod cost;
 pub mod d_soba;
 pub mod dgd;
-pub mod diffusion;
 pub mod gossip;
 pub mod gossip_mf;
 pub mod lopa;
@@ -395,7 +394,6 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
             lopa::facts(Scheme::Alone),
             |params| Lopa { scheme: Scheme::Alone, params },
         ),
-        algorithm_entry("diffusion", "adapt then combine", diffusion::FACTS, |params: diffusion::Diffusion| params),
     ];
     Registry::new("algorithm", entries)
 }
