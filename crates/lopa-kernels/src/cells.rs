@@ -219,11 +219,11 @@ impl<T: Copy> Located<T> {
 /// would take enough of the stack to cost time.
 macro_rules! each_panel {
     ($v:ty, $width:ident, |$from:ident, $left:ident| $run:ident($($arg:expr),*)) => {
-        for $from in (0..$width).step_by(2 * <$v>::LANES) {
+        for $from in (0..$width).step_by(if <$v>::FUSED { 2 } else { 1 } * <$v>::LANES) {
             let $left = $width - $from;
             match $left > <$v>::LANES {
-                true => $run::<$v, 2>($($arg),*),
-                false => $run::<$v, 1>($($arg),*),
+                true if <$v>::FUSED => $run::<$v, 2>($($arg),*),
+                _ => $run::<$v, 1>($($arg),*),
             }
         }
     };

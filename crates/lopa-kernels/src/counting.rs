@@ -50,26 +50,30 @@ fn count(allocations: u64, bytes: i64) {
     let _ = BYTES.try_with(|all| all.set(all.get() + bytes));
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches only the
+// SAFETY: every call is passed on to the system's allocator unchanged; counting accesses only the
 // thread's own counters, which are never allocated.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, layout.size() as i64);
+        // SAFETY: as for this function, by its caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(1, layout.size() as i64);
+        // SAFETY: as for this function, by its caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count(0, -(layout.size() as i64));
+        // SAFETY: as for this function, by its caller.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(1, size as i64 - layout.size() as i64);
+        // SAFETY: as for this function, by its caller.
         unsafe { System.realloc(place, layout, size) }
     }
 }

@@ -93,6 +93,12 @@ impl<T: Number> Panel<'_, T> {
     }
 }
 
+/// How many vectors of columns to take at a time when `left` columns are left.
+#[inline(always)]
+pub fn panel<V: Vector>(left: usize) -> usize {
+    left.div_ceil(V::LANES).clamp(1, if V::FUSED { 4 } else { 1 })
+}
+
 /// The lanes of the last of `C` vectors that are within the `left` columns left.
 ///
 /// # Safety

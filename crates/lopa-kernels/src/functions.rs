@@ -84,11 +84,15 @@ pub unsafe fn softmax<V: Vector>(all: &mut [V::Scalar], width: usize) {
             }
             return;
         }
-        let mut groups = all.chunks_exact_mut(8 * width);
-        for group in groups.by_ref() {
-            softmax_short::<V, 8>(group, width);
+        let mut rest = all;
+        if V::FUSED {
+            let mut groups = rest.chunks_exact_mut(8 * width);
+            for group in groups.by_ref() {
+                softmax_short::<V, 8>(group, width);
+            }
+            rest = groups.into_remainder();
         }
-        for row in groups.into_remainder().chunks_exact_mut(width) {
+        for row in rest.chunks_exact_mut(width) {
             softmax_short::<V, 1>(row, width);
         }
     }

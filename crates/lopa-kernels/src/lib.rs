@@ -144,8 +144,8 @@ impl Level {
 macro_rules! kernels {
     ($($list:tt)*) => {
         declare! { $($list)* }
-        implement! { f32, 16, __m256, __m512, $($list)* }
-        implement! { f64, 8, __m256d, __m512d, $($list)* }
+        implement! { single, f32, 16, __m256, __m512, $($list)* }
+        implement! { double, f64, 8, __m256d, __m512d, $($list)* }
     };
 }
 
@@ -170,10 +170,13 @@ macro_rules! declare {
 }
 
 macro_rules! implement {
-    ($scalar:ident, $lanes:literal, $avx2:ident, $avx512:ident,
+    ($module:ident, $scalar:ident, $lanes:literal, $avx2:ident, $avx512:ident,
      $($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
      $(, $check:block)?;)*) => {
-        const _: () = {
+        // The compiler works on modules in parallel.
+        mod $module {
+            use super::*;
+
             type T = $scalar;
             impl Lanes<T> for T {
                 $(fn $name(level: Level, $($arg: $type),*) {
@@ -203,7 +206,7 @@ macro_rules! implement {
                     }
                 })*
             }
-        };
+        }
     };
 }
 

@@ -22,6 +22,9 @@ macro_rules! lane_by_lane {
     };
 }
 
+/// x86-64 has no fused products without FMA; other processors have them.
+const FUSED: bool = cfg!(any(not(target_arch = "x86_64"), target_feature = "fma"));
+
 macro_rules! plain {
     ($t:ty, $n:literal, bias $bias:literal, mantissa $mantissa:literal) => {
         // SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
@@ -30,6 +33,7 @@ macro_rules! plain {
             type Mask = usize;
             const LANES: usize = $n;
             const WHOLE: bool = false;
+            const FUSED: bool = FUSED;
 
             lane_by_lane! { $n,
                 add => |a, b| a + b,

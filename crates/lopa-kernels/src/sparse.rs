@@ -1,7 +1,7 @@
 //! Products of sparse rows with a matrix of few columns, entry by entry.
 
 use super::Rows;
-use super::dense::{last_mask, load, store};
+use super::dense::{last_mask, load, panel, store};
 use super::prefetch::prefetch;
 use super::vector::{Number, Vector};
 
@@ -53,21 +53,21 @@ pub unsafe fn product<V: Vector>(
     width: usize,
     out: &mut [V::Scalar],
 ) {
-    for from in (0..width).step_by(4 * V::LANES) {
+    for from in (0..width).step_by(panel::<V>(width) * V::LANES) {
         let left = width - from;
         let ahead = matrix.ahead();
         for (r, (row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
             matrix.prefetch(rows.at(r + ahead));
             let (w, out) = (&weights[from..], &mut out[from..]);
-            // SAFETY: shapes as for this function; `C` is as many vectors as are left, or 4.
+            // SAFETY: shapes as for this function; more than `C - 1` vectors of columns are left.
             unsafe {
                 // The number of sums may depend on the width only, because the bits depend on it.
-                match (left.div_ceil(V::LANES), width <= V::LANES) {
+                match (panel::<V>(left), width <= V::LANES) {
                     (_, true) => product_row::<V, 1, 4>(matrix, row, w, width, left, out),
-                    (1, _) => product_row::<V, 1, 2>(matrix, row, w, width, left, out),
-                    (2, _) => product_row::<V, 2, 2>(matrix, row, w, width, left, out),
-                    (3, _) => product_row::<V, 3, 2>(matrix, row, w, width, left, out),
-                    _ => product_row::<V, 4, 2>(matrix, row, w, width, left, out),
+                    (4, _) if V::FUSED => product_row::<V, 4, 2>(matrix, row, w, width, left, out),
+                    (3, _) if V::FUSED => product_row::<V, 3, 2>(matrix, row, w, width, left, out),
+                    (2, _) if V::FUSED => product_row::<V, 2, 2>(matrix, row, w, width, left, out),
+                    _ => product_row::<V, 1, 2>(matrix, row, w, width, left, out),
                 }
             }
         }
@@ -140,19 +140,19 @@ pub unsafe fn add_transposed<V: Vector>(
         // SAFETY: shapes as for this function.
         return unsafe { add_to_few::<V>(matrix, rows, delta, width, out) };
     }
-    for from in (0..width).step_by(4 * V::LANES) {
+    for from in (0..width).step_by(panel::<V>(width) * V::LANES) {
         let left = width - from;
         let ahead = matrix.ahead();
         for (r, (row, delta)) in rows.iter().zip(delta.chunks_exact(width)).enumerate() {
             matrix.prefetch(rows.at(r + ahead));
             let (delta, out) = (&delta[from..], &mut out[from..]);
-            // SAFETY: shapes as for this function; `C` is as many vectors as are left, or 4.
+            // SAFETY: shapes as for this function; more than `C - 1` vectors of columns are left.
             unsafe {
-                match left.div_ceil(V::LANES) {
-                    1 => add_row::<V, 1>(matrix, row, delta, width, left, out),
-                    2 => add_row::<V, 2>(matrix, row, delta, width, left, out),
-                    3 => add_row::<V, 3>(matrix, row, delta, width, left, out),
-                    _ => add_row::<V, 4>(matrix, row, delta, width, left, out),
+                match panel::<V>(left) {
+                    4 if V::FUSED => add_row::<V, 4>(matrix, row, delta, width, left, out),
+                    3 if V::FUSED => add_row::<V, 3>(matrix, row, delta, width, left, out),
+                    2 if V::FUSED => add_row::<V, 2>(matrix, row, delta, width, left, out),
+                    _ => add_row::<V, 1>(matrix, row, delta, width, left, out),
                 }
             }
         }

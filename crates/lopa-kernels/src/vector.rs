@@ -24,6 +24,9 @@ pub unsafe trait Vector: Copy {
     const LANES: usize;
     /// Whether a vector fits in one register: loops then keep more of them at a time.
     const WHOLE: bool;
+    /// Whether fused products are instructions. Otherwise each is a call of a library function that
+    /// takes longer than all the rest: loops are then compiled in their simplest form only.
+    const FUSED: bool = true;
 
     /// The first `n` lanes.
     unsafe fn mask(n: usize) -> Self::Mask;

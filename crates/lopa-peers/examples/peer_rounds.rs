@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use lopa::engine::{Begin, Longest, Parcel, Peers, Round, Settings, Transport};
+use lopa::engine::{Begin, Limits, Parcel, Peers, Round, Settings, Transport};
 use lopa::network::{Graph, Mixing};
 use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
 use raw::{Raw, SIZES, median};
@@ -24,9 +24,9 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
     let mut wire = Iroh::start(place, Log::new(|_| {}), Arc::new(AtomicBool::new(false))).unwrap();
     wire.meet(Duration::from_secs(60)).unwrap();
     let mut peers = Peers::new(wire, (me, NODES), &[0; 32], Settings::default(), Box::new(|_| {}));
-    let longest = Longest { message: 8 * entries, saying: 1000 };
+    let limits = Limits { message: 8 * entries, broadcast: 1000 };
     let own = peers.independent().expect("peers are independent");
-    own.begin(Begin { job: 0, mixing, kept: None, longest }).unwrap();
+    own.begin(Begin { job: 0, mixing, kept: None, limits }).unwrap();
     let parcel = |rank| Parcel { rank, bytes: vec![0; 8 * entries] };
     let out: Vec<Parcel> = others.into_iter().map(parcel).collect();
     let mut into = out.clone();

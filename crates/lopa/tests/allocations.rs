@@ -80,6 +80,16 @@ fn check(problem: &str) {
 }
 
 #[test]
+fn the_counter_counts() {
+    let (before, bytes) = (Counting::allocations(), Counting::bytes());
+    let mut grown = vec![0.0f64];
+    grown.extend([1.0; 100]);
+    assert!(Counting::bytes() - bytes >= 808);
+    drop(std::hint::black_box(grown));
+    assert_eq!((Counting::allocations() - before, Counting::bytes()), (2, bytes));
+}
+
+#[test]
 fn quadratic() {
     check(QUADRATIC);
 }

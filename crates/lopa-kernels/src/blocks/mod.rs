@@ -153,6 +153,12 @@ impl Layout {
         u32::try_from(self.words.len()).is_ok()
     }
 
+    /// How many words of a bitmap may have bits set.
+    #[inline(always)]
+    fn map_words(&self) -> usize {
+        self.cols.div_ceil(FOUR * WORD)
+    }
+
     fn windows(&self) -> &Windows {
         self.windows.get_or_init(|| Windows::new(self))
     }

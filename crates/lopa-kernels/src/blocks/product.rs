@@ -2,7 +2,7 @@
 //! a block stay in registers while all rows of a batch that have the block are multiplied.
 
 use super::super::Rows;
-use super::super::dense::{last_mask, load, store};
+use super::super::dense::{last_mask, load, panel, store};
 use super::super::prefetch::prefetch;
 use super::super::vector::{Number, Vector};
 use super::{Blocks, FOUR, Layout, WORD, WORDS};
@@ -10,36 +10,37 @@ use super::{Blocks, FOUR, Layout, WORD, WORDS};
 /// Rows multiplied at a time, one bit of a word each.
 const BATCH: usize = 64;
 
-/// Up to `BATCH` rows: their bitmaps, word by word, and the addresses of their codes.
+/// Up to `BATCH` rows.
 struct Batch {
-    maps: [[u64; BATCH]; WORDS],
+    /// For each block, in words of the bitmap, the rows that have it: bit r is row r.
+    rows: [[u64; WORD]; WORDS],
+    /// The addresses of the rows' codes.
     codes: [*const [u8; FOUR]; BATCH],
 }
 
 impl Batch {
     #[inline(always)]
     fn new(layout: &Layout, rows: Rows) -> Batch {
-        let mut batch = Batch { maps: [[0; BATCH]; WORDS], codes: [std::ptr::null(); BATCH] };
+        let mut batch = Batch { rows: [[0; WORD]; WORDS], codes: [std::ptr::null(); BATCH] };
         for (r, row) in rows.iter().enumerate() {
             let row = layout.row(row);
-            (0..WORDS).for_each(|word| batch.maps[word][r] = row.word(word));
+            (0..WORDS).for_each(|word| batch.rows[word][r] = row.word(word));
             batch.codes[r] = row.codes.as_ptr();
         }
+        batch.rows[..layout.map_words()].iter_mut().for_each(transpose);
         batch
     }
+}
 
-    /// Which rows have each block of a word: bit r of number b is bit b of row r's bitmap.
-    #[inline(always)]
-    fn rows_by_block(&self, word: usize) -> [u64; WORD] {
-        let mut bits = self.maps[word];
-        swap::<32>(&mut bits, 0x0000_0000_ffff_ffff);
-        swap::<16>(&mut bits, 0x0000_ffff_0000_ffff);
-        swap::<8>(&mut bits, 0x00ff_00ff_00ff_00ff);
-        swap::<4>(&mut bits, 0x0f0f_0f0f_0f0f_0f0f);
-        swap::<2>(&mut bits, 0x3333_3333_3333_3333);
-        swap::<1>(&mut bits, 0x5555_5555_5555_5555);
-        bits
-    }
+/// Transposes 64 × 64 bits: bit r of word b becomes bit b of word r.
+#[inline(always)]
+fn transpose(bits: &mut [u64; WORD]) {
+    swap::<32>(bits, 0x0000_0000_ffff_ffff);
+    swap::<16>(bits, 0x0000_ffff_0000_ffff);
+    swap::<8>(bits, 0x00ff_00ff_00ff_00ff);
+    swap::<4>(bits, 0x0f0f_0f0f_0f0f_0f0f);
+    swap::<2>(bits, 0x3333_3333_3333_3333);
+    swap::<1>(bits, 0x5555_5555_5555_5555);
 }
 
 /// A step of transposing bits: swaps the off-diagonal quarters of each 2J × 2J square.
@@ -73,15 +74,15 @@ fn batches<'a>(layout: &'a Layout, rows: Rows<'a>) -> impl Iterator<Item = Batch
     })
 }
 
-/// Calls `$run` for all columns of the weights, up to four vectors at a time.
+/// Calls `$run` for all columns of the weights, one panel at a time.
 macro_rules! each_panel {
     ($v:ty, $width:ident, |$from:ident| $run:ident($($arg:expr),*)) => {
-        for $from in (0..$width).step_by(4 * <$v>::LANES) {
-            match ($width - $from).div_ceil(<$v>::LANES) {
-                1 => $run::<$v, 1>($($arg),*),
-                2 => $run::<$v, 2>($($arg),*),
-                3 => $run::<$v, 3>($($arg),*),
-                _ => $run::<$v, 4>($($arg),*),
+        for $from in (0..$width).step_by(panel::<$v>($width) * <$v>::LANES) {
+            match panel::<$v>($width - $from) {
+                4 if <$v>::FUSED => $run::<$v, 4>($($arg),*),
+                3 if <$v>::FUSED => $run::<$v, 3>($($arg),*),
+                2 if <$v>::FUSED => $run::<$v, 2>($($arg),*),
+                _ => $run::<$v, 1>($($arg),*),
             }
         }
     };
@@ -128,11 +129,12 @@ unsafe fn forward<V: Vector, const C: usize>(
         let last = last_mask::<V, C>(width - from);
         let zero = [V::splat(V::Scalar::ZERO); C];
         let (mut sums, mut next) = ([zero; BATCH], batch.codes);
-        for word in 0..WORDS {
-            for (b, mut rows) in batch.rows_by_block(word).into_iter().enumerate() {
+        for word in 0..layout.map_words() {
+            for (b, &rows) in batch.rows[word].iter().enumerate() {
                 if rows == 0 {
                     continue;
                 }
+                let mut rows = rows;
                 let first = (word * WORD + b) * FOUR;
                 let mut w = [zero; FOUR];
                 for i in 0..FOUR.min(layout.cols - first) {
@@ -197,11 +199,12 @@ unsafe fn back<V: Vector, const C: usize>(
     unsafe {
         let last = last_mask::<V, C>(width - from);
         let mut next = batch.codes;
-        for word in 0..WORDS {
-            for (b, mut rows) in batch.rows_by_block(word).into_iter().enumerate() {
+        for word in 0..layout.map_words() {
+            for (b, &rows) in batch.rows[word].iter().enumerate() {
                 if rows == 0 {
                     continue;
                 }
+                let mut rows = rows;
                 let first = (word * WORD + b) * FOUR;
                 let count = FOUR.min(layout.cols - first);
                 let to = out.as_mut_ptr().add(first * width + from);

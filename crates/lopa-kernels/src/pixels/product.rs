@@ -61,11 +61,10 @@ unsafe fn panel_product<V: Vector, const C: usize>(
             for (sums, v) in sums.iter_mut().zip((0..=end).step_by(V::LANES)) {
                 let bytes = strip.0.as_flattened()[v..].as_ptr();
                 let weights = weights[first * width..].as_ptr();
-                match end - v {
-                    n if n < V::LANES => {
-                        multiply::<V, true, C>(bytes, n, shift, weights, width, sums)
-                    }
-                    n => multiply::<V, false, C>(bytes, n, shift, weights, width, sums),
+                // Where all rows are lanes of one vector, the shift is always among them.
+                match V::LANES == ROWS || end - v < V::LANES {
+                    true => multiply::<V, true, C>(bytes, end - v, shift, weights, width, sums),
+                    false => multiply::<V, false, C>(bytes, end - v, shift, weights, width, sums),
                 }
             }
         }
@@ -102,13 +101,13 @@ impl Strip {
         let to = self.0.as_mut_ptr().cast();
         // SAFETY: the rows have `count` columns from `first` on, and the copies `COLS`.
         unsafe {
-            if count == COLS {
-                return V::transpose_bytes(&rows, to);
-            }
-            let mut last = [[0; COLS]; ROWS];
-            for (row, last) in rows.iter_mut().zip(&mut last) {
-                last.as_mut_ptr().copy_from_nonoverlapping(*row, count);
-                *row = last.as_ptr();
+            let mut copies;
+            if count < COLS {
+                copies = [[0; COLS]; ROWS];
+                for (row, copy) in rows.iter_mut().zip(&mut copies) {
+                    copy.as_mut_ptr().copy_from_nonoverlapping(*row, count);
+                    *row = copy.as_ptr();
+                }
             }
             V::transpose_bytes(&rows, to);
         }

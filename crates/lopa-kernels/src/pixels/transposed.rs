@@ -54,23 +54,24 @@ unsafe fn add_panel<V: Vector, const C: usize>(
     // SAFETY: a vector of columns from `first` on is within the rows and the shift, or within their
     // copies.
     unsafe {
+        let (mut last_bytes, mut last_shift);
         let mut first = 0;
-        while first + V::LANES <= cols {
-            let (shift, out) = (pixels.shift[first..].as_ptr(), &mut out[first * width..]);
-            first += match V::WHOLE && first + 2 * V::LANES <= cols {
-                true => add_vectors::<V, 2, C>(addresses, first, shift, &scaled, out, width),
-                false => add_vectors::<V, 1, C>(addresses, first, shift, &scaled, out, width),
-            };
-        }
-        if first < cols {
-            let (mut bytes, mut shift) = ([[0; 16]; ROWS], [V::Scalar::ZERO; 16]);
-            shift[..cols - first].copy_from_slice(&pixels.shift[first..]);
-            for (address, bytes) in addresses.iter_mut().zip(&mut bytes) {
-                bytes.as_mut_ptr().copy_from_nonoverlapping(address.add(first), cols - first);
-                *address = bytes.as_ptr();
+        while first < cols {
+            let (left, out) = (cols - first, &mut out[first * width..]);
+            let (mut at, mut shift) = (first, pixels.shift[first..].as_ptr());
+            if left < V::LANES {
+                (last_bytes, last_shift) = ([[0; 16]; ROWS], [V::Scalar::ZERO; 16]);
+                last_shift[..left].copy_from_slice(&pixels.shift[first..]);
+                for (address, bytes) in addresses.iter_mut().zip(&mut last_bytes) {
+                    bytes.as_mut_ptr().copy_from_nonoverlapping(address.add(first), left);
+                    *address = bytes.as_ptr();
+                }
+                (at, shift) = (0, last_shift.as_ptr());
             }
-            let out = &mut out[first * width..];
-            add_vectors::<V, 1, C>(addresses, 0, shift.as_ptr(), &scaled, out, width);
+            first += match V::WHOLE && left >= 2 * V::LANES {
+                true => add_vectors::<V, 2, C>(addresses, at, shift, &scaled, out, width),
+                false => add_vectors::<V, 1, C>(addresses, at, shift, &scaled, out, width),
+            };
         }
     }
     C

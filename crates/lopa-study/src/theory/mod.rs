@@ -21,7 +21,6 @@ pub mod conditions;
 pub mod constants;
 pub mod course;
 pub mod derived;
-pub mod heterogeneity;
 pub mod lemmas;
 pub mod lyapunov;
 pub mod measure;

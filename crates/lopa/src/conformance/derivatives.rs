@@ -81,16 +81,15 @@ pub(super) fn symmetric(subject: &mut Subject<f64>) -> Result<()> {
         part.hess_g(point.at(), &batch.g, &point.v, &mut hv);
         let (uhv, vhu) = (dot(&point.u, &hv), dot(&point.v, &hu));
         let size = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
-        Comparison {
-            id: "conformance/not-symmetric",
-            what: "hess_g is symmetric, ⟨u, H v⟩ = ⟨v, H u⟩".into(),
-            said: &[uhv],
-            want: ("the other is", &[vhu]),
-            tolerance: 1e-12 * (1.0 + size(&point.u, &hv) + size(&point.v, &hu)),
-            batch: 0,
-            cause: "A v in place of Aᵀ v, or two indices swapped?",
-        }
-        .check()
+        let rounding = 1e-12 * (1.0 + size(&point.u, &hv) + size(&point.v, &hu));
+        ensure((uhv - vhu).abs() <= rounding, "conformance/not-symmetric", || {
+            format!(
+                "hess_g is not symmetric: ⟨u, H v⟩ is {} and ⟨v, H u⟩ is {}: A v in place of Aᵀ v, \
+                 or two indices swapped?",
+                short(uhv),
+                short(vhu)
+            )
+        })
     })
 }
 
@@ -177,7 +176,7 @@ fn difference(
     // All entries at once, for those that were left out.
     let rest = slope(&direction)?;
     let along_v = if of.is_function() { "" } else { " along v" };
-    let what = format!("{} agrees with differences of {}{along_v}", question.name(), of.name());
+    let what = format!("{} disagrees with differences of {}{along_v}", question.name(), of.name());
     let compare = |what: String, said: &[f64], found: &[f64]| {
         let rounding = 1e-10 * (along(&at_point).abs() + largest(&at_point));
         let tolerance = 1.5e-8 * (1.0 + largest(found)) + rounding;
@@ -217,7 +216,7 @@ pub(super) fn unbiased(subject: &mut Subject<f64>) -> Result<()> {
             let size = largest(&sizes) / count as f64;
             Comparison {
                 id: "conformance/biased",
-                what: format!("{}: the mean over single samples is all samples", question.name()),
+                what: format!("{} is biased in its mean over single samples", question.name()),
                 said: &mean,
                 want: ("all samples give", &want),
                 tolerance: 1e-12 * (1.0 + size + largest(&want)),
@@ -310,7 +309,7 @@ pub(super) fn agree<T: Real>(
     for (name, (said, want)) in ["d", "h", "s"].into_iter().zip(said.iter().zip(want)) {
         Comparison {
             id,
-            what: format!("{name} of {what} is that of the single derivatives"),
+            what: format!("{name} of {what} disagrees with the single derivatives"),
             said: &cast(said),
             want: ("they give", &cast(want)),
             tolerance: 1000.0 * T::epsilon().to_f64() * (1.0 + size),
@@ -343,7 +342,7 @@ fn stationary(part: &mut dyn Bilevel<f64>, point: &Point<f64>, all: &Batch) -> R
     let gradient = Question::GradThetaG.answer(part, &there, all, f64::NAN)?;
     Comparison {
         id,
-        what: "∇_θ g vanishes at theta_star".into(),
+        what: "grad_theta_g does not vanish at theta_star".into(),
         said: &gradient,
         want: ("it should be", &vec![0.0; p]),
         tolerance: 1e-9 * (1.0 + largest(&elsewhere)),

@@ -14,10 +14,10 @@ pub use cluster::Cluster;
 pub use mpi::Mpi;
 pub(crate) use peers::stopped;
 pub use peers::{
-    FileJournal, Frame, FrameKind, Journal, Longest, Note, Peers, Place, Policy, Refusal, Settings,
+    FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Refusal, Settings,
 };
 pub use simulation::Simulation;
-pub use transport::{Alone, Begin, Independent, Parcel, Round, Transport, block};
+pub use transport::{Alone, Begin, Independent, Limits, Parcel, Round, Transport, block};
 pub use wire::{Event, Wire};
 
 use crate::algorithms::Algorithm;

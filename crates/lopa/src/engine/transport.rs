@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::peers::Longest;
 use crate::error::Result;
 use crate::network::Mixing;
 
@@ -86,6 +85,15 @@ pub trait Independent {
     fn stopped(&self) -> bool;
 }
 
+/// Size limits of what a neighbour may send, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// In an exchange.
+    pub message: usize,
+    /// In a broadcast.
+    pub broadcast: usize,
+}
+
 /// The start of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Begin<'a> {
@@ -96,7 +104,7 @@ pub struct Begin<'a> {
     /// The saved state, if the run resumes.
     pub kept: Option<&'a [u8]>,
     /// Size limits of incoming messages.
-    pub longest: Longest,
+    pub limits: Limits,
 }
 
 /// A single process, which holds all nodes.

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Context, Job, Listener, Outcome, Store, told_by_first};
 use crate::data::Data;
-use crate::engine::{Begin, Independent, Longest, Node, Peers, Transport, Wire};
+use crate::engine::{Begin, Independent, Limits, Node, Peers, Transport, Wire};
 use crate::error::{Error, Result};
 use crate::experiment::Experiment;
 use crate::math::real::Real;
@@ -64,8 +64,8 @@ impl Experiment {
             let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?.each;
             entries = parts[0].dims().n;
             let nodes = self.nodes_of(parts, node, seed, &algorithm.choice.build)?;
-            let Longest { message, saying } = longest(&nodes[0]);
-            most = most.max(message).max(saying);
+            let Limits { message, broadcast } = limits(&nodes[0]);
+            most = most.max(message).max(broadcast);
         }
         Ok((entries, most + FRAME))
     }
@@ -95,8 +95,8 @@ impl Job<'_> {
             None => Ok(transport.all(&[u8::from(ended)])?[0] == [1]),
             Some(own) if ended => {
                 let mixing = &self.scene.world.mixing;
-                let longest = Longest::default();
-                own.pass(Begin { job: self.number, mixing, kept: None, longest })?;
+                let limits = Limits::default();
+                own.pass(Begin { job: self.number, mixing, kept: None, limits })?;
                 Ok(true)
             }
             Some(_) => Ok(false),
@@ -113,13 +113,13 @@ impl Job<'_> {
         let Some(own) = transport.independent() else { return told_by_first(kept, transport) };
         let links = kept.as_ref().map(|state| &state.links[..]);
         let mixing = &self.scene.world.mixing;
-        own.begin(Begin { job: self.number, mixing, kept: links, longest: longest(node) })?;
+        own.begin(Begin { job: self.number, mixing, kept: links, limits: limits(node) })?;
         Ok(kept)
     }
 }
 
 /// The largest messages of a node like this one.
-fn longest<T: Real>(node: &Node<T>) -> Longest {
+fn limits<T: Real>(node: &Node<T>) -> Limits {
     let mut message = Vec::new();
     let mut length = |e: usize| {
         message.clear();
@@ -129,5 +129,5 @@ fn longest<T: Real>(node: &Node<T>) -> Longest {
     let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
     // Points, metrics and the diagnosis of a divergence are broadcast.
     let At { x, theta } = node.algorithm.at();
-    Longest { message, saying: WORDS + 16 * (x.len() + theta.len()) }
+    Limits { message, broadcast: WORDS + 16 * (x.len() + theta.len()) }
 }

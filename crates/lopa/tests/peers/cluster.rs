@@ -158,7 +158,7 @@ pub struct Setup<'a> {
     pub tamper: Option<Tamper>,
     /// Disks of an earlier run to resume.
     pub disks: Vec<Shared<Disk>>,
-    /// The longest wait, in seconds.
+    /// The limits wait, in seconds.
     pub deadline: f64,
     /// Nodes to stop, and when.
     pub stops: Vec<(usize, f64)>,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use lopa::engine::{
-    Begin, Event, Frame, FrameKind, Independent, Longest, Note, Peers, Place, Refusal, Settings,
+    Begin, Event, Frame, FrameKind, Independent, Limits, Note, Peers, Place, Refusal, Settings,
     Transport, Wire,
 };
 use lopa::error::Kind;
@@ -321,8 +321,8 @@ fn alone(events: Vec<Event>) -> (&'static str, Vec<Note>, usize) {
     let settings = Settings { deadline: seconds(10.0), ..Settings::default() };
     let mut peers = Peers::new(script, (1, 3), &[5; 32], settings, notify);
     let mixing = experiment().world(None, 1).unwrap().mixing;
-    let longest = Longest { message: 800, saying: 1000 };
-    peers.begin(Begin { job: 1, mixing: &mixing, kept: None, longest }).unwrap();
+    let limits = Limits { message: 800, broadcast: 1000 };
+    peers.begin(Begin { job: 1, mixing: &mixing, kept: None, limits }).unwrap();
     let error = peers.all(b"hello").unwrap_err();
     assert_eq!(error.kind, Kind::Peer);
     let notes = notes.lock().unwrap().clone();

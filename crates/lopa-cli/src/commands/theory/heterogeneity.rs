@@ -2,7 +2,7 @@
 
 use lopa::error::Result;
 use lopa_study::theory::Study;
-use lopa_study::theory::heterogeneity::{Forecast, c_1, c_2, inner_share, lemma_1};
+use lopa_study::theory::measure::heterogeneity::{Forecast, c_1, c_2, inner_share, lemma_1};
 use lopa_study::theory::study::Case;
 use serde_json::{Value, json};
 

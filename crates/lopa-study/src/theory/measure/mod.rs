@@ -12,6 +12,7 @@
 
 mod closed;
 mod estimate;
+pub mod heterogeneity;
 mod inspector;
 mod quadratic;
 mod spectrum;
@@ -23,7 +24,7 @@ pub use spectrum::{extreme_eigenvalues, norm};
 use rayon::ThreadPool;
 use serde::Serialize;
 
-use super::heterogeneity::{self, Dissimilarity};
+use self::heterogeneity::Dissimilarity;
 use super::lyapunov::{Snapshot, distance_sq};
 use super::{Constants, Known, Parts};
 use crate::parallel;

@@ -2,9 +2,9 @@
 //! is bounded by its size at the centre plus the radius times the norm of the linear part.
 
 use super::Region;
+use super::heterogeneity;
 use super::inspector::Depth;
 use super::spectrum::norm;
-use crate::theory::heterogeneity;
 use crate::theory::lyapunov::mean_row;
 use crate::theory::{Constants, Known, Parts, all_samples};
 use lopa::evaluate::exact::{Solution, solve};

@@ -1,7 +1,7 @@
 //! Constants of problems with data: bounds must lie above measured values.
 
 use lopa_study::theory::Origin;
-use lopa_study::theory::heterogeneity::lemma_1;
+use lopa_study::theory::measure::heterogeneity::lemma_1;
 
 use super::with_study;
 

@@ -7,8 +7,8 @@
 
 use lopa_study::theory::bound::{self, Start};
 use lopa_study::theory::conditions::conditions;
-use lopa_study::theory::heterogeneity::{c_1, c_2, lemma_1};
 use lopa_study::theory::lyapunov::Errors;
+use lopa_study::theory::measure::heterogeneity::{c_1, c_2, lemma_1};
 use lopa_study::theory::steps::admissible;
 use lopa_study::theory::{Constants, Derived, Origin, Scheme, Steps, Weights};
 use serde_json::{Value, json};

@@ -11,14 +11,14 @@ use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
 
 impl<W: Wire> Independent for Peers<W> {
-    fn begin(&mut self, Begin { job, mixing, kept, longest }: Begin) -> Result<()> {
+    fn begin(&mut self, Begin { job, mixing, kept, limits }: Begin) -> Result<()> {
         let row = mixing.row(self.me).iter().map(|&(j, _)| j);
         let neighbours: Vec<usize> = row.filter(|&j| j != self.me).collect();
         (self.job, self.round) = (job, Round::default());
         (self.step, self.mark, self.durable) = (0, 0, 0);
         self.broadcasts = Broadcasts::new(self.nodes);
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
-        self.longest = longest;
+        self.limits = limits;
         self.relayed.clear();
         self.recovering = kept.is_some();
         self.done = false;

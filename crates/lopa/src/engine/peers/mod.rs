@@ -46,7 +46,7 @@ pub use settings::{Note, Policy, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::transport::{Independent, Parcel, Round, Transport};
+use super::transport::{Independent, Limits, Parcel, Round, Transport};
 use super::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
@@ -70,7 +70,7 @@ pub struct Peers<W: Wire> {
     durable: u64, // the step that the last checkpoint resumes from, or the end
     links: Vec<Link>,
     broadcasts: Broadcasts,
-    longest: Longest,
+    limits: Limits,
     round: Round,
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
@@ -78,15 +78,6 @@ pub struct Peers<W: Wire> {
     skip_at: Duration, // when links to silent neighbours are skipped
     done: bool,       // whether the run's result is on disk
     stopped: bool,
-}
-
-/// Size limits of what a neighbour may send, in bytes.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Longest {
-    /// In an exchange.
-    pub message: usize,
-    /// In a broadcast.
-    pub saying: usize,
 }
 
 impl<W: Wire> Peers<W> {
@@ -114,7 +105,7 @@ impl<W: Wire> Peers<W> {
             durable: 0,
             links: Vec::new(),
             broadcasts: Broadcasts::new(nodes),
-            longest: Longest::default(),
+            limits: Limits::default(),
             round: Round::default(),
             relayed: BTreeMap::new(),
             notices: 0,

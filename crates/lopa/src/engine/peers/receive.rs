@@ -61,7 +61,7 @@ impl<W: Wire> Peers<W> {
     fn on_data(&mut self, at: usize, frame: Frame, bytes: &[u8]) -> FrameResult {
         let (scalar, step) = (usize::from(frame.scalar), frame.place.step);
         let whole = [4, 8].contains(&scalar) && frame.payload.len().is_multiple_of(scalar);
-        if !whole || frame.payload.len() > self.longest.message {
+        if !whole || frame.payload.len() > self.limits.message {
             return Err(Refusal::Shape);
         }
         if !is_finite(scalar, frame.payload) {
@@ -74,7 +74,7 @@ impl<W: Wire> Peers<W> {
     }
 
     fn on_broadcast(&mut self, at: usize, frame: Frame, bytes: &[u8]) -> FrameResult {
-        if frame.payload.len() > self.longest.saying {
+        if frame.payload.len() > self.limits.broadcast {
             return Err(Refusal::Shape);
         }
         let step = frame.place.step;

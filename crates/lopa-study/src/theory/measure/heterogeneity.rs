@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::lyapunov::{distance_sq, mean_row};
-use super::measure::{Depth, Inspector, difference_norms};
-use super::{Constants, Parts, all_samples};
+use super::{Depth, Inspector, difference_norms};
+use crate::theory::lyapunov::{distance_sq, mean_row};
+use crate::theory::{Constants, Parts, all_samples};
 use lopa::evaluate::exact::{conjugate_gradients, solve};
 use lopa::math::real::axpy;
 use lopa::network::Mixing;
