@@ -84,10 +84,11 @@ fn published_here(text: &str, root: &Path) -> String {
             "lopa-cli = \"0.1\"",
             &format!("lopa-cli = {{ path = {:?}, features = {features} }}", at("lopa-cli")),
         );
-    let quick = ["lopa", "lopa-study", "lopa-report", "lopa-peers", "lopa-cli"];
+    let quick = ["lopa", "lopa-kernels", "lopa-study", "lopa-report", "lopa-peers", "lopa-cli"];
     let quick: String =
         quick.iter().map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n")).collect();
-    let profile = "[profile.dev]\nopt-level = 2\ndebug = \"line-tables-only\"\n";
+    let profile = "[profile.dev]\nopt-level = 2\ndebug = \"line-tables-only\"\n\
+                   [profile.dev.package.\"*\"]\nopt-level = 1\ndebug = false\n";
     // With what the workspace's tests depend on, dependencies have the same features as there, and
     // are not built again.
     let tests = "[dev-dependencies]\ntempfile = \"3\"\nproptest = { version = \"1.12\", \
