@@ -170,7 +170,7 @@ pub fn with_steps(
     scheme: Scheme,
     steps: &Steps,
 ) -> Result<Choice<AnyMethod>> {
-    let mut params: Table = spec.choice.params.clone();
+    let mut params: Table = spec.choice.params().clone();
     let Steps { alpha, beta, lambda, gamma, tau } = *steps;
     let all =
         [("alpha", alpha), ("beta", beta), ("lambda", lambda), ("gamma", gamma), ("tau", tau)];

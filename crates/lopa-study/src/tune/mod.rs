@@ -216,7 +216,7 @@ impl Search<'_> {
         let spec = &self.experiment.algorithms[task.index];
         let mut source = self.source.clone();
         for (key, value) in &task.params {
-            let whole = spec.choice.params.get(key).is_some_and(toml::Value::is_integer);
+            let whole = spec.choice.params().get(key).is_some_and(toml::Value::is_integer);
             let value = if whole { format!("{value:.0}") } else { format!("{value:?}") };
             source.sets.push(format!("algorithm.{}.{key}={value}", task.index));
         }

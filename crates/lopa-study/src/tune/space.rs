@@ -20,7 +20,7 @@ pub struct Space {
 impl Space {
     /// The ranges that the section gives for an algorithm, or the default ones.
     pub fn new(spec: &TuneSpec, algorithm: &AlgorithmSpec) -> Result<Space> {
-        let params = &algorithm.choice.params;
+        let params = algorithm.choice.params();
         let number = |key: &str| {
             let value = params.get(key)?;
             value.as_float().or(value.as_integer().map(|whole| whole as f64))

@@ -136,7 +136,7 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
     assert_eq!(experiment.run.seeds, [1]);
     for (algorithm, best) in experiment.algorithms.iter().zip(&tuned.best) {
         for (key, value) in &best.params {
-            assert_eq!(algorithm.choice.params[key].as_float(), Some(*value), "{key}");
+            assert_eq!(algorithm.choice.params()[key].as_float(), Some(*value), "{key}");
         }
         assert_eq!(best.params["lambda"], best.params["beta"]);
     }

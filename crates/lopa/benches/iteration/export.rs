@@ -44,7 +44,7 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
     save(&dir.join("features"), table.iter().map(|v| v.to_le_bytes()));
     save(&dir.join("labels"), data.train.labels().iter().map(|v| v.to_le_bytes()));
     save(&dir.join("mixing"), dense(&bench.world.mixing).concat().iter().map(|v| v.to_le_bytes()));
-    let params = &bench.experiment.problem.params;
+    let params = bench.experiment.problem.params();
     let validation = params["validation"].as_float().expect("a share");
     let setting = Setting {
         nodes: case.nodes,
@@ -69,7 +69,7 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
     let part = &bench.parts::<f64>()[0];
     let x = part.start_x(&mut Stream::new(bench.seed(), Purpose::Start, 0));
     save(&dir.join("start"), x.iter().map(|v| v.to_le_bytes()));
-    let step = |name: &str| bench.choice().params[name].as_float().expect("a step size");
+    let step = |name: &str| bench.choice().params()[name].as_float().expect("a step size");
     let about = serde_json::json!({
         "problem": bench.experiment.problem.name,
         "nodes": case.nodes, "batch": case.batch, "iterations": ITERATIONS,

@@ -183,13 +183,17 @@ impl<'a, B: ?Sized, F> IntoIterator for &'a Registry<B, F> {
 pub struct Choice<B: ?Sized> {
     /// Its name in the registry.
     pub name: String,
-    /// Its parameters, defaults filled in.
-    pub params: Table,
-    /// What the entry built from them.
+    params: Table,
+    /// What the entry built from its parameters.
     pub build: Arc<B>,
 }
 
 impl<B: ?Sized> Choice<B> {
+    /// Its parameters, defaults filled in.
+    pub fn params(&self) -> &Table {
+        &self.params
+    }
+
     /// The table that a file would hold: the name, then the parameters.
     pub fn to_table(&self) -> Table {
         let mut table = Table::new();

@@ -14,7 +14,7 @@ const NODE: &str = "{node}";
 
 /// Whether a source's files depend on the node.
 pub fn is_template(source: &Choice<SourceBuild>) -> bool {
-    source.params.values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
+    source.params().values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
 }
 
 impl Preparation {
@@ -44,7 +44,7 @@ pub fn each(
     nodes: &[String],
     sources: &Registry<SourceBuild>,
 ) -> Result<Vec<Choice<SourceBuild>>> {
-    let own = |name: &String| sources.choose(&source.name, &filled(&source.params, name));
+    let own = |name: &String| sources.choose(&source.name, &filled(source.params(), name));
     nodes.iter().map(own).collect()
 }
 

@@ -281,7 +281,7 @@ impl ModelParts {
             algorithm: outcome.algorithm.clone(),
             seed: outcome.seed,
             problem: self.problem.name.clone(),
-            params: self.problem.params.clone(),
+            params: self.problem.params().clone(),
             features: self.features,
             classes: self.classes.clone(),
         };

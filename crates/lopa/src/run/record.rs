@@ -13,7 +13,6 @@ use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
 use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
-use crate::config::Choice;
 use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::diagnose::diagnose;
@@ -397,7 +396,7 @@ impl<'a> Record<'a> {
     fn explain(&mut self, culprit: &Culprit, evaluator: usize) -> String {
         let (x, theta) = &self.good[culprit.node];
         let part = &mut *self.evaluators[evaluator];
-        let Choice { params, .. } = &self.job.algorithm.choice;
+        let params = self.job.algorithm.choice.params();
         let why = diagnose(
             culprit,
             &self.job.algorithm.choice.build.facts,

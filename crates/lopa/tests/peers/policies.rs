@@ -165,8 +165,10 @@ fn what_peers_cannot_run_is_an_error() {
     assert_eq!((error.id, error.kind.exit_code()), ("config/seconds-among-peers", 2));
     // A run that diverges: nobody sends values that are not finite.
     let mut experiment = longer(400, 5);
-    let params = &mut experiment.algorithms[0].choice.params;
+    let choice = &mut experiment.algorithms[0].choice;
+    let mut params = choice.params().clone();
     params.insert("alpha".into(), 1e200.into());
+    *choice = lopa::algorithms::algorithms().choose(&choice.name, &params).unwrap();
     let error = run(&experiment);
     assert!(["peers/not-finite", "peers/lost"].contains(&error.id), "{error}");
 }

@@ -102,7 +102,7 @@ fn every_variant_conforms() {
     let registries = Registries::default();
     each(&[], |_, bench| {
         let (choice, scope) = (bench.choice(), bench.experiment.scope);
-        let params = toml::to_string(&choice.params).unwrap();
+        let params = toml::to_string(choice.params()).unwrap();
         lopa::conformance::variant(&registries, &choice.name, &params, &[scope])
             .unwrap_or_else(|error| panic!("{error}\n{params}"));
     });
@@ -327,11 +327,11 @@ fn costs_are_those_of_the_table() {
     let iterations = 40;
     each(&NOISY, |name, bench| {
         let (scope, choice) = (bench.experiment.scope, bench.choice());
-        let known = costs(scope, &choice.name, &choice.params, iterations);
+        let known = costs(scope, &choice.name, choice.params(), iterations);
         let Some(Costs { batch, full, sent, rounds }) = known else {
             return assert!(!FIELD.contains(&&choice.name[..]), "{name} is not in the table");
         };
-        let neumann = choice.params.get("inverse").is_some_and(|i| i.as_str() == Some("neumann"));
+        let neumann = choice.params().get("inverse").is_some_and(|i| i.as_str() == Some("neumann"));
         let simulation = bench.run::<f64>(iterations as usize);
         let mut products = 0;
         for node in simulation.nodes() {
@@ -384,7 +384,7 @@ fn one_node_works<T: Real>() {
         let x = rows(&simulation, "x").remove(0);
         let mut part = bench.parts::<f64>().remove(0);
         let random =
-            bench.choice().params.get("inverse").is_some_and(|i| i.as_str() != Some("shia"));
+            bench.choice().params().get("inverse").is_some_and(|i| i.as_str() != Some("shia"));
         let second_order = bench.choice().build.facts.second_order;
         // The files have step sizes that reach it; typical ones may be smaller.
         let in_file = FIELD.contains(&&bench.choice().name[..]);

@@ -45,7 +45,8 @@ pub struct Lab<'a> {
 impl<'a> Lab<'a> {
     /// A lab for random quadratics.
     pub fn new(base: Experiment, length: f64, pool: Option<&'a ThreadPool>) -> Result<Lab<'a>> {
-        let random = base.problem.name == "quadratic" && !base.problem.params.contains_key("file");
+        let random =
+            base.problem.name == "quadratic" && !base.problem.params().contains_key("file");
         if !random {
             let message = "rates need random quadratics, whose gradient is exact";
             return Err(Error::config("theory/not-quadratic", message)
@@ -111,7 +112,7 @@ impl Watched {
 impl Trial {
     /// Sets a parameter of the problem.
     pub fn problem(mut self, key: &str, value: impl Into<Value>) -> Trial {
-        let mut params = self.experiment.problem.params.clone();
+        let mut params = self.experiment.problem.params().clone();
         params.insert(key.into(), value.into());
         let chosen = problems().choose(&self.experiment.problem.name, &params);
         self.experiment.problem = chosen.expect("a parameter of the quadratic");

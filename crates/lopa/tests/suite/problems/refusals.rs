@@ -33,7 +33,7 @@ fn data_that_a_problem_cannot_be_made_of() {
         let empty = refused(case.text, Some(&full), &[vec![0, 1, 2, 3, 4, 5, 6, 7], vec![]]);
         assert_eq!(empty.id, "data/empty-node");
         assert!(empty.message.contains("node 1") && empty.hint.is_some());
-        if choice(case.text).unwrap().params["validation"].as_float() != Some(0.0) {
+        if choice(case.text).unwrap().params()["validation"].as_float() != Some(0.0) {
             let few = refused(case.text, Some(&full), &[vec![0, 1, 2, 3, 4, 5, 6, 7], vec![9]]);
             assert_eq!(few.id, "data/too-few-samples");
             assert!(few.message.contains("node 1"));
