@@ -159,7 +159,12 @@ impl fmt::Display for Count {
         }
         let halves = self.0.iter().any(|(factor, _)| factor.fract().abs() == 0.5);
         if halves {
-            return write!(out, "({}) / 2", self.clone() * 2.0);
+            return write!(out, "({})/2", self.clone() * 2.0);
+        }
+        let common = self.0[0].0.abs();
+        let shared = self.0.iter().all(|(factor, _)| factor.abs() == common);
+        if shared && common != 1.0 && self.0.len() > 1 {
+            return write!(out, "{common}({})", self.clone() * (1.0 / common));
         }
         for (at, (factor, of)) in self.0.iter().enumerate() {
             match (at, *factor < 0.0) {
@@ -211,8 +216,8 @@ mod tests {
             (1.0.into(), "1", 1.0),
             (n() * 2.0 + p() * 4.0, "2n + 4p", 32.0),
             (n() + q() * p() * p(), "n + Qp²", 73.0),
-            ((q() - 1.0.into()) * 2.0, "2Q − 2", 12.0),
-            ((q() - 1.0.into()) * 0.5, "(Q − 1) / 2", 3.0),
+            ((q() - 1.0.into()) * 2.0, "2(Q − 1)", 12.0),
+            ((q() - 1.0.into()) * 0.5, "(Q − 1)/2", 3.0),
             (n() - n() + p(), "p", 3.0),
         ];
         for (count, shown, value) in cases {
