@@ -164,7 +164,8 @@ impl fmt::Display for Count {
         let common = self.0[0].0.abs();
         let shared = self.0.iter().all(|(factor, _)| factor.abs() == common);
         if shared && common != 1.0 && self.0.len() > 1 {
-            return write!(out, "{common}({})", self.clone() * (1.0 / common));
+            let units = self.0.iter().map(|(factor, of)| (factor.signum(), of.clone())).collect();
+            return write!(out, "{common}({})", Count(units));
         }
         for (at, (factor, of)) in self.0.iter().enumerate() {
             match (at, *factor < 0.0) {
