@@ -164,8 +164,8 @@ impl fmt::Display for Count {
         let common = self.0[0].0.abs();
         let shared = self.0.iter().all(|(factor, _)| factor.abs() == common);
         if shared && common != 1.0 && self.0.len() > 1 {
-            let units = self.0.iter().map(|(factor, of)| (factor.signum(), of.clone())).collect();
-            return write!(out, "{common}({})", Count(units));
+            let signs = self.0.iter().map(|(factor, of)| (factor.signum(), of.clone()));
+            return write!(out, "{common}({})", Count(signs.collect()));
         }
         for (at, (factor, of)) in self.0.iter().enumerate() {
             match (at, *factor < 0.0) {
@@ -218,6 +218,7 @@ mod tests {
             (n() * 2.0 + p() * 4.0, "2n + 4p", 32.0),
             (n() + q() * p() * p(), "n + Qp²", 73.0),
             ((q() - 1.0.into()) * 2.0, "2(Q − 1)", 12.0),
+            ((q() - 1.0.into()) * 1.9, "1.9(Q − 1)", 1.9 * 7.0 - 1.9),
             ((q() - 1.0.into()) * 0.5, "(Q − 1)/2", 3.0),
             (n() - n() + p(), "p", 3.0),
         ];
