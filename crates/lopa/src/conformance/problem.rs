@@ -146,7 +146,7 @@ fn made_again<T: Real>(made: &Made) -> Result<()> {
             .map_err(|error| error.at(made.label::<T>(at)).hint(hint))
     };
     differs(&(0..m), say(0..m)?, "conformance/parts-differ", "parts made twice differ".into())?;
-    for nodes in (0..m).map(|i| i..i + 1).chain([m / 2..m]) {
+    for nodes in (0..m).map(|i| i..i + 1).chain(std::iter::once(m / 2..m)) {
         let what = format!("the part made for nodes {nodes:?} differs from that made for all");
         differs(&nodes, say(nodes.clone())?, "conformance/range-differs", what)?;
     }

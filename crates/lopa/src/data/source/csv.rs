@@ -66,12 +66,12 @@ impl Params for Csv {
 
 pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
-    let train = read_part(&csv, &csv.path, place, None, (&mut labels, &mut groups))?;
+    let train = read_part(csv, &csv.path, place, None, (&mut labels, &mut groups))?;
     let test = match &csv.test_path {
         None => None,
         Some(path) => {
             let like = Some(train.table.cols());
-            Some(read_part(&csv, path, place, like, (&mut labels, &mut groups))?)
+            Some(read_part(csv, path, place, like, (&mut labels, &mut groups))?)
         }
     };
     Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))

@@ -40,7 +40,7 @@ pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
     let mut names = Names::default();
     let mut read = |path: &String| {
         let (name, bytes) = file::read(&file::find(path, place)?)?;
-        SparseRows::read(&libsvm, true, (&name, &bytes), &mut names)
+        SparseRows::read(libsvm, true, (&name, &bytes), &mut names)
     };
     let train = read(&libsvm.path)?;
     let test = libsvm.test_path.as_ref().map(&mut read).transpose()?;
