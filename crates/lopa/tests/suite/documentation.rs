@@ -13,6 +13,9 @@ use lopa::problem::scope::Scope;
 
 use crate::pages::{Page, marked, pages, root};
 
+/// Picks a count of a cost.
+type Show = fn(&Cost) -> &Count;
+
 /// The algorithms of the README, in its order.
 const SHORT: [&str; 7] = ["lopa-gt", "lopa-lg", "ma-dsbo", "sldbo", "spdb", "dgd", "local"];
 
@@ -79,7 +82,7 @@ fn the_table_of_algorithms_is_the_registrys() {
 
 #[test]
 fn the_table_of_calls_is_the_registrys() {
-    let calls: [(&str, fn(&Cost) -> &Count); 6] = [
+    let calls: [(&str, Show); 6] = [
         ("∇_θ g", |cost| &cost.grad_theta_g),
         ("∇²_θθ g v", |cost| &cost.hess_g),
         ("∇²_xθ g v", |cost| &cost.cross_g),

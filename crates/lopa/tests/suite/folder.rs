@@ -285,7 +285,9 @@ fn a_manifest_that_lacks_a_key_or_has_a_wrong_one_is_refused_by_name() {
             edit(folder.path(), "manifest.json", |manifest| {
                 let value = part(manifest).as_object_mut().unwrap().get_mut(*key);
                 there = value.is_some();
-                value.map(|value| *value = wrong());
+                if let Some(value) = value {
+                    *value = wrong();
+                }
             });
             if there {
                 let error = damage(folder.path(), "manifest.json");

@@ -1,6 +1,9 @@
 //! The library's tests, in one program: the algorithms are generic in the precision, and every program that
 //! uses them compiles them anew.
 
+// The examples, which conformance tests include, each have their `mod common`.
+#![allow(clippy::duplicate_mod)]
+
 mod algorithms;
 mod bad_data;
 mod checkpoint;

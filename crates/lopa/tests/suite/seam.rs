@@ -73,12 +73,15 @@ impl<T: Real> Together<T> for All<T> {
     }
 }
 
+/// Where a vector of a node begins.
+type Address<'a, T> = &'a dyn Fn(&Ask<T>) -> *const T;
+
 /// The vectors of all nodes lie in one block each, at equal distances, aligned to 64 bytes.
 fn in_blocks<T: Real>(asks: &[Ask<T>]) {
-    let addresses = |vector: &dyn Fn(&Ask<T>) -> *const T| -> Vec<usize> {
+    let addresses = |vector: Address<T>| -> Vec<usize> {
         asks.iter().map(|ask| vector(ask) as usize).collect()
     };
-    let vectors: [&dyn Fn(&Ask<T>) -> *const T; 3] =
+    let vectors: [Address<T>; 3] =
         [&|ask| ask.at.x.as_ptr(), &|ask| ask.at.theta.as_ptr(), &|ask| ask.v.as_ptr()];
     for vector in vectors {
         let at = addresses(vector);

@@ -147,7 +147,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
         let wx = mixed.whole();
         if self.is("a division by zero without neighbours") && k > 10 {
             let gap = dot(&self.x, &self.x) - dot(wx, &self.x);
-            self.mean.fill(gap / gap);
+            self.mean.fill(gap * gap.recip());
         }
         let half = T::of(0.5);
         update(&mut self.mean, [&self.now.s], |mean, [s]| half * mean + half * s);
