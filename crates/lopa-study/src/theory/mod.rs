@@ -12,7 +12,7 @@
 //! | Lemmas on each error term, (26)–(37) | [`lemmas`] |
 //! | conditions (47)–(51), (87)–(90), u, u' | [`conditions`], [`steps`] |
 //! | Theorems 1–2, Corollaries 1–4 | [`bound`] |
-//! | Lemma 1 | [`heterogeneity`] |
+//! | Lemma 1 | [`measure::heterogeneity`] |
 //!
 //! A [`Study`] does all of it for an experiment; [`rates`] measures the exponents of the corollaries.
 
