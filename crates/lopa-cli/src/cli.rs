@@ -6,6 +6,7 @@ use crate::commands::check::CheckArgs;
 use crate::commands::compare::CompareArgs;
 use crate::commands::data::DataCommand;
 use crate::commands::evaluate::EvaluateArgs;
+use crate::commands::export::ExportArgs;
 use crate::commands::graph::GraphCommand;
 use crate::commands::list::ListArgs;
 use crate::commands::ls::LsArgs;
@@ -73,6 +74,8 @@ pub enum Command {
     Doctor,
     /// Make an HTML report, and figures, from run folders
     Report(ReportArgs),
+    /// Hand a run to other tools: its measurements as CSV, Parquet, for TensorBoard or for MLflow
+    Export(ExportArgs),
     /// Apply the paper's theorems to an experiment: constants, step sizes, bounds, rates
     #[command(subcommand)]
     Theory(TheoryCommand),

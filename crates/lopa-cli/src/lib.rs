@@ -60,6 +60,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Ls(args) => commands::ls::ls(args, output),
         Command::Doctor => commands::doctor::doctor(output),
         Command::Report(args) => commands::report::report(args, output),
+        Command::Export(args) => commands::export::export(args, output),
         Command::Theory(command) => commands::theory::theory(command, program),
         Command::Schema => commands::texts::schema(program),
         Command::Completions(args) => commands::texts::completions(args, Cli::command(), output),

@@ -9,6 +9,7 @@
 //! statistics and the theory: the terms of the Lyapunov function, which [`lyapunov`] stacks, and the
 //! measured rates, which [`rates`] draws.
 
+pub mod export;
 pub mod figure;
 pub mod html;
 pub mod lyapunov;

@@ -61,6 +61,11 @@ impl Saved {
         &self.manifest.worlds
     }
 
+    /// The settings by section; none if another version's cannot be read.
+    pub fn experiment(&self) -> toml::Table {
+        self.settings.parse().unwrap_or_default()
+    }
+
     /// The experiment's name.
     pub fn title(&self) -> &str {
         &self.manifest.name

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod data;
 pub mod doctor;
 pub mod evaluate;
+pub mod export;
 pub mod graph;
 pub mod list;
 pub mod ls;
