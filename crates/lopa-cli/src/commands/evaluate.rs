@@ -60,7 +60,8 @@ fn on_new_rows(
     let models: Vec<Model> = runs.iter().map(|run| finished.model(run)).collect::<Result<_>>()?;
     // All models of a run share their features and classes.
     let first = &models[0];
-    let rows = new_rows(input, finished.features(first)?, args.label.label.as_deref())?;
+    let (features, columns) = (finished.features(first)?, first.about.columns.as_ref());
+    let rows = new_rows(input, features, columns, args.label.label.as_deref())?;
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to compare with")
             .at(input.display().to_string())

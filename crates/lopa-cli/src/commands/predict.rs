@@ -19,7 +19,7 @@ pub struct PredictArgs {
     #[arg(short, long)]
     node: usize,
     /// Data file: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy or .npz, with unscaled features and
-    /// at most one more column, the labels
+    /// at most one more column, the labels. With a header, columns are matched by name
     #[arg(short, long, value_name = "FILE")]
     input: PathBuf,
     #[command(flatten)]
@@ -36,7 +36,8 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
             .hint(format!("choose one of: {}", names(&runs).join(", "))));
     };
     let model = finished.model(run)?;
-    let rows = new_rows(&args.input, finished.features(&model)?, args.label.label.as_deref())?;
+    let (features, columns) = (finished.features(&model)?, model.about.columns.as_ref());
+    let rows = new_rows(&args.input, features, columns, args.label.label.as_deref())?;
     let predicted = model.predict(args.node, &rows.features, &program.registries.problems)?;
     let classes = predicted.iter().map(|&class| model.about.classes[class as usize].as_str());
     if output.json() {

@@ -163,3 +163,17 @@ fn quadratics_are_measured_again_too() {
     let text = folder.lopa(&["evaluate", &run]).good().stdout;
     assert_eq!(text.lines().filter(|line| line.ends_with("yes")).count(), 4, "{text}");
 }
+
+#[test]
+fn columns_in_another_order_are_matched_by_name() {
+    let (folder, run) = trained();
+    let reversed = |line: &str| line.rsplit(',').collect::<Vec<_>>().join(",") + "\n";
+    folder.write("reversed.csv", blobs().lines().map(reversed).collect::<String>().as_bytes());
+    folder.write("renamed.csv", blobs().replacen("x,", "X,", 1).as_bytes());
+    let evaluate =
+        |file: &str| folder.lopa(&["evaluate", run.as_str(), "--input", file, "--format", "json"]);
+    assert_eq!(evaluate("reversed.csv").good().json(), evaluate("blobs.csv").good().json());
+    let renamed = evaluate("renamed.csv");
+    assert_eq!(renamed.code, 3, "{}", renamed.stderr);
+    assert!(renamed.stderr.contains("did you mean `x` by `X`?"), "{}", renamed.stderr);
+}

@@ -124,6 +124,35 @@ fn a_file_with_other_columns_is_reported_before_the_first_round() {
     assert!(whole.stderr.contains("data/shape-mismatch"), "{}", whole.stderr);
 }
 
+/// A table with its columns in the opposite order.
+fn reversed(table: &str) -> String {
+    let line = |line: &str| line.rsplit(',').collect::<Vec<_>>().join(",") + "\n";
+    table.lines().map(line).collect()
+}
+
+#[test]
+fn files_with_columns_in_another_order_are_matched_by_name() {
+    let experiment = OWN.replace("[network]", "label = \"colour\"\n\n[network]");
+    let run = |third: &dyn Fn(&str) -> String| {
+        let trio = crate::program::Folder::with(&[("e.toml", &experiment)]);
+        for (name, text) in NAMES.iter().zip(files()) {
+            let text = if *name == "carol" { third(&text) } else { text };
+            trio.write(&format!("{name}.csv"), text.as_bytes());
+        }
+        trio.lopa(&["run", "e.toml", "--format", "json"])
+    };
+    let want = results(&run(&str::to_string).good().json());
+    assert_eq!(results(&run(&reversed).good().json()), want);
+    let renamed = run(&|text| text.replacen("x,", "w,", 1));
+    assert_eq!(renamed.code, 3, "{}", renamed.stderr);
+    assert!(
+        renamed.stderr.contains("the file of `carol` differs from that of `alice`"),
+        "{}",
+        renamed.stderr
+    );
+    assert!(renamed.stderr.contains("`x` is missing"), "{}", renamed.stderr);
+}
+
 #[test]
 fn mistakes_about_own_files_are_reported() {
     let cases = [

@@ -97,6 +97,32 @@ impl<T: Real> Features<T> {
         }
     }
 
+    /// The columns at the given places, in that order.
+    pub fn columns_at(&self, order: &[usize]) -> Features<T> {
+        let mut places = vec![None; self.cols()];
+        (0u32..).zip(order).for_each(|(new, &old)| places[old] = Some(new));
+        match self {
+            Features::Dense { cols, values } => {
+                let row = |row: &[T]| order.iter().map(|&j| row[j]).collect::<Vec<T>>();
+                let values = values.chunks_exact((*cols).max(1)).flat_map(row).collect();
+                Features::Dense { cols: order.len(), values }
+            }
+            Features::Sparse { .. } => {
+                let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+                let mut entries = Vec::new();
+                for row in 0..self.rows() {
+                    entries.clear();
+                    self.each(row, |j, value| entries.extend(places[j].map(|j| (j, value))));
+                    entries.sort_unstable_by_key(|&(j, _)| j);
+                    columns.extend(entries.iter().map(|entry| entry.0));
+                    values.extend(entries.iter().map(|entry| entry.1));
+                    starts.push(values.len());
+                }
+                Features::Sparse { cols: order.len(), starts, columns, values }
+            }
+        }
+    }
+
     /// Stacks matrices with the same columns.
     pub fn stacked(parts: &[&Features<T>]) -> Features<T> {
         let cols = parts.first().map_or(0, |part| part.cols());

@@ -1,10 +1,12 @@
 //! Data: features and labels, where they come from, and how they are split over nodes.
 
 mod catalog;
+mod columns;
 mod digest;
 mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+mod labels;
 mod own;
 mod packed;
 pub mod partition;
@@ -14,12 +16,13 @@ mod source;
 mod stored;
 
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
+pub use columns::Columns;
 pub use digest::digest;
 pub use features::{Features, Samples};
 pub use own::{each as each_own, load as load_own};
 use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
-pub use scaling::{Method, Scaling};
+pub use scaling::{Method, Scaling, Scalings};
 pub use source::{
     Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry, new_rows,
     sources,
@@ -155,6 +158,11 @@ impl Dataset {
         Samples::new(self.stored.clone(), packed, labels.clone(), rows)
     }
 
+    /// The same rows with the columns at the given places, in that order.
+    pub(crate) fn columns_at(&self, order: &[usize]) -> Dataset {
+        Dataset::new(self.features().columns_at(order), self.labels.to_vec())
+    }
+
     /// Drops the features of all other rows; row numbers stay valid, and all labels are kept.
     pub fn hold(&mut self, rows: &[u32]) {
         assert!(self.held.is_none(), "rows are dropped only once");
@@ -181,5 +189,7 @@ pub struct Data {
     /// Class names as in the source, in the order of their numbers.
     pub classes: Vec<String>,
     /// How raw features were scaled, so that a saved model can be applied to new raw ones.
-    pub scaling: Scaling,
+    pub scaling: Scalings,
+    /// The names of the columns, if the source has any.
+    pub columns: Option<Columns>,
 }

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use toml::{Table, Value};
 
+use super::prepare::prepare_own;
 use super::source::{Class, Raw, SourceBuild, Where};
-use super::{Data, Dataset, Features, Method, Preparation, Scaling, prepare};
+use super::{Data, Dataset, Features, Method, Preparation, Scalings};
 use crate::config::{Choice, Registry};
 use crate::error::{Error, Fault, Result};
 
@@ -67,18 +68,30 @@ pub fn load(
             ..preparation.clone()
         };
         let raw = with_classes(raw, preparation);
-        parts.push(prepare(raw, &each, place.seed).map_err(|error| error.at(name))?);
+        parts.push(prepare_own(raw, &each, place.seed).map_err(|error| error.at(name))?);
     }
     let classes = parts.first().map_or(Vec::new(), |data| data.classes.clone());
-    let (mut train, mut test) = (Vec::new(), Vec::new());
-    for Data { train: own_train, test: own_test, .. } in parts {
-        train.push(own_train);
-        test.push(own_test);
-    }
     let names = &nodes[here.clone()];
+    let columns = parts.first().and_then(|data| data.columns.clone());
+    let (mut train, mut test) = (Vec::new(), Vec::new());
+    for (data, name) in parts.into_iter().zip(names) {
+        let order = match (&columns, &data.columns) {
+            (Some(first), Some(own)) => {
+                let order = first.order(&own.features);
+                Some(order.map_err(|error| different(error, name, &names[0]))?)
+            }
+            _ => None,
+        };
+        let ordered = |set: Dataset| match &order {
+            Some(order) if !order.is_sorted() => set.columns_at(order),
+            _ => set,
+        };
+        train.push(ordered(data.train));
+        test.push(ordered(data.test));
+    }
     let (train, test) =
         (joined(train, names, &here, nodes.len())?, joined(test, names, &here, nodes.len())?);
-    Ok(Data { train, test, classes, scaling: Scaling::default() })
+    Ok(Data { train, test, classes, scaling: Scalings::default(), columns })
 }
 
 /// The parameters with a node's name filled in.
@@ -98,6 +111,12 @@ fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
         }
     }
     raw
+}
+
+/// The error for a file whose columns are not those of the first.
+fn different(error: Error, name: &str, first: &str) -> Error {
+    let message = format!("the file of `{name}` differs from that of `{first}`: {}", error.message);
+    Error { message, ..error }.at(name)
 }
 
 /// Joins the nodes' sets, and notes which rows belong to which node.

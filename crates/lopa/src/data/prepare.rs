@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::source::{Class, Part, Raw, SourceBuild, Table, Where};
-use super::{Data, Dataset, Groups, Method, Scaling, Stored, own};
+use super::{Data, Dataset, Groups, Method, Scaling, Scalings, Stored, labels, own};
 use crate::config::{Choice, Params, Registry, Section};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::math::random::{Purpose, Stream};
@@ -131,8 +131,22 @@ pub fn load(source: &SourceBuild, preparation: &Preparation, place: &Where) -> R
 /// Prepares a raw table; the seed chooses the samples, but not the rows held out for testing.
 pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     let kept = choose(&raw.classes, preparation.classes.as_deref())?;
+    if preparation.classes.is_none() {
+        labels::check_classes(&raw)?;
+    }
+    labels::check_test(&raw, &kept)?;
+    prepare_kept(raw, &kept, preparation, seed)
+}
+
+/// The same for one node's file, which may lack classes of the others.
+pub(super) fn prepare_own(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
+    let kept = choose(&raw.classes, preparation.classes.as_deref())?;
+    prepare_kept(raw, &kept, preparation, seed)
+}
+
+fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) -> Result<Data> {
     let mut number = vec![None; raw.classes.len()];
-    (0..).zip(&kept).for_each(|(new, &old)| number[old] = Some(new));
+    (0..).zip(kept).for_each(|(new, &old)| number[old] = Some(new));
     let of_kept = |part: &Part| -> Vec<u32> {
         (0..)
             .zip(&part.labels)
@@ -143,7 +157,7 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     let share = preparation.test.unwrap_or(TEST_SHARE);
     let (train, test) = match &raw.test {
         Some(test) => (of_kept(&raw.train), of_kept(test)),
-        None => hold_out(&raw.train.labels, &kept, share),
+        None => hold_out(&raw.train.labels, kept, share),
     };
     let train = sample(train, preparation.samples, seed);
     if train.is_empty() {
@@ -177,7 +191,7 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     };
     let (train, test) = (set(&raw.train, &train), set(test_part, &test));
     let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
-    Ok(Data { train, test, classes, scaling })
+    Ok(Data { train, test, classes, scaling: Scalings::all(scaling), columns: raw.columns })
 }
 
 /// The indices of the chosen classes.

@@ -16,6 +16,44 @@ pub struct Scaling {
     pub factor: Vec<f64>,
 }
 
+/// The scaling of every node's features: one for all, or one for each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scalings {
+    each: Vec<Scaling>,
+}
+
+impl Default for Scalings {
+    fn default() -> Scalings {
+        Scalings::all(Scaling::default())
+    }
+}
+
+impl Scalings {
+    /// The same scaling at every node.
+    pub fn all(scaling: Scaling) -> Scalings {
+        Scalings { each: vec![scaling] }
+    }
+
+    /// A scaling for each node.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn each(each: Vec<Scaling>) -> Scalings {
+        assert!(!each.is_empty(), "a scaling for each node");
+        Scalings { each }
+    }
+
+    /// A node's scaling.
+    pub fn of(&self, node: usize) -> &Scaling {
+        self.each.get(node).unwrap_or(&self.each[0])
+    }
+
+    /// The scalings: a single one, or one for each node.
+    pub fn as_slice(&self) -> &[Scaling] {
+        &self.each
+    }
+}
+
 /// A way to scale features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

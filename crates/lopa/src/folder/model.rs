@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use toml::Table;
 
 use crate::config::Registry;
-use crate::data::{Features, Scaling};
+use crate::data::{Columns, Features, Scaling, Scalings};
 use crate::error::{Error, Result};
 use crate::problem::{AnyProblem, At};
 use crate::run::hex;
@@ -26,7 +26,7 @@ pub struct Model {
     /// θ_i of every node.
     pub theta: Vec<Vec<f64>>,
     /// How raw features are scaled.
-    pub scaling: Scaling,
+    pub scaling: Scalings,
 }
 
 /// Metadata of models.
@@ -44,6 +44,9 @@ pub struct About {
     pub features: usize,
     /// The classes by name, in the order of their numbers.
     pub classes: Vec<String>,
+    /// The names of the columns, if the data has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Columns>,
 }
 
 /// Our entry in the file's header.
@@ -65,8 +68,8 @@ impl Model {
         let tensors = [
             ("x", bytes(self.x.concat().as_slice()), shape(&self.x)),
             ("theta", bytes(self.theta.concat().as_slice()), shape(&self.theta)),
-            ("scaling.shift", bytes(&self.scaling.shift), vec![self.scaling.shift.len()]),
-            ("scaling.factor", bytes(&self.scaling.factor), vec![self.scaling.factor.len()]),
+            self.scaling_tensor("scaling.shift", |scaling| &scaling.shift),
+            self.scaling_tensor("scaling.factor", |scaling| &scaling.factor),
         ];
         let views: std::result::Result<Vec<_>, _> = tensors
             .iter()
@@ -113,15 +116,17 @@ impl Model {
                 _ => Err(wrong(format!("the tensor `{name}` is not a matrix"))),
             }
         };
-        let scaling =
-            Scaling { shift: read("scaling.shift")?.0, factor: read("scaling.factor")?.0 };
+        let (shift, factor) = (read("scaling.shift")?, read("scaling.factor")?);
+        let unfit = || wrong("its tensors do not fit together".into());
+        let scaling = scalings(shift, factor).ok_or_else(unfit)?;
         let model = Model { about, x: rows("x")?, theta: rows("theta")?, scaling };
         let scaled = |values: &[f64]| values.is_empty() || values.len() == model.about.features;
+        let scalings = model.scaling.as_slice();
         let fits = model.x.len() == model.theta.len()
-            && scaled(&model.scaling.shift)
-            && scaled(&model.scaling.factor);
+            && (scalings.len() == 1 || scalings.len() == model.x.len())
+            && scalings.iter().all(|scaling| scaled(&scaling.shift) && scaled(&scaling.factor));
         if !fits {
-            return Err(wrong("its tensors do not fit together".into()));
+            return Err(unfit());
         }
         match model.digest() == sha256 {
             true => Ok(model),
@@ -133,11 +138,24 @@ impl Model {
     fn digest(&self) -> String {
         let mut hasher = Sha256::new();
         hasher.update(serde_json::to_vec(&self.about).expect("plain values are JSON"));
-        let Scaling { shift, factor } = &self.scaling;
-        for values in self.x.iter().chain(&self.theta).chain([shift, factor]) {
+        let scalings = self.scaling.as_slice().iter();
+        let scaled = scalings.flat_map(|Scaling { shift, factor }| [shift, factor]);
+        for values in self.x.iter().chain(&self.theta).chain(scaled) {
             hasher.update(bytes(values));
         }
         hex(&hasher.finalize())
+    }
+
+    /// A vector where all nodes share the scaling, else a matrix with a row per node.
+    fn scaling_tensor(
+        &self,
+        name: &'static str,
+        part: impl Fn(&Scaling) -> &Vec<f64>,
+    ) -> (&'static str, Vec<u8>, Vec<usize>) {
+        let scalings = self.scaling.as_slice();
+        let length = part(&scalings[0]).len();
+        let shape = if scalings.len() == 1 { vec![length] } else { vec![scalings.len(), length] };
+        (name, scalings.iter().flat_map(|scaling| bytes(part(scaling))).collect(), shape)
     }
 
     /// The class numbers that a node's model predicts for raw features.
@@ -171,11 +189,32 @@ impl Model {
         }
         let chosen = problems.choose(problem, params)?;
         let at = At { x: &self.x[node], theta: &self.theta[node] };
-        let scaled = self.scaling.apply(raw.clone());
+        let scaled = self.scaling.of(node).apply(raw.clone());
         chosen.build.get::<f64>().predict(classes.len(), at, &scaled).ok_or_else(|| {
             let message = format!("models of the problem `{problem}` predict nothing");
             Error::config("config/no-meaning", message)
         })
+    }
+}
+
+/// The scalings in two tensors; `None` if their shapes do not fit.
+fn scalings(
+    (shift, shape): (Vec<f64>, Vec<usize>),
+    (factor, same): (Vec<f64>, Vec<usize>),
+) -> Option<Scalings> {
+    match (&shape[..], &same[..]) {
+        ([_], [_]) => Some(Scalings::all(Scaling { shift, factor })),
+        (&[nodes, shifts], &[others, factors]) if nodes == others && nodes > 0 => {
+            let row = |values: &[f64], width: usize, node: usize| {
+                values[node * width..(node + 1) * width].to_vec()
+            };
+            let scaling = |node| Scaling {
+                shift: row(&shift, shifts, node),
+                factor: row(&factor, factors, node),
+            };
+            Some(Scalings::each((0..nodes).map(scaling).collect()))
+        }
+        _ => None,
     }
 }
 

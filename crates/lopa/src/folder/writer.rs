@@ -44,7 +44,8 @@ struct ModelParts {
     features: usize,
     labels: Vec<u32>,
     classes: Vec<String>,
-    scaling: data::Scaling,
+    scaling: data::Scalings,
+    columns: Option<data::Columns>,
 }
 
 impl RunFolder {
@@ -271,7 +272,8 @@ impl ModelParts {
             features: data.map_or(0, |data| data.train.cols()),
             labels: data.map_or(Vec::new(), |data| data.train.labels().to_vec()),
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
-            scaling: data.map_or(data::Scaling::default(), |data| data.scaling.clone()),
+            scaling: data.map_or(data::Scalings::default(), |data| data.scaling.clone()),
+            columns: data.and_then(|data| data.columns.clone()),
         }
     }
 
@@ -284,6 +286,7 @@ impl ModelParts {
             params: self.problem.params().clone(),
             features: self.features,
             classes: self.classes.clone(),
+            columns: self.columns.clone(),
         };
         Model { about, x, theta, scaling: self.scaling.clone() }
     }

@@ -33,8 +33,8 @@ fn digits_are_divided_by_sixteen_and_a_fifth_of_each_class_is_held_out() {
     }
     let largest = dense(&data.train).into_iter().flatten().fold(0.0, f64::max);
     assert_eq!(largest, 1.0);
-    assert_eq!(data.scaling.factor, vec![1.0 / 16.0; 64]);
-    assert!(data.scaling.shift.is_empty());
+    assert_eq!(data.scaling.of(0).factor, vec![1.0 / 16.0; 64]);
+    assert!(data.scaling.of(0).shift.is_empty());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn cifar_classes_go_by_number_or_name() {
     assert_eq!(named.classes, ["dog", "horse"]);
     assert_eq!(digest(&named), digest(&numbered));
     // The mean image of the two is 15.
-    assert_eq!(named.scaling.shift, vec![15.0; 3072]);
+    assert_eq!(named.scaling.of(0).shift, vec![15.0; 3072]);
     assert!((dense(&named.test)[0][3071] - 25.0 / 255.0).abs() < 1e-15);
     let whole = load_files("name = 'cifar10'", &files).unwrap();
     assert_eq!(whole.classes, ["airplane", "dog", "horse"]);
@@ -369,10 +369,13 @@ fn a_saved_scaling_applied_to_raw_features_gives_the_prepared_ones() {
     for scaling in ["none", "unit", "standardise", "centre"] {
         let raw = load_files("name = 'digits'\nscaling = 'none'", &[]).unwrap();
         let made = load_files(&format!("name = 'digits'\nscaling = '{scaling}'"), &[]).unwrap();
-        let applied = made.scaling.apply(raw.test.features().clone());
+        let applied = made.scaling.of(0).apply(raw.test.features().clone());
         assert_eq!(&applied, made.test.features(), "{scaling}");
-        let text = serde_json::to_string(&made.scaling).unwrap();
-        assert_eq!(serde_json::from_str::<lopa::data::Scaling>(&text).unwrap(), made.scaling);
+        let text = serde_json::to_string(made.scaling.of(0)).unwrap();
+        assert_eq!(
+            serde_json::from_str::<lopa::data::Scaling>(&text).unwrap(),
+            *made.scaling.of(0)
+        );
     }
 }
 
@@ -394,8 +397,8 @@ fn zeros_that_are_not_stored_count_in_means_and_deviations() {
     let common = "test = 0\nscaling = 'standardise'\ncolumns = [0]";
     let full = load_files(&format!("name = 'csv'\npath = 'a.csv'\n{common}"), &files).unwrap();
     let sparse = load_files(&format!("name = 'libsvm'\npath = 'a.txt'\n{common}"), &files).unwrap();
-    assert_eq!(full.scaling.shift, [4.0, 0.0]);
-    assert!((full.scaling.factor[0] - (3.0f64 / 32.0).sqrt()).abs() < 1e-15);
+    assert_eq!(full.scaling.of(0).shift, [4.0, 0.0]);
+    assert!((full.scaling.of(0).factor[0] - (3.0f64 / 32.0).sqrt()).abs() < 1e-15);
     assert_eq!(full.scaling, sparse.scaling);
     assert_eq!(digest(&full), digest(&sparse));
     assert_eq!(sparse.train.features().stored(), 4);
@@ -442,7 +445,7 @@ fn every_source_has_a_schema_and_a_line_about_it() {
 
 #[test]
 fn the_scaling_is_the_usual_one_unless_told() {
-    let of = |section: &str| load_files(section, &mnist()).unwrap().scaling.factor;
+    let of = |section: &str| load_files(section, &mnist()).unwrap().scaling.of(0).factor.clone();
     assert_eq!(of("name = 'mnist'"), vec![1.0 / 255.0; 4]);
     assert!(of("name = 'mnist'\nscaling = 'none'").is_empty());
     // Blobs have no known maximum: unit divides by the largest value.
@@ -542,4 +545,64 @@ proptest! {
         let digests = sections.map(|section| digest(&load_files(section, &files).unwrap()));
         prop_assert!(digests.iter().all(|digest| *digest == digests[0]), "{:?}", digests);
     }
+}
+
+#[test]
+fn test_rows_are_matched_by_the_names_of_their_columns() {
+    let train: File = ("a.csv", b"x,y,kind\n1,2,a\n3,4,b\n".to_vec());
+    let section =
+        "name = 'csv'\npath = 'a.csv'\ntest_path = 'b.csv'\nlabel = 'kind'\nscaling = 'none'";
+    let with =
+        |test: &str| load_files(section, &[train.clone(), ("b.csv", test.as_bytes().to_vec())]);
+    let data = with("kind,y,x\nb,6,5\n").unwrap();
+    assert_eq!(dense(&data.test), [[5.0, 6.0]]);
+    assert_eq!(data.columns.unwrap().features, ["x", "y"]);
+    let error = with("kind,w,x\nb,6,5\n").unwrap_err();
+    assert_eq!(error.id, "data/other-columns");
+    assert!(error.to_string().contains("`y` is missing, and the column `w` is unknown"), "{error}");
+}
+
+/// A table with one feature and these labels.
+fn labelled(labels: impl Iterator<Item = String>) -> Vec<u8> {
+    labels.enumerate().map(|(x, label)| format!("{x},{label}\n")).collect::<String>().into_bytes()
+}
+
+#[test]
+fn labels_that_are_no_classes_are_refused() {
+    let csv = |labels: &mut dyn Iterator<Item = String>| ("a.csv", labelled(labels));
+    let section = "name = 'csv'\npath = 'a.csv'\ntest = 0";
+    let real = |rows: usize, values: usize| {
+        csv(&mut (0..rows).map(|row| format!("{}", (row % values) as f64 + 0.25)))
+    };
+    let whole =
+        |rows: usize, values: usize| csv(&mut (0..rows).map(|row| (row % values).to_string()));
+    for file in [real(400, 80), real(500, 21), real(8, 5), whole(500, 51), whole(100, 100)] {
+        let error = load_files(section, std::slice::from_ref(&file)).unwrap_err();
+        assert_eq!(error.id, "data/too-many-classes", "{error}");
+        assert!(error.to_string().contains("list the `classes`"), "{error}");
+    }
+    let error = load_files(section, &[real(400, 80)]).unwrap_err().to_string();
+    assert!(
+        error.contains("400 labels have 80 different real numbers: this looks like a regression")
+    );
+    for file in [real(400, 20), real(3, 3), real(10, 5), whole(510, 51), whole(60, 50)] {
+        load_files(section, &[file]).unwrap();
+    }
+    // Whoever lists the classes means them.
+    let listed = format!("{section}\nclasses = {:?}", (0..100).collect::<Vec<_>>());
+    assert_eq!(load_files(&listed, &[whole(100, 100)]).unwrap().classes.len(), 100);
+}
+
+#[test]
+fn test_rows_of_a_class_without_training_rows_are_refused() {
+    let files: [File; 2] = [
+        ("a.csv", b"1,yes\n2,no\n3,yes\n4,rare\n".to_vec()),
+        ("b.csv", b"1,yes\n2,maybe\n3,maybe\n".to_vec()),
+    ];
+    let section = "name = 'csv'\npath = 'a.csv'\ntest_path = 'b.csv'";
+    let error = load_files(section, &files).unwrap_err();
+    assert_eq!((error.id, error.place.as_deref()), ("data/untrained-class", Some("b.csv, row 2")));
+    assert!(error.message.contains("the class `maybe`, which 2 test rows have"), "{error}");
+    let chosen = load_files(&format!("{section}\nclasses = ['yes', 'no']"), &files).unwrap();
+    assert_eq!((chosen.test.len(), chosen.classes.len()), (1, 2));
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::files::{doubles, gzip, header, npy, zip};
-use lopa::data::{Features, NewRows, new_rows};
+use lopa::data::{Columns, Features, NewRows, new_rows};
 use lopa::error::Result;
 
 /// Writes a file and reads it for a model with three features.
@@ -11,7 +11,7 @@ fn read(name: &str, bytes: &[u8], label: Option<&str>) -> Result<NewRows> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    new_rows(&path, 3, label)
+    new_rows(&path, 3, None, label)
 }
 
 fn three() -> Features<f64> {
@@ -102,6 +102,64 @@ fn what_does_not_fit_is_refused() {
         assert!(error.message.contains(part), "{name}: {error}");
         assert!(error.place.as_ref().is_some_and(|place| place.contains(name)), "{error:?}");
     }
-    let missing = new_rows(&PathBuf::from("no/such.csv"), 3, None).unwrap_err();
+    let missing = new_rows(&PathBuf::from("no/such.csv"), 3, None, None).unwrap_err();
     assert_eq!(missing.id, "data/unreadable");
+}
+
+/// The columns of a model that was trained on x, y and z, with labels `kind` and groups `ward`.
+fn xyz() -> Columns {
+    let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    Columns {
+        features: names(&["x", "y", "z"]),
+        label: Some("kind".into()),
+        group: Some("ward".into()),
+    }
+}
+
+fn read_named(text: &str, label: Option<&str>) -> Result<NewRows> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, text).unwrap();
+    new_rows(&path, 3, Some(&xyz()), label)
+}
+
+#[test]
+fn columns_are_matched_by_name() {
+    let none = NewRows { features: three(), labels: None };
+    let with = NewRows { features: three(), labels: labels(&["a", "b"]) };
+    for (text, label, want) in [
+        ("z,x,y\n3,1,2\n6,4,5\n", None, &none),
+        ("kind,z,x,y\na,3,1,2\nb,6,4,5\n", None, &with),
+        ("kind,z,ward,x,y\na,3,north,1,2\nb,6,south,4,5\n", None, &with),
+        ("z,ward,x,y\n3,north,1,2\n6,south,4,5\n", None, &none),
+        ("z,x,y,truth\n3,1,2,a\n6,4,5,b\n", None, &with),
+        ("z,truth,x,y\n3,a,1,2\n6,b,4,5\n", Some("truth"), &with),
+        // Without a header, by position.
+        ("1,2,3\n4,5,6\n", None, &none),
+        ("1,2,3,a\n4,5,6,b\n", None, &with),
+    ] {
+        assert_eq!(&read_named(text, label).unwrap(), want, "{text}");
+    }
+}
+
+#[test]
+fn missing_and_unknown_columns_are_named() {
+    let fails = |text: &str| {
+        let error = read_named(text, None).unwrap_err();
+        assert!(error.place.as_ref().is_some_and(|place| place.ends_with("a.csv:1")), "{error}");
+        (error.id, error.to_string())
+    };
+    for (text, id, says) in [
+        ("z,x\n3,1\n", "data/shape-mismatch", "the column `y` is missing"),
+        ("w,z,x,y\n0,3,1,2\n", "data/shape-mismatch", "the column `w` is unknown"),
+        ("id,w,z,x,y\nn,0,3,1,2\n", "data/shape-mismatch", "the columns `id`, `w` are unknown"),
+        ("Z,x,y\n3,1,2\n", "data/other-columns", "did you mean `z` by `Z`?"),
+        ("x,x,y\n3,1,2\n", "data/other-columns", "several columns are named `x`"),
+        // Text among the columns is no worse.
+        ("name,z,x,y\nann,3,1,2\n", "data/shape-mismatch", "the column `name` is unknown"),
+    ] {
+        let (found, message) = fails(text);
+        assert_eq!(found, id, "{message}");
+        assert!(message.contains(says), "{message}");
+    }
 }

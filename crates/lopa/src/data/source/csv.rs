@@ -7,7 +7,7 @@ use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
 use crate::config::Params;
-use crate::data::Features;
+use crate::data::{Columns, Features};
 use crate::error::{Error, Fault, Result};
 
 /// Parameters of `csv`.
@@ -66,24 +66,26 @@ impl Params for Csv {
 
 pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
-    let train = read_part(csv, &csv.path, place, None, (&mut labels, &mut groups))?;
+    let names = (&mut labels, &mut groups);
+    let (train, columns) = read_part(csv, &csv.path, place, None, names)?;
     let test = match &csv.test_path {
         None => None,
         Some(path) => {
-            let like = Some(train.table.cols());
-            Some(read_part(csv, path, place, like, (&mut labels, &mut groups))?)
+            let like = Some((train.table.cols(), columns.as_ref()));
+            Some(read_part(csv, path, place, like, (&mut labels, &mut groups))?.0)
         }
     };
-    Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))
+    let raw = Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))?;
+    Ok(Raw { columns, test_at: csv.test_path.clone(), ..raw })
 }
 
 fn read_part(
     csv: &Csv,
     path: &str,
     place: &Where,
-    like: Option<usize>,
+    like: Option<(usize, Option<&Columns>)>,
     names: (&mut Names, &mut Names),
-) -> Result<Part> {
+) -> Result<(Part, Option<Columns>)> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
     let rows = CsvReader::open(&name, &bytes, csv.delimiter.as_bytes()[0])?;
     let label = rows.find(&csv.label, csv.header)?;
@@ -102,11 +104,36 @@ fn read_part(
         };
         return Err(error.at(format!("{name}:1")).hint(near));
     }
-    if let Some(like) = like.filter(|&like| like != cols) {
-        let message = format!("the test rows have {cols} features, the training rows {like}");
-        return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
+    let mut plan = rows.plan(csv.header, Some(label), group);
+    let mut columns = rows.names(&plan);
+    match (like, &columns) {
+        (Some((_, Some(like))), Some(found)) => {
+            plan.reorder(&like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?);
+            columns = Some(like.clone());
+        }
+        (Some((like, _)), _) if like != cols => {
+            let message = format!("the test rows have {cols} features, the training rows {like}");
+            return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
+        }
+        _ => {}
     }
-    rows.read(csv.header, (Some(label), group), names)
+    Ok((rows.read(&plan, names)?, columns))
+}
+
+/// Which columns of a table are what.
+pub struct Plan {
+    header: bool,
+    pub label: Option<usize>,
+    group: Option<usize>,
+    /// The feature columns, in the order in which they are used.
+    features: Vec<usize>,
+}
+
+impl Plan {
+    /// Puts the features in another order, given by their places in this one.
+    pub fn reorder(&mut self, order: &[usize]) {
+        self.features = order.iter().map(|&at| self.features[at]).collect();
+    }
 }
 
 /// A file of rows, of which the first has been read.
@@ -148,28 +175,51 @@ impl<'a> CsvReader<'a> {
         find_column(column, &self.first, header, self.name)
     }
 
-    /// Reads all rows; every column but the label and the group is a feature.
-    pub fn read(
-        self,
-        header: Header,
-        (label, group): (Option<usize>, Option<usize>),
-        (labels, groups): (&mut Names, &mut Names),
-    ) -> Result<Part> {
-        let name = self.name;
-        let is_feature = |j: usize| Some(j) != label && Some(j) != group;
-        let cols = (0..self.width()).filter(|&j| is_feature(j)).count();
+    /// Every column but the label and the group is a feature.
+    pub fn plan(&self, header: Header, label: Option<usize>, group: Option<usize>) -> Plan {
+        let is_feature = |&j: &usize| Some(j) != label && Some(j) != group;
+        let features: Vec<usize> = (0..self.width()).filter(is_feature).collect();
         let header = match header {
             Header::Yes => true,
             Header::No => false,
-            Header::Auto => !self.first.iter().enumerate().any(|(j, c)| is_feature(j) && number(c)),
+            Header::Auto => !features.iter().any(|&j| number(&self.first[j])),
         };
+        Plan { header, label, group, features }
+    }
+
+    /// The cells of the first row as text.
+    pub fn cells(&self) -> Vec<String> {
+        self.first.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
+    }
+
+    /// The names of the columns, if the first row has them.
+    pub fn names(&self, plan: &Plan) -> Option<Columns> {
+        let cells = self.cells();
+        plan.header.then(|| Columns {
+            features: plan.features.iter().map(|&j| cells[j].clone()).collect(),
+            label: plan.label.map(|j| cells[j].clone()),
+            group: plan.group.map(|j| cells[j].clone()),
+        })
+    }
+
+    /// Reads all rows.
+    pub fn read(
+        self,
+        &Plan { header, label, group, ref features }: &Plan,
+        (labels, groups): (&mut Names, &mut Names),
+    ) -> Result<Part> {
+        let (name, cols) = (self.name, features.len());
         let mut part = Part {
             table: Table::Numbers(Features::Dense { cols, values: vec![] }),
             labels: vec![],
             groups: vec![],
         };
         let mut values = Vec::new();
+        let mut places = vec![None; self.width()];
+        features.iter().enumerate().for_each(|(place, &j)| places[j] = Some(place));
         self.each(header, |line, cells| {
+            let start = values.len();
+            values.resize(start + cols, 0.0);
             for (j, cell) in cells.enumerate() {
                 let place = || format!("{name}:{line}");
                 let text = text(cell, j).map_err(|error| error.at(place()))?;
@@ -177,8 +227,8 @@ impl<'a> CsvReader<'a> {
                     part.labels.push(named(text, j, labels).map_err(|error| error.at(place()))?);
                 } else if Some(j) == group {
                     part.groups.push(named(text, j, groups).map_err(|error| error.at(place()))?);
-                } else {
-                    values.push(finite(text, j).map_err(|error| error.at(place()))?);
+                } else if let Some(feature) = places[j] {
+                    values[start + feature] = finite(text, j).map_err(|error| error.at(place()))?;
                 }
             }
             Ok(())
@@ -215,7 +265,7 @@ impl<'a> CsvReader<'a> {
     }
 }
 
-fn number(cell: &[u8]) -> bool {
+pub fn number(cell: &[u8]) -> bool {
     std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok())
 }
 

@@ -50,7 +50,9 @@ pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
         return Err(Error::data("data/no-features", "no row has a feature").at(&libsvm.path));
     }
     let (train, test) = (train.part(cols), test.map(|test| test.part(cols)));
-    Raw::named(train, test, names, Names::default()).map_err(|error| error.at(&libsvm.path))
+    let raw = Raw::named(train, test, names, Names::default());
+    let raw = raw.map_err(|error| error.at(&libsvm.path))?;
+    Ok(Raw { test_at: libsvm.test_path.clone(), ..raw })
 }
 
 /// New rows for a model with this many features; all have labels if the first one does.

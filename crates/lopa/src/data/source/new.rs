@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::csv::{Column, CsvReader, Header};
+use super::csv::{Column, CsvReader, Header, Plan, number};
 use super::names::Names;
 use super::npy::Array;
 use super::raw::{Raw, Table};
 use super::{file, libsvm, npz};
-use crate::data::Features;
+use crate::data::{Columns, Features};
 use crate::error::{Error, Result};
 
 /// Rows for a trained model to predict.
@@ -21,14 +21,24 @@ pub struct NewRows {
 
 /// Reads the rows of a file for a model with this many features.
 ///
-/// A table with that many columns has no labels. With one column more, labels are in the column
+/// Where both the model and the file have names of columns, these are matched; the file may also have
+/// the columns of labels and groups that the model was trained with, and a last one of labels.
+///
+/// Otherwise columns are matched by position. A table with that many columns has no labels. With one column more, labels are in the column
 /// named `label`, by default the last; in an `.npz` archive, in the array named `label`, by default
 /// `y`.
-pub fn new_rows(path: &Path, features: usize, label: Option<&str>) -> Result<NewRows> {
+pub fn new_rows(
+    path: &Path,
+    features: usize,
+    columns: Option<&Columns>,
+    label: Option<&str>,
+) -> Result<NewRows> {
     let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
     let (raw, labelled) = match format {
-        FileFormat::Table(delimiter) => table((&name, &bytes), delimiter, features, label)?,
+        FileFormat::Table(delimiter) => {
+            table((&name, &bytes), delimiter, (features, columns), label)?
+        }
         FileFormat::Libsvm => libsvm::new_rows(&name, &bytes, features)?,
         FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, false),
         FileFormat::Npz => npz::new_rows(&name, &bytes, label)?,
@@ -72,17 +82,60 @@ impl FileFormat {
 fn table(
     (name, bytes): (&str, &[u8]),
     delimiter: u8,
-    features: usize,
+    (features, columns): (usize, Option<&Columns>),
     label: Option<&str>,
 ) -> Result<(Raw, bool)> {
     let rows = CsvReader::open(name, bytes, delimiter)?;
-    let column = match label.map(|label| (label, label.parse())) {
-        None => Column::Number(-1),
-        Some((_, Ok(number))) => Column::Number(number),
-        Some((label, Err(_))) => Column::Name(label.to_string()),
+    let label = label.map(|label| match label.parse() {
+        Ok(number) => Column::Number(number),
+        Err(_) => Column::Name(label.to_string()),
+    });
+    let plan = match columns.filter(|columns| has_header(&rows.cells(), columns)) {
+        Some(columns) => by_name(&rows, columns, label.as_ref()),
+        None => by_position(&rows, features, label.as_ref()),
     };
+    let plan = plan.map_err(|error| error.at(format!("{name}:1")))?;
+    let (mut labels, mut groups) = (Names::default(), Names::default());
+    let labelled = plan.label.is_some();
+    let part = rows.read(&plan, (&mut labels, &mut groups))?;
+    let raw = Raw::named(part, None, labels, groups).map_err(|error| error.at(name))?;
+    Ok((raw, labelled))
+}
+
+/// Whether the first row has names: no cell is a number, or all names wanted are there.
+fn has_header(cells: &[String], columns: &Columns) -> bool {
+    let named = || columns.features.iter().all(|name| cells.contains(name));
+    !cells.iter().any(|cell| number(cell.as_bytes())) || named()
+}
+
+/// Columns matched by name.
+fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Result<Plan> {
+    let cells = rows.cells();
+    let at = |name: &Option<String>| {
+        let name = name.as_ref().filter(|name| !columns.features.contains(name))?;
+        cells.iter().position(|cell| cell == name)
+    };
+    let given = label.map(|label| rows.find(label, Header::Yes)).transpose()?;
+    let mut label = given.or_else(|| at(&columns.label));
+    let group = at(&columns.group);
+    let last = cells.len() - 1;
+    if label.is_none() && group != Some(last) && !columns.features.contains(&cells[last]) {
+        // As without names: one column more than needed, at the end, has the labels.
+        let extra = cells.len() - usize::from(group.is_some());
+        label = (extra == columns.features.len() + 1).then_some(last);
+    }
+    let mut plan = rows.plan(Header::Yes, label, group);
+    let found = rows.names(&plan).map_or(Vec::new(), |names| names.features);
+    plan.reorder(&columns.order(&found)?);
+    Ok(plan)
+}
+
+/// Columns matched by their number.
+fn by_position(rows: &CsvReader, features: usize, label: Option<&Column>) -> Result<Plan> {
     let label = match rows.width() {
-        width if width == features + 1 => Some(rows.find(&column, Header::Auto)?),
+        width if width == features + 1 => {
+            Some(rows.find(label.unwrap_or(&Column::Number(-1)), Header::Auto)?)
+        }
         width if width == features && label.is_none() => None,
         width => {
             let message = format!(
@@ -90,14 +143,10 @@ fn table(
                 features + 1
             );
             return Err(Error::data("data/shape-mismatch", message)
-                .at(format!("{name}:1"))
                 .hint("cells are separated by commas in .csv and .data, by tabs in .tsv"));
         }
     };
-    let (mut labels, mut groups) = (Names::default(), Names::default());
-    let part = rows.read(Header::Auto, (label, None), (&mut labels, &mut groups))?;
-    let raw = Raw::named(part, None, labels, groups).map_err(|error| error.at(name))?;
-    Ok((raw, label.is_some()))
+    Ok(rows.plan(Header::Auto, label, None))
 }
 
 fn into_features(table: Table) -> Features<f64> {

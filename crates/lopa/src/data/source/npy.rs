@@ -64,6 +64,7 @@ pub fn assemble(
     train: (&str, &str),
     test: Option<(&str, &str)>,
 ) -> Result<Raw> {
+    let test_at = test.map(|(_, labels)| format!("`{labels}`"));
     let mut names = Names::default();
     let mut part = |(features, labels): (&str, &str)| {
         let table = array(features)?.into_table()?;
@@ -81,7 +82,8 @@ pub fn assemble(
         let message = format!("the test rows have {here} features, the training rows {there}");
         return Err(Error::data("data/shape-mismatch", message));
     }
-    Raw::named(train, test, names, Names::default())
+    let raw = Raw::named(train, test, names, Names::default())?;
+    Ok(Raw { test_at, ..raw })
 }
 
 /// An array in row-major order.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::names::Names;
-use crate::data::{Bytes, Features, Method, Scaling};
+use crate::data::{Bytes, Columns, Features, Method, Scaling};
 use crate::error::{Error, Result};
 
 /// A data set before preparation.
@@ -19,6 +19,10 @@ pub struct Raw {
     pub groups: Vec<String>,
     /// How this data is usually scaled.
     pub usual: Usual,
+    /// The names of the columns, if the source has any.
+    pub columns: Option<Columns>,
+    /// Where the test rows come from, for messages.
+    pub test_at: Option<String>,
 }
 
 impl Raw {
@@ -31,6 +35,8 @@ impl Raw {
             classes: classes.iter().map(class).collect(),
             groups: Vec::new(),
             usual: Usual::nothing(),
+            columns: None,
+            test_at: None,
         }
     }
 }
@@ -219,7 +225,8 @@ impl Raw {
             part.groups.iter_mut().for_each(|of| *of = group[*of as usize]);
         }
         let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
-        Ok(Raw { train, test, classes, groups, usual: Usual::nothing() })
+        let (usual, columns, test_at) = (Usual::nothing(), None, None);
+        Ok(Raw { train, test, classes, groups, usual, columns, test_at })
     }
 
     /// A data set whose labels are small codes, with a name for each.
@@ -242,6 +249,7 @@ impl Raw {
         };
         let class = |&code: &u8| Class { code: code.to_string(), name: name(code) };
         let classes = present.iter().map(class).collect();
-        Raw { train: part(train), test: test.map(part), classes, groups: Vec::new(), usual }
+        let (train, test) = (part(train), test.map(part));
+        Raw { train, test, classes, groups: Vec::new(), usual, columns: None, test_at: None }
     }
 }

@@ -143,5 +143,6 @@ fn synthetic(train: Part, classes: usize, groups: usize) -> Raw {
     let classes = (0..classes).map(|class| class.to_string());
     let classes = classes.map(|name| Class { code: name.clone(), name }).collect();
     let groups = (0..groups).map(|group| group.to_string()).collect();
-    Raw { train, test: None, classes, groups, usual: Usual::nothing() }
+    let (usual, columns, test_at) = (Usual::nothing(), None, None);
+    Raw { train, test: None, classes, groups, usual, columns, test_at }
 }

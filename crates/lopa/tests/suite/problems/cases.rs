@@ -3,7 +3,7 @@
 use lopa::config::{Choice, NoParams, Params, Source};
 use lopa::data::partition::{Partition, Rows, partition_entry};
 use lopa::data::{
-    Class, Data, Dataset, Features, Part, Raw, Scaling, Table, Usual, Where, source_entry,
+    Class, Data, Dataset, Features, Part, Raw, Scalings, Table, Usual, Where, source_entry,
 };
 use lopa::error::Result;
 use lopa::experiment::Registries;
@@ -56,7 +56,7 @@ pub fn data(classes: usize, sparse: bool) -> Data {
     let [train, test] =
         clouds(classes).map(|(rows, labels)| Dataset::new(features(&rows, sparse), labels));
     let classes = (0..classes).map(|class| class.to_string()).collect();
-    Data { train, test, classes, scaling: Scaling::default() }
+    Data { train, test, classes, scaling: Scalings::default(), columns: None }
 }
 
 /// Rows and labels to train on, and to test on.
@@ -95,7 +95,8 @@ impl Clouds {
         let [train, test] = clouds(self.centres).map(part);
         let class = |class: usize| Class { code: class.to_string(), name: class.to_string() };
         let classes = (0..self.centres).map(class).collect();
-        Ok(Raw { train, test: Some(test), classes, groups: Vec::new(), usual: Usual::nothing() })
+        let (groups, usual) = (Vec::new(), Usual::nothing());
+        Ok(Raw { train, test: Some(test), classes, groups, usual, columns: None, test_at: None })
     }
 }
 
