@@ -44,7 +44,7 @@ pub fn check_test(raw: &Raw, kept: &[usize]) -> Result<()> {
     let label = test.labels[row];
     let rows = test.labels.iter().filter(|&&other| other == label).count();
     let name = &raw.classes[label as usize].name;
-    let message = format!("no training row has the class `{name}`, which {rows} test rows have");
+    let message = format!("no training row has the class `{name}`, but test rows have it: {rows}");
     let place = raw.test_at.as_deref().unwrap_or("the test set");
     Err(Error::data("data/untrained-class", message)
         .at(format!("{place}, row {}", row + 1))

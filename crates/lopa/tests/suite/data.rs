@@ -116,16 +116,17 @@ fn csv_finds_header_label_and_group() {
 
 #[test]
 fn csv_without_header_takes_the_last_column_and_one_name_for_one_number() {
-    let files = [("a.csv", b"1,2,10\n3,4,+9\n5,6,9.0\n".to_vec()), ("b.csv", b"7,8,2\n".to_vec())];
+    let files =
+        [("a.csv", b"1,2,10\n3,4,+9\n5,6,9.0\n0,0,2\n".to_vec()), ("b.csv", b"7,8,2\n".to_vec())];
     let section = "name = 'csv'\npath = 'a.csv'\ntest_path = 'b.csv'";
     let data = load_files(section, &files).unwrap();
     assert_eq!(data.classes, ["2", "9", "10"]);
-    assert_eq!((data.train.labels(), data.test.labels()), (&[2, 1, 1][..], &[0][..]));
+    assert_eq!((data.train.labels(), data.test.labels()), (&[2, 1, 1, 0][..], &[0][..]));
     assert_eq!(dense(&data.test), [[7.0, 8.0]]);
     // With `header = yes` the first row is not data.
     let section = "name = 'csv'\npath = 'a.csv'\nheader = 'yes'\ntest = 0";
     let data = load_files(section, &files).unwrap();
-    assert_eq!(data.train.len(), 2);
+    assert_eq!(data.train.len(), 3);
 }
 
 #[test]
@@ -602,7 +603,7 @@ fn test_rows_of_a_class_without_training_rows_are_refused() {
     let section = "name = 'csv'\npath = 'a.csv'\ntest_path = 'b.csv'";
     let error = load_files(section, &files).unwrap_err();
     assert_eq!((error.id, error.place.as_deref()), ("data/untrained-class", Some("b.csv, row 2")));
-    assert!(error.message.contains("the class `maybe`, which 2 test rows have"), "{error}");
+    assert!(error.message.contains("the class `maybe`, but test rows have it: 2"), "{error}");
     let chosen = load_files(&format!("{section}\nclasses = ['yes', 'no']"), &files).unwrap();
     assert_eq!((chosen.test.len(), chosen.classes.len()), (1, 2));
 }
