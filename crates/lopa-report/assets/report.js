@@ -61,6 +61,15 @@
     return out;
   };
 
+  /** A seed that diverged, as columns x and y, up to its last value that the axes can show. */
+  const trail = (lost, view, y, logY) => {
+    const ends = lost[view.x].findIndex((x, k) => x == null || lost[y][k] == null || (logY && lost[y][k] <= 0));
+    const whole = (values) => values.slice(0, ends < 0 ? undefined : ends);
+    const [xs, ys] = [whole(lost[view.x]), whole(lost[y])];
+    const from = view.logX ? xs.findIndex((x) => x > 0) : 0;
+    return { x: from < 0 ? [] : xs.slice(from), y: from < 0 ? [] : ys.slice(from) };
+  };
+
   /** A power of ten, correctly rounded; `10 ** k` is not. */
   const power = (k) => Number(`1e${k}`);
 
@@ -129,7 +138,18 @@
       this.shown = this.run.algorithms.filter((algorithm) => !view.off.has(algorithm.label));
       this.curves = this.shown.map((algorithm) => columns(algorithm, view, this.y, this.logY));
       flatten(this.curves);
-      const tables = this.curves.map((curve) => [curve.x, curve.mean, curve.low, curve.high]);
+      this.lost = this.shown.flatMap((algorithm) =>
+        algorithm.lost.map((lost) => ({ colour: algorithm.colour, ...trail(lost, view, this.y, this.logY) })));
+      // What diverged must not set the axis; alone, it is shown up to ten times where it began.
+      const sound = this.curves.some((curve) => curve.x.length);
+      if (!sound) {
+        for (const lost of this.lost) {
+          const out = lost.y.findIndex((value) => value > 10 * Math.abs(lost.y[0]));
+          if (out >= 0) [lost.x, lost.y] = [lost.x.slice(0, out), lost.y.slice(0, out)];
+        }
+      }
+      const tables = [...this.curves.map((curve) => [curve.x, curve.mean, curve.low, curve.high]),
+        ...this.lost.map((lost) => [lost.x, lost.y])];
       const joined = tables.length ? uPlot.join(tables) : [[]];
       const series = [{}];
       const bands = [];
@@ -138,8 +158,11 @@
         for (const end of ["low", "high"]) series.push({ label: `${label} ${end}`, stroke: "transparent", width: 0, spanGaps: true, points: { show: false } });
         bands.push({ series: [3 * n + 3, 3 * n + 2], fill: colour + "2b" });
       });
+      for (const { colour } of this.lost) {
+        series.push({ label: "diverged", stroke: colour, width: 1, dash: [2, 4], auto: !sound, spanGaps: true, points: { show: false } });
+      }
       // A logarithmic axis needs at least one value.
-      const some = this.curves.some((curve) => curve.x.length);
+      const some = sound || this.lost.some((lost) => lost.x.length);
       const ink = colour("--quiet");
       const grid = { stroke: colour("--line"), width: 1 };
       const axis = (title, size, log) => ({
@@ -156,10 +179,37 @@
         series, bands,
         padding: [null, 28, null, null], // half a tick label, in wide fonts too
         cursor: { points: { show: false }, y: false },
-        hooks: { setCursor: [(plot) => this.hover(plot)] },
+        hooks: { setCursor: [(plot) => this.hover(plot)], draw: [(plot) => this.cross(plot)] },
       }, joined, chart);
       chart.append(this.tip);
       this.hide();
+    }
+
+    /** Marks where the seeds that diverged leave the picture. */
+    cross({ ctx, bbox, valToPos }) {
+      const arm = 4 * devicePixelRatio;
+      for (const { x, y, colour } of this.lost) {
+        const points = x.map((at, k) => [valToPos(at, "x", true), valToPos(y[k], "y", true)]);
+        const out = points.findIndex(([, top]) => !(top >= bbox.top && top <= bbox.top + bbox.height));
+        let [left, top] = points.at(out < 0 ? -1 : Math.max(out - 1, 0)) ?? [];
+        if (out > 0) {
+          const [right, beyond] = points[out];
+          const edge = beyond < bbox.top ? bbox.top : bbox.top + bbox.height;
+          if (Number.isFinite(beyond)) left += ((right - left) * (edge - top)) / (beyond - top);
+          top = edge;
+        }
+        if (left === undefined || out === 0 || left < bbox.left || left > bbox.left + bbox.width) continue;
+        ctx.save();
+        ctx.strokeStyle = colour;
+        ctx.lineWidth = 1.5 * devicePixelRatio;
+        ctx.beginPath();
+        for (const rise of [-arm, arm]) {
+          ctx.moveTo(left - arm, top - rise);
+          ctx.lineTo(left + arm, top + rise);
+        }
+        ctx.stroke();
+        ctx.restore();
+      }
     }
 
     fit() {
@@ -188,7 +238,7 @@
       if (!lines.length) return this.hide();
       lines.sort((a, b) => b.mean - a.mean);
       const line = ({ algorithm, mean, sd }) => make("div", {},
-        make("i", { style: `background:${algorithm.colour}` }), algorithm.label,
+        make("i", { style: `background:${algorithm.colour}` }), algorithm.name,
         make("span", {}, number(mean) + (sd ? ` ± ${number(+sd.toPrecision(2))}` : "")));
       const head = `${this.quantity(this.view.x).title}: ${number(at)}`;
       this.tip.replaceChildren(make("b", {}, head), ...lines.map(line));
@@ -238,6 +288,7 @@
           sd: "Lines: mean over seeds. Bands: one standard deviation on either side. ",
           none: "Lines: mean over seeds. " }[view.band] +
         (free ? "Horizontal lines: final values of algorithms without this cost. " : "") +
+        (panels.some((panel) => panel.lost.length) ? "Thin dotted lines: seeds that diverged; × is where they leave the picture. " : "") +
         "Drag to zoom, double-click to reset.";
     };
     const note = make("p", { class: "note" });
@@ -254,7 +305,7 @@
         if (!on) view.off.add(algorithm.label);
         button.setAttribute("aria-pressed", String(on));
         draw();
-      } }, sample(algorithm), algorithm.label);
+      } }, sample(algorithm), algorithm.name);
       return button;
     };
     place.replaceChildren(

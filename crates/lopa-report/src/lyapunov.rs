@@ -55,7 +55,8 @@ fn layers(trace: &Trace) -> Vec<Curve> {
             points.push(Point { x: at.mean, y: below[k], low, high: below[k] });
         }
         if points.iter().any(|point| point.y > point.low) {
-            curves.push(Curve { label: format!("d{n} {term}"), style: style(n), points });
+            let label = format!("d{n} {term}");
+            curves.push(Curve { label, style: style(n), points, lost: Vec::new() });
         }
     }
     curves

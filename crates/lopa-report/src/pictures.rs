@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
-use lopa::folder::WorldNote;
+use lopa::folder::{Run, WorldNote};
 use lopa_study::statistics::Summary;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
@@ -54,9 +54,9 @@ impl Styles {
 /// The names of all quantities in these traces, costs first.
 pub fn quantities(traces: &[Trace]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in traces.iter().flat_map(|trace| &trace.points).flat_map(|point| point.keys()) {
-        if !names.contains(name) {
-            names.push(name.clone());
+    for (name, _) in traces.iter().flat_map(Trace::quantities) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_string());
         }
     }
     quantity::sort(&mut names);
@@ -88,8 +88,8 @@ impl View {
     /// The horizontal axis for these traces.
     pub fn x(&self, traces: &[Trace]) -> String {
         let used = |name: &str| {
-            let points = traces.iter().flat_map(|trace| &trace.points);
-            points.filter_map(|point| point.get(name)).any(|summary| summary.high > 0.0)
+            let mut all = traces.iter().flat_map(Trace::quantities);
+            all.any(|(of, value)| of == name && value > 0.0)
         };
         match &self.x {
             Some(name) => name.clone(),
@@ -136,12 +136,17 @@ pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
         0 | 1 => String::new(),
         n => format!("Lines: mean over {n} seeds. Bands: minimum to maximum."),
     };
-    let free = |panel: &Panel| match &panel.content {
-        Content::Curves(axes) => axes.curves.iter().any(Curve::is_free),
-        _ => false,
+    let any = |is: fn(&Curve) -> bool| {
+        panels.iter().any(|panel| match &panel.content {
+            Content::Curves(axes) => axes.curves.iter().any(is),
+            _ => false,
+        })
     };
-    if panels.iter().any(free) {
+    if any(Curve::is_free) {
         note += " Horizontal lines: final values of algorithms without this cost.";
+    }
+    if any(|curve| !curve.lost.is_empty()) {
+        note += " Thin dotted lines: seeds that diverged; × is where they leave the picture.";
     }
     note
 }
@@ -150,12 +155,14 @@ pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
 pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
     let log_y = quantity::known(y).is_some_and(|quantity| quantity.log);
     let curve = |trace: &Trace| Curve {
-        label: trace.algorithm.clone(),
+        label: trace.count.named(&trace.algorithm),
         style: styles.style(&trace.algorithm),
         points: points(trace, x, y),
+        lost: trace.lost.iter().map(|run| path(run, x, y)).collect(),
     };
     let (x_title, y_title) = (quantity::title(x), quantity::title(y));
-    let curves = traces.iter().map(curve).filter(|curve| !curve.points.is_empty()).collect();
+    let shown = |curve: &Curve| !(curve.points.is_empty() && curve.lost.is_empty());
+    let curves = traces.iter().map(curve).filter(shown).collect();
     let axes = Axes { x: x_title, y: y_title.clone(), log_x: false, log_y, curves };
     Panel { title: y_title, content: Content::Curves(axes) }
 }
@@ -166,6 +173,11 @@ fn points(trace: &Trace, x: &str, y: &str) -> Vec<Point> {
         Some(Point { x: x.mean, y: y.mean, low: y.low, high: y.high })
     };
     trace.points.iter().filter_map(point).collect()
+}
+
+/// The course of one run.
+fn path(run: &Run, x: &str, y: &str) -> Vec<[f64; 2]> {
+    run.rows.iter().filter_map(|row| Some([row.value(x)?, row.value(y)?])).collect()
 }
 
 /// How many samples of each class each node has, for the first seed of each run: one panel per run,

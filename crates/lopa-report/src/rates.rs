@@ -12,6 +12,7 @@ pub fn figure(rate: &Rate) -> Figure {
         label: "measured, mean and range over seeds".into(),
         style: style(0),
         points: measured.clone(),
+        lost: Vec::new(),
     }];
     if let (Some(first), Some(last)) = (measured.first(), measured.last()) {
         let line = |slope: f64| -> Vec<Point> {
@@ -20,7 +21,8 @@ pub fn figure(rate: &Rate) -> Figure {
         };
         let word = if rate.sense == Sense::AtMost { "bound" } else { "predicted" };
         let label = format!("{word}, exponent {}", rate.prediction());
-        curves.push(Curve { label, style: style(1), points: line(rate.predicted) });
+        let points = line(rate.predicted);
+        curves.push(Curve { label, style: style(1), points, lost: Vec::new() });
     }
     let axes = Axes { x: rate.x.into(), y: "measured".into(), log_x: true, log_y: true, curves };
     let fitted = rate.fitted.map_or(String::new(), |f| format!("fitted exponent {:.3}", f.mean));

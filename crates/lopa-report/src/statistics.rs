@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use lopa::folder::Run;
 use lopa::run::trace::Row;
+use lopa_study::seeds::{Count, Ended, Seeds};
 use lopa_study::statistics::Summary;
 
 use crate::saved::Saved;
@@ -14,10 +16,22 @@ pub struct Trace {
     pub algorithm: String,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// The k-th measurements of all seeds, by quantity.
+    /// How many of them did not diverge.
+    pub count: Count,
+    /// The k-th measurements of the seeds that did not diverge, by quantity.
     pub points: Vec<BTreeMap<String, Summary>>,
-    /// The last measurements of all seeds.
+    /// The last measurements of the seeds that did not diverge.
     pub last: BTreeMap<String, Summary>,
+    /// The runs that diverged.
+    pub lost: Vec<Run>,
+}
+
+impl Trace {
+    /// Every quantity that was measured, with a value; one of a sound run is its mean.
+    pub fn quantities(&self) -> impl Iterator<Item = (&str, f64)> {
+        let sound = self.points.iter().flatten().map(|(name, found)| (name.as_str(), found.mean));
+        sound.chain(self.lost.iter().flat_map(|run| &run.rows).flat_map(Row::quantities))
+    }
 }
 
 /// The traces of a run, one per algorithm. The k-th measurements of the seeds belong together: they
@@ -28,17 +42,28 @@ pub fn traces(saved: &Saved) -> Vec<Trace> {
 
 fn trace(saved: &Saved, algorithm: &str) -> Trace {
     let seeds = saved.seeds(algorithm);
-    let of_seed = |seed: &u64| -> Vec<&Row> {
-        let lines = saved.rows.iter();
-        let own = lines.filter(|line| line.algorithm == algorithm && line.seed == *seed);
-        own.map(|line| &line.row).collect()
-    };
-    let runs: Vec<_> = seeds.iter().map(of_seed).collect();
-    let longest = runs.iter().map(Vec::len).max().unwrap_or(0);
-    let at = |k: usize| together(runs.iter().filter_map(|run| run.get(k).copied()));
-    let points = (0..longest).map(at).collect();
-    let last = together(runs.iter().filter_map(|run| run.last().copied()));
-    Trace { algorithm: algorithm.to_string(), seeds, points, last }
+    let runs: Vec<Run> = seeds.iter().map(|&seed| run(saved, algorithm, seed)).collect();
+    let all = Seeds::of(algorithm, &runs);
+    let sound: Vec<&Run> = all.sound().collect();
+    let longest = sound.iter().map(|run| run.rows.len()).max().unwrap_or(0);
+    let at = |k: usize| together(sound.iter().filter_map(|run| run.rows.get(k)));
+    Trace {
+        algorithm: algorithm.to_string(),
+        seeds,
+        count: all.count(),
+        points: (0..longest).map(at).collect(),
+        last: together(sound.iter().filter_map(|run| run.rows.last())),
+        lost: runs.iter().filter(|run| run.diverged).cloned().collect(),
+    }
+}
+
+/// One run, whether it has ended or not.
+fn run(saved: &Saved, algorithm: &str, seed: u64) -> Run {
+    let own = saved.rows.iter().filter(|line| line.algorithm == algorithm && line.seed == seed);
+    let rows = own.map(|line| line.row.clone()).collect();
+    let result = saved.results.iter().find(|result| result.is_of(algorithm, seed));
+    let diverged = result.is_some_and(Ended::diverged);
+    Run { algorithm: algorithm.to_string(), seed, diverged, rows }
 }
 
 fn together<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<String, Summary> {
@@ -52,8 +77,9 @@ fn together<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<String, Summary
 
 #[cfg(test)]
 mod tests {
-    use lopa::folder::{Machine, Manifest, MetricsRow, Status};
+    use lopa::folder::{Machine, Manifest, MetricsRow, ResultEntry, Status};
     use lopa::problem::oracle::Counts;
+    use lopa::run::trace::Stop;
 
     use super::*;
 
@@ -64,28 +90,42 @@ mod tests {
             let row = Row { iteration, values, ..Row::new(&Counts::default(), 1) };
             MetricsRow { algorithm: "a".into(), seed, row }
         };
-        // Seed 2 diverges at its second measurement, and stops there.
+        // Seed 2 is still under way; seed 3 has diverged.
         let rows = vec![
             line(1, 0, Some(4.0)),
             line(1, 10, Some(2.0)),
             line(1, 20, Some(1.0)),
             line(2, 0, Some(6.0)),
             line(2, 10, None),
+            line(3, 0, Some(5.0)),
+            line(3, 10, Some(2.8e144)),
         ];
+        let lost = ResultEntry {
+            algorithm: "a".into(),
+            seed: 3,
+            digest: String::new(),
+            stop: Stop::Diverged,
+            row: rows[6].row.clone(),
+            diagnosis: None,
+            nodes: Vec::new(),
+        };
         let saved = Saved {
             name: "run".into(),
             manifest: manifest(),
             settings: String::new(),
             rows,
-            results: Vec::new(),
+            results: vec![lost],
         };
         let [trace] = traces(&saved).try_into().unwrap();
-        assert_eq!(trace.seeds, [1, 2]);
+        assert_eq!(trace.seeds, [1, 2, 3]);
+        assert_eq!(trace.count, Count { sound: 2, of: 3 });
         let losses: Vec<f64> = trace.points.iter().map(|point| point["loss"].mean).collect();
         assert_eq!(losses, [5.0, 2.0, 1.0]);
         assert_eq!(trace.points[1]["iteration"].mean, 10.0);
         assert_eq!(trace.last["iteration"].mean, 15.0);
         assert_eq!(trace.last["loss"].mean, 1.0);
+        assert_eq!((trace.lost[0].seed, trace.lost[0].rows.len()), (3, 2));
+        assert!(trace.quantities().any(|(name, value)| (name, value) == ("loss", 2.8e144)));
     }
 
     fn manifest() -> Manifest {
@@ -98,7 +138,7 @@ mod tests {
             data_digest: None,
             algorithms: vec!["a".into()],
             classes: None,
-            seeds: vec![1, 2],
+            seeds: vec![1, 2, 3],
             worlds: Vec::new(),
             threads: 1,
             machine: Machine { arch: String::new(), os: String::new(), simd: Vec::new() },

@@ -48,12 +48,18 @@ impl Scale {
 
     /// The position of a value, from 0 to 1; `None` if the scale cannot show it.
     pub fn place(&self, value: f64) -> Option<f64> {
+        Some(self.position(value)?.clamp(0.0, 1.0))
+    }
+
+    /// The position of a value, outside 0 to 1 if it lies outside the axis; `None` if the scale
+    /// cannot show it.
+    pub fn position(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || (self.log && value <= 0.0) {
             return None;
         }
         let [value, low, high] =
             [value, self.low, self.high].map(|v| if self.log { v.log10() } else { v });
-        Some(((value - low) / (high - low)).clamp(0.0, 1.0))
+        Some((value - low) / (high - low))
     }
 
     /// About `wanted` ticks at round numbers; on logarithmic axes, minor ticks between them.

@@ -120,6 +120,51 @@ fn divergence_is_reported() {
     assert!(html.contains("diverged at iteration 20: alpha is &lt;too&gt; large"));
 }
 
+/// The line of an algorithm in the tables of a page, all of them together.
+fn lines(html: &str, start: &str) -> String {
+    let rows = html.split("<tr>").filter(|row| row.contains(&format!("</span>{start}")));
+    rows.map(|row| row.split("</tr>").next().unwrap()).collect()
+}
+
+#[test]
+fn what_diverged_is_in_no_mean_never_bold_and_sets_no_axis() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut saved = Saved::read(&run(QUADRATIC, folder.path())).unwrap();
+    let clean = saved.clone();
+    // Seed 1 of lopa-gt explodes, all seeds of the other do.
+    let wild = |algorithm: &str, seed: u64| algorithm != "lopa-gt" || seed == 1;
+    for line in saved.rows.iter_mut().filter(|line| wild(&line.algorithm, line.seed)) {
+        if line.row.iteration > 0 {
+            line.row.values.values_mut().for_each(|value| *value = 2.82e144);
+        }
+    }
+    for result in saved.results.iter_mut().filter(|one| wild(&one.algorithm, one.seed)) {
+        result.stop = Stop::Diverged;
+        result.row.values.values_mut().for_each(|value| *value = 2.82e144);
+        result.nodes.iter_mut().flatten().for_each(|(_, value)| *value = 2.82e144);
+    }
+    let html = report(vec![saved]).html();
+    let page = html.split("<script type=\"application/json\"").next().unwrap();
+    assert!(!page.contains("e144") && !page.contains("10¹⁴"), "an exploded value is shown");
+    let (some, none) =
+        (lines(page, "lopa-gt (1 of 2 seeds)"), lines(page, "dgd-and-co (0 of 2 seeds)"));
+    assert!(some.contains("<td>") && none.contains("<td>–</td>"));
+    for row in [&some, &none] {
+        assert!(!row.contains("class=\"best\"") && !row.contains('±'), "{row}");
+    }
+    assert!(!page.contains("class=\"best\""), "nobody can be ranked");
+    assert!(lines(&report(vec![clean]).html(), "lopa-gt").contains("class=\"best\""));
+    // The charts know what diverged, and keep it out of the means.
+    let algorithms = embedded(&html)["runs"][0]["algorithms"].clone();
+    assert_eq!((&algorithms[0]["diverged"], &algorithms[1]["diverged"]), (&1.into(), &2.into()));
+    let column = &algorithms[0]["points"]["loss"];
+    let highest = column["high"].as_array().unwrap().iter().filter_map(Value::as_f64);
+    assert!(highest.fold(0.0, f64::max) < 1e9);
+    assert!(column["sd"].as_array().unwrap().iter().all(Value::is_null), "one seed has no spread");
+    assert_eq!(algorithms[0]["lost"].as_array().unwrap().len(), 1);
+    assert!(page.contains("Thin dotted lines"));
+}
+
 #[test]
 fn an_unfinished_run_has_a_report() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@
 pub mod compare;
 mod parallel;
 pub mod reproduce;
+pub mod seeds;
 pub mod statistics;
 pub mod theory;
 pub mod tune;

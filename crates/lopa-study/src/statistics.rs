@@ -5,8 +5,8 @@
 pub struct Summary {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation (n − 1); zero for a single number.
-    pub sd: f64,
+    /// The standard deviation (n − 1); a single number has none.
+    pub sd: Option<f64>,
     /// The smallest.
     pub low: f64,
     /// The largest.
@@ -20,7 +20,7 @@ impl Summary {
         let low = numbers.iter().copied().reduce(f64::min)?;
         let high = numbers.iter().copied().reduce(f64::max)?;
         let (mean, sd) = spread(&numbers);
-        Some(Summary { mean, sd, low, high })
+        Some(Summary { mean, sd: (numbers.len() > 1).then_some(sd), low, high })
     }
 }
 
@@ -81,8 +81,8 @@ mod tests {
     fn known_numbers() {
         let summary = Summary::of([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0, f64::NAN]).unwrap();
         assert_eq!((summary.mean, summary.low, summary.high), (5.0, 2.0, 9.0));
-        assert!((summary.sd - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
-        assert_eq!(Summary::of([3.0]).unwrap().sd, 0.0);
+        assert!((summary.sd.unwrap() - (32.0f64 / 7.0).sqrt()).abs() < 1e-15);
+        assert_eq!(Summary::of([3.0]).unwrap().sd, None);
         assert_eq!(Summary::of([f64::NAN, f64::INFINITY]), None);
         assert_eq!(spread(&[0.1; 3]), (0.1, 0.0), "their sum over 3 is more");
         assert!(spread(&[1.0, f64::NAN]).0.is_nan());
@@ -93,7 +93,7 @@ mod tests {
         fn the_mean_lies_between(numbers in prop::collection::vec(-1e9f64..1e9, 1..9)) {
             let summary = Summary::of(numbers).unwrap();
             prop_assert!(summary.low <= summary.mean && summary.mean <= summary.high);
-            prop_assert!(summary.sd >= 0.0);
+            prop_assert!(summary.sd.is_none_or(|sd| sd >= 0.0));
         }
     }
 

@@ -56,7 +56,7 @@ fn on_new_rows(
     program: &Program,
 ) -> Result<ExitCode> {
     let output = &program.output;
-    let runs = one_each(&finished.runs(&args.model)?);
+    let runs = one_each(&finished.runs(&args.model, output)?);
     let models: Vec<Model> = runs.iter().map(|run| finished.model(run)).collect::<Result<_>>()?;
     // All models of a run share their features and classes.
     let first = &models[0];

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lopa::error::{Error, Result};
+use lopa::error::{Error, Kind, Result};
 use lopa::folder::model::Model;
 use lopa::folder::{ResultEntry, RunReader};
+use lopa_study::seeds::Ended;
+
+use crate::output::Output;
 
 /// Which models of a run folder.
 #[derive(Debug, Args)]
@@ -15,9 +18,12 @@ pub struct ModelArgs {
     /// Algorithm (its label in the experiment)
     #[arg(short, long)]
     pub algorithm: Option<String>,
-    /// Seed [default: the first of the run; all when evaluating on the run's own data]
+    /// Seed [default: the first that did not diverge; all when evaluating on the run's own data]
     #[arg(short, long)]
     pub seed: Option<u64>,
+    /// Also use models of runs that diverged, whose numbers mean nothing
+    #[arg(long)]
+    pub allow_diverged: bool,
 }
 
 /// Where the labels are in a data file.
@@ -48,8 +54,37 @@ impl Finished {
         Ok(Finished { folder, results })
     }
 
+    /// The runs of the algorithm and seed asked for, or all; without those that diverged, unless
+    /// they are allowed.
+    pub fn runs(&self, args: &ModelArgs, output: &Output) -> Result<Vec<&ResultEntry>> {
+        let runs = self.named(args)?;
+        let lost: Vec<&ResultEntry> = runs.iter().copied().filter(|run| run.diverged()).collect();
+        if lost.is_empty() || args.allow_diverged {
+            return Ok(runs);
+        }
+        let name = |run: &&ResultEntry| format!("{} with seed {}", run.algorithm, run.seed);
+        let names = lost.iter().map(name).collect::<Vec<_>>().join(", ");
+        if lost.len() < runs.len() {
+            output.warn(&format!(
+                "left out, because the runs diverged: {names} (`--allow-diverged` uses them)"
+            ));
+            return Ok(runs.into_iter().filter(|run| !run.diverged()).collect());
+        }
+        let sound = self.results.iter().filter(|run| !run.diverged());
+        let others: Vec<String> =
+            sound.map(|run| format!("`-a {} -s {}`", run.algorithm, run.seed)).collect();
+        let choose = match &others[..] {
+            [] => "run it again with smaller steps".to_string(),
+            some => format!("choose one that did not ({})", some.join(", ")),
+        };
+        let message = format!("the models mean nothing, because the runs diverged: {names}");
+        Err(Error::new(Kind::Run, "run/diverged", message)
+            .at(self.folder.path().display().to_string())
+            .hint(format!("{choose}, or use them all the same with `--allow-diverged`")))
+    }
+
     /// The runs of the algorithm and seed asked for, or all.
-    pub fn runs(&self, args: &ModelArgs) -> Result<Vec<&ResultEntry>> {
+    fn named(&self, args: &ModelArgs) -> Result<Vec<&ResultEntry>> {
         let unknown = |flag: &str, message: String, known: Vec<String>| {
             Error::config("config/unknown-name", message)
                 .at(flag)
@@ -77,7 +112,9 @@ impl Finished {
 
     /// The models a run ended with.
     pub fn model(&self, run: &ResultEntry) -> Result<Model> {
-        self.folder.model(&run.algorithm, run.seed)
+        let mut model = self.folder.model(&run.algorithm, run.seed)?;
+        model.about.diverged |= run.diverged();
+        Ok(model)
     }
 
     /// The number of raw features that a model takes; fails if it cannot predict.

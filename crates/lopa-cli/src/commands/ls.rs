@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::folder::{Manifest, RunReader, Status};
+use lopa_study::seeds::Ended;
 use serde::Serialize;
 use serde_json::json;
 
@@ -29,6 +30,10 @@ struct Listed {
     started: String,
     algorithms: Vec<String>,
     seeds: Vec<u64>,
+    /// Runs that have ended.
+    ended: usize,
+    /// Those of them that diverged.
+    diverged: usize,
 }
 
 pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
@@ -61,8 +66,9 @@ fn listed(path: &Path, output: &Output) -> Option<Listed> {
     if !path.join("manifest.json").exists() {
         return None;
     }
-    let folder = match RunReader::open(path) {
-        Ok(folder) => folder,
+    let read = |folder: RunReader| Ok((folder.results()?, folder));
+    let (results, folder) = match RunReader::open(path).and_then(read) {
+        Ok(read) => read,
         Err(error) => {
             output.warn(&format!("not listed: {error}"));
             return None;
@@ -70,13 +76,19 @@ fn listed(path: &Path, output: &Output) -> Option<Listed> {
     };
     let Manifest { status, started, algorithms, seeds, .. } = folder.manifest().clone();
     let run = path.file_name()?.to_string_lossy().into();
-    Some(Listed { run, path: path.display().to_string(), status, started, algorithms, seeds })
+    let (ended, path) = (results.len(), path.display().to_string());
+    let diverged = results.iter().filter(|result| result.diverged()).count();
+    Some(Listed { run, path, status, started, algorithms, seeds, ended, diverged })
 }
 
 impl Listed {
     fn cells(&self) -> Vec<String> {
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let (run, started) = (self.run.clone(), self.started.clone());
-        vec![run, self.status.name().into(), started, self.algorithms.join(", "), seeds.join(", ")]
+        let status = match self.diverged {
+            0 => self.status.name().to_string(),
+            n => format!("{} ({n} of {} diverged)", self.status.name(), self.ended),
+        };
+        vec![run, status, started, self.algorithms.join(", "), seeds.join(", ")]
     }
 }

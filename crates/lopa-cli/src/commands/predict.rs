@@ -29,7 +29,7 @@ pub struct PredictArgs {
 pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let finished = Finished::open(&args.model.run)?;
-    let runs = one_each(&finished.runs(&args.model)?);
+    let runs = one_each(&finished.runs(&args.model, output)?);
     let [run] = runs[..] else {
         return Err(Error::config("config/missing-key", "the run has several algorithms")
             .at("--algorithm")

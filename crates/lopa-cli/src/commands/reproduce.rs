@@ -19,7 +19,7 @@ use lopa_report::paper::Shown;
 use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
 use lopa_study::reproduce::claims::{Judgement, judge};
-use lopa_study::reproduce::{Part, claims, entries, page, paper, table};
+use lopa_study::reproduce::{Part, claims, count, entries, page, paper, table};
 use serde_json::{Value, json};
 
 use self::figures::FigureArgs;
@@ -182,7 +182,7 @@ fn levels(results: &[Value], output: &Output) -> String {
         vec![
             word("figure"),
             format!("{} {}", word("dataset"), word("variant")),
-            word("algorithm"),
+            count(entry).named(&word("algorithm")),
             word("steps"),
             shown(mean("loss")),
             shown(level.as_ref().and_then(|level| level.loss)),
@@ -216,8 +216,9 @@ fn verdicts(judged: &[Judgement], output: &Output) -> String {
         let interval = judgement.interval.map_or(String::new(), |i| {
             format!("{} ({} to {})", number(i.mean), number(i.low), number(i.high))
         });
-        let Judgement { figure, claim, steps, verdict, .. } = judgement;
-        vec![figure.to_string(), claim.clone(), steps.to_string(), interval, verdict.words().into()]
+        let Judgement { figure, claim, steps, .. } = judgement;
+        let (figure, steps) = (figure.to_string(), steps.to_string());
+        vec![figure, claim.clone(), steps, interval, judgement.words()]
     };
     let head = ["figure", "claim", "steps", "difference (95 %)", "verdict"];
     output.list(&head, judged.iter().map(row).collect())

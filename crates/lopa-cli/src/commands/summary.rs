@@ -1,10 +1,11 @@
 //! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::Experiment;
-use lopa::run::trace::{Stop, more_is_better};
+use lopa::run::trace::more_is_better;
 use lopa::run::{Outcome, hex};
 use lopa_study::compare::DECISIVE;
-use lopa_study::statistics::spread;
+use lopa_study::seeds::Seeds;
+use lopa_study::statistics::Summary;
 use sha2::{Digest, Sha256};
 
 use crate::output::{Output, bytes, number};
@@ -71,18 +72,15 @@ enum Style {
 }
 
 impl Style {
-    fn write(self, values: &[f64]) -> String {
-        let (mean, sd) = spread(values);
-        let several = values.len() > 1;
-        match self {
-            Style::Share if several => format!("{mean:.3} ± {sd:.3}"),
-            Style::Share => format!("{mean:.3}"),
-            Style::Spread if several => format!("{} ± {}", number(mean), short(sd)),
-            Style::Spread => number(mean),
-            Style::Mean => number(mean),
-            Style::Count => format!("{mean:.0}"),
-            Style::Bytes => bytes(mean),
-            Style::Seconds => format!("{mean:.2}"),
+    fn write(self, Summary { mean, sd, .. }: Summary) -> String {
+        match (self, sd) {
+            (Style::Share, Some(sd)) => format!("{mean:.3} ± {sd:.3}"),
+            (Style::Share, None) => format!("{mean:.3}"),
+            (Style::Spread, Some(sd)) => format!("{} ± {}", number(mean), short(sd)),
+            (Style::Spread | Style::Mean, _) => number(mean),
+            (Style::Count, _) => format!("{mean:.0}"),
+            (Style::Bytes, _) => bytes(mean),
+            (Style::Seconds, _) => format!("{mean:.2}"),
         }
     }
 }
@@ -91,56 +89,42 @@ fn short(sd: f64) -> String {
     if sd == 0.0 || (1e-3..1e5).contains(&sd) { format!("{sd:.3}") } else { format!("{sd:.0e}") }
 }
 
-/// The finished runs of each algorithm, in the order of the file.
+/// The runs of each algorithm, in the order of the file.
 fn groups<'a>(
     experiment: &'a Experiment,
     outcomes: &'a [Outcome],
-) -> impl Iterator<Item = (&'a str, Vec<&'a Outcome>)> {
-    experiment.algorithms.iter().map(move |spec| {
-        let mine = outcomes.iter().filter(|outcome| outcome.algorithm == spec.label);
-        (spec.label.as_str(), mine.collect())
-    })
+) -> impl Iterator<Item = (&'a str, Seeds<'a, Outcome>)> {
+    let group = move |label: &'a str| (label, Seeds::of(label, outcomes));
+    let ran = |(_, seeds): &(_, Seeds<Outcome>)| !seeds.all().is_empty();
+    experiment.algorithms.iter().map(move |spec| group(&spec.label)).filter(ran)
 }
 
-fn values(runs: &[&Outcome], name: &str) -> Option<Vec<f64>> {
-    let sound = runs.iter().filter(|run| run.stop != Stop::Diverged);
-    let values: Vec<f64> = sound.map(|run| run.row.value(name)).collect::<Option<_>>()?;
-    (!values.is_empty()).then_some(values)
+/// A measure of the algorithms that can be ranked.
+fn ranked<'a>(
+    experiment: &'a Experiment,
+    outcomes: &'a [Outcome],
+    name: &str,
+) -> Vec<(&'a str, Summary)> {
+    let sound = groups(experiment, outcomes).filter(|(_, seeds)| seeds.ranked());
+    sound.filter_map(|(label, seeds)| Some((label, seeds.last(name)?))).collect()
 }
 
-/// One line per algorithm: mean ± standard deviation over the seeds.
+/// One line per algorithm: mean ± standard deviation over the seeds that did not diverge.
 pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> String {
     let measured =
-        |name: &str| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some());
+        |name: &str| groups(experiment, outcomes).any(|(_, seeds)| seeds.last(name).is_some());
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(name, _, _)| measured(name)).collect();
     let mut head = vec!["algorithm"];
     head.extend(columns.iter().map(|(_, head, _)| *head));
-    let line = |(label, runs): (&str, Vec<&Outcome>)| {
-        let diverged = runs.iter().filter(|run| run.stop == Stop::Diverged).count();
-        let label = match diverged {
-            0 => label.to_string(),
-            n => format!("{label} ({n} of {} diverged)", runs.len()),
-        };
+    let line = |(label, seeds): (&str, Seeds<Outcome>)| {
         let cell = |(name, _, style): &(&str, &str, Style)| {
-            values(&runs, name).map_or("–".into(), |values| style.write(&values))
+            seeds.last(name).map_or("–".into(), |summary| style.write(summary))
         };
-        let mut cells = vec![label];
+        let mut cells = vec![seeds.count().named(label)];
         cells.extend(columns.iter().map(cell));
         cells
     };
-    let ran = groups(experiment, outcomes).filter(|(_, runs)| !runs.is_empty());
-    output.table(&head, ran.map(line).collect())
-}
-
-/// The decisive measure, its words, and whether more is better.
-fn decisive(
-    experiment: &Experiment,
-    outcomes: &[Outcome],
-) -> Option<(&'static str, &'static str, bool)> {
-    let measured =
-        |name: &&str| groups(experiment, outcomes).any(|(_, runs)| values(&runs, name).is_some());
-    let name = DECISIVE.into_iter().find(measured)?;
-    Some((name, in_words(name), more_is_better(name)))
+    output.table(&head, groups(experiment, outcomes).map(line).collect())
 }
 
 /// The words for a measure, or its name.
@@ -158,46 +142,40 @@ pub fn in_words(measure: &str) -> &str {
 
 /// The results in a few sentences.
 pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
-    let diverged = outcomes.iter().filter(|outcome| outcome.stop == Stop::Diverged).count();
-    let diverged = match diverged {
-        0 => String::new(),
-        n => format!(" {n} of {} runs diverged and are left out of these numbers.", outcomes.len()),
-    };
-    let Some((name, words, more)) = decisive(experiment, outcomes) else {
-        return format!("No run got far enough to be compared.{diverged}");
-    };
-    let mut ranked: Vec<(&str, f64, f64)> = groups(experiment, outcomes)
-        .filter_map(|(label, runs)| {
-            let (mean, sd) = spread(&values(&runs, name)?);
-            Some((label, mean, sd))
-        })
+    let sentence = |(label, seeds): (&str, Seeds<Outcome>)| seeds.count().sentence(label);
+    let diverged: String = groups(experiment, outcomes)
+        .filter_map(sentence)
+        .map(|sentence| format!(" {sentence}."))
         .collect();
-    ranked.sort_by(|a, b| if more { b.1.total_cmp(&a.1) } else { a.1.total_cmp(&b.1) });
+    let ranking =
+        |name| Some((name, ranked(experiment, outcomes, name))).filter(|r| !r.1.is_empty());
+    let Some((name, mut ranked)) = DECISIVE.into_iter().find_map(ranking) else {
+        return format!("No algorithm can be ranked.{diverged}");
+    };
+    let (words, more) = (in_words(name), more_is_better(name));
+    ranked.sort_by(|(_, a), (_, b)| match more {
+        true => b.mean.total_cmp(&a.mean),
+        false => a.mean.total_cmp(&b.mean),
+    });
     let budget = limits(experiment);
-    let seeds = experiment.run.seeds.len();
-    let (best, mean, sd) = ranked[0];
+    let (best, Summary { mean, sd, .. }) = ranked[0];
     let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
-    if ranked.len() == 1 {
+    let Some((second, theirs)) = ranked.get(1) else {
         return format!("With {budget}, {best} ends with {words} {}.{diverged}", figure(mean));
-    }
+    };
     let mut text = format!("With {budget}, {best} ends with the best {words}, {}", figure(mean));
-    if let Some((second, their, theirs)) = ranked.get(1) {
-        let apart = (mean - their).abs();
-        let noise = (sd * sd + theirs * theirs).sqrt();
-        text += &match (seeds, apart > 2.0 * noise) {
-            (1, _) => {
-                format!(
-                    "; {second} follows with {} (one seed: the spread is unknown)",
-                    figure(*their)
-                )
-            }
-            (_, true) => format!(", clearly ahead of {second} with {}", figure(*their)),
-            (_, false) => format!(
-                "; {second} with {} is within the spread over {seeds} seeds",
-                figure(*their)
-            ),
-        };
-    }
+    let noise = sd.zip(theirs.sd).map(|(ours, theirs)| ours.hypot(theirs));
+    let their = figure(theirs.mean);
+    text += &match noise {
+        None => format!("; {second} follows with {their} (one seed: the spread is unknown)"),
+        Some(noise) if (mean - theirs.mean).abs() > 2.0 * noise => {
+            format!(", clearly ahead of {second} with {their}")
+        }
+        Some(_) => {
+            let seeds = experiment.run.seeds.len();
+            format!("; {second} with {their} is within the spread over {seeds} seeds")
+        }
+    };
     text += ".";
     text += &unseen(experiment, outcomes, best);
     text += &consensus(experiment, outcomes);
@@ -207,17 +185,14 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
 
 /// The best algorithm on all classes, if it is not the best on a node's own.
 fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
-    let mean = |(label, runs): (_, Vec<&Outcome>)| {
-        Some((label, spread(&values(&runs, "test_accuracy")?).0))
-    };
-    let all: Vec<(&str, f64)> = groups(experiment, outcomes).filter_map(mean).collect();
-    let Some(&(first, leading)) = all.iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        return String::new();
-    };
-    match all.iter().find(|(label, _)| *label == best) {
-        Some((_, own)) if leading > own + 0.01 => format!(
-            " On all classes, {first} leads with {leading:.3} (a personal model cannot predict \
-             classes its node never saw)."
+    let all = ranked(experiment, outcomes, "test_accuracy");
+    let leading = all.iter().max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    let own = all.iter().find(|(label, _)| *label == best);
+    match leading.zip(own) {
+        Some(((first, leading), (_, own))) if leading.mean > own.mean + 0.01 => format!(
+            " On all classes, {first} leads with {:.3} (a personal model cannot predict \
+             classes its node never saw).",
+            leading.mean
         ),
         _ => String::new(),
     }
@@ -225,10 +200,8 @@ fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
 
 /// How much gradient tracking improves consensus.
 fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
-    let mean = |wanted: &str| {
-        let (_, runs) = groups(experiment, outcomes).find(|(label, _)| *label == wanted)?;
-        Some(spread(&values(&runs, "consensus")?).0)
-    };
+    let all = ranked(experiment, outcomes, "consensus");
+    let mean = |wanted: &str| Some(all.iter().find(|(label, _)| *label == wanted)?.1.mean);
     match (mean("lopa-gt"), mean("lopa-lg")) {
         (Some(gt), Some(lg)) if gt > 0.0 && lg > 1.5 * gt => format!(
             " Gradient tracking keeps the copies of x {:.0} times closer together than local \

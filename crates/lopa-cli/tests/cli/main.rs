@@ -3,6 +3,7 @@
 mod bad_input;
 mod commands;
 mod compare;
+mod diverged;
 mod documentation;
 mod features;
 mod interrupt;

@@ -33,6 +33,9 @@ pub struct Curve {
     pub style: Style,
     /// Its points, from left to right.
     pub points: Vec<Point>,
+    /// The seeds that diverged, as points from left to right. They are drawn as far as the axes
+    /// go, which they do not set.
+    pub lost: Vec<Vec<[f64; 2]>>,
 }
 
 /// A point of a curve, with the band there.
@@ -67,8 +70,13 @@ impl Curve {
 impl Axes {
     fn scales(&self) -> [Scale; 2] {
         let points = || self.curves.iter().flat_map(|curve| &curve.points);
-        let x = Scale::from_start(points().map(|point| point.x), self.log_x);
-        let y = Scale::around(points().flat_map(|p| [p.low, p.y, p.high]), self.log_y);
+        let lost = || self.curves.iter().flat_map(|curve| &curve.lost);
+        let ends = lost().flatten().map(|[x, _]| *x);
+        let x = Scale::from_start(points().map(|point| point.x).chain(ends), self.log_x);
+        // If nothing else is drawn, what diverged is shown up to ten times where it began.
+        let begun = lost().filter(|_| points().next().is_none()).filter_map(|run| run.first());
+        let begun = begun.flat_map(|[_, y]| [*y, 10.0 * y]);
+        let y = Scale::around(points().flat_map(|p| [p.low, p.y, p.high]).chain(begun), self.log_y);
         [x, y]
     }
 
@@ -110,6 +118,43 @@ impl Axes {
                 drawing.line(ends[0], ends[1], &stroke(curve.style));
                 drawing.disc(*at, 4.0, &curve.label, &format!("fill=\"{}\"", curve.style.colour));
             }
+            for run in &curve.lost {
+                Axes::draw_lost(drawing, frame, [&x, &y], run, curve.style);
+            }
+        }
+    }
+
+    /// A seed that diverged: a thin line that ends in a cross where it leaves the picture.
+    fn draw_lost(
+        drawing: &mut Drawing,
+        frame: Frame,
+        [x, y]: [&Scale; 2],
+        run: &Lost,
+        style: Style,
+    ) {
+        let mut line: Vec<[f64; 2]> = Vec::new();
+        for [at, value] in run {
+            let (Some(right), Some(up)) = (x.position(*at), y.position(*value)) else { break };
+            if (0.0..=1.0).contains(&up) {
+                line.push([right, up]);
+                continue;
+            }
+            if let Some(&[before, from]) = line.last() {
+                let edge = up.clamp(0.0, 1.0);
+                line.push([before + (right - before) * (edge - from) / (up - from), edge]);
+            }
+            break;
+        }
+        let at = |[right, up]: [f64; 2]| {
+            [frame.left + right * frame.width, frame.bottom() - up * frame.height]
+        };
+        let line: Vec<[f64; 2]> = line.into_iter().map(at).collect();
+        let stroke = format!("stroke=\"{}\" stroke-width=\"1.1\"", style.colour);
+        drawing.path(&line, false, &format!("fill=\"none\" {stroke} stroke-dasharray=\"1.5 3\""));
+        if let Some([x, y]) = line.last() {
+            for rise in [-4.0, 4.0] {
+                drawing.line([x - 4.0, y - rise], [x + 4.0, y + rise], &stroke);
+            }
         }
     }
 
@@ -146,6 +191,9 @@ impl Axes {
     }
 }
 
+/// The course of a run that diverged.
+type Lost = [[f64; 2]];
+
 /// The stroke of a style.
 pub(super) fn stroke(style: Style) -> String {
     let dash = match style.dash {
@@ -162,7 +210,37 @@ mod tests {
 
     fn curve(xs: &[f64]) -> Curve {
         let point = |x: &f64| Point { x: *x, y: 1.0 + x, low: 0.0, high: 2.0 + x };
-        Curve { label: "a".into(), style: style(0), points: xs.iter().map(point).collect() }
+        let points = xs.iter().map(point).collect();
+        Curve { label: "a".into(), style: style(0), points, lost: Vec::new() }
+    }
+
+    fn axes(curves: Vec<Curve>, log_y: bool) -> Axes {
+        Axes { x: "x".into(), y: "y".into(), log_x: false, log_y, curves }
+    }
+
+    #[test]
+    fn a_seed_that_diverged_does_not_set_the_axis() {
+        let exploded = vec![[0.0, 2.0], [1.0, 3.0], [2.0, 2.8e144]];
+        for log_y in [false, true] {
+            let alone = axes(vec![curve(&[0.0, 1.0, 5.0])], log_y);
+            let mut both = alone.clone();
+            both.curves[0].lost = vec![exploded.clone()];
+            assert_eq!(both.scales()[1], alone.scales()[1]);
+            let frame = Frame { left: 0.0, top: 0.0, width: 100.0, height: 50.0 };
+            let mut drawing = Drawing::default();
+            both.draw(&mut drawing, frame);
+            let text = drawing.inline(100.0, 50.0, "");
+            // The line goes to the top of the frame and ends there in a cross.
+            let path = text.split("<path d=\"").find(|path| path.contains("1.5 3")).unwrap();
+            let end = path.split('"').next().unwrap().rsplit('L').next().unwrap();
+            assert!(end.ends_with(" 0"), "{path}");
+            assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("e1"));
+        }
+        // Alone, it is shown where it began.
+        let mut lost = curve(&[]);
+        lost.lost = vec![exploded];
+        let y = axes(vec![lost], true).scales()[1];
+        assert!(y.low > 1.0 && y.high < 30.0, "{y:?}");
     }
 
     #[test]

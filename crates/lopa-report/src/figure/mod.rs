@@ -284,6 +284,7 @@ mod tests {
             label: format!("{words} {n}"),
             style: style(n),
             points: [0.0, 500.0, 1000.0].map(point).to_vec(),
+            lost: Vec::new(),
         };
         let axes = Axes {
             x: words.into(),

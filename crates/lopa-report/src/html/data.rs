@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lopa::folder::MetricsRow;
+use lopa::folder::{MetricsRow, Run};
 use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
@@ -58,23 +58,35 @@ fn algorithm(trace: &Trace, names: &[String], styles: &Styles) -> Value {
     let style = styles.style(&trace.algorithm);
     let dash: Vec<f64> = style.dash.split_whitespace().filter_map(|d| d.parse().ok()).collect();
     let column = |name: &String| {
-        let pick = |part: fn(&Summary) -> f64| -> Vec<Option<f64>> {
-            trace.points.iter().map(|point| point.get(name).map(part)).collect()
+        let pick = |part: fn(&Summary) -> Option<f64>| -> Vec<Option<f64>> {
+            trace.points.iter().map(|point| point.get(name).and_then(part)).collect()
         };
         let columns = json!({
-            "mean": pick(|s| s.mean), "sd": pick(|s| s.sd), "low": pick(|s| s.low),
-            "high": pick(|s| s.high),
+            "mean": pick(|s| Some(s.mean)), "sd": pick(|s| s.sd), "low": pick(|s| Some(s.low)),
+            "high": pick(|s| Some(s.high)),
         });
         (name.clone(), columns)
     };
     let points: BTreeMap<String, Value> = names.iter().map(column).collect();
     json!({
         "label": trace.algorithm,
+        "name": trace.count.named(&trace.algorithm),
         "seeds": trace.seeds,
+        "diverged": trace.count.diverged(),
+        "lost": trace.lost.iter().map(|run| lost(run, names)).collect::<Vec<_>>(),
         "colour": style.colour,
         "dash": dash,
         "points": points,
     })
+}
+
+/// A run that diverged: its measurements by quantity.
+fn lost(run: &Run, names: &[String]) -> Value {
+    let column = |name: &String| {
+        let values: Vec<Option<f64>> = run.rows.iter().map(|row| row.value(name)).collect();
+        (name.clone(), json!(values))
+    };
+    names.iter().map(column).collect::<serde_json::Map<_, _>>().into()
 }
 
 /// The raw rows, for download.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lopa::folder::ResultEntry;
+use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
 use serde_json::Value;
 
@@ -13,7 +14,8 @@ use crate::saved::Saved;
 use crate::statistics::Trace;
 use crate::svg::escape;
 
-/// The final measures, one row per algorithm; the best of each column is bold.
+/// The final measures, one row per algorithm; the best of each column is bold. An algorithm that
+/// diverged on some seed is never the best.
 pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     let names = quantities(traces);
     let measures: Vec<&str> = names.iter().map(String::as_str).filter(|n| !is_cost(n)).collect();
@@ -34,7 +36,7 @@ fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> S
     let columns: Vec<Column> = names.iter().map(|name| Column::of(name, traces)).collect();
     let row = |trace: &Trace| {
         let cells: String = columns.iter().map(|column| column.cell(trace)).collect();
-        format!("<tr>{}{cells}</tr>\n", row_head(&trace.algorithm, styles))
+        format!("<tr>{}{cells}</tr>\n", row_head(trace, styles))
     };
     let rows: String = traces.iter().map(row).collect();
     table("numbers", caption, &format!("{}{head}", column("Algorithm")), &rows)
@@ -49,22 +51,25 @@ struct Column<'a> {
 
 impl Column<'_> {
     fn of<'a>(name: &'a str, traces: &[Trace]) -> Column<'a> {
-        let last = traces.iter().filter_map(|trace| trace.last.get(name));
-        let means: Vec<f64> = last.map(|summary| summary.mean).collect();
+        let last = |trace: &Trace| Some(trace.last.get(name)?.mean);
+        let means: Vec<f64> = traces.iter().filter_map(last).collect();
+        let ranked: Vec<f64> =
+            traces.iter().filter(|trace| trace.count.ranked()).filter_map(last).collect();
         let best = match quantity::known(name).map(|quantity| quantity.better) {
-            Some(Better::More) => means.iter().copied().reduce(f64::max),
-            Some(Better::Less) => means.iter().copied().reduce(f64::min),
+            Some(Better::More) => ranked.iter().copied().reduce(f64::max),
+            Some(Better::Less) => ranked.iter().copied().reduce(f64::min),
             _ => None,
         };
-        Column { name, format: Format::of(name, &means), best: best.filter(|_| means.len() > 1) }
+        Column { name, format: Format::of(name, &means), best: best.filter(|_| ranked.len() > 1) }
     }
 
     fn cell(&self, trace: &Trace) -> String {
         let Some(Summary { mean, sd, .. }) = trace.last.get(self.name) else {
             return "<td>–</td>".into();
         };
-        let class = if self.best == Some(*mean) { " class=\"best\"" } else { "" };
-        let spread = match self.format.spread(*sd) {
+        let best = self.best == Some(*mean) && trace.count.ranked();
+        let class = if best { " class=\"best\"" } else { "" };
+        let spread = match sd.map(|sd| self.format.spread(sd)).unwrap_or_default() {
             spread if spread.is_empty() => spread,
             spread => format!(" <span class=\"sd\">{spread}</span>"),
         };
@@ -72,10 +77,12 @@ impl Column<'_> {
     }
 }
 
-/// The final measures of every node: one table per measure, one row per node, means over seeds.
+/// The final measures of every node: one table per measure, one row per node, means over the seeds
+/// that did not diverge.
 pub fn nodes(saved: &Saved) -> String {
     let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
-    for ResultEntry { algorithm, nodes, .. } in &saved.results {
+    let sound = saved.results.iter().filter(|result| !result.diverged());
+    for ResultEntry { algorithm, nodes, .. } in sound {
         for (i, node) in nodes.iter().enumerate() {
             for (name, value) in node {
                 let of_measure = values.entry(name).or_default();
@@ -203,11 +210,11 @@ fn column(title: &str) -> String {
     format!("<th scope=\"col\">{}</th>", escape(title))
 }
 
-fn row_head(label: &str, styles: &Styles) -> String {
-    let colour = styles.style(label).colour;
+fn row_head(trace: &Trace, styles: &Styles) -> String {
+    let colour = styles.style(&trace.algorithm).colour;
     format!(
         "<th scope=\"row\"><span class=\"swatch\" style=\"background:{colour}\"></span>{}</th>",
-        escape(label)
+        escape(&trace.count.named(&trace.algorithm))
     )
 }
 

@@ -11,6 +11,7 @@ pub use rank::{Lead, Place, Scale};
 
 use serde::Serialize;
 
+use crate::seeds::Seeds;
 use lopa::folder::{Run, Traces};
 use lopa::run::trace::{COSTS, Row, more_is_better, spans_powers};
 
@@ -49,7 +50,9 @@ pub struct Comparison {
     pub target: Option<f64>,
     /// One entry per cost: who reaches the target most cheaply.
     pub races: Vec<Standing>,
-    /// What makes the comparison unfair or incomplete.
+    /// One sentence per algorithm that diverged on some seed, and hence is not ranked.
+    pub diverged: Vec<String>,
+    /// What else makes the comparison unfair or incomplete.
     pub warnings: Vec<String>,
 }
 
@@ -82,6 +85,7 @@ pub fn compare(traces: &Traces, question: &Question) -> Comparison {
         scale: Scale::of(measure),
         seeds: seeds.clone(),
         target: *target,
+        diverged: question.diverged(traces),
         races: target.iter().flat_map(|&level| race(level)).collect(),
         warnings: question.warnings(traces, &standings),
         standings,
@@ -94,17 +98,17 @@ fn total(run: &Run, cost: &str) -> f64 {
 }
 
 impl Question {
-    /// The runs of an algorithm that did not diverge, one per seed.
-    fn runs<'a>(&self, traces: &'a Traces, algorithm: &str) -> Vec<&'a Run> {
-        let mut runs = traces.of(algorithm);
-        runs.retain(|run| !run.diverged && self.seeds.contains(&run.seed));
-        runs
+    /// The runs of an algorithm, one per seed.
+    fn runs<'a>(&self, traces: &'a Traces, algorithm: &str) -> Seeds<'a, Run> {
+        let asked = |run: &&Run| self.seeds.contains(&run.seed);
+        Seeds::of(algorithm, traces.of(algorithm).into_iter().filter(asked))
     }
 
     /// The runs of the algorithms that diverged on no seed.
     fn complete<'a>(&self, traces: &'a Traces) -> impl Iterator<Item = Vec<&'a Run>> {
         let all = self.algorithms.iter().map(|algorithm| self.runs(traces, algorithm));
-        all.filter(|runs| runs.len() == self.seeds.len())
+        let whole = |runs: &Seeds<Run>| runs.ranked() && runs.all().len() == self.seeds.len();
+        all.filter(whole).map(|runs| runs.all().to_vec())
     }
 
     /// The given budget, or the largest that every algorithm reached on every seed; algorithms that
@@ -121,7 +125,8 @@ impl Question {
         let budget = self.budget(traces, cost)?;
         let scale = Scale::of(&self.measure);
         let place = |algorithm: &String| {
-            let runs = self.runs(traces, algorithm);
+            let seeds = self.runs(traces, algorithm);
+            let runs: Vec<&Run> = seeds.sound().collect();
             let free = !runs.is_empty() && runs.iter().all(|run| total(run, cost) == 0.0);
             let rows: Vec<(u64, &Row, f64)> = runs
                 .iter()
@@ -132,7 +137,7 @@ impl Question {
             let values = rows.iter().map(|&(seed, _, value)| (seed, value)).collect();
             let ranked = !free && rows.len() == self.seeds.len();
             let used = least.filter(|_| !free).map(|spent| spent / budget);
-            Place::new(algorithm, scale, values, used, ranked)
+            Place::new(algorithm, scale, values, seeds.count(), used, ranked)
         };
         let places: Vec<Place> = self.algorithms.iter().map(place).collect();
         Some(Standing { cost, budget: Some(budget), lead: rank::lead(&places, scale), places })
@@ -142,29 +147,27 @@ impl Question {
     fn race(&self, traces: &Traces, cost: &'static str, level: f64) -> Standing {
         let place = |algorithm: &String| {
             let arrival =
-                |run: &&Run| Some((run.seed, run.reaches(&self.measure, level)?.value(cost)?));
-            let runs = self.runs(traces, algorithm);
-            let values: Vec<(u64, f64)> = runs.iter().filter_map(arrival).collect();
-            let free = runs.iter().all(|run| total(run, cost) == 0.0);
+                |run: &Run| Some((run.seed, run.reaches(&self.measure, level)?.value(cost)?));
+            let seeds = self.runs(traces, algorithm);
+            let values: Vec<(u64, f64)> = seeds.sound().filter_map(arrival).collect();
+            let free = seeds.sound().all(|run| total(run, cost) == 0.0);
             let ranked = !free && values.len() == self.seeds.len();
-            Place::new(algorithm, Scale::COST, values, None, ranked)
+            Place::new(algorithm, Scale::COST, values, seeds.count(), None, ranked)
         };
         let places: Vec<Place> = self.algorithms.iter().map(place).collect();
         Standing { cost, budget: None, lead: rank::lead(&places, Scale::COST), places }
     }
 
+    fn diverged(&self, traces: &Traces) -> Vec<String> {
+        let sentence = |label: &String| self.runs(traces, label).count().sentence(label);
+        self.algorithms.iter().filter_map(sentence).collect()
+    }
+
     fn warnings(&self, traces: &Traces, standings: &[Standing]) -> Vec<String> {
         let mut warnings = Vec::new();
         for algorithm in &self.algorithms {
-            let runs = traces.of(algorithm);
-            let lost = runs.iter().filter(|run| run.diverged).count();
-            if lost > 0 {
-                let of = self.seeds.len();
-                warnings.push(format!(
-                    "{algorithm} diverged on {lost} of {of} seeds and is not ranked"
-                ));
-            }
-            let ran = |seed: &&u64| runs.iter().any(|run| run.seed == **seed);
+            let runs = self.runs(traces, algorithm);
+            let ran = |seed: &&u64| runs.all().iter().any(|run| run.seed == **seed);
             let missing: Vec<String> =
                 self.seeds.iter().filter(|seed| !ran(seed)).map(u64::to_string).collect();
             if !missing.is_empty() {

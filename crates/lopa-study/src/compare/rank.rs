@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::statistics::{Interval, interval, spread};
+use crate::seeds::Count;
+use crate::statistics::{Interval, Summary, interval, spread};
 
 /// Squares below this are rounding errors and count as equal.
 const ROUNDING: f64 = 1e-20;
@@ -33,10 +34,12 @@ pub struct Place {
     pub values: Vec<(u64, f64)>,
     /// Their mean.
     pub mean: Option<f64>,
-    /// Their standard deviation (n − 1).
+    /// Their standard deviation (n − 1); one number has none.
     pub sd: Option<f64>,
-    /// Where logarithms are compared: the geometric mean and standard deviation.
+    /// Where logarithms of two or more are compared: the geometric mean and standard deviation.
     pub geometric: Option<(f64, f64)>,
+    /// The seeds on which it diverged.
+    pub diverged: usize,
     /// The share of the budget spent at these measurements, the least over the seeds.
     pub used: Option<f64>,
     /// Whether it can win: it has a number on every seed and spends some of the cost.
@@ -49,23 +52,22 @@ impl Place {
         algorithm: &str,
         scale: Scale,
         values: Vec<(u64, f64)>,
+        count: Count,
         used: Option<f64>,
         ranked: bool,
     ) -> Place {
-        let numbers: Vec<f64> = values.iter().map(|&(_, value)| value).collect();
-        let logs: Vec<f64> =
-            numbers.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect();
-        let some = !numbers.is_empty();
-        let (mean, sd) = spread(&numbers);
-        let (log_mean, log_sd) = spread(&logs);
+        let of = |map: fn(f64) -> f64| Summary::of(values.iter().map(|&(_, value)| map(value)));
+        let plain = of(|value| value);
+        let logs = of(|value| value.max(f64::MIN_POSITIVE).ln()).filter(|_| scale.log);
         Place {
             algorithm: algorithm.to_string(),
-            values,
-            mean: some.then_some(mean),
-            sd: some.then_some(sd),
-            geometric: (some && scale.log).then(|| (log_mean.exp(), log_sd.exp())),
+            mean: plain.map(|numbers| numbers.mean),
+            sd: plain.and_then(|numbers| numbers.sd),
+            geometric: logs.and_then(|logs| Some((logs.mean.exp(), logs.sd?.exp()))),
+            diverged: count.diverged(),
             used,
-            ranked,
+            ranked: ranked && count.ranked(),
+            values,
         }
     }
 

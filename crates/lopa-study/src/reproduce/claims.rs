@@ -2,11 +2,12 @@
 //!
 //! A test gives one difference per seed, positive where the seed supports the claim. The claim held
 //! if the 95 % confidence interval of their mean lies above zero, did not hold if it lies below,
-//! and is a tie otherwise.
+//! and is a tie otherwise. Where one of its algorithms diverged, the claim is not decided.
 
 use serde::Serialize;
 
 use super::Part;
+use crate::seeds::Seeds;
 use crate::statistics::{Interval, interval};
 use lopa::folder::{Run, Traces};
 use lopa::run::trace::{more_is_better, spans_powers};
@@ -91,7 +92,7 @@ pub enum Verdict {
     /// It contains zero.
     #[serde(rename = "tie")]
     Tie,
-    /// Fewer than two pairs of runs did not diverge.
+    /// A run diverged, or there are fewer than two pairs.
     #[serde(rename = "not known")]
     Unknown,
 }
@@ -123,6 +124,19 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The mean difference and its interval; positive supports the claim.
     pub interval: Option<Interval>,
+    /// One sentence per algorithm that diverged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diverged: Vec<String>,
+}
+
+impl Judgement {
+    /// The verdict in words, with who diverged.
+    pub fn words(&self) -> String {
+        match self.diverged.is_empty() {
+            true => self.verdict.words().to_string(),
+            false => format!("{}: {}", self.verdict.words(), self.diverged.join("; ")),
+        }
+    }
 }
 
 /// Judges a claim under one kind of steps; `None` if its experiments were not run.
@@ -134,7 +148,7 @@ pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Opti
         };
         all.iter().find(|(part, _)| is(part)).map(|(_, traces)| traces)
     };
-    let mut differences = Vec::new();
+    let (mut differences, mut diverged) = (Vec::new(), Vec::new());
     for &panel in &claim.panels {
         let here = find(panel)?;
         let there = match claim.test {
@@ -142,8 +156,15 @@ pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Opti
             _ => here,
         };
         differences.extend(claim.test.differences(here, there));
+        for (label, traces) in
+            claim.test.algorithms().into_iter().flat_map(|a| [(a, here), (a, there)])
+        {
+            let count = Seeds::of(label, traces.of(label)).count();
+            let sentence = count.sentence(label).filter(|sentence| !diverged.contains(sentence));
+            diverged.extend(sentence);
+        }
     }
-    let interval = interval(&differences);
+    let interval = interval(&differences).filter(|_| diverged.is_empty());
     let verdict = match interval {
         None => Verdict::Unknown,
         Some(Interval { low, .. }) if low > 0.0 => Verdict::Held,
@@ -151,10 +172,21 @@ pub fn judge(claim: &Claim, steps: &'static str, all: &[(Part, Traces)]) -> Opti
         Some(_) => Verdict::Tie,
     };
     let (claim, test, figure) = (claim.text.clone(), claim.test.words(), claim.figure);
-    Some(Judgement { figure, claim, test, steps, verdict, interval })
+    Some(Judgement { figure, claim, test, steps, verdict, interval, diverged })
 }
 
 impl Test {
+    /// The algorithms it compares.
+    fn algorithms(&self) -> Vec<&'static str> {
+        match *self {
+            Test::Ends { better, worse, .. } | Test::Cheaper { better, worse, .. } => {
+                vec![better, worse]
+            }
+            Test::Falls { algorithm, .. } => vec![algorithm],
+            Test::FallsMore { more, less, .. } => vec![more, less],
+        }
+    }
+
     /// One difference per seed, positive where it supports the claim.
     fn differences(&self, here: &Traces, there: &Traces) -> Vec<f64> {
         let fall = |algorithm, measure| gains(measure, (here, algorithm), (there, algorithm));

@@ -5,14 +5,14 @@ mod page;
 pub mod paper;
 mod sentences;
 
-pub use page::{page, table};
+pub use page::{count, page, table};
 pub use sentences::claims;
 
 use serde_json::{Value, json};
 
-use crate::statistics::spread;
+use crate::seeds::Seeds;
 use lopa::experiment::Experiment;
-use lopa::folder::{Run, Traces};
+use lopa::folder::Traces;
 
 /// One experiment of the reproduction, and which part of the paper it shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,29 +41,25 @@ pub const MEASURES: [&str; 8] = [
     "seconds",
 ];
 
-/// One entry per figure and algorithm: mean and standard deviation over the seeds at the end.
+/// One entry per figure and algorithm: mean and standard deviation over the seeds at the end that did
+/// not diverge.
 pub fn entries(part: &Part, traces: &Traces) -> Vec<Value> {
     let mut entries = Vec::new();
     for figure in part.figures {
         for algorithm in &part.experiment.algorithms {
-            let runs = traces.of(&algorithm.label);
-            let sound: Vec<&&Run> = runs.iter().filter(|run| !run.diverged).collect();
+            let seeds = Seeds::of(&algorithm.label, traces.of(&algorithm.label));
             let mut entry = json!({
                 "figure": figure,
                 "dataset": part.dataset,
                 "variant": part.variant,
                 "algorithm": algorithm.label,
                 "steps": part.steps,
-                "seeds": runs.iter().map(|run| run.seed).collect::<Vec<_>>(),
-                "diverged": runs.len() - sound.len(),
+                "seeds": seeds.all().iter().map(|run| run.seed).collect::<Vec<_>>(),
+                "diverged": seeds.count().diverged(),
             });
             for name in MEASURES {
-                let values: Option<Vec<f64>> = sound.iter().map(|run| run.last(name)).collect();
-                entry[name] = match values.filter(|values| !values.is_empty()) {
-                    Some(values) => {
-                        let (mean, std) = spread(&values);
-                        json!({ "mean": mean, "std": std })
-                    }
+                entry[name] = match seeds.last(name) {
+                    Some(summary) => json!({ "mean": summary.mean, "std": summary.sd }),
                     None => Value::Null,
                 };
             }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::claims::Judgement;
 use super::paper::level;
+use crate::seeds::Count;
 
 /// The page: the command, levels beside the paper's, claims with their verdicts, and the pictures
 /// at these addresses.
@@ -43,7 +44,7 @@ pub fn page(
             text,
             "| {} | {data} | {} | {} | {} | {} | {} | {paper} | {} | {} | {} | {} |",
             word("figure"),
-            word("algorithm"),
+            count(entry).named(&word("algorithm")),
             word("steps"),
             cell(&entry["loss"], 4),
             cell(&entry["train_accuracy"], 3),
@@ -78,8 +79,8 @@ pub fn table(judgements: &[Judgement]) -> String {
             None => (String::new(), 0),
             Some(i) => (format!("{:.3} ({:.3} to {:.3})", i.mean, i.low, i.high), i.pairs),
         };
-        let Judgement { figure, claim, test, steps, verdict, .. } = judgement;
-        let verdict = verdict.words();
+        let Judgement { figure, claim, test, steps, .. } = judgement;
+        let verdict = judgement.words();
         let _ = writeln!(
             text,
             "| {figure} | {claim} | {test} | {steps} | {mean} | {pairs} | {verdict} |"
@@ -91,6 +92,14 @@ pub fn table(judgements: &[Judgement]) -> String {
 fn cell(value: &Value, digits: usize) -> String {
     match (value["mean"].as_f64(), value["std"].as_f64()) {
         (Some(mean), Some(std)) => format!("{mean:.digits$} ± {std:.digits$}"),
+        (Some(mean), None) => format!("{mean:.digits$}"),
         _ => "".into(),
     }
+}
+
+/// The seeds of an entry.
+pub fn count(entry: &Value) -> Count {
+    let of = entry["seeds"].as_array().map_or(0, Vec::len);
+    let diverged = entry["diverged"].as_u64().unwrap_or(0) as usize;
+    Count { sound: of.saturating_sub(diverged), of }
 }

@@ -128,10 +128,11 @@ fn unfairness_causes_warnings() {
     traces.runs.pop();
     let answer = compare(&traces, &question());
     let warned = |what: &str| answer.warnings.iter().any(|warning| warning.contains(what));
-    assert!(warned("thrifty diverged on 1 of 3 seeds"), "{:?}", answer.warnings);
+    assert_eq!(answer.diverged, ["thrifty diverged on 1 of 3 seeds and is not ranked"]);
     assert!(warned("free did not run on seed 3"), "{:?}", answer.warnings);
     let [hessians, bytes] = ["hessians", "bytes"].map(|cost| under(&answer, cost));
     assert!(!hessians.places[0].ranked && !bytes.places[2].ranked);
+    assert_eq!((hessians.places[0].diverged, hessians.places[0].values.len()), (1, 2));
     // `chatty` alone sets the common budget now.
     assert_eq!((hessians.budget, bytes.budget), (Some(90.0), Some(450.0)));
     let whole = compare(&self::traces(), &question());

@@ -11,7 +11,7 @@ use toml::Table;
 
 use crate::config::Registry;
 use crate::data::{Columns, Features, Scaling, Scalings};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::problem::{AnyProblem, At};
 use crate::run::hex;
 use crate::store::files::replace;
@@ -47,6 +47,9 @@ pub struct About {
     /// The names of the columns, if the data has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+    /// Whether the run diverged: the numbers mean nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub diverged: bool,
 }
 
 /// Our entry in the file's header.
@@ -172,6 +175,15 @@ impl Model {
                 nodes.saturating_sub(1)
             );
             return Err(Error::config("config/out-of-range", message).at("--node"));
+        }
+        let numbers = || self.x[node].iter().chain(&self.theta[node]);
+        if self.about.diverged && !numbers().all(|value| value.is_finite()) {
+            let message = format!(
+                "the run diverged: the model of node {node} has values that are not finite"
+            );
+            return Err(Error::new(Kind::Run, "run/diverged", message)
+                .at("--node")
+                .hint("run it again with smaller steps"));
         }
         if self.theta[node].iter().any(|value| value.is_nan()) {
             let message = format!("only node {node} itself has its model");

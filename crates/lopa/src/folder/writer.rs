@@ -287,6 +287,7 @@ impl ModelParts {
             features: self.features,
             classes: self.classes.clone(),
             columns: self.columns.clone(),
+            diverged: outcome.stop == Stop::Diverged,
         };
         Model { about, x, theta, scaling: self.scaling.clone() }
     }

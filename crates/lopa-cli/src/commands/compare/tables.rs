@@ -125,13 +125,17 @@ fn grids(
 
 /// The measure of a place: its mean and spread.
 fn level(place: &Place, seeds: usize) -> String {
-    let (Some(mean), Some(sd)) = (place.mean, place.sd) else { return "–".into() };
-    let text = match place.geometric {
-        _ if seeds == 1 => number(mean),
-        Some((mean, factor)) => format!("{} ×/÷ {}", number(mean), short(factor)),
-        None => format!("{} ± {}", number(mean), short(sd)),
+    let Some(mean) = place.mean else { return "–".into() };
+    let text = match (place.geometric, place.sd) {
+        (Some((mean, factor)), _) => format!("{} ×/÷ {}", number(mean), short(factor)),
+        (None, Some(sd)) => format!("{} ± {}", number(mean), short(sd)),
+        (None, None) => number(mean),
     };
-    if place.ranked { text } else { format!("({text})") }
+    match (place.ranked, place.values.len()) {
+        (true, _) => text,
+        (false, count) if count == seeds => format!("({text})"),
+        (false, count) => format!("({text}, {count} of {seeds} seeds)"),
+    }
 }
 
 /// A spread with two digits.
@@ -169,8 +173,9 @@ fn few(names: &[String]) -> String {
 /// What the numbers mean.
 pub fn closing(answer: &Comparison) -> String {
     let measure = in_words(&answer.measure);
+    let diverged: String = answer.diverged.iter().map(|one| format!(" {one}.")).collect();
     let Some(leaders) = wins(&answer.standings) else {
-        return "No ranking: no algorithm was measured on every seed.".into();
+        return format!("No ranking: no algorithm was measured on every seed.{diverged}");
     };
     let mut text = format!("By {measure} at equal budgets, {leaders}.");
     if let Some(target) = answer.target {
@@ -187,7 +192,7 @@ pub fn closing(answer: &Comparison) -> String {
     if !ties.is_empty() {
         text += &format!(" Under {} the lead is within the spread over seeds.", ties.join(", "));
     }
-    text
+    text + &diverged
 }
 
 /// Which algorithm leads under which costs.

@@ -61,7 +61,7 @@ pub fn reevaluate(
         output.warn("the data is not the data of the run: its digest differs");
     }
     let mut runs = Vec::new();
-    for run in finished.runs(models)? {
+    for run in finished.runs(models, output)? {
         runs.push(remeasured(finished, run, &experiment, data.as_ref(), pool.as_ref())?);
     }
     match output.json() {
