@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use lopa::error::Error;
+pub use lopa::math::number;
 use serde_json::{Value, json};
 
 /// How to print; every command takes these.
@@ -190,19 +191,6 @@ pub fn print(text: &str) {
 /// Prints a line on standard error; a closed pipe is no failure.
 fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// A number with four significant digits.
-pub fn number(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 {
-        "0".into()
-    } else if !(1e-3..1e5).contains(&size) {
-        format!("{value:.2e}")
-    } else {
-        let digits = (3 - size.log10().floor() as i32).max(0) as usize;
-        format!("{value:.digits$}")
-    }
 }
 
 /// Bytes with a binary unit.

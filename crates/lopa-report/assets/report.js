@@ -201,6 +201,7 @@
         if (left === undefined || out === 0 || left < bbox.left || left > bbox.left + bbox.width) continue;
         ctx.save();
         ctx.strokeStyle = colour;
+        ctx.setLineDash([]);
         ctx.lineWidth = 1.5 * devicePixelRatio;
         ctx.beginPath();
         for (const rise of [-arm, arm]) {

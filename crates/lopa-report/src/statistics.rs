@@ -106,6 +106,7 @@ mod tests {
             digest: String::new(),
             stop: Stop::Diverged,
             row: rows[6].row.clone(),
+            measuring: 0.0,
             diagnosis: None,
             nodes: Vec::new(),
         };

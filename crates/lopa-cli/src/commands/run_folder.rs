@@ -70,6 +70,8 @@ pub fn show(experiment: &Experiment, outcomes: &[Outcome], folder: &RunFolder, o
         output.text(&summary::table(experiment, outcomes, output));
     }
     output.note(&format!("\n{}", summary::closing(experiment, outcomes)));
+    output.note(&summary::time(outcomes));
+    summary::slow(&experiment.run, outcomes).into_iter().for_each(|text| output.warn(&text));
     output.note(&format!("trajectory digest {}", summary::digest(outcomes)));
     output.note(&format!("results in {}", folder.path().display()));
 }

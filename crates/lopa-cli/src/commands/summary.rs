@@ -1,6 +1,6 @@
 //! The results of an experiment, as a table and a few sentences.
 
-use lopa::experiment::Experiment;
+use lopa::experiment::{Exactly, Experiment, RunSpec};
 use lopa::run::trace::more_is_better;
 use lopa::run::{Outcome, hex};
 use lopa_study::compare::DECISIVE;
@@ -8,6 +8,7 @@ use lopa_study::seeds::Seeds;
 use lopa_study::statistics::Summary;
 use sha2::{Digest, Sha256};
 
+use super::bars;
 use crate::output::{Output, bytes, number};
 
 /// The experiment in one line, printed before it runs.
@@ -60,6 +61,9 @@ const COLUMNS: [(&str, &str, Style); 10] = [
     ("bytes", "sent", Style::Bytes),
     ("seconds", "seconds", Style::Seconds),
 ];
+
+/// Seconds of measuring that deserve a warning.
+const LONG: f64 = 10.0;
 
 #[derive(Clone, Copy)]
 enum Style {
@@ -214,6 +218,44 @@ fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     }
 }
 
+/// Seconds of all iterations, and of measuring.
+fn seconds(outcomes: &[Outcome]) -> (f64, f64) {
+    let sum = |of: fn(&Outcome) -> f64| outcomes.iter().map(of).sum();
+    (sum(|outcome| outcome.row.seconds), sum(|outcome| outcome.measuring))
+}
+
+/// How long the runs took, and measuring them.
+pub fn time(outcomes: &[Outcome]) -> String {
+    let (iterations, measuring) = seconds(outcomes);
+    format!("the runs took {}", bars::time(iterations, measuring))
+}
+
+/// A warning where measuring took most of the time, with the remedy.
+pub fn slow(run: &RunSpec, outcomes: &[Outcome]) -> Option<String> {
+    too_slow(run.exact, run.evaluations, seconds(outcomes))
+}
+
+fn too_slow(
+    exact: Exactly,
+    evaluations: u64,
+    (iterations, measuring): (f64, f64),
+) -> Option<String> {
+    let remedy = match exact {
+        Exactly::Always => {
+            "`exact = \"end\"` in `[run]` solves exactly at the end only, and a smaller \
+                            `evaluations` measures more rarely"
+        }
+        _ => "a smaller `evaluations` in `[run]` measures more rarely",
+    };
+    (measuring > LONG && measuring > iterations).then(|| {
+        format!(
+            "measuring took {measuring:.0} s of {:.0} s (`evaluations = {}`): {remedy}",
+            iterations + measuring,
+            evaluations
+        )
+    })
+}
+
 /// One digest of all runs.
 pub fn digest(outcomes: &[Outcome]) -> String {
     let mut hasher = Sha256::new();
@@ -223,4 +265,20 @@ pub fn digest(outcomes: &[Outcome]) -> String {
         hasher.update(&outcome.digest);
     }
     hex(&hasher.finalize()[..8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measuring_that_dominates_is_answered_with_what_to_set() {
+        let said = |exact, times| too_slow(exact, 50, times);
+        let text = said(Exactly::Always, (85.0, 341.0)).unwrap();
+        assert!(text.starts_with("measuring took 341 s of 426 s (`evaluations = 50`): `exact"));
+        let text = said(Exactly::End, (85.0, 341.0)).unwrap();
+        assert!(!text.contains("exact") && text.contains("a smaller `evaluations` in `[run]`"));
+        assert_eq!(said(Exactly::Always, (400.0, 341.0)), None);
+        assert_eq!(said(Exactly::Always, (0.1, 3.0)), None, "nobody minds three seconds");
+    }
 }

@@ -1,7 +1,7 @@
 //! The section of a run.
 
 use lopa::folder::{Manifest, ResultEntry, Status};
-use lopa::run::trace::Stop;
+use lopa_study::seeds::{Ended, Seeds};
 use serde_json::Value;
 
 use super::number::count;
@@ -58,20 +58,27 @@ fn facts(saved: &Saved) -> String {
     escape(&facts.join(" · "))
 }
 
-/// The runs that diverged, and why.
+/// The algorithms that diverged, and why: the diagnosis of the first seed stands for all.
 fn divergences(saved: &Saved) -> String {
-    let note = |entry: &ResultEntry| {
-        let why = entry.diagnosis.as_deref().unwrap_or("its values are no longer finite");
-        format!(
-            "<li><strong>{}</strong>, seed {}, diverged at iteration {}: {}</li>",
-            escape(&entry.algorithm),
-            entry.seed,
-            entry.row.iteration,
+    let note = |algorithm: &str| {
+        let seeds = Seeds::of(algorithm, &saved.results);
+        let lost: Vec<&ResultEntry> =
+            seeds.all().iter().copied().filter(|entry| entry.diverged()).collect();
+        let first = lost.first()?;
+        let why = first.diagnosis.as_deref().unwrap_or("its values are no longer finite");
+        let when = |entry: &&ResultEntry| {
+            format!("seed {} diverged at iteration {}", entry.seed, entry.row.iteration)
+        };
+        let when: Vec<String> = lost.iter().map(when).collect();
+        let label = seeds.count().named(algorithm);
+        Some(format!(
+            "<li><strong>{}</strong>: {}: {}</li>",
+            escape(&label),
+            when.join(", "),
             escape(why)
-        )
+        ))
     };
-    let diverged = saved.results.iter().filter(|entry| entry.stop == Stop::Diverged);
-    let notes: String = diverged.map(note).collect();
+    let notes: String = saved.algorithms().into_iter().filter_map(note).collect();
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
 

@@ -188,7 +188,7 @@ impl Standing {
     /// A warning that names who was measured far below the budget.
     fn unequal(&self) -> Option<String> {
         let short = |place: &Place| {
-            let used = place.used.filter(|&used| used < MIN_SHARE)?;
+            let used = place.used.filter(|&used| place.ranked && used < MIN_SHARE)?;
             Some(format!("{} at {:.0} %", place.algorithm, 100.0 * used))
         };
         let short: Vec<String> = self.places.iter().filter_map(short).collect();

@@ -69,6 +69,11 @@ pub enum Method {
 }
 
 impl Scaling {
+    /// Whether it changes nothing.
+    pub fn is_none(&self) -> bool {
+        self.shift.is_empty() && self.factor.is_empty()
+    }
+
     /// The scaling of a method, computed from the training rows only.
     pub(super) fn choose(
         method: Method,

@@ -6,11 +6,13 @@ use crate::algorithms::Facts;
 use crate::evaluate::exact::largest_curvature;
 use crate::evaluate::watch::{Culprit, Grown};
 use crate::math::schedule::Schedule;
+use crate::math::{number, written};
 use crate::problem::{At, Bilevel};
 
 /// Explains what grew first and which step size is the likely cause.
 ///
-/// `at` is the culprit's last point that was still finite.
+/// `at` is the culprit's last point that was measured before anything grew: limits at a point that
+/// has exploded mean nothing.
 pub fn diagnose(
     culprit: &Culprit,
     facts: &Facts,
@@ -53,13 +55,15 @@ fn suspect(
         let Some(value) = step(key) else { continue };
         let known = part.shortcuts().and_then(|known| known.unstable(at, value));
         if let Some(reason) = known {
-            return Some((key, format!("{key} = {value}: {reason}")));
+            return Some((key, format!("{key} = {}: {reason}", written(value))));
         }
         if value * curvature >= 2.0 {
-            let limit = 2.0 / curvature;
             let reason = format!(
-                "{key} = {value}: the curvature of g there is about {curvature:.3e}, and a stable \
-                 step stays below 2 / {curvature:.3e} = {limit:.3e}"
+                "{key} = {}: the curvature of g is about {l}, and a stable step stays below 2 / {l} \
+                 = {}",
+                written(value),
+                number(2.0 / curvature),
+                l = number(curvature)
             );
             return Some((key, reason));
         }
@@ -72,5 +76,5 @@ fn suspect(
         [one] => format!(" ({one} is within its limit 2 / L)"),
         keys => format!(" ({} are within their limit 2 / L)", keys.join(" and ")),
     };
-    Some((key, format!("{key} = {value}{cleared}: try a tenth of it")))
+    Some((key, format!("{key} = {}{cleared}: try a tenth of it", written(value))))
 }

@@ -13,6 +13,9 @@ const NOTED: f64 = 1e3;
 /// Growth at which a run is stopped.
 const GIVEN_UP: f64 = 1e9;
 
+/// Growth at which a run counts as diverged if it ends there: it had not the time to grow further.
+const LOST_AT_END: f64 = 1e6;
+
 /// The node at which a variable outgrew its early size first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Culprit {
@@ -50,8 +53,21 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Looks at the sizes of all nodes' variables; returns what grew first if the run has diverged.
-    pub fn look(&mut self, k: u64, names: &[&'static str], sizes: &[Vec<f64>]) -> Option<Culprit> {
+    /// Whether no variable has outgrown its early size so far.
+    pub fn is_calm(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Looks at the sizes of all nodes' variables, `last` at the end of the run; returns what grew
+    /// first if the run has diverged.
+    pub fn look(
+        &mut self,
+        k: u64,
+        last: bool,
+        names: &[&'static str],
+        sizes: &[Vec<f64>],
+    ) -> Option<Culprit> {
+        let limit = if last { LOST_AT_END } else { GIVEN_UP };
         let mut lost = false;
         let mut worst: Option<Culprit> = None;
         self.early.resize(sizes.len(), vec![1.0; names.len()]);
@@ -67,7 +83,7 @@ impl Watch {
             grown.retain(|variable| variable.growth() > NOTED);
             grown.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
             let most = |grown: &[Grown]| grown.first().map_or(0.0, Grown::growth);
-            lost |= most(&grown) > GIVEN_UP;
+            lost |= most(&grown) > limit;
             if most(&grown) > worst.as_ref().map_or(0.0, |worst| most(&worst.grown)) {
                 worst = Some(Culprit { node: i, k, grown });
             }
@@ -128,4 +144,22 @@ fn largest<T: Real>(values: &[T]) -> f64 {
         sum += value * T::zero();
     }
     if sum.is_nan() { f64::NAN } else { most.to_f64() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_its_end_a_run_is_lost_sooner() {
+        let look = |watch: &mut Watch, k, last, size| watch.look(k, last, &["x"], &[vec![size]]);
+        let mut watch = Watch::default();
+        assert_eq!(look(&mut watch, 10, false, 2.0), None);
+        assert!(watch.is_calm());
+        assert_eq!(look(&mut watch, 50, false, 4e3), None);
+        assert!(!watch.is_calm());
+        assert_eq!(look(&mut watch, 60, false, 4e6), None);
+        let culprit = look(&mut watch, 60, true, 4e6).expect("it grew a million times");
+        assert_eq!((culprit.k, culprit.grown[0].early), (50, 2.0));
+    }
 }

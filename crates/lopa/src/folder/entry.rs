@@ -32,6 +32,9 @@ pub struct ResultEntry {
     /// The last measurement.
     #[serde(flatten)]
     pub row: Row,
+    /// Seconds of measuring, beside those of the run itself, since it was started or last resumed.
+    #[serde(default)]
+    pub measuring: f64,
     /// Why it diverged, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
@@ -48,20 +51,23 @@ impl ResultEntry {
 
     /// The outcome, with the models the run ended with.
     pub(super) fn outcome(&self, models: Vec<Point>) -> Outcome {
-        let ResultEntry { algorithm, seed, digest, stop, row, diagnosis, nodes } = self.clone();
-        Outcome { algorithm, seed, stop, diagnosis, row, nodes, digest, models }
+        let ResultEntry { algorithm, seed, digest, stop, row, measuring, diagnosis, nodes } =
+            self.clone();
+        Outcome { algorithm, seed, stop, diagnosis, row, measuring, nodes, digest, models }
     }
 }
 
 impl From<&Outcome> for ResultEntry {
     fn from(outcome: &Outcome) -> ResultEntry {
-        let Outcome { algorithm, seed, stop, diagnosis, row, nodes, digest, models: _ } = outcome;
+        let Outcome { algorithm, seed, stop, diagnosis, row, measuring, nodes, digest, models: _ } =
+            outcome;
         ResultEntry {
             algorithm: algorithm.clone(),
             seed: *seed,
             digest: digest.clone(),
             stop: *stop,
             row: row.clone(),
+            measuring: *measuring,
             diagnosis: diagnosis.clone(),
             nodes: nodes.clone(),
         }

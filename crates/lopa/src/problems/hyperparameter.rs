@@ -26,6 +26,7 @@ use crate::data::{Features, Samples};
 use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, update};
+use crate::math::{number, written};
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,
 };
@@ -269,12 +270,18 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
         });
         let curvature = 2.0 * x.exp() + l;
         (step * curvature >= 2.0).then(|| {
+            let cause = match 2.0 * x.exp() >= l {
+                true => format!("x[{t}] = {} makes", number(x)),
+                false => "the features make".to_string(),
+            };
             format!(
-                "x[{t}] = {x:.3} makes the inner problem too steep: step (2 e^x[{t}] + L) = \
-                 {step} (2 · {:.3e} + {l:.3e}) = {:.3} is not below 2; a step below {:.3e} is",
-                x.exp(),
-                step * curvature,
-                2.0 / curvature,
+                "{cause} the inner problem too steep: step (2 e^x[{t}] + L) = \
+                 {} (2 · {} + {}) = {} is not below 2; a step below {} is",
+                written(step),
+                number(x.exp()),
+                number(l),
+                number(step * curvature),
+                number(2.0 / curvature),
             )
         })
     }

@@ -63,6 +63,9 @@ pub trait Listener {
     fn warn(&mut self, _text: &str) {}
     /// Iterations done, and the part of the budget that is used.
     fn progress(&mut self, _iteration: u64, _fraction: f64) {}
+    /// A measurement is under way: so many nodes here are measured, of all here; `exact` if their
+    /// inner problems are solved.
+    fn measuring(&mut self, _done: usize, _of: usize, _exact: bool) {}
     /// A measurement.
     fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) {}
     /// The run ended.
@@ -157,6 +160,8 @@ pub struct Outcome {
     pub diagnosis: Option<String>,
     /// The last measurement.
     pub row: Row,
+    /// Seconds of measuring, beside those of the run itself, since it was started or last resumed.
+    pub measuring: f64,
     /// The problem's metrics of every node, at the end.
     pub nodes: Vec<Vec<(String, f64)>>,
     /// SHA-256 of every variable at every measurement, to the bit.

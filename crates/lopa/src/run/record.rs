@@ -3,8 +3,12 @@
 //! Where nodes live in several processes, every process follows the run with the same numbers and
 //! comes to the same decisions.
 
-use std::sync::atomic::Ordering;
+mod explain;
 
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
 use super::agreed::{Agreed, agree, interrupts, own_costs};
@@ -15,13 +19,12 @@ use super::probe::{Probing, variables};
 use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
 use crate::engine::{Cluster, stopped};
 use crate::error::{Error, Kind, Result};
-use crate::evaluate::diagnose::diagnose;
 use crate::evaluate::watch::{self, Culprit, Watch};
 use crate::evaluate::{self, Local, Point};
 use crate::experiment::{Exactly, Target};
 use crate::math::real::Real;
+use crate::problem::Bilevel;
 use crate::problem::scope::Scope;
-use crate::problem::{At, Bilevel};
 use crate::run::checkpoint::{self, State};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::{Hash, Reader, Writer};
@@ -46,6 +49,7 @@ pub struct Record<'a> {
     good: Vec<Point>,
     culprit: Option<Culprit>,
     probing: Option<Box<dyn Probing>>,
+    measuring: f64,      // seconds
     serial: u64,         // of the next checkpoint
     last: Option<State>, // the last checkpoint of a peer
 }
@@ -74,6 +78,7 @@ impl<'a> Record<'a> {
             nodes: Vec::new(),
             good: Vec::new(),
             culprit: None,
+            measuring: 0.0,
             serial: 0,
             last: None,
         }
@@ -192,7 +197,8 @@ impl<'a> Record<'a> {
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
             let sizes = cluster.nodes().iter().map(watch::sizes).collect();
-            self.culprit = self.watch.look(k, &self.names, &cluster.everyone(sizes)?);
+            let sizes = cluster.everyone(sizes)?;
+            self.culprit = self.watch.look(k, done.is_some(), &self.names, &sizes);
             if self.culprit.is_some() {
                 return Ok(Some(Stop::Diverged));
             }
@@ -249,8 +255,21 @@ impl<'a> Record<'a> {
         Ok(at_least.is_some_and(|bound| value >= bound) || at_most.is_some_and(|b| value <= b))
     }
 
-    /// One measurement.
+    /// One measurement, timed.
     fn take<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        clock: &Clock,
+        exact: bool,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let taken = self.take_now(cluster, clock, exact);
+        self.measuring += begun.elapsed().as_secs_f64();
+        taken
+    }
+
+    /// One measurement.
+    fn take_now<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
         clock: &Clock,
@@ -285,7 +304,10 @@ impl<'a> Record<'a> {
                 return Err(error);
             }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
-            self.good = points;
+            // What has begun to grow is no point to judge steps by.
+            if self.watch.is_calm() {
+                self.good = points;
+            }
         }
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
             row.values.insert("tracking".into(), gap);
@@ -318,7 +340,15 @@ impl<'a> Record<'a> {
     ) -> Result<Vec<Local>> {
         let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
-        let ours = evaluate::some(self.evaluators, here, &mean, exact, self.context.pool);
+        let mut ours = Vec::with_capacity(here.len());
+        // A few nodes at a time where it may take long, so that somebody hears of it; enough for all
+        // threads.
+        let threads = self.context.pool.map_or(1, ThreadPool::current_num_threads);
+        let some = if exact { here.len().div_ceil(20).max(2 * threads) } else { here.len() };
+        for (parts, points) in self.evaluators.chunks_mut(some).zip(here.chunks(some)) {
+            self.observers.listener.measuring(ours.len(), here.len(), exact);
+            ours.extend(evaluate::some(parts, points, &mean, exact, self.context.pool));
+        }
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
         if !ours.iter().all(alike) {
@@ -373,45 +403,11 @@ impl<'a> Record<'a> {
             stop,
             diagnosis,
             row: self.row.take().expect("a row was measured"),
+            measuring: self.measuring,
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
             models: points(cluster, self.job.experiment.scope)?.all,
         })
-    }
-
-    /// Why the run diverged, if it did: the process with the culprit explains.
-    fn diagnosis<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<String>> {
-        let Some(culprit) = self.culprit.take() else { return Ok(None) };
-        let here = cluster.here();
-        let mut ours = vec![Vec::new(); here.len()];
-        if here.contains(&culprit.node) {
-            let at = culprit.node - here.start;
-            ours[at] = self.explain(&culprit, at).into_bytes();
-        }
-        let said = cluster.everyone_bytes(ours)?;
-        Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
-    }
-
-    /// The diagnosis in words that a user can act on.
-    fn explain(&mut self, culprit: &Culprit, evaluator: usize) -> String {
-        let (x, theta) = &self.good[culprit.node];
-        let part = &mut *self.evaluators[evaluator];
-        let params = self.job.algorithm.choice.params();
-        let why = diagnose(
-            culprit,
-            &self.job.algorithm.choice.build.facts,
-            params,
-            part,
-            At { x, theta },
-        );
-        let lambda_min = self.job.scene.world.analysis.lambda_min;
-        match self.job.algorithm.choice.build.facts.needs_lazy && lambda_min < -1e-9 {
-            true => format!(
-                "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
-                 and this method bears larger steps if it is not negative"
-            ),
-            false => why,
-        }
     }
 }
 

@@ -54,6 +54,7 @@ struct Recording {
     begun: Vec<(String, u64)>,
     warnings: Vec<String>,
     progress: Vec<(u64, f64)>,
+    measuring: Vec<(usize, usize, bool)>,
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -69,6 +70,10 @@ impl Listener for Recording {
 
     fn progress(&mut self, iteration: u64, fraction: f64) {
         self.progress.push((iteration, fraction));
+    }
+
+    fn measuring(&mut self, done: usize, of: usize, exact: bool) {
+        self.measuring.push((done, of, exact));
     }
 
     fn row(&mut self, algorithm: &str, seed: u64, row: &Row) {
@@ -411,6 +416,72 @@ fn the_coordinate_that_makes_a_logistic_problem_too_steep_is_named() {
     assert!(diagnosis.contains("x[") && diagnosis.contains("2 e^x"), "{diagnosis}");
     let (diagnosis, _) = diverged(LOGISTIC, &["algorithm.lopa-gt.beta=1000"]);
     says(&diagnosis, &["theta", "d"], "beta");
+}
+
+/// Whether all numbers of a text are short enough to read.
+fn readable(text: &str) -> bool {
+    let digit = |letter: char| letter.is_ascii_digit() || letter == '.';
+    text.split(|letter| !digit(letter)).all(|number| number.len() <= 9)
+}
+
+#[test]
+fn limits_are_those_before_anything_exploded_and_numbers_stay_short() {
+    // α throws x far out; there, e^x is beyond all bounds.
+    let sets = ["algorithm.lopa-gt.alpha=1e4", "run.evaluations=20", "run.batch=full"];
+    for seed in ["run.seeds=[1]", "run.seeds=[2]", "run.seeds=[3]"] {
+        let (diagnosis, _) = diverged(LOGISTIC, &[&sets[..], &[seed]].concat());
+        assert!(diagnosis.contains("the suspect is alpha = 10000"), "{diagnosis}");
+        assert!(readable(&diagnosis), "{diagnosis}");
+    }
+}
+
+#[test]
+fn raw_features_are_named_as_the_cause() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |i: usize| {
+        let (a, b) = (900.0 + 7.0 * (i % 13) as f64, 0.1 * (i % 7) as f64);
+        format!("{a},{b},{}\n", ["sick", "well"][i % 2])
+    };
+    let text: String = (0..60).map(row).collect();
+    std::fs::write(folder.path().join("raw.csv"), format!("area,texture,state\n{text}")).unwrap();
+    let path = folder.path().join("raw.csv").display().to_string();
+    let raw = LOGISTIC.replace(
+        "data = { name = 'blobs', rows = 120, features = 5, centres = 2 }",
+        &format!("data = {{ name = 'csv', path = '{path}', scaling = 'none' }}"),
+    );
+    for seed in ["run.seeds=[1]", "run.seeds=[2]", "run.seeds=[3]"] {
+        let (diagnosis, _) = diverged(&raw, &[seed]);
+        says(&diagnosis, &["theta", "d"], "beta");
+        for words in
+            ["the features make", "root mean square of feature 0", "scaling = \"standardise\""]
+        {
+            assert!(diagnosis.contains(words), "{diagnosis}");
+        }
+        assert!(readable(&diagnosis), "{diagnosis}");
+    }
+    let (outcome, _) = run(&raw.replace("'none'", "'standardise'"), &[]);
+    assert_eq!(outcome.stop, Stop::Finished);
+}
+
+#[test]
+fn measurements_are_announced_node_by_node() {
+    let (outcome, recording) = run(QUADRATIC, &["run.exact=end", "run.evaluations=2"]);
+    let plain = (0, 4, false);
+    // Two nodes at a time on one thread; exact solves at the end only.
+    assert_eq!(recording.measuring, [plain, plain, (0, 4, true), (2, 4, true)]);
+    assert!(outcome.measuring > 0.0 && outcome.measuring.is_finite());
+}
+
+#[test]
+fn a_run_that_ends_while_it_explodes_has_diverged() {
+    let sets = [&QUIET[..], &["algorithm.lopa-gt.beta=2.5"]].concat();
+    let grown = |iterations: &str| {
+        let (outcome, _) = run(QUADRATIC, &[&sets[..], &[iterations]].concat());
+        (outcome.stop, outcome.row.values.get("loss").copied().unwrap_or(f64::INFINITY))
+    };
+    let (stop, loss) = grown("run.iterations=60");
+    assert_eq!(stop, Stop::Diverged, "{loss}");
+    assert_eq!(grown("run.iterations=3").0, Stop::Finished);
 }
 
 #[test]

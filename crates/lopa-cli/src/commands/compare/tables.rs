@@ -177,7 +177,11 @@ pub fn closing(answer: &Comparison) -> String {
     let Some(leaders) = wins(&answer.standings) else {
         return format!("No ranking: no algorithm was measured on every seed.{diverged}");
     };
-    let mut text = format!("By {measure} at equal budgets, {leaders}.");
+    let alone = |standing: &Standing| standing.places.iter().filter(|p| p.ranked).count() < 2;
+    let mut text = match answer.standings.iter().all(alone) {
+        true => format!("By {measure} at equal budgets, {leaders}: no other can be ranked."),
+        false => format!("By {measure} at equal budgets, {leaders}."),
+    };
     if let Some(target) = answer.target {
         text += &match wins(&answer.races) {
             Some(leaders) => format!(" To reach {measure} of {}, {leaders}.", number(target)),
@@ -186,7 +190,9 @@ pub fn closing(answer: &Comparison) -> String {
             }
         };
     }
-    let unsure = |standing: &&Standing| standing.lead.as_ref().is_some_and(|l| !l.significant);
+    let unsure = |standing: &&Standing| {
+        standing.lead.as_ref().is_some_and(|lead| lead.runner_up.is_some() && !lead.significant)
+    };
     let ties: Vec<&str> =
         answer.standings.iter().filter(unsure).map(|standing| plain(standing.cost)).collect();
     if !ties.is_empty() {

@@ -1,0 +1,66 @@
+//! Why a run diverged.
+
+use super::Record;
+use crate::engine::Cluster;
+use crate::error::Result;
+use crate::evaluate::diagnose::diagnose;
+use crate::evaluate::watch::Culprit;
+use crate::math::number;
+use crate::math::real::Real;
+use crate::problem::At;
+use crate::run::Scene;
+
+/// The mean square of a feature above which it should be scaled.
+const LARGE: f64 = 100.0;
+
+impl Record<'_> {
+    /// Why the run diverged, if it did: the process with the culprit explains.
+    pub(super) fn diagnosis<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+    ) -> Result<Option<String>> {
+        let Some(culprit) = self.culprit.take() else { return Ok(None) };
+        let here = cluster.here();
+        let mut ours = vec![Vec::new(); here.len()];
+        if here.contains(&culprit.node) {
+            let at = culprit.node - here.start;
+            ours[at] = self.explain(&culprit, at).into_bytes();
+        }
+        let said = cluster.everyone_bytes(ours)?;
+        Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
+    }
+
+    /// The remedy where large features make every step too long.
+    fn unscaled(&self, node: usize) -> Option<String> {
+        let Scene { data, world, .. } = self.job.scene;
+        let data = data.filter(|data| data.scaling.of(node).is_none())?;
+        let squares = data.train.samples::<f64>(world.partition.nodes[node].clone()).mean_squares();
+        let (feature, &square) = squares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
+        (square > LARGE).then(|| {
+            format!(
+                "; the features are not scaled (the root mean square of feature {feature} is {} at \
+                 this node), and steps that suit them are tiny: set `scaling = \"standardise\"` in \
+                 `[data]`",
+                number(square.sqrt())
+            )
+        })
+    }
+
+    /// The diagnosis in words that a user can act on.
+    fn explain(&mut self, culprit: &Culprit, evaluator: usize) -> String {
+        let (x, theta) = &self.good[culprit.node];
+        let part = &mut *self.evaluators[evaluator];
+        let params = self.job.algorithm.choice.params();
+        let facts = &self.job.algorithm.choice.build.facts;
+        let mut why = diagnose(culprit, facts, params, part, At { x, theta });
+        why.extend(self.unscaled(culprit.node));
+        let lambda_min = self.job.scene.world.analysis.lambda_min;
+        match self.job.algorithm.choice.build.facts.needs_lazy && lambda_min < -1e-9 {
+            true => format!(
+                "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
+                 and this method bears larger steps if it is not negative"
+            ),
+            false => why,
+        }
+    }
+}
