@@ -135,11 +135,12 @@ impl Fault {
     }
 }
 
-/// The known name closest to a mistyped one, if any is close.
+/// The known name closest to a mistyped one, if any is close; upper or lower case does not matter.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = typed.to_lowercase();
     known
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(typed, name), name))
+        .map(|name| (strsim::damerau_levenshtein(&lower, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= 1 + typed.len().max(name.len()) / 4)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)

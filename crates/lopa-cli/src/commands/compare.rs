@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use lopa::data::Data;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Registries, Until};
 use lopa::folder::{RunReader, Traces, complete};
@@ -99,6 +100,9 @@ fn run(
     let (context, signals) = (environment.context(), &environment.signals);
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
+    if let Some(name) = &args.measure {
+        check_measure(name, &experiment, data.as_ref())?;
+    }
     let bars = &mut Bars::new(output, &experiment);
     let place = (args.experiment.out.as_path(), environment.threads);
     let (folder, whole) = complete(&experiment, data.as_ref(), place, &context, bars)?;
@@ -158,15 +162,29 @@ fn measure(args: &CompareArgs, traces: &Traces) -> Result<String> {
         None => DECISIVE.into_iter().find(|name| measured(name)),
     };
     found.map(str::to_string).ok_or_else(|| {
-        let mut known: Vec<&str> =
-            rows().flat_map(|row| row.values.keys()).map(String::as_str).collect();
+        let mut known: Vec<String> = rows().flat_map(|row| row.values.keys()).cloned().collect();
         known.sort_unstable();
         known.dedup();
-        let name = args.measure.as_deref().unwrap_or_default();
-        Error::config("config/unknown-name", format!("the runs did not measure `{name}`"))
-            .at("--measure")
-            .hint(format!("measured: {}", known.join(", ")))
+        unmeasured(args.measure.as_deref().unwrap_or_default(), &known)
     })
+}
+
+/// Fails before anything runs if the runs would not take the measure.
+fn check_measure(name: &str, experiment: &Experiment, data: Option<&Data>) -> Result<()> {
+    let known = experiment.measures(data)?;
+    // The Lyapunov function's terms are measured by a probe.
+    if experiment.run.lyapunov || known.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(unmeasured(name, &known))
+}
+
+fn unmeasured(name: &str, known: &[String]) -> Error {
+    let near = nearest(name, known.iter().map(String::as_str));
+    let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Error::config("config/unknown-name", format!("the runs do not measure `{name}`"))
+        .at("--measure")
+        .hint(format!("{did}measured: {}", known.join(", ")))
 }
 
 fn exit_code(traces: &Traces) -> ExitCode {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lopa::error::{Error, Kind, Result};
+use lopa::error::{Error, Kind, Result, nearest};
 use lopa::folder::model::Model;
 use lopa::folder::{ResultEntry, RunReader};
 use lopa_study::seeds::Ended;
@@ -85,10 +85,12 @@ impl Finished {
 
     /// The runs of the algorithm and seed asked for, or all.
     fn named(&self, args: &ModelArgs) -> Result<Vec<&ResultEntry>> {
-        let unknown = |flag: &str, message: String, known: Vec<String>| {
+        let unknown = |flag: &str, typed: &str, message: String, known: Vec<String>| {
+            let near = nearest(typed, known.iter().map(String::as_str));
+            let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
             Error::config("config/unknown-name", message)
                 .at(flag)
-                .hint(format!("it has: {}", known.join(", ")))
+                .hint(format!("{did}it has: {}", known.join(", ")))
         };
         let mut runs: Vec<&ResultEntry> = self.results.iter().collect();
         if let Some(wanted) = &args.algorithm {
@@ -96,7 +98,7 @@ impl Finished {
             runs.retain(|run| run.algorithm == *wanted);
             if runs.is_empty() {
                 let message = format!("the run has no algorithm `{wanted}`");
-                return Err(unknown("--algorithm", message, known));
+                return Err(unknown("--algorithm", wanted, message, known));
             }
         }
         if let Some(wanted) = args.seed {
@@ -104,7 +106,8 @@ impl Finished {
             known.dedup();
             runs.retain(|run| run.seed == wanted);
             if runs.is_empty() {
-                return Err(unknown("--seed", format!("the run has no seed {wanted}"), known));
+                let message = format!("the run has no seed {wanted}");
+                return Err(unknown("--seed", "", message, known));
             }
         }
         Ok(runs)

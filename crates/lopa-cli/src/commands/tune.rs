@@ -1,5 +1,7 @@
 //! `lopa tune`: a fair search for step sizes, and the tuned experiment file.
 
+mod trials;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +15,7 @@ use super::source::source;
 use crate::args::{FileArgs, ThreadArgs};
 use crate::output::number;
 use crate::program::Program;
+use trials::Trials;
 
 #[derive(Debug, Args)]
 pub struct TuneArgs {
@@ -37,12 +40,11 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let journal = args.journal.clone().unwrap_or_else(|| beside(&file, "-tune.jsonl"));
     let environment = Environment::new(&args.threads, &args.file.data)?;
     let (context, signals) = (environment.context(), &environment.signals);
-    let report = |trial: &Trial, at: usize, of: usize| {
-        let value = trial.value.map_or("diverged".into(), number);
-        output
-            .note(&format!("{} trial {at}: {value} ({of} trials in this stage)", trial.algorithm));
-    };
-    let tuned = match search(&source, &program.registries, &journal, &context, &report) {
+    let trials = Trials::new(output);
+    let report = |trial: &Trial, _: usize, of: usize| trials.ended(trial, of);
+    let tuned = search(&source, &program.registries, &journal, &context, &report);
+    trials.finish();
+    let tuned = match tuned {
         Err(error) if error.id == "tune/interrupted" => {
             output.warn(&error.to_string());
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));

@@ -6,6 +6,7 @@ mod compare;
 mod diverged;
 mod documentation;
 mod features;
+mod hints;
 mod interrupt;
 mod models;
 #[path = "../../../lopa/tests/suite/pages.rs"]

@@ -123,6 +123,9 @@ fn wrong_type(text: &str, path: &str) -> String {
         other if other.starts_with("struct ") => "a table",
         other => other,
     };
+    if let Some(found) = [" as i128", " as u128"].iter().find_map(|end| found.strip_suffix(end)) {
+        return format!("`{path}` must be {expected}, but {found} is too large");
+    }
     let found = match found {
         "map" => "a table",
         "sequence" => "a list",

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::Source;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 
 impl Source {
     /// Applies the `i`-th override to a file's table.
@@ -88,7 +88,12 @@ impl<'s> Override<'s> {
         }
         match hit {
             true => Ok(()),
-            false => Err(format!("`{list}` has no entry `{which}`; it has {}", known.join(", "))),
+            false => {
+                let near = nearest(which, known.iter().map(String::as_str));
+                let did = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+                let known = known.join(", ");
+                Err(format!("`{list}` has no entry `{which}`{did}; it has {known}"))
+            }
         }
     }
 }

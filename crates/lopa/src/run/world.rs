@@ -11,12 +11,13 @@ use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
 use crate::engine::Node;
 use crate::error::{Error, Result};
-use crate::experiment::{DataSpec, Experiment};
+use crate::experiment::{DataSpec, Exactly, Experiment};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, cast};
 use crate::network::{self, Graph, Mixing, Spectrum};
 use crate::problem::oracle::Oracle;
-use crate::problem::{Bilevel, Dims, Parts, Setting};
+use crate::problem::scope::Scope;
+use crate::problem::{At, Bilevel, Dims, Parts, Setting};
 
 /// All that the runs of one seed share.
 pub struct World {
@@ -119,6 +120,25 @@ impl Experiment {
         let parts = self.problem.build.get::<T>().parts(&setting, nodes);
         let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
         parts.map_err(|error| error.at("[problem]"))
+    }
+
+    /// The measures that runs take, by name, before they run; a probe may add others.
+    pub fn measures(&self, data: Option<&Data>) -> Result<Vec<String>> {
+        let seed = self.run.seeds.first().copied().unwrap_or_default();
+        let world = self.world(data, seed)?;
+        let mut part = self.parts_of::<f64>(data, &world, seed, 0..1)?.each.swap_remove(0);
+        let (x, theta) = (vec![0.0; part.dims().n], vec![0.0; part.dims().p]);
+        let metrics = part.metrics(At { x: &x, theta: &theta });
+        let mut names: Vec<String> = metrics.into_iter().map(|(name, _)| name).collect();
+        names.extend(["consensus", "tracking"].map(String::from));
+        if self.run.exact != Exactly::Never {
+            names.extend(["phi", "grad_phi_sq", "theta_error"].map(String::from));
+        }
+        if self.scope == Scope::Global {
+            names.push("theta_consensus".into());
+        }
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// The nodes of an algorithm at their start.
