@@ -3,6 +3,36 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const redraws = [];
 
+  // The state of the page is kept in its address, after the #: the place, then what differs from the
+  // start. A bookmark or a reload brings all of it back.
+  const kept = new URLSearchParams(location.hash.slice(1));
+  const keep = (key, value) => {
+    if (value === null || value === "") kept.delete(key);
+    else kept.set(key, value);
+    remember();
+  };
+  const remember = () => {
+    const pairs = [...kept].map(([key, value]) => (value === "" ? key : `${key}=${encodeURIComponent(value)}`));
+    history.replaceState(null, "", `#${pairs.join("&")}`);
+  };
+  /** The element that the address names. */
+  const place = () => [...kept].filter(([, value]) => value === "").map(([key]) => document.getElementById(key)).find((one) => one);
+  const goTo = (id) => {
+    const others = [...kept].filter(([, value]) => value !== "");
+    [...kept.keys()].forEach((key) => kept.delete(key));
+    kept.set(id, "");
+    others.forEach(([key, value]) => kept.set(key, value));
+    remember();
+    document.getElementById(id)?.scrollIntoView();
+  };
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#"]');
+    if (!link) return;
+    event.preventDefault();
+    goTo(link.getAttribute("href").slice(1));
+  });
+  addEventListener("hashchange", () => location.reload());
+
   /** An element with attributes and children; strings become text, never markup. */
   const make = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
@@ -41,8 +71,9 @@
 
   /** An algorithm's points as columns x, mean, low, high, sd: those the axes can show, x increasing. */
   const columns = (algorithm, view, y, logY) => {
-    const xs = algorithm.points[view.x].mean;
-    const { mean, sd, low, high } = algorithm.points[y];
+    const none = { mean: [], sd: [], low: [], high: [] };
+    const xs = (algorithm.points[view.x] ?? none).mean;
+    const { mean, sd, low, high } = algorithm.points[y] ?? none;
     const out = { x: [], mean: [], low: [], high: [], sd: [], free: false };
     const there = xs.map((x, k) => k).filter((k) => xs[k] != null && mean[k] != null);
     out.free = there.length > 1 && there.every((k) => xs[k] === xs[there[0]]);
@@ -63,6 +94,7 @@
 
   /** A seed that diverged, as columns x and y, up to its last value that the axes can show. */
   const trail = (lost, view, y, logY) => {
+    if (!lost[view.x] || !lost[y]) return { x: [], y: [] };
     const ends = lost[view.x].findIndex((x, k) => x == null || lost[y][k] == null || (logY && lost[y][k] <= 0));
     const whole = (values) => values.slice(0, ends < 0 ? undefined : ends);
     const [xs, ys] = [whole(lost[view.x]), whole(lost[y])];
@@ -100,21 +132,47 @@
     }
   };
 
+  /** Draws the markers of the curves: a few on each, beginning at different points. */
+  const mark = (plot, curves, shown) => {
+    const { ctx, bbox } = plot;
+    const inside = (at, from, size) => at >= from - 1 && at <= from + size + 1;
+    ctx.save();
+    curves.forEach((curve, n) => {
+      const shape = new Path2D(shown[n].marker);
+      const step = Math.max(1, Math.ceil(curve.x.length / 6));
+      ctx.fillStyle = shown[n].colour;
+      for (let k = n % step; k < curve.x.length; k += step) {
+        const x = plot.valToPos(curve.x[k], "x", true);
+        const y = plot.valToPos(curve.mean[k], "y", true);
+        if (!inside(x, bbox.left, bbox.width) || !inside(y, bbox.top, bbox.height)) continue;
+        ctx.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, x, y);
+        ctx.fill(shape);
+      }
+    });
+    ctx.restore();
+  };
+
   class Panel {
-    constructor(run, view, y) {
+    constructor(run, view, y, keys) {
       this.run = run;
       this.view = view;
+      this.keys = keys;
       this.y = y;
-      this.logY = this.quantity(y).log;
+      this.logY = kept.has(keys.log) ? kept.get(keys.log) === "yes" : this.quantity(y).log;
+      this.zoom = kept.get(keys.zoom)?.split("~").map(Number);
+      if (!(this.zoom?.length === 2 && this.zoom[0] < this.zoom[1])) this.zoom = null;
       const measures = run.quantities.filter((quantity) => !quantity.cost);
       const select = make("select", { "aria-label": "Vertical axis", class: "y", onchange: () => {
         this.y = select.value;
         this.logY = log.checked = this.quantity(this.y).log;
+        keep(keys.y, this.y);
+        keep(keys.log, null);
         this.draw();
       } }, ...measures.map(({ name, title }) => make("option", { value: name }, title)));
       select.value = y;
       const log = make("input", { type: "checkbox", class: "log-y", onchange: () => {
         this.logY = log.checked;
+        keep(keys.log, this.logY === this.quantity(this.y).log ? null : this.logY ? "yes" : "no");
         this.draw();
       } });
       log.checked = this.logY;
@@ -135,7 +193,7 @@
     draw() {
       const { view, chart } = this;
       this.plot?.destroy();
-      this.shown = this.run.algorithms.filter((algorithm) => !view.off.has(algorithm.label));
+      this.shown = this.run.algorithms.filter((algorithm, n) => !view.off.has(n) && !algorithm.filtered);
       this.curves = this.shown.map((algorithm) => columns(algorithm, view, this.y, this.logY));
       flatten(this.curves);
       this.lost = this.shown.flatMap((algorithm) =>
@@ -179,8 +237,14 @@
         series, bands,
         padding: [null, 28, null, null], // half a tick label, in wide fonts too
         cursor: { points: { show: false }, y: false },
-        hooks: { setCursor: [(plot) => this.hover(plot)], draw: [(plot) => this.cross(plot)] },
+        hooks: {
+          setCursor: [(plot) => this.hover(plot)],
+          draw: [(plot) => mark(plot, this.curves, this.shown), (plot) => this.cross(plot)],
+          setSelect: [(plot) => this.zoomTo(plot.select)],
+        },
       }, joined, chart);
+      if (this.zoom) this.plot.setScale("x", { min: this.zoom[0], max: this.zoom[1] });
+      this.plot.over.addEventListener("dblclick", () => this.zoomTo(null));
       chart.append(this.tip);
       this.hide();
     }
@@ -221,6 +285,13 @@
       this.tip.hidden = true;
     }
 
+    /** Remembers the part that is shown. */
+    zoomTo(part) {
+      const ends = part && part.width > 0 && [part.left, part.left + part.width];
+      this.zoom = ends ? ends.map((at) => this.plot.posToVal(at, "x")) : null;
+      keep(this.keys.zoom, this.zoom && this.zoom.map((end) => end.toPrecision(6)).join("~"));
+    }
+
     /** Shows the values nearest the cursor. */
     hover(plot) {
       const { left, top } = plot.cursor;
@@ -252,37 +323,62 @@
       this.tip.style.top = `${Math.max(0, Math.min((top < 0 ? 0 : top), area.height - this.tip.offsetHeight))}px`;
     }
 
+    /** Where arrow keys stop: at points that the eye can tell apart. */
+    stops() {
+      const stops = [];
+      for (const x of this.plot.data[0]) {
+        const at = this.plot.valToPos(x, "x");
+        if (at < -1 || at > this.plot.over.clientWidth + 1) continue;
+        if (!stops.length || at - stops.at(-1) >= 8) stops.push(at);
+      }
+      return stops;
+    }
+
     /** Arrow keys move from point to point. */
     key(event) {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (event.key === "Escape") return this.hide();
-      const xs = this.plot.data[0];
-      if (!step || !xs.length) return;
+      const stops = this.stops();
+      if (!step || !stops.length) return;
       event.preventDefault();
-      const fresh = this.tip.hidden;
-      this.at = fresh || this.at === undefined ? (step > 0 ? 0 : xs.length - 1) : this.at + step;
-      this.at = Math.min(Math.max(this.at, 0), xs.length - 1);
-      this.plot.setCursor({ left: this.plot.valToPos(xs[this.at], "x"), top: 0 });
+      const fresh = this.tip.hidden || this.at === undefined;
+      this.at = fresh ? (step > 0 ? 0 : stops.length - 1) : this.at + step;
+      this.at = Math.min(Math.max(this.at, 0), stops.length - 1);
+      this.plot.setCursor({ left: stops[this.at], top: 0 });
     }
   }
 
-  const sample = ({ colour, dash }) => {
+  const sample = ({ colour, dash, marker }) => {
     const namespace = "http://www.w3.org/2000/svg";
     const svg = document.createElementNS(namespace, "svg");
     const line = document.createElementNS(namespace, "line");
     const set = (element, attributes) => Object.entries(attributes).forEach(([k, v]) => element.setAttribute(k, v));
-    set(svg, { width: 24, height: 8, "aria-hidden": "true" });
-    set(line, { x1: 0, x2: 24, y1: 4, y2: 4, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash.join(" ") });
-    svg.append(line);
+    const shape = document.createElementNS(namespace, "path");
+    set(svg, { width: 34, height: 12, "aria-hidden": "true" });
+    set(line, { x1: 0, x2: 34, y1: 6, y2: 6, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") });
+    set(shape, { d: marker, transform: "translate(17 6)", fill: colour });
+    svg.append(line, shape);
     return svg;
   };
 
   /** Replaces the static curves of a run by controls and charts. */
   const show = (place, run) => {
-    const view = { x: run.x, logX: false, band: "range", off: new Set() };
-    const panels = run.y.map((y) => new Panel(run, view, y));
+    const key = (name) => `${run.key}.${name}`;
+    const choice = (name, values, usual) => (values.includes(kept.get(key(name))) ? kept.get(key(name)) : usual);
+    const [costs, measures] = [true, false].map((cost) =>
+      run.quantities.filter((quantity) => quantity.cost === cost).map(({ name }) => name));
+    const view = {
+      x: choice("x", costs, run.x), logX: kept.get(key("logx")) === "yes",
+      band: choice("band", ["range", "sd", "none"], "range"),
+      off: new Set((kept.get(key("off")) ?? "").split("~").filter((n) => n !== "").map(Number)),
+    };
+    const panels = run.y.map((y, n) => {
+      const keys = { y: key(`y${n}`), log: key(`log${n}`), zoom: key(`zoom${n}`) };
+      return new Panel(run, view, choice(`y${n}`, measures, y), keys);
+    });
     const draw = () => {
       panels.forEach((panel) => panel.draw());
+      buttons.forEach((button, n) => { button.hidden = Boolean(run.algorithms[n].filtered); });
       const free = panels.some((panel) => panel.curves.some((curve) => curve.free));
       note.textContent =
         { range: "Lines: mean over seeds. Bands: minimum to maximum. ",
@@ -293,26 +389,43 @@
         "Drag to zoom, double-click to reset.";
     };
     const note = make("p", { class: "note" });
-    const x = make("select", { class: "x", onchange: () => { view.x = x.value; draw(); } },
+    const x = make("select", { class: "x", onchange: () => {
+      view.x = x.value;
+      panels.forEach((panel) => panel.zoomTo(null));
+      keep(key("x"), view.x === run.x ? null : view.x);
+      draw();
+    } },
       ...run.quantities.filter(({ cost }) => cost).map(({ name, title }) => make("option", { value: name }, title)));
     x.value = view.x;
-    const logX = make("input", { type: "checkbox", class: "log-x", onchange: () => { view.logX = logX.checked; draw(); } });
-    const band = make("select", { class: "band", onchange: () => { view.band = band.value; draw(); } },
+    const logX = make("input", { type: "checkbox", class: "log-x", onchange: () => {
+      view.logX = logX.checked;
+      keep(key("logx"), view.logX ? "yes" : null);
+      draw();
+    } });
+    logX.checked = view.logX;
+    const band = make("select", { class: "band", onchange: () => {
+      view.band = band.value;
+      keep(key("band"), view.band === "range" ? null : view.band);
+      draw();
+    } },
       make("option", { value: "range" }, "minimum to maximum"), make("option", { value: "sd" }, "± standard deviation"),
       make("option", { value: "none" }, "none"));
-    const toggle = (algorithm) => {
-      const button = make("button", { type: "button", "aria-pressed": "true", onclick: () => {
-        const on = view.off.delete(algorithm.label);
-        if (!on) view.off.add(algorithm.label);
+    band.value = view.band;
+    const toggle = (algorithm, n) => {
+      const button = make("button", { type: "button", "aria-pressed": String(!view.off.has(n)), onclick: () => {
+        const on = view.off.delete(n);
+        if (!on) view.off.add(n);
+        keep(key("off"), [...view.off].sort((a, b) => a - b).join("~"));
         button.setAttribute("aria-pressed", String(on));
         draw();
       } }, sample(algorithm), algorithm.name);
       return button;
     };
+    const buttons = run.algorithms.map(toggle);
     place.replaceChildren(
       make("div", { class: "controls" }, make("label", {}, "Horizontal axis", x), make("label", {}, logX, "log"),
         make("label", {}, "Band", band)),
-      make("div", { class: "algorithms", role: "group", "aria-label": "Algorithms" }, ...run.algorithms.map(toggle)),
+      make("div", { class: "algorithms", role: "group", "aria-label": "Algorithms" }, ...buttons),
       make("div", { class: "panels" }, ...panels.map((panel) => panel.element)), note);
     draw();
     redraws.push(draw);
@@ -343,16 +456,54 @@
     place.hidden = false;
   });
 
+  // Several runs: the curves of all of them in one chart, and a filter.
+  data.runs.forEach((run, n) => { run.key = n; });
+  const overview = document.getElementById("overview");
+  const all = { key: "all", algorithms: [], quantities: [] };
+  if (overview) {
+    for (const run of data.runs) {
+      for (const one of run.algorithms) {
+        const style = data.styles[all.algorithms.length % data.styles.length];
+        all.algorithms.push({ ...one, ...style, name: `${run.title} · ${one.name}` });
+      }
+      for (const one of run.quantities) if (!all.quantities.some(({ name }) => name === one.name)) all.quantities.push(one);
+    }
+    const [first] = data.runs;
+    all.x = data.runs.every((run) => run.x === first.x) ? first.x : "iteration";
+    all.y = first.y;
+    // A row of the table is a curve of the chart.
+    const rows = [...overview.querySelectorAll("tbody tr")];
+    const filter = make("input", { type: "search", id: "filter", "aria-label": "Filter the runs", placeholder: "Filter: words of a run or an algorithm", oninput: () => {
+      keep("filter", filter.value);
+      sift();
+      redraws.forEach((draw) => draw());
+    } });
+    filter.value = kept.get("filter") ?? "";
+    const sift = () => {
+      const words = filter.value.toLowerCase().split(/\s+/).filter((word) => word);
+      const sections = new Set();
+      rows.forEach((row, n) => {
+        const text = row.textContent.toLowerCase();
+        row.hidden = all.algorithms[n].filtered = !words.every((word) => text.includes(word));
+        if (!row.hidden) sections.add(row.querySelector("a").getAttribute("href").slice(1));
+      });
+      document.querySelectorAll("section.run").forEach((section) => { section.hidden = !sections.has(section.id); });
+    };
+    overview.querySelector("h2").after(filter);
+    sift();
+  }
+  const runOf = (place) => (place.dataset.run === "all" ? all : data.runs[place.dataset.run]);
+
   // Charts are drawn when they come near the viewport: a report may have many.
   const near = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
       if (!isIntersecting) continue;
       near.unobserve(target);
-      show(target, data.runs[target.dataset.run]);
+      show(target, runOf(target));
     }
   }, { rootMargin: "400px" });
   document.querySelectorAll(".charts").forEach((place) => {
-    if (data.runs[place.dataset.run].y.length) near.observe(place);
+    if (runOf(place).y.length) near.observe(place);
   });
 
   const theme = document.getElementById("theme");
@@ -363,10 +514,14 @@
     redraws.forEach((draw) => draw());
   };
   theme.hidden = false;
+  if (["light", "dark"].includes(kept.get("theme"))) document.documentElement.dataset.theme = kept.get("theme");
   theme.addEventListener("click", () => {
     document.documentElement.dataset.theme = dark() ? "light" : "dark";
+    keep("theme", document.documentElement.dataset.theme);
     repaint();
   });
   prefersDark.addEventListener("change", repaint);
   repaint();
+  // A page that is loaded again stays where it was.
+  if (performance.getEntriesByType("navigation")[0]?.type !== "reload") place()?.scrollIntoView();
 })();

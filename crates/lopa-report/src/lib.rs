@@ -2,7 +2,8 @@
 //!
 //! [`saved`] holds run folders, [`statistics`] aggregates them over seeds, [`figure`] draws them as
 //! SVG ([`png`](mod@png) renders that as PNG, with the feature `png`), and [`html`] writes the
-//! report: one file that works offline. Nothing here reads the clock: the same run folders give the
+//! report: one file that works offline. [`live`] serves it while runs are under way. [`export`]
+//! hands the rows to other tools. Nothing here reads the clock: the same run folders give the
 //! same bytes.
 //!
 //! From `lopa`, this crate uses run folders, traces and the error type. From `lopa-study`, it uses
@@ -12,6 +13,7 @@
 pub mod export;
 pub mod figure;
 pub mod html;
+pub mod live;
 pub mod lyapunov;
 pub mod paper;
 pub mod pictures;

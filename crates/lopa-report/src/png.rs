@@ -19,6 +19,12 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
     let failed = |what: String| Error::storage("storage/picture", what);
     let mut fonts = Database::new();
     FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
+    // The bold one names itself a family of its own, under which nothing looks for it.
+    for mut face in fonts.faces().cloned().collect::<Vec<_>>() {
+        fonts.remove_face(face.id);
+        face.families.iter_mut().for_each(|(name, _)| *name = "Inter".into());
+        fonts.push_face_info(face);
+    }
     fonts.set_sans_serif_family("Inter");
     let options = Options { fontdb: Arc::new(fonts), ..Options::default() };
     let tree = Tree::from_str(svg, &options)
@@ -79,5 +85,24 @@ mod tests {
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"2\" height=\"3\"/>";
         assert!(png(svg, 2.0).unwrap().starts_with(b"\x89PNG"));
         assert_eq!(png("no SVG", 1.0).unwrap_err().id, "storage/picture");
+    }
+
+    #[cfg(feature = "png")]
+    #[test]
+    fn bold_text_is_bold() {
+        let text = |weight: &str| {
+            let svg = format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"80\" height=\"20\" \
+                 font-family=\"Inter, sans-serif\"><text x=\"2\" y=\"15\" {weight}>Loss</text></svg>"
+            );
+            png(&svg, 2.0).unwrap()
+        };
+        let nothing = png(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"80\" height=\"20\"/>",
+            2.0,
+        );
+        let (bold, regular) = (text("font-weight=\"600\""), text(""));
+        assert_ne!(bold, nothing.unwrap());
+        assert_ne!(bold, regular);
     }
 }

@@ -45,7 +45,7 @@ pub const COSTS: [Quantity; 8] = [
 ];
 
 /// Known measures, in menu order.
-pub const MEASURES: [Quantity; 14] = [
+pub const MEASURES: [Quantity; 17] = [
     measure("loss", "Loss", true, Better::Less),
     measure("train_accuracy", "Training accuracy", false, Better::More),
     measure("test_accuracy", "Test accuracy", false, Better::More),
@@ -53,12 +53,15 @@ pub const MEASURES: [Quantity; 14] = [
     measure("phi", "Φ(x\u{304})", true, Better::Less),
     measure("grad_phi_sq", "Squared gradient of Φ(x\u{304})", true, Better::Less),
     measure("theta_error", "Inner error |θ − θ*|²", true, Better::Less),
+    measure("x_error", "Distance |x − x*|²", true, Better::Less),
     measure("consensus", "Consensus error |x − x\u{304}|²", true, Better::Less),
+    measure("theta_consensus", "Consensus error |θ − θ\u{304}|²", true, Better::Less),
     measure("tracking", "Tracking error", true, Better::Neither),
     measure("lyapunov", "Lyapunov function V", true, Better::Less),
     measure("hv_error", "Hv error |v − v*|²", true, Better::Less),
     measure("average_variance_error", "|∇Φ − z\u{304}|²", true, Better::Less),
     measure("variance_error", "Variance error |∇Φ_i − z_i|²", true, Better::Less),
+    measure("unsolved_nodes", "Nodes without an exact inner solution", false, Better::Neither),
     measure("gradient_error", "Gradient error |y − y\u{304}|²", true, Better::Less),
 ];
 
@@ -72,9 +75,15 @@ pub fn is_cost(name: &str) -> bool {
     COSTS.iter().any(|cost| cost.name == name)
 }
 
-/// The title of a quantity; for an unknown one, its name.
+/// The title of a quantity; for an unknown one, its name as words.
 pub fn title(name: &str) -> String {
-    known(name).map_or_else(|| name.replace('_', " "), |quantity| quantity.title.to_string())
+    known(name).map_or_else(|| capital(&name.replace('_', " ")), |known| known.title.to_string())
+}
+
+/// A text with a capital at its start.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Sorts names into menu order; unknown ones come last, in alphabetical order.
@@ -84,4 +93,18 @@ pub fn sort(names: &mut [String]) {
         all.map(|quantity| quantity.name).position(|known| known == name).unwrap_or(usize::MAX)
     };
     names.sort_by_key(|name| (position(name), name.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_measure_has_words_for_people() {
+        for name in lopa::run::trace::MEASURES.into_iter().chain(["unsolved_nodes"]) {
+            assert!(known(name).is_some(), "{name}");
+        }
+        assert_eq!(title("my_own_measure"), "My own measure");
+        assert!(!title("unsolved_nodes").contains('_'));
+    }
 }

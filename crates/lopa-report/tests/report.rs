@@ -10,9 +10,11 @@ use lopa::experiment::Experiment;
 use lopa::folder::{RunFolder, Status};
 use lopa::run::Context;
 use lopa::run::trace::Stop;
+use lopa_report::export::Format;
 #[cfg(not(feature = "png"))]
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
+use lopa_report::live::Live;
 use lopa_report::paper::{self, Shown};
 use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
@@ -107,6 +109,16 @@ fn a_report_is_self_contained_and_makes_no_requests() {
     assert_eq!(html.matches("<h3>Labels</h3>").count(), 1);
     for text in ["ρ = ", "verdict held", "Every node", "heterogeneity", "data_digest"] {
         assert!(html.contains(text), "{text}");
+    }
+    // What was run, in words.
+    for fact in [
+        "<dt>Problem</dt><dd>quadratic</dd>",
+        "<dt>Data</dt><dd>blobs, classes partition</dd>",
+        "<dt>Graph</dt><dd>ring, lazy-metropolis weights</dd>",
+        "<dt>Nodes</dt><dd>4</dd>",
+        "<dt>Seeds</dt><dd>2 (1, 2)</dd>",
+    ] {
+        assert!(html.contains(fact), "{fact}");
     }
 }
 
@@ -272,4 +284,127 @@ fn folders_that_are_not_runs_are_refused() {
     let error = Saved::read(folder.path()).unwrap_err();
     assert_eq!(error.id, "storage/read");
     assert!(error.place.unwrap().contains("manifest.json:1"));
+}
+
+#[test]
+fn several_runs_stand_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = both(folder.path());
+    let html = report(runs.clone()).html();
+    let from = html.find("<section id=\"overview\">").unwrap();
+    let overview = &html[from..from + html[from..].find("</section>").unwrap()];
+    assert_eq!(overview.matches("<tr>").count(), 1 + 4, "two algorithms of two runs");
+    assert!(overview.contains("<a href=\"#run-1\">blobs</a>"), "{overview}");
+    assert!(!overview.contains("class=\"best\""), "other problems are no rivals");
+    assert!(!report(runs[..1].to_vec()).html().contains("id=\"overview\""));
+    // Runs of one experiment are told apart by their folders.
+    let mut twin = runs[0].clone();
+    twin.name = "another-folder".into();
+    let titles = &embedded(&report(vec![runs[0].clone(), twin]).html())["runs"];
+    assert_eq!(titles[0]["title"], json!(runs[0].name));
+    assert_eq!(titles[1]["title"], "another-folder");
+}
+
+#[test]
+fn names_from_outside_are_text_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let evil = "<img src=x onerror=alert(1)>\"'&";
+    let mut saved = Saved::read(&run(BLOBS, folder.path())).unwrap();
+    saved.name = evil.into();
+    saved.manifest.name = evil.into();
+    saved.manifest.classes = saved.manifest.classes.map(|all| vec![evil.into(); all.len()]);
+    saved.rows.iter_mut().for_each(|row| row.algorithm = evil.into());
+    saved.rows.iter_mut().for_each(|row| drop(row.row.values.insert(evil.into(), 1.0)));
+    saved.results.iter_mut().for_each(|entry| entry.algorithm = evil.into());
+    saved.settings = saved.settings.replace("\"blobs\"", "\"<img src=x onerror=alert(1)>\"");
+    let html = report(vec![saved.clone(), saved]).html();
+    assert!(!html.contains("<img"));
+    assert!(html.contains("&lt;img src=x onerror=alert(1)&gt;"));
+    // As data it is whole.
+    assert_eq!(embedded(&html)["runs"][0]["name"], evil);
+}
+
+#[test]
+fn headers_are_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut saved = Saved::read(&run(BLOBS, folder.path())).unwrap();
+    saved.rows.iter_mut().for_each(|r| drop(r.row.values.insert("unsolved_nodes".into(), 2.0)));
+    let html = report(vec![saved]).html();
+    assert!(html.contains("Nodes without an exact inner solution</th>"));
+    let heads = html.split("<th scope=\"col\">").skip(1);
+    for head in heads.filter_map(|rest| rest.split('<').next()) {
+        assert!(!head.contains('_'), "{head}");
+    }
+}
+
+#[test]
+fn a_live_page_is_made_anew_from_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = run(QUADRATIC, folder.path());
+    let live = Live { folders: vec![path.clone()], report: report(Vec::new()) };
+    let get = |target: &str, host: &str| {
+        live.answer(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"), "127.0.0.1:80")
+    };
+    assert!(live.is_over().unwrap());
+    let page = get("/", "localhost:80");
+    assert_eq!((page.status, page.kind), ("200 OK", "text/html; charset=utf-8"));
+    assert!(page.body.contains("The run has ended") && page.body.contains("fetch("));
+    let before = get("/version", "127.0.0.1:80").body;
+    assert!(page.body.contains(&format!("data-version=\"{before}\"")));
+    // A line that is being written changes the version, and is not shown before it is whole.
+    let (metrics, manifest) = (path.join("metrics.jsonl"), path.join("manifest.json"));
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"done\"", "\"running\"")).unwrap();
+    let rows = std::fs::read_to_string(&metrics).unwrap();
+    std::fs::write(&metrics, format!("{rows}{{\"algorithm\":\"lop")).unwrap();
+    assert!(!live.is_over().unwrap());
+    assert_ne!(get("/version", "127.0.0.1:80").body, before);
+    let page = get("/", "127.0.0.1:80").body;
+    assert!(page.contains("this page follows the run"));
+    let shown = &embedded(&page)["runs"][0]["rows"]["rows"];
+    assert_eq!(shown.as_array().unwrap().len(), rows.lines().count());
+    // Nobody else is answered, and nothing else is served.
+    assert_eq!(get("/", "evil.example").status, "403 Forbidden");
+    assert_eq!(live.answer("GET / HTTP/1.1\r\n\r\n", "127.0.0.1:80").status, "403 Forbidden");
+    assert_eq!(get("/../manifest.json", "127.0.0.1:80").status, "404 Not Found");
+    let post = live.answer("POST / HTTP/1.1\r\nhost: localhost:80\r\n\r\n", "127.0.0.1:80");
+    assert_eq!(post.status, "405 Method Not Allowed");
+    assert_eq!(live.answer("", "127.0.0.1:80").status, "403 Forbidden");
+    std::fs::remove_file(metrics).unwrap();
+    assert_eq!(get("/", "127.0.0.1:80").status, "500 Internal Server Error");
+}
+
+#[test]
+fn exports_hold_every_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut saved = Saved::read(&run(QUADRATIC, folder.path())).unwrap();
+    // What is not finite is left out; how a run ended stands beside its rows.
+    saved.rows[1].row.values.insert("loss".into(), f64::INFINITY);
+    saved.results[0].stop = Stop::Diverged;
+    let out = |name: &str| folder.path().join(name);
+    let write = |format: Format, name: &str| {
+        format.write(&saved, &out(name)).unwrap();
+        std::fs::read(out(name)).unwrap()
+    };
+    let csv = String::from_utf8(write(Format::Csv, "rows.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 1 + saved.rows.len());
+    let loss = lines[0].iter().position(|name| *name == "loss").unwrap();
+    assert_eq!((lines[2][loss], lines[2].last()), ("", Some(&"diverged")));
+    assert_eq!(lines[1][loss].parse(), Ok(saved.rows[0].row.values["loss"]));
+    // The same run gives the same bytes.
+    let parquet = write(Format::Parquet, "rows.parquet");
+    assert_eq!(parquet, write(Format::Parquet, "again.parquet"));
+    let length = u32::from_le_bytes(parquet[parquet.len() - 8..][..4].try_into().unwrap());
+    assert!((length as usize) < parquet.len());
+    // One event file for each algorithm and seed, one run of MLflow each.
+    assert_eq!(Format::Tensorboard.write(&saved, &out("board")).unwrap(), 4);
+    Format::Mlflow.write(&saved, &out("mlruns")).unwrap();
+    let experiment = std::fs::read_dir(out("mlruns")).unwrap().next().unwrap().unwrap().path();
+    let metas: Vec<String> = std::fs::read_dir(experiment)
+        .unwrap()
+        .filter_map(|run| std::fs::read_to_string(run.unwrap().path().join("meta.yaml")).ok())
+        .collect();
+    assert_eq!(metas.len(), 4);
+    assert_eq!(metas.iter().filter(|meta| meta.contains("status: 4\n")).count(), 1);
 }

@@ -1,11 +1,14 @@
 //! `lopa report`: an HTML file and figures from run folders.
 
+mod live;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use lopa::error::{Error, Result};
 use lopa_report::html::Report;
+use lopa_report::live::Live;
 use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::{self, Saved};
 use serde_json::{Value, json};
@@ -38,6 +41,19 @@ pub struct ReportArgs {
     /// File of claims [default: `claims.json` in, beside or above the run folders]
     #[arg(long, value_name = "FILE")]
     claims: Option<PathBuf>,
+    /// Instead of writing a file, serve a page on this machine that follows runs under way; Ctrl-C
+    /// ends it
+    #[arg(long, conflicts_with_all = ["out", "figures"])]
+    live: bool,
+    /// Port of the page [default: any that is free]
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "live",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    port: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -51,13 +67,20 @@ enum FigureFormat {
 pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
     let runs = args.runs.iter().map(|run| Saved::read(run)).collect::<Result<Vec<_>>>()?;
     let view = View { x: args.x.clone(), y: args.y.clone() };
-    view.check(&runs)?;
+    // A run under way may not have measured anything yet.
+    if !args.live || runs.iter().any(|run| !run.rows.is_empty()) {
+        view.check(&runs)?;
+    }
     let figures = match &args.figures {
         Some(folder) => pictures::write(folder, &runs, &view, &formats(args))?,
         None => Vec::new(),
     };
     let title = args.title.clone().unwrap_or_else(|| title(&runs));
     let report = Report { title, runs, claims: claims(args)?, view };
+    if args.live {
+        let live = Live { folders: args.runs.clone(), report };
+        return live::serve(&live, args.port, output);
+    }
     write(&args.out, &report.html())?;
     if output.json() {
         let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();

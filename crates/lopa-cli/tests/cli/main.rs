@@ -5,6 +5,7 @@ mod commands;
 mod compare;
 mod diverged;
 mod documentation;
+mod exports;
 mod features;
 mod hints;
 mod interrupt;

@@ -69,6 +69,8 @@ fn run(saved: &Saved, one: &One, root: &Path, experiment: &Path, files: &mut Fil
         ("user_id", "lopa".into()),
     ];
     files.push((folder.join("meta.yaml"), yaml(&lines)));
+    // MLflow takes no folder for a run that has no artifacts.
+    files.push((folder.join("artifacts").join("resolved.toml"), saved.settings.clone().into()));
     for (name, lines) in metrics(saved, one) {
         files.push((folder.join("metrics").join(plain(&name)), lines.into_bytes()));
     }

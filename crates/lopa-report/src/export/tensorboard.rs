@@ -31,7 +31,7 @@ fn events(rows: &[&MetricsRow], started: f64) -> Vec<u8> {
             let tag = format!("{group}/{name}");
             bytes(1, &[bytes(1, tag.as_bytes()), float(2, value as f32)].concat())
         };
-        let finite = row.quantities().filter(|(_, value)| value.is_finite());
+        let finite = row.quantities().filter(|(_, value)| (*value as f32).is_finite());
         let summary: Vec<u8> = finite.flat_map(value).collect();
         let event =
             [double(1, started + row.seconds), integer(2, row.iteration), bytes(5, &summary)];

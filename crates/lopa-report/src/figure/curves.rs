@@ -1,13 +1,15 @@
 //! Curves with bands on linear or logarithmic axes.
 
 use super::{FONT, Frame, MARGIN, Style, font_size};
-use crate::svg::{Anchor, Drawing, fitted, width};
+use crate::svg::{Anchor, Drawing, fitted, short, width};
 use crate::ticks::Scale;
 
 /// Labelled ticks per axis, about.
 const TICKS: usize = 5;
 /// From the end of a tick's label to the vertical axis.
 const TICK_LABEL: f64 = 9.0;
+/// Markers per curve, at most.
+const MARKS: usize = 6;
 
 /// A panel's axes and curves.
 #[derive(Debug, Clone)]
@@ -108,15 +110,19 @@ impl Axes {
             let colour = curve.style.colour;
             drawing.path(&band, true, &format!("fill=\"{colour}\" fill-opacity=\"0.16\""));
         }
-        for curve in &self.curves {
+        for (k, curve) in self.curves.iter().enumerate() {
             let points = curve.drawn(&x);
             let line: Vec<_> = points.iter().filter_map(|p| place(p.x, p.y)).collect();
             drawing.path(&line, false, &format!("fill=\"none\" {}", stroke(curve.style)));
-            // A single point makes no line: it is a dot, and its band a bar.
+            // A single point makes no line: it is a marker, and its band a bar.
             if let ([point], [at]) = (&points[..], &line[..]) {
                 let ends = [point.low, point.high].map(|end| place(point.x, end).unwrap_or(*at));
                 drawing.line(ends[0], ends[1], &stroke(curve.style));
-                drawing.disc(*at, 4.0, &curve.label, &format!("fill=\"{}\"", curve.style.colour));
+            }
+            // Each curve begins at another point, so that markers of close curves do not overlap.
+            let step = line.len().div_ceil(MARKS).max(1);
+            for at in line.iter().skip(k % step).step_by(step) {
+                marker(drawing, *at, curve.style);
             }
             for run in &curve.lost {
                 Axes::draw_lost(drawing, frame, [&x, &y], run, curve.style);
@@ -193,6 +199,13 @@ impl Axes {
 
 /// The course of a run that diverged.
 type Lost = [[f64; 2]];
+
+/// The marker of a style.
+pub(super) fn marker(drawing: &mut Drawing, at: [f64; 2], style: Style) {
+    let ([x, y], Style { colour, marker, .. }) = (at.map(short), style);
+    let place = format!("transform=\"translate({x} {y})\"");
+    drawing.element("path", &format!("d=\"{marker}\" {place} fill=\"{colour}\""));
+}
 
 /// The stroke of a style.
 pub(super) fn stroke(style: Style) -> String {

@@ -66,24 +66,37 @@ impl Frame {
     }
 }
 
-/// How a curve looks: a colour that most colour-blind people can tell from the others (Paul Tol's
-/// vibrant scheme), and a dash pattern that needs no colour.
+/// How a curve looks: a colour that most colour-blind people can tell from the others, on white and
+/// on black, and a dash pattern and a marker that need no colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// The colour.
     pub colour: &'static str,
     /// The dash pattern in SVG's notation; empty for a solid line.
     pub dash: &'static str,
+    /// The marker as data of an SVG path round the origin, to be filled.
+    pub marker: &'static str,
 }
 
-const COLOURS: [&str; 7] =
-    ["#0077BB", "#EE7733", "#009988", "#EE3377", "#33BBEE", "#CC3311", "#8a8f98"];
-const DASHES: [&str; 7] = ["", "7 3", "2 2.5", "8 3 2 3", "", "5 2", "10 4"];
+const COLOURS: [&str; 8] =
+    ["#3366DD", "#EE7733", "#AA4499", "#00A36C", "#CC3311", "#56B4E9", "#997700", "#8A8F98"];
+const DASHES: [&str; 8] = ["", "7 3", "2 2.5", "8 3 2 3", "13 3", "4 2", "8 2 2 2 2 2", "1.5 5"];
+const MARKERS: [&str; 8] = [
+    "M4,0A4,4,0,1,1,-4,0A4,4,0,1,1,4,0Z", // a disc
+    "M-3.5,-3.5H3.5V3.5H-3.5Z",           // a square
+    "M0,-4.6L4.4,3.2H-4.4Z",              // a triangle
+    "M0,-5L4,0L0,5L-4,0Z",                // a diamond
+    "M0,4.6L4.4,-3.2H-4.4Z",              // a triangle on its tip
+    "M-1.3,-4.4H1.3V-1.3H4.4V1.3H1.3V4.4H-1.3V1.3H-4.4V-1.3H-1.3Z", // a plus
+    "M-4,-2.2L-2.2,-4L0,-1.8L2.2,-4L4,-2.2L1.8,0L4,2.2L2.2,4L0,1.8L-2.2,4L-4,2.2L-1.8,0Z", // a cross
+    "M-4,-4H4L-4,4H4Z", // an hourglass
+];
 
 /// The style of the n-th algorithm.
 pub fn style(n: usize) -> Style {
     let round = n / COLOURS.len();
-    Style { colour: COLOURS[n % COLOURS.len()], dash: DASHES[(n + 2 * round) % DASHES.len()] }
+    let turned = |list: [&'static str; 8]| list[(n + 3 * round) % list.len()];
+    Style { colour: COLOURS[n % 8], dash: turned(DASHES), marker: turned(MARKERS) }
 }
 
 const PANEL: [f64; 2] = [292.0, 212.0];
@@ -213,6 +226,7 @@ fn draw_legend(drawing: &mut Drawing, entries: &[(&str, Style)], max_width: f64,
     let mut x = middle - (widths.iter().sum::<f64>() - GAP) / 2.0;
     for ((label, style), width) in entries.iter().zip(widths) {
         drawing.line([x, y], [x + 24.0, y], &curves::stroke(*style));
+        curves::marker(drawing, [x + 12.0, y], *style);
         let size = fitted(label, FONT, width - SAMPLE - GAP);
         drawing.text([x + SAMPLE, y + 4.0], Anchor::Start, label, &font_size(size));
         x += width;
@@ -244,11 +258,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_fourteen_styles_differ() {
-        let styles: Vec<Style> = (0..14).map(style).collect();
+    fn the_first_sixteen_styles_differ() {
+        let styles: Vec<Style> = (0..16).map(style).collect();
         for (k, style) in styles.iter().enumerate() {
             assert!(!styles[..k].contains(style), "style {k}");
         }
+        // Any two of the first eight differ in every respect.
+        for (k, style) in styles[..8].iter().enumerate() {
+            for other in &styles[..k] {
+                assert_ne!(style.dash, other.dash, "style {k}");
+                assert_ne!(style.marker, other.marker, "style {k}");
+                assert!(apart(style.colour, other.colour) > 80.0, "style {k}: {other:?}");
+            }
+        }
+    }
+
+    /// How far apart two colours are for the eye, roughly (black and white: 765).
+    fn apart(a: &str, b: &str) -> f64 {
+        let part = |colour: &str, at: usize| {
+            f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap())
+        };
+        let [r, g, b2] = [1, 3, 5].map(|at| part(a, at) - part(b, at));
+        let red = (part(a, 1) + part(b, 1)) / 2.0;
+        let weights = [2.0 + red / 256.0, 4.0, 2.0 + (255.0 - red) / 256.0];
+        (weights[0] * r * r + weights[1] * g * g + weights[2] * b2 * b2).sqrt()
     }
 
     #[test]

@@ -6,6 +6,7 @@ use lopa::folder::{MetricsRow, Run};
 use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
+use crate::figure::{Style, style};
 use crate::pictures::{Styles, View, quantities};
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
@@ -17,8 +18,12 @@ pub const PREFERRED: [&str; 5] =
 
 /// The script element that holds the data of all runs.
 pub fn script(runs: &[Saved], styles: &Styles, view: &View) -> String {
-    let runs: Vec<Value> = runs.iter().map(|saved| run(saved, styles, view)).collect();
-    let text = embedded(&json!({ "runs": runs }));
+    let titles = titles(runs);
+    let runs = runs.iter().zip(&titles).map(|(saved, title)| run(saved, title, styles, view));
+    let runs: Vec<Value> = runs.collect();
+    // For charts with the curves of several runs.
+    let all: Vec<Value> = (0..64).map(|n| look(style(n))).collect();
+    let text = embedded(&json!({ "runs": runs, "styles": all }));
     format!("<script type=\"application/json\" id=\"data\">{text}</script>\n")
 }
 
@@ -27,7 +32,7 @@ fn embedded(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-fn run(saved: &Saved, styles: &Styles, view: &View) -> Value {
+fn run(saved: &Saved, title: &str, styles: &Styles, view: &View) -> Value {
     let traces = traces(saved);
     let names = quantities(&traces);
     let describe = |name: &String| {
@@ -36,6 +41,7 @@ fn run(saved: &Saved, styles: &Styles, view: &View) -> Value {
     };
     json!({
         "name": saved.name,
+        "title": title,
         "x": view.x(&traces),
         "y": first(view, &traces),
         "quantities": names.iter().map(describe).collect::<Vec<_>>(),
@@ -55,8 +61,6 @@ fn first(view: &View, traces: &[Trace]) -> Vec<String> {
 }
 
 fn algorithm(trace: &Trace, names: &[String], styles: &Styles) -> Value {
-    let style = styles.style(&trace.algorithm);
-    let dash: Vec<f64> = style.dash.split_whitespace().filter_map(|d| d.parse().ok()).collect();
     let column = |name: &String| {
         let pick = |part: fn(&Summary) -> Option<f64>| -> Vec<Option<f64>> {
             trace.points.iter().map(|point| point.get(name).and_then(part)).collect()
@@ -68,16 +72,27 @@ fn algorithm(trace: &Trace, names: &[String], styles: &Styles) -> Value {
         (name.clone(), columns)
     };
     let points: BTreeMap<String, Value> = names.iter().map(column).collect();
-    json!({
-        "label": trace.algorithm,
-        "name": trace.count.named(&trace.algorithm),
-        "seeds": trace.seeds,
-        "diverged": trace.count.diverged(),
-        "lost": trace.lost.iter().map(|run| lost(run, names)).collect::<Vec<_>>(),
-        "colour": style.colour,
-        "dash": dash,
-        "points": points,
-    })
+    let mut algorithm = look(styles.style(&trace.algorithm));
+    algorithm["label"] = json!(trace.algorithm);
+    algorithm["name"] = json!(trace.count.named(&trace.algorithm));
+    algorithm["seeds"] = json!(trace.seeds);
+    algorithm["diverged"] = json!(trace.count.diverged());
+    algorithm["lost"] = trace.lost.iter().map(|run| lost(run, names)).collect();
+    algorithm["points"] = json!(points);
+    algorithm
+}
+
+/// How a curve looks.
+fn look(style: Style) -> Value {
+    let dash: Vec<f64> = style.dash.split_whitespace().filter_map(|d| d.parse().ok()).collect();
+    json!({ "colour": style.colour, "dash": dash, "marker": style.marker })
+}
+
+/// A title of its own for each run: its experiment's name, or else its folder's.
+pub fn titles(runs: &[Saved]) -> Vec<String> {
+    let alone = |run: &&Saved| runs.iter().filter(|other| other.title() == run.title()).count() < 2;
+    let title = |run: &Saved| if alone(&run) { run.title() } else { &run.name }.to_string();
+    runs.iter().map(title).collect()
 }
 
 /// A run that diverged: its measurements by quantity.

@@ -30,6 +30,8 @@ const CHART: &str = include_str!("../../assets/uPlot.iife.min.js");
 const CHART_LICENCE: &str = include_str!("../../assets/uPlot-LICENSE");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 
+const LIVE_SCRIPT: &str = include_str!("../../assets/live.js");
+
 // Even if markup slipped in, the browser would make no request.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
@@ -37,28 +39,51 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 impl Report {
     /// The page.
     pub fn html(&self) -> String {
+        self.page("", "", "")
+    }
+
+    /// The page with a note on top, and a script that asks the server for news and nobody else.
+    pub(crate) fn following(&self, note: &str) -> String {
+        let script = format!("<script>{LIVE_SCRIPT}</script>\n");
+        self.page("; connect-src 'self'", note, &script)
+    }
+
+    fn page(&self, policy: &str, note: &str, script: &str) -> String {
         let styles = Styles::of(&self.runs);
         let sections: String = (0..self.runs.len())
             .map(|n| section::section(n, &self.runs[n], &styles, &self.view))
             .collect();
         let (title, claims) = (escape(&self.title), tables::claims(&self.claims));
+        let overview = self.overview();
         let (nav, data) = (self.navigation(), data::script(&self.runs, &styles, &self.view));
         let version = env!("CARGO_PKG_VERSION");
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}{policy}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <meta name=\"generator\" content=\"lopa {version}\">\n\
              <title>{title}</title>\n<style>{CHART_STYLE}\n{STYLE}</style>\n</head>\n<body>\n\
              <a class=\"skip\" href=\"#main\">Skip to the results</a>\n\
              <header><h1>{title}</h1>\n<button type=\"button\" id=\"theme\" hidden>Dark</button>\n\
-             </header>\n{nav}<main id=\"main\">\n{claims}{sections}</main>\n\
+             </header>\n{nav}<main id=\"main\">\n{note}{claims}{overview}{sections}</main>\n\
              <footer>Created by lopa {version} from {count}. \
-             Charts by uPlot (MIT licence). Colours by Paul Tol.</footer>\n{data}\
-             <script>/*\n{CHART_LICENCE}\n*/\n{CHART}</script>\n<script>{SCRIPT}</script>\n\
+             Charts by uPlot (MIT licence).</footer>\n{data}\
+             <script>/*\n{CHART_LICENCE}\n*/\n{CHART}</script>\n<script>{SCRIPT}</script>\n{script}\
              </body>\n</html>\n",
             count = number::count(self.runs.len(), "run folder"),
+        )
+    }
+
+    /// All runs side by side, if there are several.
+    fn overview(&self) -> String {
+        if self.runs.len() < 2 {
+            return String::new();
+        }
+        let table = tables::overview(&self.runs, &data::titles(&self.runs));
+        format!(
+            "<section id=\"overview\"><h2>All runs</h2>\n\
+             <div class=\"charts\" data-run=\"all\"></div>\n{table}</section>\n"
         )
     }
 
@@ -70,10 +95,15 @@ impl Report {
             true => "",
             false => "<li><a href=\"#claims\">Claims</a></li>",
         };
-        let entry = |(n, run): (usize, &Saved)| {
-            format!("<li><a href=\"#run-{n}\">{}</a></li>", escape(&section::heading(run)))
+        let all = match self.runs.len() {
+            0 | 1 => "",
+            _ => "<li><a href=\"#overview\">All runs</a></li>",
         };
-        let entries: String = self.runs.iter().enumerate().map(entry).collect();
-        format!("<nav aria-label=\"Runs\"><ul>{claims}{entries}</ul></nav>\n")
+        let entry = |(n, title): (usize, &String)| {
+            format!("<li><a href=\"#run-{n}\">{}</a></li>", escape(title))
+        };
+        let titles = data::titles(&self.runs);
+        let entries: String = titles.iter().enumerate().map(entry).collect();
+        format!("<nav aria-label=\"Runs\"><ul>{claims}{all}{entries}</ul></nav>\n")
     }
 }

@@ -1,10 +1,11 @@
 //! The section of a run.
 
+use std::path::Path;
+
 use lopa::folder::{Manifest, ResultEntry, Status};
 use lopa_study::seeds::{Ended, Seeds};
 use serde_json::Value;
 
-use super::number::count;
 use super::tables;
 use crate::lyapunov::lyapunov;
 use crate::pictures::{Styles, View, curves, labels, networks};
@@ -36,7 +37,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
     format!(
         "<section class=\"run\" id=\"run-{n}\" aria-labelledby=\"heading-{n}\">\n\
          <div class=\"title\"><h2 id=\"heading-{n}\">{heading}</h2><code>{name}</code></div>\n\
-         <p class=\"facts\">{facts}</p>\n{notes}\
+         {facts}{notes}\
          <div class=\"charts\" data-run=\"{n}\"><div class=\"still\">{curves}</div></div>\n\
          <h3>Final results</h3>\n{quality}{costs}{pictures}\
          <div class=\"more\">{more}</div>\n\
@@ -44,18 +45,53 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
     )
 }
 
-/// The run in one line.
+/// What was run, in a few words each.
 fn facts(saved: &Saved) -> String {
     let Manifest { seeds, status, started, .. } = &saved.manifest;
-    let mut facts = vec![count(saved.algorithms().len(), "algorithm"), count(seeds.len(), "seed")];
-    if let Some(world) = saved.worlds().first().filter(|world| !world.weights.is_empty()) {
-        facts.push(count(world.weights.len(), "node"));
-    }
+    let mut facts = about(saved);
+    facts.push(("Algorithms", saved.algorithms().len().to_string()));
+    let listed: Vec<String> = seeds.iter().take(8).map(u64::to_string).collect();
+    facts.push(match seeds.len() {
+        n @ ..=8 => ("Seeds", format!("{n} ({})", listed.join(", "))),
+        n => ("Seeds", n.to_string()),
+    });
     if *status != Status::Done {
-        facts.push(format!("status: {}", status.name()));
+        facts.push(("Status", status.name().into()));
     }
-    facts.push(started.replace('T', " ").replace('Z', " UTC"));
-    escape(&facts.join(" · "))
+    facts.push(("Started", started.replace('T', " ").replace('Z', " UTC")));
+    let fact = |(name, value): (&str, String)| {
+        format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value))
+    };
+    format!("<dl class=\"facts\">{}</dl>\n", facts.into_iter().map(fact).collect::<String>())
+}
+
+/// The problem, the data, the network: names from the experiment file.
+pub fn about(saved: &Saved) -> Vec<(&'static str, String)> {
+    let settings = saved.experiment();
+    let name = |path: &[&str]| {
+        let section = settings.get(path[0])?;
+        let value = path[1..].iter().try_fold(section, |value, key| value.get(key))?;
+        value.as_str().or_else(|| value.get("name")?.as_str()).map(str::to_string)
+    };
+    let (data, partition) = (name(&["data"]), name(&["partition"]));
+    let (graph, weights) = (name(&["network", "graph"]), name(&["network", "weights"]));
+    // A file is known by its name.
+    let file = settings.get("data").and_then(|data| data.get("path")?.as_str());
+    let file = file.and_then(|path| Some(Path::new(path).file_name()?.to_string_lossy()));
+    let data = data.map(|name| file.map_or(name, |file| file.to_string()));
+    let joined = |first: Option<String>, second: Option<String>, word: &str| {
+        first.map(|first| second.map_or(first.clone(), |name| format!("{first}, {name} {word}")))
+    };
+    let nodes = settings.get("network").and_then(|network| network.get("nodes")?.as_integer());
+    let in_world = saved.worlds().first().map(|world| world.weights.len()).filter(|n| *n > 0);
+    let nodes = nodes.map(|n| n.to_string()).or_else(|| in_world.map(|n| n.to_string()));
+    let all = [
+        ("Problem", name(&["problem"])),
+        ("Data", joined(data, partition, "partition")),
+        ("Graph", joined(graph, weights, "weights")),
+        ("Nodes", nodes),
+    ];
+    all.into_iter().filter_map(|(title, value)| Some((title, value?))).collect()
 }
 
 /// The algorithms that diverged, and why: the diagnosis of the first seed stands for all.

@@ -7,11 +7,13 @@ use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
 use serde_json::Value;
 
+use super::data::PREFERRED;
 use super::number::Format;
+use super::section::about;
 use crate::pictures::{Styles, quantities};
 use crate::quantity::{self, Better, COSTS, is_cost};
 use crate::saved::Saved;
-use crate::statistics::Trace;
+use crate::statistics::{Trace, traces};
 use crate::svg::escape;
 
 /// The final measures, one row per algorithm; the best of each column is bold. An algorithm that
@@ -29,17 +31,60 @@ pub fn costs(traces: &[Trace], styles: &Styles) -> String {
 }
 
 fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> String {
-    if traces.is_empty() || names.is_empty() {
+    if traces.is_empty() {
         return String::new();
     }
-    let head: String = names.iter().map(|name| column(&quantity::title(name))).collect();
     let columns: Vec<Column> = names.iter().map(|name| Column::of(name, traces)).collect();
-    let row = |trace: &Trace| {
-        let cells: String = columns.iter().map(|column| column.cell(trace)).collect();
-        format!("<tr>{}{cells}</tr>\n", row_head(trace, styles))
+    let part = |columns: &[Column]| {
+        let titles = columns.iter().map(|column| quantity::title(column.name));
+        let titles: Vec<String> = ["Algorithm".into()].into_iter().chain(titles).collect();
+        let row = |trace: &Trace| {
+            let cells = columns.iter().map(|column| column.cell(trace));
+            [row_head(trace, styles)].into_iter().chain(cells).collect()
+        };
+        table("numbers", caption, &titles, traces.iter().map(row).collect())
     };
-    let rows: String = traces.iter().map(row).collect();
-    table("numbers", caption, &format!("{}{head}", column("Algorithm")), &rows)
+    evenly(&columns).map(part).collect()
+}
+
+/// The final measures of all algorithms of several runs, one row each. Nothing is bold: the runs may
+/// have solved different problems.
+pub fn overview(runs: &[Saved], titles: &[String]) -> String {
+    let of_runs: Vec<Vec<Trace>> = runs.iter().map(traces).collect();
+    let all: Vec<Trace> = of_runs.iter().flatten().cloned().collect();
+    let measured = quantities(&all);
+    let names = PREFERRED.iter().chain(&["seconds"]);
+    let names = names.filter(|name| measured.iter().any(|known| known == *name));
+    let columns: Vec<Column> =
+        names.map(|name| Column { best: None, ..Column::of(name, &all) }).collect();
+    let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
+    let mut rows = Vec::new();
+    for (n, ((saved, title), own)) in runs.iter().zip(titles).zip(&of_runs).enumerate() {
+        let about = about(saved);
+        let fact = |name: &str| about.iter().find(|(known, _)| *known == name).map(|(_, of)| of);
+        let setting = ["Problem", "Data", "Graph", "Nodes"]
+            .map(|name| words(fact(name).map_or("–", |of| of)));
+        for trace in own {
+            let link = format!("<th scope=\"row\"><a href=\"#run-{n}\">{}</a></th>", escape(title));
+            let cells = columns.iter().map(|column| column.cell(trace));
+            let head = [link, words(&trace.count.named(&trace.algorithm))].into_iter().chain(setting.clone());
+            rows.push(head.chain(cells).collect());
+        }
+    }
+    let titles = ["Run", "Algorithm", "Problem", "Data", "Graph", "Nodes"].map(String::from);
+    let titles =
+        titles.into_iter().chain(columns.iter().map(|column| quantity::title(column.name)));
+    let titles: Vec<String> = titles.collect();
+    table("numbers", "At the end: mean ± standard deviation over seeds", &titles, rows)
+}
+
+/// Columns that fit a page, beside the head of the row.
+const FITTING: usize = 9;
+
+/// Splits columns into parts that fit a page.
+fn evenly<T>(columns: &[T]) -> impl Iterator<Item = &[T]> {
+    let parts = columns.len().div_ceil(FITTING).max(1);
+    columns.chunks(columns.len().div_ceil(parts).max(1))
 }
 
 /// The final values of one quantity.
@@ -73,7 +118,7 @@ impl Column<'_> {
             spread if spread.is_empty() => spread,
             spread => format!(" <span class=\"sd\">{spread}</span>"),
         };
-        format!("<td{class}>{}{spread}</td>", self.format.write(*mean))
+        format!("<td{class}><span>{}</span>{spread}</td>", self.format.write(*mean))
     }
 }
 
@@ -108,41 +153,36 @@ fn node_table(
     let all: Vec<f64> = values.keys().filter_map(|(i, algorithm)| mean(*i, algorithm)).collect();
     let format = Format::of(name, &all);
     let nodes = values.keys().map(|(i, _)| i + 1).max().unwrap_or(0);
-    let row = |i: usize| {
-        let cell = |algorithm: &&str| match mean(i, algorithm) {
-            Some(value) => format!("<td>{}</td>", format.write(value)),
-            None => "<td>–</td>".into(),
-        };
-        let cells: String = algorithms.iter().map(cell).collect();
-        format!("<tr><th scope=\"row\">{i}</th>{cells}</tr>\n")
-    };
-    let rows: String = (0..nodes).map(row).collect();
-    let head: String = algorithms.iter().map(|label| column(label)).collect();
     let caption = format!("{} at each node: mean over seeds", quantity::title(name));
-    table("numbers", &caption, &format!("{}{head}", column("Node")), &rows)
+    let part = |algorithms: &[&str]| {
+        let row = |i: usize| {
+            let cell = |algorithm: &&str| match mean(i, algorithm) {
+                Some(value) => format!("<td>{}</td>", format.write(value)),
+                None => "<td>–</td>".into(),
+            };
+            let head = format!("<th scope=\"row\">{i}</th>");
+            [head].into_iter().chain(algorithms.iter().map(cell)).collect()
+        };
+        let titles: Vec<&str> = ["Node"].iter().chain(algorithms).copied().collect();
+        table("numbers", &caption, &titles, (0..nodes).map(row).collect())
+    };
+    evenly(algorithms).map(part).collect()
 }
 
 /// How every run ended.
 pub fn runs(saved: &Saved) -> String {
     let row = |entry: &ResultEntry| {
-        format!(
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td>\
-             <td><code>{}</code></td></tr>\n",
-            escape(&entry.algorithm),
-            entry.seed,
-            entry.stop.name(),
-            entry.row.iteration,
-            escape(&entry.digest.chars().take(16).collect::<String>())
-        )
+        let digest: String = entry.digest.chars().take(16).collect();
+        vec![
+            format!("<th scope=\"row\">{}</th>", escape(&entry.algorithm)),
+            format!("<td>{}</td>", entry.seed),
+            format!("<td>{}</td>", entry.stop.name()),
+            format!("<td>{}</td>", entry.row.iteration),
+            format!("<td><code>{}</code></td>", escape(&digest)),
+        ]
     };
-    let rows: String = saved.results.iter().map(row).collect();
-    if rows.is_empty() {
-        return rows;
-    }
-    let head: String = ["Algorithm", "Seed", "Stop", "Iterations", "Digest of the trajectory"]
-        .map(column)
-        .concat();
-    table("text", "How every run ended", &head, &rows)
+    let titles = ["Algorithm", "Seed", "Stop", "Iterations", "Digest of the trajectory"];
+    table("text", "How every run ended", &titles, saved.results.iter().map(row).collect())
 }
 
 /// The verdicts on claims, with one column per key.
@@ -156,13 +196,11 @@ pub fn claims(claims: &[Value]) -> String {
     if keys.is_empty() {
         return String::new();
     }
-    let head: String = keys.iter().map(|key| column(&capital(&key.replace('_', " ")))).collect();
-    let row = |claim: &Value| {
-        let cells: String = keys.iter().map(|key| claim_cell(&claim[key.as_str()])).collect();
-        format!("<tr>{cells}</tr>\n")
-    };
-    let rows: String = claims.iter().map(row).collect();
-    let table = table("text", "Each claim, how it was tested, and the result", &head, &rows);
+    let titles: Vec<String> =
+        keys.iter().map(|key| quantity::capital(&key.replace('_', " "))).collect();
+    let row = |claim: &Value| keys.iter().map(|key| claim_cell(&claim[key.as_str()])).collect();
+    let rows = claims.iter().map(row).collect();
+    let table = table("text", "Each claim, how it was tested, and the result", &titles, rows);
     format!("<section id=\"claims\"><h2>Claims</h2>\n{table}</section>\n")
 }
 
@@ -201,15 +239,6 @@ fn claim_cell(value: &Value) -> String {
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
-}
-
-fn column(title: &str) -> String {
-    format!("<th scope=\"col\">{}</th>", escape(title))
-}
-
 fn row_head(trace: &Trace, styles: &Styles) -> String {
     let colour = styles.style(&trace.algorithm).colour;
     format!(
@@ -218,7 +247,27 @@ fn row_head(trace: &Trace, styles: &Styles) -> String {
     )
 }
 
-fn table(class: &str, caption: &str, head: &str, rows: &str) -> String {
+/// A table of rows of cells, which are `th` and `td` elements. Each cell carries its column's title:
+/// on a narrow screen, rows become lists.
+pub(super) fn table(
+    class: &str,
+    caption: &str,
+    titles: &[impl AsRef<str>],
+    rows: Vec<Vec<String>>,
+) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let titles: Vec<String> = titles.iter().map(|title| escape(title.as_ref())).collect();
+    let head: String = titles.iter().map(|t| format!("<th scope=\"col\">{t}</th>")).collect();
+    let row = |cells: Vec<String>| {
+        let labelled = |(cell, title): (String, &String)| {
+            cell.replacen("<td", &format!("<td data-title=\"{title}\""), 1)
+        };
+        let cells: String = cells.into_iter().zip(&titles).map(labelled).collect();
+        format!("<tr>{cells}</tr>\n")
+    };
+    let rows: String = rows.into_iter().map(row).collect();
     format!(
         "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">\
          <table class=\"{class}\"><caption>{caption}</caption>\n<thead><tr>{head}</tr></thead>\n\
@@ -246,6 +295,14 @@ mod tests {
         assert!(html.contains("verdict held") && html.contains("verdict failed"));
         assert!(html.contains("0.1000 to 0.2000"));
         assert!(html.contains("0.5000 (0.2500 to 0.7500)"));
-        assert!(html.contains(">P value<") && html.contains("<td>–</td>"));
+        assert!(html.contains(">P value<") && html.contains(">–</td>"));
+        assert!(html.contains("<td data-title=\"P value\" class=\"number\">0.2500</td>"));
+    }
+
+    #[test]
+    fn many_columns_are_split_evenly() {
+        let sizes = |n: usize| -> Vec<usize> { evenly(&vec![(); n]).map(<[()]>::len).collect() };
+        assert_eq!((sizes(0), sizes(9), sizes(10)), (vec![], vec![9], vec![5, 5]));
+        assert_eq!(sizes(19), [7, 7, 5]);
     }
 }

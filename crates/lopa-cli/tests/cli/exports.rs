@@ -1,0 +1,123 @@
+//! A run for other tools, and a page that follows a run.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use crate::program::{Folder, QUADRATIC};
+
+fn run() -> (Folder, String) {
+    let folder = Folder::with(&[("q.toml", QUADRATIC)]);
+    folder.lopa(&["run", "q.toml", "-q"]).good();
+    let run = folder.run_folder().to_str().unwrap().to_string();
+    (folder, run)
+}
+
+#[test]
+fn a_run_is_exported_to_other_tools() {
+    let (folder, run) = run();
+    let name = run.rsplit('/').next().unwrap();
+    let rows = folder.read(format!("{run}/metrics.jsonl")).lines().count();
+    let export = |to: &str, more: &[&str]| {
+        let args = [&["export", &run, "--to", to, "--format", "json"], more].concat();
+        folder.lopa(&args).good().json()
+    };
+    let done = export("csv", &[]);
+    assert_eq!(
+        (done["export"].as_str(), done["rows"].as_u64()),
+        (Some(&*format!("{name}.csv")), Some(rows as u64))
+    );
+    let csv = folder.read(format!("{name}.csv"));
+    assert!(csv.starts_with("algorithm,seed,iteration,"), "{csv}");
+    assert!(csv.lines().next().unwrap().ends_with(",stop"));
+    assert_eq!(csv.lines().count(), rows + 1);
+    assert!(csv.lines().nth(1).unwrap().starts_with("lopa-gt,1,0,"));
+    assert!(csv.lines().skip(1).all(|line| line.ends_with(",finished")), "{csv}");
+
+    export("parquet", &["-o", "rows.parquet"]);
+    let parquet = std::fs::read(folder.path().join("rows.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+
+    // Exporting again replaces; it adds nothing.
+    for _ in 0..2 {
+        let done = export("tensorboard", &["--out", "board"]);
+        assert_eq!(done["files"], 2);
+        export("mlflow", &[]);
+    }
+    let board = folder.path().join("board").join(name);
+    for one in ["lopa-gt-seed1", "dgd-seed1"] {
+        assert_eq!(std::fs::read_dir(board.join(one)).unwrap().count(), 1);
+    }
+    let experiment = std::fs::read_dir(folder.path().join("mlruns")).unwrap().next().unwrap();
+    let experiment = experiment.unwrap().path();
+    assert!(std::fs::read_to_string(experiment.join("meta.yaml")).unwrap().contains("\"tiny\""));
+    assert_eq!(std::fs::read_dir(&experiment).unwrap().count(), 3, "two runs beside meta.yaml");
+
+    // For people: where it is, and how to look at it.
+    let done = folder.lopa(&["export", &run, "--to", "mlflow"]).good();
+    assert_eq!(done.stdout, "mlruns\n");
+    assert!(done.stderr.contains("mlflow ui --backend-store-uri 'mlruns'"), "{}", done.stderr);
+}
+
+#[test]
+fn an_export_that_cannot_be_written_says_where() {
+    let (folder, run) = run();
+    for to in ["csv", "parquet", "tensorboard", "mlflow"] {
+        let done = folder.lopa(&["export", &run, "--to", to, "-o", "q.toml/below"]);
+        assert_eq!(done.code, 5, "{}", done.stderr);
+        assert!(done.stderr.contains("storage/write") && done.stderr.contains("--out"), "{to}");
+    }
+    assert_eq!(folder.lopa(&["export", "q.toml", "--to", "csv"]).code, 5);
+    assert_eq!(folder.lopa(&["export", &run]).code, 2);
+    assert_eq!(folder.lopa(&["export", &run, "--to", "excel"]).code, 2);
+}
+
+/// The answer to a request, with its head.
+fn get(address: &str, path: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[cfg(unix)]
+#[test]
+fn a_live_report_follows_a_run_until_it_is_stopped() {
+    let (folder, run) = run();
+    let manifest = folder.read(format!("{run}/manifest.json"));
+    folder.write(
+        &format!("{run}/manifest.json"),
+        manifest.replace("\"done\"", "\"running\"").as_bytes(),
+    );
+    let mut server = folder.program(&["report", "--live", &run, "-q"]);
+    let mut server = server.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let own = line.trim().strip_prefix("http://").unwrap().trim_end_matches('/');
+    assert!(own.starts_with("127.0.0.1:"), "{own}");
+
+    let page = get(own, "/", own);
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    assert!(page.contains("this page follows the run") && page.contains("connect-src 'self'"));
+    let before = get(own, "/version", own);
+    assert_eq!(before, get(own, "/version", own), "nothing was written");
+
+    // The run measures something, and ends.
+    let rows = folder.read(format!("{run}/metrics.jsonl"));
+    let next = rows.lines().last().unwrap().replace("\"iteration\":6", "\"iteration\":987654");
+    folder.write(&format!("{run}/metrics.jsonl"), format!("{rows}{next}\n").as_bytes());
+    let after = get(own, "/version", own);
+    assert_ne!(before, after);
+    assert!(get(own, "/", own).contains("987654"));
+    folder.write(&format!("{run}/manifest.json"), manifest.as_bytes());
+    assert_ne!(get(own, "/version", own), after);
+    assert!(get(own, "/", own).contains("The run has ended"));
+
+    // Other pages, and pages of other sites.
+    assert!(get(own, "/etc/passwd", own).starts_with("HTTP/1.1 404 "));
+    assert!(get(own, "/", "evil.example").starts_with("HTTP/1.1 403 "));
+
+    Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0), "Ctrl-C is how it ends");
+}

@@ -1,0 +1,22 @@
+"use strict";
+// Loads the page again whenever the runs have written something new; its state is in its address.
+(() => {
+  const place = document.querySelector(".live");
+  const { version } = place.dataset;
+  const following = place.textContent;
+  const look = async () => {
+    let pause = 1000;
+    try {
+      const answer = await fetch("/version", { cache: "no-store" });
+      if ((await answer.text()) !== version) return location.reload();
+      place.classList.remove("over");
+      place.textContent = following;
+    } catch {
+      place.classList.add("over");
+      place.textContent = "The server has ended: this page shows what it served last.";
+      pause = 5000;
+    }
+    setTimeout(look, pause);
+  };
+  setTimeout(look, 1000);
+})();

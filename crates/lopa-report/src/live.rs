@@ -1,0 +1,95 @@
+//! A report that follows runs under way: what a small server on this machine answers. Every page is
+//! made anew from the folders; a script in it asks whether there is something new, and if so loads
+//! the page again.
+
+use std::path::{Path, PathBuf};
+
+use lopa::error::Result;
+use lopa::folder::{RunReader, Status};
+
+use crate::html::Report;
+use crate::saved::Saved;
+use crate::svg::escape;
+
+/// A report of folders that may still grow.
+pub struct Live {
+    /// The run folders.
+    pub folders: Vec<PathBuf>,
+    /// The report; its runs are read anew for every page.
+    pub report: Report,
+}
+
+/// An answer to a request.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status line's code and words.
+    pub status: &'static str,
+    /// The type of the body.
+    pub kind: &'static str,
+    /// The body.
+    pub body: String,
+}
+
+impl Live {
+    /// Answers a request, given its head. `own` is the server's address, such as `127.0.0.1:8000`:
+    /// pages of other sites must not reach the runs under a name of their own.
+    pub fn answer(&self, head: &str, own: &str) -> Answer {
+        let text = |status, body: &str| Answer {
+            status,
+            kind: "text/plain; charset=utf-8",
+            body: body.to_string(),
+        };
+        let mut lines = head.lines();
+        let mut request = lines.next().unwrap_or_default().split(' ');
+        let (method, path) = (request.next().unwrap_or_default(), request.next());
+        let host = lines.filter_map(|line| line.split_once(':'));
+        let host = { host }.find(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let port = own.rsplit(':').next().unwrap_or_default();
+        let known = [own.to_string(), format!("localhost:{port}")];
+        if !host.is_some_and(|(_, name)| known.iter().any(|known| known == name.trim())) {
+            return text("403 Forbidden", "this server answers under its own address only\n");
+        }
+        match (method, path) {
+            ("GET", Some("/")) => match self.page() {
+                Ok(body) => Answer { status: "200 OK", kind: "text/html; charset=utf-8", body },
+                Err(error) => text("500 Internal Server Error", &format!("{error}\n")),
+            },
+            ("GET", Some("/version")) => text("200 OK", &self.version()),
+            ("GET", _) => text("404 Not Found", "there is only one page: /\n"),
+            _ => text("405 Method Not Allowed", "only GET is answered\n"),
+        }
+    }
+
+    /// Whether no run is under way.
+    pub fn is_over(&self) -> Result<bool> {
+        let over = |path: &PathBuf| Ok(RunReader::open(path)?.manifest().status != Status::Running);
+        self.folders.iter().map(over).try_fold(true, |all, over| Ok(all && over?))
+    }
+
+    /// A text that changes whenever a run has written something.
+    fn version(&self) -> String {
+        let size = |folder: &Path, file: &str| {
+            std::fs::metadata(folder.join(file)).map_or(0, |file| file.len()).to_string()
+        };
+        let files = ["manifest.json", "metrics.jsonl", "results.json"];
+        let of = |folder: &PathBuf| files.map(|file| size(folder, file)).join("-");
+        self.folders.iter().map(of).collect::<Vec<_>>().join("_")
+    }
+
+    fn page(&self) -> Result<String> {
+        // Taken first: what is written in between is noticed.
+        let version = self.version();
+        let over = self.is_over()?;
+        let runs = self.folders.iter().map(|folder| Saved::read(folder)).collect::<Result<_>>()?;
+        let words = match over {
+            true => "The run has ended: this is the whole report.",
+            false => "Live: this page follows the run.",
+        };
+        let class = if over { "live over" } else { "live" };
+        let note = format!(
+            "<p class=\"{class}\" role=\"status\" data-version=\"{}\">{words}</p>\n",
+            escape(&version)
+        );
+        Ok(Report { runs, ..self.report.clone() }.following(&note))
+    }
+}
