@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use lopa::error::Error;
 pub use lopa::math::number;
+pub use lopa_study::sentences::bytes;
 use serde_json::{Value, json};
 
 /// How to print; every command takes these.
@@ -191,14 +192,4 @@ pub fn print(text: &str) {
 /// Prints a line on standard error; a closed pipe is no failure.
 fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
-}
-
-/// Bytes with a binary unit.
-pub fn bytes(value: f64) -> String {
-    if value < 1024.0 {
-        return format!("{value:.0} B");
-    }
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let power = (value.log2() / 10.0).floor().min(4.0);
-    format!("{:.1} {}", value / 1024f64.powf(power), units[power as usize - 1])
 }

@@ -369,7 +369,7 @@
       run.quantities.filter((quantity) => quantity.cost === cost).map(({ name }) => name));
     const view = {
       x: choice("x", costs, run.x), logX: kept.get(key("logx")) === "yes",
-      band: choice("band", ["range", "sd", "none"], "range"),
+      band: choice("band", ["range", "sd", "none"], run.band ?? "range"),
       off: new Set((kept.get(key("off")) ?? "").split("~").filter((n) => n !== "").map(Number)),
     };
     const panels = run.y.map((y, n) => {
@@ -405,7 +405,7 @@
     logX.checked = view.logX;
     const band = make("select", { class: "band", onchange: () => {
       view.band = band.value;
-      keep(key("band"), view.band === "range" ? null : view.band);
+      keep(key("band"), view.band === (run.band ?? "range") ? null : view.band);
       draw();
     } },
       make("option", { value: "range" }, "minimum to maximum"), make("option", { value: "sd" }, "± standard deviation"),
@@ -459,7 +459,7 @@
   // Several runs: the curves of all of them in one chart, and a filter.
   data.runs.forEach((run, n) => { run.key = n; });
   const overview = document.getElementById("overview");
-  const all = { key: "all", algorithms: [], quantities: [] };
+  const all = { key: "all", band: "none", algorithms: [], quantities: [] };
   if (overview) {
     for (const run of data.runs) {
       for (const one of run.algorithms) {

@@ -97,10 +97,8 @@ mod tests {
             );
             png(&svg, 2.0).unwrap()
         };
-        let nothing = png(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"80\" height=\"20\"/>",
-            2.0,
-        );
+        let nothing =
+            png("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"80\" height=\"20\"/>", 2.0);
         let (bold, regular) = (text("font-weight=\"600\""), text(""));
         assert_ne!(bold, nothing.unwrap());
         assert_ne!(bold, regular);

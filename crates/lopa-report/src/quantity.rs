@@ -44,7 +44,7 @@ pub const COSTS: [Quantity; 8] = [
     cost("seconds", "Seconds"),
 ];
 
-/// Known measures, in menu order.
+/// Known measures, in menu order. Formulas are not broken between lines.
 pub const MEASURES: [Quantity; 17] = [
     measure("loss", "Loss", true, Better::Less),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -52,17 +52,17 @@ pub const MEASURES: [Quantity; 17] = [
     measure("own_test_accuracy", "Test accuracy on own classes", false, Better::More),
     measure("phi", "Φ(x\u{304})", true, Better::Less),
     measure("grad_phi_sq", "Squared gradient of Φ(x\u{304})", true, Better::Less),
-    measure("theta_error", "Inner error |θ − θ*|²", true, Better::Less),
-    measure("x_error", "Distance |x − x*|²", true, Better::Less),
-    measure("consensus", "Consensus error |x − x\u{304}|²", true, Better::Less),
-    measure("theta_consensus", "Consensus error |θ − θ\u{304}|²", true, Better::Less),
+    measure("theta_error", "Inner error |θ\u{a0}−\u{a0}θ*|²", true, Better::Less),
+    measure("x_error", "Distance |x\u{a0}−\u{a0}x*|²", true, Better::Less),
+    measure("consensus", "Consensus error |x\u{a0}−\u{a0}x\u{304}|²", true, Better::Less),
+    measure("theta_consensus", "Consensus error |θ\u{a0}−\u{a0}θ\u{304}|²", true, Better::Less),
     measure("tracking", "Tracking error", true, Better::Neither),
     measure("lyapunov", "Lyapunov function V", true, Better::Less),
-    measure("hv_error", "Hv error |v − v*|²", true, Better::Less),
-    measure("average_variance_error", "|∇Φ − z\u{304}|²", true, Better::Less),
-    measure("variance_error", "Variance error |∇Φ_i − z_i|²", true, Better::Less),
+    measure("hv_error", "Hv error |v\u{a0}−\u{a0}v*|²", true, Better::Less),
+    measure("average_variance_error", "|∇Φ\u{a0}−\u{a0}z\u{304}|²", true, Better::Less),
+    measure("variance_error", "Variance error |∇Φ_i\u{a0}−\u{a0}z_i|²", true, Better::Less),
     measure("unsolved_nodes", "Nodes without an exact inner solution", false, Better::Neither),
-    measure("gradient_error", "Gradient error |y − y\u{304}|²", true, Better::Less),
+    measure("gradient_error", "Gradient error |y\u{a0}−\u{a0}y\u{304}|²", true, Better::Less),
 ];
 
 /// The known quantity of this name.

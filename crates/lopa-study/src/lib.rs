@@ -7,6 +7,7 @@ pub mod compare;
 mod parallel;
 pub mod reproduce;
 pub mod seeds;
+pub mod sentences;
 pub mod statistics;
 pub mod theory;
 pub mod tune;

@@ -1,10 +1,9 @@
 //! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::{Exactly, Experiment, RunSpec};
-use lopa::run::trace::more_is_better;
 use lopa::run::{Outcome, hex};
-use lopa_study::compare::DECISIVE;
 use lopa_study::seeds::Seeds;
+use lopa_study::sentences;
 use lopa_study::statistics::Summary;
 use sha2::{Digest, Sha256};
 
@@ -32,19 +31,9 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
+/// What the runs may use.
 fn limits(experiment: &Experiment) -> String {
-    let run = &experiment.run;
-    let named = |(name, limit): (&str, f64)| match name {
-        "hessians" => format!("{limit} Hessian-vector products per node"),
-        "jacobians" => format!("{limit} Jacobian-vector products per node"),
-        "gradients" | "samples" => format!("{limit} {name} per node"),
-        "exchanges" => format!("{limit} rounds"),
-        "bytes" => format!("{} sent", bytes(limit)),
-        _ => format!("{limit} {name}"),
-    };
-    let iterations = run.iterations.map(|limit| format!("{limit} iterations"));
-    let all: Vec<_> = run.budget.limits().map(named).chain(iterations).collect();
-    format!("at most {}", all.join(", "))
+    sentences::limits(experiment.run.limits())
 }
 
 /// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
@@ -103,16 +92,6 @@ fn groups<'a>(
     experiment.algorithms.iter().map(move |spec| group(&spec.label)).filter(ran)
 }
 
-/// A measure of the algorithms that can be ranked.
-fn ranked<'a>(
-    experiment: &'a Experiment,
-    outcomes: &'a [Outcome],
-    name: &str,
-) -> Vec<(&'a str, Summary)> {
-    let sound = groups(experiment, outcomes).filter(|(_, seeds)| seeds.ranked());
-    sound.filter_map(|(label, seeds)| Some((label, seeds.last(name)?))).collect()
-}
-
 /// One line per algorithm: mean ± standard deviation over the seeds that did not diverge.
 pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> String {
     let measured =
@@ -131,91 +110,10 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
     output.table(&head, groups(experiment, outcomes).map(line).collect())
 }
 
-/// The words for a measure, or its name.
-pub fn in_words(measure: &str) -> &str {
-    match measure {
-        "own_test_accuracy" => "test accuracy on a node's own classes",
-        "test_accuracy" => "test accuracy",
-        "train_accuracy" => "training accuracy",
-        "grad_phi_sq" => "|∇Φ|²",
-        "phi" => "Φ(x̄)",
-        "x_error" => "|x − x*|²",
-        other => other,
-    }
-}
-
 /// The results in a few sentences.
 pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
-    let sentence = |(label, seeds): (&str, Seeds<Outcome>)| seeds.count().sentence(label);
-    let diverged: String = groups(experiment, outcomes)
-        .filter_map(sentence)
-        .map(|sentence| format!(" {sentence}."))
-        .collect();
-    let ranking =
-        |name| Some((name, ranked(experiment, outcomes, name))).filter(|r| !r.1.is_empty());
-    let Some((name, mut ranked)) = DECISIVE.into_iter().find_map(ranking) else {
-        return format!("No algorithm can be ranked.{diverged}");
-    };
-    let (words, more) = (in_words(name), more_is_better(name));
-    ranked.sort_by(|(_, a), (_, b)| match more {
-        true => b.mean.total_cmp(&a.mean),
-        false => a.mean.total_cmp(&b.mean),
-    });
-    let budget = limits(experiment);
-    let (best, Summary { mean, sd, .. }) = ranked[0];
-    let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
-    let Some((second, theirs)) = ranked.get(1) else {
-        return format!("With {budget}, {best} ends with {words} {}.{diverged}", figure(mean));
-    };
-    let mut text = format!("With {budget}, {best} ends with the best {words}, {}", figure(mean));
-    let noise = sd.zip(theirs.sd).map(|(ours, theirs)| ours.hypot(theirs));
-    let their = figure(theirs.mean);
-    text += &match noise {
-        None => format!("; {second} follows with {their} (one seed: the spread is unknown)"),
-        Some(noise) if (mean - theirs.mean).abs() > 2.0 * noise => {
-            format!(", clearly ahead of {second} with {their}")
-        }
-        Some(_) => {
-            let seeds = experiment.run.seeds.len();
-            format!("; {second} with {their} is within the spread over {seeds} seeds")
-        }
-    };
-    text += ".";
-    text += &unseen(experiment, outcomes, best);
-    text += &consensus(experiment, outcomes);
-    text += &diverged;
-    text
-}
-
-/// The best algorithm on all classes, if it is not the best on a node's own.
-fn unseen(experiment: &Experiment, outcomes: &[Outcome], best: &str) -> String {
-    let all = ranked(experiment, outcomes, "test_accuracy");
-    let leading = all.iter().max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
-    let own = all.iter().find(|(label, _)| *label == best);
-    match leading.zip(own) {
-        Some(((first, leading), (_, own))) if leading.mean > own.mean + 0.01 => format!(
-            " On all classes, {first} leads with {:.3} (a personal model cannot predict \
-             classes its node never saw).",
-            leading.mean
-        ),
-        _ => String::new(),
-    }
-}
-
-/// How much gradient tracking improves consensus.
-fn consensus(experiment: &Experiment, outcomes: &[Outcome]) -> String {
-    let all = ranked(experiment, outcomes, "consensus");
-    let mean = |wanted: &str| Some(all.iter().find(|(label, _)| *label == wanted)?.1.mean);
-    match (mean("lopa-gt"), mean("lopa-lg")) {
-        (Some(gt), Some(lg)) if gt > 0.0 && lg > 1.5 * gt => format!(
-            " Gradient tracking keeps the copies of x {:.0} times closer together than local \
-             gradients do (consensus {} against {}).",
-            lg / gt,
-            number(gt),
-            number(lg)
-        ),
-        _ => String::new(),
-    }
+    let labels: Vec<&str> = experiment.algorithms.iter().map(|spec| spec.label.as_str()).collect();
+    sentences::closing(&labels, &limits(experiment), outcomes)
 }
 
 /// Seconds of all iterations, and of measuring.

@@ -72,6 +72,15 @@ fn an_export_that_cannot_be_written_says_where() {
     assert_eq!(folder.lopa(&["export", &run, "--to", "excel"]).code, 2);
 }
 
+#[test]
+fn the_report_has_the_sentence_that_the_run_ended_with() {
+    let folder = Folder::with(&[("q.toml", QUADRATIC)]);
+    let said = folder.lopa(&["run", "q.toml"]).good().stderr;
+    let sentence = said.lines().find(|line| line.starts_with("With at most 6 iterations, "));
+    folder.lopa(&["report", folder.run_folder().to_str().unwrap()]).good();
+    assert!(folder.read("report.html").contains(sentence.unwrap()), "{said}");
+}
+
 /// The answer to a request, with its head.
 fn get(address: &str, path: &str, host: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();

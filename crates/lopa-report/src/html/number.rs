@@ -42,10 +42,10 @@ impl Format {
         text.replace('-', "\u{2212}")
     }
 
-    /// A standard deviation in this format; empty if it is zero.
+    /// A standard deviation in this format; empty if it is shown as zero.
     pub fn spread(self, sd: f64) -> String {
         match self {
-            _ if sd == 0.0 => String::new(),
+            _ if sd == 0.0 || self.write(sd) == self.write(0.0) => String::new(),
             Format::Exponent => format!("± {sd:.0e}").replace('-', "\u{2212}"),
             _ => format!("± {}", self.write(sd)),
         }
@@ -102,6 +102,7 @@ mod tests {
         );
         assert_eq!(write("bytes", &[0.0, 1536.0]), ["0 B", "1.5 KiB"]);
         assert_eq!(Format::Fixed(2).spread(0.0), "");
+        assert_eq!(Format::Fixed(0).spread(0.2), "");
         assert_eq!(Format::Exponent.spread(2e-6), "± 2e\u{2212}6");
         assert_eq!(grouped("-123456.5"), "-123\u{2009}456.5");
     }

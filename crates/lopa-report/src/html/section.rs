@@ -4,9 +4,12 @@ use std::path::Path;
 
 use lopa::folder::{Manifest, ResultEntry, Status};
 use lopa_study::seeds::{Ended, Seeds};
+use lopa_study::sentences;
 use serde_json::Value;
 
+use super::number::count;
 use super::tables;
+use crate::figure::{Figure, Panel};
 use crate::lyapunov::lyapunov;
 use crate::pictures::{Styles, View, curves, labels, networks};
 use crate::saved::Saved;
@@ -24,7 +27,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
     let traces = traces(saved);
     let (heading, name) = (escape(&heading(saved)), escape(&saved.name));
     let curves = curves(saved, styles, view).inline();
-    let (facts, notes) = (facts(saved), divergences(saved));
+    let (facts, closing, notes) = (facts(saved), closing(saved), divergences(saved));
     let (quality, costs) = (tables::quality(&traces, styles), tables::costs(&traces, styles));
     let pictures = pictures(saved);
     let more: String = [
@@ -37,7 +40,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
     format!(
         "<section class=\"run\" id=\"run-{n}\" aria-labelledby=\"heading-{n}\">\n\
          <div class=\"title\"><h2 id=\"heading-{n}\">{heading}</h2><code>{name}</code></div>\n\
-         {facts}{notes}\
+         {facts}{closing}{notes}\
          <div class=\"charts\" data-run=\"{n}\"><div class=\"still\">{curves}</div></div>\n\
          <h3>Final results</h3>\n{quality}{costs}{pictures}\
          <div class=\"more\">{more}</div>\n\
@@ -65,8 +68,17 @@ fn facts(saved: &Saved) -> String {
     format!("<dl class=\"facts\">{}</dl>\n", facts.into_iter().map(fact).collect::<String>())
 }
 
+/// The problem, the data and the network in one line.
+pub fn setting(saved: &Saved) -> String {
+    let word = |(name, value): (&str, String)| match name {
+        "Nodes" => count(value.parse().unwrap_or(0), "node"),
+        _ => value,
+    };
+    about(saved).into_iter().map(word).collect::<Vec<_>>().join(" · ")
+}
+
 /// The problem, the data, the network: names from the experiment file.
-pub fn about(saved: &Saved) -> Vec<(&'static str, String)> {
+fn about(saved: &Saved) -> Vec<(&'static str, String)> {
     let settings = saved.experiment();
     let name = |path: &[&str]| {
         let section = settings.get(path[0])?;
@@ -94,6 +106,23 @@ pub fn about(saved: &Saved) -> Vec<(&'static str, String)> {
     all.into_iter().filter_map(|(title, value)| Some((title, value?))).collect()
 }
 
+/// The results in a few sentences, as `lopa run` ends with them.
+fn closing(saved: &Saved) -> String {
+    if saved.results.is_empty() || saved.manifest.status == Status::Running {
+        return String::new();
+    }
+    let settings = saved.experiment();
+    let run = settings.get("run");
+    let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|n| n as f64));
+    let budget = run.and_then(|run| run.get("budget")?.as_table()).into_iter().flatten();
+    let budget = budget.filter_map(|(name, value)| Some((name.as_str(), number(value)?)));
+    let iterations = run.and_then(|run| number(run.get("iterations")?));
+    let limits = sentences::limits(budget.chain(iterations.map(|most| ("iteration", most))));
+    let labels: Vec<&str> = saved.manifest.algorithms.iter().map(String::as_str).collect();
+    let text = sentences::closing(&labels, &limits, &saved.results);
+    format!("<p class=\"closing\">{}</p>\n", escape(&text))
+}
+
 /// The algorithms that diverged, and why: the diagnosis of the first seed stands for all.
 fn divergences(saved: &Saved) -> String {
     let note = |algorithm: &str| {
@@ -118,12 +147,20 @@ fn divergences(saved: &Saved) -> String {
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
 
+/// Each panel is a drawing of its own: on a narrow screen they stand below each other.
 fn pictures(saved: &Saved) -> String {
-    let picture = |title: &str, figure: Option<crate::figure::Figure>| {
-        figure.map_or(String::new(), |figure| {
-            let svg = figure.inline();
-            format!("<figure><figcaption><h3>{title}</h3></figcaption><div class=\"wide\">{svg}</div></figure>\n")
-        })
+    let picture = |title: &str, figure: Option<Figure>| {
+        let Some(Figure { about, panels, note, .. }) = figure else { return String::new() };
+        let draw = |panel: Panel| {
+            let (about, panels) = (format!("{about}: {}", panel.title), vec![panel]);
+            Figure { about, panels, ..Figure::default() }.inline()
+        };
+        let drawings: String = panels.into_iter().map(draw).collect();
+        let note = escape(&note);
+        format!(
+            "<figure><h3>{title}</h3><div class=\"drawings\">{drawings}</div>\
+             <figcaption class=\"note\">{note}</figcaption></figure>\n"
+        )
     };
     let all = picture("Lyapunov function", lyapunov(saved))
         + &picture("Network", networks(saved))

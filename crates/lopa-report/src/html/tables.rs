@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::data::PREFERRED;
 use super::number::Format;
-use super::section::about;
+use super::section::setting;
 use crate::pictures::{Styles, quantities};
 use crate::quantity::{self, Better, COSTS, is_cost};
 use crate::saved::Saved;
@@ -60,21 +60,17 @@ pub fn overview(runs: &[Saved], titles: &[String]) -> String {
     let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
     let mut rows = Vec::new();
     for (n, ((saved, title), own)) in runs.iter().zip(titles).zip(&of_runs).enumerate() {
-        let about = about(saved);
-        let fact = |name: &str| about.iter().find(|(known, _)| *known == name).map(|(_, of)| of);
-        let setting = ["Problem", "Data", "Graph", "Nodes"]
-            .map(|name| words(fact(name).map_or("–", |of| of)));
+        let setting = words(&setting(saved));
         for trace in own {
             let link = format!("<th scope=\"row\"><a href=\"#run-{n}\">{}</a></th>", escape(title));
             let cells = columns.iter().map(|column| column.cell(trace));
-            let head = [link, words(&trace.count.named(&trace.algorithm))].into_iter().chain(setting.clone());
-            rows.push(head.chain(cells).collect());
+            let label = words(&trace.count.named(&trace.algorithm));
+            rows.push([link, label, setting.clone()].into_iter().chain(cells).collect());
         }
     }
-    let titles = ["Run", "Algorithm", "Problem", "Data", "Graph", "Nodes"].map(String::from);
-    let titles =
-        titles.into_iter().chain(columns.iter().map(|column| quantity::title(column.name)));
-    let titles: Vec<String> = titles.collect();
+    let titles = ["Run", "Algorithm", "Setting"].map(String::from).into_iter();
+    let titles: Vec<String> =
+        titles.chain(columns.iter().map(|column| quantity::title(column.name))).collect();
     table("numbers", "At the end: mean ± standard deviation over seeds", &titles, rows)
 }
 
@@ -86,6 +82,9 @@ fn evenly<T>(columns: &[T]) -> impl Iterator<Item = &[T]> {
     let parts = columns.len().div_ceil(FITTING).max(1);
     columns.chunks(columns.len().div_ceil(parts).max(1))
 }
+
+/// A cell without a value.
+const NONE: &str = "<td class=\"none\">–</td>";
 
 /// The final values of one quantity.
 struct Column<'a> {
@@ -110,7 +109,7 @@ impl Column<'_> {
 
     fn cell(&self, trace: &Trace) -> String {
         let Some(Summary { mean, sd, .. }) = trace.last.get(self.name) else {
-            return "<td>–</td>".into();
+            return NONE.into();
         };
         let best = self.best == Some(*mean) && trace.count.ranked();
         let class = if best { " class=\"best\"" } else { "" };
@@ -158,7 +157,7 @@ fn node_table(
         let row = |i: usize| {
             let cell = |algorithm: &&str| match mean(i, algorithm) {
                 Some(value) => format!("<td>{}</td>", format.write(value)),
-                None => "<td>–</td>".into(),
+                None => NONE.into(),
             };
             let head = format!("<th scope=\"row\">{i}</th>");
             [head].into_iter().chain(algorithms.iter().map(cell)).collect()
@@ -206,7 +205,7 @@ pub fn claims(claims: &[Value]) -> String {
 
 fn claim_cell(value: &Value) -> String {
     match value {
-        Value::Null => "<td>–</td>".into(),
+        Value::Null => NONE.into(),
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or(f64::NAN);
             format!("<td class=\"number\">{}</td>", Format::of("", &[number]).write(number))

@@ -26,7 +26,7 @@ try {
   page.on("pageerror", (error) => trouble.push(error.stack));
   page.on("request", (request) => {
     const url = request.url();
-    if (url !== address && !url.startsWith("blob:")) trouble.push(`request for ${url}`);
+    if (url.split("#")[0] !== address && !url.startsWith("blob:")) trouble.push(`request for ${url}`);
   });
   const run = page.locator("section.run").first();
   const picture = () => run.locator("canvas").first().evaluate((canvas) => canvas.toDataURL());
@@ -37,6 +37,8 @@ try {
   };
 
   await page.goto(address);
+  // Charts are drawn when they come near.
+  await run.locator(".charts").scrollIntoViewIfNeeded();
   await run.locator("canvas").first().waitFor();
   assert.equal(await run.locator("canvas").count(), 2, "two charts replace the static curves");
   assert.equal(await run.locator(".still").count(), 0);
@@ -71,6 +73,61 @@ try {
   const first = await tip.innerText();
   await page.keyboard.press("ArrowRight");
   assert.notEqual(await tip.innerText(), first, "arrow keys move along the curves");
+  // Every key press shows something new, up to the last point.
+  const seen = [first, await tip.innerText()];
+  for (let k = 0; k < 500; k++) {
+    await page.keyboard.press("ArrowRight");
+    const text = await tip.innerText();
+    if (text === seen.at(-1)) break;
+    seen.push(text);
+  }
+  assert.ok(seen.length >= 3 && seen.length < 100, `${seen.length} stops`);
+  assert.equal(new Set(seen).size, seen.length, "no stop twice");
+
+  // The state is in the address: a page that is opened there looks the same.
+  await run.locator("select.x").selectOption("seconds");
+  await run.locator("select.y").first().selectOption("phi");
+  await run.locator(".algorithms button").nth(1).click();
+  await run.locator(".u-over").first().scrollIntoViewIfNeeded();
+  const [left, right] = await run.locator(".u-over").first().boundingBox().then(({ x, y, width }) => [[x + width * 0.3, y + 50], [x + width * 0.6, y + 50]]);
+  await page.mouse.move(...left);
+  await page.mouse.down();
+  await page.mouse.move(...right, { steps: 4 });
+  await page.mouse.up();
+  const state = page.url();
+  assert.match(state, /#.*0\.x=seconds/);
+  assert.match(state, /0\.zoom0=/);
+  await page.mouse.move(0, 0);
+  const before = await picture();
+  const again = await browser.newPage();
+  await again.setViewportSize({ width: 1360, height: 900 });
+  await again.goto(state);
+  const same = again.locator("section.run").first();
+  await same.locator(".charts").scrollIntoViewIfNeeded();
+  await same.locator("canvas").first().waitFor();
+  assert.equal(await same.locator("select.x").inputValue(), "seconds");
+  assert.equal(await same.locator("select.y").first().inputValue(), "phi");
+  assert.equal(await same.locator(".algorithms button").nth(1).getAttribute("aria-pressed"), "false");
+  assert.equal(await same.locator("canvas").first().evaluate((canvas) => canvas.toDataURL()), before, "the same picture");
+  await again.close();
+
+  // Several runs side by side, and a filter.
+  const overview = page.locator("#overview");
+  await overview.scrollIntoViewIfNeeded();
+  await overview.locator("canvas").first().waitFor();
+  const rows = overview.locator("tbody tr");
+  const all = await rows.count();
+  assert.equal(await overview.locator(".algorithms button").count(), all, "a curve for every row");
+  await page.locator("#filter").fill("quickstart lopa");
+  const visible = await rows.evaluateAll((rows) => rows.filter((row) => !row.hidden).map((row) => row.innerText));
+  assert.ok(visible.length > 0 && visible.length < all, String(visible));
+  assert.ok(visible.every((text) => /quickstart/.test(text) && /lopa/.test(text)), String(visible));
+  assert.equal(await page.locator("section.run:visible").count(), 1, "the other run is hidden");
+  assert.match(page.url(), /filter=quickstart%20lopa/);
+  await page.locator("#filter").fill("");
+  assert.equal(await page.locator("section.run:visible").count(), 2);
+  await page.locator("nav a", { hasText: "quadratic" }).click();
+  assert.match(page.url(), /#run-1&/);
 
   for (const [kind, check] of [
     ["csv", (text) => text.startsWith("algorithm,seed,iteration,") && text.split("\n").length > 20],
@@ -85,7 +142,7 @@ try {
   await changes("the dark theme", () => page.locator("#theme").click());
   assert.notEqual(await ground(), light);
 
-  for (const [name, width, scheme] of [["light", 1360, "light"], ["dark", 1360, "dark"], ["narrow", 400, "light"]]) {
+  for (const [name, width, scheme] of [["light", 1280, "light"], ["dark", 1280, "dark"], ["narrow", 390, "light"], ["narrow-dark", 390, "dark"]]) {
     const view = await browser.newPage();
     await view.setViewportSize({ width, height: 900 });
     await view.emulateMedia({ colorScheme: scheme });
@@ -93,6 +150,10 @@ try {
     await view.locator("canvas").first().waitFor();
     const beyond = await view.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(beyond <= 0, `the ${name} page is ${beyond} pixels too wide`);
+    await view.locator("details").evaluateAll((all) => all.forEach((one) => { one.open = true; }));
+    const cut = await view.locator(".wide").evaluateAll((all) =>
+      all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.getAttribute("aria-label")));
+    assert.deepEqual(cut, [], `tables that are cut on the ${name} page`);
     if (shots) {
       await view.locator("canvas").last().scrollIntoViewIfNeeded();
       await view.screenshot({ path: `${shots}/${name}.png`, fullPage: true });

@@ -1,9 +1,9 @@
 //! A comparison in tables and a sentence.
 
 use lopa_study::compare::{Comparison, Lead, Place, Scale, Standing};
+use lopa_study::sentences::in_words;
 use lopa_study::statistics::Interval;
 
-use crate::commands::summary::in_words;
 use crate::output::{Output, bytes, number};
 
 /// Columns of costs that fit on a terminal beside the names of the algorithms.

@@ -1,0 +1,126 @@
+//! What the runs of an experiment say, in a few sentences: on the terminal and in the report.
+
+use lopa::math::number;
+use lopa::run::trace::more_is_better;
+
+use crate::compare::DECISIVE;
+use crate::seeds::{Ended, Seeds};
+use crate::statistics::Summary;
+
+/// The words for what runs may use, given costs by their names in rows.
+pub fn limits<'a>(all: impl IntoIterator<Item = (&'a str, f64)>) -> String {
+    let named = |(name, limit): (&str, f64)| match name {
+        "hessians" => format!("{limit} Hessian-vector products per node"),
+        "jacobians" => format!("{limit} Jacobian-vector products per node"),
+        "gradients" | "samples" => format!("{limit} {name} per node"),
+        "exchanges" => format!("{limit} rounds"),
+        "bytes" => format!("{} sent", bytes(limit)),
+        "iteration" => format!("{limit} iterations"),
+        _ => format!("{limit} {name}"),
+    };
+    let all: Vec<String> = all.into_iter().map(named).collect();
+    format!("at most {}", all.join(", "))
+}
+
+/// The words for a measure, or its name.
+pub fn in_words(measure: &str) -> &str {
+    match measure {
+        "own_test_accuracy" => "test accuracy on a node's own classes",
+        "test_accuracy" => "test accuracy",
+        "train_accuracy" => "training accuracy",
+        "grad_phi_sq" => "|∇Φ|²",
+        "phi" => "Φ(x̄)",
+        "x_error" => "|x − x*|²",
+        other => other,
+    }
+}
+
+/// The results of the algorithms with these labels in a few sentences; `limits` is what [`limits`]
+/// made.
+pub fn closing<R: Ended>(labels: &[&str], limits: &str, runs: &[R]) -> String {
+    let sentence = |label: &&str| Seeds::of(label, runs).count().sentence(label);
+    let diverged: String =
+        labels.iter().filter_map(sentence).map(|sentence| format!(" {sentence}.")).collect();
+    let ranking = |name| Some((name, ranked(labels, runs, name))).filter(|r| !r.1.is_empty());
+    let Some((name, mut ranked)) = DECISIVE.into_iter().find_map(ranking) else {
+        return format!("No algorithm can be ranked.{diverged}");
+    };
+    let (words, more) = (in_words(name), more_is_better(name));
+    ranked.sort_by(|(_, a), (_, b)| match more {
+        true => b.mean.total_cmp(&a.mean),
+        false => a.mean.total_cmp(&b.mean),
+    });
+    let (best, Summary { mean, sd, .. }) = ranked[0];
+    let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
+    let Some((second, theirs)) = ranked.get(1) else {
+        return format!("With {limits}, {best} ends with {words} {}.{diverged}", figure(mean));
+    };
+    let mut text = format!("With {limits}, {best} ends with the best {words}, {}", figure(mean));
+    let noise = sd.zip(theirs.sd).map(|(ours, theirs)| ours.hypot(theirs));
+    let their = figure(theirs.mean);
+    text += &match noise {
+        None => format!("; {second} follows with {their} (one seed: the spread is unknown)"),
+        Some(noise) if (mean - theirs.mean).abs() > 2.0 * noise => {
+            format!(", clearly ahead of {second} with {their}")
+        }
+        Some(_) => {
+            let seeds = Seeds::of(best, runs).all().len();
+            format!("; {second} with {their} is within the spread over {seeds} seeds")
+        }
+    };
+    text += ".";
+    text += &unseen(labels, runs, best);
+    text += &consensus(labels, runs);
+    text += &diverged;
+    text
+}
+
+/// A measure of the algorithms that can be ranked.
+fn ranked<'a, R: Ended>(labels: &[&'a str], runs: &[R], name: &str) -> Vec<(&'a str, Summary)> {
+    let value = |label: &&'a str| {
+        let seeds = Seeds::of(label, runs);
+        Some((*label, seeds.last(name).filter(|_| seeds.ranked())?))
+    };
+    labels.iter().filter_map(value).collect()
+}
+
+/// The best algorithm on all classes, if it is not the best on a node's own.
+fn unseen<R: Ended>(labels: &[&str], runs: &[R], best: &str) -> String {
+    let all = ranked(labels, runs, "test_accuracy");
+    let leading = all.iter().max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    let own = all.iter().find(|(label, _)| *label == best);
+    match leading.zip(own) {
+        Some(((first, leading), (_, own))) if leading.mean > own.mean + 0.01 => format!(
+            " On all classes, {first} leads with {:.3} (a personal model cannot predict \
+             classes its node never saw).",
+            leading.mean
+        ),
+        _ => String::new(),
+    }
+}
+
+/// How much gradient tracking improves consensus.
+fn consensus<R: Ended>(labels: &[&str], runs: &[R]) -> String {
+    let all = ranked(labels, runs, "consensus");
+    let mean = |wanted: &str| Some(all.iter().find(|(label, _)| *label == wanted)?.1.mean);
+    match (mean("lopa-gt"), mean("lopa-lg")) {
+        (Some(gt), Some(lg)) if gt > 0.0 && lg > 1.5 * gt => format!(
+            " Gradient tracking keeps the copies of x {:.0} times closer together than local \
+             gradients do (consensus {} against {}).",
+            lg / gt,
+            number(gt),
+            number(lg)
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Bytes with a binary unit.
+pub fn bytes(value: f64) -> String {
+    if value < 1024.0 {
+        return format!("{value:.0} B");
+    }
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let power = (value.log2() / 10.0).floor().min(4.0);
+    format!("{:.1} {}", value / 1024f64.powf(power), units[power as usize - 1])
+}
