@@ -4,7 +4,8 @@
 //! runs/<name>-<digest>/
 //!   manifest.json     version, seeds, digests, networks, machine, status: a [`Manifest`]
 //!   resolved.toml     the experiment, with every default filled in
-//!   metrics.jsonl     one line per measurement, appended as it is taken: [`MetricsRow`]s
+//!   metrics.jsonl     one line per measurement, appended as it is taken: [`MetricsRow`]s, numbered
+//!                     and with checksums
 //!   results.json      one entry per run: a list of [`ResultEntry`]
 //!   partition-seed<seed>.json        which training rows each node holds
 //!   models/<algorithm>-seed<seed>.safetensors
@@ -15,6 +16,7 @@
 
 mod complete;
 mod entry;
+mod line;
 mod machine;
 mod manifest;
 pub mod model;

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::manifest::{Manifest, Status};
 use super::model::Model;
 use super::{
-    MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, Run, Traces, model_path,
+    MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, Run, Traces, line, model_path,
 };
 use crate::config::Source;
 use crate::error::{Error, Result};
@@ -119,14 +119,19 @@ pub(super) struct Damage {
 
 impl Lines {
     pub fn parse(path: &Path, bytes: &[u8]) -> Lines {
-        let mut rows = Vec::new();
-        let mut end = 0;
-        for (number, line) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
+        let mut rows: Vec<(MetricsRow, usize)> = Vec::new();
+        let (mut end, mut checked) = (0, false);
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
             end += line.len();
-            match serde_json::from_slice(line) {
+            let number = rows.len();
+            let row = serde_json::from_slice(line).map_err(|error| without_place(&error));
+            let row = row.and_then(|row| {
+                line::fault(line, number as u64, &mut checked).map_or(Ok(row), Err)
+            });
+            match row {
                 Ok(row) => rows.push((row, end)),
-                Err(error) => {
-                    let error = damaged(path, Some((number, None)), &without_place(&error));
+                Err(what) => {
+                    let error = damaged(path, Some((number + 1, None)), &what);
                     let cut = !line.ends_with(b"\n");
                     return Lines { rows, damage: Some(Damage { error, cut }) };
                 }

@@ -7,7 +7,7 @@ use super::machine::now;
 use super::manifest::{Identity, Status};
 use super::reader::{Lines, damaged, read};
 use super::writer::{folder_name, resolved};
-use super::{MANIFEST, METRICS, MetricsRow, ResultEntry, RunFolder, RunReader};
+use super::{MANIFEST, METRICS, MetricsRow, RESULTS, ResultEntry, RunFolder, RunReader};
 use crate::data::{self, Data};
 use crate::error::Result;
 use crate::experiment::Experiment;
@@ -46,6 +46,24 @@ impl RunFolder {
         Ok(None)
     }
 
+    /// The newest folder below `runs` of the same experiment, if there is none that is not done.
+    pub fn finished(
+        runs: &Path,
+        experiment: &Experiment,
+        data: Option<&Data>,
+    ) -> Result<Option<RunFolder>> {
+        let paths = numbered(runs, &folder_name(experiment));
+        let is_done = |path: &PathBuf| {
+            RunReader::open(path).is_ok_and(|run| run.manifest().status == Status::Done)
+        };
+        match paths.last() {
+            Some(newest) if paths.iter().all(is_done) => {
+                RunFolder::take_over(newest.clone(), experiment, data, |_| true)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The folder at `path`, if it belongs to the same experiment, data and version, its status is
     /// `wanted`, and no other process is writing it.
     fn take_over(
@@ -63,7 +81,12 @@ impl RunFolder {
                 && wanted(identity.status)
         };
         if !path.join(MANIFEST).exists() {
-            return Ok(None);
+            // A process that was killed at its start leaves none, but no results either.
+            let used = path.join(RESULTS).exists() || path.join("checkpoints").exists();
+            return match used {
+                true => Err(damaged(&path.join(MANIFEST), None, "the file is missing")),
+                false => Ok(None),
+            };
         }
         let Some(lock) = lock(&path)? else { return Ok(None) };
         let manifest = read(&path.join(MANIFEST))?.unwrap_or_default();

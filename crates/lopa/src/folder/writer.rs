@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
 use super::model::{About, Model};
+use super::reader::{Lines, read};
 use super::resume::lock;
-use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, model_path};
+use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, line, model_path};
 use crate::config::Choice;
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ use crate::run::checkpoint::{self, Checkpoint, State};
 use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, Store, World, hex};
 use crate::store::bytes::Hash;
-use crate::store::files::{cannot_write, replace};
+use crate::store::files::{cannot_write, replace, sync_directory};
 
 /// A run folder being written.
 pub struct RunFolder {
@@ -32,6 +33,8 @@ pub struct RunFolder {
     pub(super) metrics: File,
     pub(super) sound: u64, // bytes of the measurements of runs that ended
     pub(super) synced: Option<u64>, // bytes of measurements known to be on disk
+    lines: Option<u64>,    // measurements in the file, if counted
+    unsaid: Vec<String>,   // damage that the user should know of
     pub(super) checkpoints: Option<checkpoint::Store>, // of the current run
     pub(super) last: Option<(u64, u64)>, // iteration of the last checkpoint, bytes of measurements then
     about: ModelParts,
@@ -99,6 +102,8 @@ impl RunFolder {
             results: Vec::new(),
             sound: 0,
             synced: None,
+            lines: None,
+            unsaid: Vec::new(),
             checkpoints: None,
             last: None,
             about: ModelParts::of(experiment, data),
@@ -115,12 +120,20 @@ impl RunFolder {
     pub fn finish(&mut self, status: Status) -> Result<()> {
         self.sync_metrics()?;
         if status == Status::Done {
+            self.check_metrics()?;
             // A killed process may have left some; nothing is left to resume.
             let _ = fs::remove_dir_all(self.path.join("checkpoints"));
         }
         self.manifest.status = status;
         self.manifest.ended = Some(now());
         self.write_manifest()
+    }
+
+    /// Fails if what was measured cannot be read back.
+    fn check_metrics(&self) -> Result<()> {
+        let path = self.path.join(METRICS);
+        let damage = Lines::parse(&path, &read(&path)?.unwrap_or_default()).damage;
+        damage.map_or(Ok(()), |damage| Err(damage.error))
     }
 
     fn sync_metrics(&mut self) -> Result<()> {
@@ -141,8 +154,38 @@ impl RunFolder {
 
     /// Forgets all measurements but the first so many bytes.
     pub(super) fn cut_metrics(&mut self, length: u64) -> Result<()> {
-        self.synced = None;
+        (self.synced, self.lines) = (None, None);
         self.metrics.set_len(length).map_err(|error| self.cannot_measure(&error))
+    }
+
+    /// Measurements in the file.
+    fn count_lines(&self) -> Result<u64> {
+        let count = |bytes: Vec<u8>| bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        match self.lines {
+            Some(lines) => Ok(lines),
+            None => Ok(read(&self.path.join(METRICS))?.map_or(0, count)),
+        }
+    }
+
+    /// Forgets a run that ended: its models are lost, and it is run again.
+    fn forget(&mut self, algorithm: &str, seed: u64) -> Result<()> {
+        let path = self.path.join(METRICS);
+        let bytes = read(&path)?.unwrap_or_default();
+        let Lines { rows, .. } = Lines::parse(&path, &bytes);
+        // What is not of runs that ended is measured again; their checkpoints count its bytes.
+        let kept = rows.into_iter().filter(|&(_, end)| end as u64 <= self.sound);
+        let kept = kept.filter(|(row, _)| row.algorithm != algorithm || row.seed != seed);
+        let kept: String =
+            (0..).zip(kept).map(|(number, (row, _))| line::write(&row, number)).collect();
+        let _ = fs::remove_dir_all(self.path.join("checkpoints"));
+        self.results.retain(|entry| !entry.is_of(algorithm, seed));
+        write_json(&self.path.join(RESULTS), &self.results)?;
+        write(&path, kept.as_bytes())?;
+        let open = OpenOptions::new().append(true).open(&path);
+        self.metrics = open.map_err(|error| self.cannot_measure(&error))?;
+        self.sound = kept.len() as u64;
+        (self.synced, self.lines, self.last) = (None, None, None);
+        Ok(())
     }
 
     fn cannot_measure(&self, error: &std::io::Error) -> Error {
@@ -197,12 +240,16 @@ impl Store for RunFolder {
 
     fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
         let entry = self.results.iter().find(|entry| entry.is_of(algorithm, seed));
-        let outcome = |entry: &ResultEntry| {
-            // Without its models, the run is repeated.
-            let model = Model::load(&model_path(&self.path, algorithm, seed)).ok()?;
-            Some(entry.outcome(model.x.into_iter().zip(model.theta).collect()))
-        };
-        Ok(entry.and_then(outcome))
+        let Some(entry) = entry else { return Ok(None) };
+        match Model::load(&model_path(&self.path, algorithm, seed)) {
+            Ok(model) => Ok(Some(entry.outcome(model.x.into_iter().zip(model.theta).collect()))),
+            Err(error) => {
+                let text = format!("{algorithm}, seed {seed}, runs again: {}", error.message);
+                self.unsaid.push(text);
+                self.forget(algorithm, seed)?;
+                Ok(None)
+            }
+        }
     }
 
     /// Measurements after the state are forgotten.
@@ -212,6 +259,7 @@ impl Store for RunFolder {
         seed: u64,
         refuse: &mut dyn FnMut(String),
     ) -> Result<Option<State>> {
+        self.unsaid.drain(..).for_each(&mut *refuse);
         let run = self.run_hash(algorithm, seed);
         let measured = self.sound..=self.measured()?;
         let mut checkpoints = self.checkpoints_of(algorithm, seed);
@@ -225,7 +273,10 @@ impl Store for RunFolder {
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
         let run = self.run_hash(algorithm, seed);
         let folder = self.path.join("checkpoints");
-        fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+        if !folder.exists() {
+            let made = fs::create_dir_all(&folder).and_then(|()| sync_directory(&self.path));
+            made.map_err(|error| cannot_write(&folder, &error))?;
+        }
         self.sync_metrics()?;
         let k = state.progress.k;
         // A state that is kept again has no more measurements than the first time.
@@ -242,11 +293,13 @@ impl Store for RunFolder {
     }
 
     fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
-        let line = MetricsRow { algorithm: algorithm.into(), seed, row: row.clone() };
-        let line = serde_json::to_string(&line).expect("a row is JSON");
+        let row = MetricsRow { algorithm: algorithm.into(), seed, row: row.clone() };
+        let number = self.count_lines()?;
         // In one write: a line is either there or not.
-        let written = self.metrics.write_all(format!("{line}\n").as_bytes());
-        written.map_err(|error| self.cannot_measure(&error))
+        let written = self.metrics.write_all(line::write(&row, number).as_bytes());
+        written.map_err(|error| self.cannot_measure(&error))?;
+        self.lines = Some(number + 1);
+        Ok(())
     }
 
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
@@ -318,7 +371,12 @@ fn create_free(runs: &Path, name: &str) -> Result<PathBuf> {
         match fs::create_dir(&path) {
             Ok(()) => {
                 let models = path.join("models");
-                fs::create_dir(&models).map_err(|error| cannot_write(&models, &error))?;
+                let made = fs::create_dir(&models).and_then(|()| {
+                    // A checkpoint is of no use in a folder that a power cut takes away.
+                    sync_directory(runs)?;
+                    sync_directory(runs.parent().unwrap_or(Path::new(".")))
+                });
+                made.map_err(|error| cannot_write(&models, &error))?;
                 return Ok(path);
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,

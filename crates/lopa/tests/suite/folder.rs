@@ -138,7 +138,12 @@ fn the_same_run_leaves_the_same_files() {
         assert_eq!(timeless_text(&text(&new, file)), timeless_text(&text(&old, file)), "{file}");
     }
     let lines = |folder: &Path| -> Vec<String> {
-        text(folder, "metrics.jsonl").lines().map(timeless_text).collect()
+        let unchecked = |line: &str| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("check");
+            timeless_text(&line.to_string())
+        };
+        text(folder, "metrics.jsonl").lines().map(unchecked).collect()
     };
     assert_eq!(lines(&new), lines(&old));
     let names = |folder: &Path| -> Vec<_> {
@@ -625,7 +630,7 @@ fn damaged_measurements_of_runs_that_ended_stop_the_resumption() {
     }
     let lines: Vec<&[u8]> = whole.split_inclusive(|&byte| byte == b'\n').collect();
     fs::write(&path, [&lines[..6], &lines[7..]].concat().concat()).unwrap();
-    refused("", "measurements of lopa-gt, seed 1, are missing");
+    refused(":7", "it is measurement 8 at the place of 7");
     fs::remove_file(&path).unwrap();
     fs::write(&path, "").unwrap();
     refused("", "are missing");
@@ -694,6 +699,70 @@ fn a_run_whose_models_are_damaged_is_repeated() {
     assert!(opened.ended("lopa-lg", 1).unwrap().is_none(), "it was interrupted");
     fs::write(model_path(&folder, "lopa-gt", 1), "").unwrap();
     assert!(opened.ended("lopa-gt", 1).unwrap().is_none());
+}
+
+#[test]
+fn a_run_that_is_repeated_is_not_measured_twice() {
+    let runs = tempfile::tempdir().unwrap();
+    let folder = stopped(runs.path());
+    fs::write(model_path(&folder, "lopa-gt", 1), "").unwrap();
+    let mut heard = Heard::default();
+    go(runs.path(), &mut heard, &NEVER).unwrap();
+    assert!(heard.warnings.iter().any(|text| text.contains("lopa-gt, seed 1, runs again")));
+    assert_eq!(left(&folder), straight());
+}
+
+#[test]
+fn a_measurement_that_changed_or_moved_is_noticed() {
+    let runs = tempfile::tempdir().unwrap();
+    let folder = go(runs.path(), &mut Heard::default(), &NEVER).unwrap();
+    let path = folder.join("metrics.jsonl");
+    let whole = fs::read_to_string(&path).unwrap();
+    let refused = |text: &[u8], line: usize| {
+        fs::write(&path, text).unwrap();
+        let error = damage(&folder, "metrics.jsonl");
+        assert!(error.place.as_ref().unwrap().ends_with(&format!(":{line}")), "{error}");
+    };
+    // Any digit: the line is still JSON.
+    let digits = whole.match_indices(|c: char| c.is_ascii_digit()).map(|(at, _)| at);
+    for at in digits.step_by(17) {
+        let mut bytes = whole.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'7' { b'8' } else { b'7' };
+        refused(&bytes, 1 + whole[..at].matches('\n').count());
+    }
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    refused([&lines[..3], &lines[2..]].concat().concat().as_bytes(), 4);
+    refused([&lines[..3], &lines[4..]].concat().concat().as_bytes(), 4);
+    let unchecked = lines[5].split(",\"check\"").next().unwrap().to_string() + "}\n";
+    refused([&lines[..5], &[&unchecked], &lines[6..]].concat().concat().as_bytes(), 6);
+    fs::write(&path, &whole).unwrap();
+    read_all(&folder).unwrap();
+}
+
+#[test]
+fn a_run_whose_measurements_are_damaged_meanwhile_is_not_done() {
+    let runs = tempfile::tempdir().unwrap();
+    let folder = go(runs.path(), &mut Heard::default(), &NEVER).unwrap();
+    let mut folder = RunFolder::finished(runs.path(), &experiment(), None)
+        .unwrap()
+        .unwrap_or_else(|| panic!("{} is done", folder.display()));
+    let path = folder.path().join("metrics.jsonl");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[30] = 0xff;
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(folder.finish(Status::Done).unwrap_err().id, "storage/read");
+    assert_ne!(RunReader::open(folder.path()).unwrap().manifest().status, Status::Done);
+}
+
+#[test]
+fn a_folder_that_lost_its_manifest_is_not_replaced() {
+    let runs = tempfile::tempdir().unwrap();
+    let folder = stopped(runs.path());
+    fs::remove_file(folder.join("manifest.json")).unwrap();
+    let error = go(runs.path(), &mut Heard::default(), &NEVER).unwrap_err();
+    assert!(error.id == "storage/read" && error.message.contains("missing"), "{error}");
+    assert!(RunFolder::unfinished(runs.path(), &experiment(), None).is_err());
+    assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 1);
 }
 
 #[test]
