@@ -22,7 +22,7 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
     let me = place.node;
     let others: Vec<usize> = place.neighbours.iter().map(|neighbour| neighbour.node).collect();
     let mut wire = Iroh::start(place, Log::new(|_| {}), Arc::new(AtomicBool::new(false))).unwrap();
-    wire.meet(Duration::from_secs(60)).unwrap();
+    wire.meet(Duration::from_secs(60), None).unwrap();
     let mut peers = Peers::new(wire, (me, NODES), &[0; 32], Settings::default(), Box::new(|_| {}));
     let limits = Limits { message: 8 * entries, broadcast: 1000 };
     let own = peers.independent().expect("peers are independent");
@@ -68,6 +68,7 @@ fn main() {
             key: keys[node].clone(),
             node,
             listen: at[node],
+            callable: true,
             relays: Vec::new(),
             neighbours: graph.neighbours(node).iter().map(neighbour).collect(),
             terms: Terms { experiment: [0; 32], graph: [0; 32], roster: [0; 32], entries: 0 },

@@ -1,16 +1,16 @@
 //! The log: one line per change of state, and one per stranger.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-/// Subjects remembered by [`Log::once`]; later ones are not logged.
+/// Subjects of a kind remembered by [`Log::once`]; later ones are not logged.
 const REMEMBERED: usize = 1000;
 
 /// Receives lines about links.
 #[derive(Clone)]
 pub struct Log {
     say: Arc<dyn Fn(&str) + Send + Sync>,
-    seen: Arc<Mutex<HashSet<String>>>,
+    seen: Arc<Mutex<HashMap<String, HashSet<String>>>>,
 }
 
 impl Log {
@@ -24,11 +24,37 @@ impl Log {
         (self.say)(text);
     }
 
-    /// Logs a line, unless there was one about this subject before.
-    pub fn once(&self, subject: &str, text: &str) {
+    /// Logs a line, unless there was one about this subject before. Each kind has its own limit, so
+    /// that any number of strangers leaves room for what neighbours do.
+    pub fn once(&self, kind: &str, subject: &str, text: &str) {
         let mut seen = self.seen.lock().expect("no thread panics while holding it");
+        let seen = seen.entry(kind.to_string()).or_default();
         if seen.len() < REMEMBERED && seen.insert(subject.to_string()) {
             (self.say)(text);
+            if seen.len() == REMEMBERED {
+                (self.say)(&format!("{kind}: {REMEMBERED} lines so far, and no more from here on"));
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_do_not_silence_what_is_said_of_neighbours() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let to = lines.clone();
+        let log = Log::new(move |line| to.lock().unwrap().push(line.to_string()));
+        for stranger in 0..3000 {
+            log.once("strangers", &stranger.to_string(), "a stranger");
+        }
+        log.once("bob", "terms", "refused bob: another experiment");
+        log.once("bob", "terms", "refused bob: another experiment");
+        let lines = lines.lock().unwrap();
+        assert_eq!(lines.len(), REMEMBERED + 2);
+        assert!(lines[REMEMBERED].contains("no more"));
+        assert!(lines[REMEMBERED + 1].contains("another experiment"));
     }
 }

@@ -1,21 +1,22 @@
 //! The network side of the wire, on its own thread.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use iroh::endpoint::{
     Accepting, Connection, ConnectionError, Incoming, IncomingAddr, QuicTransportConfig, presets,
 };
 use iroh::{Endpoint, EndpointAddr, RelayMode, RelayUrl};
 use lopa::engine::Event;
+use lopa::engine::dial::{Connected, Dialling, Role};
 use lopa::error::{Error, Kind, Result};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
 use crate::hello::Hello;
@@ -26,19 +27,17 @@ use crate::wire::{Counters, Neighbour, Place, Reasons};
 /// The application protocol; QUIC's handshake fails with any other.
 const ALPN: &[u8] = b"lopa/1";
 
-/// Time limit from the first packet to the other end's hello.
-const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Time limit of a caller from its first packet to its hello.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time limit of a call, until the other end's hello.
+const CALL: Duration = Duration::from_secs(20);
 /// A connection is lost after this long without a packet.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Time limit for sent frames to arrive when the wire is closed.
 const CLOSING: Duration = Duration::from_secs(3);
-/// How long the node with the larger number waits before its first call.
-const FIRST_CALL: Duration = Duration::from_millis(200);
-/// Pause between attempts to reach a neighbour: the first and the longest, before jitter.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-/// Limit on connections whose hello has not arrived; further callers are ignored.
-const HALF_OPEN: usize = 64;
+/// Limit on connections whose hello has not arrived; beyond it, the oldest is dropped.
+const HALF_OPEN: usize = 256;
 
 // Error codes that tell the other end why a connection was closed.
 const DONE: u32 = 0;
@@ -51,11 +50,11 @@ const DUPLICATE: u32 = 4;
 pub struct Net {
     endpoint: Endpoint,
     node: usize,
+    start: Instant,
     relays: Vec<RelayUrl>,
     hello: Hello,
     max_frame: usize,
     slots: Vec<Slot>,
-    half_open: Arc<Semaphore>,
     events: Sender<Item>,
     log: Log,
     reasons: Reasons,
@@ -66,17 +65,28 @@ pub struct Net {
 /// A neighbour and the link to it, if there is one.
 struct Slot {
     neighbour: Neighbour,
-    live: Mutex<Option<Live>>,
-    changed: Notify,
+    line: Mutex<Line>,
+    changed: Notify,        // the line
     places: Arc<Semaphore>, // in the queue of incoming frames
+}
+
+/// The link to a neighbour, and the calls to it.
+struct Line {
+    live: Option<Live>,
+    dialling: Dialling,
 }
 
 struct Live {
     connection: Connection,
-    session: u64,     // of the neighbour's process
-    by_smaller: bool, // whether the node with the smaller number opened it
+    connected: Connected,
     queue: mpsc::Sender<Vec<u8>>,
     writer: JoinHandle<std::result::Result<(), End>>,
+}
+
+impl Slot {
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().expect("no thread panics while holding it")
+    }
 }
 
 /// An unpredictable number, from the seeds of the standard library's hash tables.
@@ -84,10 +94,15 @@ pub fn random() -> u64 {
     RandomState::new().hash_one(0)
 }
 
+/// An unpredictable number in 0..1.
+fn jitter() -> f64 {
+    random() as f64 / u64::MAX as f64
+}
+
 impl Net {
     /// Binds the endpoint.
     pub async fn bind(place: Place, hello: Hello, log: Log, events: Sender<Item>) -> Result<Net> {
-        let Place { key, node, listen, relays, neighbours, most, .. } = place;
+        let Place { key, node, listen, callable, relays, neighbours, most, .. } = place;
         let relays: Vec<RelayUrl> = relays.iter().map(|url| relay(url)).collect::<Result<_>>()?;
         let mode = match relays.is_empty() {
             true => RelayMode::Disabled,
@@ -108,22 +123,30 @@ impl Net {
             .map_err(|error| cannot(error.to_string()))?;
         let endpoint = builder.bind().await.map_err(|error| cannot(error.to_string()))?;
         let reasons = Mutex::new(vec![None; neighbours.len()]);
-        let slot = |neighbour| Slot {
+        // The node with the smaller number calls, if it can.
+        let role = |neighbour: &Neighbour| match node < neighbour.node || !callable {
+            true => Role::Caller,
+            false => Role::Fallback,
+        };
+        let slot = |neighbour: Neighbour| Slot {
+            line: Mutex::new(Line {
+                live: None,
+                dialling: Dialling::new(role(&neighbour), Duration::ZERO),
+            }),
             neighbour,
-            live: Mutex::new(None),
             changed: Notify::new(),
             places: Arc::new(Semaphore::new(QUEUE)),
         };
         let slots = neighbours.into_iter().map(slot).collect();
-        let (half_open, counters) = (Arc::new(Semaphore::new(HALF_OPEN)), Counters::default());
+        let counters = Counters::default();
         Ok(Net {
             endpoint,
             node,
+            start: Instant::now(),
             relays,
             hello,
             max_frame: most,
             slots,
-            half_open,
             events,
             log,
             reasons,
@@ -164,8 +187,9 @@ impl Net {
     /// Queues a frame; drops it if there is no link or the queue is full.
     pub fn send(&self, to: usize, frame: Vec<u8>) {
         let slot = self.slots.iter().find(|slot| slot.neighbour.node == to);
-        let live = slot.map(|slot| slot.live.lock().expect("no thread panics while holding it"));
-        if let Some(Some(live)) = live.as_deref() {
+        if let Some(slot) = slot
+            && let Some(live) = &slot.line().live
+        {
             // A full queue means a slow reader; callers retransmit.
             let _ = live.queue.try_send(frame);
         }
@@ -183,7 +207,7 @@ impl Net {
             _ = stopped => {}
         }
         for slot in &self.slots {
-            let live = slot.live.lock().expect("no thread panics while holding it").take();
+            let live = slot.line().live.take();
             if let Some(Live { connection, queue, writer, .. }) = live {
                 drop(queue);
                 let _ = timeout(CLOSING, writer).await;
@@ -193,34 +217,29 @@ impl Net {
         let _ = timeout(CLOSING, self.endpoint.close()).await;
     }
 
-    /// Calls a neighbour whenever there is no link to it.
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Calls a neighbour whenever that is due.
     async fn dial(self: Arc<Net>, at: usize) {
         let slot = &self.slots[at];
-        let mut pause = BACK_OFF.0;
-        if self.node > slot.neighbour.node {
-            // If both start at once, the node with the smaller number calls.
-            let _ = timeout(FIRST_CALL, slot.changed.notified()).await;
-        }
         loop {
             let changed = slot.changed.notified();
-            if slot.live.lock().expect("no thread panics while holding it").is_some() {
-                changed.await;
-                pause = BACK_OFF.0;
-                continue;
-            }
-            tokio::select! {
-                // The neighbour called meanwhile.
-                () = changed => continue,
-                called = timeout(HANDSHAKE, self.call(at)) => {
-                    if let Ok(Ok((stream, theirs))) = called {
+            let due = slot.line().dialling.due();
+            let left = due.map(|due| due.saturating_sub(self.now()));
+            match left {
+                None => changed.await,
+                Some(left) if !left.is_zero() => drop(timeout(left, changed).await),
+                Some(_) => {
+                    slot.line().dialling.called();
+                    // Not given up when a link comes up meanwhile: see `dial.rs`.
+                    if let Ok(Ok((stream, theirs))) = timeout(CALL, self.call(at)).await {
                         self.clone().install(at, stream, theirs, true);
                     }
+                    slot.line().dialling.answered(self.now(), jitter());
                 }
             }
-            // 50 to 100 % of the pause, so that nodes do not keep calling in step.
-            let share = 0.5 + 0.5 * (random() as f64 / u64::MAX as f64);
-            let _ = timeout(pause.mul_f64(share), slot.changed.notified()).await;
-            pause = (2 * pause).min(BACK_OFF.1);
         }
     }
 
@@ -243,7 +262,7 @@ impl Net {
             && close.error_code == STRANGER.into()
         {
             let why = format!("{name} does not know our key as a neighbour's");
-            self.log.once(&format!("refused by {name}"), &why);
+            self.log.once(name, "refused us", &why);
             self.set_reason(at, Some(why));
         }
         opened
@@ -251,31 +270,35 @@ impl Net {
 
     /// Answers callers.
     async fn answer(self: Arc<Net>) {
+        let mut half_open: VecDeque<AbortHandle> = VecDeque::new();
         while let Some(incoming) = self.endpoint.accept().await {
-            let Ok(permit) = self.half_open.clone().try_acquire_owned() else {
-                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                let text = format!("more than {HALF_OPEN} callers at a time: ignoring some");
-                self.log.once("half-open", &text);
-                incoming.ignore();
-                continue;
-            };
+            half_open.retain(|caller| !caller.is_finished());
             // Under load, a caller must first prove that it receives packets at its address.
             let direct = matches!(incoming.remote_addr(), IncomingAddr::Ip(_));
-            let busy = self.half_open.available_permits() < HALF_OPEN / 2;
+            let busy = half_open.len() > HALF_OPEN / 2;
             if busy && direct && !incoming.remote_addr_validated() {
                 let _ = incoming.retry();
                 continue;
             }
+            // The one that takes longest makes room: a neighbour needs a few round trips only.
+            if half_open.len() >= HALF_OPEN
+                && let Some(oldest) = half_open.pop_front()
+            {
+                oldest.abort();
+                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                let text = format!("more than {HALF_OPEN} callers at a time: dropping the slowest");
+                self.log.once("callers", "too many", &text);
+            }
             let net = self.clone();
-            tokio::spawn(async move {
+            let caller = tokio::spawn(async move {
                 let from = host(&incoming);
                 if !matches!(timeout(HANDSHAKE, net.clone().greet(incoming)).await, Ok(true)) {
                     net.counters.dropped.fetch_add(1, Ordering::Relaxed);
                     let text = format!("dropped a caller at {from}: it did not identify itself");
-                    net.log.once(&format!("caller {from}"), &text);
+                    net.log.once("callers", &from, &text);
                 }
-                drop(permit);
             });
+            half_open.push_back(caller.abort_handle());
         }
     }
 
@@ -289,7 +312,7 @@ impl Net {
         let Some(at) = self.slots.iter().position(|slot| slot.neighbour.key == key) else {
             self.counters.strangers.fetch_add(1, Ordering::Relaxed);
             let text = format!("refused a stranger at {from}: {key} is not a neighbour's key");
-            self.log.once(&format!("stranger {key}"), &text);
+            self.log.once("strangers", &key.to_string(), &text);
             connection.close(STRANGER.into(), b"your key is not a neighbour's");
             return true;
         };
@@ -308,7 +331,7 @@ impl Net {
         let Neighbour { node, name, .. } = &slot.neighbour;
         if let Some(what) = self.hello.differs(&theirs) {
             self.counters.broken.fetch_add(1, Ordering::Relaxed);
-            self.log.once(&format!("terms {name} {what}"), &format!("refused {name}: {what}"));
+            self.log.once(name, &what, &format!("refused {name}: {what}"));
             self.set_reason(at, Some(format!("{name} differs: {what}")));
             let _ = self.events.send(Item::Refused);
             // The caller closes the connection when it has read our terms; if not, we do.
@@ -322,11 +345,10 @@ impl Net {
             return;
         }
         let by_smaller = dialled == (self.node < *node);
-        let mut live = slot.live.lock().expect("no thread panics while holding it");
-        if let Some(old) = &*live {
-            // Both ends keep the same one of two: that of a new process, or else the one opened by
-            // the node with the smaller number.
-            if old.session == theirs.session && (old.by_smaller || !by_smaller) {
+        let connected = Connected { session: theirs.session, by_smaller };
+        let mut line = slot.line();
+        if let Some(old) = &line.live {
+            if !old.connected.gives_way_to(connected) {
                 connection.close(DUPLICATE.into(), b"there is a link already");
                 return;
             }
@@ -338,11 +360,11 @@ impl Net {
         let _ = self.events.send(Event::Up(*node).into());
         let (queue, queued) = mpsc::channel(QUEUE);
         let writer = tokio::spawn(write(out, queued));
-        let session = theirs.session;
         let reader = read(into, *node, self.max_frame, slot.places.clone(), self.events.clone());
-        *live = Some(Live { connection: connection.clone(), session, by_smaller, queue, writer });
+        line.live = Some(Live { connection: connection.clone(), connected, queue, writer });
+        line.dialling.up(self.now());
         slot.changed.notify_waiters();
-        drop(live);
+        drop(line);
         let net = self.clone();
         tokio::spawn(async move {
             let end = reader.await;
@@ -358,10 +380,11 @@ impl Net {
             self.broke(at, connection, why);
         }
         connection.close(DONE.into(), b"the stream ended");
-        let mut live = slot.live.lock().expect("no thread panics while holding it");
+        let mut line = slot.line();
         let ours = |live: &Live| live.connection.stable_id() == connection.stable_id();
-        if live.as_ref().is_some_and(ours) {
-            *live = None;
+        if line.live.as_ref().is_some_and(ours) {
+            line.live = None;
+            line.dialling.down(self.now(), jitter());
             let (End::Gone(why) | End::Broke(why)) = end;
             self.log.say(&format!("link to {name} is down: {why}"));
             let _ = self.events.send(Event::Down(*node).into());
@@ -373,7 +396,7 @@ impl Net {
     fn broke(&self, at: usize, connection: &Connection, why: &str) {
         self.counters.broken.fetch_add(1, Ordering::Relaxed);
         let name = &self.slots[at].neighbour.name;
-        self.log.once(&format!("broke {name} {why}"), &format!("refused {name}: {why}"));
+        self.log.once(name, why, &format!("refused {name}: {why}"));
         connection.close(BROKEN.into(), why.as_bytes());
     }
 

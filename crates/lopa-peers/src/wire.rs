@@ -30,6 +30,8 @@ pub struct Place {
     pub node: usize,
     /// The address it listens at.
     pub listen: SocketAddr,
+    /// Whether its neighbours know where to call it.
+    pub callable: bool,
     /// URLs of relays.
     pub relays: Vec<String>,
     /// Its neighbours.
@@ -81,6 +83,8 @@ pub struct Iroh {
 pub enum Met {
     /// All are connected.
     All,
+    /// Some are, and there was time enough for the others.
+    Some,
     /// The process was asked to stop.
     Stopped,
 }
@@ -121,12 +125,19 @@ impl Iroh {
         })
     }
 
-    /// Waits, at most `patience`, until all neighbours are connected and have the same terms.
-    pub fn meet(&mut self, patience: Duration) -> Result<Met> {
-        let until = self.now() + patience;
+    /// Waits, at most `patience`, until all neighbours are connected and have the same terms; if
+    /// `enough` is given, that long for all, and longer only if there is none.
+    pub fn meet(&mut self, patience: Duration, enough: Option<Duration>) -> Result<Met> {
+        let start = self.now();
+        let until = start.saturating_add(patience);
         let mut missing: BTreeSet<usize> = self.net.neighbours().map(|n| n.node).collect();
+        let all = missing.len();
         while !missing.is_empty() {
-            let Some(item) = self.wait(until) else { return Err(self.absent(&missing)) };
+            let enough = enough.filter(|_| missing.len() < all);
+            let soon = enough.map_or(until, |enough| until.min(start.saturating_add(enough)));
+            let Some(item) = self.wait(soon) else {
+                return if soon < until { Ok(Met::Some) } else { Err(self.absent(&missing)) };
+            };
             match &item {
                 Item::Refused => self.net.check_terms()?,
                 Item::Event { event, .. } => match event {

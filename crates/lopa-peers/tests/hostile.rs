@@ -1,6 +1,9 @@
 //! Strangers, and neighbours that violate the protocol, are refused and logged once; two honest nodes
 //! keep exchanging frames.
 
+#[path = "hostile/slow.rs"]
+mod slow;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,6 +63,14 @@ struct Target {
 
 /// Starts Alice and Bob. Carol's link stays down, and no test needs it.
 fn honest(folder: &Path) -> (Honest, Target) {
+    honest_through(folder, |address| address)
+}
+
+/// The same; each calls the other at the address that `way` gives for the other's.
+fn honest_through(
+    folder: &Path,
+    mut way: impl FnMut(SocketAddr) -> SocketAddr,
+) -> (Honest, Target) {
     let key = |name: &str| Key::create(&folder.join(name)).unwrap();
     let keys = ["alice", "bob", "carol"].map(key);
     let addresses = [0, 1].map(|_| {
@@ -77,6 +88,7 @@ fn honest(folder: &Path) -> (Honest, Target) {
         key: keys[node].clone(),
         node,
         listen: addresses[node],
+        callable: true,
         relays: Vec::new(),
         neighbours,
         terms: terms(),
@@ -85,10 +97,10 @@ fn honest(folder: &Path) -> (Honest, Target) {
     let logged = lines.clone();
     let log = Log::new(move |line| logged.lock().unwrap().push(line.to_string()));
     let stop = || Arc::new(AtomicBool::new(false));
-    let bob = neighbour(1, "bob", vec![addresses[1].to_string()]);
+    let bob = neighbour(1, "bob", vec![way(addresses[1]).to_string()]);
     let carol = neighbour(2, "carol", Vec::new());
     let alice = Iroh::start(place(0, vec![bob, carol]), log, stop()).unwrap();
-    let back = neighbour(0, "alice", vec![addresses[0].to_string()]);
+    let back = neighbour(0, "alice", vec![way(addresses[0]).to_string()]);
     let bob = Iroh::start(place(1, vec![back]), Log::new(|_| {}), stop()).unwrap();
     let secret = std::fs::read_to_string(folder.join("carol")).unwrap();
     let hex = secret.lines().last().unwrap();
@@ -112,7 +124,7 @@ fn frame(wire: &mut Iroh, from: usize) -> Vec<u8> {
 
 impl Honest {
     fn meet(&mut self) {
-        self.bob.meet(PATIENCE).unwrap();
+        self.bob.meet(PATIENCE, None).unwrap();
         let until = self.alice.now() + PATIENCE;
         while self.alice.next(until).expect("bob connects") != Event::Up(1) {}
         // If both called at once, they agree on one of the two links.
@@ -352,6 +364,27 @@ fn a_thousand_half_open_connections_do_not_block_honest_ones() {
     assert!(resident() < before + 64 * 1024, "{before} kB became {} kB", resident());
     let lines = honest.lines.lock().unwrap();
     assert!(lines.iter().filter(|line| !line.contains("bob")).count() <= 2, "{lines:?}");
+}
+
+/// Connections that say nothing make room for one that does.
+#[test]
+fn silent_callers_do_not_keep_others_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut honest, target) = honest(folder.path());
+    honest.meet();
+    let runtime = runtime();
+    let answer = runtime.block_on(async {
+        let endpoint = endpoint(target.carol.clone()).await;
+        let mut silent = Vec::new();
+        for _ in 0..300 {
+            let address = EndpointAddr::new(target.key).with_ip_addr(target.address);
+            silent.extend(endpoint.connect(address, ALPN).await.ok());
+        }
+        assert!(silent.len() > 256, "{} connected", silent.len());
+        say(&target, target.carol.clone(), &right(), false).await
+    });
+    assert!(answer.is_some_and(|answer| answer.starts_with(b"lopa peer")));
+    honest.talk();
 }
 
 #[test]

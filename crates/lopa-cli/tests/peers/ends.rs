@@ -52,6 +52,20 @@ fn a_stopped_node_resumes_later_and_the_others_wait() {
     }
 }
 
+/// As if killed between writing that it is done and its exit.
+#[test]
+fn a_node_that_was_done_says_so_again() {
+    let trio = Trio::new(QUADRATIC);
+    let some = ["--set", "run.iterations=20", "--deadline", "60"];
+    let first = trio.run(&some);
+    assert!(first.iter().all(|output| output.status.success()), "{}", text(&first[0]));
+    let output = trio.node("bob", &some).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(output.stdout, first[1].stdout);
+    assert!(text(&output).contains("--resume never"), "{}", text(&output));
+    assert_eq!(trio.done("bob"), trio.done("alice"));
+}
+
 #[test]
 fn nodes_left_alone_end_with_6_and_can_resume() {
     let trio = Trio::new(QUADRATIC);

@@ -1,6 +1,7 @@
 //! Engines move the shared vectors. They know no algorithm.
 
 mod cluster;
+pub mod dial;
 mod links;
 #[cfg(feature = "mpi")]
 mod mpi;

@@ -1,5 +1,6 @@
 //! Clusters of peers in one process: the code that real peers run, on a simulated faulty network.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -18,12 +19,12 @@ pub struct Disk {
     slots: [Vec<u8>; 2],
     next: usize,
     ended: Vec<Outcome>,
-    /// Skipped exchanges since the last checkpoint.
+    /// Decisions on links since the last checkpoint.
     journal: Vec<u8>,
-    /// Skips to replay.
+    /// Decisions to replay.
     replayed: Vec<u8>,
-    /// All skipped exchanges.
-    pub skips: Vec<u8>,
+    /// All decisions on links.
+    pub turns: Vec<u8>,
     /// Checkpoints written.
     pub written: usize,
     /// Bytes of the largest.
@@ -41,7 +42,7 @@ struct Keeper {
 }
 
 impl Disk {
-    /// Empty but for skips to replay.
+    /// Empty but for decisions to replay.
     pub fn with(replayed: Vec<u8>) -> Shared<Disk> {
         Shared::new(Disk { replayed, ..Disk::default() }.into())
     }
@@ -111,7 +112,7 @@ fn run(algorithm: &str, seed: u64) -> [u8; 32] {
     run
 }
 
-/// The journal of a disk; it always contains the skips to replay.
+/// The journal of a disk; it always contains the decisions to replay.
 struct DiskJournal(Shared<Disk>);
 
 impl Journal for DiskJournal {
@@ -123,7 +124,7 @@ impl Journal for DiskJournal {
     fn append(&mut self, record: &[u8]) -> Result<()> {
         let mut disk = self.0.lock().unwrap();
         disk.journal.extend_from_slice(record);
-        disk.skips.extend_from_slice(record);
+        disk.turns.extend_from_slice(record);
         Ok(())
     }
 
@@ -180,7 +181,14 @@ impl<'a> Setup<'a> {
     pub fn run(self) -> Vec<Fate> {
         let nodes = self.experiment.network.nodes;
         let identity = self.experiment.identity().unwrap();
-        let world = World::new(nodes, self.seed, self.faults, self.tamper);
+        let seeds = self.experiment.run.seeds.iter();
+        let graphs = seeds.map(|&seed| self.experiment.world(None, seed).unwrap().graph);
+        let links: BTreeSet<_> =
+            graphs.flat_map(|graph| graph.edges().collect::<Vec<_>>()).collect();
+        let links: Vec<_> = links.into_iter().collect();
+        let limit = self.experiment.sizes(None, 0).unwrap().1;
+        let size = (nodes, &links[..], limit);
+        let world = World::new(size, self.seed, self.faults, self.tamper);
         self.stops.iter().for_each(|&(node, at)| world.stop(node, seconds(at)));
         std::thread::scope(|scope| {
             let one = |node: usize| {

@@ -11,6 +11,8 @@ use std::time::Duration;
 use lopa::engine::{Event, Wire};
 use lopa::math::random::{Purpose, Stream};
 
+use super::connections::{Air, Change, Connections};
+
 /// The panic payload of a machine that dies.
 pub struct Killed;
 
@@ -35,6 +37,11 @@ pub struct Faults {
     pub deaths: Vec<Death>,
     /// From this time on no frame is lost, late or damaged.
     pub calm: Duration,
+    /// Frames travel over connections, which machines must make and which can be lost; the wire
+    /// reports both.
+    pub connects: bool,
+    /// How long every packet takes one way, at least, in seconds.
+    pub delay: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +77,8 @@ struct State {
     stream: Stream,
     faults: Faults,
     tamper: Option<Tamper>,
+    connections: Option<Connections>,
+    limit: usize, // bytes of a frame
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -93,7 +102,14 @@ pub fn seconds(seconds: f64) -> Duration {
 }
 
 impl World {
-    pub fn new(nodes: usize, seed: u64, faults: Faults, tamper: Option<Tamper>) -> Arc<World> {
+    /// Machines, their links, and the largest frame that they take.
+    pub fn new(
+        (nodes, links, limit): (usize, &[(usize, usize)], usize),
+        seed: u64,
+        faults: Faults,
+        tamper: Option<Tamper>,
+    ) -> Arc<World> {
+        let connections = faults.connects.then(|| Connections::new(links, &[]));
         let mut state = State {
             now: Duration::ZERO,
             turn: 0,
@@ -103,6 +119,8 @@ impl World {
             stream: Stream::new(seed, Purpose::Tuning, 1),
             faults,
             tamper,
+            connections,
+            limit,
         };
         state.announce_cuts();
         let turns = (0..nodes).map(|_| Condvar::new()).collect();
@@ -127,6 +145,9 @@ impl World {
     pub fn leave(&self, node: usize) {
         let mut state = self.lock();
         state.wake[node] = None;
+        if let Some(connections) = &mut state.connections {
+            connections.kill(node);
+        }
         self.next_turn(&mut state);
     }
 
@@ -137,6 +158,10 @@ impl World {
         if state.stream.unit() < 0.5 {
             state.pending[node].clear();
         }
+        let reported = reported && state.connections.is_none();
+        if let Some(connections) = &mut state.connections {
+            connections.kill(node);
+        }
         for other in (0..state.wake.len()).filter(|&other| other != node && reported) {
             state.push(other, now + seconds(0.01), Delivery::Down(node));
             state.push(other, now + downtime, Delivery::Up(node));
@@ -144,6 +169,9 @@ impl World {
         let until = now + downtime;
         while state.now < until {
             state = self.wait(state, node, until);
+        }
+        if let Some(connections) = &mut state.connections {
+            connections.start(node, until);
         }
     }
 
@@ -186,9 +214,18 @@ impl World {
 
     /// Gives the turn to the thread that wakes first.
     fn next_turn(&self, state: &mut State) {
-        let waiting = state.wake.iter().enumerate();
-        let first = waiting.filter_map(|(node, wake)| wake.map(|wake| (wake, node))).min();
-        if let Some((wake, node)) = first {
+        let first = |state: &State| {
+            let waiting = state.wake.iter().enumerate();
+            waiting.filter_map(|(node, wake)| wake.map(|wake| (wake, node))).min()
+        };
+        while let Some((wake, _)) = first(state)
+            && let Some(at) = state.connections.as_ref().and_then(Connections::next)
+            && at <= wake.max(state.now)
+        {
+            state.now = state.now.max(at);
+            state.advance_connections();
+        }
+        if let Some((wake, node)) = first(state) {
             state.now = state.now.max(wake);
             state.turn = node;
             self.turns[node].notify_one();
@@ -210,7 +247,31 @@ impl State {
         }
     }
 
+    fn is_cut(&self, from: usize, to: usize) -> bool {
+        let now = self.now;
+        let is_cut =
+            |cut: &Cut| cut.from == from && cut.to == to && cut.since <= now && now < cut.until;
+        self.faults.cuts.iter().any(is_cut)
+    }
+
+    /// Lets connections come and go up to now, and reports it to the machines.
+    fn advance_connections(&mut self) {
+        let Some(mut connections) = self.connections.take() else { return };
+        connections.advance(self.now, self);
+        for (_, node, peer, change) in std::mem::take(&mut connections.changes) {
+            let event = match change {
+                Change::Up => Delivery::Up(peer),
+                Change::Down => Delivery::Down(peer),
+            };
+            self.push(node, self.now, event);
+        }
+        self.connections = Some(connections);
+    }
+
     fn announce_cuts(&mut self) {
+        if self.connections.is_some() {
+            return;
+        }
         for Cut { from, to, since, until } in self.faults.cuts.clone() {
             if self.chance(|faults| faults.reported) {
                 self.push(to, since, Delivery::Down(from));
@@ -221,9 +282,8 @@ impl State {
 
     fn send(&mut self, from: usize, to: usize, frame: &[u8]) {
         let now = self.now;
-        let is_cut =
-            |cut: &Cut| cut.from == from && cut.to == to && cut.since <= now && now < cut.until;
-        if self.faults.cuts.iter().any(is_cut) {
+        let connected = self.connections.as_ref().is_none_or(|all| all.carries(from, to));
+        if self.is_cut(from, to) || !connected || frame.len() > self.limit {
             return;
         }
         let wild = now < self.faults.calm;
@@ -237,7 +297,8 @@ impl State {
         let copies = 1 + usize::from(wild && self.chance(|faults| faults.duplicate));
         for _ in 0..copies {
             let late = wild && self.chance(|faults| faults.late);
-            let delay = self.stream.between(0.001, if late { 1.0 } else { 0.02 });
+            let delay =
+                self.faults.delay + self.stream.between(0.001, if late { 1.0 } else { 0.02 });
             for (from, frame) in &frames {
                 let mut frame = frame.clone();
                 if wild && self.chance(|faults| faults.damage) {
@@ -252,6 +313,18 @@ impl State {
     /// When a machine dies next.
     fn death(&self, node: usize) -> Option<Duration> {
         self.faults.deaths.iter().find(|death| death.node == node).map(|death| death.at)
+    }
+}
+
+impl Air for State {
+    fn arrival(&mut self, now: Duration, from: usize, to: usize) -> Option<Duration> {
+        let lost = now < self.faults.calm && self.chance(|faults| faults.loss);
+        let delay = self.faults.delay + self.stream.between(0.001, 0.02);
+        (!lost && !self.is_cut(from, to)).then_some(now + seconds(delay))
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.stream.unit()
     }
 }
 

@@ -118,7 +118,7 @@ macro_rules! contradiction {
 }
 
 fn attacks() -> Vec<Attack> {
-    use FrameKind::{Broadcast, Data, Notice, Status};
+    use FrameKind::{Broadcast, Data, Ended, Notice, Status};
     use Refusal::*;
     vec![
         attack!("nothing", [Garbage], |_| vec![Vec::new()]),
@@ -220,8 +220,9 @@ fn attacks() -> Vec<Attack> {
         attack!("unknown flags", [Shape], |b| with_payload(b, Status, 1, &words(&[0, 0, 99]))),
         attack!("decisions without skip-link", [Shape], |b| {
             let step = Frame::known(b).map_or(0, |frame| frame.place.step);
-            with_payload(b, Notice, 1, &words(&[0, 1, u64::MAX, step, 0]))
+            with_payload(b, Notice, 1, &words(&[0, 1, u64::MAX, step, step + 1, 0]))
         }),
+        attack!("an end without skip-link", [Shape], |b| with_payload(b, Ended, 1, &[0xff])),
         attack!("a stranger", [], |_| Vec::new()), // see below
     ]
 }

@@ -1,6 +1,8 @@
 //! Peers: on any network and through any crash they reach the digest of a single process.
 
 mod cluster;
+mod connections;
+mod dialling;
 mod faulty;
 mod hostile;
 mod policies;
@@ -110,5 +112,13 @@ fn drawn_faults(stream: &mut Stream, nodes: usize) -> Faults {
         cuts,
         deaths,
         calm: seconds(20.0),
+        connects: false,
+        delay: 0.0,
     }
+}
+
+/// The same on a network where machines must connect, slow links among them.
+fn drawn_connections(stream: &mut Stream, nodes: usize) -> Faults {
+    let delay = 10f64.powf(stream.between(-3.0, -0.3));
+    Faults { connects: true, delay, ..drawn_faults(stream, nodes) }
 }

@@ -1,6 +1,7 @@
 //! Under `skip-link` a link is used by both its ends or by neither.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use lopa::engine::{Frame, FrameKind, Note};
@@ -9,8 +10,10 @@ use lopa::math::random::{Purpose, Stream};
 use lopa::run::{Context, Listener, Outcome};
 
 use super::cluster::{Disk, Fate, Setup, TestPolicy};
-use super::faulty::{Cut, Faults, Tamper, seconds};
-use super::{GLOBAL, PERSONAL, drawn, drawn_faults, read, seeds, single_process};
+use super::faulty::{Cut, Death, Faults, Tamper, seconds};
+use super::{
+    GLOBAL, PERSONAL, drawn, drawn_connections, drawn_faults, read, seeds, single_process,
+};
 
 const PATIENCE: f64 = 0.3;
 
@@ -66,7 +69,18 @@ fn outcomes(fates: &[Fate], seed: u64) -> Vec<&Outcome> {
 
 /// Runs it without faults, repeating the skips.
 fn replay(experiment: &Experiment, fates: &[Fate]) -> Vec<Fate> {
-    let disk = |fate: &Fate| Disk::with(fate.disk.lock().unwrap().skips.clone());
+    // Without a last record, a link that was skipped to the end would be skipped to the next
+    // checkpoint.
+    let disk = |fate: &Fate| {
+        let mut turns = fate.disk.lock().unwrap().turns.clone();
+        for line in String::from_utf8(turns.clone()).unwrap().lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            if let [job, _, peer, ..] = words[..] {
+                turns.extend(format!("\n{job} {} {peer} use end\n", u64::MAX / 2).bytes());
+            }
+        }
+        Disk::with(turns)
+    };
     let disks = fates.iter().map(disk).collect();
     let policy = TestPolicy::Skip(100.0);
     Setup { disks, ..Setup::new(experiment, 1, Faults::default(), policy) }.run()
@@ -74,14 +88,25 @@ fn replay(experiment: &Experiment, fates: &[Fate]) -> Vec<Fate> {
 
 #[test]
 fn both_ends_skip_or_neither_and_skips_replay() {
+    both_ends_agree(seeds("LOPA_SKIPS", 0..1500), false);
+}
+
+#[test]
+fn both_ends_skip_or_neither_where_they_must_connect() {
+    both_ends_agree(seeds("LOPA_SKIPS", 0..500), true);
+}
+
+fn both_ends_agree(seeds: Range<u64>, connects: bool) {
     let (mut skips, mut lives) = (0, 0);
-    for seed in seeds("LOPA_SKIPS", 0..1500) {
+    for seed in seeds {
         let mut stream = Stream::new(seed, Purpose::Tuning, 2);
         let mut experiment = drawn(&mut stream);
         experiment.algorithms.truncate(1);
         experiment.run.seeds.truncate(1);
+        let drawn_faults = if connects { drawn_connections } else { drawn_faults };
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
-        let fates = Setup::new(&experiment, seed, faults, TestPolicy::Skip(PATIENCE)).run();
+        let patience = PATIENCE + 5.0 * faults.delay;
+        let fates = Setup::new(&experiment, seed, faults, TestPolicy::Skip(patience)).run();
         let (sound, count) = doubly_stochastic(&experiment, &fates);
         assert!(sound, "seed {seed}: W was not the same at both ends of a link");
         let digests: BTreeSet<_> = outcomes(&fates, seed).iter().map(|run| &run.digest).collect();
@@ -100,15 +125,19 @@ fn both_ends_skip_or_neither_and_skips_replay() {
 
 /// LoPA with gradient tracking on a ring of five, deterministic.
 fn tracking(iterations: usize) -> Experiment {
+    tracking_on(5, iterations, 50)
+}
+
+fn tracking_on(nodes: usize, iterations: usize, every: usize) -> Experiment {
     let sets = [
-        "network.nodes=5".to_string(),
+        format!("network.nodes={nodes}"),
         "problem.n=2".into(),
         "problem.p=2".into(),
         "algorithm.lopa-gt.alpha=0.1".into(),
         format!("run.iterations={iterations}"),
         "run.evaluations=4".into(),
         "run.exact=end".into(),
-        "checkpoint.iterations=50".into(),
+        format!("checkpoint.iterations={every}"),
     ];
     let mut experiment = read(PERSONAL, &sets);
     experiment.algorithms.truncate(1);
@@ -135,6 +164,36 @@ fn gradient_tracking_finds_the_right_point_when_links_fail() {
     assert!(fates.iter().all(|fate| fate.disk.lock().unwrap().warnings.is_empty()));
 }
 
+/// A ring of three whose link between 1 and 2 is cut after a second, for good.
+fn cut_for_good(iterations: usize, deaths: Vec<Death>) -> (Experiment, Vec<Fate>) {
+    let experiment = tracking_on(3, iterations, 500);
+    let cut = |from, to| Cut { from, to, since: seconds(1.0), until: seconds(1e9) };
+    let cuts = vec![cut(1, 2), cut(2, 1)];
+    let faults = Faults { cuts, deaths, connects: true, ..Faults::default() };
+    let fates = Setup::new(&experiment, 1, faults, TestPolicy::Skip(PATIENCE)).run();
+    (experiment, fates)
+}
+
+/// Notices must not grow with the cut: the network refuses frames above the limit.
+#[test]
+fn a_link_that_stays_cut_delays_nobody() {
+    let (experiment, fates) = cut_for_good(5000, Vec::new());
+    let (sound, count) = doubly_stochastic(&experiment, &fates);
+    assert!(sound && count > 4500, "{count} skipped");
+    assert!(grad_phi_sq(&fates) < 1e-18, "{:e}", grad_phi_sq(&fates));
+}
+
+/// Both ends of the link start again while it is cut: they go on without it.
+#[test]
+fn nodes_start_again_while_a_link_is_cut() {
+    let death = |node, at| Death { node, at: seconds(at), downtime: seconds(2.0) };
+    let (experiment, fates) = cut_for_good(800, vec![death(1, 4.0), death(2, 8.0)]);
+    let (sound, count) = doubly_stochastic(&experiment, &fates);
+    assert!(sound && count > 200, "{count} skipped");
+    assert!(fates[1].lives == 2 && fates[2].lives == 2);
+    outcomes(&fates, 0);
+}
+
 /// The bug that the protocol prevents: the follower of a skipped link believes that it is used.
 fn one_way() -> Tamper {
     Box::new(|from, _, bytes| {
@@ -143,7 +202,7 @@ fn one_way() -> Tamper {
             return vec![(from, bytes.to_vec())];
         }
         let mut payload = frame.payload.to_vec();
-        payload[24..].chunks_exact_mut(16).for_each(|decided| decided[8] = 1);
+        payload[24..].chunks_exact_mut(24).for_each(|decided| decided[16] = 1);
         let run = std::array::from_fn(|at| bytes[8 + at]);
         vec![(from, Frame { payload: &payload, ..frame }.to_bytes(&run))]
     })

@@ -5,13 +5,14 @@ use std::ops::Range;
 use lopa::math::random::{Purpose, Stream};
 
 use super::cluster::{Setup, TestPolicy};
-use super::{drawn, drawn_faults, seeds, single_process};
+use super::{drawn, drawn_connections, drawn_faults, seeds, single_process};
 
-fn clusters(seeds: Range<u64>) {
+fn clusters(seeds: Range<u64>, connects: bool) {
     let (mut deaths, mut written) = (0, 0);
     for seed in seeds.clone() {
         let mut stream = Stream::new(seed, Purpose::Tuning, 0);
         let experiment = drawn(&mut stream);
+        let drawn_faults = if connects { drawn_connections } else { drawn_faults };
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
         let want: Vec<String> =
             single_process(&experiment).into_iter().map(|run| run.digest).collect();
@@ -36,11 +37,16 @@ fn clusters(seeds: Range<u64>) {
 #[test]
 fn faulty_clusters_reach_the_digest_of_one_process() {
     let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
-    clusters(start..(start + end) / 2);
+    clusters(start..(start + end) / 2, false);
 }
 
 #[test]
 fn more_faulty_clusters_reach_the_digest_of_one_process() {
     let Range { start, end } = seeds("LOPA_CLUSTERS", 0..5000);
-    clusters((start + end) / 2..end);
+    clusters((start + end) / 2..end, false);
+}
+
+#[test]
+fn clusters_that_must_connect_reach_the_digest_of_one_process() {
+    clusters(seeds("LOPA_CLUSTERS", 0..1000), true);
 }

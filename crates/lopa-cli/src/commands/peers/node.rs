@@ -19,7 +19,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::args::{Lost, NodeArgs};
-use crate::args::ThreadArgs;
+use crate::args::{Resume, ThreadArgs};
 use crate::commands::bars::Bars;
 use crate::commands::environment::Environment;
 use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
@@ -56,12 +56,23 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let out = args.experiment.out.join(&args.name);
     let (resume, threads) = (args.resume.resume, environment.threads);
     let destination = Destination { out: &out, resume, threads };
-    let mut folder = destination.open(&experiment, data.as_ref(), output)?;
+    let mut folder = match done(args, &out, &experiment, data.as_ref())? {
+        Some((outcomes, folder)) => {
+            output.note("this node is done; `--resume never` runs it again");
+            return leave(&experiment, Ok(outcomes), folder, signals, output);
+        }
+        None => destination.open(&experiment, data.as_ref(), output)?,
+    };
     let ended = ended(&experiment, &mut folder)?;
     let mut wire = Iroh::start(place, log, signals.shared())?;
     let patience = if ended.is_some() { COURTESY } else { settings.deadline };
-    match (wire.meet(patience.min(settings.deadline)), ended) {
-        (Ok(Met::All), _) => {}
+    // A link that is cut holds up nobody who may skip it.
+    let enough = match settings.policy {
+        Policy::SkipLink { patience, .. } => Some(patience.max(COURTESY)),
+        Policy::Wait | Policy::Stop => None,
+    };
+    match (wire.meet(patience.min(settings.deadline), enough), ended) {
+        (Ok(Met::All | Met::Some), _) => {}
         (Ok(Met::Stopped), _) => {
             folder.finish(Status::Interrupted)?;
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
@@ -87,6 +98,21 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
         experiment.run_peer(&mut peers, data, &environment.context(), &mut folder, &mut bars);
     drop(peers);
     leave(&experiment, done, folder, signals, output)
+}
+
+/// The results of a node that was done, and perhaps killed before it could say so.
+fn done(
+    args: &NodeArgs,
+    out: &Path,
+    experiment: &Experiment,
+    data: Option<&Data>,
+) -> Result<Option<(Vec<Outcome>, RunFolder)>> {
+    if args.resume.resume != Resume::Auto {
+        return Ok(None);
+    }
+    let Some(mut folder) = RunFolder::finished(out, experiment, data)? else { return Ok(None) };
+    let outcomes = ended(experiment, &mut folder)?;
+    Ok(outcomes.map(|outcomes| (outcomes, folder)))
 }
 
 /// The outcomes of all runs, if all have ended.
@@ -216,6 +242,7 @@ fn place(
         key,
         node: me,
         listen: listen(args, member)?,
+        callable: !member.addresses.is_empty() || !roster.relays.is_empty(),
         relays: roster.relays.clone(),
         neighbours: near.into_iter().map(neighbour).collect(),
         terms: terms(experiment, roster, graphs, entries as u64),

@@ -6,12 +6,21 @@
 //! notice of each decision to the follower, and over all other links if the follower is silent, so
 //! that a broken link delays nobody as long as there is another path.
 //!
-//! The decider records a skip in its journal before acting on it. A restarted decider skips nothing
-//! new before its next checkpoint, because it may have decided these steps before it crashed: what
-//! its journal does not list, it uses.
+//! A neighbour that does not reply in time is silent: from then on its link is skipped without
+//! waiting, until it replies again. It is asked for that at intervals. Hence a link that stays cut
+//! delays nobody.
+//!
+//! The decider records in its journal when it begins to skip a link, or to use it again, before
+//! acting on it, and its first decision after each checkpoint. A restarted decider goes on as the
+//! last record says until its next checkpoint, because it may have decided these steps before it
+//! crashed. Hence a link that was cut stays skipped. One that was in use is used: if it was cut just
+//! then, the node waits for it.
+//!
+//! Notices list runs of steps, and no more than [`RUNS`] of them: what a long cut leaves fits in one.
 
+use super::decisions::{RUN, Run};
 use super::frame::{Frame, FrameResult, Refusal};
-use super::journal::Skip;
+use super::journal::Turn;
 use super::settings::{Note, Policy};
 use super::{FrameKind, Peers};
 use crate::engine::transport::{Parcel, Round};
@@ -19,8 +28,14 @@ use crate::engine::wire::Wire;
 use crate::error::Result;
 use crate::store::bytes::{Reader, Writer};
 
-/// How many steps ahead notices are accepted.
+/// How many steps ahead notices are followed.
 const AHEAD: u64 = 1 << 16;
+
+/// How many runs of steps a notice lists; further ones are in further notices.
+const RUNS: usize = 128;
+
+/// Bytes of a notice before its runs.
+const HEAD: usize = 24;
 
 /// Decisions on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,17 +47,14 @@ pub struct Notice {
     /// Increases from notice to notice: only newer ones are relayed.
     pub number: u64,
     /// Steps, and whether the link is used in them.
-    pub decided: Vec<(u64, bool)>,
+    pub decided: Vec<Run>,
 }
 
 impl Notice {
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         [self.from as u64, self.to as u64, self.number].into_iter().for_each(|v| out.u64(v));
-        self.decided.iter().for_each(|&(step, used)| {
-            out.u64(step);
-            out.u64(u64::from(used));
-        });
+        self.decided.iter().for_each(|run| run.save(&mut out));
         out.done()
     }
 
@@ -53,15 +65,14 @@ impl Notice {
         let number = bytes.u64()?;
         let mut decided = Vec::new();
         while bytes.end().is_none() {
-            let (step, used) = (bytes.u64()?, bytes.u64()?);
-            decided.push((step, used == 1));
+            decided.push(Run::restore(&mut bytes)?);
         }
         (from < to).then_some(Notice { from, to, number, decided })
     }
 }
 
 impl<W: Wire> Peers<W> {
-    fn skips(&self) -> bool {
+    pub(super) fn skips(&self) -> bool {
         matches!(self.settings.policy, Policy::SkipLink { .. })
     }
 
@@ -74,6 +85,7 @@ impl<W: Wire> Peers<W> {
     pub(super) fn settle(&mut self, length: usize) -> Result<()> {
         if let Policy::SkipLink { patience, .. } = self.settings.policy {
             self.skip_at = self.wire.now().saturating_add(patience);
+            self.probe();
         }
         self.wait(|peers| {
             let mut missing = None;
@@ -100,17 +112,37 @@ impl<W: Wire> Peers<W> {
                 self.wire.send(link.peer, frame);
             }
         }
-        match self.links[at].decided.get(&step) {
+        match self.links[at].decided.get(step) {
             Some(false) => return Ok(true),
             Some(true) => return Ok(arrived),
             None if self.follows(at) => return Ok(false),
             None => {}
         }
-        let late = self.wire.now() >= self.skip_at && !self.recovering;
-        if arrived || late {
-            self.decide(at, arrived)?;
+        let used = match self.links[at].noted.filter(|_| self.links[at].bound) {
+            Some(false) => false,
+            Some(true) if !arrived => return Ok(false),
+            None if !arrived && !self.links[at].silent && self.wire.now() < self.skip_at => {
+                return Ok(false);
+            }
+            _ => arrived,
+        };
+        self.links[at].silent = !used;
+        self.decide(at, used)?;
+        Ok(true)
+    }
+
+    /// Asks silent neighbours for a reply.
+    fn probe(&mut self) {
+        let now = self.wire.now();
+        if now < self.probe_at {
+            return;
         }
-        Ok(arrived || late)
+        self.probe_at = now.saturating_add(self.settings.resend);
+        for at in 0..self.links.len() {
+            if self.links[at].silent {
+                self.send_status(at, true);
+            }
+        }
     }
 
     /// Whether the message of this exchange has arrived over a link; any other is refused.
@@ -134,11 +166,17 @@ impl<W: Wire> Peers<W> {
 
     /// Decides on a link in this step.
     fn decide(&mut self, at: usize, used: bool) -> Result<()> {
-        let (job, step, peer) = (self.job, self.step, self.links[at].peer);
-        if let (false, Policy::SkipLink { journal, .. }) = (used, &mut self.settings.policy) {
-            journal.append(&Skip { job, step, peer }.to_bytes())?;
+        let (job, step) = (self.job, self.step);
+        let link = &mut self.links[at];
+        if let Policy::SkipLink { journal, .. } = &mut self.settings.policy
+            && link.noted != Some(used)
+        {
+            journal.append(&Turn { job, step, peer: link.peer, used }.to_bytes())?;
+            link.noted = Some(used);
         }
-        self.links[at].decided.insert(step, used);
+        if link.decided.add(Run { from: step, to: step + 1, used }).is_err() {
+            return Err(self.replay_error("a link is used and skipped in the same exchange"));
+        }
         self.send_notice(at, step);
         if !used {
             self.broadcast_notices();
@@ -148,40 +186,42 @@ impl<W: Wire> Peers<W> {
 
     /// Sends a follower the decisions from a step on.
     pub(super) fn send_notice(&mut self, at: usize, from: u64) {
-        if let Some(notice) = self.notice(at, from) {
-            let frame = self.frame(FrameKind::Notice, 1, &notice.to_bytes());
-            self.wire.send(notice.to, &frame);
+        for frame in self.notices(at, from) {
+            self.wire.send(self.links[at].peer, &frame);
         }
     }
 
     /// Sends all neighbours the decisions that silent followers may not know.
     pub(super) fn broadcast_notices(&mut self) {
         for at in 0..self.links.len() {
-            if let Some(notice) = self.notice(at, self.links[at].step) {
-                let frame = self.frame(FrameKind::Notice, 1, &notice.to_bytes());
+            for frame in self.notices(at, self.links[at].step) {
                 self.relay(self.links.len(), &frame);
             }
         }
     }
 
-    /// This peer's decisions on a link from a step on, if there are any.
-    fn notice(&mut self, at: usize, from: u64) -> Option<Notice> {
+    /// This peer's decisions on a link from a step on, as frames.
+    fn notices(&mut self, at: usize, from: u64) -> Vec<Vec<u8>> {
         if !self.skips() || self.follows(at) {
-            return None;
+            return Vec::new();
         }
-        let decided: Vec<_> = self.links[at].decided.range(from..).map(|(&s, &u)| (s, u)).collect();
-        if decided.is_empty() {
-            return None;
+        let decided: Vec<Run> = self.links[at].decided.since(from).collect();
+        let mut frames = Vec::new();
+        for decided in decided.chunks(RUNS) {
+            self.notices += 1;
+            let number = self.step << 20 | self.notices & 0xf_ffff;
+            let (to, decided) = (self.links[at].peer, decided.to_vec());
+            let notice = Notice { from: self.me, to, number, decided };
+            frames.push(self.frame(FrameKind::Notice, 1, &notice.to_bytes()));
         }
-        self.notices += 1;
-        let number = self.step << 20 | self.notices & 0xf_ffff;
-        Some(Notice { from: self.me, to: self.links[at].peer, number, decided })
+        frames
     }
 
     /// Handles a notice: follows it, or relays it if it is for another peer.
     pub(super) fn on_notice(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
-        let notice = Notice::read(payload, self.nodes).filter(|_| self.skips());
-        let notice = notice.ok_or(Refusal::Shape)?;
+        let notice = Some(payload).filter(|payload| payload.len() <= HEAD + RUNS * RUN);
+        let notice = notice.and_then(|payload| Notice::read(payload, self.nodes));
+        let notice = notice.filter(|_| self.skips()).ok_or(Refusal::Shape)?;
         let Notice { from, to, number, decided } = notice;
         if to != self.me {
             let last = self.relayed.entry((from, to)).or_default();
@@ -192,13 +232,13 @@ impl<W: Wire> Peers<W> {
             return Ok(());
         }
         let link = self.links.iter_mut().find(|link| link.peer == from).ok_or(Refusal::Shape)?;
-        for (step, used) in decided {
-            if step >= self.step.saturating_add(AHEAD) {
+        let most = self.step.saturating_add(AHEAD);
+        for Run { from, to, used } in decided {
+            if from >= most {
                 return Err(Refusal::Future);
             }
-            if step >= self.mark && *link.decided.entry(step).or_insert(used) != used {
-                return Err(Refusal::Equivocation);
-            }
+            // The rest is sent again when it is needed.
+            link.decided.add(Run { from: from.max(self.mark), to: to.min(most), used })?;
         }
         Ok(())
     }
@@ -206,9 +246,12 @@ impl<W: Wire> Peers<W> {
     /// Fills a parcel with the message received. Where the link is skipped, it gets this node's own
     /// message: mixing adds weighted differences, so the neighbour's weight goes to the node itself.
     pub(super) fn fetch(&mut self, parcel: &mut Parcel, out: &[Parcel]) {
-        let link = self.links.iter().find(|link| link.peer == parcel.rank);
+        let link = self.links.iter_mut().find(|link| link.peer == parcel.rank);
         let link = link.expect("messages come from neighbours");
-        let skipped = link.decided.get(&self.step) == Some(&false);
+        let skipped = link.decided.get(self.step) == Some(false);
+        if skipped {
+            link.skip(self.step);
+        }
         match link.message(self.step).filter(|_| !skipped) {
             Some(message) => parcel.bytes.copy_from_slice(message),
             None => {

@@ -38,6 +38,8 @@ pub enum Kind {
     Broadcast = 3,
     /// The exchanges in which a link is used: see `decide.rs`.
     Notice = 4,
+    /// The nodes known to have ended the run: see `ended.rs`.
+    Ended = 5,
 }
 
 /// Where a frame belongs.
@@ -159,7 +161,7 @@ impl<'a> Frame<'a> {
         let (payload, _) = rest.split_last_chunk::<TAIL>()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
-        let kinds = [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice];
+        let kinds = [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
         let place = Place { job: half(24), e: half(28), k: word(32), step: word(40) };
         Some(Frame { kind, scalar: head[7], place, payload })

@@ -1,11 +1,11 @@
-//! Records skipped exchanges before anybody acts on them.
+//! Records from which exchange on a link is skipped or used again, before anybody acts on it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::store::files::cannot_write;
+use crate::store::files::{cannot_write, sync_directory};
 
 /// A small log that survives a crash.
 pub trait Journal: Send {
@@ -39,9 +39,14 @@ impl Journal for FileJournal {
 
     fn append(&mut self, record: &[u8]) -> Result<()> {
         let append = || {
+            let is_new = !self.0.exists();
             let mut file = OpenOptions::new().append(true).create(true).open(&self.0)?;
             file.write_all(record)?;
-            file.sync_all()
+            file.sync_all()?;
+            match is_new {
+                true => sync_directory(self.0.parent().unwrap_or(Path::new("."))),
+                false => Ok(()),
+            }
         };
         append().map_err(|error| cannot_write(&self.0, &error))
     }
@@ -55,30 +60,35 @@ impl Journal for FileJournal {
     }
 }
 
-/// An exchange in which a link is skipped.
+/// A step from which on a link is skipped, or used, up to the next such step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Skip {
+pub struct Turn {
     /// The index of the run in the experiment.
     pub job: u32,
     /// The step.
     pub step: u64,
     /// The neighbour.
     pub peer: usize,
+    /// Whether the link is used.
+    pub used: bool,
 }
 
-impl Skip {
+impl Turn {
     /// A journal record: one line with an end marker.
     pub fn to_bytes(self) -> Vec<u8> {
-        format!("\n{} {} {} end\n", self.job, self.step, self.peer).into_bytes()
+        let Turn { job, step, peer, used } = self;
+        let word = if used { "use" } else { "skip" };
+        format!("\n{job} {step} {peer} {word} end\n").into_bytes()
     }
 
     /// All complete records of a journal; nobody acted on a truncated one.
-    pub fn all(journal: &[u8]) -> Vec<Skip> {
+    pub fn all(journal: &[u8]) -> Vec<Turn> {
         let read = |line: &str| {
             let words: Vec<_> = line.split(' ').collect();
-            let [job, step, peer, "end"] = words[..] else { return None };
+            let [job, step, peer, word, "end"] = words[..] else { return None };
+            let used = ["skip", "use"].iter().position(|&known| known == word)? == 1;
             let (job, step) = (job.parse().ok()?, step.parse().ok()?);
-            Some(Skip { job, step, peer: peer.parse().ok()? })
+            Some(Turn { job, step, peer: peer.parse().ok()?, used })
         };
         String::from_utf8_lossy(journal).lines().filter_map(read).collect()
     }

@@ -1,10 +1,11 @@
 //! Checkpoints of a peer, resuming from them, and leaving when no neighbour needs it any more.
 
-use super::journal::Skip;
+use super::decisions::Run;
+use super::journal::Turn;
 use super::link::Link;
 use super::settings::Policy;
 use super::status::END;
-use super::{Broadcasts, Peers};
+use super::{Broadcasts, Ended, Peers};
 use crate::engine::transport::{Begin, Independent, Round};
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};
@@ -20,8 +21,9 @@ impl<W: Wire> Independent for Peers<W> {
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.limits = limits;
         self.relayed.clear();
-        self.recovering = kept.is_some();
+        self.ended = Ended::default();
         self.done = false;
+        let resumed = kept.is_some();
         if let Some(kept) = kept {
             let fits = self.restore(kept).is_some();
             let peers: Vec<usize> = self.links.iter().map(|link| link.peer).collect();
@@ -29,7 +31,7 @@ impl<W: Wire> Independent for Peers<W> {
                 return Err(wrong_checkpoint());
             }
         }
-        self.replay_skips()?;
+        self.read_journal(resumed)?;
         self.request_all();
         Ok(())
     }
@@ -37,6 +39,7 @@ impl<W: Wire> Independent for Peers<W> {
     fn pass(&mut self, begin: Begin) -> Result<()> {
         self.begin(begin)?;
         (self.durable, self.done) = (END, true);
+        self.ended.add(self.me, true);
         (0..self.links.len()).for_each(|at| self.send_status(at, false));
         Ok(())
     }
@@ -57,7 +60,7 @@ impl<W: Wire> Independent for Peers<W> {
 
     fn kept(&mut self) -> Result<()> {
         self.durable = self.mark;
-        self.recovering = false;
+        self.links.iter_mut().for_each(|link| (link.noted, link.bound) = (None, false));
         if let Policy::SkipLink { journal, .. } = &mut self.settings.policy {
             journal.clear()?;
         }
@@ -68,16 +71,26 @@ impl<W: Wire> Independent for Peers<W> {
 
     fn end(&mut self) -> Result<()> {
         self.durable = END;
+        self.ended.add(self.me, false);
         self.request_all();
         let waiting = |link: &Link| (!link.ended()).then_some(link.peer);
-        self.wait(|peers| Ok(peers.links.iter().find_map(waiting)))
+        self.wait(|peers| match peers.skips() {
+            // A later run tells the others that all have ended this one.
+            true => Ok(peers.not_ended(|ended| &ended.durable)),
+            false => Ok(peers.links.iter().find_map(waiting)),
+        })
     }
 
     fn linger(&mut self) -> Result<()> {
         self.done = true;
+        self.ended.add(self.me, true);
         self.request_all();
         let waiting = |link: &Link| (!link.done).then_some(link.peer);
-        match self.wait(|peers| Ok(peers.links.iter().find_map(waiting))) {
+        let waited = self.wait(|peers| match peers.skips() {
+            true => Ok(peers.not_ended(|ended| &ended.done)),
+            false => Ok(peers.links.iter().find_map(waiting)),
+        });
+        match waited {
             // This peer has its results; it stayed only for the others.
             Err(error) if error.kind == Kind::Peer => Ok(()),
             waited => waited,
@@ -103,17 +116,28 @@ impl<W: Wire> Peers<W> {
         bytes.end()
     }
 
-    /// Skips again what this peer skipped before it crashed.
-    fn replay_skips(&mut self) -> Result<()> {
+    /// Decides again what this peer decided before it crashed.
+    fn read_journal(&mut self, resumed: bool) -> Result<()> {
         let Policy::SkipLink { journal, .. } = &mut self.settings.policy else { return Ok(()) };
-        if !self.recovering {
+        if !resumed {
             // The run starts from its beginning: old records are not of this run.
             journal.clear()?;
         }
-        for Skip { job, step, peer } in Skip::all(&journal.read()?) {
-            let link = self.links.iter_mut().find(|link| link.peer == peer);
-            if let Some(link) = link.filter(|_| job == self.job && step >= self.mark) {
-                link.decided.insert(step, false);
+        let turns = Turn::all(&journal.read()?);
+        for link in &mut self.links {
+            let ours = |turn: &&Turn| {
+                (turn.job, turn.peer) == (self.job, link.peer) && turn.step >= self.mark
+            };
+            let turns: Vec<&Turn> = turns.iter().filter(ours).collect();
+            for (at, turn) in turns.iter().enumerate() {
+                match turns.get(at + 1) {
+                    // What the checkpoint holds agrees.
+                    Some(next) => {
+                        let Turn { step: from, used, .. } = **turn;
+                        let _ = link.decided.add(Run { from, to: next.step, used });
+                    }
+                    None => (link.noted, link.bound) = (Some(turn.used), true),
+                }
             }
         }
         Ok(())

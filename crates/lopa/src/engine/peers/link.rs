@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
+use super::decisions::Decisions;
 use super::frame::{FrameResult, Refusal, payload};
 use super::status::END;
 use crate::store::bytes::{Reader, Writer};
@@ -25,7 +26,15 @@ pub struct Link {
     /// Frames received from the step on that this peer would resume from.
     received: Frames,
     /// Whether the link is used in a step, where that is decided.
-    pub decided: BTreeMap<u64, bool>,
+    pub decided: Decisions,
+    /// What the journal says of the steps from its last record to the next checkpoint, if this peer
+    /// decides: whether the link is used.
+    pub noted: Option<bool>,
+    /// Whether decisions must follow the journal until the next checkpoint: this peer was restarted,
+    /// and may have made them already.
+    pub bound: bool,
+    /// Whether the neighbour, which follows, did not answer in time and has not done so since.
+    pub silent: bool,
     /// The neighbour's last known step.
     pub step: u64,
     /// The step that the neighbour would resume from after a crash.
@@ -68,6 +77,15 @@ impl Link {
         self.sent.get(&step)
     }
 
+    /// Forgets frames sent in steps in which the link is skipped, long before this one: nobody will
+    /// need them.
+    pub fn skip(&mut self, step: u64) {
+        let Some(past) = step.checked_sub(WINDOW) else { return };
+        if self.decided.get(past) == Some(false) {
+            self.sent.remove(&past);
+        }
+    }
+
     /// Stores the frame received for a step; true if it is new.
     pub fn receive(&mut self, step: u64, frame: Vec<u8>) -> FrameResult<bool> {
         self.step = self.step.max(step);
@@ -95,7 +113,7 @@ impl Link {
     pub fn trim(&mut self, ours: u64) {
         self.sent = self.sent.split_off(&self.durable);
         self.received = self.received.split_off(&ours);
-        self.decided = self.decided.split_off(&self.durable.min(ours));
+        self.decided.trim(self.durable.min(ours));
     }
 
     /// Bytes of the frames kept.
@@ -118,11 +136,7 @@ impl Link {
         [self.peer as u64, self.durable].into_iter().for_each(|value| out.u64(value));
         save_frames(self.sent.iter(), out);
         save_frames(self.received.range(from..), out);
-        out.u64(self.decided.len() as u64);
-        for (&step, &used) in &self.decided {
-            out.u64(step);
-            out.u64(u64::from(used));
-        }
+        self.decided.save(out);
     }
 
     /// Reads what was saved; `None` if it is malformed.
@@ -131,10 +145,7 @@ impl Link {
         link.durable = bytes.u64()?;
         link.sent = restore_frames(bytes)?;
         link.received = restore_frames(bytes)?;
-        for _ in 0..bytes.u64()? {
-            let (step, used) = (bytes.u64()?, bytes.u64()?);
-            link.decided.insert(step, used == 1);
-        }
+        link.decided = Decisions::restore(bytes)?;
         Some(link)
     }
 

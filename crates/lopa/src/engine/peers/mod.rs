@@ -31,6 +31,8 @@
 
 mod broadcast;
 mod decide;
+mod decisions;
+mod ended;
 mod frame;
 mod journal;
 mod lifecycle;
@@ -51,6 +53,7 @@ use super::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
 use broadcast::{Broadcasts, broadcast};
+use ended::Ended;
 use frame::{is_finite, run_id};
 use link::Link;
 
@@ -74,9 +77,10 @@ pub struct Peers<W: Wire> {
     round: Round,
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
-    recovering: bool, // whether this peer may have decided on the coming steps before it crashed
-    skip_at: Duration, // when links to silent neighbours are skipped
-    done: bool,       // whether the run's result is on disk
+    ended: Ended,
+    skip_at: Duration,  // when links to silent neighbours are skipped
+    probe_at: Duration, // when silent neighbours are asked for a sign of life
+    done: bool,         // whether the run's result is on disk
     stopped: bool,
 }
 
@@ -109,8 +113,9 @@ impl<W: Wire> Peers<W> {
             round: Round::default(),
             relayed: BTreeMap::new(),
             notices: 0,
-            recovering: false,
+            ended: Ended::default(),
             skip_at: Duration::ZERO,
+            probe_at: Duration::ZERO,
             done: false,
             stopped: false,
         }

@@ -45,6 +45,7 @@ impl<W: Wire> Peers<W> {
                     Some(status) => return self.on_status(at, frame.place, status),
                     None => Err(Refusal::Shape),
                 },
+                Kind::Ended => self.on_ended(frame.payload),
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
                 Kind::Notice => self.on_notice(at, frame.payload, &bytes),
@@ -70,6 +71,7 @@ impl<W: Wire> Peers<W> {
         if !self.needs(step)? {
             return Ok(());
         }
+        self.links[at].silent = false;
         self.links[at].receive(step, bytes.to_vec()).map(|_| ())
     }
 
@@ -115,6 +117,11 @@ impl<W: Wire> Peers<W> {
         // A peer begins the next run only when all its neighbours are durable to the end.
         self.links[at].durable = END;
         self.links[at].done = true;
+        if self.skips() {
+            // Then all nodes are.
+            (0..self.nodes).for_each(|node| self.ended.add(node, true));
+            self.note_ended();
+        }
         Ok(())
     }
 
@@ -127,6 +134,11 @@ impl<W: Wire> Peers<W> {
         link.step = place.step;
         link.durable = link.durable.max(status.durable);
         link.done |= status.done;
+        // An answer: frames pass in both directions.
+        link.silent &= status.asks;
+        if link.ended() {
+            self.ended.add(link.peer, link.done);
+        }
         self.trim();
         if status.asks && !self.resent_recently(at, place.step) {
             self.resend(at, place.step);
@@ -188,6 +200,7 @@ impl<W: Wire> Peers<W> {
             self.links[at].requested = self.step.saturating_add(WINDOW);
         }
         self.send_status_to(peer, status);
+        self.send_ended(peer);
     }
 
     fn send_status_to(&mut self, peer: usize, status: Status) {

@@ -1,0 +1,145 @@
+//! Whether a link is used, step by step, kept as runs of steps: a link that stays cut for a million
+//! steps takes no more room than one step.
+
+use std::collections::BTreeMap;
+
+use super::frame::{FrameResult, Refusal};
+use crate::store::bytes::{Reader, Writer};
+
+/// Steps from one to another, without that, and whether the link is used in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    pub from: u64,
+    pub to: u64,
+    pub used: bool,
+}
+
+/// Bytes of a run.
+pub const RUN: usize = 24;
+
+impl Run {
+    pub fn save(self, out: &mut Writer) {
+        [self.from, self.to, u64::from(self.used)].into_iter().for_each(|value| out.u64(value));
+    }
+
+    /// Reads a run; `None` if it is malformed.
+    pub fn restore(bytes: &mut Reader) -> Option<Run> {
+        let (from, to, used) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
+        (from < to && used < 2).then_some(Run { from, to, used: used == 1 })
+    }
+}
+
+/// What is decided on a link.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    runs: BTreeMap<u64, (u64, bool)>, // by their first step
+}
+
+impl Decisions {
+    /// Whether the link is used in a step, if that is decided.
+    pub fn get(&self, step: u64) -> Option<bool> {
+        let (_, &(to, used)) = self.runs.range(..=step).next_back()?;
+        (step < to).then_some(used)
+    }
+
+    /// Adds a run; an error, and nothing added, if it contradicts what is decided.
+    pub fn add(&mut self, Run { mut from, mut to, used }: Run) -> FrameResult {
+        if from >= to {
+            return Ok(());
+        }
+        // The runs that it overlaps or touches.
+        let before = self.runs.range(..from).next_back().filter(|&(_, &(end, _))| end >= from);
+        let first = before.map_or(from, |(&start, _)| start);
+        let near = self.runs.range(first..=to);
+        let near: Vec<_> = near.map(|(&start, &(end, used))| (start, end, used)).collect();
+        if near.iter().any(|&(start, end, then)| start < to && from < end && then != used) {
+            return Err(Refusal::Equivocation);
+        }
+        for (start, end, _) in near.into_iter().filter(|&(.., then)| then == used) {
+            self.runs.remove(&start);
+            (from, to) = (from.min(start), to.max(end));
+        }
+        self.runs.insert(from, (to, used));
+        Ok(())
+    }
+
+    /// The runs from a step on.
+    pub fn since(&self, step: u64) -> impl Iterator<Item = Run> {
+        let runs = self.runs.iter().map(|(&from, &(to, used))| Run { from, to, used });
+        runs.filter(move |run| run.to > step)
+            .map(move |run| Run { from: run.from.max(step), ..run })
+    }
+
+    /// Forgets what is before a step.
+    pub fn trim(&mut self, step: u64) {
+        let mut rest = self.runs.split_off(&step);
+        if let Some((_, &(to, used))) = self.runs.last_key_value().filter(|(_, (to, _))| *to > step)
+        {
+            rest.insert(step, (to, used));
+        }
+        self.runs = rest;
+    }
+
+    pub fn save(&self, out: &mut Writer) {
+        out.u64(self.runs.len() as u64);
+        self.since(0).for_each(|run| run.save(out));
+    }
+
+    /// Reads what was saved; `None` if it is malformed.
+    pub fn restore(bytes: &mut Reader) -> Option<Decisions> {
+        let mut decisions = Decisions::default();
+        for _ in 0..bytes.u64()? {
+            decisions.add(Run::restore(bytes)?).ok()?;
+        }
+        Some(decisions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::math::random::{Purpose, Stream};
+
+    /// Against a table with one entry per step.
+    #[test]
+    fn runs_say_what_steps_said() {
+        for seed in 0..200 {
+            let mut stream = Stream::new(seed, Purpose::Tuning, 6);
+            let (mut runs, mut steps) = (Decisions::default(), BTreeMap::new());
+            for _ in 0..40 {
+                let from = stream.below(40) as u64;
+                let to = from + stream.below(8) as u64;
+                let used = stream.unit() < 0.5;
+                let fits = (from..to).all(|s| steps.get(&s).is_none_or(|&then| then == used));
+                assert_eq!(runs.add(Run { from, to, used }).is_ok(), fits, "seed {seed}");
+                if fits {
+                    steps.extend((from..to).map(|step| (step, used)));
+                }
+                if stream.unit() < 0.1 {
+                    let step = stream.below(40) as u64;
+                    runs.trim(step);
+                    steps = steps.split_off(&step);
+                }
+                for step in 0..50 {
+                    assert_eq!(runs.get(step), steps.get(&step).copied(), "seed {seed}");
+                }
+                let listed = runs.since(5).flat_map(|run| run.from..run.to);
+                assert!(listed.eq(steps.range(5..).map(|(&step, _)| step)), "seed {seed}");
+            }
+            let mut out = Writer::default();
+            runs.save(&mut out);
+            let bytes = out.done();
+            let again = Decisions::restore(&mut Reader::new(&bytes)).unwrap();
+            assert_eq!(again.runs, runs.runs);
+        }
+    }
+
+    #[test]
+    fn a_long_cut_is_one_run() {
+        let mut runs = Decisions::default();
+        for step in 0..100_000 {
+            runs.add(Run { from: step, to: step + 1, used: false }).unwrap();
+        }
+        assert_eq!(runs.since(7).collect::<Vec<_>>(), [Run { from: 7, to: 100_000, used: false }]);
+    }
+}

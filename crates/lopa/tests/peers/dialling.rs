@@ -1,0 +1,120 @@
+//! Neighbours find each other, and stay together, however slow and faulty the network is.
+
+use std::time::Duration;
+
+use lopa::math::random::{Purpose, Stream};
+
+use super::connections::{Air, Change, Connections, Mistake};
+use super::faulty::seconds;
+use super::seeds;
+
+/// A network between two machines, faulty up to some time and slow for ever.
+struct Slow {
+    stream: Stream,
+    delay: f64,
+    loss: f64,
+    cuts: Vec<(usize, f64, f64)>, // from a machine, since, until
+    calm: Duration,
+}
+
+impl Air for Slow {
+    fn arrival(&mut self, now: Duration, from: usize, _: usize) -> Option<Duration> {
+        let cut = |&(machine, since, until): &(usize, f64, f64)| {
+            machine == from && seconds(since) <= now && now < seconds(until)
+        };
+        if now < self.calm && (self.cuts.iter().any(cut) || self.stream.unit() < self.loss) {
+            return None;
+        }
+        Some(now + seconds(self.delay * self.stream.between(1.0, 1.2)))
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.stream.unit()
+    }
+}
+
+/// Two machines: whether they are connected in the end and have been for a while, and how often a
+/// link came up.
+fn settles(seed: u64, delay: f64, faulty: bool, mistakes: &[Mistake]) -> (bool, usize) {
+    let mut stream = Stream::new(seed, Purpose::Tuning, 4);
+    let calm = if faulty { stream.between(10.0, 100.0) } else { 0.0 };
+    let mut draw = |max: f64| stream.between(0.0, max);
+    let loss = draw(0.2);
+    let mut cuts = Vec::new();
+    for _ in 0..draw(5.0) as usize {
+        let (since, length) = (draw(calm), draw(60.0));
+        let from = draw(2.0) as usize;
+        cuts.push((from, since, since + length));
+        if draw(1.0) < 0.7 {
+            cuts.push((1 - from, since, since + length));
+        }
+    }
+    let mut deaths: Vec<(f64, usize)> =
+        (0..draw(4.0) as usize).map(|_| (draw(calm), draw(2.0) as usize)).collect();
+    deaths.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if !faulty {
+        deaths.clear();
+    }
+    let faults = cuts.len() + deaths.len();
+    let mut air = Slow { stream, delay, loss, cuts, calm: seconds(calm) };
+    let mut all = Connections::new(&[(0, 1)], mistakes);
+    for (at, node) in deaths {
+        all.advance(seconds(at), &mut air);
+        all.kill(node);
+        let up = seconds(at + 5.0 * air.unit());
+        all.advance(up, &mut air);
+        all.start(node, up);
+    }
+    // Long enough for a link that is lost unnoticed, the longest call and the longest pause.
+    let settled = all_quiet(&mut all, &mut air, calm + 60.0);
+    let ups = all.changes.iter().filter(|change| change.3 == Change::Up).count();
+    // Every fault may cost a link at both ends, and a crossing of calls another.
+    (settled, ups / (4 + 4 * faults))
+}
+
+fn all_quiet(all: &mut Connections, air: &mut Slow, from: f64) -> bool {
+    all.advance(seconds(from), air);
+    let connected = all.carries(0, 1);
+    let changes = all.changes.len();
+    all.advance(seconds(from + 60.0), air);
+    connected && all.carries(0, 1) && all.changes.len() == changes
+}
+
+#[test]
+fn when_faults_stop_neighbours_stay_connected() {
+    for seed in seeds("LOPA_DIALS", 0..5000) {
+        let mut stream = Stream::new(seed, Purpose::Tuning, 5);
+        // One way, from a local network to something slower than a satellite.
+        let delay = 10f64.powf(stream.between(-3.5, 0.2));
+        let (settled, flaps) = settles(seed, delay, true, &[]);
+        assert!(settled, "seed {seed}: {delay} s one way");
+        assert!(flaps < 4, "seed {seed}: the link comes and goes at {delay} s one way");
+    }
+}
+
+#[test]
+fn a_slow_network_costs_no_second_link() {
+    for seed in 0..200 {
+        for delay in [0.001, 0.05, 0.2] {
+            assert_eq!(settles(seed, delay, false, &[]), (true, 0), "seed {seed}, {delay} s");
+        }
+        let (settled, flaps) = settles(seed, 0.5, false, &[]);
+        assert!(settled && flaps == 0, "seed {seed}");
+    }
+}
+
+/// What nodes did once: both called, each dropped the call that the other had chosen, at once.
+#[test]
+fn planted_mistakes_in_dialling_are_noticed() {
+    let bad = |mistakes: &[Mistake]| {
+        let bad = |seed: &u64| {
+            let (settled, flaps) = settles(*seed, 0.3, false, mistakes);
+            !settled || flaps > 0
+        };
+        (0..50).filter(bad).count()
+    };
+    let all = [Mistake::BothCall, Mistake::GivesUp, Mistake::Forgets];
+    assert!(bad(&all) > 25, "{} of 50", bad(&all));
+    // With either the one caller or the call that is not dropped, all is well.
+    assert_eq!(bad(&[Mistake::BothCall, Mistake::Forgets]), 0);
+}
