@@ -70,6 +70,9 @@ pub trait Independent {
     /// if the run can finish with these alone.
     fn save(&self, complete: bool) -> Vec<u8>;
 
+    /// Whether this process should write a checkpoint soon.
+    fn wants_checkpoint(&self) -> bool;
+
     /// Called when what was saved last is on disk.
     fn kept(&mut self) -> Result<()>;
 

@@ -343,7 +343,8 @@ impl Job<'_> {
             cluster.advance()?;
             clock.halt();
             stop = record.follow(cluster, clock)?;
-            let due = stop.is_none() && interval.due(cluster)?;
+            let wanted = cluster.independent().is_some_and(|own| own.wants_checkpoint());
+            let due = stop.is_none() && (interval.due(cluster)? || wanted);
             if due || stop == Some(Stop::Interrupted) {
                 interval.time(|| record.keep(cluster, clock))?;
             }

@@ -174,7 +174,7 @@ impl<W: Wire> Peers<W> {
             journal.append(&Turn { job, step, peer: link.peer, used }.to_bytes())?;
             link.noted = Some(used);
         }
-        if link.decided.add(Run { from: step, to: step + 1, used }).is_err() {
+        if link.decided.push(step, used).is_err() {
             return Err(self.replay_error("a link is used and skipped in the same exchange"));
         }
         self.send_notice(at, step);

@@ -70,6 +70,21 @@ impl Decisions {
             .map(move |run| Run { from: run.from.max(step), ..run })
     }
 
+    /// Adds what is decided on a step, knowing that there was nothing to decide between the last
+    /// decision and this one.
+    pub fn push(&mut self, step: u64, used: bool) -> FrameResult {
+        let last = self.runs.last_key_value().map(|(_, &last)| last);
+        let last = last.filter(|&(to, then)| to <= step && then == used);
+        let from = last.map_or(step, |(to, _)| to);
+        self.add(Run { from, to: step + 1, used })
+    }
+
+    /// Since when the link has been skipped, if it was in the last decision before a step.
+    pub fn skipped_since(&self, step: u64) -> Option<u64> {
+        let (&from, &(_, used)) = self.runs.range(..step).next_back()?;
+        (!used).then_some(from)
+    }
+
     /// Forgets what is before a step.
     pub fn trim(&mut self, step: u64) {
         let mut rest = self.runs.split_off(&step);
@@ -137,9 +152,14 @@ mod tests {
     #[test]
     fn a_long_cut_is_one_run() {
         let mut runs = Decisions::default();
-        for step in 0..100_000 {
-            runs.add(Run { from: step, to: step + 1, used: false }).unwrap();
+        // Every tenth step is no exchange.
+        for step in (0..100_000).filter(|step| step % 10 != 9) {
+            runs.push(step, false).unwrap();
         }
-        assert_eq!(runs.since(7).collect::<Vec<_>>(), [Run { from: 7, to: 100_000, used: false }]);
+        assert_eq!(runs.since(7).collect::<Vec<_>>(), [Run { from: 7, to: 99_999, used: false }]);
+        assert_eq!(runs.skipped_since(100_000), Some(0));
+        runs.push(100_000, true).unwrap();
+        assert_eq!(runs.skipped_since(100_001), None);
+        assert!(runs.push(99_998, true).is_err());
     }
 }

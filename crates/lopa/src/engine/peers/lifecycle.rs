@@ -2,7 +2,7 @@
 
 use super::decisions::Run;
 use super::journal::Turn;
-use super::link::Link;
+use super::link::{Link, WINDOW};
 use super::settings::Policy;
 use super::status::END;
 use super::{Broadcasts, Ended, Peers};
@@ -56,6 +56,16 @@ impl<W: Wire> Independent for Peers<W> {
         self.links.iter().for_each(|link| link.save(self.mark, &mut out));
         self.broadcasts.save(&mut out);
         out.done()
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        // A neighbour that stays out of reach cannot send again what this peer would need after a
+        // restart from before the cut.
+        let cut = |link: &Link| {
+            let since = link.decided.skipped_since(self.step);
+            since.is_some_and(|since| since > self.mark && since + WINDOW < self.step)
+        };
+        self.links.iter().any(cut)
     }
 
     fn kept(&mut self) -> Result<()> {
