@@ -9,7 +9,7 @@ use lopa::experiment::Experiment;
 use lopa::folder::{Run, RunReader, Traces, complete};
 use lopa::run::{Context, Listener, Outcome};
 use lopa_study::reproduce::claims::{Claim, Test, Verdict, judge};
-use lopa_study::reproduce::{Part, entries};
+use lopa_study::reproduce::{Part, entries, page};
 use serde_json::Value;
 
 const EXPERIMENT: &str = r#"
@@ -142,4 +142,17 @@ fn entries_and_verdicts_come_from_the_folder() {
     assert_eq!(verdict("lopa-lg", "lopa-gt"), Verdict::DidNotHold);
     assert_eq!(verdict("lopa-gt", "lopa-gt"), Verdict::Tie);
     assert_eq!(judge(&claim("lopa-gt", "lopa-lg"), "tuned", &all), None);
+
+    // The seeds that survive a divergence are no fair sample: nothing is decided by them.
+    let [(part, mut traces)] = all;
+    let lost = traces.runs.iter_mut().find(|run| run.algorithm == "lopa-lg").expect("it was run");
+    lost.diverged = true;
+    let entries = lopa_study::reproduce::entries(&part, &traces);
+    assert_eq!((&entries[0]["diverged"], &entries[1]["diverged"]), (&0.into(), &1.into()));
+    let page = page("lopa reproduce", &entries, &[], &[]);
+    assert!(page.contains("| lopa-lg (2 of 3 seeds) |") && page.contains("| lopa-gt |"), "{page}");
+    let judgement = judge(&claim("lopa-gt", "lopa-lg"), "paper", &[(part, traces)]).expect("run");
+    assert_eq!((judgement.verdict, judgement.interval), (Verdict::Unknown, None));
+    let said = "not known: lopa-lg diverged on 1 of 3 seeds and is not ranked";
+    assert_eq!(judgement.words(), said);
 }

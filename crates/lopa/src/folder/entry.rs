@@ -33,7 +33,8 @@ pub struct ResultEntry {
     #[serde(flatten)]
     pub row: Row,
     /// Seconds of measuring, beside those of the run itself, since it was started or last resumed.
-    #[serde(default)]
+    /// Left out if nobody counted them.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub measuring: f64,
     /// Why it diverged, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +73,10 @@ impl From<&Outcome> for ResultEntry {
             nodes: nodes.clone(),
         }
     }
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// Each node's metrics are an object, in the problem's order.

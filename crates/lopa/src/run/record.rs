@@ -283,6 +283,7 @@ impl<'a> Record<'a> {
             let locals = self.locals(cluster, &points, exact && scope == Scope::Personal)?;
             row.values = evaluate::summarise(&locals);
             if scope == Scope::Global {
+                self.observers.listener.measuring(0, points.len(), exact);
                 let everyone = &mut |ours| cluster.everyone(ours);
                 row.values.extend(evaluate::common(
                     self.evaluators,

@@ -102,6 +102,8 @@ fn timeless(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(timeless),
         Value::Object(fields) => {
+            // Which earlier builds did not have.
+            fields.shift_remove("measuring");
             for (key, value) in fields {
                 let varies = ["lopa", "started", "ended", "seconds", "machine", "digest"];
                 match varies.contains(&key.as_str()) || key.ends_with("_digest") {
@@ -531,7 +533,7 @@ fn stopped(runs: &Path) -> PathBuf {
 fn left(folder: &Path) -> (Vec<String>, Vec<String>) {
     let reader = RunReader::open(folder).unwrap();
     let mut results = reader.results().unwrap();
-    results.iter_mut().for_each(|entry| entry.row.seconds = 0.0);
+    results.iter_mut().for_each(|entry| (entry.row.seconds, entry.measuring) = (0.0, 0.0));
     let mut rows = reader.rows().unwrap();
     rows.iter_mut().for_each(|line| line.row.seconds = 0.0);
     (
