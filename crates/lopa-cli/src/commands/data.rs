@@ -1,15 +1,17 @@
-//! `lopa data`: published data sets on this machine.
+//! `lopa data`: published data sets on this machine, and a look at one's own files.
 
 #[cfg(feature = "fetch")]
 mod fetch;
+mod stats;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use lopa::data::{self, Data, Published, State, Where, find_published, published};
+use lopa::data::{Published, State, find_published, published};
 use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
+use self::stats::StatsArgs;
 use crate::args::DataArgs;
 use crate::output::{Output, bytes};
 use crate::program::Program;
@@ -22,8 +24,8 @@ pub enum DataCommand {
     Fetch(SetsArgs),
     /// Check that the files are as published; exit code 3 if not
     Check(SetsArgs),
-    /// Describe data sets: rows, features, classes
-    Stats(SetsArgs),
+    /// Describe data sets or your own files: columns, missing values, classes, scalings
+    Stats(StatsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -46,7 +48,7 @@ pub fn data(command: &DataCommand, program: &Program) -> Result<ExitCode> {
         #[cfg(not(feature = "fetch"))]
         DataCommand::Fetch(_) => Err(crate::features::FETCH.missing("lopa data fetch")),
         DataCommand::Check(args) => check(args, output),
-        DataCommand::Stats(args) => stats(args, program),
+        DataCommand::Stats(args) => stats::stats(args, program),
     }
 }
 
@@ -59,6 +61,7 @@ fn chosen(args: &SetsArgs) -> Result<Vec<Published>> {
 }
 
 /// Fails if no data set is named.
+#[cfg(feature = "fetch")]
 fn some_named(args: &SetsArgs, command: &str) -> Result<()> {
     match args.names.is_empty() {
         true => Err(Error::config("config/missing-key", "which data set?")
@@ -149,71 +152,4 @@ fn check(args: &SetsArgs, output: &Output) -> Result<ExitCode> {
         ),
     });
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) })
-}
-
-fn stats(args: &SetsArgs, program: &Program) -> Result<ExitCode> {
-    let output = &program.output;
-    some_named(args, "lopa data stats")?;
-    let place = Where { directory: args.data.folder(), seed: 0 };
-    let mut documents = Vec::new();
-    for name in &args.names {
-        let source = program.registries.sources.choose(name, &toml::Table::new())?;
-        let data = data::load(&*source.build, &Default::default(), &place)?;
-        if output.json() {
-            documents.push(describe(name, &data));
-        } else {
-            output.text(&table(name, &data, output));
-        }
-    }
-    if output.json() {
-        output.document(&Value::Array(documents));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The number of samples of each class.
-fn counts(labels: &[u32], classes: usize) -> Vec<usize> {
-    let mut counts = vec![0; classes];
-    labels.iter().for_each(|&label| counts[label as usize] += 1);
-    counts
-}
-
-/// The share of nonzero training features.
-fn density(data: &Data) -> f64 {
-    let mut filled = 0u64;
-    for row in 0..data.train.len() {
-        data.train.each(row, |_, value| filled += u64::from(value != 0.0));
-    }
-    filled as f64 / (data.train.len() * data.train.cols()).max(1) as f64
-}
-
-fn describe(name: &str, data: &Data) -> Value {
-    let classes = data.classes.len();
-    json!({
-        "name": name,
-        "train": data.train.len(),
-        "test": data.test.len(),
-        "features": data.train.cols(),
-        "density": density(data),
-        "classes": data.classes,
-        "train_counts": counts(data.train.labels(), classes),
-        "test_counts": counts(data.test.labels(), classes),
-        "digest": data::digest(data),
-    })
-}
-
-fn table(name: &str, data: &Data, output: &Output) -> String {
-    let classes = data.classes.len();
-    let (train, test) = (counts(data.train.labels(), classes), counts(data.test.labels(), classes));
-    let rows = data.classes.iter().zip(train.iter().zip(&test));
-    let rows =
-        rows.map(|(class, (train, test))| vec![class.clone(), train.to_string(), test.to_string()]);
-    format!(
-        "{name}: {} training rows, {} test rows, {} features, {:.1} % nonzero\n\n{}",
-        data.train.len(),
-        data.test.len(),
-        data.train.cols(),
-        100.0 * density(data),
-        output.table(&["class", "train", "test"], rows.collect())
-    )
 }

@@ -15,4 +15,5 @@ mod pages;
 mod program;
 mod resume;
 mod runs;
+mod stats;
 mod theory;

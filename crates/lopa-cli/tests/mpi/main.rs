@@ -147,3 +147,38 @@ fn mistakes_are_reported_once() {
         assert_eq!(stdout.matches(id).count(), 1, "{stdout}");
     }
 }
+
+#[test]
+fn files_of_each_nodes_own_are_scaled_alike_in_any_number_of_processes() {
+    let text = program::blobs();
+    let (head, rows) = text.split_once('\n').unwrap();
+    for moments in ["own", "agreed"] {
+        let file = format!(
+            "name = 'own'\nproblem = {{ name = 'hyperparameter', start = -3 }}\n\
+             network = {{ nodes = 4, graph = 'ring' }}\n\
+             run = {{ iterations = 10, batch = 4, evaluations = 2, seeds = [1, 2] }}\n\
+             algorithm = [{{ name = 'lopa-gt', alpha = 0.1, beta = 0.3, lambda = 0.3 }}]\n\
+             [data]\nname = 'csv'\npath = '{{node}}.csv'\nnodes = ['a', 'b', 'c', 'd']\n\
+             classes = ['red', 'green', 'blue']\nlabel = 'colour'\nscaling = 'standardise'\n\
+             moments = '{moments}'\n"
+        );
+        let folder = Folder::with(&[("e.toml", &file)]);
+        for (node, name) in ["a", "b", "c", "d"].iter().enumerate() {
+            // The last file has its columns in another order.
+            let order = |line: &str| match node {
+                3 => line.rsplit(',').collect::<Vec<_>>().join(","),
+                _ => line.to_string(),
+            };
+            let own = rows.lines().enumerate().filter(|(row, _)| row / 3 % 4 == node);
+            let own: String = own.map(|(_, line)| order(line) + "\n").collect();
+            folder.write(&format!("{name}.csv"), format!("{}\n{own}", order(head)).as_bytes());
+        }
+        let alone = folder.program(&["run", "e.toml", "--format", "json"]).output().unwrap();
+        let want = timeless(&alone.stdout);
+        for size in [2, 3] {
+            let output = mpirun(&folder, size, &["run", "e.toml"]).output().unwrap();
+            assert!(output.status.success(), "{size}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(timeless(&output.stdout), want, "{size} processes, {moments}");
+        }
+    }
+}

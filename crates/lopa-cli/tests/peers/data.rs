@@ -102,6 +102,39 @@ fn each_node_needs_its_own_file_only() {
 }
 
 #[test]
+fn peers_scale_by_whichever_moments_as_one_process_does() {
+    let scalings = [
+        "scaling = \"standardise\"\nmoments = \"agreed\"",
+        "scaling = \"standardise\"\nmoments = \"own\"",
+        "scaling = \"tf-idf\"\nmoments = \"agreed\"",
+    ];
+    let mut seen = Vec::new();
+    for scaling in scalings {
+        let trio = Trio::new(&OWN.replace("[network]", &format!("{scaling}\n\n[network]")));
+        for (name, text) in NAMES.iter().zip(files()) {
+            trio.folder.write(&format!("{name}.csv"), text.as_bytes());
+        }
+        let want = trio.alone(&[]);
+        for output in trio.run(&[]) {
+            assert!(output.status.success(), "{}", text(&output));
+            let found = results(&serde_json::from_slice(&output.stdout).unwrap());
+            assert_eq!(found, want, "{scaling}");
+        }
+        // A peer's model scales new rows as the same model of one process does.
+        let predict = |run: &std::path::Path| {
+            let run = run.to_str().unwrap().to_string();
+            let args = ["predict", &run, "-a", "lopa-gt", "--node", "1", "--input", "bob.csv"];
+            trio.folder.lopa(&args).good().stdout
+        };
+        let alone = std::fs::read_dir(trio.folder.path().join("alone")).unwrap();
+        let alone = alone.flatten().map(|entry| entry.path()).find(|path| path.is_dir()).unwrap();
+        assert_eq!(predict(&trio.run_folder("bob").unwrap()), predict(&alone), "{scaling}");
+        seen.push(want);
+    }
+    assert!(seen[0] != seen[1] && seen[0] != seen[2]);
+}
+
+#[test]
 fn a_file_with_other_columns_is_reported_before_the_first_round() {
     let trio = Trio::new(OWN);
     for (name, text) in NAMES.iter().zip(files()) {
@@ -143,6 +176,16 @@ fn files_with_columns_in_another_order_are_matched_by_name() {
     };
     let want = results(&run(&str::to_string).good().json());
     assert_eq!(results(&run(&reversed).good().json()), want);
+    // Peers, too, who see no other file.
+    let trio = Trio::new(&experiment);
+    for (name, text) in NAMES.iter().zip(files()) {
+        let text = if *name == "carol" { reversed(&text) } else { text };
+        trio.folder.write(&format!("{name}.csv"), text.as_bytes());
+    }
+    for output in trio.run(&[]) {
+        assert!(output.status.success(), "{}", text(&output));
+        assert_eq!(results(&serde_json::from_slice(&output.stdout).unwrap()), want);
+    }
     let renamed = run(&|text| text.replacen("x,", "w,", 1));
     assert_eq!(renamed.code, 3, "{}", renamed.stderr);
     assert!(
@@ -162,7 +205,7 @@ fn mistakes_about_own_files_are_reported() {
         ("\"bob\", \"carol\"]", "\"bob\", \"bob\"]", "bob"),
         ("\"bob\", \"carol\"]", "\"bob\", \"../x\"]", "../x"),
         ("classes = [\"red\", \"green\", \"blue\"]\n", "", "classes"),
-        ("[network]", "scaling = \"unit\"\n[network]", "nobody sees all rows"),
+        ("[network]", "moments = \"agreed\"\n[network]", "go with a `scaling`"),
         ("[network]", "[partition]\nname = \"iid\"\n\n[network]", "does not fit the data"),
     ];
     for (from, to, says) in cases {

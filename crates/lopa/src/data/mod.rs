@@ -1,12 +1,16 @@
 //! Data: features and labels, where they come from, and how they are split over nodes.
 
+mod agreement;
 mod catalog;
 mod columns;
 mod digest;
 mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+mod given;
 mod labels;
+mod look;
+mod moments;
 mod own;
 mod packed;
 pub mod partition;
@@ -15,11 +19,15 @@ mod scaling;
 mod source;
 mod stored;
 
+pub(crate) use agreement::garbled;
+pub use agreement::{Agreement, Told};
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use columns::Columns;
 pub use digest::digest;
 pub use features::{Features, Samples};
-pub use own::{each as each_own, load as load_own};
+pub use given::{Given, MomentsOf, Whose};
+pub use look::{CellKind, ColumnLook, LabelLook, Look, MAX_DISTINCT, look};
+pub use own::{Own, each as each_own, load as load_own};
 use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, load, prepare, read};
 pub use scaling::{Method, Scaling, Scalings};
@@ -158,11 +166,6 @@ impl Dataset {
         Samples::new(self.stored.clone(), packed, labels.clone(), rows)
     }
 
-    /// The same rows with the columns at the given places, in that order.
-    pub(crate) fn columns_at(&self, order: &[usize]) -> Dataset {
-        Dataset::new(self.features().columns_at(order), self.labels.to_vec())
-    }
-
     /// Drops the features of all other rows; row numbers stay valid, and all labels are kept.
     pub fn hold(&mut self, rows: &[u32]) {
         assert!(self.held.is_none(), "rows are dropped only once");
@@ -192,4 +195,6 @@ pub struct Data {
     pub scaling: Scalings,
     /// The names of the columns, if the source has any.
     pub columns: Option<Columns>,
+    /// Which nodes' files these are, where nodes have files of their own.
+    pub own: Option<Own>,
 }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use toml::{Table, Value};
 
-use super::prepare::prepare_own;
+use super::agreement::{Agreement, Told};
+use super::prepare::{check_fill, prepare_own};
 use super::source::{Class, Raw, SourceBuild, Where};
 use super::{Data, Dataset, Features, Method, Preparation, Scalings};
 use crate::config::{Choice, Registry};
@@ -32,10 +33,7 @@ impl Preparation {
             return Fault::unless(false, "nodes", &nodes[at], "named once");
         }
         let must = "given where nodes have files of their own: a file may lack a class";
-        Fault::unless(self.classes.is_some(), "classes", "left out", must)?;
-        let scaled = self.scaling.is_some_and(|method| method != Method::None);
-        let must = "none where nodes have files of their own: nobody sees all rows";
-        Fault::unless(!scaled, "scaling", "given", must)
+        Fault::unless(self.classes.is_some(), "classes", "left out", must)
     }
 }
 
@@ -49,7 +47,19 @@ pub fn each(
     nodes.iter().map(own).collect()
 }
 
-/// Reads and prepares the files of some nodes, each alone.
+/// The files of some nodes.
+#[derive(Debug)]
+pub struct Own {
+    /// The nodes.
+    pub here: Range<usize>,
+    /// What each of them tells the others before a run.
+    pub told: Vec<Told>,
+    /// Whether their columns are in the common order and their rows scaled.
+    pub settled: bool,
+}
+
+/// Reads and prepares the files of some nodes, each alone. If these are all, the data is settled;
+/// else it is once [`Agreement`] with the others is reached.
 pub fn load(
     sources: &[Choice<SourceBuild>],
     preparation: &Preparation,
@@ -61,37 +71,50 @@ pub fn load(
     for (source, name) in sources[here.clone()].iter().zip(&nodes[here.clone()]) {
         let raw = (source.build)(place)?;
         let sparse = preparation.sparse.unwrap_or(raw.train.table.is_sparse());
+        let method = preparation.scaling.unwrap_or(Method::None);
+        check_fill(method, preparation.columns.as_deref(), sparse)?;
         let each = Preparation {
             sparse: Some(sparse),
             scaling: Some(Method::None),
+            moments: None,
             nodes: None,
             ..preparation.clone()
         };
         let raw = with_classes(raw, preparation);
         parts.push(prepare_own(raw, &each, place.seed).map_err(|error| error.at(name))?);
     }
-    let classes = parts.first().map_or(Vec::new(), |data| data.classes.clone());
     let names = &nodes[here.clone()];
-    let columns = parts.first().and_then(|data| data.columns.clone());
-    let (mut train, mut test) = (Vec::new(), Vec::new());
-    for (data, name) in parts.into_iter().zip(names) {
-        let order = match (&columns, &data.columns) {
-            (Some(first), Some(own)) => {
-                let order = first.order(&own.features);
-                Some(order.map_err(|error| different(error, name, &names[0]))?)
-            }
-            _ => None,
-        };
-        let ordered = |set: Dataset| match &order {
-            Some(order) if !order.is_sorted() => set.columns_at(order),
-            _ => set,
-        };
-        train.push(ordered(data.train));
-        test.push(ordered(data.test));
+    same_columns(&parts, names)?;
+    let tell = |data: &Data| Told::of(&data.train, data.columns.as_ref(), preparation);
+    let told: Vec<Told> = parts.iter().map(tell).collect();
+    let first = parts.first().map(|data| (data.classes.clone(), data.columns.clone()));
+    let (classes, columns) = first.unwrap_or_default();
+    let (train, test): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.train, d.test)).unzip();
+    let (train, test) = (joined(train, &here, nodes.len()), joined(test, &here, nodes.len()));
+    let whole = here == (0..nodes.len());
+    let own = Own { here, told: told.clone(), settled: false };
+    let scaling = Scalings::default();
+    let mut data = Data { train, test, classes, scaling, columns, own: Some(own) };
+    if whole {
+        data.settle(&Agreement::of(&told, preparation)?, preparation)?;
     }
-    let (train, test) =
-        (joined(train, names, &here, nodes.len())?, joined(test, names, &here, nodes.len())?);
-    Ok(Data { train, test, classes, scaling: Scalings::default(), columns })
+    Ok(data)
+}
+
+/// Refuses files whose columns are not those of the first.
+fn same_columns(parts: &[Data], names: &[String]) -> Result<()> {
+    let Some(first) = parts.first() else { return Ok(()) };
+    for (data, name) in parts.iter().zip(names) {
+        if let (Some(columns), Some(own)) = (&first.columns, &data.columns) {
+            columns.order(&own.features).map_err(|error| different(error, name, &names[0]))?;
+        }
+        let (cols, found) = (first.train.cols(), data.train.cols());
+        if found != cols {
+            let message = format!("`{name}` has {found} features, and `{}` {cols}", names[0]);
+            return Err(Error::data("data/shape-mismatch", message));
+        }
+    }
+    Ok(())
 }
 
 /// The parameters with a node's name filled in.
@@ -120,19 +143,7 @@ fn different(error: Error, name: &str, first: &str) -> Error {
 }
 
 /// Joins the nodes' sets, and notes which rows belong to which node.
-fn joined(
-    sets: Vec<Dataset>,
-    names: &[String],
-    here: &Range<usize>,
-    nodes: usize,
-) -> Result<Dataset> {
-    let cols = sets.first().map_or(0, |set| set.cols());
-    if let Some(at) = sets.iter().position(|set| set.cols() != cols) {
-        let (name, first) = (&names[at], &names[0]);
-        let found = sets[at].cols();
-        let message = format!("`{name}` has {found} features, and `{first}` {cols}");
-        return Err(Error::data("data/shape-mismatch", message));
-    }
+pub(super) fn joined(sets: Vec<Dataset>, here: &Range<usize>, nodes: usize) -> Dataset {
     let mut ranges = vec![0..0; nodes];
     let (mut labels, mut parts) = (Vec::new(), Vec::new());
     for (node, set) in here.clone().zip(&sets) {
@@ -141,5 +152,5 @@ fn joined(
         ranges[node] = start..labels.len() as u32;
         parts.push(set.features());
     }
-    Ok(Dataset::new(Features::stacked(&parts), labels).owned(ranges))
+    Dataset::new(Features::stacked(&parts), labels).owned(ranges)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::given::MomentsOf;
 use super::source::{Class, Part, Raw, SourceBuild, Table, Where};
 use super::{Data, Dataset, Groups, Method, Scaling, Scalings, Stored, labels, own};
 use crate::config::{Choice, Params, Registry, Section};
@@ -23,6 +24,9 @@ pub struct Preparation {
     pub test: Option<f64>,
     /// How features are scaled; the default depends on the source.
     pub scaling: Option<Method>,
+    /// What features are scaled by, instead of the moments of all training rows: `own`, `agreed`, or
+    /// given ones.
+    pub moments: Option<MomentsOf>,
     /// Standardise only these feature columns, numbered from 0.
     pub columns: Option<Vec<usize>>,
     /// Whether to store only non-zero entries; the default is whatever is faster.
@@ -71,6 +75,7 @@ impl Params for Preparation {
         Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;
         let test = self.test.unwrap_or(TEST_SHARE);
         Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")?;
+        self.check_moments()?;
         self.check_nodes()
     }
 }
@@ -78,13 +83,14 @@ impl Params for Preparation {
 impl Preparation {
     /// Takes the keys of preparation out of a section and leaves those of the source.
     pub fn take(section: &mut Section) -> Result<Preparation> {
-        let keys = ["classes", "samples", "test", "scaling", "nodes"];
+        let keys = ["classes", "samples", "test", "scaling", "moments", "nodes"];
         let places = keys.map(|key| (key, section.place_of(key)));
         let preparation = Preparation {
             classes: section.value("classes")?,
             samples: section.value("samples")?,
             test: section.value("test")?,
             scaling: section.value("scaling")?,
+            moments: section.value("moments")?,
             columns: section.value("columns")?,
             sparse: section.value("sparse")?,
             nodes: section.value("nodes")?,
@@ -175,7 +181,10 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
     });
     check_size(table, train.len().max(test.len()), sparse)?;
     check_fill(method, standard, sparse)?;
-    let scaling = Scaling::choose(method, &raw.usual, columns, (table, &train))?;
+    let scaling = match &preparation.moments {
+        Some(MomentsOf::Given(given)) => given.scaling(method, columns, table.cols())?,
+        _ => Scaling::choose(method, &raw.usual, columns, (table, &train))?,
+    };
 
     let set = |part: &Part, rows: &[u32]| {
         let label = |&row: &u32| number[part.labels[row as usize] as usize].expect("a kept class");
@@ -191,7 +200,8 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
     };
     let (train, test) = (set(&raw.train, &train), set(test_part, &test));
     let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
-    Ok(Data { train, test, classes, scaling: Scalings::all(scaling), columns: raw.columns })
+    let (scaling, columns) = (Scalings::all(scaling), raw.columns);
+    Ok(Data { train, test, classes, scaling, columns, own: None })
 }
 
 /// The indices of the chosen classes.
@@ -279,20 +289,20 @@ fn mostly_zero(table: &Table, rows: &[u32]) -> bool {
 /// Whether zeros become non-zero because a mean is subtracted from every column.
 fn fills(method: Method, columns: Option<&[usize]>) -> bool {
     match method {
-        Method::None | Method::Unit => false,
+        Method::None | Method::Unit | Method::Log | Method::Row | Method::TfIdf => false,
         Method::Centre => true,
         Method::Standardise => columns.is_none(),
     }
 }
 
 /// Refuses a scaling that would fill a sparse table.
-fn check_fill(method: Method, columns: Option<&[usize]>, sparse: bool) -> Result<()> {
+pub(super) fn check_fill(method: Method, columns: Option<&[usize]>, sparse: bool) -> Result<()> {
     match sparse && fills(method, columns) {
         false => Ok(()),
         true => Err(Error::config(
             "data/would-be-dense",
             "this `scaling` subtracts a mean from every column, and zeros would not stay zeros",
         )
-        .hint("use `scaling = \"unit\"`, name the `columns`, or set `sparse = false`")),
+        .hint("use `scaling = \"unit\"`, `\"row\"`, `\"log\"` or `\"tf-idf\"`, name the `columns`, or set `sparse = false`")),
     }
 }

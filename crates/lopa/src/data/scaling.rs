@@ -7,13 +7,20 @@ use super::Features;
 use super::source::{Table, Usual};
 use crate::error::{Error, Result};
 
-/// Feature j becomes `(raw − shift[j]) · factor[j]`. Empty vectors mean no change.
+/// Feature j becomes `(raw − shift[j]) · factor[j]`, after a logarithm if there is one and before the
+/// row is divided by its length if it is. Empty vectors mean no change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
     /// Subtracted first.
     pub shift: Vec<f64>,
     /// Multiplied second.
     pub factor: Vec<f64>,
+    /// Whether raw becomes sign(raw) ln(1 + |raw|) before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
+    /// Whether each row is divided by its Euclidean length after.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub row: bool,
 }
 
 /// The scaling of every node's features: one for all, or one for each.
@@ -43,6 +50,15 @@ impl Scalings {
         Scalings { each }
     }
 
+    /// The scalings of some nodes; a process knows no other's, and has NaN in its place.
+    pub(super) fn some(each: Vec<Option<Scaling>>) -> Scalings {
+        let unknown = |values: &Vec<f64>| vec![f64::NAN; values.len()];
+        let known = each.iter().flatten().next().cloned().unwrap_or_default();
+        let (shift, factor) = (unknown(&known.shift), unknown(&known.factor));
+        let unknown = Scaling { shift, factor, ..known };
+        Scalings { each: each.into_iter().map(|own| own.unwrap_or(unknown.clone())).collect() }
+    }
+
     /// A node's scaling.
     pub fn of(&self, node: usize) -> &Scaling {
         self.each.get(node).unwrap_or(&self.each[0])
@@ -66,6 +82,13 @@ pub enum Method {
     Standardise,
     /// Divided by the largest value, then centred by the mean training row.
     Centre,
+    /// sign(raw) ln(1 + |raw|), for counts; zeros stay zeros.
+    Log,
+    /// Every row divided by its Euclidean length; zeros stay zeros.
+    Row,
+    /// Counts times ln((1 + rows) / (1 + rows with the feature)) + 1, then as `row`; zeros stay zeros.
+    #[serde(rename = "tf-idf")]
+    TfIdf,
 }
 
 impl Scaling {
@@ -84,27 +107,26 @@ impl Scaling {
         let cols = table.cols();
         let columns = columns.or(usual.columns.as_deref());
         let largest = || usual.maximum.unwrap_or_else(|| largest(table, rows));
-        let divide = |by: f64| vec![if by > 0.0 { by.recip() } else { 1.0 }; cols];
         match method {
             Method::None => Ok(Scaling::default()),
-            Method::Unit => Ok(Scaling { shift: Vec::new(), factor: divide(largest()) }),
+            Method::Log => Ok(Scaling { log: true, ..Scaling::default() }),
+            Method::Row => Ok(Scaling { row: true, ..Scaling::default() }),
+            Method::TfIdf => {
+                let mut with = vec![0.0; cols];
+                for &row in rows {
+                    table.each(row as usize, |j, value| with[j] += f64::from(value != 0.0));
+                }
+                let factor = with.iter().map(|&with| idf(rows.len() as f64, with)).collect();
+                Ok(Scaling { factor, row: true, ..Scaling::default() })
+            }
+            Method::Unit => Ok(Scaling { factor: divided(largest(), cols), ..Scaling::default() }),
             Method::Centre => {
                 let (shift, _) = moments(table, rows);
-                Ok(Scaling { shift, factor: divide(largest()) })
+                Ok(Scaling { shift, factor: divided(largest(), cols), ..Scaling::default() })
             }
             Method::Standardise => {
-                let (mut shift, deviation) = moments(table, rows);
-                let mut factor: Vec<f64> =
-                    deviation.iter().map(|&d| if d > 0.0 { d.recip() } else { 1.0 }).collect();
-                if let Some(columns) = columns {
-                    let mut listed = vec![false; cols];
-                    check_columns(columns, cols)?;
-                    columns.iter().for_each(|&j| listed[j] = true);
-                    for j in (0..cols).filter(|&j| !listed[j]) {
-                        (shift[j], factor[j]) = (0.0, 1.0);
-                    }
-                }
-                Ok(Scaling { shift, factor })
+                let (mean, deviation) = moments(table, rows);
+                standard(mean, &deviation, columns)
             }
         }
     }
@@ -118,16 +140,34 @@ impl Scaling {
 
     /// Scales one row of all columns.
     pub(super) fn row(&self, row: &mut [f64]) {
+        if self.log {
+            row.iter_mut().for_each(|value| *value = log(*value));
+        }
         if !self.shift.is_empty() {
             row.iter_mut().zip(&self.shift).for_each(|(value, shift)| *value -= shift);
         }
         if !self.factor.is_empty() {
             row.iter_mut().zip(&self.factor).for_each(|(value, factor)| *value *= factor);
         }
+        self.shorten(row);
     }
 
-    /// Scales one entry.
+    /// Divides the entries of a row by its length, if this scaling does.
+    pub(super) fn shorten(&self, row: &mut [f64]) {
+        let length = row.iter().map(|value| value * value).sum::<f64>().sqrt();
+        if self.row && length > 0.0 {
+            row.iter_mut().for_each(|value| *value /= length);
+        }
+    }
+
+    /// Whether it takes a single factor and shifts, and nothing else.
+    pub(super) fn is_affine(&self) -> bool {
+        !self.log && !self.row
+    }
+
+    /// Scales one entry, but for the length of its row.
     pub(super) fn entry(&self, j: usize, raw: f64) -> f64 {
+        let raw = if self.log { log(raw) } else { raw };
         let shifted = raw - self.shift.get(j).copied().unwrap_or(0.0);
         shifted * self.factor.get(j).copied().unwrap_or(1.0)
     }
@@ -136,6 +176,40 @@ impl Scaling {
     pub(super) fn filled(&self) -> Vec<u32> {
         (0u32..).zip(&self.shift).filter(|(_, shift)| **shift != 0.0).map(|(j, _)| j).collect()
     }
+}
+
+/// Division of all columns by one number.
+pub(super) fn divided(by: f64, cols: usize) -> Vec<f64> {
+    vec![if by > 0.0 { by.recip() } else { 1.0 }; cols]
+}
+
+/// Means to 0 and deviations to 1, of all columns or those listed.
+pub(super) fn standard(
+    mean: Vec<f64>,
+    deviation: &[f64],
+    listed: Option<&[usize]>,
+) -> Result<Scaling> {
+    let (mut shift, cols) = (mean, deviation.len());
+    let mut factor: Vec<f64> =
+        deviation.iter().map(|&d| if d > 0.0 { d.recip() } else { 1.0 }).collect();
+    if let Some(columns) = listed {
+        let mut listed = vec![false; cols];
+        check_columns(columns, cols)?;
+        columns.iter().for_each(|&j| listed[j] = true);
+        for j in (0..cols).filter(|&j| !listed[j]) {
+            (shift[j], factor[j]) = (0.0, 1.0);
+        }
+    }
+    Ok(Scaling { shift, factor, ..Scaling::default() })
+}
+
+/// The weight of a feature that `with` of the `rows` have.
+pub(super) fn idf(rows: f64, with: f64) -> f64 {
+    ((1.0 + rows) / (1.0 + with)).ln() + 1.0
+}
+
+fn log(raw: f64) -> f64 {
+    raw.signum() * raw.abs().ln_1p()
 }
 
 fn check_columns(columns: &[usize], cols: usize) -> Result<()> {

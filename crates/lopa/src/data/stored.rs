@@ -103,7 +103,8 @@ impl Bytes<f64> {
     fn numbers(&self, sparse: bool) -> Features<f64> {
         let rows: Vec<u32> = (0..self.rows() as u32).collect();
         let table = Table::Bytes { cols: self.cols(), values: self.bytes.clone() };
-        let scaling = Scaling { shift: self.shift.clone(), factor: vec![self.unit; self.cols()] };
+        let (shift, factor) = (self.shift.clone(), vec![self.unit; self.cols()]);
+        let scaling = Scaling { shift, factor, ..Scaling::default() };
         table.take(&rows, &scaling, sparse)
     }
 }

@@ -32,7 +32,7 @@ pub struct Local {
     pub values: Vec<(String, f64)>,
     /// ‖x_i − x̄‖²
     pub distance_sq: f64,
-    /// The node's part solved at x̄, if asked for.
+    /// The node's part solved at x̄, if asked for, without θ* and v*.
     pub exact: Option<Solution>,
     /// ‖θ_i − θ_i*(x̄)‖², if asked for.
     pub theta_error_sq: f64,
@@ -46,6 +46,8 @@ pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool
         Some(solution) => at.theta.iter().zip(&solution.theta).map(off).sum(),
         None => 0.0,
     };
+    // θ* and v* are as long as θ_i, at every node: only what a row needs of them is kept.
+    let exact = exact.map(|solution| Solution { theta: Vec::new(), v: Vec::new(), ..solution });
     Local {
         values: part.metrics(at),
         distance_sq: at.x.iter().zip(mean).map(off).sum(),

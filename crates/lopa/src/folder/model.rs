@@ -1,10 +1,11 @@
 //! Trained models on disk: one safetensors file with x_i and θ_i of every node and what it takes to
 //! use them on new data, but none of the data they were trained on.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toml::Table;
@@ -12,6 +13,7 @@ use toml::Table;
 use crate::config::Registry;
 use crate::data::{Columns, Features, Scaling, Scalings};
 use crate::error::{Error, Kind, Result};
+use crate::evaluate::Point;
 use crate::problem::{AnyProblem, At};
 use crate::run::hex;
 use crate::store::files::replace;
@@ -50,6 +52,12 @@ pub struct About {
     /// Whether the run diverged: the numbers mean nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diverged: bool,
+    /// Whether raw features are replaced by sign(raw) ln(1 + |raw|) before they are shifted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
+    /// Whether each scaled row is divided by its Euclidean length.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub row: bool,
 }
 
 /// Our entry in the file's header.
@@ -64,29 +72,8 @@ struct Header {
 impl Model {
     /// Writes the file atomically.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let wrong = |what: String| {
-            Error::storage("storage/write", format!("cannot write the model: {what}"))
-                .at(path.display().to_string())
-        };
-        let tensors = [
-            ("x", bytes(self.x.concat().as_slice()), shape(&self.x)),
-            ("theta", bytes(self.theta.concat().as_slice()), shape(&self.theta)),
-            self.scaling_tensor("scaling.shift", |scaling| &scaling.shift),
-            self.scaling_tensor("scaling.factor", |scaling| &scaling.factor),
-        ];
-        let views: std::result::Result<Vec<_>, _> = tensors
-            .iter()
-            .map(|(name, data, shape)| {
-                TensorView::new(Dtype::F64, shape.clone(), data).map(|view| (*name, view))
-            })
-            .collect();
-        let header = Header { about: self.about.clone(), sha256: self.digest() };
-        let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
-        let metadata = HashMap::from([("lopa".to_string(), header)]);
-        let views = views.map_err(|error| wrong(error.to_string()))?;
-        let file = safetensors::serialize(views, Some(metadata))
-            .map_err(|error| wrong(error.to_string()))?;
-        replace(path, &file).map_err(|error| wrong(error.to_string()))
+        let points: Vec<Point> = self.x.iter().cloned().zip(self.theta.iter().cloned()).collect();
+        save(path, &self.about, &points, &self.scaling)
     }
 
     /// Reads a file; a damaged one is refused.
@@ -121,7 +108,7 @@ impl Model {
         };
         let (shift, factor) = (read("scaling.shift")?, read("scaling.factor")?);
         let unfit = || wrong("its tensors do not fit together".into());
-        let scaling = scalings(shift, factor).ok_or_else(unfit)?;
+        let scaling = scalings(&about, shift, factor).ok_or_else(unfit)?;
         let model = Model { about, x: rows("x")?, theta: rows("theta")?, scaling };
         let scaled = |values: &[f64]| values.is_empty() || values.len() == model.about.features;
         let scalings = model.scaling.as_slice();
@@ -139,26 +126,7 @@ impl Model {
 
     /// SHA-256 of the metadata and of every number.
     fn digest(&self) -> String {
-        let mut hasher = Sha256::new();
-        hasher.update(serde_json::to_vec(&self.about).expect("plain values are JSON"));
-        let scalings = self.scaling.as_slice().iter();
-        let scaled = scalings.flat_map(|Scaling { shift, factor }| [shift, factor]);
-        for values in self.x.iter().chain(&self.theta).chain(scaled) {
-            hasher.update(bytes(values));
-        }
-        hex(&hasher.finalize())
-    }
-
-    /// A vector where all nodes share the scaling, else a matrix with a row per node.
-    fn scaling_tensor(
-        &self,
-        name: &'static str,
-        part: impl Fn(&Scaling) -> &Vec<f64>,
-    ) -> (&'static str, Vec<u8>, Vec<usize>) {
-        let scalings = self.scaling.as_slice();
-        let length = part(&scalings[0]).len();
-        let shape = if scalings.len() == 1 { vec![length] } else { vec![scalings.len(), length] };
-        (name, scalings.iter().flat_map(|scaling| bytes(part(scaling))).collect(), shape)
+        digest(&self.about, self.x.iter().chain(&self.theta), &self.scaling)
     }
 
     /// The class numbers that a node's model predicts for raw features.
@@ -209,20 +177,101 @@ impl Model {
     }
 }
 
+/// Writes a model file atomically, with one copy of its numbers in memory.
+pub(super) fn save(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Result<()> {
+    let wrong = |what: String| {
+        Error::storage("storage/write", format!("cannot write the model: {what}"))
+            .at(path.display().to_string())
+    };
+    let (x, theta) = (points.iter().map(|point| &point.0), points.iter().map(|point| &point.1));
+    let digest = digest(about, x.clone().chain(theta.clone()), all);
+    let rows = all.as_slice().iter();
+    let alone = rows.len() == 1;
+    let tensors = [
+        ("x", Rows::of(x, false)),
+        ("theta", Rows::of(theta, false)),
+        ("scaling.shift", Rows::of(rows.clone().map(|scaling| &scaling.shift), alone)),
+        ("scaling.factor", Rows::of(rows.map(|scaling| &scaling.factor), alone)),
+    ];
+    let header = Header { about: about.clone(), sha256: digest };
+    let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
+    let metadata = HashMap::from([("lopa".to_string(), header)]);
+    let file = safetensors::serialize(tensors, Some(metadata))
+        .map_err(|error| wrong(error.to_string()))?;
+    replace(path, &file).map_err(|error| wrong(error.to_string()))
+}
+
+/// Rows of numbers as a tensor, turned into bytes only when they are written.
+struct Rows<'a> {
+    rows: Vec<&'a Vec<f64>>,
+    shape: Vec<usize>,
+}
+
+impl<'a> Rows<'a> {
+    /// A matrix, or a vector if there is only one row.
+    fn of(rows: impl Iterator<Item = &'a Vec<f64>>, vector: bool) -> Rows<'a> {
+        let rows: Vec<&Vec<f64>> = rows.collect();
+        let width = rows.first().map_or(0, |row| row.len());
+        let shape = if vector { vec![width] } else { vec![rows.len(), width] };
+        Rows { rows, shape }
+    }
+}
+
+impl View for Rows<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F64
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let numbers = self.rows.iter().flat_map(|row| row.iter());
+        let mut bytes = Vec::with_capacity(self.data_len());
+        numbers.for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        bytes.into()
+    }
+
+    fn data_len(&self) -> usize {
+        size_of::<f64>() * self.rows.iter().map(|row| row.len()).sum::<usize>()
+    }
+}
+
+/// SHA-256 of the metadata and of every number.
+fn digest<'a>(
+    about: &About,
+    numbers: impl Iterator<Item = &'a Vec<f64>>,
+    scalings: &'a Scalings,
+) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(serde_json::to_vec(about).expect("plain values are JSON"));
+    let scalings = scalings.as_slice().iter();
+    let scaled = scalings.flat_map(|Scaling { shift, factor, .. }| [shift, factor]);
+    for values in numbers.chain(scaled) {
+        // In pieces: a copy of a row would be as large as the row.
+        values.chunks(1 << 13).for_each(|piece| hasher.update(bytes(piece)));
+    }
+    hex(&hasher.finalize())
+}
+
 /// The scalings in two tensors; `None` if their shapes do not fit.
 fn scalings(
+    &About { log, row, .. }: &About,
     (shift, shape): (Vec<f64>, Vec<usize>),
     (factor, same): (Vec<f64>, Vec<usize>),
 ) -> Option<Scalings> {
     match (&shape[..], &same[..]) {
-        ([_], [_]) => Some(Scalings::all(Scaling { shift, factor })),
+        ([_], [_]) => Some(Scalings::all(Scaling { shift, factor, log, row })),
         (&[nodes, shifts], &[others, factors]) if nodes == others && nodes > 0 => {
-            let row = |values: &[f64], width: usize, node: usize| {
+            let of = |values: &[f64], width: usize, node: usize| {
                 values[node * width..(node + 1) * width].to_vec()
             };
             let scaling = |node| Scaling {
-                shift: row(&shift, shifts, node),
-                factor: row(&factor, factors, node),
+                shift: of(&shift, shifts, node),
+                factor: of(&factor, factors, node),
+                log,
+                row,
             };
             Some(Scalings::each((0..nodes).map(scaling).collect()))
         }
@@ -232,8 +281,4 @@ fn scalings(
 
 fn bytes(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
-}
-
-fn shape(rows: &[Vec<f64>]) -> Vec<usize> {
-    vec![rows.len(), rows.first().map_or(0, Vec::len)]
 }

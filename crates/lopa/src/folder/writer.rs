@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
-use super::model::{About, Model};
+use super::model::{self, About, Model};
 use super::reader::{Lines, read};
 use super::resume::lock;
 use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, line, model_path};
@@ -40,6 +40,9 @@ pub struct RunFolder {
     about: ModelParts,
     _lock: File, // held while the folder is being written
 }
+
+/// What a peer keeps of what all told each other before the runs.
+const AGREED: &str = "agreed";
 
 /// What models are saved with.
 struct ModelParts {
@@ -292,6 +295,23 @@ impl Store for RunFolder {
         written
     }
 
+    fn agreed(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(fs::read(self.path.join(AGREED)).ok())
+    }
+
+    fn agree(&mut self, bytes: &[u8]) -> Result<()> {
+        write(&self.path.join(AGREED), bytes)
+    }
+
+    fn keeps_models(&self) -> bool {
+        true
+    }
+
+    fn settled(&mut self, data: &Data) {
+        self.about.scaling = data.scaling.clone();
+        self.about.columns = data.columns.clone();
+    }
+
     fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
         let row = MetricsRow { algorithm: algorithm.into(), seed, row: row.clone() };
         let number = self.count_lines()?;
@@ -304,7 +324,8 @@ impl Store for RunFolder {
 
     fn end(&mut self, outcome: &Outcome) -> Result<()> {
         let Outcome { algorithm, seed, .. } = outcome;
-        self.about.model(outcome).save(&model_path(&self.path, algorithm, *seed))?;
+        let path = model_path(&self.path, algorithm, *seed);
+        model::save(&path, &self.about.about(outcome), &outcome.models, &self.about.scaling)?;
         self.sync_metrics()?;
         self.results.retain(|entry| !entry.is_of(algorithm, *seed));
         self.results.push(outcome.into());
@@ -330,9 +351,9 @@ impl ModelParts {
         }
     }
 
-    fn model(&self, outcome: &Outcome) -> Model {
-        let (x, theta) = outcome.models.iter().cloned().unzip();
-        let about = About {
+    fn about(&self, outcome: &Outcome) -> About {
+        let any = |flag: fn(&data::Scaling) -> bool| self.scaling.as_slice().iter().any(flag);
+        About {
             algorithm: outcome.algorithm.clone(),
             seed: outcome.seed,
             problem: self.problem.name.clone(),
@@ -341,8 +362,9 @@ impl ModelParts {
             classes: self.classes.clone(),
             columns: self.columns.clone(),
             diverged: outcome.stop == Stop::Diverged,
-        };
-        Model { about, x, theta, scaling: self.scaling.clone() }
+            log: any(|scaling| scaling.log),
+            row: any(|scaling| scaling.row),
+        }
     }
 }
 

@@ -29,6 +29,10 @@ pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Points>
         all.splice(cluster.here(), own);
         return Ok(Points { all, sound });
     }
+    if cluster.is_whole() {
+        let sound = own.iter().all(|(x, theta)| finite(x) && finite(theta));
+        return Ok(Points { all: own, sound });
+    }
     let n = own[0].0.len();
     let all = cluster.everyone(own.into_iter().map(|(x, theta)| [x, theta].concat()).collect())?;
     let sound = all.iter().all(|point| finite(point));

@@ -1,6 +1,7 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 
 mod agreed;
+mod agreement;
 pub mod checkpoint;
 mod clock;
 mod gather;
@@ -96,6 +97,16 @@ pub trait Store {
     fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
         Ok(())
     }
+    /// What this peer kept of the agreement before the runs.
+    fn agreed(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+    /// Keeps it.
+    fn agree(&mut self, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    /// The data now has the columns and the scaling that all nodes agreed on.
+    fn settled(&mut self, _data: &Data) {}
     /// Keeps a measurement.
     fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) -> Result<()> {
         Ok(())
@@ -103,6 +114,10 @@ pub trait Store {
     /// Keeps the outcome of a run.
     fn end(&mut self, _outcome: &Outcome) -> Result<()> {
         Ok(())
+    }
+    /// Whether it keeps models: outcomes then come back without them.
+    fn keeps_models(&self) -> bool {
+        false
     }
 }
 
@@ -117,6 +132,12 @@ struct Observers<'a> {
 }
 
 impl Observers<'_> {
+    /// The outcome without its models, if the store has them: they are the larger part of memory.
+    fn light(&self, outcome: Outcome) -> Outcome {
+        let models = if self.store.keeps_models() { Vec::new() } else { outcome.models };
+        Outcome { models, ..outcome }
+    }
+
     fn reborrow(&mut self) -> Observers<'_> {
         Observers { store: &mut *self.store, listener: &mut *self.listener }
     }
@@ -166,7 +187,7 @@ pub struct Outcome {
     pub nodes: Vec<Vec<(String, f64)>>,
     /// SHA-256 of every variable at every measurement, to the bit.
     pub digest: String,
-    /// (x_i, θ_i) of every node at the end.
+    /// (x_i, θ_i) of every node at the end; empty where the store keeps them.
     pub models: Vec<Point>,
 }
 
@@ -214,11 +235,17 @@ impl Experiment {
     ) -> Result<Vec<Outcome>> {
         let mut observers = Observers { store, listener };
         let here = block(self.network.nodes, transport.size(), transport.rank());
+        let agreement = self.agree(transport, data.as_ref(), observers.store)?;
+        self.settle(data.as_mut(), agreement.as_ref())?;
+        if let Some(data) = data.as_ref().filter(|_| transport.independent().is_some()) {
+            observers.store.settled(data);
+        }
         let mut outcomes: Vec<Outcome> = Vec::new();
         for (turn, &seed) in self.run.seeds.iter().enumerate() {
             if turn > 0 {
                 // Another seed has another partition, which needs other rows.
                 data = self.load_data_of(context, here.clone())?;
+                self.settle(data.as_mut(), agreement.as_ref())?;
             }
             let world = self.world(data.as_ref(), seed)?;
             if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
@@ -247,11 +274,13 @@ impl Experiment {
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
             let ended = observers.store.ended(&algorithm.label, scene.seed)?;
-            let number = (scene.turn * self.algorithms.len() + at) as u32;
+            // The agreement before the runs has number 0 where there is one.
+            let number = scene.turn * self.algorithms.len() + at + usize::from(self.agrees());
+            let number = number as u32;
             let job = Job { experiment: self, scene, algorithm, number };
             if job.is_known(ended.is_some(), transport)? {
                 observers.listener.skip(&algorithm.label, scene.seed);
-                outcomes.extend(ended);
+                outcomes.extend(ended.map(|ended| observers.light(ended)));
                 continue;
             }
             observers.listener.begin(&algorithm.label, scene.seed);
@@ -261,7 +290,7 @@ impl Experiment {
             };
             observers.end(&outcome)?;
             let interrupted = outcome.stop == Stop::Interrupted;
-            outcomes.push(outcome);
+            outcomes.push(observers.light(outcome));
             if interrupted {
                 break;
             }

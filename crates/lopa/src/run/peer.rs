@@ -67,6 +67,7 @@ impl Experiment {
             let Limits { message, broadcast } = limits(&nodes[0]);
             most = most.max(message).max(broadcast);
         }
+        most = most.max(self.told_bytes(data));
         Ok((entries, most + FRAME))
     }
 

@@ -22,12 +22,14 @@ mod folder;
 mod golden;
 mod network;
 mod new_rows;
+mod own_files;
 mod pages;
 mod paper;
 mod partition;
 mod problems;
 mod reference;
 mod runs;
+mod scaling;
 mod scope;
 mod seam;
 

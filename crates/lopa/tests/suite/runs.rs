@@ -566,6 +566,10 @@ fn a_run_folder_tells_everything() {
         let results = json(&path.join("results.json"));
         let entries: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
         assert_eq!(results, serde_json::json!(entries));
+        // The folder has the models; whoever keeps nothing gets them.
+        assert!(outcomes.iter().all(|outcome| outcome.models.is_empty()));
+        let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
+        let outcomes = experiment.run_on(data.as_ref(), &context, &mut (), &mut ()).unwrap();
         for outcome in &outcomes {
             let model = Model::load(&model_path(path, "lopa-gt", outcome.seed)).unwrap();
             let (x, theta): (Vec<_>, Vec<_>) = outcome.models.iter().cloned().unzip();

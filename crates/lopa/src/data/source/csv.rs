@@ -240,6 +240,15 @@ impl<'a> CsvReader<'a> {
         Ok(part)
     }
 
+    /// Calls `f(cells)` for every row but the header.
+    pub fn each_row(
+        self,
+        plan: &Plan,
+        mut f: impl FnMut(csv::ByteRecordIter) -> Result<()>,
+    ) -> Result<()> {
+        self.each(plan.header, |_, cells| f(cells))
+    }
+
     /// Calls `f(line, cells)` for every row; all must be as wide as the first.
     fn each(
         mut self,

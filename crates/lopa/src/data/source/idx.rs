@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::file::{Input, byte, find_set};
-use super::raw::{Raw, Table, Usual};
+use super::names::Names;
+use super::raw::{Part, Raw, Table, Usual};
 use super::{Where, file};
 use crate::config::NoParams;
 use crate::data::Method;
@@ -61,6 +62,21 @@ fn read_pair(images: &Path, labels: &Path) -> Result<(Table, Vec<u8>)> {
         .at(byte(&labels.display().to_string(), 4)));
     }
     Ok((Table::Bytes { cols, values: Arc::new(values) }, codes))
+}
+
+/// Whether a file starts like an IDX file of bytes.
+pub fn is_idx(path: &Path) -> bool {
+    let start = Input::open(path).and_then(|mut input| input.take(4));
+    start.is_ok_and(|start| matches!(start[..], [0, 0, 8, 1..=3]))
+}
+
+/// The rows of an IDX file; one of labels has a single column.
+pub fn look(path: &Path) -> Result<Raw> {
+    let start = Input::open(path)?.take(4)?;
+    let (_, cols, values) = read_idx(path, start.get(3).copied().unwrap_or(3))?;
+    let table = Table::Bytes { cols, values: Arc::new(values) };
+    let part = Part { table, labels: Vec::new(), groups: Vec::new() };
+    Raw::named(part, None, Names::default(), Names::default())
 }
 
 /// The number of items in an IDX file of bytes, the size of each, and their bytes.

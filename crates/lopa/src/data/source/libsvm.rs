@@ -55,12 +55,35 @@ pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
     Ok(Raw { test_at: libsvm.test_path.clone(), ..raw })
 }
 
+/// The rows of a file, and whether they have labels.
+pub fn look(name: &str, bytes: &[u8]) -> Result<(Raw, bool)> {
+    let mut names = Names::default();
+    let read = |zero_based: bool, names: &mut Names| {
+        let options = Libsvm { path: name.into(), test_path: None, features: None, zero_based };
+        let rows = SparseRows::read(&options, is_labelled(bytes), (name, bytes), names)?;
+        let cols = rows.cols.max(1);
+        Ok(rows.part(cols))
+    };
+    let part = match read(false, &mut names) {
+        // An index 0: they start there.
+        Err(Error { id: "data/bad-index", .. }) => read(true, &mut names)?,
+        part => part?,
+    };
+    let raw = Raw::named(part, None, names, Names::default()).map_err(|error| error.at(name))?;
+    Ok((raw, is_labelled(bytes)))
+}
+
+/// Whether the first row has a label.
+fn is_labelled(bytes: &[u8]) -> bool {
+    let mut first = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    first.next().is_none_or(|word| !word.contains(&b':'))
+}
+
 /// New rows for a model with this many features; all have labels if the first one does.
 pub fn new_rows(name: &str, bytes: &[u8], features: usize) -> Result<(Raw, bool)> {
     let options =
         Libsvm { path: name.into(), test_path: None, features: Some(features), zero_based: false };
-    let mut first = bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let labelled = first.next().is_none_or(|word| !word.contains(&b':'));
+    let labelled = is_labelled(bytes);
     let mut names = Names::default();
     let rows = SparseRows::read(&options, labelled, (name, bytes), &mut names)?;
     let raw = Raw::named(rows.part(features), None, names, Names::default());

@@ -9,6 +9,7 @@ mod file;
 mod idx;
 mod integers;
 mod libsvm;
+mod look;
 mod names;
 mod new;
 mod npy;
@@ -21,6 +22,7 @@ mod zip;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(super) use look::{look_csv, look_raw};
 pub use new::{NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 

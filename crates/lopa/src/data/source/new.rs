@@ -53,7 +53,7 @@ pub fn new_rows(
     Ok(NewRows { features: into_features(raw.train.table), labels })
 }
 
-enum FileFormat {
+pub(super) enum FileFormat {
     Table(u8),
     Libsvm,
     Npy,
@@ -61,7 +61,7 @@ enum FileFormat {
 }
 
 impl FileFormat {
-    fn of(path: &Path) -> Result<FileFormat> {
+    pub(super) fn of(path: &Path) -> Result<FileFormat> {
         let name = path.display().to_string().to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit('.').next() {
             Some("csv" | "data") => Ok(FileFormat::Table(b',')),

@@ -102,6 +102,14 @@ impl Table {
         }
     }
 
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Table::Bytes { cols, values } => values.len() / (*cols).max(1),
+            Table::Numbers(features) => features.rows(),
+        }
+    }
+
     /// Whether only nonzero entries are stored.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Table::Numbers(Features::Sparse { .. }))
@@ -144,6 +152,9 @@ impl Table {
     /// Some rows as bytes, if they are bytes with a single factor; all rows are shared, not copied.
     pub fn bytes(&self, rows: &[u32], scaling: &Scaling) -> Option<Bytes<f64>> {
         let Table::Bytes { cols, values } = self else { return None };
+        if !scaling.is_affine() {
+            return None;
+        }
         let unit = scaling.factor.first().copied().unwrap_or(1.0);
         let shift = (0..*cols).map(|j| scaling.shift.get(j).copied().unwrap_or(0.0)).collect();
         let all = Bytes { bytes: values.clone(), unit, shift };
@@ -194,6 +205,8 @@ impl Table {
                 push(j, value);
             });
             filled.for_each(|after| push(after, 0.0));
+            let start = starts.last().copied().unwrap_or(0);
+            scaling.shorten(&mut values[start..]);
             starts.push(columns.len());
         }
         Features::Sparse { cols: self.cols(), starts, columns, values }

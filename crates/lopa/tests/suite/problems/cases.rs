@@ -56,7 +56,7 @@ pub fn data(classes: usize, sparse: bool) -> Data {
     let [train, test] =
         clouds(classes).map(|(rows, labels)| Dataset::new(features(&rows, sparse), labels));
     let classes = (0..classes).map(|class| class.to_string()).collect();
-    Data { train, test, classes, scaling: Scalings::default(), columns: None }
+    Data { train, test, classes, scaling: Scalings::default(), columns: None, own: None }
 }
 
 /// Rows and labels to train on, and to test on.

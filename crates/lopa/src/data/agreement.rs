@@ -1,0 +1,169 @@
+//! What nodes with files of their own tell each other before they run: which columns they have, and,
+//! where they agree on a scaling, the moments of their training rows. Rows are never shown.
+//!
+//! Every process gathers what all nodes tell and joins it in the order of the nodes: the result has
+//! the same bits wherever nodes live.
+
+use sha2::{Digest, Sha256};
+
+use super::moments::Moments;
+use super::{Columns, Data, Dataset, Preparation, Scaling, Scalings};
+use crate::error::{Error, Kind, Result};
+use crate::store::bytes::{Reader, Writer};
+
+/// What one node tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// A hash of each column's name, in the order of the file; 0 for columns without names.
+    columns: Vec<u64>,
+    moments: Moments,
+}
+
+impl Told {
+    /// What a node tells of its training rows.
+    pub(super) fn of(
+        train: &Dataset,
+        columns: Option<&Columns>,
+        preparation: &Preparation,
+    ) -> Told {
+        let unnamed = || vec![0; train.cols()];
+        let columns = columns.map_or_else(unnamed, |columns| hashes(&columns.features));
+        let moments = match preparation.agreed() {
+            Some(method) => Moments::of(method, train),
+            None => Moments::default(),
+        };
+        Told { columns, moments }
+    }
+
+    /// As bytes, whose number depends on the columns' number and on the experiment alone.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u64(self.columns.len() as u64);
+        self.columns.iter().for_each(|&hash| out.u64(hash));
+        self.moments.write(&mut out);
+        out.done()
+    }
+
+    /// Reads what [`Told::to_bytes`] wrote; `None` if it is malformed.
+    pub fn read(bytes: &mut Reader) -> Option<Told> {
+        let count = usize::try_from(bytes.u64()?).ok()?;
+        let mut columns = Vec::new();
+        for _ in 0..count {
+            columns.push(bytes.u64()?);
+        }
+        Some(Told { columns, moments: Moments::read(bytes)? })
+    }
+}
+
+/// What follows from what all nodes told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agreement {
+    columns: Vec<u64>,
+    scaling: Option<Scaling>,
+}
+
+impl Agreement {
+    /// From what all nodes told, in their order.
+    pub fn of(told: &[Told], preparation: &Preparation) -> Result<Agreement> {
+        let names = preparation.nodes.as_deref().unwrap_or_default();
+        let columns = told.first().map_or(Vec::new(), |first| first.columns.clone());
+        let mut moments = Vec::new();
+        for (node, told) in told.iter().enumerate() {
+            let order = order(&columns, &told.columns).ok_or_else(|| {
+                let (name, first) = (&names[node], &names[0]);
+                Error::data(
+                    "data/other-columns",
+                    format!("the columns of `{name}` are not those of `{first}`"),
+                )
+                .hint("all files need the same columns, by name; their order may differ")
+            })?;
+            moments.push(told.moments.at(&order).ok_or_else(garbled)?);
+        }
+        let scaling = match preparation.agreed() {
+            None => None,
+            Some(method) => {
+                let listed = preparation.columns.as_deref();
+                Some(Moments::joined(&moments).scaling(method, listed, columns.len())?)
+            }
+        };
+        Ok(Agreement { columns, scaling })
+    }
+}
+
+impl Data {
+    /// Puts the columns of the nodes here in the common order, and scales their rows.
+    pub(crate) fn settle(
+        &mut self,
+        agreement: &Agreement,
+        preparation: &Preparation,
+    ) -> Result<()> {
+        let Some(own) = self.own.as_mut().filter(|own| !own.settled) else { return Ok(()) };
+        own.settled = true;
+        let (here, nodes) = (own.here.clone(), preparation.nodes.as_ref().map_or(0, Vec::len));
+        let mut scalings = vec![None; nodes];
+        let (mut trains, mut tests) = (Vec::new(), Vec::new());
+        for (node, told) in here.clone().zip(&own.told) {
+            let order = order(&agreement.columns, &told.columns).ok_or_else(garbled)?;
+            let of = |set: &Dataset| {
+                let range = set.owners().map_or(0..0, |owners| owners[node].clone());
+                let features = set.features().select(&range.clone().collect::<Vec<_>>());
+                let labels = set.labels()[range.start as usize..range.end as usize].to_vec();
+                let sorted = order.is_sorted();
+                let features = if sorted { features } else { features.columns_at(&order) };
+                (features, labels)
+            };
+            let (train, test) = (of(&self.train), of(&self.test));
+            let scaling = match &agreement.scaling {
+                Some(scaling) => scaling.clone(),
+                None => preparation.own_scaling(&train.0)?,
+            };
+            for (set, into) in [(train, &mut trains), (test, &mut tests)] {
+                into.push(Dataset::new(scaling.apply(set.0), set.1));
+            }
+            scalings[node] = Some(scaling);
+        }
+        let first = self.columns.as_mut().zip(own.told.first());
+        if let Some((columns, told)) = first {
+            let order = order(&agreement.columns, &told.columns).ok_or_else(garbled)?;
+            columns.features = order.iter().map(|&j| columns.features[j].clone()).collect();
+        }
+        self.train = super::own::joined(trains, &here, nodes);
+        self.test = super::own::joined(tests, &here, nodes);
+        self.scaling = match preparation.scales_each() {
+            true => Scalings::some(scalings),
+            false => Scalings::all(scalings.swap_remove(here.start).unwrap_or_default()),
+        };
+        Ok(())
+    }
+}
+
+/// The error for a message that no lopa of this version sends.
+pub(crate) fn garbled() -> Error {
+    Error::new(Kind::Run, "engine/garbled", "malformed message from another process")
+}
+
+/// A short hash of each name.
+fn hashes(names: &[String]) -> Vec<u64> {
+    let hash = |name: &String| {
+        let hash = Sha256::digest(name);
+        u64::from_le_bytes(std::array::from_fn(|at| hash[at])) | 1
+    };
+    names.iter().map(hash).collect()
+}
+
+/// Where each of the columns is among the others; by position where a table has no names.
+fn order(columns: &[u64], others: &[u64]) -> Option<Vec<usize>> {
+    if columns.len() != others.len() {
+        return None;
+    }
+    let unnamed = [columns, others].iter().any(|table| table.iter().all(|&hash| hash == 0));
+    if unnamed || columns == others {
+        return Some((0..columns.len()).collect());
+    }
+    let at: std::collections::HashMap<u64, usize> =
+        others.iter().enumerate().map(|(at, &hash)| (hash, at)).collect();
+    let order: Vec<usize> =
+        columns.iter().map(|hash| at.get(hash).copied()).collect::<Option<_>>()?;
+    // Names that occur twice match nothing.
+    (at.len() == columns.len()).then_some(order)
+}

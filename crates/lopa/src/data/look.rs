@@ -1,0 +1,212 @@
+//! A look at a file before it is used: columns, types, missing values, classes.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::source::{Raw, look_csv, look_raw};
+use crate::error::Result;
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Look {
+    /// Its format: the name of the source that reads it.
+    pub format: &'static str,
+    /// The delimiter of a text table, if it is not a comma.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<char>,
+    /// The number of rows.
+    pub rows: usize,
+    /// The feature columns.
+    pub columns: Vec<ColumnLook>,
+    /// The labels, if the file has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelLook>,
+    /// The share of entries that are not zero.
+    pub density: f64,
+}
+
+/// A column of features.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ColumnLook {
+    /// Its name, or its number.
+    pub name: String,
+    /// What its cells are.
+    pub kind: CellKind,
+    /// Cells that are empty, `NA`, `NaN`, `null` or `?`.
+    pub missing: usize,
+    /// How many different values there are, up to [`MAX_DISTINCT`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub distinct: Option<usize>,
+    /// Zeros.
+    pub zeros: usize,
+    /// The smallest number.
+    pub min: f64,
+    /// The largest number.
+    pub max: f64,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation.
+    pub deviation: f64,
+    /// A cell that is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// What the cells of a column are, but for missing ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellKind {
+    /// Whole numbers.
+    Integer,
+    /// Numbers.
+    Number,
+    /// Some are no numbers.
+    Text,
+    /// All are missing.
+    Empty,
+}
+
+/// The labels of a file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LabelLook {
+    /// The column's or array's name or number.
+    pub name: String,
+    /// The classes and their numbers of rows, in the order of their numbers.
+    pub classes: Vec<(String, usize)>,
+    /// Rows without a label.
+    pub missing: usize,
+    /// Why these labels are refused, if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+/// Different values are counted up to here.
+pub const MAX_DISTINCT: usize = 1000;
+
+/// Looks at a file; labels are where `label` says, by default where sources look for them.
+pub fn look(path: &Path, label: Option<&str>) -> Result<Look> {
+    match look_csv(path, label)? {
+        Some(look) => Ok(look),
+        None => {
+            let (format, raw, label) = look_raw(path, label)?;
+            Ok(Look::of(format, &raw, label))
+        }
+    }
+}
+
+impl Look {
+    /// A table of numbers.
+    fn of(format: &'static str, raw: &Raw, label: Option<String>) -> Look {
+        let (table, rows) = (&raw.train.table, raw.train.table.rows());
+        let names = raw.columns.as_ref().map(|columns| &columns.features[..]).unwrap_or_default();
+        let mut cells = vec![Cells::default(); table.cols()];
+        for row in 0..rows {
+            table.each(row, |j, value| cells[j].add(value));
+        }
+        let zeros = |cells: &mut Cells| cells.add_zeros(rows - cells.seen);
+        cells.iter_mut().for_each(zeros);
+        let name = |j: usize| names.get(j).cloned().unwrap_or(j.to_string());
+        let columns: Vec<_> =
+            cells.into_iter().enumerate().map(|(j, cells)| cells.column(name(j), None)).collect();
+        let labels = label.map(|name| {
+            let mut counts = vec![0; raw.classes.len()];
+            raw.train.labels.iter().for_each(|&label| counts[label as usize] += 1);
+            let classes = raw.classes.iter().map(|class| class.name.clone()).zip(counts).collect();
+            let refused = super::labels::check_classes(raw).err().map(|error| error.message);
+            LabelLook { name, classes, missing: 0, refused }
+        });
+        Look::new(format, rows, columns, labels)
+    }
+
+    /// From its columns.
+    pub(super) fn new(
+        format: &'static str,
+        rows: usize,
+        columns: Vec<ColumnLook>,
+        labels: Option<LabelLook>,
+    ) -> Look {
+        let zeros: usize = columns.iter().map(|column| column.zeros).sum();
+        let density = 1.0 - zeros as f64 / (rows * columns.len()).max(1) as f64;
+        Look { format, delimiter: None, rows, columns, labels, density }
+    }
+}
+
+/// The numbers of a column so far.
+#[derive(Debug, Clone)]
+pub(super) struct Cells {
+    seen: usize,
+    zeros: usize,
+    whole: bool,
+    min: f64,
+    max: f64,
+    mean: f64,
+    square: f64,
+    pub(super) missing: usize,
+    pub(super) text: Option<String>,
+}
+
+impl Default for Cells {
+    fn default() -> Cells {
+        Cells {
+            seen: 0,
+            zeros: 0,
+            whole: true,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            mean: 0.0,
+            square: 0.0,
+            missing: 0,
+            text: None,
+        }
+    }
+}
+
+impl Cells {
+    /// Adds a number.
+    pub fn add(&mut self, value: f64) {
+        self.seen += 1;
+        self.zeros += usize::from(value == 0.0);
+        self.whole &= value.fract() == 0.0;
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+        let off = value - self.mean;
+        self.mean += off / self.seen as f64;
+        self.square += off * (value - self.mean);
+    }
+
+    /// Adds zeros that are not stored.
+    fn add_zeros(&mut self, count: usize) {
+        if count > 0 {
+            let (seen, more) = (self.seen as f64, count as f64);
+            let all = seen + more;
+            self.square += self.mean * self.mean * seen * more / all;
+            self.mean *= seen / all;
+            (self.seen, self.zeros) = (self.seen + count, self.zeros + count);
+            (self.min, self.max) = (self.min.min(0.0), self.max.max(0.0));
+        }
+    }
+
+    /// The column they make.
+    pub fn column(self, name: String, distinct: Option<&HashSet<String>>) -> ColumnLook {
+        let kind = match (&self.text, self.seen, self.whole) {
+            (Some(_), ..) => CellKind::Text,
+            (None, 0, _) => CellKind::Empty,
+            (None, _, true) => CellKind::Integer,
+            (None, _, false) => CellKind::Number,
+        };
+        let some = |value: f64| if self.seen == 0 { 0.0 } else { value };
+        ColumnLook {
+            name,
+            kind,
+            missing: self.missing,
+            distinct: distinct.map(HashSet::len),
+            zeros: self.zeros,
+            min: some(self.min),
+            max: some(self.max),
+            mean: self.mean,
+            deviation: some((self.square / self.seen.max(1) as f64).sqrt()),
+            text: self.text,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Sums over training rows from which a scaling follows.
+
+use super::Dataset;
+use super::scaling::{self, Method, Scaling, idf};
+use crate::error::Result;
+use crate::store::bytes::{Reader, Writer};
+
+/// Sums over a node's training rows: as few as the method needs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Moments {
+    rows: f64,
+    largest: f64,
+    /// The mean of each column, or the share of rows in which it is not zero.
+    first: Vec<f64>,
+    /// The sum of each column's squared deviations from its mean.
+    second: Vec<f64>,
+}
+
+impl Moments {
+    /// What a method needs to know of some training rows.
+    pub fn of(method: Method, train: &Dataset) -> Moments {
+        let (cols, rows) = (train.cols(), train.len() as f64);
+        let mut moments = Moments { rows, ..Moments::default() };
+        let each = |f: &mut dyn FnMut(usize, f64)| {
+            (0..train.len()).for_each(|row| train.each(row, &mut *f));
+        };
+        match method {
+            Method::None | Method::Row | Method::Log => {}
+            Method::Unit => {
+                each(&mut |_, value| moments.largest = moments.largest.max(value.abs()));
+            }
+            Method::TfIdf => {
+                moments.first = vec![0.0; cols];
+                each(&mut |j, value| moments.first[j] += f64::from(value != 0.0));
+                moments.first.iter_mut().for_each(|count| *count /= rows);
+            }
+            Method::Standardise | Method::Centre => {
+                let (mut mean, mut stored) = (vec![0.0; cols], vec![0.0; cols]);
+                each(&mut |j, value| {
+                    mean[j] += value;
+                    stored[j] += 1.0;
+                    moments.largest = moments.largest.max(value.abs());
+                });
+                mean.iter_mut().for_each(|sum| *sum /= rows);
+                if method == Method::Standardise {
+                    // Only a scaling that needs it tells the largest entry.
+                    moments.largest = 0.0;
+                    moments.second = vec![0.0; cols];
+                    each(&mut |j, value| moments.second[j] += (value - mean[j]).powi(2));
+                    for j in 0..cols {
+                        moments.second[j] += (rows - stored[j]) * mean[j] * mean[j];
+                    }
+                }
+                moments.first = mean;
+            }
+        }
+        moments
+    }
+
+    /// The moments of all rows, from those of each node, in the order of the nodes.
+    pub fn joined(each: &[Moments]) -> Moments {
+        let rows = each.iter().map(|moments| moments.rows).sum::<f64>();
+        let largest = each.iter().map(|moments| moments.largest).fold(0.0, f64::max);
+        let cols = each.first().map_or(0, |moments| moments.first.len());
+        let mean = |j: usize| each.iter().map(|m| m.rows * m.first[j]).sum::<f64>() / rows;
+        let first: Vec<f64> = (0..cols).map(mean).collect();
+        let cols = each.first().map_or(0, |moments| moments.second.len());
+        let second = |j: usize| -> f64 {
+            each.iter().map(|m| m.second[j] + m.rows * (m.first[j] - first[j]).powi(2)).sum()
+        };
+        let second = (0..cols).map(second).collect();
+        Moments { rows, largest, first, second }
+    }
+
+    /// The scaling that follows.
+    pub fn scaling(
+        &self,
+        method: Method,
+        listed: Option<&[usize]>,
+        cols: usize,
+    ) -> Result<Scaling> {
+        let Moments { rows, largest, first, second } = self;
+        Ok(match method {
+            Method::None => Scaling::default(),
+            Method::Row => Scaling { row: true, ..Scaling::default() },
+            Method::Log => Scaling { log: true, ..Scaling::default() },
+            Method::TfIdf => {
+                let factor = first.iter().map(|mean| idf(*rows, (mean * rows).round())).collect();
+                Scaling { factor, row: true, ..Scaling::default() }
+            }
+            Method::Unit => {
+                Scaling { factor: scaling::divided(*largest, cols), ..Scaling::default() }
+            }
+            Method::Centre => {
+                let factor = scaling::divided(*largest, cols);
+                Scaling { shift: first.clone(), factor, ..Scaling::default() }
+            }
+            Method::Standardise => {
+                let deviation: Vec<f64> = second.iter().map(|sum| (sum / rows).sqrt()).collect();
+                scaling::standard(first.clone(), &deviation, listed)?
+            }
+        })
+    }
+
+    /// The moments of the columns at the given places; `None` if there are others.
+    pub fn at(&self, order: &[usize]) -> Option<Moments> {
+        let at = |values: &[f64]| -> Option<Vec<f64>> {
+            match values.len() {
+                0 => Some(Vec::new()),
+                length if length == order.len() => Some(order.iter().map(|&j| values[j]).collect()),
+                _ => None,
+            }
+        };
+        let (first, second) = (at(&self.first)?, at(&self.second)?);
+        Some(Moments { first, second, ..self.clone() })
+    }
+
+    /// Writes them.
+    pub fn write(&self, out: &mut Writer) {
+        out.f64(self.rows);
+        out.f64(self.largest);
+        out.reals(&self.first);
+        out.reals(&self.second);
+    }
+
+    /// Reads them; `None` if they are malformed.
+    pub fn read(bytes: &mut Reader) -> Option<Moments> {
+        let (rows, largest) = (bytes.f64()?, bytes.f64()?);
+        let (first, second) = (bytes.reals()?, bytes.reals()?);
+        let finite = [&[rows, largest], &first[..], &second].concat().iter().all(|v| v.is_finite());
+        finite.then_some(Moments { rows, largest, first, second })
+    }
+}

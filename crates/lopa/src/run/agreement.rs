@@ -1,0 +1,143 @@
+//! What nodes with files of their own agree on before they run: see [`crate::data::Agreement`].
+
+use super::Store;
+use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
+use crate::engine::{Begin, Independent, Limits, Transport, block};
+use crate::error::Result;
+use crate::experiment::Experiment;
+use crate::network;
+use crate::store::bytes::{Reader, Writer};
+
+impl Experiment {
+    /// Whether nodes have files of their own.
+    pub(super) fn agrees(&self) -> bool {
+        self.own_files().is_some()
+    }
+
+    fn own_files(&self) -> Option<&Preparation> {
+        self.data.as_ref().map(|spec| &spec.preparation).filter(|files| files.nodes.is_some())
+    }
+
+    /// The bytes that a node tells all others before the runs.
+    pub(super) fn told_bytes(&self, data: Option<&Data>) -> usize {
+        let told = data.and_then(|data| data.own.as_ref()?.told.first());
+        told.map_or(0, |told| told.to_bytes().len())
+    }
+
+    /// Agrees with all other processes, each of which has the files of its own nodes.
+    pub(super) fn agree(
+        &self,
+        transport: &mut dyn Transport,
+        data: Option<&Data>,
+        store: &mut dyn Store,
+    ) -> Result<Option<Agreement>> {
+        let Some((files, own)) = self.own_files().zip(data.and_then(|data| data.own.as_ref()))
+        else {
+            return Ok(None);
+        };
+        // Process 0 may have read all files; each process tells of its own nodes.
+        let here = block(self.network.nodes, transport.size(), transport.rank());
+        let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
+        let told = match transport.independent() {
+            None => transport.all(&ours)?,
+            Some(_) => self.agree_as_peer(transport, &ours, store)?,
+        };
+        let bytes = told.concat();
+        let mut bytes = Reader::new(&bytes);
+        let told: Option<Vec<Told>> =
+            (0..self.network.nodes).map(|_| Told::read(&mut bytes)).collect();
+        let told = told.filter(|_| bytes.end().is_some()).ok_or_else(garbled)?;
+        Agreement::of(&told, files).map(Some).map_err(|error| error.at("[data]"))
+    }
+
+    /// The same among peers, as a run without iterations: what all told is on disk before anybody
+    /// may forget what it said.
+    fn agree_as_peer(
+        &self,
+        transport: &mut dyn Transport,
+        ours: &[u8],
+        store: &mut dyn Store,
+    ) -> Result<Vec<Vec<u8>>> {
+        let (spec, seed) = (&self.network, self.run.seeds[0]);
+        let seed = spec.seed.unwrap_or(seed);
+        let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
+            .map_err(|error| error.at("[network]"))?;
+        // A broadcast also names its sender.
+        let limits = Limits { message: 0, broadcast: size_of::<u64>() + ours.len() };
+        let begin = |kept| Begin { job: 0, mixing: &mixing, kept, limits };
+        let kept = store.agreed()?;
+        let kept = kept.as_deref().and_then(Kept::read);
+        if let Some(Kept { told, .. }) = kept.as_ref().filter(|kept| kept.over) {
+            independent(transport).pass(begin(None))?;
+            return Ok(told.clone());
+        }
+        let links = kept.as_ref().map(|kept| &kept.links[..]);
+        independent(transport).begin(begin(links))?;
+        let told = match kept {
+            Some(kept) => kept.told,
+            None => transport.all(ours)?,
+        };
+        let own = independent(transport);
+        let mut kept = Kept { over: false, links: own.save(true), told };
+        store.agree(&kept.to_bytes())?;
+        own.end()?;
+        kept.over = true;
+        store.agree(&kept.to_bytes())?;
+        Ok(kept.told)
+    }
+
+    /// Gives the data the columns and the scaling that were agreed on.
+    pub(super) fn settle(
+        &self,
+        data: Option<&mut Data>,
+        agreement: Option<&Agreement>,
+    ) -> Result<()> {
+        match (data, agreement, self.own_files()) {
+            (Some(data), Some(agreement), Some(files)) => data.settle(agreement, files),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn independent(transport: &mut dyn Transport) -> &mut dyn Independent {
+    transport.independent().expect("only peers are asked")
+}
+
+/// What a peer keeps of the agreement.
+struct Kept {
+    /// Whether all neighbours have kept it, too.
+    over: bool,
+    /// The transport's part.
+    links: Vec<u8>,
+    /// What all nodes told.
+    told: Vec<Vec<u8>>,
+}
+
+impl Kept {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u64(u64::from(self.over));
+        out.bytes(&self.links);
+        out.u64(self.told.len() as u64);
+        self.told.iter().for_each(|told| out.bytes(told));
+        out.done()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Kept> {
+        let mut bytes = Reader::new(bytes);
+        let (over, links) = (bytes.u64()? == 1, bytes.bytes()?.to_vec());
+        let mut told = Vec::new();
+        for _ in 0..bytes.u64()? {
+            told.push(bytes.bytes()?.to_vec());
+        }
+        bytes.end()?;
+        Some(Kept { over, links, told })
+    }
+}
+
+impl Own {
+    /// What some of these nodes tell.
+    fn told_by(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = &Told> {
+        self.here.clone().zip(&self.told).filter(move |(node, _)| nodes.contains(node)).map(|t| t.1)
+    }
+}
