@@ -135,6 +135,33 @@ fn peers_scale_by_whichever_moments_as_one_process_does() {
 }
 
 #[test]
+fn a_node_killed_while_the_nodes_agree_resumes() {
+    let scaling = "scaling = \"standardise\"\nmoments = \"agreed\"\n\n[network]";
+    let experiment = OWN.replace("[network]", scaling);
+    // Before it knows what all told, or after.
+    for seen in ["manifest.json", "agreed"] {
+        let trio = Trio::new(&experiment);
+        for (name, text) in NAMES.iter().zip(files()) {
+            trio.folder.write(&format!("{name}.csv"), text.as_bytes());
+        }
+        let want = trio.alone(&[]);
+        let mut nodes = NAMES.map(|name| trio.start(name, &[]));
+        while !trio.run_folder("bob").is_some_and(|folder| folder.join(seen).exists()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        nodes[1].kill().unwrap();
+        nodes[1].wait().unwrap();
+        if trio.done("bob").is_none() {
+            nodes[1] = trio.start("bob", &[]);
+        }
+        for (name, node) in NAMES.iter().zip(nodes) {
+            let output = node.wait_with_output().unwrap();
+            assert_eq!(trio.done(name).as_ref(), Some(&want), "{name}, {seen}: {}", text(&output));
+        }
+    }
+}
+
+#[test]
 fn a_file_with_other_columns_is_reported_before_the_first_round() {
     let trio = Trio::new(OWN);
     for (name, text) in NAMES.iter().zip(files()) {
