@@ -4,11 +4,22 @@
   const place = document.querySelector(".live");
   const { version } = place.dataset;
   const following = place.textContent;
+  // Not in the middle of a drag or of typing, and not while nobody looks.
+  let pressed = false;
+  addEventListener("pointerdown", () => { pressed = true; });
+  addEventListener("pointerup", () => { pressed = false; });
+  let typed;
+  const busy = () => {
+    const before = typed;
+    typed = document.getElementById("filter")?.value;
+    return pressed || document.hidden || typed !== before;
+  };
+  busy();
   const look = async () => {
-    let pause = 1000;
+    let pause = 2000;
     try {
       const answer = await fetch("/version", { cache: "no-store" });
-      if ((await answer.text()) !== version) return location.reload();
+      if ((await answer.text()) !== version && !busy()) return location.reload();
       place.classList.remove("over");
       place.textContent = following;
     } catch {
@@ -18,5 +29,5 @@
     }
     setTimeout(look, pause);
   };
-  setTimeout(look, 1000);
+  setTimeout(look, 2000);
 })();

@@ -363,7 +363,8 @@ fn a_live_page_is_made_anew_from_the_folder() {
     assert!(!live.is_over().unwrap());
     assert_ne!(get("/version", "127.0.0.1:80").body, before);
     let page = get("/", "127.0.0.1:80").body;
-    assert!(page.contains("this page follows the run"));
+    assert!(page.contains("this page follows the run") && page.contains("Results so far"));
+    assert!(!page.contains("class=\"closing\""), "nothing is said before the end");
     let shown = &embedded(&page)["runs"][0]["rows"]["rows"];
     assert_eq!(shown.as_array().unwrap().len(), rows.lines().count());
     // Nobody else is answered, and nothing else is served.

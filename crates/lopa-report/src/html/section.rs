@@ -29,6 +29,10 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
     let curves = curves(saved, styles, view).inline();
     let (facts, closing, notes) = (facts(saved), closing(saved), divergences(saved));
     let (quality, costs) = (tables::quality(&traces, styles), tables::costs(&traces, styles));
+    let results = match saved.manifest.status {
+        Status::Running => "Results so far",
+        _ => "Final results",
+    };
     let pictures = pictures(saved);
     let more: String = [
         details("Every node", &tables::nodes(saved)),
@@ -42,7 +46,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
          <div class=\"title\"><h2 id=\"heading-{n}\">{heading}</h2><code>{name}</code></div>\n\
          {facts}{closing}{notes}\
          <div class=\"charts\" data-run=\"{n}\"><div class=\"still\">{curves}</div></div>\n\
-         <h3>Final results</h3>\n{quality}{costs}{pictures}\
+         <h3>{results}</h3>\n{quality}{costs}{pictures}\
          <div class=\"more\">{more}</div>\n\
          <p class=\"downloads\" data-run=\"{n}\" hidden></p>\n</section>\n"
     )
@@ -50,9 +54,9 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
 
 /// What was run, in a few words each.
 fn facts(saved: &Saved) -> String {
-    let Manifest { seeds, status, started, .. } = &saved.manifest;
+    let Manifest { algorithms, seeds, status, started, .. } = &saved.manifest;
     let mut facts = about(saved);
-    facts.push(("Algorithms", saved.algorithms().len().to_string()));
+    facts.push(("Algorithms", algorithms.len().to_string()));
     let listed: Vec<String> = seeds.iter().take(8).map(u64::to_string).collect();
     facts.push(match seeds.len() {
         n @ ..=8 => ("Seeds", format!("{n} ({})", listed.join(", "))),
