@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
 
 use crate::program::{Folder, QUADRATIC};
 
@@ -90,19 +92,31 @@ fn get(address: &str, path: &str, host: &str) -> String {
     answer
 }
 
+/// Ends with its test, however that ends.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_live_report_follows_a_run_until_it_is_stopped() {
     let (folder, run) = run();
-    let manifest = folder.read(format!("{run}/manifest.json"));
-    folder.write(
-        &format!("{run}/manifest.json"),
-        manifest.replace("\"done\"", "\"running\"").as_bytes(),
-    );
+    // As it was before the last measurement.
+    let [manifest, rows] =
+        ["manifest.json", "metrics.jsonl"].map(|file| folder.read(format!("{run}/{file}")));
+    let write = |file: &str, text: &str| folder.write(&format!("{run}/{file}"), text.as_bytes());
+    let last = rows.lines().last().unwrap();
+    let seconds = serde_json::from_str::<Value>(last).unwrap()["seconds"].to_string();
+    write("manifest.json", &manifest.replace("\"done\"", "\"running\""));
+    write("metrics.jsonl", rows.strip_suffix(&format!("{last}\n")).unwrap());
     let mut server = folder.program(&["report", "--live", &run, "-q"]);
-    let mut server = server.stdout(Stdio::piped()).spawn().unwrap();
+    let mut server = Server(server.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let own = line.trim().strip_prefix("http://").unwrap().trim_end_matches('/');
     assert!(own.starts_with("127.0.0.1:"), "{own}");
 
@@ -113,13 +127,12 @@ fn a_live_report_follows_a_run_until_it_is_stopped() {
     assert_eq!(before, get(own, "/version", own), "nothing was written");
 
     // The run measures something, and ends.
-    let rows = folder.read(format!("{run}/metrics.jsonl"));
-    let next = rows.lines().last().unwrap().replace("\"iteration\":6", "\"iteration\":987654");
-    folder.write(&format!("{run}/metrics.jsonl"), format!("{rows}{next}\n").as_bytes());
+    assert!(!page.contains(&seconds));
+    write("metrics.jsonl", &rows);
     let after = get(own, "/version", own);
     assert_ne!(before, after);
-    assert!(get(own, "/", own).contains("987654"));
-    folder.write(&format!("{run}/manifest.json"), manifest.as_bytes());
+    assert!(get(own, "/", own).contains(&seconds));
+    write("manifest.json", &manifest);
     assert_ne!(get(own, "/version", own), after);
     assert!(get(own, "/", own).contains("The run has ended"));
 
@@ -127,6 +140,6 @@ fn a_live_report_follows_a_run_until_it_is_stopped() {
     assert!(get(own, "/etc/passwd", own).starts_with("HTTP/1.1 404 "));
     assert!(get(own, "/", "evil.example").starts_with("HTTP/1.1 403 "));
 
-    Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
-    assert_eq!(server.wait().unwrap().code(), Some(0), "Ctrl-C is how it ends");
+    Command::new("kill").args(["-INT", &server.0.id().to_string()]).status().unwrap();
+    assert_eq!(server.0.wait().unwrap().code(), Some(0), "Ctrl-C is how it ends");
 }
