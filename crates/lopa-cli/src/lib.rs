@@ -20,6 +20,7 @@ mod features;
 mod output;
 mod program;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -33,9 +34,18 @@ use program::Program;
 
 /// Runs the command line with what these registries offer.
 pub fn main_with(registries: Registries) -> ExitCode {
-    let cli = match Cli::try_parse() {
+    run_with(std::env::args_os(), registries)
+}
+
+/// Runs the command line of these arguments, the first of which is the program's name.
+pub fn run_with(args: impl IntoIterator<Item = OsString>, registries: Registries) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return refuse(with_suggestion(error)),
+        Err(error) => {
+            let typed: Vec<_> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+            return refuse(with_suggestion(error, &typed), &typed);
+        }
     };
     let program = Program { registries, output: Output::new(&cli.output) };
     run(&cli.command, &program).unwrap_or_else(|error| program.output.fail(&error))
@@ -69,10 +79,9 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
 }
 
 /// Answers a command line that is not a command: a request for help, or a mistake.
-fn refuse(error: clap::Error) -> ExitCode {
+fn refuse(error: clap::Error, typed: &[String]) -> ExitCode {
     // A closed pipe is no failure.
     let _ = error.print();
-    let typed: Vec<String> = std::env::args().collect();
     let json = typed.iter().any(|arg| arg == "--format=json")
         || typed.windows(2).any(|pair| pair == ["--format", "json"]);
     if error.use_stderr() && json {
@@ -82,13 +91,13 @@ fn refuse(error: clap::Error) -> ExitCode {
 }
 
 /// Adds the nearest command to an unknown one: clap finds none for short names.
-fn with_suggestion(mut error: clap::Error) -> clap::Error {
+fn with_suggestion(mut error: clap::Error, all: &[String]) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
     };
     let mut command = Cli::command();
-    for arg in std::env::args().skip(1).take_while(|arg| arg != typed) {
-        command = command.find_subcommand(&arg).cloned().unwrap_or(command);
+    for arg in all.iter().skip(1).take_while(|arg| *arg != typed) {
+        command = command.find_subcommand(arg).cloned().unwrap_or(command);
     }
     let near = nearest(typed, command.get_subcommands().map(clap::Command::get_name));
     if let Some(near) = near.filter(|_| error.get(ContextKind::SuggestedSubcommand).is_none()) {

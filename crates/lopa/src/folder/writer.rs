@@ -66,6 +66,8 @@ impl RunFolder {
         let path = create_free(runs, &folder_name(experiment))?;
         let lock = lock(&path)?.expect("nobody else knows of the folder yet");
         write(&path.join(RESOLVED), resolved.as_bytes())?;
+        let computed_by = experiment.problem.build.get::<f64>().computed_by();
+        let computed_by = computed_by.map(|text| ("computed_by".to_string(), text.into()));
         let manifest = Manifest {
             lopa: env!("CARGO_PKG_VERSION").into(),
             name: experiment.name.clone(),
@@ -81,7 +83,7 @@ impl RunFolder {
             machine: machine(),
             ended: None,
             resumed: Vec::new(),
-            other: Default::default(),
+            other: computed_by.into_iter().collect(),
         };
         let folder = RunFolder::new(path, manifest, lock, experiment, data)?;
         folder.write_manifest()?;

@@ -37,6 +37,17 @@ pub trait Problem<T: Real>: Send + Sync {
     /// The parts of some nodes; features of other nodes' rows need not be there.
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>>;
 
+    /// Whether its parts are called from one thread only, as those of an interpreter are.
+    fn one_thread(&self) -> bool {
+        false
+    }
+
+    /// What computes it, for the manifest, where that is not lopa alone: a framework with its
+    /// version, a device.
+    fn computed_by(&self) -> Option<String> {
+        None
+    }
+
     /// The class indices that a saved model predicts for scaled features; `None` where prediction
     /// makes no sense or the features do not fit the model.
     fn predict(

@@ -269,6 +269,10 @@ impl Experiment {
         observers: &mut Observers,
     ) -> Result<Vec<Outcome>> {
         observers.store.world(scene.seed, scene.world)?;
+        let one_thread = self.problem.build.get::<f64>().one_thread();
+        let &Context { pool, ref data_dir, interrupt, probe } = context;
+        let pool = pool.filter(|_| !one_thread);
+        let context = &Context { pool, data_dir: data_dir.clone(), interrupt, probe };
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let mut evaluators = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
         let mut outcomes = Vec::new();

@@ -233,7 +233,9 @@ fn every_block_has_a_language_and_rust_is_tested() {
         books.iter().filter_map(|book| std::fs::read_to_string(book).ok()).collect();
     for page in pages() {
         for block in page.parts().1 {
-            let known = ["rust", "rust,no_run", "sh", "text", "toml"].contains(&&*block.language);
+            // Blocks of Python are run by `python/tests/test_docs.py`.
+            let languages = ["python", "rust", "rust,no_run", "sh", "text", "toml"];
+            let known = languages.contains(&&*block.language);
             assert!(known, "{}: ```{}", page.name(), block.language);
             let rust = block.language.starts_with("rust") && page.name() != CRATE;
             assert!(

@@ -1,0 +1,61 @@
+"""Distributed stochastic bilevel optimisation with personal inner problems.
+
+    min_x 1/m sum_i f_i(x, theta_i*(x)),   theta_i*(x) = argmin_theta g_i(x, theta)
+
+m nodes, each with its own data, agree on a shared x while each keeps a personal theta; no server.
+
+    run = lopa.run("experiment.toml", set={"run.seeds": [1]})
+    print(run.table())
+"""
+
+from ._errors import (
+    ConfigError,
+    DataError,
+    Error,
+    MismatchError,
+    NetworkError,
+    PeerError,
+    RefusedError,
+    RunError,
+    StorageError,
+)
+from ._experiment import check, run, schema
+from ._lopa import __version__
+from ._network import Network, Partition, graph, partition
+from ._problem import Node, Problem
+from ._registries import Entry, algorithms, data_sources, graphs, partitions, problems, weights
+from ._results import Model, Models, Result, Run, Table
+
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "Entry",
+    "Error",
+    "MismatchError",
+    "Model",
+    "Models",
+    "Network",
+    "NetworkError",
+    "Node",
+    "Partition",
+    "PeerError",
+    "Problem",
+    "RefusedError",
+    "Result",
+    "Run",
+    "RunError",
+    "StorageError",
+    "Table",
+    "__version__",
+    "algorithms",
+    "check",
+    "data_sources",
+    "graph",
+    "graphs",
+    "partition",
+    "partitions",
+    "problems",
+    "run",
+    "schema",
+    "weights",
+]

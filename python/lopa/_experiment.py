@@ -1,0 +1,117 @@
+"""Experiments: checked, and run into a run folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _lopa
+from ._errors import ConfigError
+from ._json import dumps
+from ._problem import Problem
+from ._progress import teller
+from ._results import Run
+
+Source = str | os.PathLike[str] | Mapping[str, Any]
+"""An experiment file, or the same as a dictionary."""
+
+Sets = Mapping[str, Any] | Iterable[str] | None
+"""Overrides: `{"run.batch": 20}`, or `["run.batch=20"]` as on the command line."""
+
+
+def run(
+    source: Source,
+    *,
+    set: Sets = None,
+    out: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    resume: bool = True,
+    data: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[str, dict[str, Any]], None] | None = None,
+) -> Run:
+    """Runs every algorithm of an experiment on every seed.
+
+    source: an experiment file, or a dictionary with the same keys; its `problem` may be a
+        `lopa.Problem`.
+    set: overrides of values, such as `{"run.seeds": [1], "algorithm.*.beta": 0.1}`.
+    out: the folder for run folders; by default `LOPA_RUNS_DIR`, or `runs`.
+    threads: results do not depend on it; by default all cores, for a problem in Python one.
+    resume: whether to continue an unfinished run of the same experiment, as the command line does.
+    data: the folder with the data sets; by default `LOPA_DATA_DIR`, or `data`.
+    progress: whether to show it; by default in terminals and notebooks. Or a function that is
+        called with an event (`begin`, `progress`, `end`, …) and its values.
+    """
+    path, text, problem = _read(source)
+    if threads is None:
+        threads = _threads(1 if problem is not None else os.cpu_count() or 1)
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= 1024:
+        message = f"cannot run on {threads!r} threads"
+        raise ConfigError("config/out-of-range", message, "threads", "choose 1 to 1024")
+    out = Path(out if out is not None else os.environ.get("LOPA_RUNS_DIR") or "runs")
+    with teller(progress) as tell:
+        folder = _lopa.run(path, text, _sets(set), out, threads, bool(resume), data, tell)
+    return Run.load(folder, problem)
+
+
+def check(source: Source, *, set: Sets = None) -> dict[str, Any]:
+    """Checks an experiment; returns it with every default filled in."""
+    path, text, _ = _read(source)
+    checked: dict[str, Any] = json.loads(_lopa.check(path, text, _sets(set)))
+    return checked
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of experiments."""
+    found: dict[str, Any] = json.loads(_lopa.schema())
+    return found
+
+
+def _read(source: Source) -> tuple[str | None, str | None, Problem | None]:
+    """The file's path, or the dictionary's text and its problem."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source), None, None
+    if not isinstance(source, Mapping):
+        message = f"an experiment is a file or a dictionary, not of type {type(source).__name__}"
+        raise ConfigError("config/wrong-type", message, "source")
+    problem = source.get("problem")
+    if isinstance(problem, Problem):
+        network = source.get("network")
+        if isinstance(network, Mapping) and "nodes" not in network:
+            source = {**source, "network": {"nodes": len(problem.nodes), **network}}
+        return None, dumps({**source, "problem": problem.reference()}), problem
+    return None, dumps(dict(source)), None
+
+
+def _sets(sets: Sets) -> list[tuple[str, str]]:
+    if sets is None:
+        return []
+    if isinstance(sets, Mapping):
+        return [(str(key), dumps(value, str(key))) for key, value in sets.items()]
+    if isinstance(sets, str):
+        sets = [sets]
+    pairs = []
+    for one in sets:
+        key, equals, value = str(one).partition("=")
+        if not equals:
+            message = "an override needs a `=`"
+            raise ConfigError("config/bad-override", message, f"set: {one}", 'for example "run.batch=20"')
+        pairs.append((key, _typed(value)))
+    return pairs
+
+
+def _typed(value: str) -> str:
+    """A value as the command line types it: TOML, or else a string."""
+    import tomllib
+
+    try:
+        return dumps(tomllib.loads(f"value = {value}")["value"])
+    except tomllib.TOMLDecodeError:
+        return json.dumps(value)
+
+
+def _threads(usual: int) -> int:
+    given = os.environ.get("LOPA_THREADS", "")
+    return int(given) if given.isdigit() else usual

@@ -1,0 +1,39 @@
+"""The compiled half: text and numbers. `lopa` makes objects of them."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+
+__all__: list[str]
+__version__: str
+
+def main(args: Sequence[str]) -> int: ...
+def check(path: str | PathLike[str] | None, json: str | None, sets: Sequence[tuple[str, str]]) -> str: ...
+def run(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    out: str | PathLike[str],
+    threads: int,
+    resume: bool,
+    data: str | PathLike[str] | None,
+    tell: Callable[[str, str], None] | None,
+) -> Path: ...
+def listing() -> str: ...
+def schema() -> str: ...
+def graph(kind: str, nodes: int, weights: str, seed: int, params: str) -> str: ...
+def partition(
+    kind: str,
+    labels: Sequence[int],
+    groups: Sequence[int] | None,
+    nodes: int,
+    seed: int,
+    params: str,
+) -> str: ...
+def shuffled(rows: Sequence[int], node: int, seed: int) -> list[int]: ...
+def read_run(path: str | PathLike[str]) -> str: ...
+def read_model(
+    path: str | PathLike[str], algorithm: str, seed: int
+) -> tuple[str, int, bytes, bytes]: ...
+def report(paths: Sequence[str | PathLike[str]], out: str | PathLike[str], title: str | None) -> None: ...
+def pictures(path: str | PathLike[str]) -> tuple[str, str]: ...

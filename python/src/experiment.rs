@@ -1,0 +1,227 @@
+//! Experiments: read, run into a folder, listed.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lopa::config::Source;
+use lopa::data::Where;
+use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
+use lopa::folder::{RunFolder, Status};
+use lopa::run::{Context, Listener, Outcome};
+use lopa_study::theory::trace::Lyapunov;
+use lopa_study::tune::TuneSpec;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::errors::raise;
+use crate::{registries, values};
+
+/// Time between two looks at signals, and between two reports of progress.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// An experiment file (`path`) or a dictionary (`json`), with overrides.
+fn source(
+    path: Option<PathBuf>,
+    json: Option<&str>,
+    sets: Vec<(String, String)>,
+) -> Result<Source> {
+    let mut source = match (path, json) {
+        (Some(path), _) => {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(&path).map_err(|error| {
+                Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
+                    .at(&name)
+                    .hint("name a TOML file, or pass a dictionary")
+            })?;
+            Source::new(name, text)
+        }
+        (None, json) => values::source(json.unwrap_or("{}"))?,
+    };
+    for (key, value) in sets {
+        let json: Value = serde_json::from_str(&value).map_err(|error| {
+            Error::config("config/wrong-type", error.to_string()).at(format!("set: {key}"))
+        })?;
+        source.sets.push(format!("{key}={}", values::to_toml(&key, &json)?));
+    }
+    Ok(source)
+}
+
+/// Reads and checks everything that a file says.
+fn read(source: &Source) -> Result<Experiment> {
+    let experiment = Experiment::read(source, &registries());
+    let checked = experiment.and_then(|experiment| {
+        TuneSpec::of(source, &experiment)?;
+        Ok(experiment)
+    });
+    checked.map_err(|error| values::by_key(source, error))
+}
+
+/// The experiment with every default filled in, as JSON.
+#[pyfunction]
+pub fn check(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+) -> PyResult<String> {
+    let done = py.detach(|| {
+        let source = source(path, json.as_deref(), sets)?;
+        Ok(json!(read(&source)?.resolved()).to_string())
+    });
+    done.map_err(|error| raise(py, error))
+}
+
+/// Runs an experiment into a run folder below `out`; returns the folder.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.run`")]
+pub fn run(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    out: PathBuf,
+    threads: usize,
+    resume: bool,
+    data: Option<PathBuf>,
+    tell: Py<PyAny>,
+) -> PyResult<PathBuf> {
+    let interrupt = AtomicBool::new(false);
+    let mut teller = Teller { tell, interrupt: &interrupt, raised: None, looked: Instant::now() };
+    let done = py.detach(|| -> Result<PathBuf> {
+        let source = source(path, json.as_deref(), sets)?;
+        let experiment = read(&source)?;
+        let pool = (threads > 1).then(|| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.map_err(|error| {
+                Error::config("config/threads", format!("cannot start {threads} threads: {error}"))
+                    .at("threads")
+            })
+        });
+        let pool = pool.transpose()?;
+        let context = Context {
+            pool: pool.as_ref(),
+            data_dir: Where::new(data.as_deref(), 0).directory,
+            interrupt: &interrupt,
+            probe: Some(&Lyapunov),
+        };
+        let data = experiment.load_data(&context)?;
+        let unfinished = match resume {
+            true => RunFolder::unfinished(&out, &experiment, data.as_ref())?,
+            false => None,
+        };
+        let mut folder = match unfinished {
+            Some(folder) => folder,
+            None => RunFolder::create(&out, &experiment, data.as_ref(), threads)?,
+        };
+        teller.started(&experiment);
+        let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut teller);
+        folder.finish(match (&done, interrupt.load(Ordering::Relaxed)) {
+            (Err(_), _) => Status::Failed,
+            (Ok(_), true) => Status::Interrupted,
+            (Ok(_), false) => Status::Done,
+        })?;
+        done?;
+        Ok(folder.path().to_path_buf())
+    });
+    match teller.raised {
+        // What stopped the run: Ctrl-C, or an exception in the function that shows progress.
+        Some(raised) => Err(raised),
+        None => done.map_err(|error| raise(py, error)),
+    }
+}
+
+/// Tells Python how runs go, and looks for signals on the way.
+struct Teller<'a> {
+    tell: Py<PyAny>,
+    interrupt: &'a AtomicBool,
+    raised: Option<PyErr>,
+    looked: Instant,
+}
+
+impl Teller<'_> {
+    /// Calls the function with an event and its values.
+    fn tell(&mut self, event: &str, values: Value) {
+        if self.raised.is_some() {
+            return;
+        }
+        let told = Python::attach(|py| -> PyResult<()> {
+            py.check_signals()?;
+            if !self.tell.is_none(py) {
+                self.tell.call1(py, (event, values.to_string()))?;
+            }
+            Ok(())
+        });
+        if let Err(raised) = told {
+            self.raised = Some(raised);
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+        self.looked = Instant::now();
+    }
+
+    fn started(&mut self, experiment: &Experiment) {
+        let runs = experiment.algorithms.len() * experiment.run.seeds.len();
+        self.tell("started", json!({ "runs": runs, "name": experiment.name }));
+    }
+}
+
+impl Listener for Teller<'_> {
+    fn begin(&mut self, algorithm: &str, seed: u64) {
+        self.tell("begin", json!({ "algorithm": algorithm, "seed": seed }));
+    }
+    fn skip(&mut self, algorithm: &str, seed: u64) {
+        self.tell("skip", json!({ "algorithm": algorithm, "seed": seed }));
+    }
+    fn resumed(&mut self, from: Option<u64>) {
+        self.tell("resumed", json!({ "iteration": from }));
+    }
+    fn warn(&mut self, text: &str) {
+        self.tell("warn", json!({ "text": text }));
+    }
+    fn progress(&mut self, iteration: u64, fraction: f64) {
+        if self.looked.elapsed() > LOOK {
+            self.tell("progress", json!({ "iteration": iteration, "fraction": fraction }));
+        }
+    }
+    fn end(&mut self, outcome: &Outcome) {
+        self.tell("end", json!({ "algorithm": outcome.algorithm, "seed": outcome.seed }));
+    }
+}
+
+/// What experiment files can choose from, as JSON: name and description of each entry.
+#[pyfunction]
+pub fn listing() -> String {
+    let all = registries();
+    let algorithms: Vec<Value> = all
+        .algorithms
+        .iter()
+        .map(|entry| {
+            let scopes: Vec<_> = entry.facts.scopes.iter().map(|scope| scope.name()).collect();
+            let facts = &entry.facts;
+            json!({ "name": entry.name, "about": entry.about, "scopes": scopes,
+                    "sends": facts.sends, "loops": facts.loops, "source": facts.source })
+        })
+        .collect();
+    fn plain<B: ?Sized>(entries: &[lopa::config::Entry<B>]) -> Vec<Value> {
+        entries.iter().map(|entry| json!({ "name": entry.name, "about": entry.about })).collect()
+    }
+    json!({
+        "algorithms": algorithms,
+        "problems": plain(&all.problems),
+        "graphs": plain(&all.graphs),
+        "weights": plain(&all.weights),
+        "partitions": plain(&all.partitions),
+        "data": plain(&all.sources),
+    })
+    .to_string()
+}
+
+/// The JSON Schema of experiment files.
+#[pyfunction]
+pub fn schema() -> String {
+    {
+        use lopa::experiment::schema;
+        schema::experiment(&registries(), &[("tune", schema::section::<TuneSpec>())]).to_string()
+    }
+}

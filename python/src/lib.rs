@@ -1,0 +1,47 @@
+//! The Python module `lopa._lopa`: a thin layer that hands over text and numbers. What users see is
+//! made from them in `lopa/`.
+
+mod errors;
+mod experiment;
+mod network;
+mod part;
+mod problem;
+mod runs;
+mod values;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use lopa::experiment::Registries;
+use pyo3::prelude::*;
+
+/// What experiment files can choose from: all of lopa, and problems in Python.
+fn registries() -> Registries {
+    let mut all = Registries::default();
+    all.problems.add(problem::entry());
+    all
+}
+
+/// Runs the command line; returns its exit code.
+#[pyfunction]
+fn main(py: Python, args: Vec<OsString>) -> u8 {
+    let code = py.detach(|| lopa_cli::run_with(args, registries()));
+    (0..=u8::MAX).find(|&number| ExitCode::from(number) == code).unwrap_or(1)
+}
+
+#[pymodule]
+fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(experiment::check, module)?)?;
+    module.add_function(wrap_pyfunction!(experiment::run, module)?)?;
+    module.add_function(wrap_pyfunction!(experiment::listing, module)?)?;
+    module.add_function(wrap_pyfunction!(experiment::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(network::graph, module)?)?;
+    module.add_function(wrap_pyfunction!(network::partition, module)?)?;
+    module.add_function(wrap_pyfunction!(network::shuffled, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::read_run, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::read_model, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::report, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::pictures, module)?)
+}

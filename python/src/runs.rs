@@ -1,0 +1,101 @@
+//! Run folders, read back.
+
+use std::path::{Path, PathBuf};
+
+use lopa::error::{Error, Result};
+use lopa::folder::RunReader;
+use lopa_report::html::Report;
+use lopa_report::pictures::{Styles, View, curves, networks};
+use lopa_report::saved::{Saved, find_claims};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+
+use crate::errors::raise;
+
+/// The manifest, the resolved experiment, the results and the measurements, as JSON.
+#[pyfunction]
+pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
+    let read = py.detach(|| -> Result<String> {
+        let run = RunReader::open(&path)?;
+        let resolved = run.resolved()?;
+        let parsed: toml::Table = toml::from_str(&resolved.text).map_err(|error| {
+            Error::storage("storage/read", error.to_string()).at(&resolved.name)
+        })?;
+        Ok(json!({
+            "manifest": run.manifest(),
+            "experiment": parsed,
+            "results": run.results()?,
+            "rows": run.rows()?,
+        })
+        .to_string())
+    });
+    read.map_err(|error| raise(py, error))
+}
+
+/// The models of a run: metadata as JSON, the number of nodes, then x and theta of all nodes as
+/// doubles.
+#[pyfunction]
+pub fn read_model<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    algorithm: &str,
+    seed: u64,
+) -> PyResult<(String, usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let read = py.detach(|| -> Result<_> {
+        let model = RunReader::open(&path)?.model(algorithm, seed)?;
+        let bytes = |rows: &[Vec<f64>]| -> Vec<u8> {
+            rows.iter().flatten().flat_map(|value| value.to_ne_bytes()).collect()
+        };
+        let (x, theta) = (bytes(&model.x), bytes(&model.theta));
+        Ok((json!(model.about).to_string(), model.x.len(), x, theta))
+    });
+    let (about, nodes, x, theta) = read.map_err(|error| raise(py, error))?;
+    Ok((about, nodes, PyBytes::new(py, &x), PyBytes::new(py, &theta)))
+}
+
+/// Writes a report of some run folders.
+#[pyfunction]
+pub fn report(
+    py: Python,
+    paths: Vec<PathBuf>,
+    out: PathBuf,
+    title: Option<String>,
+) -> PyResult<()> {
+    let written = py.detach(|| -> Result<()> {
+        let runs = paths.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>>>()?;
+        let title = title.unwrap_or_else(|| match &runs[..] {
+            [run] => format!("{}: results", run.title()),
+            _ => format!("{} runs", runs.len()),
+        });
+        let claims = paths.iter().find_map(|path| find_claims(path).transpose()).transpose()?;
+        let report =
+            Report { title, runs, claims: claims.unwrap_or_default(), view: View::default() };
+        write(&out, &report.html())
+    });
+    written.map_err(|error| raise(py, error))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|error| {
+        Error::storage("storage/write", format!("cannot write the report: {error}"))
+            .at(path.display().to_string())
+            .hint("name another file")
+    })
+}
+
+/// The curves and the networks of a run as SVG; empty where there is nothing to draw.
+#[pyfunction]
+pub fn pictures(py: Python, path: PathBuf) -> PyResult<(String, String)> {
+    let drawn = py.detach(|| -> Result<_> {
+        let saved = Saved::read(&path)?;
+        if saved.rows.is_empty() {
+            return Ok(Default::default());
+        }
+        let styles = Styles::of([&saved]);
+        let drawn = networks(&saved).map(|figure| figure.inline());
+        let all = curves(&saved, &styles, &View::default()).inline();
+        Ok((all, drawn.unwrap_or_default()))
+    });
+    drawn.map_err(|error| raise(py, error))
+}
