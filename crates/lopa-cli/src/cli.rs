@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::adapt::AdaptArgs;
 use crate::commands::check::CheckArgs;
 use crate::commands::compare::CompareArgs;
 use crate::commands::data::DataCommand;
@@ -65,6 +66,11 @@ pub enum Command {
     Predict(PredictArgs),
     /// Evaluate the models of a run on new rows, or again on the run's own data
     Evaluate(EvaluateArgs),
+    /// Make a personal model for a node that was not there: x of a run, θ from the node's own rows
+    ///
+    /// Its accuracy by cross-validation is compared with going alone, a linear classifier trained on
+    /// these rows only, and with the mean model of the run.
+    Adapt(AdaptArgs),
     /// List, fetch, check and describe data sets
     #[command(subcommand)]
     Data(DataCommand),

@@ -45,11 +45,15 @@ pub const COSTS: [Quantity; 8] = [
 ];
 
 /// Known measures, in menu order. Formulas are not broken between lines.
-pub const MEASURES: [Quantity; 17] = [
+pub const MEASURES: [Quantity; 21] = [
     measure("loss", "Loss", true, Better::Less),
     measure("train_accuracy", "Training accuracy", false, Better::More),
     measure("test_accuracy", "Test accuracy", false, Better::More),
     measure("own_test_accuracy", "Test accuracy on own classes", false, Better::More),
+    measure("holdout_accuracy", "Accuracy on own rows", false, Better::More),
+    measure("test_majority", "Test accuracy of the majority class", false, Better::Neither),
+    measure("own_test_majority", "The majority class on own classes", false, Better::Neither),
+    measure("holdout_majority", "The majority class on own rows", false, Better::Neither),
     measure("phi", "Φ(x\u{304})", true, Better::Less),
     measure("grad_phi_sq", "Squared gradient of Φ(x\u{304})", true, Better::Less),
     measure("theta_error", "Inner error |θ\u{a0}−\u{a0}θ*|²", true, Better::Less),

@@ -26,6 +26,7 @@ pub fn limits<'a>(all: impl IntoIterator<Item = (&'a str, f64)>) -> String {
 pub fn in_words(measure: &str) -> &str {
     match measure {
         "own_test_accuracy" => "test accuracy on a node's own classes",
+        "holdout_accuracy" => "accuracy on the rows that nodes held out",
         "test_accuracy" => "test accuracy",
         "train_accuracy" => "training accuracy",
         "grad_phi_sq" => "|∇Φ|²",

@@ -67,6 +67,7 @@ pub mod network;
 pub mod problem;
 pub mod problems;
 pub mod run;
+pub mod serve;
 pub mod store;
 
 /// What the macros of this crate expand to.

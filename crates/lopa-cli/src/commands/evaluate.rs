@@ -1,7 +1,7 @@
 //! `lopa evaluate`: the accuracy of a run's models.
 
 mod reevaluate;
-mod score;
+pub mod show;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,13 +9,11 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::data::new_rows;
 use lopa::error::{Error, Result};
-use lopa::folder::ResultEntry;
 use lopa::folder::model::Model;
-use lopa_study::statistics::Summary;
-use serde_json::{Value, json};
+use lopa::serve::{Score, Truth};
+use serde_json::Value;
 
-use self::score::{Score, Truth};
-use super::finished::{Finished, LabelArgs, ModelArgs, one_each};
+use super::finished::{Finished, LabelArgs, ModelArgs, models};
 use crate::args::{DataArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
@@ -28,9 +26,9 @@ pub struct EvaluateArgs {
     /// and compare with its results]
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Node whose personal model is used [default: all]
+    /// Node whose personal model is used, by number or name [default: all]
     #[arg(short, long, requires = "input")]
-    node: Option<usize>,
+    node: Option<String>,
     #[command(flatten)]
     label: LabelArgs,
     #[command(flatten)]
@@ -40,52 +38,61 @@ pub struct EvaluateArgs {
 }
 
 pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {
-    let finished = Finished::open(&args.model.run)?;
     match &args.input {
-        Some(input) => on_new_rows(args, input, &finished, program),
+        Some(input) => on_new_rows(args, input, program),
         None => {
+            let finished = Finished::open(&args.model.run)?;
             reevaluate::reevaluate(&finished, &args.model, (&args.data, &args.threads), program)
         }
     }
 }
 
-fn on_new_rows(
-    args: &EvaluateArgs,
-    input: &Path,
-    finished: &Finished,
-    program: &Program,
-) -> Result<ExitCode> {
+fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let runs = one_each(&finished.runs(&args.model, output)?);
-    let models: Vec<Model> = runs.iter().map(|run| finished.model(run)).collect::<Result<_>>()?;
+    let models = models(&args.model, output)?;
     // All models of a run share their features and classes.
-    let first = &models[0];
-    let (features, columns) = (finished.features(first)?, first.about.columns.as_ref());
-    let rows = new_rows(input, features, columns, args.label.label.as_deref())?;
+    let about = &models[0].about;
+    let columns = about.columns.as_ref();
+    let rows = new_rows(input, about.features, columns, args.label.label.as_deref())?;
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to compare with")
             .at(input.display().to_string())
             .hint("add a column of labels, or predict them with `lopa predict`")
     })?;
-    let truth = Truth::new(labels, &first.about.classes);
+    let truth = Truth::new(labels, &about.classes);
     warn_of_unknown(&truth, output);
-    let mut results = Vec::new();
-    for (run, model) in runs.iter().zip(&models) {
-        let nodes = args.node.map_or(0..model.x.len(), |node| node..node + 1);
-        let score = |node| {
-            let predicted = model.predict(node, &rows.features, &program.registries.problems)?;
-            Ok((node, Score::new(&model.about.classes, &truth, &predicted)))
+    let mut results: Vec<(&Model, show::Scores)> = Vec::new();
+    for model in &models {
+        let nodes = match &args.node {
+            None => 0..model.x.len(),
+            Some(wanted) => {
+                let node = model.node(Some(wanted))?;
+                node..node + 1
+            }
         };
-        results.push((*run, nodes.map(score).collect::<Result<Vec<_>>>()?));
+        let score = |node| {
+            let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
+            Ok((model.name(node), Score::new(&truth, &found, about.classes.len())))
+        };
+        results.push((model, nodes.map(score).collect::<Result<_>>()?));
     }
     if output.json() {
-        let describe = |(run, scores): &(&ResultEntry, Vec<_>)| described(run, scores, &truth);
-        output.document(&Value::Array(results.iter().map(describe).collect()));
-    } else if args.node.is_some() {
-        let details = |(run, scores): &(&ResultEntry, Vec<_>)| detailed(run, &scores[0], output);
-        output.text(&results.iter().map(details).collect::<Vec<_>>().join("\n\n"));
+        let described = |(model, scores): &(&Model, _)| show::described(model, scores, &truth);
+        output.document(&Value::Array(results.iter().map(described).collect()));
     } else {
-        output.text(&by_node(&results, output));
+        let one = args.node.is_some() || results.iter().all(|(_, scores)| scores.len() == 1);
+        let mut text = match (one, &results[..]) {
+            (true, _) => {
+                let details = |(model, scores): &(&Model, show::Scores)| {
+                    show::detailed(model, scores, output)
+                };
+                results.iter().map(details).collect::<Vec<_>>().join("\n\n")
+            }
+            (false, [(model, scores)]) => show::by_node(model, scores, output),
+            (false, _) => show::by_algorithm(&results, output),
+        };
+        text += &show::majority(&truth, &about.classes);
+        output.text(&text);
     }
     output.note(&format!("{} rows of {}", labels.len(), input.display()));
     Ok(ExitCode::SUCCESS)
@@ -103,56 +110,4 @@ fn warn_of_unknown(truth: &Truth, output: &Output) {
             some.join(", ")
         ));
     }
-}
-
-type Scores<'a> = Vec<(usize, Score<'a>)>;
-
-/// Mean, smallest and largest.
-fn spread(scores: &Scores) -> [(&'static str, f64); 3] {
-    let accuracies = Summary::of(scores.iter().map(|(_, score)| score.accuracy()));
-    let of = |part: fn(Summary) -> f64| accuracies.map_or(f64::NAN, part);
-    [("mean", of(|all| all.mean)), ("min", of(|all| all.low)), ("max", of(|all| all.high))]
-}
-
-fn described(run: &ResultEntry, scores: &Scores, truth: &Truth) -> Value {
-    let [(_, mean), (_, min), (_, max)] = spread(scores);
-    json!({
-        "algorithm": run.algorithm,
-        "seed": run.seed,
-        "rows": truth.numbers.len(),
-        "unknown_labels": truth.unknown,
-        "accuracy": mean,
-        "accuracy_min": min,
-        "accuracy_max": max,
-        "nodes": scores.iter().map(|(node, score)| score.to_json(*node)).collect::<Vec<_>>(),
-    })
-}
-
-/// The scores of one node's model, class by class.
-fn detailed(run: &ResultEntry, (node, score): &(usize, Score), output: &Output) -> String {
-    let head = ["class", "rows", "right", "recall", "precision"];
-    let name = format!("{}, seed {}, node {node}", run.algorithm, run.seed);
-    let accuracy = format!("accuracy {:.4}", score.accuracy());
-    let worst = score.confusions();
-    let mistake = |(is, taken, count): &(&str, &str, usize)| format!("{is} for {taken} ({count})");
-    let worst: Vec<String> = worst.iter().take(5).map(mistake).collect();
-    let worst = match worst.is_empty() {
-        true => "no row of a known class was mistaken for another".to_string(),
-        false => format!("most often mistaken: {}", worst.join(", ")),
-    };
-    format!("{name}: {accuracy}\n\n{}\n\n{worst}", output.table(&head, score.lines()))
-}
-
-/// The accuracy of every node, one column per algorithm.
-fn by_node(results: &[(&ResultEntry, Scores)], output: &Output) -> String {
-    let mut head = vec!["node"];
-    head.extend(results.iter().map(|(run, _)| run.algorithm.as_str()));
-    let line = |name: String, value: &dyn Fn(&Scores) -> f64| {
-        let cells = results.iter().map(|(_, scores)| format!("{:.4}", value(scores)));
-        std::iter::once(name).chain(cells).collect()
-    };
-    let nodes = results.first().map_or(0, |(_, scores)| scores.len());
-    let of_node = |i: usize| line(i.to_string(), &|scores| scores[i].1.accuracy());
-    let of_all = |i: usize| line(["mean", "min", "max"][i].into(), &|scores| spread(scores)[i].1);
-    output.table(&head, (0..nodes).map(of_node).chain((0..3).map(of_all)).collect())
 }

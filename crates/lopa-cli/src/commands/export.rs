@@ -1,5 +1,7 @@
 //! `lopa export`: a run for other tools.
 
+mod onnx;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,17 +11,22 @@ use lopa_report::export::Format;
 use lopa_report::saved::Saved;
 use serde_json::json;
 
+use super::finished::ModelArgs;
 use crate::output::Output;
+use crate::program::Program;
 
 #[derive(Debug, Args)]
 pub struct ExportArgs {
-    /// Run folder
-    run: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
     /// What to write
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Target,
+    /// Node whose model goes into an ONNX file, by number or name [default: the only one]
+    #[arg(short, long)]
+    node: Option<String>,
     /// File or folder to write [default: the run's name with .csv or .parquet; the folder
-    /// `tensorboard` or `mlruns`, which collects runs]
+    /// `tensorboard` or `mlruns`, which collects runs; model.onnx]
     #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
@@ -34,20 +41,27 @@ enum Target {
     Tensorboard,
     /// A file store for `mlflow ui --backend-store-uri`
     Mlflow,
+    /// The model of one node, for ONNX Runtime
+    Onnx,
 }
 
-pub fn export(args: &ExportArgs, output: &Output) -> Result<ExitCode> {
+pub fn export(args: &ExportArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
     match args.to {
         Target::Csv => measurements(args, Format::Csv, output),
         Target::Parquet => measurements(args, Format::Parquet, output),
         Target::Tensorboard => measurements(args, Format::Tensorboard, output),
         Target::Mlflow => measurements(args, Format::Mlflow, output),
+        Target::Onnx => {
+            let out = args.out.clone().unwrap_or_else(|| "model.onnx".into());
+            onnx::export(&args.model, args.node.as_deref(), &out, program)
+        }
     }
 }
 
 /// The rows of `metrics.jsonl` in one of the report's formats.
 fn measurements(args: &ExportArgs, format: Format, output: &Output) -> Result<ExitCode> {
-    let saved = Saved::read(&args.run)?;
+    let saved = Saved::read(&args.model.run)?;
     let path = args.out.clone().unwrap_or_else(|| format.path(&saved));
     let files = format.write(&saved, &path)?;
     let (place, rows) = (path.display().to_string(), saved.rows.len());

@@ -13,7 +13,7 @@ use crate::output::Output;
 /// Which models of a run folder.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
-    /// Run folder
+    /// Run folder, or a model file (.safetensors)
     pub run: PathBuf,
     /// Algorithm (its label in the experiment)
     #[arg(short, long)]
@@ -119,17 +119,60 @@ impl Finished {
         model.about.diverged |= run.diverged();
         Ok(model)
     }
+}
 
-    /// The number of raw features that a model takes; fails if it cannot predict.
-    pub fn features(&self, model: &Model) -> Result<usize> {
-        if model.about.classes.is_empty() {
-            let message = format!("models of the problem `{}` cannot predict", model.about.problem);
-            return Err(Error::config("config/no-meaning", message)
-                .at(self.folder.path().display().to_string())
-                .hint("choose a run on labelled data"));
+/// The models that a command line names: those of a file, or of the first run of each algorithm.
+pub fn models(args: &ModelArgs, output: &Output) -> Result<Vec<Model>> {
+    let models = match args.run.is_file() {
+        true => vec![of_file(args)?],
+        false => {
+            let finished = Finished::open(&args.run)?;
+            let runs = one_each(&finished.runs(args, output)?);
+            runs.into_iter().map(|run| finished.model(run)).collect::<Result<_>>()?
         }
-        Ok(model.about.features)
+    };
+    if let Some(about) = models.iter().map(|m| &m.about).find(|about| about.classes.is_empty()) {
+        let message = format!("models of the problem `{}` cannot predict", about.problem);
+        return Err(Error::config("config/no-meaning", message)
+            .at(args.run.display().to_string())
+            .hint("choose a run on labelled data"));
     }
+    Ok(models)
+}
+
+/// The one model that a command line names.
+pub fn one_model(args: &ModelArgs, output: &Output) -> Result<Model> {
+    let mut models = models(args, output)?;
+    if models.len() > 1 {
+        let names: Vec<&str> = models.iter().map(|model| &model.about.algorithm[..]).collect();
+        return Err(Error::config("config/missing-key", "the run has several algorithms")
+            .at("--algorithm")
+            .hint(format!("choose one of: {}", names.join(", "))));
+    }
+    Ok(models.remove(0))
+}
+
+fn of_file(args: &ModelArgs) -> Result<Model> {
+    let model = Model::load(&args.run)?;
+    let other = |flag: &str, wanted: String, has: String| {
+        Error::config("config/unknown-name", format!("the model is not of {wanted}"))
+            .at(flag)
+            .hint(format!("it has: {has}"))
+    };
+    let (algorithm, seed) = (&model.about.algorithm, model.about.seed);
+    if let Some(wanted) = args.algorithm.as_ref().filter(|wanted| *wanted != algorithm) {
+        return Err(other("--algorithm", format!("`{wanted}`"), algorithm.clone()));
+    }
+    if let Some(wanted) = args.seed.filter(|&wanted| wanted != seed) {
+        return Err(other("--seed", format!("seed {wanted}"), seed.to_string()));
+    }
+    if model.about.diverged && !args.allow_diverged {
+        let message = "the model means nothing, because its run diverged";
+        return Err(Error::new(Kind::Run, "run/diverged", message)
+            .at(args.run.display().to_string())
+            .hint("run it again with smaller steps, or use it with `--allow-diverged`"));
+    }
+    Ok(model)
 }
 
 /// The first run of each algorithm.

@@ -1,6 +1,7 @@
 //! One file per command, with its arguments, and what several commands share.
 
 // Commands.
+pub mod adapt;
 pub mod check;
 pub mod compare;
 pub mod data;

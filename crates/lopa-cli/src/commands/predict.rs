@@ -1,57 +1,145 @@
 //! `lopa predict`: the classes that a personal model predicts for new rows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use lopa::data::new_rows;
 use lopa::error::{Error, Result};
-use serde_json::{Value, json};
+use lopa::problem::predictor::decide;
+use lopa::store::files::replace;
+use serde_json::{Map, Value, json};
 
-use super::finished::{Finished, LabelArgs, ModelArgs, names, one_each};
+use super::finished::{LabelArgs, ModelArgs, one_model};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
 pub struct PredictArgs {
     #[command(flatten)]
     model: ModelArgs,
-    /// Node whose personal model is used
+    /// Node whose personal model is used, by number or name [default: the only one]
     #[arg(short, long)]
-    node: usize,
+    node: Option<String>,
     /// Data file: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy or .npz, with unscaled features and
     /// at most one more column, the labels. With a header, columns are matched by name
     #[arg(short, long, value_name = "FILE")]
     input: PathBuf,
     #[command(flatten)]
     label: LabelArgs,
+    /// Print the probability of each class, too
+    #[arg(short, long)]
+    probabilities: bool,
+    /// Write the predictions to this file, .csv or .json, instead of printing them
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let finished = Finished::open(&args.model.run)?;
-    let runs = one_each(&finished.runs(&args.model, output)?);
-    let [run] = runs[..] else {
-        return Err(Error::config("config/missing-key", "the run has several algorithms")
-            .at("--algorithm")
-            .hint(format!("choose one of: {}", names(&runs).join(", "))));
-    };
-    let model = finished.model(run)?;
-    let (features, columns) = (finished.features(&model)?, model.about.columns.as_ref());
+    let kind = args.out.as_deref().map(Kind::of).transpose()?;
+    let model = one_model(&args.model, output)?;
+    let node = model.node(args.node.as_deref())?;
+    let (features, columns) = (model.about.features, model.about.columns.as_ref());
     let rows = new_rows(&args.input, features, columns, args.label.label.as_deref())?;
-    let predicted = model.predict(args.node, &rows.features, &program.registries.problems)?;
-    let classes = predicted.iter().map(|&class| model.about.classes[class as usize].as_str());
-    if output.json() {
-        let line = |(row, class)| json!({ "row": row, "class": class });
-        output.document(&Value::Array(classes.enumerate().map(line).collect()));
-    } else {
-        output.text(&classes.collect::<Vec<_>>().join("\n"));
+    let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
+    let classes = &model.about.classes;
+    let predicted = decide(&found, classes.len());
+    let said = Predictions { classes, predicted: &predicted, found: &found };
+    match (&args.out, kind) {
+        (Some(path), Some(kind)) => {
+            let text = match kind {
+                Kind::Csv => said.csv(args.probabilities),
+                Kind::Json => format!("{:#}\n", said.json(args.probabilities)),
+            };
+            replace(path, text.as_bytes()).map_err(|error| {
+                Error::storage("storage/write", format!("cannot write the predictions: {error}"))
+                    .at(path.display().to_string())
+            })?;
+            output.note(&format!("predictions: {}", path.display()));
+        }
+        _ if output.json() => output.document(&said.json(args.probabilities)),
+        _ if args.probabilities => output.text(&said.csv(true)),
+        _ => output.text(&said.names().collect::<Vec<_>>().join("\n")),
     }
-    output.note(&format!(
-        "{} rows, predicted by {}, seed {}, node {}",
-        predicted.len(),
-        run.algorithm,
-        run.seed,
-        args.node
-    ));
+    let (algorithm, seed) = (&model.about.algorithm, model.about.seed);
+    let node = model.name(node);
+    let count = predicted.len();
+    output.note(&format!("{count} rows, predicted by {algorithm}, seed {seed}, node {node}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// How predictions are written.
+#[derive(Clone, Copy)]
+enum Kind {
+    Csv,
+    Json,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Result<Kind> {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => Ok(Kind::Csv),
+            Some("json") => Ok(Kind::Json),
+            _ => {
+                Err(Error::config("config/out-of-range", "predictions are written as CSV or JSON")
+                    .at("--out")
+                    .hint("end the file's name in .csv or .json"))
+            }
+        }
+    }
+}
+
+/// The predictions of all rows.
+struct Predictions<'a> {
+    classes: &'a [String],
+    predicted: &'a [u32],
+    found: &'a [f64],
+}
+
+impl<'a> Predictions<'a> {
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        let classes = self.classes;
+        self.predicted.iter().map(move |&class| classes[class as usize].as_str())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&'a str, &'a [f64])> {
+        self.names().zip(self.found.chunks_exact(self.classes.len()))
+    }
+
+    /// A table with a head: the class, and the probability of each class under its name.
+    fn csv(&self, probabilities: bool) -> String {
+        let mut head = vec!["class".to_string()];
+        if probabilities {
+            head.extend(self.classes.iter().map(|class| cell(class)));
+        }
+        let mut text = head.join(",") + "\n";
+        for (class, p) in self.rows() {
+            text += &cell(class);
+            if probabilities {
+                p.iter().for_each(|p| text += &format!(",{p}"));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn json(&self, probabilities: bool) -> Value {
+        let line = |(row, (class, p)): (usize, (&str, &[f64]))| {
+            let mut line = json!({ "row": row, "class": class });
+            if probabilities {
+                let each = self.classes.iter().cloned().zip(p.iter().map(|&p| json!(p)));
+                line["probabilities"] = Value::Object(each.collect::<Map<_, _>>());
+            }
+            line
+        };
+        Value::Array(self.rows().enumerate().map(line).collect())
+    }
+}
+
+/// A cell of a CSV file, quoted where it must be.
+fn cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_string(),
+    }
 }

@@ -1,6 +1,7 @@
 //! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::{Exactly, Experiment, RunSpec};
+use lopa::run::trace::majority_of;
 use lopa::run::{Outcome, hex};
 use lopa_study::seeds::Seeds;
 use lopa_study::sentences;
@@ -38,9 +39,10 @@ fn limits(experiment: &Experiment) -> String {
 
 /// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
 /// everything.
-const COLUMNS: [(&str, &str, Style); 10] = [
+const COLUMNS: [(&str, &str, Style); 11] = [
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
+    ("holdout_accuracy", "own rows", Style::Share),
     ("loss", "loss", Style::Spread),
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
@@ -107,7 +109,32 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
         cells.extend(columns.iter().map(cell));
         cells
     };
-    output.table(&head, groups(experiment, outcomes).map(line).collect())
+    let mut lines: Vec<Vec<String>> = groups(experiment, outcomes).map(line).collect();
+    lines.extend(majority(outcomes, columns.iter().map(|(name, _, style)| (*name, *style))));
+    output.table(&head, lines)
+}
+
+/// The last line: what nodes get by always naming their most frequent class.
+fn majority<'a>(
+    outcomes: &[Outcome],
+    columns: impl Iterator<Item = (&'a str, Style)>,
+) -> Option<Vec<String>> {
+    // The same for every algorithm of a seed, whether it diverged or not.
+    let cell = |(name, style): (&str, Style)| {
+        let majority = majority_of(name)?;
+        let mut seeds: Vec<(u64, f64)> = Vec::new();
+        for outcome in outcomes {
+            let known = seeds.iter().any(|(seed, _)| *seed == outcome.seed);
+            if let Some(value) = outcome.row.value(&majority).filter(|_| !known) {
+                seeds.push((outcome.seed, value));
+            }
+        }
+        Some(style.write(Summary::of(seeds.into_iter().map(|(_, value)| value))?))
+    };
+    let cells: Vec<_> = columns.map(cell).collect();
+    let found = cells.iter().any(Option::is_some);
+    let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".into()));
+    found.then(|| std::iter::once("majority class".to_string()).chain(cells).collect())
 }
 
 /// The results in a few sentences.

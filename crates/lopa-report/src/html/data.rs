@@ -13,8 +13,8 @@ use crate::saved::Saved;
 use crate::statistics::{Trace, traces};
 
 /// The measures that charts show first, by preference.
-pub const PREFERRED: [&str; 5] =
-    ["own_test_accuracy", "test_accuracy", "loss", "grad_phi_sq", "consensus"];
+pub const PREFERRED: [&str; 6] =
+    ["holdout_accuracy", "own_test_accuracy", "test_accuracy", "loss", "grad_phi_sq", "consensus"];
 
 /// The script element that holds the data of all runs.
 pub fn script(runs: &[Saved], styles: &Styles, view: &View) -> String {
@@ -53,8 +53,9 @@ fn run(saved: &Saved, title: &str, styles: &Styles, view: &View) -> Value {
 /// The measures of the two charts: an accuracy if there is one, and the loss.
 fn first(view: &View, traces: &[Trace]) -> Vec<String> {
     let mut names = view.y(traces, &PREFERRED, PREFERRED.len());
-    if view.y.is_empty() && names.first().is_some_and(|name| name == "own_test_accuracy") {
-        names.retain(|name| name != "test_accuracy");
+    // One accuracy is enough: the first of those that were measured.
+    if let Some(first) = names.first().filter(|_| view.y.is_empty()).cloned() {
+        names.retain(|name| *name == first || !name.ends_with("accuracy"));
     }
     names.truncate(2);
     names

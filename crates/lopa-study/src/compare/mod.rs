@@ -70,7 +70,7 @@ pub struct Standing {
 }
 
 /// The default measure is the first of these that was measured, as in the summary of `lopa run`.
-pub const DECISIVE: [&str; 3] = ["own_test_accuracy", "grad_phi_sq", "loss"];
+pub const DECISIVE: [&str; 4] = ["holdout_accuracy", "own_test_accuracy", "grad_phi_sq", "loss"];
 
 /// Answers a question from traces.
 pub fn compare(traces: &Traces, question: &Question) -> Comparison {

@@ -53,6 +53,7 @@ fn write(case: &Case, bench: &Bench, dir: &Path) {
         batch: None,
         data: Some(data),
         partition: &bench.world.partition.nodes,
+        ..Setting::default()
     };
     let locals = Local::<f64>::split(case.name, validation, &setting, 0..case.nodes);
     let locals = locals.expect("enough samples");

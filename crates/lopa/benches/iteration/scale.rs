@@ -76,6 +76,7 @@ fn parts(bench: &Bench, nodes: usize) -> Vec<Box<dyn Bilevel<f32>>> {
         batch: Some(32),
         data: Some(data),
         partition: &partition,
+        ..Setting::default()
     };
     let problem = bench.experiment.problem.build.get::<f32>();
     problem.parts(&setting, 0..nodes).expect("enough samples").each

@@ -22,6 +22,8 @@ pub struct Preparation {
     pub samples: Option<usize>,
     /// Share of every class held out for testing, if the source has no test set (0.2).
     pub test: Option<f64>,
+    /// Share of every node's rows held out to measure it on its own distribution; none by default.
+    pub holdout: Option<f64>,
     /// How features are scaled; the default depends on the source.
     pub scaling: Option<Method>,
     /// What features are scaled by, instead of the moments of all training rows: `own`, `agreed`, or
@@ -76,6 +78,8 @@ impl Params for Preparation {
         let test = self.test.unwrap_or(TEST_SHARE);
         Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")?;
         self.check_moments()?;
+        let holdout = self.holdout.unwrap_or(0.5);
+        Fault::unless(holdout > 0.0 && holdout < 1.0, "holdout", holdout, "in (0, 1)")?;
         self.check_nodes()
     }
 }
@@ -83,12 +87,13 @@ impl Params for Preparation {
 impl Preparation {
     /// Takes the keys of preparation out of a section and leaves those of the source.
     pub fn take(section: &mut Section) -> Result<Preparation> {
-        let keys = ["classes", "samples", "test", "scaling", "moments", "nodes"];
+        let keys = ["classes", "samples", "test", "holdout", "scaling", "moments", "nodes"];
         let places = keys.map(|key| (key, section.place_of(key)));
         let preparation = Preparation {
             classes: section.value("classes")?,
             samples: section.value("samples")?,
             test: section.value("test")?,
+            holdout: section.value("holdout")?,
             scaling: section.value("scaling")?,
             moments: section.value("moments")?,
             columns: section.value("columns")?,

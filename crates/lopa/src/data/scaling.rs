@@ -131,6 +131,26 @@ impl Scaling {
         }
     }
 
+    /// Like a scaling by a node's own moments, but by those of these rows.
+    pub(crate) fn own(like: &Scaling, raw: &Features<f64>) -> Scaling {
+        let rows: Vec<u32> = (0..raw.rows() as u32).collect();
+        let table = Table::Numbers(raw.clone());
+        let (mut shift, deviation) = moments(&table, &rows);
+        let one = like.factor.windows(2).all(|pair| pair[0] == pair[1]);
+        if like.shift.is_empty() || one && like.factor.len() > 1 {
+            let factor = divided(largest(&table, &rows), raw.cols());
+            shift.truncate(like.shift.len());
+            return Scaling { shift, factor, ..like.clone() };
+        }
+        let mut factor: Vec<f64> =
+            deviation.iter().map(|&d| if d > 0.0 { d.recip() } else { 1.0 }).collect();
+        // Columns that were left alone stay so.
+        for j in (0..raw.cols()).filter(|&j| like.shift[j] == 0.0 && like.factor[j] == 1.0) {
+            (shift[j], factor[j]) = (0.0, 1.0);
+        }
+        Scaling { shift, factor, ..like.clone() }
+    }
+
     /// Scales new raw features, for a model that was trained on scaled ones.
     pub fn apply(&self, raw: Features<f64>) -> Features<f64> {
         let sparse = matches!(raw, Features::Sparse { .. });

@@ -36,10 +36,7 @@ pub struct Solution {
 pub fn solve(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64]) -> Solution {
     let all_g: Vec<u32> = (0..part.samples_g() as u32).collect();
     let all_f: Vec<u32> = (0..part.samples_f() as u32).collect();
-    let (theta, inner) = match part.shortcuts().and_then(|known| known.theta_star(x)) {
-        Some(theta) => (theta, true),
-        None => newton(part, x, guess, &all_g),
-    };
+    let (theta, inner) = inner(part, x, guess);
     let at = At { x, theta: &theta };
     let mut b = vec![0.0; theta.len()];
     part.grad_theta_f(at, &all_f, &mut b);
@@ -50,6 +47,17 @@ pub fn solve(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64]) -> Solution 
     part.cross_g(at, &all_g, &v, &mut cross_v);
     axpy(-1.0, &cross_v, &mut grad);
     Solution { theta, v, phi, grad, converged: inner && linear }
+}
+
+/// θ*(x), starting at `guess`, and whether ‖∇_θ g‖ reached [`TOLERANCE`].
+pub fn inner(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64]) -> (Vec<f64>, bool) {
+    match part.shortcuts().and_then(|known| known.theta_star(x)) {
+        Some(theta) => (theta, true),
+        None => {
+            let all: Vec<u32> = (0..part.samples_g() as u32).collect();
+            newton(part, x, guess, &all)
+        }
+    }
 }
 
 fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) -> (Vec<f64>, bool) {

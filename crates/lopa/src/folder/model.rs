@@ -12,8 +12,9 @@ use toml::Table;
 
 use crate::config::Registry;
 use crate::data::{Columns, Features, Scaling, Scalings};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, nearest};
 use crate::evaluate::Point;
+use crate::problem::predictor::{Predictor, decide};
 use crate::problem::{AnyProblem, At};
 use crate::run::hex;
 use crate::store::files::replace;
@@ -58,6 +59,9 @@ pub struct About {
     /// Whether each scaled row is divided by its Euclidean length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub row: bool,
+    /// The names of the nodes, if they have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
 }
 
 /// Our entry in the file's header.
@@ -136,6 +140,82 @@ impl Model {
         raw: &Features<f64>,
         problems: &Registry<AnyProblem>,
     ) -> Result<Vec<u32>> {
+        let probabilities = self.probabilities(node, raw, problems)?;
+        Ok(decide(&probabilities, self.about.classes.len()))
+    }
+
+    /// The probability of each class for each row of raw features: rows × classes entries.
+    pub fn probabilities(
+        &self,
+        node: usize,
+        raw: &Features<f64>,
+        problems: &Registry<AnyProblem>,
+    ) -> Result<Vec<f64>> {
+        let at = self.at(node)?;
+        let About { features, problem, params, classes, .. } = &self.about;
+        if raw.cols() != *features {
+            let message = format!(
+                "the model was trained on {features} features, but these rows have {}",
+                raw.cols()
+            );
+            return Err(Error::data("data/shape", message));
+        }
+        let chosen = problems.choose(problem, params)?;
+        let scaled = self.scaling.of(node).apply(raw.clone());
+        let found = chosen.build.get::<f64>().probabilities(classes.len(), at, &scaled);
+        found.ok_or_else(|| self.meaningless())
+    }
+
+    /// A node's model as layers on scaled features.
+    pub fn predictor(&self, node: usize, problems: &Registry<AnyProblem>) -> Result<Predictor> {
+        let at = self.at(node)?;
+        let About { features, problem, params, classes, .. } = &self.about;
+        let chosen = problems.choose(problem, params)?;
+        let found = chosen.build.get::<f64>().predictor(classes.len(), at, *features);
+        found.ok_or_else(|| self.meaningless())
+    }
+
+    /// The node of this name or number; without one, the only node.
+    pub fn node(&self, wanted: Option<&str>) -> Result<usize> {
+        let (nodes, names) = (self.x.len(), &self.about.nodes);
+        let known = || match names.is_empty() {
+            true => format!("the model has nodes 0 to {}", nodes.saturating_sub(1)),
+            false => format!("the model has {}", names.join(", ")),
+        };
+        let Some(wanted) = wanted else {
+            return match nodes {
+                1 => Ok(0),
+                _ => Err(Error::config("config/missing-key", "the model has several nodes")
+                    .at("--node")
+                    .hint(format!("choose one: {}", known()))),
+            };
+        };
+        let named = names.iter().position(|name| name == wanted);
+        match named.or_else(|| wanted.parse().ok()) {
+            Some(node) => self.at(node).map(|_| node),
+            None => {
+                let near = nearest(wanted, names.iter().map(String::as_str));
+                let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let message = format!("there is no node `{wanted}`");
+                Err(Error::config("config/unknown-name", message)
+                    .at("--node")
+                    .hint(format!("{did}{}", known())))
+            }
+        }
+    }
+
+    /// A node's name, or its number.
+    pub fn name(&self, node: usize) -> String {
+        self.about.nodes.get(node).cloned().unwrap_or_else(|| node.to_string())
+    }
+
+    fn meaningless(&self) -> Error {
+        let message = format!("models of the problem `{}` predict nothing", self.about.problem);
+        Error::config("config/no-meaning", message)
+    }
+
+    /// (x_i, θ_i) of a node.
+    pub fn at(&self, node: usize) -> Result<At<'_, f64>> {
         let nodes = self.x.len();
         if node >= nodes {
             let message = format!(
@@ -159,21 +239,7 @@ impl Model {
                 .at("--node")
                 .hint("a peer's folder holds the model of its own node"));
         }
-        let About { features, problem, params, classes, .. } = &self.about;
-        if raw.cols() != *features {
-            let message = format!(
-                "the model was trained on {features} features, but these rows have {}",
-                raw.cols()
-            );
-            return Err(Error::data("data/shape", message));
-        }
-        let chosen = problems.choose(problem, params)?;
-        let at = At { x: &self.x[node], theta: &self.theta[node] };
-        let scaled = self.scaling.of(node).apply(raw.clone());
-        chosen.build.get::<f64>().predict(classes.len(), at, &scaled).ok_or_else(|| {
-            let message = format!("models of the problem `{problem}` predict nothing");
-            Error::config("config/no-meaning", message)
-        })
+        Ok(At { x: &self.x[node], theta: &self.theta[node] })
     }
 }
 

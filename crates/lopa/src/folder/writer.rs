@@ -52,6 +52,7 @@ struct ModelParts {
     classes: Vec<String>,
     scaling: data::Scalings,
     columns: Option<data::Columns>,
+    nodes: Vec<String>,
 }
 
 impl RunFolder {
@@ -341,6 +342,24 @@ impl Store for RunFolder {
     }
 }
 
+/// The names of the nodes: those of their files, or of the groups that they are.
+fn node_names(experiment: &Experiment, data: Option<&Data>) -> Vec<String> {
+    let Some(spec) = &experiment.data else { return Vec::new() };
+    let groups = data.and_then(|data| data.train.groups());
+    match (&spec.preparation.nodes, groups) {
+        (Some(names), _) => names.clone(),
+        (None, Some(groups)) if spec.partition.name == "group" => {
+            // One group a node, in their order; more groups than nodes are put together.
+            let mut held = vec![false; groups.names.len()];
+            groups.of.iter().for_each(|&group| held[group as usize] = true);
+            let names = groups.names.iter().zip(held).filter(|(_, held)| *held);
+            let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
+            if names.len() == experiment.network.nodes { names } else { Vec::new() }
+        }
+        _ => Vec::new(),
+    }
+}
+
 impl ModelParts {
     fn of(experiment: &Experiment, data: Option<&Data>) -> ModelParts {
         ModelParts {
@@ -350,6 +369,7 @@ impl ModelParts {
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
             scaling: data.map_or(data::Scalings::default(), |data| data.scaling.clone()),
             columns: data.and_then(|data| data.columns.clone()),
+            nodes: node_names(experiment, data),
         }
     }
 
@@ -366,6 +386,7 @@ impl ModelParts {
             diverged: outcome.stop == Stop::Diverged,
             log: any(|scaling| scaling.log),
             row: any(|scaling| scaling.row),
+            nodes: self.nodes.clone(),
         }
     }
 }

@@ -1,8 +1,10 @@
-//! The scalar type, random numbers, step sizes, conjugate gradients, scratch memory; numbers for people.
+//! The scalar type, random numbers, step sizes, conjugate gradients, ranks, scratch memory; numbers for
+//! people.
 
 pub mod conjugate;
 mod number;
 pub mod random;
+pub mod rank;
 pub mod real;
 pub mod schedule;
 pub mod scratch;

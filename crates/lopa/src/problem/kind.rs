@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::predictor::Predictor;
 use super::scope::Scope;
 use super::{At, Bilevel, Directions, Minibatches};
 use crate::config::{Entry, Params};
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
 
 /// What a problem is made from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Setting<'a> {
     /// Number of nodes.
     pub nodes: usize,
@@ -25,6 +26,10 @@ pub struct Setting<'a> {
     pub data: Option<&'a Data>,
     /// The rows of `data.train` that each node holds.
     pub partition: &'a [Vec<u32>],
+    /// The rows of `data.train` that each node holds out: nobody trains on them. May be empty.
+    pub holdout: &'a [Vec<u32>],
+    /// Whether g has all samples of a node, and f the same ones: x is fixed, and only θ is sought.
+    pub whole: bool,
 }
 
 /// A problem with its parameters, usually the struct of parameters itself.
@@ -48,15 +53,26 @@ pub trait Problem<T: Real>: Send + Sync {
         None
     }
 
-    /// The class indices that a saved model predicts for scaled features; `None` where prediction
-    /// makes no sense or the features do not fit the model.
-    fn predict(
-        &self,
-        _classes: usize,
-        _at: At<f64>,
-        _features: &Features<f64>,
-    ) -> Option<Vec<u32>> {
+    /// The layers of a saved model for so many scaled features; `None` where it has no layers or
+    /// does not fit.
+    fn predictor(&self, _classes: usize, _at: At<f64>, _features: usize) -> Option<Predictor> {
         None
+    }
+
+    /// The probability of each class for each row of scaled features, rows × classes entries; `None`
+    /// where prediction makes no sense or the features do not fit the model.
+    fn probabilities(
+        &self,
+        classes: usize,
+        at: At<f64>,
+        features: &Features<f64>,
+    ) -> Option<Vec<f64>> {
+        Some(self.predictor(classes, at, features.cols())?.probabilities(features))
+    }
+
+    /// Whether x means the same to a node that was not there when it was learnt.
+    fn transfers(&self) -> bool {
+        true
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod kind;
 pub mod oracle;
+pub mod predictor;
 pub mod scope;
 
 pub use kind::{AnyProblem, Ask, Parts, Problem, Problems, Setting, Together, problem_entry};

@@ -2,6 +2,7 @@
 
 use crate::data::{Features, Samples};
 use crate::math::real::Real;
+use crate::problem::predictor::{Layer, Then};
 use lopa_kernels::{Level, each_block};
 
 /// Rows that can be multiplied with a matrix: a batch, a whole data set, activations in memory.
@@ -120,6 +121,15 @@ impl Affine {
     /// How many numbers W and b have together.
     pub fn size(&self) -> usize {
         (self.inputs + usize::from(self.bias)) * self.outputs
+    }
+
+    /// The map with its weights and what follows it; `None` if the weights do not fit.
+    pub fn layer(&self, weights: &[f64], then: Then) -> Option<Layer> {
+        let (inputs, outputs) = (self.inputs, self.outputs);
+        (weights.len() == self.size()).then(|| {
+            let (weights, bias) = weights.split_at(inputs * outputs);
+            Layer { inputs, outputs, weights: weights.to_vec(), bias: bias.to_vec(), then }
+        })
     }
 
     /// `out[r, :] = s_r W + b`; `out` is given the right length.

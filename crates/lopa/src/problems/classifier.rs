@@ -11,6 +11,7 @@
 
 use super::affine::{Affine, Rows};
 use crate::math::real::{Real, dot, update};
+use crate::problem::predictor::{Layer, Then};
 use lopa_kernels::Level;
 
 /// ℓ(z; y), finite for every finite z.
@@ -82,6 +83,11 @@ impl<T: Real> Classifier<T> {
     /// Length of θ.
     pub fn size(&self) -> usize {
         self.map.size()
+    }
+
+    /// The classifier with its weights, as a saved model has it; `None` if θ does not fit.
+    pub fn layer(&self, theta: &[f64]) -> Option<Layer> {
+        self.map.layer(theta, Then::Softmax)
     }
 
     /// Columns of scores.

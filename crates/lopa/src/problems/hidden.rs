@@ -1,4 +1,5 @@
-//! Hidden layers: h_0 = s, h_l = φ(h_{l−1} W_l + b_l), and backpropagation through them.
+//! Hidden layers: h_0 = s, h_l = φ(h_{l−1} W_l + b_l), with or without the b_l, and backpropagation
+//! through them.
 
 use std::ops::Range;
 
@@ -9,6 +10,7 @@ use super::affine::{Affine, Rows, Table};
 use super::losses::Losses;
 use crate::math::random::Stream;
 use crate::math::real::{Real, update};
+use crate::problem::predictor::{Layer, Then};
 use lopa_kernels::Level;
 
 /// φ.
@@ -48,10 +50,10 @@ pub struct Hidden {
 }
 
 impl Hidden {
-    /// From the number of features and the units of each layer.
-    pub fn new(features: usize, units: &[usize], activation: Activation) -> Hidden {
+    /// From the number of features, the units of each layer, and whether there are biases.
+    pub fn new(features: usize, units: &[usize], activation: Activation, bias: bool) -> Hidden {
         let inputs = std::iter::once(features).chain(units.iter().copied());
-        let shape = |(inputs, &outputs)| Affine { inputs, outputs, bias: true };
+        let shape = |(inputs, &outputs)| Affine { inputs, outputs, bias };
         Hidden { layers: inputs.zip(units).map(shape).collect(), activation }
     }
 
@@ -63,6 +65,21 @@ impl Hidden {
     /// Units of the last layer.
     pub fn outputs(&self) -> usize {
         self.layers.last().expect("there is a layer").outputs
+    }
+
+    /// The layers with their weights, as a saved model has them; `None` if x does not fit.
+    pub fn layers(&self, mut x: &[f64]) -> Option<Vec<Layer>> {
+        let then = match self.activation {
+            Activation::Sigmoid => Then::Sigmoid,
+            Activation::Tanh => Then::Tanh,
+        };
+        let mut layers = Vec::new();
+        for shape in &self.layers {
+            let (weights, rest) = x.split_at_checked(shape.size())?;
+            layers.push(shape.layer(weights, then)?);
+            x = rest;
+        }
+        x.is_empty().then_some(layers)
     }
 
     /// Uniform in (−1/h, 1/h), h being the units of the layer.
@@ -257,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_pass_is_repeated_only_where_x_or_the_batch_differ() {
-        let hidden = Hidden::new(2, &[3], Activation::Tanh);
+        let hidden = Hidden::new(2, &[3], Activation::Tanh, true);
         let rows = Counted(Table { values: &[1.0, 2.0, -1.0, 0.5], cols: 2 }, Cell::new(0));
         let mut pass = Pass::new();
         let mut x = vec![0.25; hidden.size()];

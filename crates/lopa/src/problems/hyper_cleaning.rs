@@ -20,9 +20,11 @@ use super::local::{draws, training};
 use super::losses::Losses;
 use super::{Local, Scale, check_positive, check_share};
 use crate::config::Params;
-use crate::data::{Features, Samples};
+use crate::data::Samples;
 use crate::error::{Fault, Result};
+use crate::math::rank::auc;
 use crate::math::real::{Real, axpy, dot};
+use crate::problem::predictor::Predictor;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, SingleLevel};
 
 /// Parameters of the `hyper-cleaning` problem.
@@ -62,9 +64,9 @@ impl<T: Real> Problem<T> for Options {
         let first = nodes.start;
         let locals: Vec<Local<T>> =
             Local::split("hyper-cleaning", self.validation, setting, nodes)?;
-        let training = |rows: &Vec<u32>| match self.validation {
-            0.0 => rows.len(),
-            share => training(rows.len(), share).unwrap_or(0),
+        let training = |rows: &Vec<u32>| match self.validation == 0.0 || setting.whole {
+            true => rows.len(),
+            false => training(rows.len(), self.validation).unwrap_or(0),
         };
         let lengths: Vec<usize> = setting.partition.iter().map(training).collect();
         let n = lengths.iter().sum();
@@ -75,9 +77,14 @@ impl<T: Real> Problem<T> for Options {
         Ok(locals.into_iter().enumerate().map(part).collect())
     }
 
-    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
-        let mut model = Classifier::softmax(features.cols(), classes);
-        (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
+    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
+        let head = Classifier::<f64>::softmax(features, classes).layer(at.theta)?;
+        Some(Predictor { layers: vec![head] })
+    }
+
+    /// x weighs the samples of the nodes that were there.
+    fn transfers(&self) -> bool {
+        false
     }
 }
 
@@ -162,17 +169,6 @@ fn corrupt(labels: &mut [u32], share: f64, classes: usize, seed: u64, node: usiz
         let other = stream.below(classes - 1) as u32;
         labels[e] = other + u32::from(other >= labels[e]);
     }
-}
-
-/// The probability that one of `high` is above one of `low`; a tie counts half.
-fn auc(high: &[f64], low: &mut [f64]) -> f64 {
-    low.sort_by(f64::total_cmp);
-    let wins = high.iter().map(|value| {
-        let below = low.partition_point(|other| other < value);
-        let not_above = low.partition_point(|other| other <= value);
-        (below + not_above) as f64 / 2.0
-    });
-    wins.sum::<f64>() / (high.len() * low.len()) as f64
 }
 
 impl<T: Real> Bilevel<T> for HyperCleaning<T> {

@@ -22,11 +22,12 @@ use super::classifier::Classifier;
 use super::losses::Losses;
 use super::{Local, Scale, check_share};
 use crate::config::Params;
-use crate::data::{Features, Samples};
+use crate::data::Samples;
 use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, update};
 use crate::math::{number, written};
+use crate::problem::predictor::Predictor;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,
 };
@@ -68,9 +69,9 @@ impl<T: Real> Problem<T> for Options {
         Ok(locals.into_iter().map(part).collect())
     }
 
-    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
-        let mut model = classifier(features.cols(), classes);
-        (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
+    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
+        let head = classifier::<f64>(features, classes).layer(at.theta)?;
+        Some(Predictor { layers: vec![head] })
     }
 }
 

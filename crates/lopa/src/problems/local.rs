@@ -28,6 +28,8 @@ pub struct Local<T> {
     pub validation: Samples<T>,
     /// The samples that nobody trains on.
     pub test: Samples<T>,
+    /// The node's own samples that nobody trains on; empty unless nodes hold some out.
+    pub holdout: Samples<T>,
     /// The number of classes in the whole network.
     pub classes: usize,
 }
@@ -45,9 +47,9 @@ impl<T: Real> Local<T> {
             .map(|i| {
                 Local::of_node(name, i, setting, |rows, stream| {
                     stream.shuffle(rows);
-                    match validation {
-                        0.0 => Some((rows.to_vec(), rows.to_vec())),
-                        _ => cut(rows, validation),
+                    match validation == 0.0 || setting.whole {
+                        true => Some((rows.to_vec(), rows.to_vec())),
+                        false => cut(rows, validation),
                     }
                 })
             })
@@ -81,6 +83,7 @@ impl<T: Real> Local<T> {
             train: data.train.samples(train),
             validation: data.train.samples(validation),
             test: data.test.samples(tests(data, node).collect()),
+            holdout: data.train.samples(setting.holdout.get(node).cloned().unwrap_or_default()),
             classes: data.classes.len(),
         })
     }
@@ -90,22 +93,34 @@ impl<T: Real> Local<T> {
         self.train.cols()
     }
 
-    /// `train_accuracy`, and with a test set `test_accuracy` on all of it and `own_test_accuracy`
-    /// on the classes of the node's own samples.
+    /// `train_accuracy`; with a test set `test_accuracy` on all of it and `own_test_accuracy` on the
+    /// classes of the node's own samples; `holdout_accuracy` on the samples that the node holds out.
+    /// Then, as `…_majority`, what the node would get by always naming its most frequent class.
     pub fn accuracies(
         &self,
         mut predict: impl FnMut(&Samples<T>) -> Vec<u32>,
     ) -> Vec<(String, f64)> {
-        let mut own = vec![false; self.classes];
+        let mut counts = vec![0; self.classes];
+        // With the same samples in f and g, each is counted twice.
         for samples in [&self.train, &self.validation] {
-            labels(samples).for_each(|label| own[label as usize] = true);
+            labels(samples).for_each(|label| counts[label as usize] += 1);
         }
-        let train = predict(&self.train);
-        let test = if self.test.is_empty() { Vec::new() } else { predict(&self.test) };
+        let majority = (0..counts.len()).rev().max_by_key(|&class| counts[class]).unwrap_or(0);
+        let mut said = |samples: &Samples<T>| match samples.is_empty() {
+            true => Vec::new(),
+            false => predict(samples),
+        };
+        let (train, test, holdout) = (said(&self.train), said(&self.test), said(&self.holdout));
+        let (any, own) = (|_| true, |label: u32| counts[label as usize] > 0);
+        let always = |samples: &Samples<T>| vec![majority as u32; samples.len()];
         let found = [
-            ("train_accuracy", accuracy(&self.train, &train, |_| true)),
-            ("test_accuracy", accuracy(&self.test, &test, |_| true)),
-            ("own_test_accuracy", accuracy(&self.test, &test, |label| own[label as usize])),
+            ("train_accuracy", accuracy(&self.train, &train, any)),
+            ("test_accuracy", accuracy(&self.test, &test, any)),
+            ("own_test_accuracy", accuracy(&self.test, &test, own)),
+            ("holdout_accuracy", accuracy(&self.holdout, &holdout, any)),
+            ("test_majority", accuracy(&self.test, &always(&self.test), any)),
+            ("own_test_majority", accuracy(&self.test, &always(&self.test), own)),
+            ("holdout_majority", accuracy(&self.holdout, &always(&self.holdout), any)),
         ];
         found.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }

@@ -23,9 +23,10 @@ use super::local::cut;
 use super::losses::Losses;
 use super::{Local, Scale, check_positive, check_share, data};
 use crate::config::Params;
-use crate::data::{Features, Samples};
+use crate::data::Samples;
 use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, axpy, update};
+use crate::problem::predictor::Predictor;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
 /// Parameters of the `meta-learning` problem.
@@ -66,9 +67,9 @@ impl<T: Real> Problem<T> for Options {
         nodes.map(part).collect()
     }
 
-    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
-        let mut model = Classifier::softmax(features.cols(), classes);
-        (model.size() == at.theta.len()).then(|| model.predict(features, at.theta))
+    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
+        let head = Classifier::<f64>::softmax(features, classes).layer(at.theta)?;
+        Some(Predictor { layers: vec![head] })
     }
 }
 
@@ -120,7 +121,11 @@ impl<T: Real> MetaLearning<T> {
                 let mut task = rows[bound(t)..bound(t + 1)].to_vec();
                 // Sorted by label as it is, it would put one class in the support alone.
                 stream.shuffle(&mut task);
-                let (mine, theirs) = cut(&task, options.validation)?;
+                let (mine, theirs) = match setting.whole {
+                    true if task.is_empty() => return None,
+                    true => (task.clone(), task),
+                    false => cut(&task, options.validation)?,
+                };
                 support_sizes.push(mine.len());
                 query_sizes.push(theirs.len());
                 support.extend(mine);

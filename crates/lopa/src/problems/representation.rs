@@ -8,7 +8,8 @@
 //!
 //! The paper's losses lack the minus sign of the cross-entropy, print sums, and use the same
 //! samples in f_i and g_i; the last is the default here too (`validation = 0`). The biases of the
-//! head are regularised with it. Weights lie feature-major: `W[q * units + unit]`, then b.
+//! head are regularised with it. With `bias = false`, hidden layers have no b_l. Weights lie
+//! feature-major: `W[q * units + unit]`, then b.
 
 use std::ops::Range;
 
@@ -21,11 +22,12 @@ use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::losses::Losses;
 use super::{Local, Scale, check_positive, check_share};
 use crate::config::Params;
-use crate::data::{Features, Samples};
+use crate::data::Samples;
 use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, update};
 use crate::math::scratch::lent;
+use crate::problem::predictor::Predictor;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel, Trains,
 };
@@ -38,6 +40,8 @@ pub struct Options {
     pub hidden: Vec<usize>,
     /// What the hidden units compute.
     pub activation: Activation,
+    /// Whether the hidden layers have biases b_l; the head always has one.
+    pub bias: bool,
     /// μ, the strength of the ridge on the heads.
     pub ridge: f64,
     /// What multiplies the mean losses.
@@ -51,6 +55,7 @@ impl Default for Options {
         Options {
             hidden: vec![28],
             activation: Activation::Sigmoid,
+            bias: true,
             ridge: 0.52,
             scale: Scale::Mean,
             validation: 0.0,
@@ -60,7 +65,7 @@ impl Default for Options {
 
 impl Options {
     fn model<T: Real>(&self, features: usize, classes: usize) -> Model<T> {
-        let hidden = Hidden::new(features, &self.hidden, self.activation);
+        let hidden = Hidden::new(features, &self.hidden, self.activation, self.bias);
         let head = Classifier::softmax(hidden.outputs(), classes);
         Model { hidden, head, spare: Spare::default() }
     }
@@ -88,10 +93,11 @@ impl<T: Real> Problem<T> for Options {
         Ok(locals.into_iter().map(part).collect())
     }
 
-    fn predict(&self, classes: usize, at: At<f64>, features: &Features<f64>) -> Option<Vec<u32>> {
-        let mut model = self.model(features.cols(), classes);
-        let fits = model.hidden.size() == at.x.len() && model.head.size() == at.theta.len();
-        fits.then(|| model.predict(at, features))
+    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
+        let Model { hidden, head, .. } = self.model::<f64>(features, classes);
+        let mut layers = hidden.layers(at.x)?;
+        layers.push(head.layer(at.theta)?);
+        Some(Predictor { layers })
     }
 }
 

@@ -249,7 +249,7 @@ impl Experiment {
             }
             let world = self.world(data.as_ref(), seed)?;
             if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
-                data.train.hold(&world.partition.nodes[here.clone()].concat());
+                data.train.hold(&world.rows(here.clone()));
             }
             let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
             outcomes.extend(self.run_seed(scene, transport, context, &mut observers)?);

@@ -13,11 +13,15 @@ pub const COSTS: [&str; 8] =
     ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "seconds"];
 
 /// The measures of this crate, by their names in rows. Problems and probes may add others.
-pub const MEASURES: [&str; 11] = [
+pub const MEASURES: [&str; 15] = [
     "loss",
     "train_accuracy",
     "test_accuracy",
     "own_test_accuracy",
+    "holdout_accuracy",
+    "test_majority",
+    "own_test_majority",
+    "holdout_majority",
     "phi",
     "grad_phi_sq",
     "theta_error",
@@ -30,6 +34,12 @@ pub const MEASURES: [&str; 11] = [
 /// Whether more of a measure is better: true of accuracies only.
 pub fn more_is_better(measure: &str) -> bool {
     measure.ends_with("accuracy")
+}
+
+/// The name of what the majority class would get, for an accuracy on rows that nobody trains on.
+pub fn majority_of(accuracy: &str) -> Option<String> {
+    let majority = format!("{}majority", accuracy.strip_suffix("accuracy")?);
+    MEASURES.contains(&&majority[..]).then_some(majority)
 }
 
 /// Whether a measure spans powers of ten and is compared by its logarithm.

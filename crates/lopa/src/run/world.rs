@@ -29,6 +29,16 @@ pub struct World {
     pub analysis: Spectrum,
     /// The samples of each node.
     pub partition: Partition,
+    /// The samples that each node holds out; empty if nodes hold none out.
+    pub holdout: Vec<Vec<u32>>,
+}
+
+impl World {
+    /// The rows of some nodes, those that they hold out among them.
+    pub fn rows(&self, nodes: Range<usize>) -> Vec<u32> {
+        let held = self.holdout.get(nodes.clone()).unwrap_or_default();
+        self.partition.nodes[nodes].iter().chain(held).flatten().copied().collect()
+    }
 }
 
 /// An experiment on one seed, ready to be run.
@@ -79,15 +89,19 @@ impl Experiment {
         let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, graph_seed)
             .map_err(|error| error.at("[network]"))?;
         let analysis = mixing.spectrum();
-        let partition = match (&self.data, data) {
-            (Some(spec), Some(data)) => {
-                let classes = data.classes.len();
-                let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
-                partition::split(&spec.partition, &rows).map_err(|error| error.at("[partition]"))?
+        let mut partition = Partition { nodes: Vec::new() };
+        let mut holdout = Vec::new();
+        if let (Some(spec), Some(data)) = (&self.data, data) {
+            let classes = data.classes.len();
+            let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
+            partition = partition::split(&spec.partition, &rows)
+                .map_err(|error| error.at("[partition]"))?;
+            if let Some(share) = spec.preparation.holdout {
+                let held = partition.hold_out(share, data.train.labels(), seed);
+                holdout = held.map_err(|error| error.at("[data]"))?;
             }
-            _ => Partition { nodes: Vec::new() },
-        };
-        Ok(World { graph, mixing, analysis, partition })
+        }
+        Ok(World { graph, mixing, analysis, partition, holdout })
     }
 
     /// The nodes' parts of the problem.
@@ -115,6 +129,8 @@ impl Experiment {
             batch: self.run.batch.batches().grad_g,
             data,
             partition: &world.partition.nodes,
+            holdout: &world.holdout,
+            ..Setting::default()
         };
         let count = nodes.len();
         let parts = self.problem.build.get::<T>().parts(&setting, nodes);

@@ -44,6 +44,7 @@ fn closed_forms_of_the_quadratic() {
             batch: None,
             data: None,
             partition: &[],
+            ..Setting::default()
         };
         let options = Options { n: 4, p: 7, condition, ..Options::default() };
         let nodes = coefficients(&options, 3, 5).unwrap();
@@ -218,6 +219,7 @@ fn the_largest_curvature_is_found() {
         batch: None,
         data: None,
         partition: &[],
+        ..Setting::default()
     };
     let text = "name = 'quadratic'\nn = 3\np = 5\ncondition = 50";
     for part in &mut crate::problems::cases::build::<f64>(text, &setting).unwrap() {

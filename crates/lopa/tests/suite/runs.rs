@@ -102,6 +102,42 @@ fn run(text: &str, sets: &[&str]) -> (Outcome, Recording) {
     (outcomes.remove(0), recording)
 }
 
+// ---- rows that nodes hold out ----
+
+/// Two nodes with one class in nine rows of ten: on their own rows they beat nobody who always names
+/// that class, and on the mix of both nodes such a model is right half of the time.
+#[test]
+fn own_rows_are_judged_beside_the_common_mix() {
+    let sets = [
+        "data.rows=400",
+        "data.holdout=0.25",
+        "network.nodes=2",
+        "partition={ name = 'label-proportion', first = 0.9, second = 0.1, spread = 0 }",
+    ];
+    let (outcome, recording) = run(LOGISTIC, &sets);
+    let value = |name: &str| outcome.row.value(name).unwrap();
+    assert!((value("holdout_majority") - 0.9).abs() < 0.03, "{}", value("holdout_majority"));
+    assert!((value("test_majority") - 0.5).abs() < 0.05, "{}", value("test_majority"));
+    assert!(value("holdout_accuracy") > 0.8);
+    assert_eq!(value("holdout_majority"), recording.rows()[0].value("holdout_majority").unwrap());
+    // The rows are those of the world, and nobody trains on them.
+    let experiment = read(LOGISTIC, &sets);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
+    let data = experiment.load_data(&context).unwrap().unwrap();
+    let world = experiment.world(Some(&data), 1).unwrap();
+    for (kept, out) in world.partition.nodes.iter().zip(&world.holdout) {
+        assert!(out.len() > 30 && out.iter().all(|row| !kept.contains(row)));
+        assert!((out.len() as f64 / (kept.len() + out.len()) as f64 - 0.25).abs() < 0.01);
+    }
+    let parts = experiment.parts::<f64>(Some(&data), &world, 1).unwrap();
+    for (part, kept) in parts.iter().zip(&world.partition.nodes) {
+        assert_eq!(part.samples_f() + part.samples_g(), kept.len());
+    }
+    // Without it nothing changes: neither the rows nor the measures.
+    let (plain, _) = run(LOGISTIC, &[]);
+    assert_eq!(plain.row.value("holdout_accuracy"), None);
+}
+
 // ---- how runs end ----
 
 #[test]

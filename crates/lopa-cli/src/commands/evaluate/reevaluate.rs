@@ -21,7 +21,8 @@ use crate::output::{Output, number};
 use crate::program::Program;
 
 /// Measures that must agree.
-const DECISIVE: [&str; 4] = ["loss", "train_accuracy", "test_accuracy", "own_test_accuracy"];
+const DECISIVE: [&str; 5] =
+    ["loss", "train_accuracy", "test_accuracy", "own_test_accuracy", "holdout_accuracy"];
 
 /// Further measures, which rounding may change.
 const FURTHER: [&str; 3] = ["phi", "grad_phi_sq", "consensus"];
@@ -138,6 +139,7 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         "grad_phi_sq" => "|∇Φ|²".to_string(),
         "phi" => "Φ".to_string(),
         "own_test_accuracy" => "own classes".to_string(),
+        "holdout_accuracy" => "own rows".to_string(),
         other => other.replace('_', " "),
     });
     let head: Vec<String> = ["algorithm", "seed"]

@@ -158,6 +158,8 @@ impl<'a> Subject<'a> {
             batch: batches.grad_g,
             data: setup.data,
             partition: &setup.world.partition.nodes,
+            holdout: &setup.world.holdout,
+            ..Setting::default()
         };
         let rho = setup.world.analysis.rho;
         Subject { problem: &experiment.problem, setting, batches, rho }

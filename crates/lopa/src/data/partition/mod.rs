@@ -100,6 +100,7 @@ impl<'a> Rows<'a> {
 // Indices of draws in the stream; the preparation has the first two.
 const SPLIT: u64 = 2;
 const ORDER: u64 = 3;
+const HELD: u64 = 4;
 
 /// Splits rows over nodes.
 pub type PartitionBuild = dyn Fn(&Rows) -> Result<Partition> + Send + Sync;
@@ -228,6 +229,42 @@ impl Partition {
             let row = self.nodes[large].pop().expect("the largest node has rows");
             self.nodes[small].push(row);
         }
+    }
+
+    /// Takes a share of every node's rows out of the partition and returns them: at least one, of each
+    /// class as many as it has of the node's rows, up to rounding. Drawn at the node's own address:
+    /// the same in every process, whatever other nodes hold.
+    pub fn hold_out(&mut self, share: f64, labels: &[u32], seed: u64) -> Result<Vec<Vec<u32>>> {
+        let mut held = Vec::new();
+        for (node, rows) in self.nodes.iter_mut().enumerate() {
+            let all = rows.len();
+            if all == 1 {
+                let message = format!("node {node} has a single row, and cannot hold one out");
+                return Err(Error::data("partition/too-few-samples", message)
+                    .hint("leave `holdout` out, or take fewer nodes"));
+            }
+            // Rows of other nodes' files need not be here.
+            let count = ((share * all as f64).round() as usize).clamp(1, all.max(2) - 1).min(all);
+            let mut stream = Stream::new(seed, Purpose::Data, node);
+            stream.seek(HELD, 0);
+            let mut order: Vec<usize> = (0..all).collect();
+            stream.shuffle(&mut order);
+            // Sorted by class, and then taken at equal distances.
+            order.sort_by_key(|&at| labels[rows[at] as usize]);
+            let mut out = vec![false; all];
+            (0..count).for_each(|i| out[order[(2 * i + 1) * all / (2 * count)]] = true);
+            let mut own = out.iter();
+            let mut taken = Vec::new();
+            rows.retain(|&row| {
+                let out = own.next() == Some(&true);
+                if out {
+                    taken.push(row);
+                }
+                !out
+            });
+            held.push(taken);
+        }
+        Ok(held)
     }
 
     /// How many samples of each class each node has.

@@ -115,6 +115,7 @@ impl Golden {
                     batch: None,
                     data: None,
                     partition: &[],
+                    ..Setting::default()
                 };
                 choice.build.get::<f64>().parts(&setting, 0..m).unwrap().each
             }
@@ -143,6 +144,7 @@ impl Golden {
             train,
             validation: half("S_val", "b_val"),
             test: empty.samples(vec![]),
+            holdout: empty.samples(vec![]),
             classes: 2,
         };
         let options = toml::from_str::<hyperparameter::Options>("").unwrap();
@@ -160,6 +162,7 @@ impl Golden {
             train: set.samples(all.clone()),
             validation: set.samples(all),
             test: empty.samples(vec![]),
+            holdout: empty.samples(vec![]),
             classes: self.json["k"].as_u64().unwrap() as usize,
         };
         let text = format!("hidden = [{}]\nridge = {}", self.json["h"], self.json["mu"]);

@@ -4,6 +4,7 @@ use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
+use lopa::problem::predictor::decide;
 use lopa::problem::{Bilevel, Trains};
 use lopa::problems::problems;
 
@@ -222,17 +223,21 @@ fn a_saved_model_predicts_what_the_metrics_count() {
             let choice = choice(case.text).unwrap();
             for part in case.parts::<f64>(sparse).iter_mut() {
                 let point = Point::new(part.as_ref(), 1);
-                let predict = |features| {
-                    choice.build.get::<f64>().predict(case.classes, point.at(), features)
-                };
-                let predicted = predict(data.test.features()).unwrap();
+                let problem = choice.build.get::<f64>();
+                let probabilities =
+                    |features| problem.probabilities(case.classes, point.at(), features);
+                let found = probabilities(data.test.features()).unwrap();
+                for row in found.chunks_exact(case.classes) {
+                    assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{row:?}");
+                }
+                let predicted = decide(&found, case.classes);
                 let pairs = predicted.iter().zip(data.test.labels());
                 let hits = pairs.filter(|(a, b)| a == b).count();
                 let metrics = part.metrics(point.at());
                 let counted = metrics.iter().find(|(name, _)| *name == "test_accuracy").unwrap();
                 assert_eq!(counted.1, hits as f64 / data.test.len() as f64, "{:?}", case.text);
                 // Features of another width are no reason to panic.
-                assert_eq!(predict(&features(&[vec![1.0, 2.0]], sparse)), None);
+                assert_eq!(probabilities(&features(&[vec![1.0, 2.0]], sparse)), None);
             }
         }
     }

@@ -77,6 +77,7 @@ fn quadratic() {
         batch: None,
         data: None,
         partition: &[],
+        ..Setting::default()
     };
     let mut parts = build::<f64>(&text, &setting).unwrap();
     check_oracles(&file, &mut parts, &Layout::same(3, 2));
@@ -111,6 +112,7 @@ fn local(inner: (Rows, Vec<u32>), outer: (Rows, Vec<u32>), classes: usize) -> Lo
         train: data.samples((0..count).collect()),
         validation: data.samples((count..total).collect()),
         test: data.samples(Vec::new()),
+        holdout: data.samples(Vec::new()),
         classes,
     }
 }

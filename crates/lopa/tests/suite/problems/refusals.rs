@@ -16,6 +16,7 @@ fn refused(text: &str, data: Option<&Data>, partition: &[Vec<u32>]) -> Error {
         batch: None,
         data,
         partition,
+        ..Setting::default()
     };
     match build::<f64>(text, &setting) {
         Ok(_) => panic!("{text:?} was taken"),

@@ -1,0 +1,131 @@
+//! `lopa adapt`: a personal model for a node that was not there.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use lopa::data::new_rows;
+use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
+use lopa::folder::RunReader;
+use lopa::serve::{Adapted, Newcomer, Score, Truth, adapt as adapted};
+use serde_json::json;
+
+use super::evaluate::show;
+use super::finished::{LabelArgs, ModelArgs, one_model};
+use crate::output::Output;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct AdaptArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// The new node's rows, with labels, as for `lopa predict`
+    #[arg(short, long, value_name = "FILE")]
+    input: PathBuf,
+    #[command(flatten)]
+    label: LabelArgs,
+    /// Take x of this node, by number or name [default: the mean over all nodes]
+    #[arg(short, long)]
+    node: Option<String>,
+    /// Folds of the cross-validation
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    folds: u32,
+    /// Write the model to this file, for `lopa predict`, `evaluate` and `export`
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    if args.model.run.is_file() {
+        let message = "only a run can be adapted: a model file does not say how it was trained";
+        return Err(Error::config("config/no-meaning", message)
+            .at(args.model.run.display().to_string())
+            .hint("name the run folder"));
+    }
+    let model = one_model(&args.model, output)?;
+    let resolved = RunReader::open(&args.model.run)?.resolved()?;
+    let batch = Experiment::read(&resolved, &program.registries)?.run.batch.batches().grad_g;
+    let (features, columns) = (model.about.features, model.about.columns.as_ref());
+    let rows = new_rows(&args.input, features, columns, args.label.label.as_deref())?;
+    let place = || args.input.display().to_string();
+    let labels = rows.labels.as_deref().ok_or_else(|| {
+        Error::data("data/no-labels", "the file has no labels to adapt to")
+            .at(place())
+            .hint("add a column of labels")
+    })?;
+    let truth = Truth::new(labels, &model.about.classes);
+    if let Some(label) = truth.unknown.first() {
+        let message = format!("the model does not know the class `{label}`");
+        return Err(Error::data("data/unknown-class", message)
+            .at(place())
+            .hint(format!("it knows: {}", model.about.classes.join(", "))));
+    }
+    let numbers: Vec<u32> = truth.numbers.iter().flatten().map(|&class| class as u32).collect();
+    let name = args.input.file_name().and_then(|name| name.to_str()).unwrap_or("new");
+    let who = Newcomer {
+        name: name.split('.').next().unwrap_or(name),
+        features: &rows.features,
+        labels: &numbers,
+        like: args.node.as_deref().map(|node| model.node(Some(node))).transpose()?,
+        batch,
+        folds: args.folds as usize,
+    };
+    let found = adapted(&model, &who, &program.registries.problems)?;
+    if !found.solved {
+        output.warn("an inner problem was not solved to full accuracy");
+    }
+    if let Some(path) = &args.out {
+        found.model.save(path)?;
+    }
+    show_all(&found, &truth, args, output);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_all(found: &Adapted, truth: &Truth, args: &AdaptArgs, output: &Output) {
+    let classes = &found.model.about.classes;
+    let all: [(&str, &str, &Score); 3] = [
+        ("adapted", "adapted: x of the run, θ of these rows", &found.adapted),
+        ("alone", "alone: a linear classifier of these rows", &found.alone),
+        ("mean", "mean: x and the mean θ of the run", &found.mean),
+    ];
+    if output.json() {
+        let mut document = json!({
+            "rows": truth.numbers.len(),
+            "folds": args.folds,
+            "seed": found.model.about.seed,
+            "algorithm": found.model.about.algorithm,
+            "solved": found.solved,
+            "majority": truth.majority().map(|(class, share)| {
+                json!({ "class": classes[class], "accuracy": share })
+            }),
+            "model": args.out.as_ref().map(|path| path.display().to_string()),
+        });
+        for (name, _, score) in all {
+            document[name] = show::to_json(score, classes);
+        }
+        output.document(&document);
+    } else {
+        let head: Vec<&str> = std::iter::once("model").chain(show::heads()).collect();
+        let line = |(_, name, score): &(&str, &str, &Score)| {
+            std::iter::once(name.to_string()).chain(show::cells(score)).collect()
+        };
+        let table = output.table(&head, all.iter().map(line).collect());
+        output.text(&format!("{table}{}", show::majority(truth, classes)));
+    }
+    output.note(&format!(
+        "{} rows of {}, judged by {}-fold cross-validation, seed {}",
+        truth.numbers.len(),
+        args.input.display(),
+        args.folds,
+        found.model.about.seed
+    ));
+    match &args.out {
+        Some(path) => {
+            let path = path.display();
+            output.note(&format!("model: {path}\nnext: lopa predict {path} --input NEW_ROWS"));
+        }
+        None => output.note("nothing was saved; add `-o model.safetensors` to keep the model"),
+    }
+}

@@ -1,0 +1,36 @@
+//! `lopa export --to onnx`: a node's model for ONNX Runtime and others.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use lopa::error::{Error, Result};
+use lopa::serve::onnx;
+use lopa::store::files::replace;
+
+use crate::commands::finished::{ModelArgs, one_model};
+use crate::program::Program;
+
+pub fn export(
+    args: &ModelArgs,
+    node: Option<&str>,
+    out: &Path,
+    program: &Program,
+) -> Result<ExitCode> {
+    let model = one_model(args, &program.output)?;
+    let node = model.node(node)?;
+    let bytes = onnx(&model, node, &program.registries.problems)?;
+    replace(out, &bytes).map_err(|error| {
+        Error::storage("storage/write", format!("cannot write the model: {error}"))
+            .at(out.display().to_string())
+    })?;
+    let (features, classes) = (model.about.features, model.about.classes.len());
+    program.output.note(&format!(
+        "{}: `features` [rows, {features}] in, `probabilities` [rows, {classes}] and `class` [rows] \
+         out; {}, seed {}, node {}",
+        out.display(),
+        model.about.algorithm,
+        model.about.seed,
+        model.name(node)
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,256 @@
+//! A personal model for a node that was not there: x is fixed, and θ solves the inner problem on the
+//! node's own rows.
+//!
+//! ```text
+//! x̄  = mean over the nodes of the run (or x_i of one of them)
+//! θ  = argmin_θ g(x̄, θ),   g on all rows of the new node
+//! ```
+//!
+//! It is judged by cross-validation, on rows that were not trained on, against two others: *alone*, a
+//! linear classifier on the same scaled features, trained on the node's rows only, whose ridge is
+//! chosen on one of the folds it trains on; and *mean*, the run's (x̄, mean of the θ_i), which has seen
+//! none of the rows.
+
+use crate::config::Registry;
+use crate::data::{Data, Dataset, Features, Scaling, Scalings};
+use crate::error::{Error, Kind, Result};
+use crate::evaluate::exact;
+use crate::evaluate::mean;
+use crate::folder::model::{About, Model};
+use crate::math::random::{Purpose, Stream};
+use crate::problem::{AnyProblem, At, Bilevel, Problem, Setting};
+use crate::problems::hyper_cleaning;
+
+use super::score::{Score, Truth};
+
+/// The ridges that a node alone chooses from.
+const RIDGES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
+
+/// The index of the folds' draws; partitions and preparation have lower ones.
+const FOLDS: u64 = 16;
+
+/// A node that was not there.
+#[derive(Debug, Clone, Copy)]
+pub struct Newcomer<'a> {
+    /// The name of its model.
+    pub name: &'a str,
+    /// Its raw features.
+    pub features: &'a Features<f64>,
+    /// The class of each row, by its number in the model's classes.
+    pub labels: &'a [u32],
+    /// The node whose x it takes; the mean of all by default.
+    pub like: Option<usize>,
+    /// The batch size of the run, which losses may be scaled by.
+    pub batch: Option<usize>,
+    /// How many parts its rows are split into to judge it.
+    pub folds: usize,
+}
+
+/// A newcomer's model, and how it compares on rows that were not trained on.
+#[derive(Debug, Clone)]
+pub struct Adapted {
+    /// The model of one node, trained on all rows.
+    pub model: Model,
+    /// Whether every inner problem was solved exactly.
+    pub solved: bool,
+    /// x of the run, θ of the other folds.
+    pub adapted: Score,
+    /// A linear classifier trained on the other folds.
+    pub alone: Score,
+    /// x and the mean θ of the run.
+    pub mean: Score,
+}
+
+/// Adapts a run's model to a newcomer.
+pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> Result<Adapted> {
+    let About { problem: name, params, classes, seed, .. } = &model.about;
+    let chosen = problems.choose(name, params)?;
+    let problem = chosen.build.get::<f64>();
+    if !problem.transfers() || classes.is_empty() {
+        let message = format!("nothing that `{name}` learns helps a node that was not there");
+        return Err(Error::config("config/no-meaning", message).hint(
+            "`representation`, `hyperparameter` and `meta-learning` learn an x for everybody",
+        ));
+    }
+    let rows = who.labels.len();
+    if who.folds < 3 || rows < who.folds {
+        let message = format!("{rows} rows cannot be split into {} folds", who.folds);
+        return Err(Error::data("data/too-few-samples", message)
+            .hint("at least 3 folds are needed, and a row for each"));
+    }
+    let (x, common) = shared(model, who.like)?;
+    let scaling = match model.scaling.as_slice() {
+        [common] => common.clone(),
+        // Each node was scaled by its own moments, and so is the new one.
+        [first, ..] => Scaling::own(first, who.features),
+        [] => Scaling::default(),
+    };
+    let scaled = scaling.apply(who.features.clone());
+    let empty = Dataset::new(scaled.select(&[]), Vec::new());
+    let data = Data {
+        train: Dataset::new(scaled.clone(), who.labels.to_vec()),
+        test: empty,
+        classes: classes.clone(),
+        scaling: Scalings::all(scaling.clone()),
+        columns: None,
+    };
+    let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved: true };
+
+    let folds = folds(who.labels, who.folds, *seed);
+    let mut found = [(); 2].map(|()| vec![0.0; rows * classes.len()]);
+    for (at, held) in folds.iter().enumerate() {
+        let others: Vec<u32> = rest(&folds, &[at]);
+        let theta = bench.solve(&**problem, &others, Some(&x), &common)?;
+        let (choice, theta_alone) = bench.alone(&folds, at)?;
+        let on = scaled.select(held);
+        let ours = problem.probabilities(classes.len(), At { x: &x, theta: &theta }, &on);
+        let alone = At { x: &[], theta: &theta_alone };
+        let theirs = Problem::<f64>::probabilities(&choice, classes.len(), alone, &on);
+        for (found, said) in found.iter_mut().zip([ours, theirs]) {
+            let said =
+                said.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
+            for (row, p) in held.iter().zip(said.chunks_exact(classes.len())) {
+                found[*row as usize * p.len()..][..p.len()].copy_from_slice(p);
+            }
+        }
+    }
+    let truth = Truth {
+        numbers: who.labels.iter().map(|&label| Some(label as usize)).collect(),
+        unknown: Default::default(),
+    };
+    let score = |p: &[f64]| Score::new(&truth, p, classes.len());
+    let on_mean = problem.probabilities(classes.len(), At { x: &x, theta: &common }, &scaled);
+    let on_mean =
+        on_mean.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
+    let all: Vec<u32> = (0..rows as u32).collect();
+    let theta = bench.solve(&**problem, &all, Some(&x), &common)?;
+    let about = About { nodes: vec![who.name.to_string()], ..model.about.clone() };
+    let [adapted, alone] = found.map(|p| score(&p));
+    Ok(Adapted {
+        model: Model { about, x: vec![x], theta: vec![theta], scaling: Scalings::all(scaling) },
+        solved: bench.solved,
+        adapted,
+        alone,
+        mean: score(&on_mean),
+    })
+}
+
+/// x, and the mean of the θ_i that are here: a peer has its own alone.
+fn shared(model: &Model, like: Option<usize>) -> Result<(Vec<f64>, Vec<f64>)> {
+    let x = match like {
+        Some(node) => model.at(node)?.x.to_vec(),
+        None => mean(model.x.iter().map(Vec::as_slice)),
+    };
+    let here: Vec<&[f64]> = (model.theta.iter().map(Vec::as_slice))
+        .filter(|theta| !theta.iter().all(|value| value.is_nan()))
+        .collect();
+    let theta = mean(here.into_iter());
+    if theta.is_empty() || !x.iter().chain(&theta).all(|value| value.is_finite()) {
+        let message = "the run diverged: its model has values that are not finite";
+        return Err(Error::new(Kind::Run, "run/diverged", message)
+            .hint("choose another seed or algorithm, or run it again with smaller steps"));
+    }
+    Ok((x, theta))
+}
+
+/// Rows in folds of nearly equal size, each with nearly the same share of every class.
+fn folds(labels: &[u32], count: usize, seed: u64) -> Vec<Vec<u32>> {
+    let mut stream = Stream::new(seed, Purpose::Data, 0);
+    stream.seek(FOLDS, 0);
+    let mut rows: Vec<u32> = (0..labels.len() as u32).collect();
+    stream.shuffle(&mut rows);
+    rows.sort_by_key(|&row| labels[row as usize]);
+    let mut folds = vec![Vec::new(); count];
+    rows.iter().enumerate().for_each(|(at, &row)| folds[at % count].push(row));
+    folds
+}
+
+/// The rows of all folds but some.
+fn rest(folds: &[Vec<u32>], but: &[usize]) -> Vec<u32> {
+    let others = folds.iter().enumerate().filter(|(at, _)| !but.contains(at));
+    others.flat_map(|(_, rows)| rows).copied().collect()
+}
+
+/// Solves inner problems on some of the rows.
+struct Bench<'a> {
+    data: &'a Data,
+    seed: u64,
+    batch: Option<usize>,
+    solved: bool,
+}
+
+impl Bench<'_> {
+    /// argmin_θ g(x, θ) on some rows; x is the problem's own unless given.
+    fn solve(
+        &mut self,
+        problem: &dyn Problem<f64>,
+        rows: &[u32],
+        x: Option<&[f64]>,
+        guess: &[f64],
+    ) -> Result<Vec<f64>> {
+        let setting = Setting {
+            nodes: 1,
+            seed: self.seed,
+            batch: self.batch,
+            data: Some(self.data),
+            partition: &[rows.to_vec()],
+            whole: true,
+            ..Setting::default()
+        };
+        let mut parts = problem.parts(&setting, 0..1)?.each;
+        let part: &mut dyn Bilevel<f64> = &mut *parts[0];
+        let sure = vec![SURE; part.dims().n];
+        let x = x.unwrap_or(&sure);
+        let zero = vec![0.0; part.dims().p];
+        let guess = if guess.is_empty() { &zero } else { guess };
+        if (part.dims().n, part.dims().p) != (x.len(), guess.len()) {
+            let message = "the model does not fit the new rows: x or θ has another length";
+            return Err(Error::data("data/shape", message));
+        }
+        let (theta, solved) = exact::inner(part, x, guess);
+        self.solved &= solved;
+        match part.error() {
+            Some(error) => Err(error),
+            None => Ok(theta),
+        }
+    }
+
+    /// The linear classifier that the rows outside of a fold make.
+    fn alone(
+        &mut self,
+        folds: &[Vec<u32>],
+        at: usize,
+    ) -> Result<(hyper_cleaning::Options, Vec<f64>)> {
+        let next = (at + 1) % folds.len();
+        let (inner, held) = (rest(folds, &[at, next]), &folds[next]);
+        let classes = self.data.classes.len();
+        let numbers = held.iter().map(|&row| Some(self.data.train.labels()[row as usize] as usize));
+        let truth = Truth { numbers: numbers.collect(), unknown: Default::default() };
+        let on = self.data.train.features().select(held);
+        let mut best: Option<(f64, f64, Vec<f64>)> = None;
+        let mut guess = Vec::new();
+        // From the strongest on: each solution is near the next.
+        for ridge in RIDGES.into_iter().rev() {
+            guess = self.solve(&linear(ridge), &inner, None, &guess)?;
+            let at = At { x: &[], theta: &guess };
+            let said = Problem::<f64>::probabilities(&linear(ridge), classes, at, &on);
+            let loss = said.and_then(|p| Score::new(&truth, &p, classes).log_loss);
+            let loss = loss.unwrap_or(f64::INFINITY);
+            if best.as_ref().is_none_or(|(least, ..)| loss < *least) {
+                best = Some((loss, ridge, guess.clone()));
+            }
+        }
+        let (_, ridge, guess) = best.expect("there is a ridge");
+        let theta = self.solve(&linear(ridge), &rest(folds, &[at]), None, &guess)?;
+        Ok((linear(ridge), theta))
+    }
+}
+
+/// σ of this is 1: a sample counts in full.
+const SURE: f64 = 50.0;
+
+/// Mean loss of a linear classifier with a ridge: hyper-cleaning of clean labels, where each sample
+/// counts in full.
+fn linear(ridge: f64) -> hyper_cleaning::Options {
+    hyper_cleaning::Options { corruption: 0.0, ridge, ..Default::default() }
+}

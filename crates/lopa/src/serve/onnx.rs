@@ -1,0 +1,188 @@
+//! A node's model as an ONNX file: raw features in, probabilities and the most probable class out.
+//!
+//! ```text
+//! features [rows, d] ─ Sub shift ─ Mul factor ─ { MatMul W ─ Add b ─ φ } … Softmax ─► probabilities
+//!                                                                            └ ArgMax ─► class
+//! ```
+//!
+//! Numbers are in single precision. Operators are those of opset 13, which every runtime of the last
+//! years knows. The few messages of the format are written by hand: fields as (number, wire type),
+//! varints, and lengths before bytes.
+
+use crate::config::Registry;
+use crate::error::{Error, Result};
+use crate::folder::model::Model;
+use crate::problem::AnyProblem;
+use crate::problem::predictor::{Layer, Then};
+
+const IR_VERSION: u64 = 8;
+const OPSET: u64 = 13;
+const FLOAT: u64 = 1;
+const INT64: u64 = 7;
+
+/// The bytes of an ONNX file with the model of one node.
+pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Result<Vec<u8>> {
+    let predictor = model.predictor(node, problems)?;
+    let about = &model.about;
+    let mut graph = Graph::default();
+    let mut last = "features".to_string();
+    let scaling = model.scaling.of(node);
+    let named = [("Sub", "shift", &scaling.shift), ("Mul", "factor", &scaling.factor)];
+    for (op, name, values) in named.into_iter().filter(|(.., values)| !values.is_empty()) {
+        graph.tensor(name, &[values.len()], values);
+        last = graph.node(op, &[&last, name], &format!("scaled_{name}"), &[]);
+    }
+    for (at, layer) in predictor.layers.iter().map(two_columns).enumerate() {
+        let (weights, bias) = (format!("W{at}"), format!("b{at}"));
+        graph.tensor(&weights, &[layer.inputs, layer.outputs], &layer.weights);
+        last = graph.node("MatMul", &[&last, &weights], &format!("product{at}"), &[]);
+        if !layer.bias.is_empty() {
+            graph.tensor(&bias, &[layer.outputs], &layer.bias);
+            last = graph.node("Add", &[&last, &bias], &format!("scores{at}"), &[]);
+        }
+        let out = format!("layer{at}");
+        last = match layer.then {
+            Then::Sigmoid => graph.node("Sigmoid", &[&last], &out, &[]),
+            Then::Tanh => graph.node("Tanh", &[&last], &out, &[]),
+            Then::Softmax => graph.node("Softmax", &[&last], "probabilities", &[("axis", 1)]),
+        };
+    }
+    if last != "probabilities" {
+        let message = "the model's last layer gives no probabilities";
+        return Err(Error::config("config/no-meaning", message));
+    }
+    graph.node("ArgMax", &[&last], "class", &[("axis", 1), ("keepdims", 0)]);
+    graph.0.text(2, "lopa");
+    graph.0.message(11, &value("features", FLOAT, Some(about.features)));
+    graph.0.message(12, &value("probabilities", FLOAT, Some(about.classes.len())));
+    graph.0.message(12, &value("class", INT64, None));
+
+    let classes = serde_json::to_string(&about.classes).expect("names are JSON");
+    let seed = about.seed.to_string();
+    let name = model.name(node);
+    let properties = [
+        ("classes", &classes),
+        ("problem", &about.problem),
+        ("algorithm", &about.algorithm),
+        ("seed", &seed),
+        ("node", &name),
+    ];
+    let mut file = Message::default();
+    file.number(1, IR_VERSION);
+    file.text(2, "lopa");
+    file.text(3, env!("CARGO_PKG_VERSION"));
+    file.message(7, &graph.0);
+    let mut opset = Message::default();
+    opset.text(1, "");
+    opset.number(2, OPSET);
+    file.message(8, &opset);
+    for (key, value) in properties {
+        let mut property = Message::default();
+        property.text(1, key);
+        property.text(2, value);
+        file.message(14, &property);
+    }
+    Ok(file.0)
+}
+
+/// One score z is (z, 0): a softmax of both says the same.
+fn two_columns(layer: &Layer) -> Layer {
+    match (layer.then, layer.outputs) {
+        (Then::Softmax, 1) => {
+            let both = |values: &[f64]| values.iter().flat_map(|&value| [value, 0.0]).collect();
+            let (weights, bias) = (both(&layer.weights), both(&layer.bias));
+            Layer { outputs: 2, weights, bias, ..layer.clone() }
+        }
+        _ => layer.clone(),
+    }
+}
+
+/// An input or output: rows of `width` entries, or one entry a row.
+fn value(name: &str, kind: u64, width: Option<usize>) -> Message {
+    let mut shape = Message::default();
+    let mut rows = Message::default();
+    rows.text(2, "rows");
+    shape.message(1, &rows);
+    if let Some(width) = width {
+        let mut columns = Message::default();
+        columns.number(1, width as u64);
+        shape.message(1, &columns);
+    }
+    let mut tensor = Message::default();
+    tensor.number(1, kind);
+    tensor.message(2, &shape);
+    let mut of = Message::default();
+    of.message(1, &tensor);
+    let mut value = Message::default();
+    value.text(1, name);
+    value.message(2, &of);
+    value
+}
+
+/// A graph under way.
+#[derive(Default)]
+struct Graph(Message);
+
+impl Graph {
+    /// Adds an operator with one output, and returns the output's name.
+    fn node(&mut self, op: &str, inputs: &[&str], out: &str, attributes: &[(&str, u64)]) -> String {
+        let mut node = Message::default();
+        inputs.iter().for_each(|input| node.text(1, input));
+        node.text(2, out);
+        node.text(3, out);
+        node.text(4, op);
+        for (name, number) in attributes {
+            let mut attribute = Message::default();
+            attribute.text(1, name);
+            attribute.number(3, *number);
+            attribute.number(20, 2); // of type INT
+            node.message(5, &attribute);
+        }
+        self.0.message(1, &node);
+        out.to_string()
+    }
+
+    /// Adds a constant.
+    fn tensor(&mut self, name: &str, shape: &[usize], values: &[f64]) {
+        let mut tensor = Message::default();
+        shape.iter().for_each(|&length| tensor.number(1, length as u64));
+        tensor.number(2, FLOAT);
+        tensor.text(8, name);
+        let bytes: Vec<u8> = values.iter().flat_map(|&v| (v as f32).to_le_bytes()).collect();
+        tensor.bytes(9, &bytes);
+        self.0.message(5, &tensor);
+    }
+}
+
+/// A protobuf message under way.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    fn number(&mut self, field: u64, value: u64) {
+        self.varint(field << 3);
+        self.varint(value);
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, field: u64, text: &str) {
+        self.bytes(field, text.as_bytes());
+    }
+
+    fn message(&mut self, field: u64, message: &Message) {
+        self.bytes(field, &message.0);
+    }
+}

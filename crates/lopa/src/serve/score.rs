@@ -1,0 +1,219 @@
+//! A model's score on rows with known classes.
+//!
+//! ```text
+//! accuracy            share of rows whose most probable class is the true one
+//! AUC                 mean over classes of P(a row of the class ranks above one of another class)
+//! log-loss            mean of −ln p(true class)
+//! calibration error   Σ_b n_b/N |accuracy in b − mean confidence in b|,  b: ten equal bins of the
+//!                     confidence max_c p(c)
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::math::rank::auc;
+use crate::problem::predictor::decide;
+
+/// Bins of the calibration error.
+pub const BINS: usize = 10;
+
+/// The least probability that the log-loss counts, so that a sure mistake stays finite.
+const LEAST: f64 = 1e-15;
+
+/// The class of each row, as its number in a model's classes; `None` if the model does not know it.
+#[derive(Debug, Clone)]
+pub struct Truth {
+    /// One for each row.
+    pub numbers: Vec<Option<usize>>,
+    /// The labels that the model does not know.
+    pub unknown: BTreeSet<String>,
+}
+
+impl Truth {
+    /// From labels by name.
+    pub fn new(labels: &[String], classes: &[String]) -> Truth {
+        let numbers: HashMap<&str, usize> =
+            classes.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
+        let numbers: Vec<_> = labels.iter().map(|label| numbers.get(&label[..]).copied()).collect();
+        let unknown = labels.iter().zip(&numbers).filter(|(_, number)| number.is_none());
+        Truth { unknown: unknown.map(|(label, _)| label.clone()).collect(), numbers }
+    }
+
+    /// The number of rows of classes that the model does not know.
+    pub fn unknown_rows(&self) -> usize {
+        self.numbers.iter().filter(|number| number.is_none()).count()
+    }
+
+    /// The most frequent class that the model knows, and its share of all rows: what always naming it
+    /// would get.
+    pub fn majority(&self) -> Option<(usize, f64)> {
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        self.numbers.iter().flatten().for_each(|&class| *counts.entry(class).or_default() += 1);
+        let (class, count) = counts.into_iter().rev().max_by_key(|&(_, count)| count)?;
+        Some((class, count as f64 / self.numbers.len() as f64))
+    }
+}
+
+/// A model's score on rows with known classes.
+///
+/// Rows of classes that the model does not know count as wrong, and play no part in the measures of
+/// probabilities. A measure is `None` where no row decides it.
+#[derive(Debug, Clone)]
+pub struct Score {
+    /// All rows.
+    pub rows: usize,
+    /// Rows by class and predicted class, where there are any.
+    pub counts: BTreeMap<(usize, usize), usize>,
+    /// The area under the ROC curve, each class against the rest.
+    pub auc: Option<f64>,
+    /// The mean of −ln p(true class).
+    pub log_loss: Option<f64>,
+    /// The expected calibration error, with [`BINS`] bins.
+    pub calibration: Option<f64>,
+    classes: usize,
+}
+
+/// A model's score on one class.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ClassCounts {
+    /// Rows of the class.
+    pub rows: usize,
+    /// Those predicted as such.
+    pub right: usize,
+    /// Rows predicted to be of the class.
+    pub predicted: usize,
+}
+
+impl Score {
+    /// From the probability of each class for each row.
+    pub fn new(truth: &Truth, probabilities: &[f64], classes: usize) -> Score {
+        let predicted = decide(probabilities, classes);
+        let known: Vec<(usize, usize, &[f64])> = truth
+            .numbers
+            .iter()
+            .zip(predicted)
+            .zip(probabilities.chunks_exact(classes.max(1)))
+            .filter_map(|((is, predicted), p)| Some(((*is)?, predicted as usize, p)))
+            .collect();
+        let mut counts = BTreeMap::new();
+        for &(is, predicted, _) in &known {
+            *counts.entry((is, predicted)).or_default() += 1;
+        }
+        let losses = known.iter().map(|(is, _, p)| -p[*is].max(LEAST).ln());
+        let log_loss = (!known.is_empty()).then(|| losses.sum::<f64>() / known.len() as f64);
+        Score {
+            rows: truth.numbers.len(),
+            counts,
+            auc: mean_auc(&known, classes),
+            log_loss,
+            calibration: calibration(&known),
+            classes,
+        }
+    }
+
+    /// The share of rows that are right.
+    pub fn accuracy(&self) -> f64 {
+        let right = self.counts.iter().filter(|((is, predicted), _)| is == predicted);
+        right.map(|(_, count)| count).sum::<usize>() as f64 / self.rows as f64
+    }
+
+    /// The score on each class.
+    pub fn by_class(&self) -> Vec<ClassCounts> {
+        let mut all = vec![ClassCounts::default(); self.classes];
+        for (&(is, predicted), count) in &self.counts {
+            all[is].rows += count;
+            all[predicted].predicted += count;
+            if is == predicted {
+                all[is].right += count;
+            }
+        }
+        all
+    }
+
+    /// (class, class predicted instead, rows), most frequent first.
+    pub fn confusions(&self) -> Vec<(usize, usize, usize)> {
+        let wrong = self.counts.iter().filter(|((is, predicted), _)| is != predicted);
+        let mut all: Vec<_> =
+            wrong.map(|(&(is, predicted), &count)| (is, predicted, count)).collect();
+        all.sort_by_key(|(_, _, count)| std::cmp::Reverse(*count));
+        all
+    }
+}
+
+/// The mean over the classes that some rows have and others have not.
+fn mean_auc(known: &[(usize, usize, &[f64])], classes: usize) -> Option<f64> {
+    let mut all = Vec::new();
+    for class in 0..classes {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for (is, _, p) in known {
+            if *is == class { &mut own } else { &mut others }.push(p[class]);
+        }
+        if !own.is_empty() && !others.is_empty() {
+            all.push(auc(&own, &mut others));
+        }
+    }
+    (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+}
+
+fn calibration(known: &[(usize, usize, &[f64])]) -> Option<f64> {
+    let mut bins = [(0.0, 0.0); BINS]; // right, confidence
+    for (is, predicted, p) in known {
+        let confidence = p[*predicted];
+        let bin = &mut bins[((confidence * BINS as f64) as usize).min(BINS - 1)];
+        bin.0 += f64::from(is == predicted);
+        bin.1 += confidence;
+    }
+    let off: f64 = bins.iter().map(|(right, confidence)| (right - confidence).abs()).sum();
+    (!known.is_empty()).then(|| off / known.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn truth(labels: &[&str]) -> Truth {
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        Truth::new(&names(labels), &names(&["a", "b", "c"]))
+    }
+
+    #[test]
+    fn measures_of_two_classes_are_those_worked_out_by_hand() {
+        let truth = truth(&["a", "a", "b", "b"]);
+        // b is said of rows 1 and 3; of the pairs of p(a), 2 are won, 1 is tied, 1 is lost.
+        let p = [0.9, 0.1, 0.4, 0.6, 0.4, 0.6, 0.65, 0.35];
+        let score = Score::new(&truth, &p, 2);
+        assert_eq!(score.accuracy(), 0.5);
+        assert_eq!(score.auc, Some(2.5 / 4.0));
+        let loss = -(0.9f64.ln() + 0.4f64.ln() + 0.6f64.ln() + 0.35f64.ln()) / 4.0;
+        assert!((score.log_loss.unwrap() - loss).abs() < 1e-15);
+        // Bin 0.9: right, 0.9. Bin 0.6: one of three right, 0.6 + 0.6 + 0.65.
+        assert!((score.calibration.unwrap() - (0.1 + 0.85) / 4.0).abs() < 1e-15);
+        let counts = BTreeMap::from([((0, 0), 1), ((0, 1), 1), ((1, 0), 1), ((1, 1), 1)]);
+        assert_eq!(score.counts, counts);
+        assert_eq!(truth.majority(), Some((0, 0.5)));
+    }
+
+    #[test]
+    fn three_classes_are_averaged_and_unknown_ones_are_wrong() {
+        let truth = truth(&["a", "b", "b", "what?"]);
+        let p = [0.5, 0.3, 0.2, 0.2, 0.6, 0.2, 0.6, 0.2, 0.2, 1.0, 0.0, 0.0];
+        let score = Score::new(&truth, &p, 3);
+        assert_eq!((score.rows, score.accuracy()), (4, 0.5));
+        // a: 0.5 against 0.2 and 0.6; b: 0.6 and 0.2 against 0.3; c: nobody has it.
+        assert_eq!(score.auc, Some(0.5));
+        assert_eq!(score.confusions(), [(1, 0, 1)]);
+        assert_eq!((truth.unknown_rows(), truth.majority()), (1, Some((1, 0.5))));
+        let b = ClassCounts { rows: 2, right: 1, predicted: 1 };
+        assert_eq!(score.by_class()[1], b);
+    }
+
+    #[test]
+    fn nothing_known_is_no_number() {
+        let truth = truth(&["x"]);
+        let score = Score::new(&truth, &[0.5, 0.5, 0.0], 3);
+        assert_eq!((score.auc, score.log_loss, score.calibration), (None, None, None));
+        assert_eq!((score.accuracy(), truth.majority()), (0.0, None));
+        // A sure mistake costs much, and not everything.
+        let sure = Score::new(&super::tests::truth(&["a"]), &[0.0, 1.0, 0.0], 3);
+        assert!((sure.log_loss.unwrap() - -(1e-15f64.ln())).abs() < 1e-12);
+    }
+}
