@@ -80,7 +80,8 @@ pub enum Command {
     Doctor,
     /// Make an HTML report, and figures, from run folders
     Report(ReportArgs),
-    /// Hand a run to other tools: its measurements as CSV, Parquet, for TensorBoard or for MLflow
+    /// Hand a run to other tools: its measurements as CSV, Parquet, for TensorBoard or for MLflow, or a
+    /// model as ONNX
     Export(ExportArgs),
     /// Apply the paper's theorems to an experiment: constants, step sizes, bounds, rates
     #[command(subcommand)]

@@ -72,7 +72,7 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
         };
         let score = |node| {
             let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
-            Ok((model.name(node), Score::new(&truth, &found, about.classes.len())))
+            Ok((node, Score::new(&truth, &found, about.classes.len())))
         };
         results.push((model, nodes.map(score).collect::<Result<_>>()?));
     }

@@ -93,7 +93,9 @@ fn every_node_is_evaluated_unless_one_is_named() {
     let text = folder.lopa(&args).good().stdout;
     let first: Vec<&str> = text.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(first[0], "node");
-    assert_eq!(&first[2..], ["0", "1", "2", "mean", "min", "max"]);
+    assert_eq!(&first[2..8], ["0", "1", "2", "mean", "min", "max"]);
+    assert!(text.contains("calibration error") && text.contains("AUC"), "{text}");
+    assert!(text.ends_with("always naming the most frequent class, `blue`: 0.3333\n"), "{text}");
 }
 
 #[test]
@@ -176,4 +178,154 @@ fn columns_in_another_order_are_matched_by_name() {
     let renamed = evaluate("renamed.csv");
     assert_eq!(renamed.code, 3, "{}", renamed.stderr);
     assert!(renamed.stderr.contains("did you mean `x` by `X`?"), "{}", renamed.stderr);
+}
+
+// ---- probabilities and scores ----
+
+#[test]
+fn probabilities_are_written_as_csv_and_json() {
+    let (folder, run) = trained();
+    let choice = ["predict", run.as_str(), "-a", "lopa-gt", "-n", "1", "-i", "blobs.csv"];
+    let with = |more: &[&'static str]| folder.lopa(&[&choice[..], more].concat()).good();
+    let plain = with(&[]).stdout;
+    let csv = with(&["--probabilities"]).stdout;
+    let json = with(&["--probabilities", "--format", "json"]).json();
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!(head[0], "class");
+    for ((line, class), entry) in lines.zip(plain.lines()).zip(json.as_array().unwrap()) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let p: Vec<f64> = cells[1..].iter().map(|cell| cell.parse().unwrap()).collect();
+        assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{line}");
+        let most = (0..3).max_by(|&a, &b| p[a].total_cmp(&p[b])).unwrap();
+        assert_eq!((cells[0], head[1 + most]), (class, class));
+        assert_eq!(entry["probabilities"][head[1]].as_f64().unwrap(), p[0]);
+    }
+    for (file, expected) in [("p.csv", csv), ("p.json", format!("{json:#}\n"))] {
+        let done = with(&["--probabilities", "-o", file]);
+        assert_eq!((done.stdout.as_str(), folder.read(file)), ("", expected), "{file}");
+    }
+    with(&["-o", "c.csv"]);
+    assert_eq!(folder.read("c.csv"), format!("class\n{plain}"));
+    let refused = folder.lopa(&[&choice[..], &["-o", "p.xls"]].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
+#[test]
+fn one_algorithm_is_scored_by_all_measures() {
+    let (folder, run) = trained();
+    let args = ["evaluate", run.as_str(), "-a", "lopa-gt", "-i", "blobs.csv"];
+    let json = folder.lopa(&[&args[..], &["--format", "json"]].concat()).good().json();
+    let measures = ["accuracy", "auc", "log_loss", "calibration_error"];
+    for measure in measures {
+        let nodes: Vec<f64> =
+            (0..3).map(|node| json[0]["nodes"][node][measure].as_f64().unwrap()).collect();
+        let mean = nodes.iter().sum::<f64>() / 3.0;
+        assert!((json[0][measure].as_f64().unwrap() - mean).abs() < 1e-12, "{measure}");
+    }
+    assert!(json[0]["auc"].as_f64().unwrap() > 0.8);
+    assert_eq!(json[0]["majority"]["accuracy"].as_f64().unwrap(), 1.0 / 3.0);
+    let text = folder.lopa(&args).good().stdout;
+    assert!(text.starts_with("node"), "{text}");
+    // The confusion matrix of three nodes together: 60 rows each.
+    let matrix = text.split("\n\n").nth(1).unwrap().lines().skip(2);
+    let sum: usize = matrix
+        .flat_map(|line| line.split_whitespace().skip(1).map(|cell| cell.parse::<usize>().unwrap()))
+        .sum();
+    assert_eq!(sum, 180, "{text}");
+}
+
+/// The blobs with a column that says which of three hospitals a row is from.
+fn hospitals() -> String {
+    let line = |(at, line): (usize, &str)| match at {
+        0 => format!("hospital,{line}\n"),
+        _ => format!("{},{line}\n", ["north", "east", "west"][at % 3]),
+    };
+    blobs().lines().enumerate().map(line).collect()
+}
+
+#[test]
+fn nodes_are_named_by_their_groups() {
+    let folder = blobs_folder();
+    folder.write("blobs.csv", hospitals().as_bytes());
+    let group = ["run", "e.toml", "--seed", "3", "--set", "data.group=hospital"];
+    folder
+        .lopa(&[&group[..], &["--set", "partition=group", "--set", "data.holdout=0.25"]].concat());
+    let run = folder.run_folder().display().to_string();
+    let predict = |node: &str| {
+        folder.lopa(&["predict", &run, "-a", "lopa-gt", "-n", node, "-i", "blobs.csv"])
+    };
+    assert_eq!(predict("west").good().stdout, predict("2").good().stdout);
+    assert_ne!(predict("west").good().stdout, predict("north").good().stdout);
+    assert!(predict("west").stderr.contains("node west"), "{}", predict("west").stderr);
+    let refused = predict("wets");
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("did you mean `west`?"), "{}", refused.stderr);
+    let none = folder.lopa(&["predict", &run, "-a", "lopa-gt", "-i", "blobs.csv"]);
+    assert!(none.stderr.contains("east, north, west"), "{}", none.stderr);
+    let json =
+        folder.lopa(&["evaluate", &run, "-a", "lopa-gt", "-i", "blobs.csv", "--format", "json"]);
+    assert_eq!(json.good().json()[0]["nodes"][1]["name"], "north");
+}
+
+// ---- rows that nodes hold out, and the majority class ----
+
+#[test]
+fn the_summary_ends_with_the_majority_class() {
+    let folder = blobs_folder();
+    let done = folder.lopa(&["run", "e.toml", "--set", "data.holdout=0.25"]).good();
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(lines[0].contains("own classes") && lines[0].contains("own rows"), "{}", done.stdout);
+    let last = lines.iter().find(|line| line.starts_with("majority class"));
+    let last = last.unwrap_or_else(|| panic!("{}", done.stdout));
+    assert!(last.contains("0.333"), "{last}");
+    let run = folder.run_folder().display().to_string();
+    assert!(folder.lopa(&["evaluate", &run]).good().stdout.contains("own rows"));
+}
+
+// ---- a node that was not there ----
+
+#[test]
+fn a_newcomer_gets_a_model_that_predicts() {
+    let (folder, run) = trained();
+    let rows = blobs();
+    let new: Vec<&str> = rows.lines().take(46).collect();
+    folder.write("clinic.csv", (new.join("\n") + "\n").as_bytes());
+    let args = ["adapt", run.as_str(), "-a", "lopa-gt", "-i", "clinic.csv", "-o", "m.safetensors"];
+    let json = folder.lopa(&[&args[..], &["--format", "json"]].concat()).good().json();
+    assert_eq!((&json["rows"], &json["folds"]), (&45.into(), &5.into()));
+    for who in ["adapted", "alone", "mean"] {
+        assert!(json[who]["accuracy"].as_f64().unwrap() > 0.5, "{json}");
+        let classes = json[who]["classes"].as_array().unwrap().iter();
+        assert_eq!(classes.map(|class| class["rows"].as_u64().unwrap()).sum::<u64>(), 45);
+    }
+    assert_eq!(json["solved"], true);
+    // The same again, to the bit.
+    let first = std::fs::read(folder.path().join("m.safetensors")).unwrap();
+    let done = folder.lopa(&args).good();
+    assert_eq!(first, std::fs::read(folder.path().join("m.safetensors")).unwrap());
+    assert!(done.stdout.contains("alone: a linear classifier"), "{}", done.stdout);
+    assert!(done.stderr.contains("next: lopa predict m.safetensors"), "{}", done.stderr);
+    // It is a model of one node, which is named after its file.
+    let predicted = folder.lopa(&["predict", "m.safetensors", "-i", "blobs.csv"]).good();
+    assert!(predicted.stderr.contains("node clinic"), "{}", predicted.stderr);
+    let classes: Vec<&str> = predicted.stdout.lines().collect();
+    let evaluated = folder.lopa(&["evaluate", "m.safetensors", "-i", "blobs.csv"]).good();
+    let expected = format!("accuracy {:.4}", accuracy(&classes));
+    assert!(evaluated.stdout.contains(&expected), "{}", evaluated.stdout);
+    folder.lopa(&["export", "m.safetensors", "--to", "onnx", "-o", "m.onnx"]).good();
+    assert!(folder.path().join("m.onnx").is_file());
+}
+
+#[test]
+fn newcomers_that_cannot_be_served_are_refused() {
+    let (folder, run) = trained();
+    folder.write("other.csv", blobs().replace("green", "grün").as_bytes());
+    folder.write("few.csv", blobs().lines().take(4).collect::<Vec<_>>().join("\n").as_bytes());
+    for (file, id) in [("other.csv", "data/unknown-class"), ("few.csv", "data/too-few-samples")] {
+        let done = folder.lopa(&["adapt", &run, "-a", "lopa-gt", "-i", file]);
+        assert!(done.code == 3 && done.stderr.contains(id), "{} {}", done.code, done.stderr);
+    }
+    let several = folder.lopa(&["adapt", &run, "-i", "blobs.csv"]);
+    assert!(several.stderr.contains("--algorithm"), "{}", several.stderr);
 }

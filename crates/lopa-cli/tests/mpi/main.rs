@@ -118,6 +118,7 @@ algorithm = [{ name = 'lopa-gt', alpha = 0.5, beta = 0.2, lambda = 0.2 }]
 fn nodes_with_data_give_the_same_results() {
     same(BLOBS, &[], &[2, 5]);
     same(BLOBS, &["run.precision=f32", "data.sparse=true"], &[3]);
+    same(BLOBS, &["data.holdout=0.3"], &[2, 5]);
     same(BLOBS, &["problem={ name = 'hyper-cleaning' }"], &[3]);
     same(BLOBS, &["problem={ name = 'representation', hidden = [4] }"], &[3]);
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lopa::folder::ResultEntry;
+use lopa::run::trace::majority_of;
 use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
 use serde_json::Value;
@@ -17,10 +18,12 @@ use crate::statistics::{Trace, traces};
 use crate::svg::escape;
 
 /// The final measures, one row per algorithm; the best of each column is bold. An algorithm that
-/// diverged on some seed is never the best.
+/// diverged on some seed is never the best. Below accuracies stands what the majority class gets.
 pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     let names = quantities(traces);
-    let measures: Vec<&str> = names.iter().map(String::as_str).filter(|n| !is_cost(n)).collect();
+    let names = names.iter().map(String::as_str);
+    let measures: Vec<&str> =
+        names.filter(|name| !is_cost(name) && !name.ends_with("_majority")).collect();
     ending(traces, &measures, styles, "Quality: mean ± standard deviation over seeds")
 }
 
@@ -42,7 +45,9 @@ fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> S
             let cells = columns.iter().map(|column| column.cell(trace));
             [row_head(trace, styles)].into_iter().chain(cells).collect()
         };
-        table("numbers", caption, &titles, traces.iter().map(row).collect())
+        let mut rows: Vec<Vec<String>> = traces.iter().map(row).collect();
+        rows.extend(majority(columns, traces));
+        table("numbers", caption, &titles, rows)
     };
     evenly(&columns).map(part).collect()
 }
@@ -85,6 +90,20 @@ fn evenly<T>(columns: &[T]) -> impl Iterator<Item = &[T]> {
 
 /// A cell without a value.
 const NONE: &str = "<td class=\"none\">–</td>";
+
+/// What always naming a node's most frequent class gets, below the accuracies.
+fn majority(columns: &[Column], traces: &[Trace]) -> Option<Vec<String>> {
+    let value = |column: &Column| {
+        let name = majority_of(column.name)?;
+        let found = traces.iter().find_map(|trace| trace.last.get(&name))?;
+        Some(format!("<td>{}</td>", column.format.write(found.mean)))
+    };
+    let values: Vec<Option<String>> = columns.iter().map(value).collect();
+    let found = values.iter().any(Option::is_some);
+    let cells = values.into_iter().map(|value| value.unwrap_or_else(|| NONE.into()));
+    let head = "<th scope=\"row\">majority class</th>".to_string();
+    found.then(|| std::iter::once(head).chain(cells).collect())
+}
 
 /// The final values of one quantity.
 struct Column<'a> {

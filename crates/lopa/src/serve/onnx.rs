@@ -186,3 +186,136 @@ impl Message {
         self.bytes(field, &message.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Features, Scaling, Scalings};
+    use crate::folder::model::About;
+    use crate::problems::problems;
+
+    /// A field of a message: its number, and its bytes or its value.
+    type Field<'a> = (u64, &'a [u8], u64);
+
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let (&byte, rest) = bytes.split_first().expect("a varint ends");
+            *bytes = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+
+    fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes);
+            let value = varint(&mut bytes);
+            let mut inside = &[][..];
+            if key & 7 == 2 {
+                (inside, bytes) = bytes.split_at(value as usize);
+            }
+            fields.push((key >> 3, inside, value));
+        }
+        fields
+    }
+
+    fn all<'a>(bytes: &'a [u8], field: u64) -> Vec<&'a [u8]> {
+        fields(bytes).into_iter().filter(|(f, ..)| *f == field).map(|(_, b, _)| b).collect()
+    }
+
+    fn texts(bytes: &[u8], field: u64) -> Vec<String> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        all(bytes, field).into_iter().map(text).collect()
+    }
+
+    /// Runs the operators of a file on one row, in double precision.
+    fn run(file: &[u8], row: &[f64]) -> Vec<f64> {
+        let graph = all(file, 7)[0];
+        let mut values: std::collections::HashMap<String, Vec<f64>> = Default::default();
+        values.insert("features".into(), row.to_vec());
+        for tensor in all(graph, 5) {
+            let (chunks, rest) = all(tensor, 9)[0].as_chunks::<4>();
+            assert!(rest.is_empty());
+            let numbers: Vec<f64> =
+                chunks.iter().map(|&c| f64::from(f32::from_le_bytes(c))).collect();
+            let dims = fields(tensor).into_iter().filter(|(f, ..)| *f == 1).map(|(.., v)| v);
+            assert_eq!(dims.product::<u64>(), numbers.len() as u64);
+            values.insert(texts(tensor, 8).remove(0), numbers);
+        }
+        for node in all(graph, 1) {
+            let (inputs, out) = (texts(node, 1), texts(node, 2).remove(0));
+            let a = values[&inputs[0]].clone();
+            let b = inputs.get(1).map(|name| values[name].clone()).unwrap_or_default();
+            let pairs = a.iter().zip(&b);
+            let result: Vec<f64> = match &texts(node, 4)[0][..] {
+                "Sub" => pairs.map(|(a, b)| a - b).collect(),
+                "Mul" => pairs.map(|(a, b)| a * b).collect(),
+                "Add" => pairs.map(|(a, b)| a + b).collect(),
+                "MatMul" => {
+                    let width = b.len() / a.len();
+                    (0..width)
+                        .map(|o| (0..a.len()).map(|q| a[q] * b[q * width + o]).sum())
+                        .collect()
+                }
+                "Sigmoid" => a.iter().map(|z| 1.0 / (1.0 + (-z).exp())).collect(),
+                "Tanh" => a.iter().map(|z| z.tanh()).collect(),
+                "Softmax" => {
+                    let sum: f64 = a.iter().map(|z| z.exp()).sum();
+                    a.iter().map(|z| z.exp() / sum).collect()
+                }
+                "ArgMax" => continue,
+                other => panic!("{other}"),
+            };
+            values.insert(out, result);
+        }
+        values.remove("probabilities").unwrap()
+    }
+
+    #[test]
+    fn the_operators_say_what_the_model_says() {
+        let cases = [
+            ("representation", "hidden = [3]", 3, 15, 12),
+            ("representation", "hidden = [3, 2]\nactivation = 'tanh'\nbias = false", 2, 18, 6),
+            ("hyperparameter", "", 2, 4, 4),
+            ("hyperparameter", "", 3, 4, 12),
+            ("meta-learning", "", 3, 15, 15),
+        ];
+        for (problem, params, classes, n, p) in cases {
+            let number = |at: usize| ((at * 7 + 3) % 11) as f64 / 8.0 - 0.6;
+            let model = Model {
+                about: About {
+                    algorithm: "lopa-gt".into(),
+                    seed: 1,
+                    problem: problem.into(),
+                    params: toml::from_str(params).unwrap(),
+                    features: 4,
+                    classes: (0..classes).map(|class| class.to_string()).collect(),
+                    columns: None,
+                    diverged: false,
+                    nodes: Vec::new(),
+                },
+                x: vec![(0..n).map(number).collect()],
+                theta: vec![(0..p).map(|at| number(at + 5)).collect()],
+                scaling: Scalings::all(Scaling {
+                    shift: vec![1.0, 2.0, 0.5, 0.25],
+                    factor: vec![2.0, 0.5, 1.0, 4.0],
+                }),
+            };
+            let file = onnx(&model, 0, &problems()).unwrap();
+            let row = [1.5, -2.0, 0.25, 0.5];
+            let raw = Features::Dense { cols: 4, values: row.to_vec() };
+            let expected = model.probabilities(0, &raw, &problems()).unwrap();
+            let found = run(&file, &row);
+            assert_eq!(found.len(), classes);
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() < 1e-6, "{problem}: {found} and {expected}");
+            }
+            assert_eq!(texts(all(&file, 14)[0], 1), ["classes"]);
+        }
+    }
+}

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::output::Output;
 
-/// The scores of some nodes' models, by the nodes' names.
-pub type Scores = Vec<(String, Score)>;
+/// The scores of some nodes' models.
+pub type Scores = Vec<(usize, Score)>;
 
 /// The largest number of classes whose confusion matrix is printed.
 const MOST_CLASSES: usize = 12;
@@ -70,13 +70,13 @@ pub fn described(model: &Model, scores: &Scores, truth: &Truth) -> Value {
         "majority": truth.majority().map(|(class, share)| {
             json!({ "class": classes[class], "accuracy": share })
         }),
-        "nodes": scores.iter().enumerate().map(|(at, (name, score))| {
-            let mut node = to_json(score, classes);
-            // A node is its number, unless it has a name.
-            let number = name.parse::<usize>().ok();
-            node["node"] = number.map_or_else(|| json!(name), |number| json!(number));
-            node["index"] = json!(if scores.len() == 1 { None } else { Some(at) });
-            node
+        "nodes": scores.iter().map(|(node, score)| {
+            let mut described = to_json(score, classes);
+            described["node"] = json!(node);
+            if let Some(name) = model.about.nodes.get(*node) {
+                described["name"] = json!(name);
+            }
+            described
         }).collect::<Vec<_>>(),
     });
     for (at, (name, _)) in MEASURES.iter().enumerate().skip(1) {
@@ -113,6 +113,7 @@ pub fn to_json(score: &Score, names: &[String]) -> Value {
 pub fn detailed(model: &Model, scores: &Scores, output: &Output) -> String {
     let names = &model.about.classes;
     let (node, score) = &scores[0];
+    let node = model.name(*node);
     let share = |of: usize, all: usize| match all {
         0 => "–".to_string(),
         _ => format!("{:.3}", of as f64 / all as f64),
@@ -139,8 +140,8 @@ pub fn detailed(model: &Model, scores: &Scores, output: &Output) -> String {
 /// The scores of every node of one model.
 pub fn by_node(model: &Model, scores: &Scores, output: &Output) -> String {
     let head: Vec<&str> = std::iter::once("node").chain(heads()).collect();
-    let node = |(name, score): &(String, Score)| {
-        std::iter::once(name.clone()).chain(cells(score)).collect::<Vec<_>>()
+    let node = |(node, score): &(usize, Score)| {
+        std::iter::once(model.name(*node)).chain(cells(score)).collect::<Vec<_>>()
     };
     let mut lines: Vec<Vec<String>> = scores.iter().map(node).collect();
     for (at, name) in ["mean", "min", "max"].into_iter().enumerate() {
@@ -160,8 +161,9 @@ pub fn by_algorithm(results: &[(&Model, Scores)], output: &Output) -> String {
         std::iter::once(name).chain(cells).collect::<Vec<_>>()
     };
     let nodes = results.first().map_or(0, |(_, scores)| scores.len());
-    let of_node =
-        |i: usize| line(results[0].1[i].0.clone(), &|scores| Some(scores.get(i)?.1.accuracy()));
+    let of_node = |i: usize| {
+        line(results[0].0.name(results[0].1[i].0), &|scores| Some(scores.get(i)?.1.accuracy()))
+    };
     let of_all = |i: usize| line(["mean", "min", "max"][i].into(), &|s| spread(s, 0)[i]);
     let accuracies =
         output.table(&head, (0..nodes).map(of_node).chain((0..3).map(of_all)).collect());
