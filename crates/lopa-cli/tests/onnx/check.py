@@ -35,6 +35,8 @@ CASES = [
     ("name = 'hyperparameter'\nstart = -3", 4, "unit"),
     ("name = 'meta-learning'\nnu = 10", 3, "centre"),
     ("name = 'hyper-cleaning'", 3, "standardise"),
+    ("name = 'hyperparameter'\nstart = -3", 3, "log"),
+    ("name = 'hyperparameter'\nstart = -3", 3, "tf-idf"),
 ]
 for problem, classes, scaling in CASES:
     rows = write(work / "rows.csv", classes)

@@ -93,6 +93,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         classes: classes.clone(),
         scaling: Scalings::all(scaling.clone()),
         columns: None,
+        own: None,
     };
     let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved: true };
 

@@ -1,7 +1,7 @@
 //! A node's model as an ONNX file: raw features in, probabilities and the most probable class out.
 //!
 //! ```text
-//! features [rows, d] ─ Sub shift ─ Mul factor ─ { MatMul W ─ Add b ─ φ } … Softmax ─► probabilities
+//! features [rows, d] ─ scaling: Sub shift ─ Mul factor ─ { MatMul W ─ Add b ─ φ } … Softmax ─► probabilities
 //!                                                                            └ ArgMax ─► class
 //! ```
 //!
@@ -27,10 +27,22 @@ pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Resu
     let mut graph = Graph::default();
     let mut last = "features".to_string();
     let scaling = model.scaling.of(node);
+    if scaling.log {
+        // sign(raw) ln(1 + |raw|)
+        graph.tensor("one", &[1], &[1.0]);
+        graph.node("Abs", &[&last], "size", &[]);
+        graph.node("Add", &["size", "one"], "size_plus_one", &[]);
+        graph.node("Log", &["size_plus_one"], "log_size", &[]);
+        graph.node("Sign", &[&last], "sign", &[]);
+        last = graph.node("Mul", &["sign", "log_size"], "logs", &[]);
+    }
     let named = [("Sub", "shift", &scaling.shift), ("Mul", "factor", &scaling.factor)];
     for (op, name, values) in named.into_iter().filter(|(.., values)| !values.is_empty()) {
         graph.tensor(name, &[values.len()], values);
         last = graph.node(op, &[&last, name], &format!("scaled_{name}"), &[]);
+    }
+    if scaling.row {
+        last = graph.node("LpNormalization", &[&last], "shortened", &[("axis", 1), ("p", 2)]);
     }
     for (at, layer) in predictor.layers.iter().map(two_columns).enumerate() {
         let (weights, bias) = (format!("W{at}"), format!("b{at}"));
@@ -255,6 +267,7 @@ mod tests {
             let result: Vec<f64> = match &texts(node, 4)[0][..] {
                 "Sub" => pairs.map(|(a, b)| a - b).collect(),
                 "Mul" => pairs.map(|(a, b)| a * b).collect(),
+                "Add" if b.len() == 1 => a.iter().map(|a| a + b[0]).collect(),
                 "Add" => pairs.map(|(a, b)| a + b).collect(),
                 "MatMul" => {
                     let width = b.len() / a.len();
@@ -263,6 +276,13 @@ mod tests {
                         .collect()
                 }
                 "Sigmoid" => a.iter().map(|z| 1.0 / (1.0 + (-z).exp())).collect(),
+                "Abs" => a.iter().map(|z| z.abs()).collect(),
+                "Log" => a.iter().map(|z| z.ln()).collect(),
+                "Sign" => a.iter().map(|z| z.signum()).collect(),
+                "LpNormalization" => {
+                    let length = a.iter().map(|z| z * z).sum::<f64>().sqrt();
+                    a.iter().map(|z| z / length).collect()
+                }
                 "Tanh" => a.iter().map(|z| z.tanh()).collect(),
                 "Softmax" => {
                     let sum: f64 = a.iter().map(|z| z.exp()).sum();
@@ -297,6 +317,8 @@ mod tests {
                     classes: (0..classes).map(|class| class.to_string()).collect(),
                     columns: None,
                     diverged: false,
+                    log: true,
+                    row: true,
                     nodes: Vec::new(),
                 },
                 x: vec![(0..n).map(number).collect()],
@@ -304,6 +326,8 @@ mod tests {
                 scaling: Scalings::all(Scaling {
                     shift: vec![1.0, 2.0, 0.5, 0.25],
                     factor: vec![2.0, 0.5, 1.0, 4.0],
+                    log: true,
+                    row: true,
                 }),
             };
             let file = onnx(&model, 0, &problems()).unwrap();
