@@ -52,10 +52,12 @@ impl Record<'_> {
         let part = &mut *self.evaluators[evaluator];
         let params = self.job.algorithm.choice.params();
         let facts = &self.job.algorithm.choice.build.facts;
-        let mut why = diagnose(culprit, facts, params, part, At { x, theta });
-        why.extend(self.unscaled(culprit.node));
+        let why = diagnose(culprit, facts, params, part, At { x, theta });
+        if let Some(remedy) = self.unscaled(culprit.node) {
+            return why + &remedy;
+        }
         let lambda_min = self.job.scene.world.analysis.lambda_min;
-        match self.job.algorithm.choice.build.facts.needs_lazy && lambda_min < -1e-9 {
+        match facts.needs_lazy && lambda_min < -1e-9 {
             true => format!(
                 "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
                  and this method bears larger steps if it is not negative"
