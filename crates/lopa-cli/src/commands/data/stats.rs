@@ -158,10 +158,8 @@ fn file_text(name: &str, look: &Look, output: &Output) -> String {
     }
     let effects = effects(look).into_iter().map(|(name, effect)| vec![name.into(), effect]);
     text += &format!("\n\n{}", output.list(&["scaling", "what it does here"], effects.collect()));
-    for advice in advice(look) {
-        text += &format!("\n- {advice}");
-    }
-    text
+    let advice: String = advice(look).iter().map(|advice| format!("\n- {advice}")).collect();
+    if advice.is_empty() { text } else { format!("{text}\n{advice}") }
 }
 
 fn more(all: usize, what: &str) -> String {
