@@ -175,7 +175,7 @@ class Run:
         return sha.hexdigest()[:16]
 
     def table(self) -> Table:
-        """One line per algorithm: mean ± standard deviation over the seeds."""
+        """One line per algorithm: mean ± standard deviation over the seeds that did not diverge."""
         sound = [result for result in self.results if result.stop != "diverged"]
         columns = [column for column in _COLUMNS if any(column[0] in r.values for r in sound)]
         known = {name for name, _, _ in _COLUMNS} | set(_COSTS)
@@ -185,8 +185,9 @@ class Run:
         rows = []
         for algorithm in self.algorithms:
             mine = [result for result in sound if result.algorithm == algorithm]
-            lost = sum(r.algorithm == algorithm for r in self.results) - len(mine)
-            label = f"{algorithm} ({lost} diverged)" if lost else algorithm
+            # A run that diverged gives no number: the label says how many seeds are left.
+            seeds = sum(r.algorithm == algorithm for r in self.results)
+            label = algorithm if len(mine) == seeds else f"{algorithm} ({len(mine)} of {seeds} seeds)"
             cells = [_cell([r.values[n] for r in mine if n in r.values], how) for n, _, how in columns]
             rows.append([label, *cells])
         return Table(["algorithm", *(head for _, head, _ in columns)], rows)
