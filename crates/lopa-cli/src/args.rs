@@ -42,6 +42,9 @@ pub struct ExperimentArgs {
     /// Folder for the run folders
     #[arg(short, long, value_name = "DIR", env = "LOPA_RUNS_DIR", default_value = "runs")]
     pub out: PathBuf,
+    /// Where iterations are done, instead of the file's `run.device`: cpu, or cuda for a graphics card
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
     /// Seed to use instead of the file's; repeatable
     #[arg(short, long = "seed", value_name = "SEED")]
     pub seeds: Vec<u64>,

@@ -1,10 +1,14 @@
 //! The optional parts of a build. Every build knows their commands; a command whose part is missing
 //! fails and says how to get it.
 
-#[cfg(not(all(feature = "fetch", feature = "peers", feature = "mpi")))]
+#[cfg(not(all(feature = "cuda", feature = "fetch", feature = "peers", feature = "mpi")))]
 use lopa::error::Error;
 
-/// How to get everything but MPI.
+use lopa::config::Entry;
+use lopa::engine::device::Place;
+use lopa::error::Result;
+
+/// How to get everything but MPI and CUDA.
 const FULL: &[&str] = &["cargo install --path crates/lopa-cli --features full"];
 
 /// An optional part of a build.
@@ -41,6 +45,33 @@ pub const MPI: Feature = Feature {
     ],
 };
 
+pub const CUDA: Feature = Feature {
+    commands: "lopa run --device cuda",
+    built_in: cfg!(feature = "cuda"),
+    install: &["cargo install --path crates/lopa-cli --features full,cuda"],
+};
+
+/// The entry of the graphics card in the registry of devices, also where this build has none.
+pub fn cuda() -> Entry<Place> {
+    #[cfg(feature = "cuda")]
+    return lopa_cuda::cuda();
+    #[cfg(not(feature = "cuda"))]
+    {
+        let missing = || CUDA.missing("lopa run --device cuda").at("run.device");
+        let place =
+            Place::there(move |_| Err(missing()), move |_| Err(missing()), move || Err(missing()));
+        lopa::engine::device::device_entry("cuda", "an NVIDIA graphics card", place)
+    }
+}
+
+/// The graphics card in words.
+pub fn card() -> Result<String> {
+    #[cfg(feature = "cuda")]
+    return lopa_cuda::describe();
+    #[cfg(not(feature = "cuda"))]
+    Err(CUDA.missing("lopa run --device cuda"))
+}
+
 impl Feature {
     /// How to get it.
     pub fn remedy(&self) -> String {
@@ -49,7 +80,7 @@ impl Feature {
     }
 
     /// The error of a command that needs it, in a build without it.
-    #[cfg(not(all(feature = "fetch", feature = "peers", feature = "mpi")))]
+    #[cfg(not(all(feature = "cuda", feature = "fetch", feature = "peers", feature = "mpi")))]
     pub fn missing(&self, command: &str) -> Error {
         Error::config("config/not-built-in", format!("this build has no `{command}`"))
             .hint(format!("install it with {}", self.remedy()))

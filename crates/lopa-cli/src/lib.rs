@@ -38,7 +38,8 @@ pub fn main_with(registries: Registries) -> ExitCode {
 }
 
 /// Runs the command line of these arguments, the first of which is the program's name.
-pub fn run_with(args: impl IntoIterator<Item = OsString>, registries: Registries) -> ExitCode {
+pub fn run_with(args: impl IntoIterator<Item = OsString>, mut registries: Registries) -> ExitCode {
+    registries.devices.add(features::cuda());
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,

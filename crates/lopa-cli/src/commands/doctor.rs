@@ -6,7 +6,7 @@ use lopa::error::Result;
 use lopa::folder::simd;
 use serde_json::{Value, json};
 
-use crate::features::{FETCH, Feature, MPI, PEERS, PNG};
+use crate::features::{self, CUDA, FETCH, Feature, MPI, PEERS, PNG};
 use crate::output::Output;
 
 /// One check.
@@ -27,6 +27,7 @@ pub fn doctor(output: &Output) -> Result<ExitCode> {
         feature(&PEERS),
         feature(&FETCH),
         feature(&PNG),
+        card(),
     ];
     if output.json() {
         let entry = |finding: &Finding| {
@@ -83,6 +84,16 @@ fn mpirun() -> Finding {
         remedy: if version.is_some() { "" } else { "`apt-get install openmpi-bin`" }.into(),
         found: version.unwrap_or_else(|| "not found".into()),
     }
+}
+
+/// Whether there is a graphics card, and whether this build can use it.
+fn card() -> Finding {
+    let (good, found, remedy) = match features::card() {
+        Ok(name) => (true, name, String::new()),
+        Err(_) if !CUDA.built_in => (false, "not built in".into(), CUDA.remedy()),
+        Err(error) => (false, error.message, error.hint.unwrap_or_default()),
+    };
+    Finding { what: CUDA.commands, good, found, remedy }
 }
 
 /// Whether this build has an optional part.

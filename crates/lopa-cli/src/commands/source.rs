@@ -13,9 +13,11 @@ use crate::args::{ExperimentArgs, FileArgs};
 /// What `lopa run` runs without a file.
 const QUICKSTART: &str = include_str!("../../../../experiments/quickstart.toml");
 
-/// The experiment of the file, on the seeds of the command line if there are any.
+/// The experiment of the file, on the seeds and the device of the command line if there are any.
 pub fn experiment(args: &ExperimentArgs, registries: &Registries) -> Result<Experiment> {
-    let mut experiment = read_experiment(&source(&args.file)?, registries)?;
+    let mut source = source(&args.file)?;
+    source.sets.extend(args.device.iter().map(|device| format!("run.device=\"{device}\"")));
+    let mut experiment = read_experiment(&source, registries)?;
     if !args.seeds.is_empty() {
         experiment.run.seeds = args.seeds.clone();
     }

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::cost::{Cost, Count, Task, n, p};
 use super::parts::directions::Directions;
 use super::parts::estimator::average;
+use super::law::{Law, Moves};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
@@ -193,6 +194,18 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
+    }
+
+    fn law(&self) -> std::result::Result<Law, &'static str> {
+        let DSobaParams { alpha, beta, lambda, gamma, order, .. } = self.params;
+        match (self.scope, order) {
+            (Scope::Global, _) => Err("devices serve the personal scope only"),
+            (_, Order::First) => Err("devices take no differences: `order = \"second\"` only"),
+            _ => {
+                let tau = 1.0.into();
+                Ok(Law { moves: Moves::Combined, alpha, beta, lambda, gamma, tau, draws: TWO })
+            }
+        }
     }
 
     variables! { DSoba { x, theta, v, r, now, steps, .. } =>

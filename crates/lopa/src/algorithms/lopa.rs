@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use super::cost::{Cost, Count, Task, n, p};
 use super::parts::consensus::add_change;
 use super::parts::directions::Directions;
+use super::law::{Law, Moves};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
@@ -293,6 +294,19 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
     variables! { LopaNode { x, theta, v, now, z, y, y_theta, y_v, .. } =>
         "theta": theta, "d": now.d, "y_theta": y_theta, "v": v, "h": now.h, "y_v": y_v, "s": now.s,
         "z": z, "y": y, "x": x,
+    }
+
+    fn law(&self) -> std::result::Result<Law, &'static str> {
+        if self.scope == Scope::Global {
+            return Err("devices serve the personal scope only");
+        }
+        let moves = match self.scheme {
+            Scheme::GradientTracking => Moves::Tracking,
+            Scheme::LocalGradient => Moves::Local,
+            Scheme::Alone => Moves::Alone,
+        };
+        let LopaParams { alpha, beta, lambda, gamma, tau, .. } = self.params;
+        Ok(Law { moves, alpha, beta, lambda, gamma, tau, draws: FIVE })
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

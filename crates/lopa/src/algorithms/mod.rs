@@ -30,6 +30,7 @@ pub mod d_soba;
 pub mod dgd;
 pub mod gossip;
 pub mod gossip_mf;
+pub mod law;
 pub mod lopa;
 pub mod ma_dsbo;
 pub mod mdbo;
@@ -92,6 +93,11 @@ pub trait Algorithm<T: Real>: Send {
 
     /// The same variables in the same order, to restore them.
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])>;
+
+    /// What an iteration does, for a device that does it elsewhere; or why no device can.
+    fn law(&self) -> std::result::Result<law::Law, &'static str> {
+        Err("no device runs this algorithm")
+    }
 
     /// Two variables whose means over the network agree at every iteration, if there are any: the
     /// invariant of gradient tracking.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::packed::Bytes;
 use super::{Packed, Stored};
 use crate::math::real::{Real, cast};
 use lopa_kernels::{BLOCK, Csr, Level, Pages, Rows};
@@ -227,6 +228,21 @@ impl<T: Real> Features<T> {
     }
 }
 
+/// The features of all samples, as stored.
+pub enum Stock<'a> {
+    /// Any numbers.
+    Numbers(&'a Features<f64>),
+    /// Row after row, bytes that represent `unit · (byte − shift)`.
+    Bytes {
+        /// The bytes.
+        bytes: &'a [u8],
+        /// The scale factor.
+        unit: f64,
+        /// The shift of each column.
+        shift: &'a [f64],
+    },
+}
+
 /// Some rows of a shared feature matrix with their labels: a node's data.
 #[derive(Debug, Clone)]
 pub struct Samples<T> {
@@ -269,6 +285,26 @@ impl<T: Real> Samples<T> {
     /// The class number of sample j.
     pub fn label(&self, j: u32) -> u32 {
         self.labels[self.rows[j as usize] as usize]
+    }
+
+    /// The shared matrix of features, as stored.
+    pub fn table(&self) -> Stock<'_> {
+        match &*self.stored {
+            Stored::Numbers(features) => Stock::Numbers(features),
+            Stored::Bytes { bytes: Bytes { bytes, unit, shift }, .. } => {
+                Stock::Bytes { bytes, unit: *unit, shift }
+            }
+        }
+    }
+
+    /// Whether both are rows of one matrix.
+    pub fn beside(&self, other: &Samples<T>) -> bool {
+        Arc::ptr_eq(&self.stored, &other.stored) && Arc::ptr_eq(&self.labels, &other.labels)
+    }
+
+    /// The class numbers of all rows of the shared matrix.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
     }
 
     /// The row of each sample in the shared matrix.

@@ -24,7 +24,7 @@ pub use agreement::{Agreement, Told};
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use columns::Columns;
 pub use digest::digest;
-pub use features::{Features, Samples};
+pub use features::{Features, Samples, Stock};
 pub use given::{Given, MomentsOf, Whose};
 pub use look::{CellKind, ColumnLook, LabelLook, Look, MAX_DISTINCT, look};
 pub use own::{Own, each as each_own, load as load_own};

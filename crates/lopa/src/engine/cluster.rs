@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use super::device::Device;
 use super::links::Links;
 use super::transport::{Independent, Round, Transport, block};
 use super::{Node, Progress};
@@ -29,6 +30,7 @@ pub struct Cluster<'a, T: Real> {
     progress: Progress,
     transport: &'a mut dyn Transport,
     together: Option<Box<dyn Together<T>>>,
+    device: Option<Box<dyn Device<T>>>,
 }
 
 /// The nodes, and scratch memory for their steps.
@@ -63,7 +65,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         let scratch = (0..threads).map(|_| Mutex::default()).collect();
         let team = Team { nodes, rows, next, scratch, pool };
         let progress = Progress::default();
-        Cluster { here, team, messages, links, arrows, progress, transport, together: None }
+        let (together, device) = (None, None);
+        Cluster { here, team, messages, links, arrows, progress, transport, together, device }
     }
 
     /// Continues from the progress of an earlier run, whose nodes these are.
@@ -80,9 +83,24 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// One iteration of every node.
+    /// Lets a device do the iterations, which has taken over these nodes.
+    pub fn done_by(mut self, device: Option<Box<dyn Device<T>>>) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// One iteration of every node; on a device it may be under way for a while.
     #[inline(never)] // its instructions are counted by this name: bench/instructions
     pub fn advance(&mut self) -> Result<()> {
+        if let Some(device) = &mut self.device {
+            device.advance()?;
+            self.team.nodes.iter_mut().for_each(|node| node.oracle.count_directions());
+            let length = self.messages[0].len() as u64;
+            self.progress.exchanges += u64::from(length > 0);
+            self.progress.floats += self.arrows * length;
+            self.progress.k += 1;
+            return Ok(());
+        }
         let exchanges = self.team.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
             let Cluster { here, team, messages, links, transport, progress, .. } = self;
@@ -108,6 +126,31 @@ impl<'a, T: Real> Cluster<'a, T> {
         }
         self.progress.k += 1;
         Ok(())
+    }
+
+    /// Whether a device does the iterations: its variables come back with
+    /// [`fetch`](Cluster::fetch) only.
+    pub fn is_away(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Waits until the device, if there is one, is as far as it was told to go.
+    pub fn wait(&mut self) -> Result<()> {
+        self.device.as_mut().map_or(Ok(()), |device| device.wait())
+    }
+
+    /// Brings the variables back from the device, if there is one.
+    pub fn fetch(&mut self) -> Result<()> {
+        let nodes = &mut self.team.nodes;
+        self.device.as_mut().map_or(Ok(()), |device| device.fetch(nodes))
+    }
+
+    /// The largest entry of each variable of the nodes here; NaN if an entry is not finite.
+    pub fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
+        match &mut self.device {
+            Some(device) => device.sizes(),
+            None => Ok(self.team.nodes.iter().map(Node::sizes).collect()),
+        }
     }
 
     /// The nodes here.

@@ -1,6 +1,7 @@
 //! Engines move the shared vectors. They know no algorithm.
 
 mod cluster;
+pub mod device;
 pub mod dial;
 mod links;
 #[cfg(feature = "mpi")]
@@ -31,6 +32,24 @@ pub struct Node<T: Real> {
     pub algorithm: Box<dyn Algorithm<T>>,
     /// The node's part of the problem.
     pub oracle: Oracle<T>,
+}
+
+impl<T: Real> Node<T> {
+    /// The largest entry of each variable; NaN if an entry is not finite.
+    pub fn sizes(&self) -> Vec<f64> {
+        self.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
+    }
+}
+
+fn largest<T: Real>(values: &[T]) -> f64 {
+    // A comparison ignores NaN; 0 · value does not.
+    let mut most = T::zero();
+    let mut sum = T::zero();
+    for &value in values {
+        most = if value.abs() > most { value.abs() } else { most };
+        sum += value * T::zero();
+    }
+    if sum.is_nan() { f64::NAN } else { most.to_f64() }
 }
 
 /// How far a run has come.

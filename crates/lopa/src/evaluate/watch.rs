@@ -1,7 +1,5 @@
 //! Detects a divergence early, and notes what grew first.
 
-use crate::engine::Node;
-use crate::math::real::Real;
 use crate::store::bytes::{Reader, Writer};
 
 /// Iterations between two looks at the variables.
@@ -128,22 +126,6 @@ impl Watch {
         }
         Some(watch)
     }
-}
-
-/// The largest entry of each variable of a node; NaN if an entry is NaN.
-pub fn sizes<T: Real>(node: &Node<T>) -> Vec<f64> {
-    node.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
-}
-
-fn largest<T: Real>(values: &[T]) -> f64 {
-    // A comparison ignores NaN; 0 · value does not.
-    let mut most = T::zero();
-    let mut sum = T::zero();
-    for &value in values {
-        most = if value.abs() > most { value.abs() } else { most };
-        sum += value * T::zero();
-    }
-    if sum.is_nan() { f64::NAN } else { most.to_f64() }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::algorithms::{AnyMethod, Facts};
 use crate::config::{Choice, Registry, Section, Source};
 use crate::data::partition::PartitionBuild;
 use crate::data::{self, Preparation, SourceBuild};
+use crate::engine::device::Place;
 use crate::error::{Error, Result};
 use crate::network::{GraphBuild, WeightsBuild};
 use crate::problem::AnyProblem;
@@ -38,6 +39,8 @@ pub struct Experiment {
     pub network: NetworkSpec,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
+    /// Where its iterations are done: `run.device`.
+    pub device: Choice<Place>,
     /// How often it saves its state.
     pub checkpoint: CheckpointSpec,
     /// What to compare.
@@ -119,14 +122,18 @@ impl Experiment {
         let network_at = root.place_of("network");
         let network = read_network(root.required("network")?, registries)?;
         check_own(data.as_ref(), &network).map_err(|error| error.at(network_at))?;
-        let run: RunSpec = root.required("run")?.read()?;
+        let run_section = root.required("run")?;
+        let device_at = run_section.place_of("device");
+        let run: RunSpec = run_section.read()?;
+        let device = registries.devices.choose(&run.device, &Table::new());
+        let device = device.map_err(|error| Error { place: None, ..error }.at(device_at))?;
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
         let algorithms = read_algorithms(&mut root, scope, &registries.algorithms)?;
         // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
-        Ok(Experiment { name, scope, problem, data, network, run, checkpoint, algorithms })
+        Ok(Experiment { name, scope, problem, data, network, run, device, checkpoint, algorithms })
     }
 
     /// The file with every default filled in.

@@ -4,6 +4,7 @@ use crate::algorithms::{AnyMethod, Facts, algorithms};
 use crate::config::Registry;
 use crate::data::partition::{PartitionBuild, partitions};
 use crate::data::{SourceBuild, sources};
+use crate::engine::device::{Place, devices};
 use crate::network::{GraphBuild, WeightsBuild, graphs, weights};
 use crate::problem::AnyProblem;
 use crate::problems::problems;
@@ -34,6 +35,8 @@ pub struct Registries {
     pub sources: Registry<SourceBuild>,
     /// Partitions of data over nodes.
     pub partitions: Registry<PartitionBuild>,
+    /// Devices.
+    pub devices: Registry<Place>,
 }
 
 impl Default for Registries {
@@ -45,6 +48,7 @@ impl Default for Registries {
             weights: weights(),
             sources: sources(),
             partitions: partitions(),
+            devices: devices(),
         }
     }
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Params;
+use crate::engine::device::CPU;
 use crate::error::Fault;
 use crate::problem::oracle::Batches;
 
@@ -31,6 +32,9 @@ pub struct RunSpec {
     /// The precision of the run; measurements are always in f64.
     #[serde(default)]
     pub precision: Precision,
+    /// Where iterations are done: "cpu", or "cuda" for a graphics card.
+    #[serde(default = "cpu", skip_serializing_if = "is_cpu")]
+    pub device: String,
     /// Measurements along the run, evenly spaced over its budget; one more at the start.
     #[serde(default = "twenty")]
     pub evaluations: u64,
@@ -50,6 +54,14 @@ pub struct RunSpec {
     /// A measure that ends the run when it is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Target>,
+}
+
+fn cpu() -> String {
+    CPU.into()
+}
+
+fn is_cpu(device: &String) -> bool {
+    device == CPU
 }
 
 impl RunSpec {

@@ -4,12 +4,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Machine;
 
-/// This machine.
-pub(super) fn machine() -> Machine {
+/// This machine, and the device that iterations are done on.
+pub(super) fn machine(device: Option<String>) -> Machine {
     Machine {
         arch: std::env::consts::ARCH.into(),
         os: std::env::consts::OS.into(),
         simd: simd().into_iter().map(String::from).collect(),
+        device,
     }
 }
 

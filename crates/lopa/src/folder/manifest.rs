@@ -113,6 +113,9 @@ pub struct Machine {
     pub os: String,
     /// The vector instructions it has.
     pub simd: Vec<String>,
+    /// The device that iterations are done on, unless it is the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
 }
 
 /// What decides whether a folder can be resumed, as far as its manifest can be read.

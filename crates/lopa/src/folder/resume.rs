@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::machine::now;
 use super::manifest::{Identity, Status};
 use super::reader::{Lines, damaged, read};
-use super::writer::{folder_name, resolved};
+use super::writer::{device, folder_name, resolved};
 use super::{MANIFEST, METRICS, MetricsRow, RESULTS, ResultEntry, RunFolder, RunReader};
 use crate::data::{self, Data};
 use crate::error::Result;
@@ -100,6 +100,7 @@ impl RunFolder {
         let Measured { sound, whole } = measured(&path.join(METRICS), &results)?;
         let mut manifest = reader.manifest().clone();
         manifest.status = Status::Running;
+        manifest.machine.device = device(experiment)?.or(manifest.machine.device);
         manifest.resumed.push(now());
         let mut folder = RunFolder::new(path, manifest, lock, experiment, data)?;
         folder.results = results;

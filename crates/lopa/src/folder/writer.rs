@@ -81,7 +81,7 @@ impl RunFolder {
             seeds: experiment.run.seeds.clone(),
             worlds: Vec::new(),
             threads,
-            machine: machine(),
+            machine: machine(device(experiment)?),
             ended: None,
             resumed: Vec::new(),
             other: computed_by.into_iter().collect(),
@@ -397,8 +397,15 @@ pub(super) fn resolved(experiment: &Experiment) -> (String, String) {
     let mut table = experiment.resolved();
     let text = |table: &toml::Table| toml::to_string(table).expect("a table is TOML");
     let resolved = text(&table);
+    // Runs continue on another device.
     table.remove("checkpoint");
+    table.get_mut("run").and_then(toml::Value::as_table_mut).map(|run| run.remove("device"));
     (resolved, hex(&Sha256::digest(text(&table))))
+}
+
+/// The device of an experiment in words, unless it is the processor.
+pub(super) fn device(experiment: &Experiment) -> Result<Option<String>> {
+    experiment.device.build.device().map(|there| (there.describe)()).transpose()
 }
 
 pub(super) fn folder_name(experiment: &Experiment) -> String {

@@ -8,6 +8,7 @@
 //! makes the parts. [`Oracle`](oracle::Oracle) is what algorithms see: a part with minibatches and
 //! counters.
 
+pub mod form;
 mod kind;
 pub mod oracle;
 pub mod predictor;
@@ -127,6 +128,11 @@ pub trait Bilevel<T: Real>: Send {
     /// Closed forms and estimates that make exact solves faster, if the problem has any.
     fn shortcuts(&mut self) -> Option<&mut dyn Shortcuts<T>> {
         None
+    }
+
+    /// What it computes, for a device that takes it over; or why no device can.
+    fn form(&self) -> std::result::Result<form::Form<'_, T>, &'static str> {
+        Err("this problem has no form that a device knows")
     }
 
     /// Takes the error that a derivative met, if one did: it then wrote NaN. The run ends with the

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::form::Form;
 use super::{Ask, At, Bilevel, Directions, Minibatches, SingleLevel};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
@@ -31,6 +32,11 @@ const DRAWS_PER_PASS: u32 = 8;
 pub const MAX_PASSES: usize = 500;
 
 impl Draw {
+    /// Its slot among the draws of an iteration; `shared` if one minibatch serves all of them.
+    pub fn slot(self, shared: bool) -> u32 {
+        if shared { self.0 - self.0 % DRAWS_PER_PASS } else { self.0 }
+    }
+
     /// The same draw in pass `t` of an inner loop, independent of those of other passes.
     pub fn pass(self, t: usize) -> Draw {
         Draw(self.0 + DRAWS_PER_PASS * t as u32)
@@ -188,10 +194,9 @@ impl Sampler {
 
     /// For each a draw, the size of the minibatch and the number of samples.
     fn draw_all<const N: usize>(&mut self, of: [(Draw, Option<usize>, usize); N]) -> [&[u32]; N] {
-        for ((Draw(slot), size, of), batch) in of.into_iter().zip(&mut self.drawn) {
+        for ((draw, size, of), batch) in of.into_iter().zip(&mut self.drawn) {
             let Some(size) = size.filter(|_| !self.full) else { continue };
-            let slot = if self.shared { slot - slot % DRAWS_PER_PASS } else { slot };
-            self.stream.seek(self.address, slot);
+            self.stream.seek(self.address, draw.slot(self.shared));
             batch.clear();
             // One word a sample: the bias is at most `of` / 2³².
             let index = |word: u32| ((u64::from(word) * of as u64) >> 32) as u32;
@@ -280,6 +285,29 @@ impl<T: Real> Oracle<T> {
     /// Counts on from what an earlier run had asked.
     pub fn count_from(&mut self, counts: Counts) {
         self.counts = counts;
+    }
+
+    /// What the part computes, for a device; or why no device can.
+    pub fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+        match self.joins() {
+            true => self.part.form(),
+            false => Err("devices take no differences: leave `finite_differences` out"),
+        }
+    }
+
+    /// The samples of f and of g.
+    pub fn samples(&self) -> (usize, usize) {
+        (self.part.samples_f(), self.part.samples_g())
+    }
+
+    /// Counts directions that a device computed.
+    pub fn count_directions(&mut self) {
+        let (f, g) = self.samples();
+        let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = self.batches;
+        let inner = [grad_g, hess_g, cross_g].map(|size| size.unwrap_or(g));
+        let outer = [grad_theta_f, grad_x_f].map(|size| size.unwrap_or(f));
+        let samples = inner.iter().chain(&outer).sum::<usize>() as u64;
+        self.counts += Counts { samples, ..ONCE };
     }
 
     /// The problem's part, for what needs no minibatch.
@@ -410,6 +438,17 @@ impl<T: Real> Oracle<T> {
     }
 }
 
+/// The calls behind d, h and s.
+const ONCE: Counts = Counts {
+    grad_theta_g: 1,
+    hess_g: 1,
+    cross_g: 1,
+    grad_theta_f: 1,
+    grad_x_f: 1,
+    grad_x_g: 0,
+    samples: 0,
+};
+
 /// Draws the minibatches that a step asked for, and counts them.
 fn question<'a, T: Real>(
     sampler: &'a mut Sampler,
@@ -427,15 +466,8 @@ fn question<'a, T: Real>(
         (sigma1, sizes.grad_theta_f, f),
         (sigma2, sizes.grad_x_f, f),
     ]);
-    *counts += Counts {
-        grad_theta_g: 1,
-        hess_g: 1,
-        cross_g: 1,
-        grad_theta_f: 1,
-        grad_x_f: 1,
-        grad_x_g: 0,
-        samples: [xi1, xi2, xi3, sigma1, sigma2].iter().map(|on| on.len() as u64).sum(),
-    };
+    let samples = [xi1, xi2, xi3, sigma1, sigma2].iter().map(|on| on.len() as u64).sum();
+    *counts += Counts { samples, ..ONCE };
     let on = Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] };
     Ask { node: 0, at, v, on, out: Directions { d, h, s, scratch } }
 }

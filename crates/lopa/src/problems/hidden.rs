@@ -82,6 +82,13 @@ impl Hidden {
         x.is_empty().then_some(layers)
     }
 
+    /// The units of the only layer and whether they compute tanh; `None` if there are
+    /// more layers, or no biases.
+    pub fn single(&self) -> Option<(usize, bool)> {
+        let tanh = self.activation == Activation::Tanh;
+        (self.layers.len() == 1 && self.layers[0].bias).then(|| (self.outputs(), tanh))
+    }
+
     /// Uniform in (−1/h, 1/h), h being the units of the layer.
     pub fn start(&self, stream: &mut Stream) -> Vec<f64> {
         let mut x = Vec::with_capacity(self.size());

@@ -27,6 +27,7 @@ use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, update};
 use crate::math::{number, written};
+use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,
@@ -226,6 +227,11 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
 
     fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
         vec![self.start; self.dims().n]
+    }
+
+    fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+        let (inner, outer) = (self.inner.term(), self.outer.term());
+        Ok(Form::Linear { inner, outer, columns: self.model.columns() })
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

@@ -27,6 +27,11 @@ impl<T: Real> Matrix<T> {
         self.cols
     }
 
+    /// All entries, row after row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
     /// Row i.
     pub fn row(&self, i: usize) -> &[T] {
         &self.values[i * self.cols..(i + 1) * self.cols]

@@ -3,6 +3,7 @@
 use super::affine::Batch;
 use crate::data::Samples;
 use crate::math::real::Real;
+use crate::problem::form::Term;
 
 /// Samples, the labels they are trained on, and the loss scale c.
 #[derive(Debug, Clone)]
@@ -25,6 +26,11 @@ impl<T: Real> Losses<T> {
     /// How many samples there are.
     pub fn count(&self) -> usize {
         self.samples.len()
+    }
+
+    /// The same for a device.
+    pub fn term(&self) -> Term<'_, T> {
+        Term { samples: &self.samples, c: self.c }
     }
 
     /// The rows of a batch.

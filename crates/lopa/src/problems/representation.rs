@@ -27,6 +27,7 @@ use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, update};
 use crate::math::scratch::lent;
+use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel, Trains,
@@ -325,6 +326,16 @@ impl<T: Real> Bilevel<T> for Representation<T> {
 
     fn start_x(&self, common: &mut Stream) -> Vec<f64> {
         self.model.hidden.start(common)
+    }
+
+    fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+        let Model { hidden, head, .. } = &self.model;
+        let Some((units, tanh)) = hidden.single() else {
+            return Err("devices take one hidden layer with biases: one number in `hidden`");
+        };
+        let inner = self.inner.losses.term();
+        let outer = self.outer.as_ref().unwrap_or(&self.inner).losses.term();
+        Ok(Form::Layer { inner, outer, units, classes: head.columns(), tanh, ridge: self.ridge })
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

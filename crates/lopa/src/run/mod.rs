@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::ThreadPool;
 
 use crate::data::Data;
+use crate::engine::device::{Device, Program};
 use crate::engine::{Alone, Cluster, Node, Transport, block};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::math::real::Real;
@@ -349,8 +350,11 @@ impl Job<'_> {
         let trails =
             kept.as_ref().map(|state| restore(state, here, own, &mut nodes)).transpose()?;
         let mixing = &self.scene.world.mixing;
-        let mut cluster =
-            Cluster::new(nodes, mixing, context.pool, transport).answered_by(together);
+        let k = kept.as_ref().map_or(0, |state| state.progress.k);
+        let device = self.device(&nodes, k, transport)?;
+        let mut cluster = Cluster::new(nodes, mixing, context.pool, transport)
+            .answered_by(together)
+            .done_by(device);
         clock.halt();
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
@@ -359,6 +363,28 @@ impl Job<'_> {
         let mut record = Record::new(self, evaluators, context, observers.reborrow());
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
+    }
+
+    /// The device of the experiment, unless it is the processor, with the nodes' variables.
+    fn device<T: Real>(
+        &self,
+        nodes: &[Node<T>],
+        k: u64,
+        transport: &mut dyn Transport,
+    ) -> Result<Option<Box<dyn Device<T>>>> {
+        let place = &self.experiment.device;
+        let Some(there) = place.build.device() else { return Ok(None) };
+        if transport.size() > 1 || transport.independent().is_some() {
+            let message = format!("`{}` holds all nodes in one process", place.name);
+            return Err(Error::config("device/processes", message)
+                .at("run.device")
+                .hint("use `--engine process`, or leave `device` out"));
+        }
+        let run = &self.experiment.run;
+        let mixing = &self.scene.world.mixing;
+        let (batches, shared) = (run.batch.batches(), run.shared_samples);
+        let program = Program { nodes, mixing, batches, shared, seed: self.scene.seed, k };
+        there.open.get::<T>()(program).map(Some)
     }
 
     /// Runs the job to its end.
@@ -374,11 +400,17 @@ impl Job<'_> {
         while stop.is_none() {
             clock.go();
             cluster.advance()?;
+            if cluster.is_away() && record.expects(cluster, clock)? {
+                cluster.wait()?;
+            }
             clock.halt();
             stop = record.follow(cluster, clock)?;
             let wanted = cluster.independent().is_some_and(|own| own.wants_checkpoint());
             let due = stop.is_none() && (interval.due(cluster)? || wanted);
             if due || stop == Some(Stop::Interrupted) {
+                clock.go();
+                cluster.wait()?;
+                clock.halt();
                 interval.time(|| record.keep(cluster, clock))?;
             }
         }

@@ -42,6 +42,7 @@ impl Experiment {
     pub fn identity(&self) -> Result<Hash> {
         let mut table = self.resolved();
         table.remove("checkpoint");
+        table.get_mut("run").and_then(toml::Value::as_table_mut).map(|run| run.remove("device"));
         let mut networks = Vec::new();
         for &seed in &self.run.seeds {
             let spec = &self.network;

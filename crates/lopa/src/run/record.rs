@@ -129,6 +129,7 @@ impl<'a> Record<'a> {
 
     /// Hands the state of the run to the store.
     pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
+        cluster.fetch()?;
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
         let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
@@ -176,6 +177,16 @@ impl<'a> Record<'a> {
         done
     }
 
+    /// Whether somebody will look at the variables after this iteration: then the clock must run
+    /// until a device is as far.
+    pub fn expects<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<bool> {
+        let second_order = self.job.algorithm.choice.build.facts.second_order;
+        let costs = agree(cluster, clock, false)?.costs;
+        let Reading { due, done, brink } = self.meter.read(&costs, second_order);
+        let looks = cluster.progress().k.is_multiple_of(watch::EVERY);
+        Ok(looks || done.is_some() || brink || due >= self.measured as f64)
+    }
+
     /// After an iteration: measures if it is time, and says whether the run ends.
     pub fn follow<T: Real>(
         &mut self,
@@ -196,7 +207,7 @@ impl<'a> Record<'a> {
         let second_order = self.job.algorithm.choice.build.facts.second_order;
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
-            let sizes = cluster.nodes().iter().map(watch::sizes).collect();
+            let sizes = cluster.sizes()?;
             let sizes = cluster.everyone(sizes)?;
             self.culprit = self.watch.look(k, done.is_some(), &self.names, &sizes);
             if self.culprit.is_some() {
@@ -275,6 +286,7 @@ impl<'a> Record<'a> {
         clock: &Clock,
         exact: bool,
     ) -> Result<()> {
+        cluster.fetch()?;
         self.hash(cluster);
         let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
         let mut row = agree(cluster, clock, false)?.costs;

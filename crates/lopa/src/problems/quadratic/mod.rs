@@ -38,6 +38,7 @@ use super::linalg::Matrix;
 use crate::config::Params;
 use crate::error::{Fault, Result};
 use crate::math::real::{Real, cast, dot, update};
+use crate::problem::form::{self, Form};
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
@@ -227,6 +228,12 @@ impl<T: Real> Bilevel<T> for Quadratic<T> {
             metrics.push(("x_error".into(), far.sum()));
         }
         metrics
+    }
+
+    fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+        let Quadratic { a, b, c, d, e, r, q, noise, .. } = self;
+        let coefficients = [a.values(), b.values(), c, d.values(), e, r.values(), q];
+        Ok(Form::Quadratic(form::Quadratic { coefficients, noise: noise.all() }))
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

@@ -39,6 +39,11 @@ impl<T: Real> Noise<T> {
         self.a.values.len()
     }
 
+    /// a, b, γ, φ, χ, sample by sample.
+    pub(super) fn all(&self) -> [&[T]; 5] {
+        [&self.a, &self.b, &self.gamma, &self.phi, &self.chi].map(|spread| &spread.values[..])
+    }
+
     /// 1 + mean of a_k over the batch.
     pub(super) fn a(&self, batch: &[u32]) -> T {
         T::one() + self.a.mean(batch)

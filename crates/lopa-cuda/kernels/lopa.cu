@@ -1,0 +1,546 @@
+// One iteration of every node, in plain f32 or f64.
+//
+// Every sum has one order, which src/emulate.rs repeats on the processor: products are fused only where
+// `fma` is written (compile with -fmad=false), nothing is added atomically. Hence a card gives the same
+// bits every time, and those of the emulation.
+//
+//   mix       x, y, z of LoPA (9) to (12), or x and r of D-SOBA, from all neighbours
+//   turn      theta and v, and the minibatches of the iteration
+//   forward   activations of one hidden layer                                  \
+//   heads     scores, slopes, curvatures; errors back to the layer             | representation
+//   rows      d and h                                                          |
+//   backward  s                                                                /
+//   scores, linear          d, h and s of hyperparameter
+//   residual, quadratic     d, h and s of quadratic
+//   tick      the iteration is over
+//   sizes     the largest entry of every variable
+//
+// `make` compiles this file into lopa.ptx.
+
+typedef unsigned char u8;
+typedef unsigned u32;
+typedef unsigned long long u64;
+typedef u64 usize;
+
+enum { TRACKING, LOCAL, ALONE, SOBA };
+enum { XI1, XI2, XI3, SIGMA1, SIGMA2 };
+
+#define MOST_CLASSES 64
+
+// Everything that a kernel needs; src/job.rs has the same fields in the same order.
+template <class T> struct Job {
+    T *x[2], *y[2], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
+    const u32 *links, *linked;                  // row i of W: linked[links[i]] ...
+    const T *w;
+    const T *steps;  // alpha, beta, lambda, gamma, tau of each iteration of the table
+    u32 *clock;      // the iteration, its row in the table
+    u32 *picks;      // the samples of the five minibatches of each node
+    const u32 *own[2], *owned[2]; // of g and of f: node i owns the rows owned[own[i]] ...
+    const u32 *labels;
+    const void *table; // features, bytes or numbers
+    const T *shift;
+    const T *weights; // of the losses, for each node and minibatch
+    T *hidden, *slopes, *errors;
+    const T *A, *B, *c, *D, *e, *R, *q, *noise_a, *noise_b, *gamma, *phi, *chi;
+    T *rest; // D theta - e
+    double *largest;
+    T unit, ridge;
+    u32 m, n, p, scheme, features, units, classes, tanh, outputs, samples;
+    u32 size[5], start[5], slot[5], full[5], block[5];
+    u32 drawn, blocks, bytes, seed[2];
+};
+
+__device__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+__device__ float power(int k) { return __int_as_float((k + 127) << 23); }
+
+__device__ float exponential(float x) {
+    if (!(x > -87.0f)) return x != x ? x : 0.0f;
+    if (x > 88.0f) return __int_as_float(0x7f800000);
+    float k = rintf(x * 1.44269504f);
+    float r = fused(-k, 0.693359375f, x);
+    r = fused(-k, -2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = fused(p, r, 1.3981999507e-3f);
+    p = fused(p, r, 8.3334519073e-3f);
+    p = fused(p, r, 4.1665795894e-2f);
+    p = fused(p, r, 1.6666665459e-1f);
+    p = fused(p, r, 5.0000001201e-1f);
+    p = fused(p, r * r, r) + 1.0f;
+    int half = (int)k / 2;
+    return p * power(half) * power((int)k - half);
+}
+
+__device__ double exponential(double x) {
+    if (!(x > -708.0)) return x != x ? x : 0.0;
+    if (x > 709.0) return __longlong_as_double(0x7ff0000000000000ll);
+    double k = rint(x * 1.4426950408889634);
+    double r = fused(-k, 6.93147180369123816490e-01, x);
+    r = fused(-k, 1.90821492927058770002e-10, r);
+    double p = 1.0 / 6227020800.0;
+    p = fused(p, r, 1.0 / 479001600.0);
+    p = fused(p, r, 1.0 / 39916800.0);
+    p = fused(p, r, 1.0 / 3628800.0);
+    p = fused(p, r, 1.0 / 362880.0);
+    p = fused(p, r, 1.0 / 40320.0);
+    p = fused(p, r, 1.0 / 5040.0);
+    p = fused(p, r, 1.0 / 720.0);
+    p = fused(p, r, 1.0 / 120.0);
+    p = fused(p, r, 1.0 / 24.0);
+    p = fused(p, r, 1.0 / 6.0);
+    p = fused(p, r, 0.5);
+    p = fused(p, r, 1.0);
+    p = fused(p, r, 1.0);
+    int half = (int)k / 2;
+    double first = __longlong_as_double((u64)(half + 1023) << 52);
+    double second = __longlong_as_double((u64)((int)k - half + 1023) << 52);
+    return p * first * second;
+}
+
+template <class T> __device__ T sigmoid(T z) { return T(1) / (T(1) + exponential(-z)); }
+
+template <class T> __device__ T activation(T z, u32 tanh) {
+    return tanh ? T(1) - T(2) / (exponential(z + z) + T(1)) : sigmoid(z);
+}
+
+template <class T> __device__ T slope(T h, u32 tanh) {
+    return tanh ? T(1) - h * h : h * (T(1) - h);
+}
+
+// Feature `at` of the table.
+template <class T, class S> __device__ T feature(const Job<T> &job, usize at, u32 column) {
+    T value = T(((const S *)job.table)[at]);
+    return sizeof(S) == 1 ? (value - job.shift[column]) * job.unit : value;
+}
+
+// own + sum of w_ij (message_j - own), in the order of the row
+template <class T, class M>
+__device__ T mixed(const Job<T> &job, u32 i, T own, M message) {
+    T sum = own;
+    for (u32 at = job.links[i]; at < job.links[i + 1]; at++)
+        sum = sum + job.w[at] * (message(job.linked[at]) - own);
+    return sum;
+}
+
+template <class T> __device__ void mix(const Job<T> &job, u32 now) {
+    u32 chunks = (job.n + blockDim.x - 1) / blockDim.x;
+    u32 i = blockIdx.x / chunks, j = blockIdx.x % chunks * blockDim.x + threadIdx.x;
+    if (j >= job.n) return;
+    const T *steps = job.steps + usize(job.clock[1]) * 5;
+    T alpha = steps[0], gamma = steps[3], tau = steps[4];
+    const T *x = job.x[now], *y = job.y[now];
+    usize n = job.n, at = i * n + j;
+    T own = x[at], own_y = y[at], s = job.s[at];
+    if (job.scheme == SOBA) {
+        job.x[1 - now][at] = mixed(job, i, own - alpha * own_y, [&](u32 k) {
+            return x[k * n + j] - alpha * y[k * n + j];
+        });
+        job.y[1 - now][at] = (T(1) - gamma) * own_y + gamma * s;
+        return;
+    }
+    T z = job.z[at], average = s + (T(1) - gamma) * (z - s);
+    if (job.scheme == ALONE) {
+        job.x[1 - now][at] = own - tau * alpha * own_y;
+    } else {
+        T wx = mixed(job, i, own, [&](u32 k) { return x[k * n + j]; });
+        job.x[1 - now][at] = (T(1) - tau) * own + tau * (wx - alpha * own_y);
+    }
+    if (job.scheme == TRACKING) {
+        T wy = mixed(job, i, own_y, [&](u32 k) { return y[k * n + j]; });
+        job.y[1 - now][at] = wy + average - z;
+    } else {
+        job.y[1 - now][at] = average;
+    }
+    job.z[at] = average;
+}
+
+__device__ u32 turned(u32 a, int bits) { return a << bits | a >> (32 - bits); }
+
+__device__ void quarter(u32 *a, int i, int j, int k, int l) {
+    a[i] += a[j]; a[l] = turned(a[l] ^ a[i], 16);
+    a[k] += a[l]; a[j] = turned(a[j] ^ a[k], 12);
+    a[i] += a[j]; a[l] = turned(a[l] ^ a[i], 8);
+    a[k] += a[l]; a[j] = turned(a[j] ^ a[k], 7);
+}
+
+// Sixteen words of ChaCha8, at the address that crates/lopa/src/math/random.rs defines.
+__device__ void words(const u32 *seed, u32 node, u32 address, u32 word, u32 *out) {
+    const u32 from[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574, seed[0], seed[1], 1, 0,
+                          0, 0, 0, 0, word, address, node, 0};
+    for (int t = 0; t < 16; t++) out[t] = from[t];
+    for (int round = 0; round < 4; round++) {
+        quarter(out, 0, 4, 8, 12); quarter(out, 1, 5, 9, 13);
+        quarter(out, 2, 6, 10, 14); quarter(out, 3, 7, 11, 15);
+        quarter(out, 0, 5, 10, 15); quarter(out, 1, 6, 11, 12);
+        quarter(out, 2, 7, 8, 13); quarter(out, 3, 4, 9, 14);
+    }
+    for (int t = 0; t < 16; t++) out[t] += from[t];
+}
+
+template <class T> __device__ void turn(const Job<T> &job) {
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x, inner = usize(job.m) * job.p;
+    const T *steps = job.steps + usize(job.clock[1]) * 5;
+    if (at < inner) {
+        job.theta[at] = job.theta[at] - steps[1] * job.d[at];
+        job.v[at] = job.v[at] - steps[2] * job.h[at];
+        return;
+    }
+    at -= inner;
+    if (at >= usize(job.m) * job.blocks) return;
+    u32 i = at / job.blocks, b = at % job.blocks, batch = 0;
+    while (batch < 4 && b >= job.block[batch + 1]) batch++;
+    b -= job.block[batch];
+    u32 side = batch >= SIGMA1, first = job.own[side][i], count = job.own[side][i + 1] - first;
+    u32 word[16];
+    words(job.seed, i, job.clock[0] + 1, (job.slot[batch] << 20) + b, word);
+    for (u32 t = 0; t < 16 && b * 16 + t < job.size[batch]; t++) {
+        u32 index = job.full[batch] ? b * 16 + t : u32(u64(word[t]) * count >> 32);
+        u32 row = job.owned[side] ? job.owned[side][first + index] : index;
+        job.picks[usize(i) * job.drawn + job.start[batch] + b * 16 + t] = row;
+    }
+}
+
+// 64 rows by 32 units in a block of 128 threads; the last feature is 1, for the bias.
+template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) {
+    __shared__ T rows[32][68], weights[32][32];
+    u32 down = (job.drawn + 63) / 64, across = (job.units + 31) / 32;
+    u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
+    u32 row0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
+    u32 ty = t / 8 * 4, tx = t % 8 * 4;
+    const T *x = job.x[now] + usize(i) * job.n;
+    const u32 *picks = job.picks + usize(i) * job.drawn;
+    T sum[4][4] = {};
+    for (u32 q0 = 0; q0 <= job.features; q0 += 32) {
+        u32 q = q0 + t % 32;
+        for (u32 j = t / 32; j < 64; j += 4) {
+            T value = T(0);
+            if (row0 + j < job.drawn && q < job.features)
+                value = feature<T, S>(job, usize(picks[row0 + j]) * job.features + q, q);
+            if (q == job.features) value = T(1);
+            rows[t % 32][j] = value;
+        }
+        for (u32 j = t / 32; j < 32; j += 4) {
+            u32 unit = unit0 + t % 32;
+            bool there = q0 + j <= job.features && unit < job.units;
+            weights[j][t % 32] = there ? x[usize(q0 + j) * job.units + unit] : T(0);
+        }
+        __syncthreads();
+        u32 most = min(32u, job.features + 1 - q0);
+        for (u32 k = 0; k < most; k++)
+            for (int a = 0; a < 4; a++)
+                for (int b = 0; b < 4; b++)
+                    sum[a][b] = fused(rows[k][ty + a], weights[k][tx + b], sum[a][b]);
+        __syncthreads();
+    }
+    for (int a = 0; a < 4; a++)
+        for (int b = 0; b < 4; b++)
+            if (row0 + ty + a < job.drawn && unit0 + tx + b < job.units)
+                job.hidden[(usize(i) * job.drawn + row0 + ty + a) * job.units + unit0 + tx + b] =
+                    activation(sum[a][b], job.tanh);
+}
+
+// Scores to probabilities.
+template <class T> __device__ void softmax(T *z, u32 classes) {
+    T top = z[0], sum = T(0);
+    for (u32 c = 1; c < classes; c++) top = z[c] > top ? z[c] : top;
+    for (u32 c = 0; c < classes; c++) { z[c] = exponential(z[c] - top); sum = sum + z[c]; }
+    for (u32 c = 0; c < classes; c++) z[c] = z[c] / sum;
+}
+
+// a to the weighted curvature of the loss along it, given probabilities.
+template <class T> __device__ void curve(const T *p, T *a, T weight, u32 classes) {
+    T mean = T(0);
+    for (u32 c = 0; c < classes; c++) mean = fused(p[c], a[c], mean);
+    for (u32 c = 0; c < classes; c++) a[c] = weight * p[c] * (a[c] - mean);
+}
+
+// One thread a row.
+template <class T> __device__ void heads(const Job<T> &job) {
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= usize(job.m) * job.drawn) return;
+    u32 i = at / job.drawn, r = at % job.drawn, batch = 0, classes = job.classes;
+    while (batch < 4 && r >= job.start[batch + 1]) batch++;
+    T weight = job.weights[usize(i) * 5 + batch];
+    u32 label = job.labels[job.picks[at]];
+    const T *h = job.hidden + at * job.units;
+    const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
+    T p[MOST_CLASSES], a[MOST_CLASSES];
+    bool curved = batch == XI2 || batch == XI3;
+    for (u32 c = 0; c < classes; c++) {
+        T score = T(0), along = T(0);
+        for (u32 u = 0; u < job.units; u++) score = fused(h[u], theta[u * classes + c], score);
+        if (curved)
+            for (u32 u = 0; u < job.units; u++) along = fused(h[u], v[u * classes + c], along);
+        p[c] = score + theta[job.units * classes + c];
+        a[c] = along + v[job.units * classes + c];
+    }
+    softmax(p, classes);
+    if (batch == XI3 || batch == SIGMA1) weight = -weight;
+    if (curved) curve(p, a, weight, classes);
+    p[label] = p[label] - T(1);
+    for (u32 c = 0; c < classes; c++) p[c] = weight * p[c];
+    if (batch == XI3 || batch == SIGMA2) {
+        // The rows of sigma2 come first.
+        u32 place = batch == SIGMA2 ? r - job.start[SIGMA2] : job.size[SIGMA2] + r - job.start[XI3];
+        T *error = job.errors + (usize(i) * (job.size[SIGMA2] + job.size[XI3]) + place) * job.units;
+        for (u32 u = 0; u < job.units; u++) {
+            T back = T(0);
+            for (u32 c = 0; c < classes; c++)
+                back = fused(batch == XI3 ? a[c] : p[c], theta[u * classes + c], back);
+            if (batch == XI3)
+                for (u32 c = 0; c < classes; c++) back = fused(p[c], v[u * classes + c], back);
+            error[u] = back * slope(h[u], job.tanh);
+        }
+    } else {
+        for (u32 c = 0; c < classes; c++) job.slopes[at * classes + c] = batch == XI2 ? a[c] : p[c];
+    }
+}
+
+// One thread an entry of theta: d and h.
+template <class T> __device__ void rows(const Job<T> &job) {
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= usize(job.m) * job.p) return;
+    u32 i = at / job.p, j = at % job.p, u = j / job.classes, c = j % job.classes;
+    auto add = [&](u32 batch, T sum) {
+        for (u32 r = job.start[batch]; r < job.start[batch] + job.size[batch]; r++) {
+            usize row = usize(i) * job.drawn + r;
+            T h = u < job.units ? job.hidden[row * job.units + u] : T(1);
+            sum = fused(h, job.slopes[row * job.classes + c], sum);
+        }
+        return sum;
+    };
+    job.d[at] = add(XI1, T(0)) + job.ridge * job.theta[at];
+    job.h[at] = add(SIGMA1, add(XI2, T(0))) + job.ridge * job.v[at];
+}
+
+// 64 features by 32 units in a block of 128 threads; the last feature is 1, for the bias.
+template <class T, class S> __device__ void backward(const Job<T> &job) {
+    __shared__ T rows[32][64], errors[32][32];
+    u32 down = (job.features + 64) / 64, across = (job.units + 31) / 32;
+    u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
+    u32 q0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
+    u32 ty = t / 8 * 4, tx = t % 8 * 4, count = job.size[SIGMA2] + job.size[XI3];
+    const u32 *picks = job.picks + usize(i) * job.drawn;
+    const T *from = job.errors + usize(i) * count * job.units;
+    T sum[4][4] = {};
+    for (u32 r0 = 0; r0 < count; r0 += 32) {
+        u32 q = q0 + t % 64;
+        for (u32 j = t / 64; j < 32; j += 2) {
+            u32 r = r0 + j;
+            T value = T(0);
+            if (r < count && q < job.features) {
+                u32 pick = r < job.size[SIGMA2] ? picks[job.start[SIGMA2] + r]
+                                                : picks[job.start[XI3] + r - job.size[SIGMA2]];
+                value = feature<T, S>(job, usize(pick) * job.features + q, q);
+            }
+            if (q == job.features) value = T(1);
+            rows[j][t % 64] = value;
+        }
+        for (u32 j = t / 32; j < 32; j += 4) {
+            bool there = r0 + j < count && unit0 + t % 32 < job.units;
+            errors[j][t % 32] = there ? from[usize(r0 + j) * job.units + unit0 + t % 32] : T(0);
+        }
+        __syncthreads();
+        u32 most = min(32u, count - r0);
+        for (u32 k = 0; k < most; k++)
+            for (int a = 0; a < 4; a++)
+                for (int b = 0; b < 4; b++)
+                    sum[a][b] = fused(rows[k][ty + a], errors[k][tx + b], sum[a][b]);
+        __syncthreads();
+    }
+    for (int a = 0; a < 4; a++)
+        for (int b = 0; b < 4; b++)
+            if (q0 + ty + a <= job.features && unit0 + tx + b < job.units)
+                job.s[usize(i) * job.n + usize(q0 + ty + a) * job.units + unit0 + tx + b] = sum[a][b];
+}
+
+__device__ double passed(double a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
+__device__ float passed(float a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
+
+// The sum over the lanes of a warp, in pairs.
+template <class T> __device__ T summed(T a) {
+    for (int lane = 16; lane > 0; lane /= 2) a = a + passed(a, lane);
+    return a;
+}
+
+// One warp a row: slopes of the losses of a linear classifier.
+template <class T, class S> __device__ void scores(const Job<T> &job) {
+    usize at = usize(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    u32 lane = threadIdx.x % 32;
+    if (at >= usize(job.m) * job.drawn) return;
+    u32 i = at / job.drawn, r = at % job.drawn, batch = 0, classes = job.classes;
+    while (batch < 4 && r >= job.start[batch + 1]) batch++;
+    if (batch == XI3 || batch == SIGMA2) return; // s does not depend on samples
+    T weight = job.weights[usize(i) * 5 + batch];
+    u32 pick = job.picks[at], label = job.labels[pick];
+    const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
+    T p[MOST_CLASSES], a[MOST_CLASSES];
+    for (u32 c0 = 0; c0 < classes; c0 += 4) {
+        T score[4] = {}, along[4] = {};
+        for (u32 q = lane; q < job.features; q += 32) {
+            T value = feature<T, S>(job, usize(pick) * job.features + q, q);
+            for (u32 c = 0; c < 4; c++)
+                if (c0 + c < classes) {
+                    score[c] = fused(value, theta[q * classes + c0 + c], score[c]);
+                    if (batch == XI2) along[c] = fused(value, v[q * classes + c0 + c], along[c]);
+                }
+        }
+        for (u32 c = 0; c < 4; c++)
+            if (c0 + c < classes) {
+                p[c0 + c] = summed(score[c]);
+                a[c0 + c] = summed(along[c]);
+            }
+    }
+    if (batch == SIGMA1) weight = -weight;
+    if (classes == 1) {
+        if (batch == XI2) {
+            T small = sigmoid(-(p[0] < T(0) ? -p[0] : p[0]));
+            a[0] = a[0] * (weight * small * (T(1) - small));
+        } else {
+            T sign = label == 0 ? T(-1) : T(1);
+            p[0] = sigmoid(sign * p[0]) * (sign * weight);
+        }
+    } else {
+        softmax(p, classes);
+        if (batch == XI2) curve(p, a, weight, classes);
+        p[label] = p[label] - T(1);
+        for (u32 c = 0; c < classes; c++) p[c] = weight * p[c];
+    }
+    for (u32 c = lane; c < classes; c += 32)
+        job.slopes[at * classes + c] = batch == XI2 ? a[c] : p[c];
+}
+
+// One thread an entry of theta: d, h, and s.
+template <class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= usize(job.m) * job.p) return;
+    u32 i = at / job.p, j = at % job.p, q = j / job.classes, c = j % job.classes;
+    T strength = exponential(job.x[now][usize(i) * job.n + q]);
+    strength = strength + strength;
+    auto add = [&](u32 batch, T sum) {
+        for (u32 r = job.start[batch]; r < job.start[batch] + job.size[batch]; r++) {
+            usize row = usize(i) * job.drawn + r;
+            T value = feature<T, S>(job, usize(job.picks[row]) * job.features + q, q);
+            sum = fused(value, job.slopes[row * job.classes + c], sum);
+        }
+        return sum;
+    };
+    job.d[at] = add(XI1, strength * job.theta[at]);
+    job.h[at] = add(SIGMA1, add(XI2, strength * job.v[at]));
+    if (c == 0) {
+        T sum = T(0);
+        for (u32 k = 0; k < job.classes; k++) sum = fused(job.theta[at + k], job.v[at + k], sum);
+        job.s[usize(i) * job.n + q] = -strength * sum;
+    }
+}
+
+// sum of a[j] b[j]
+template <class T> __device__ T dot(const T *a, const T *b, u32 length) {
+    T sum = T(0);
+    for (u32 j = 0; j < length; j++) sum = fused(a[j], b[j], sum);
+    return sum;
+}
+
+// D theta - e, one thread an entry.
+template <class T> __device__ void residual(const Job<T> &job) {
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= usize(job.m) * job.outputs) return;
+    u32 i = at / job.outputs;
+    job.rest[at] = dot(job.D + at * job.p, job.theta + usize(i) * job.p, job.p) - job.e[at];
+}
+
+// One thread an entry of d, h or s.
+template <class T> __device__ void quadratic(const Job<T> &job, u32 now) {
+    u32 each = 2 * job.p + job.n, n = job.n, p = job.p;
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= usize(job.m) * each) return;
+    u32 i = at / each, j = at % each;
+    const T *theta = job.theta + usize(i) * p, *v = job.v + usize(i) * p;
+    const T *x = job.x[now] + usize(i) * n;
+    const u32 *picks = job.picks + usize(i) * job.drawn;
+    // The mean over a minibatch of entry `entry` of vectors of some length.
+    auto mean = [&](u32 batch, const T *vectors, u32 length, u32 entry) {
+        T sum = T(0);
+        for (u32 r = 0; r < job.size[batch]; r++) {
+            usize sample = usize(i) * job.samples + picks[job.start[batch] + r];
+            sum = sum + vectors[sample * length + entry];
+        }
+        return sum / T(job.size[batch]);
+    };
+    if (j < p) {
+        usize row = usize(i) * p + j;
+        T a = T(1) + mean(XI1, job.noise_a, 1, 0), b = T(1) + mean(XI1, job.noise_b, 1, 0);
+        T sum = a * dot(job.A + row * p, theta, p) - b * dot(job.B + row * n, x, n);
+        job.d[row] = sum - job.c[row] - mean(XI1, job.gamma, p, j);
+    } else if (j < 2 * p) {
+        j -= p;
+        usize row = usize(i) * p + j;
+        T back = T(0);
+        for (u32 k = 0; k < job.outputs; k++) {
+            usize of = usize(i) * job.outputs + k;
+            back = fused(job.D[of * p + j], job.rest[of], back);
+        }
+        T a = T(1) + mean(XI2, job.noise_a, 1, 0);
+        job.h[row] = a * dot(job.A + row * p, v, p) - (back + mean(SIGMA1, job.phi, p, j));
+    } else {
+        j -= 2 * p;
+        usize row = usize(i) * n + j;
+        T back = T(0);
+        for (u32 k = 0; k < p; k++) back = fused(job.B[(usize(i) * p + k) * n + j], v[k], back);
+        T b = T(1) + mean(XI3, job.noise_b, 1, 0);
+        T sum = dot(job.R + row * n, x, n) - job.q[row] + mean(SIGMA2, job.chi, n, j);
+        job.s[row] = sum + b * back;
+    }
+}
+
+template <class T> __device__ void tick(const Job<T> &job) {
+    if (threadIdx.x < 2) job.clock[threadIdx.x]++;
+}
+
+// The largest entry of a variable of a node, one block each; NaN if one is not finite.
+template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
+    __shared__ double most[128];
+    u32 i = blockIdx.x / 8, which = blockIdx.x % 8, t = threadIdx.x;
+    const T *all[8] = {job.theta, job.d, job.v, job.h, job.s, job.z, job.y[now], job.x[now]};
+    usize length = which < 4 ? job.p : job.n;
+    const T *values = all[which];
+    double largest = 0;
+    if (values)
+        for (usize j = t; j < length; j += 128) {
+            double value = double(values[i * length + j]);
+            if (value < 0) value = -value;
+            if (!(value <= 1.7976931348623157e308)) value = __longlong_as_double(0x7ff8000000000000ll);
+            largest = largest != largest || value <= largest ? largest : value;
+        }
+    most[t] = largest;
+    __syncthreads();
+    if (t == 0) {
+        for (int j = 1; j < 128; j++)
+            if (largest == largest && !(most[j] <= largest)) largest = most[j];
+        job.largest[blockIdx.x] = largest;
+    }
+}
+
+#define ENTRY(name, T, call) \
+    extern "C" __global__ void __launch_bounds__(128) name(const Job<T> job, u32 now) { call; }
+#define ENTRIES(end, T) \
+    ENTRY(mix_##end, T, mix(job, now)) \
+    ENTRY(turn_##end, T, turn(job)) \
+    ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, now))) \
+    ENTRY(forward_##end, T, (forward<T, T>(job, now))) \
+    ENTRY(heads_##end, T, heads(job)) \
+    ENTRY(rows_##end, T, rows(job)) \
+    ENTRY(backward_bytes_##end, T, (backward<T, u8>(job))) \
+    ENTRY(backward_##end, T, (backward<T, T>(job))) \
+    ENTRY(scores_bytes_##end, T, (scores<T, u8>(job))) \
+    ENTRY(scores_##end, T, (scores<T, T>(job))) \
+    ENTRY(linear_bytes_##end, T, (linear<T, u8>(job, now))) \
+    ENTRY(linear_##end, T, (linear<T, T>(job, now))) \
+    ENTRY(residual_##end, T, residual(job)) \
+    ENTRY(quadratic_##end, T, quadratic(job, now)) \
+    ENTRY(tick_##end, T, tick(job)) \
+    ENTRY(sizes_##end, T, sizes(job, now))
+
+ENTRIES(f32, float)
+ENTRIES(f64, double)

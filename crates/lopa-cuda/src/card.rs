@@ -1,0 +1,211 @@
+//! A run on the card.
+
+use lopa::engine::Node;
+use lopa::engine::device::{Device, Program};
+use lopa::error::{Error, Result};
+
+use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
+use crate::exponential::Scalar;
+use crate::job::{Address, Job};
+use crate::plan::{Kind, PLACES, Plan, Table};
+
+/// The kernels, for any card.
+pub const PTX: &str = include_str!("../kernels/lopa.ptx");
+
+/// Iterations in the table of step sizes.
+const AHEAD: usize = 1024;
+
+/// A run on the card.
+struct Run<T: Scalar> {
+    plan: Plan<T>,
+    job: Job<T>,
+    k: u64,
+    /// The row of the next iteration in the table of step sizes.
+    ahead: usize,
+    /// Which of the two buffers of x and y is current.
+    now: u32,
+    // Dropped in this order: what is recorded, then memory, then the card.
+    iterations: [Graph; 2],
+    sizes: Kernel,
+    memory: Vec<Memory>,
+    steps: usize,
+    clock: usize,
+    largest: usize,
+    card: Card,
+}
+
+/// Memory on the card, by number.
+struct Rooms<'a> {
+    card: &'a Card,
+    all: Vec<Memory>,
+}
+
+impl Rooms<'_> {
+    fn copy<V: Copy>(&mut self, values: &[V]) -> Result<Address> {
+        self.keep(self.card.copy(values)?)
+    }
+
+    fn empty<V: Copy>(&mut self, count: usize) -> Result<Address> {
+        self.keep(self.card.room::<V>(count)?)
+    }
+
+    fn keep(&mut self, memory: Memory) -> Result<Address> {
+        let address = memory.address;
+        self.all.push(memory);
+        Ok(address)
+    }
+}
+
+/// Takes over a run.
+pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    let mut card = Card::first()?;
+    let mut plan = Plan::new(&program)?;
+    card.load(PTX)?;
+    let mut rooms = Rooms { card: &card, all: Vec::new() };
+    let mut job = plan.job;
+    let start = std::mem::take(&mut plan.start);
+    let m = job.m as usize;
+    let of = |length: u32| m * length as usize;
+    // The variables first, in the order of `PLACES`, so that their numbers are known.
+    let places: Vec<Address> =
+        start.iter().map(|values| rooms.copy(values)).collect::<Result<_>>()?;
+    [job.theta, job.d, job.v, job.h, job.s] = std::array::from_fn(|at| places[at]);
+    job.z = if start[5].is_empty() { 0 } else { places[5] };
+    job.y = [places[6], rooms.empty::<T>(start[6].len())?];
+    job.x = [places[7], rooms.empty::<T>(start[7].len())?];
+    (job.links, job.linked) = (rooms.copy(&plan.links)?, rooms.copy(&plan.linked)?);
+    job.w = rooms.copy(&plan.w)?;
+    job.picks = rooms.empty::<u32>(of(job.drawn))?;
+    for side in 0..2 {
+        job.own[side] = rooms.copy(&plan.own[side])?;
+        if !plan.owned[side].is_empty() {
+            job.owned[side] = rooms.copy(&plan.owned[side])?;
+        }
+    }
+    job.labels = rooms.copy(&plan.labels)?;
+    job.table = match &plan.table {
+        Table::Bytes(bytes) => rooms.copy(bytes)?,
+        Table::Numbers(values) => rooms.copy(values)?,
+    };
+    (job.shift, job.weights) = (rooms.copy(&plan.shift)?, rooms.copy(&plan.weights)?);
+    job.hidden = rooms.empty::<T>(of(job.drawn * job.units))?;
+    job.slopes = rooms.empty::<T>(of(job.drawn * job.classes))?;
+    job.errors = rooms.empty::<T>(of((job.size[4] + job.size[2]) * job.units))?;
+    for (address, values) in job.coefficients.iter_mut().zip(&plan.coefficients) {
+        *address = rooms.copy(values)?;
+    }
+    job.rest = rooms.empty::<T>(of(job.outputs))?;
+    job.largest = rooms.empty::<f64>(m * PLACES.len())?;
+    let largest = rooms.all.len() - 1;
+    job.steps = rooms.empty::<T>(AHEAD * 5)?;
+    let steps = rooms.all.len() - 1;
+    job.clock = rooms.empty::<u32>(2)?;
+    let clock = rooms.all.len() - 1;
+    let memory = rooms.all;
+    // What was copied is not needed here any more.
+    plan.table = Table::Numbers(Vec::new());
+    plan.coefficients = Default::default();
+    let sizes = card.kernel(&format!("sizes_{}", T::END))?;
+    let kernels = kernels(&card, plan.kind, &job)?;
+    let iteration = |now: u32| {
+        card.record(|| {
+            kernels.iter().try_for_each(|launch| {
+                let now = if launch.after { 1 - now } else { now };
+                card.launch(&launch.kernel, launch.blocks, &job, now)
+            })
+        })
+    };
+    let iterations = [iteration(0)?, iteration(1)?];
+    let (k, ahead, now) = (plan.k, AHEAD, 0);
+    Ok(Box::new(Run { plan, job, k, ahead, now, iterations, sizes, memory, steps, clock, largest, card }))
+}
+
+/// A kernel of an iteration.
+struct Launch {
+    kernel: Kernel,
+    blocks: u32,
+    /// Whether it reads x after the step.
+    after: bool,
+}
+
+/// The kernels of an iteration, in order.
+fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launch>> {
+    let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
+    let [units, features, outputs, blocks] =
+        [job.units, job.features, job.outputs, job.blocks].map(u64::from);
+    let threads = u64::from(THREADS);
+    let flat = |count: u64| count.div_ceil(threads);
+    let bytes = if job.bytes == 1 { "_bytes" } else { "" };
+    let mut all =
+        vec![("mix".to_string(), m * flat(n)), ("turn".to_string(), flat(m * (p + blocks)))];
+    match kind {
+        Kind::Layer => all.extend([
+            (format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
+            ("heads".into(), flat(m * drawn)),
+            ("rows".into(), flat(m * p)),
+            (format!("backward{bytes}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
+        ]),
+        Kind::Linear => all.extend([
+            (format!("scores{bytes}"), (m * drawn).div_ceil(threads / 32)),
+            (format!("linear{bytes}"), flat(m * p)),
+        ]),
+        Kind::Quadratic => all.extend([
+            ("residual".into(), flat(m * outputs)),
+            ("quadratic".into(), flat(m * (2 * p + n))),
+        ]),
+    }
+    let launch = |(name, blocks): (String, u64)| {
+        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks < 1 << 31);
+        let blocks = blocks.ok_or_else(|| {
+            Error::config("device/refused", "the device cannot run this: too many nodes")
+                .at("run.device")
+                .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`")
+        })?;
+        let kernel = card.kernel(&format!("{name}_{}", T::END))?;
+        Ok(Launch { kernel, blocks, after: name != "mix" })
+    };
+    let mut launches: Vec<Launch> = all.into_iter().map(launch).collect::<Result<_>>()?;
+    let kernel = card.kernel(&format!("tick_{}", T::END))?;
+    launches.push(Launch { kernel, blocks: 1, after: true });
+    Ok(launches)
+}
+
+impl<T: Scalar> Device<T> for Run<T> {
+    fn advance(&mut self) -> Result<()> {
+        if self.ahead == AHEAD {
+            self.card.bind()?;
+            let steps: Vec<T> =
+                (self.k..).take(AHEAD).flat_map(|k| self.plan.steps(k)).collect();
+            self.card.put(&self.memory[self.steps], &steps)?;
+            self.card.put(&self.memory[self.clock], &[self.k as u32, 0])?;
+            self.ahead = 0;
+        }
+        self.card.replay(&self.iterations[self.now as usize])?;
+        (self.now, self.ahead, self.k) = (1 - self.now, self.ahead + 1, self.k + 1);
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.card.bind()?;
+        self.card.wait()
+    }
+
+    fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        self.card.bind()?;
+        let Run { plan, memory, card, now, .. } = self;
+        // The second buffers of y and x follow the eight variables.
+        let number = |place: usize| match (place, *now) {
+            (6 | 7, 1) => place + 2,
+            _ => place,
+        };
+        plan.give_back(nodes, self.k, |place, to| card.get(&memory[number(place)], to))
+    }
+
+    fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
+        self.card.bind()?;
+        let mut largest = vec![0.0; self.job.m as usize * PLACES.len()];
+        self.card.launch(&self.sizes, largest.len() as u32, &self.job, self.now)?;
+        self.card.get(&self.memory[self.largest], &mut largest)?;
+        Ok(self.plan.sorted(&largest, self.k))
+    }
+}

@@ -1,0 +1,355 @@
+//! NVIDIA's driver, loaded when it is asked for. All unsafe code of this crate is here.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
+
+use libloading::Library;
+use lopa::error::{Error, Kind, Result};
+
+use crate::job::Address;
+
+type Handle = *mut c_void;
+
+macro_rules! api {
+    ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        /// The functions of the driver that are used here.
+        struct Api {
+            $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            _library: Library,
+        }
+
+        impl Api {
+            /// Finds all functions, or says which is missing.
+            fn load() -> std::result::Result<Api, String> {
+                let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+                // SAFETY: the driver's initialisers are safe to run.
+                let library = unsafe { Library::new(name) };
+                let library = library.map_err(|_| format!("`{name}` was not found"))?;
+                Ok(Api {
+                    $($name: {
+                        // SAFETY: the types are those of cuda.h for these versions of the functions.
+                        let symbol = unsafe { library.get($symbol.as_bytes()) };
+                        *symbol.map_err(|_| format!("`{name}` is too old: it has no {}", $symbol))?
+                    },)*
+                    _library: library,
+                })
+            }
+        }
+    };
+}
+
+api! {
+    init = "cuInit" (c_uint);
+    version = "cuDriverGetVersion" (*mut c_int);
+    count = "cuDeviceGetCount" (*mut c_int);
+    device = "cuDeviceGet" (*mut c_int, c_int);
+    device_name = "cuDeviceGetName" (*mut c_char, c_int, c_int);
+    attribute = "cuDeviceGetAttribute" (*mut c_int, c_int, c_int);
+    retain = "cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
+    current = "cuCtxSetCurrent" (Handle);
+    module = "cuModuleLoadData" (*mut Handle, *const c_void);
+    function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
+    info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
+    allocate = "cuMemAlloc_v2" (*mut Address, usize);
+    free = "cuMemFree_v2" (Address);
+    upload = "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
+    download = "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
+    clear = "cuMemsetD8_v2" (Address, u8, usize);
+    stream = "cuStreamCreate" (*mut Handle, c_uint);
+    synchronize = "cuStreamSynchronize" (Handle);
+    launch = "cuLaunchKernel" (
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle,
+        *mut *mut c_void, *mut *mut c_void
+    );
+    begin_capture = "cuStreamBeginCapture_v2" (Handle, c_int);
+    end_capture = "cuStreamEndCapture" (Handle, *mut Handle);
+    instantiate = "cuGraphInstantiateWithFlags" (*mut Handle, Handle, u64);
+    launch_graph = "cuGraphLaunch" (Handle, Handle);
+    destroy_graph = "cuGraphDestroy" (Handle);
+    destroy_exec = "cuGraphExecDestroy" (Handle);
+    unload = "cuModuleUnload" (Handle);
+    destroy_stream = "cuStreamDestroy_v2" (Handle);
+    error = "cuGetErrorString" (c_int, *mut *const c_char);
+}
+
+fn api() -> Result<&'static Api> {
+    static API: OnceLock<std::result::Result<Api, String>> = OnceLock::new();
+    let loaded = API.get_or_init(|| {
+        let api = Api::load()?;
+        // SAFETY: takes no pointers.
+        match unsafe { (api.init)(0) } {
+            0 => Ok(api),
+            code => Err(format!("the driver does not start ({})", api.text(code))),
+        }
+    });
+    loaded.as_ref().map_err(|why| {
+        Error::config("device/no-driver", format!("there is no CUDA driver: {why}"))
+            .at("run.device")
+            .hint("install NVIDIA's driver, or run on the processor: `device = \"cpu\"`")
+    })
+}
+
+impl Api {
+    fn text(&self, code: c_int) -> String {
+        let mut text = std::ptr::null();
+        // SAFETY: the driver stores the address of a constant string, or null.
+        let text = unsafe {
+            (self.error)(code, &mut text);
+            if text.is_null() { c"unknown" } else { CStr::from_ptr(text) }
+        };
+        format!("error {code}: {}", text.to_string_lossy())
+    }
+
+    fn check(&self, what: &str, code: c_int) -> Result<()> {
+        match code {
+            0 => Ok(()),
+            code => {
+                let message = format!("the card failed to {what} ({})", self.text(code));
+                Err(Error::new(Kind::Run, "device/failed", message)
+                    .hint("resume from the last checkpoint, if need be with `--device cpu`"))
+            }
+        }
+    }
+}
+
+/// The first graphics card.
+pub struct Card {
+    /// The card in words.
+    pub name: String,
+    api: &'static Api,
+    context: Handle,
+    stream: Handle,
+    module: Handle,
+}
+
+// SAFETY: the driver's handles belong to the process, and `bind` makes the context current in whichever
+// thread uses them.
+unsafe impl Send for Card {}
+
+impl Card {
+    /// The first card there is.
+    pub fn first() -> Result<Card> {
+        let api = api()?;
+        let (mut count, mut device, mut version) = (0, 0, 0);
+        let (mut context, mut stream) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut text = [0 as c_char; 256];
+        // SAFETY: all pointers are to variables of the types that the driver writes.
+        unsafe {
+            api.check("count the cards", (api.count)(&mut count))?;
+            if count == 0 {
+                return Err(Error::config("device/no-card", "there is no graphics card")
+                    .at("run.device")
+                    .hint("check `nvidia-smi`, or run on the processor: `device = \"cpu\"`"));
+            }
+            api.check("open the card", (api.device)(&mut device, 0))?;
+            api.check("name the card", (api.device_name)(text.as_mut_ptr(), 256, device))?;
+            api.check("tell its version", (api.version)(&mut version))?;
+            api.check("open the card", (api.retain)(&mut context, device))?;
+            api.check("open the card", (api.current)(context))?;
+            api.check("open a stream", (api.stream)(&mut stream, 1))?;
+        }
+        let mut capability = [0; 2];
+        for (value, attribute) in capability.iter_mut().zip([75, 76]) {
+            // SAFETY: as above.
+            api.check("describe itself", unsafe { (api.attribute)(value, attribute, device) })?;
+        }
+        // SAFETY: the driver has written a string that ends with 0.
+        let name = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
+        let [major, minor] = capability;
+        let (cuda, point) = (version / 1000, version % 1000 / 10);
+        let name = format!("{name}, compute capability {major}.{minor}, CUDA {cuda}.{point}");
+        Ok(Card { name, api, context, stream, module: std::ptr::null_mut() })
+    }
+
+    /// Makes the card's context that of this thread.
+    pub fn bind(&self) -> Result<()> {
+        // SAFETY: the context was retained and is never released.
+        self.api.check("be used here", unsafe { (self.api.current)(self.context) })
+    }
+
+    /// Loads kernels.
+    pub fn load(&mut self, ptx: &str) -> Result<()> {
+        let text = CString::new(ptx).expect("PTX has no zeros");
+        // SAFETY: the text ends with 0; the driver copies it.
+        let code = unsafe { (self.api.module)(&mut self.module, text.as_ptr().cast()) };
+        self.api.check("load the kernels", code)
+    }
+
+    /// A kernel.
+    pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        let text = CString::new(name).expect("names have no zeros");
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the text ends with 0.
+        let code = unsafe { (self.api.function)(&mut function, self.module, text.as_ptr()) };
+        self.api.check(&format!("find the kernel `{name}`"), code)?;
+        Ok(Kernel(function))
+    }
+
+    /// Memory for `count` values, all zero.
+    pub fn room<V: Copy>(&self, count: usize) -> Result<Memory> {
+        let bytes = (count * size_of::<V>()).max(1);
+        let (mut address, mut free, mut all) = (0, 0, 0);
+        // SAFETY: as above.
+        let code = unsafe {
+            (self.api.info)(&mut free, &mut all);
+            (self.api.allocate)(&mut address, bytes)
+        };
+        if code == 2 {
+            let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+            let message = format!(
+                "the card has too little memory: {:.2} GiB more are needed, {:.2} of {:.2} are free",
+                gib(bytes),
+                gib(free),
+                gib(all)
+            );
+            return Err(Error::config("device/memory", message)
+                .at("run.device")
+                .hint("use fewer nodes or a smaller model, or run on the processor"));
+        }
+        self.api.check("find memory", code)?;
+        let memory = Memory { address, bytes, api: self.api };
+        // SAFETY: the memory is that long.
+        self.api.check("clear memory", unsafe { (self.api.clear)(address, 0, bytes) })?;
+        Ok(memory)
+    }
+
+    /// Memory that holds these values.
+    pub fn copy<V: Copy>(&self, values: &[V]) -> Result<Memory> {
+        let memory = self.room::<V>(values.len())?;
+        self.put(&memory, values)?;
+        Ok(memory)
+    }
+
+    /// Writes values; everything launched before is over then.
+    pub fn put<V: Copy>(&self, memory: &Memory, values: &[V]) -> Result<()> {
+        assert!(size_of_val(values) <= memory.bytes, "it fits");
+        self.wait()?;
+        // SAFETY: both are that long; values are plain numbers.
+        let code = unsafe {
+            (self.api.upload)(memory.address, values.as_ptr().cast(), size_of_val(values))
+        };
+        self.api.check("take data", code)
+    }
+
+    /// Reads values, when everything launched before is over.
+    pub fn get<V: Copy>(&self, memory: &Memory, values: &mut [V]) -> Result<()> {
+        assert!(size_of_val(values) <= memory.bytes, "there are as many");
+        self.wait()?;
+        // SAFETY: both are that long; all bits are numbers.
+        let code = unsafe {
+            (self.api.download)(values.as_mut_ptr().cast(), memory.address, size_of_val(values))
+        };
+        self.api.check("give data back", code)
+    }
+
+    /// Launches a kernel whose parameters are a job and a number.
+    pub fn launch<J>(&self, Kernel(function): &Kernel, blocks: u32, job: &J, now: u32) -> Result<()> {
+        let mut parameters: [*mut c_void; 2] =
+            [std::ptr::from_ref(job).cast_mut().cast(), std::ptr::from_ref(&now).cast_mut().cast()];
+        // SAFETY: the driver copies the parameters, whose types are those of the kernel.
+        let code = unsafe {
+            (self.api.launch)(
+                *function,
+                blocks,
+                1,
+                1,
+                THREADS,
+                1,
+                1,
+                0,
+                self.stream,
+                parameters.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        self.api.check("start a kernel", code)
+    }
+
+    /// What `work` launches, to be launched again as one.
+    pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
+        let (mut graph, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the capture ends below, whatever happens between.
+        self.api.check("record", unsafe { (self.api.begin_capture)(self.stream, 2) })?;
+        let done = work();
+        // SAFETY: pointers are to handles.
+        let ended = unsafe { (self.api.end_capture)(self.stream, &mut graph) };
+        done?;
+        self.api.check("record", ended)?;
+        // SAFETY: as above; the graph is not used any more.
+        let code = unsafe {
+            let code = (self.api.instantiate)(&mut exec, graph, 0);
+            (self.api.destroy_graph)(graph);
+            code
+        };
+        self.api.check("record", code)?;
+        Ok(Graph { exec, api: self.api })
+    }
+
+    /// Launches a graph.
+    pub fn replay(&self, graph: &Graph) -> Result<()> {
+        // SAFETY: both live.
+        let code = unsafe { (self.api.launch_graph)(graph.exec, self.stream) };
+        self.api.check("start an iteration", code)
+    }
+
+    /// Waits until everything that was launched is over.
+    pub fn wait(&self) -> Result<()> {
+        // SAFETY: the stream lives.
+        self.api.check("finish an iteration", unsafe { (self.api.synchronize)(self.stream) })
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        // SAFETY: nothing is launched any more when these are gone.
+        unsafe {
+            (self.api.current)(self.context);
+            (self.api.synchronize)(self.stream);
+            if !self.module.is_null() {
+                (self.api.unload)(self.module);
+            }
+            (self.api.destroy_stream)(self.stream);
+        }
+    }
+}
+
+/// Threads in a block: kernels are written for so many.
+pub const THREADS: u32 = 128;
+
+/// A kernel.
+pub struct Kernel(Handle);
+
+// SAFETY: a handle that belongs to the process.
+unsafe impl Send for Kernel {}
+
+/// Launches that were recorded.
+pub struct Graph {
+    exec: Handle,
+    api: &'static Api,
+}
+
+// SAFETY: a handle that belongs to the process.
+unsafe impl Send for Graph {}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: not used any more.
+        unsafe { (self.api.destroy_exec)(self.exec) };
+    }
+}
+
+/// Memory on the card.
+pub struct Memory {
+    /// Where it starts.
+    pub address: Address,
+    bytes: usize,
+    api: &'static Api,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: not used any more; the driver waits for kernels that use it.
+        unsafe { (self.api.free)(self.address) };
+    }
+}

@@ -1,0 +1,452 @@
+//! The kernels of kernels/lopa.cu on the processor: every sum in the same order, hence the same bits.
+
+use lopa::engine::Node;
+use lopa::engine::device::{Device, Program};
+use lopa::error::Result;
+use lopa::math::random::{Purpose, Stream};
+use lopa::math::real::Real;
+
+use crate::exponential::Scalar;
+use crate::job::Job;
+use crate::plan::{Kind, Plan, Table};
+
+/// A run on an emulated card.
+struct Emulation<T: Scalar> {
+    plan: Plan<T>,
+    k: u64,
+    /// theta, d, v, h, s, z, y, x
+    now: [Vec<T>; 8],
+    picks: Vec<u32>,
+    hidden: Vec<T>,
+    slopes: Vec<T>,
+    errors: Vec<T>,
+}
+
+const THETA: usize = 0;
+const D: usize = 1;
+const V: usize = 2;
+const H: usize = 3;
+const S: usize = 4;
+const Z: usize = 5;
+const Y: usize = 6;
+const X: usize = 7;
+
+const XI1: usize = 0;
+const XI2: usize = 1;
+const XI3: usize = 2;
+const SIGMA1: usize = 3;
+const SIGMA2: usize = 4;
+
+/// Takes over a run.
+pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    let mut plan = Plan::new(&program)?;
+    let now = std::mem::take(&mut plan.start);
+    let Job { m, drawn, units, classes, size, .. } = plan.job;
+    let of = |length: u32| vec![T::zero(); m as usize * length as usize];
+    Ok(Box::new(Emulation {
+        k: plan.k,
+        picks: vec![0; (m * drawn) as usize],
+        hidden: of(drawn * units),
+        slopes: of(drawn * classes),
+        errors: of((size[SIGMA2] + size[XI3]) * units),
+        now,
+        plan,
+    }))
+}
+
+impl<T: Scalar> Device<T> for Emulation<T> {
+    fn advance(&mut self) -> Result<()> {
+        self.mix();
+        self.turn();
+        match self.plan.kind {
+            Kind::Layer => {
+                self.forward();
+                self.heads();
+                self.rows();
+                self.backward();
+            }
+            Kind::Linear => {
+                self.scores();
+                self.linear();
+            }
+            Kind::Quadratic => self.quadratic(),
+        }
+        self.k += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        self.plan.give_back(nodes, self.k, |place, to| {
+            to.copy_from_slice(&self.now[place]);
+            Ok(())
+        })
+    }
+
+    fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
+        let m = self.plan.job.m as usize;
+        let mut sizes = Vec::with_capacity(m * 8);
+        for i in 0..m {
+            for values in &self.now {
+                let length = values.len() / m;
+                sizes.push(largest(&values[i * length..(i + 1) * length]));
+            }
+        }
+        Ok(self.plan.sorted(&sizes, self.k))
+    }
+}
+
+fn largest<T: Scalar>(values: &[T]) -> f64 {
+    values.iter().fold(0.0, |most: f64, value| match value.is_finite() {
+        true => most.max(Real::to_f64(*value).abs()) + most * 0.0,
+        false => f64::NAN,
+    })
+}
+
+fn sigmoid<T: Scalar>(z: T) -> T {
+    T::one() / (T::one() + (-z).exponential())
+}
+
+fn softmax<T: Scalar>(z: &mut [T]) {
+    let top = z[1..].iter().fold(z[0], |top, &z| if z > top { z } else { top });
+    let mut sum = T::zero();
+    for z in &mut *z {
+        *z = (*z - top).exponential();
+        sum += *z;
+    }
+    z.iter_mut().for_each(|z| *z /= sum);
+}
+
+fn curve<T: Scalar>(p: &[T], a: &mut [T], weight: T) {
+    let mean = p.iter().zip(&*a).fold(T::zero(), |mean, (&p, &a)| p.mul_add(a, mean));
+    p.iter().zip(a).for_each(|(&p, a)| *a = weight * p * (*a - mean));
+}
+
+fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
+    a.iter().zip(b).fold(T::zero(), |sum, (&a, &b)| a.mul_add(b, sum))
+}
+
+impl<T: Scalar> Emulation<T> {
+    /// Which minibatch row r of a node belongs to.
+    fn batch(&self, r: usize) -> usize {
+        let start = &self.plan.job.start;
+        (1..5).rev().find(|&batch| r >= start[batch] as usize).unwrap_or(0)
+    }
+
+    /// The rows of a minibatch.
+    fn range(&self, batch: usize) -> std::ops::Range<usize> {
+        let Job { start, size, .. } = &self.plan.job;
+        start[batch] as usize..(start[batch] + size[batch]) as usize
+    }
+
+    fn feature(&self, row: usize, column: usize) -> T {
+        let at = row * self.plan.job.features as usize + column;
+        match &self.plan.table {
+            Table::Numbers(values) => values[at],
+            Table::Bytes(bytes) => {
+                (T::of(f64::from(bytes[at])) - self.plan.shift[column]) * self.plan.job.unit
+            }
+        }
+    }
+
+    fn mixed(&self, i: usize, own: T, message: impl Fn(usize) -> T) -> T {
+        let Plan { links, linked, w, .. } = &self.plan;
+        let row = links[i] as usize..links[i + 1] as usize;
+        row.fold(own, |sum, at| sum + w[at] * (message(linked[at] as usize) - own))
+    }
+
+    fn mix(&mut self) {
+        let [alpha, _, _, gamma, tau] = self.plan.steps(self.k);
+        let (n, scheme, one) = (self.plan.job.n as usize, self.plan.job.scheme, T::one());
+        let (mut new_x, mut new_y) = (self.now[X].clone(), self.now[Y].clone());
+        for at in 0..new_x.len() {
+            let (i, j) = (at / n, at % n);
+            let (x, y) = (&self.now[X], &self.now[Y]);
+            let s = self.now[S][at];
+            if scheme == 3 {
+                let half = |k: usize| x[k * n + j] - alpha * y[k * n + j];
+                new_x[at] = self.mixed(i, half(i), half);
+                new_y[at] = (one - gamma) * y[at] + gamma * s;
+                continue;
+            }
+            let z = self.now[Z][at];
+            let average = s + (one - gamma) * (z - s);
+            new_x[at] = match scheme {
+                2 => x[at] - tau * alpha * y[at],
+                _ => {
+                    let wx = self.mixed(i, x[at], |k| x[k * n + j]);
+                    (one - tau) * x[at] + tau * (wx - alpha * y[at])
+                }
+            };
+            new_y[at] = match scheme {
+                0 => self.mixed(i, y[at], |k| y[k * n + j]) + average - z,
+                _ => average,
+            };
+            self.now[Z][at] = average;
+        }
+        (self.now[X], self.now[Y]) = (new_x, new_y);
+    }
+
+    fn turn(&mut self) {
+        let [_, beta, lambda, _, _] = self.plan.steps(self.k);
+        let [theta, d, v, h, ..] = &mut self.now;
+        theta.iter_mut().zip(d).for_each(|(theta, d)| *theta -= beta * *d);
+        v.iter_mut().zip(h).for_each(|(v, h)| *v -= lambda * *h);
+        let Plan { job: Job { m, drawn, size, start, slot, full, .. }, seed, .. } = self.plan;
+        for i in 0..m as usize {
+            let mut stream = Stream::new(seed, Purpose::Sampling, i);
+            for batch in 0..5 {
+                let side = usize::from(batch >= SIGMA1);
+                let (own, owned) = (&self.plan.own[side], &self.plan.owned[side]);
+                let (first, count) = (own[i], u64::from(own[i + 1] - own[i]));
+                stream.seek(self.k + 1, slot[batch]);
+                for t in 0..size[batch] {
+                    let drawn_index = ((u64::from(stream.word()) * count) >> 32) as u32;
+                    let index = if full[batch] == 1 { t } else { drawn_index };
+                    let row = owned.get((first + index) as usize).copied();
+                    let at = i * drawn as usize + (start[batch] + t) as usize;
+                    self.picks[at] = if owned.is_empty() { index } else { row.unwrap_or(0) };
+                }
+            }
+        }
+    }
+
+    fn forward(&mut self) {
+        let Job { n, drawn, units, features, tanh, .. } = self.plan.job;
+        let (n, drawn, units) = (n as usize, drawn as usize, units as usize);
+        let features = features as usize;
+        let one = T::one();
+        for at in 0..self.picks.len() {
+            let x = &self.now[X][at / drawn * n..][..n];
+            let row: Vec<T> =
+                (0..features).map(|q| self.feature(self.picks[at] as usize, q)).collect();
+            for u in 0..units {
+                let values = row.iter().copied().chain([one]).enumerate();
+                let sum = values.fold(T::zero(), |sum, (q, a)| a.mul_add(x[q * units + u], sum));
+                self.hidden[at * units + u] = match tanh {
+                    0 => sigmoid(sum),
+                    _ => one - (one + one) / ((sum + sum).exponential() + one),
+                };
+            }
+        }
+    }
+
+    fn heads(&mut self) {
+        let Job { p: length, drawn, units, classes, tanh, size, start, .. } = self.plan.job;
+        let (drawn, units, classes) = (drawn as usize, units as usize, classes as usize);
+        let (length, one) = (length as usize, T::one());
+        for at in 0..self.picks.len() {
+            let (i, r) = (at / drawn, at % drawn);
+            let batch = self.batch(r);
+            let mut weight = self.plan.weights[i * 5 + batch];
+            let h = &self.hidden[at * units..(at + 1) * units];
+            let (theta, v) =
+                (&self.now[THETA][i * length..][..length], &self.now[V][i * length..][..length]);
+            let scores = |weights: &[T]| -> Vec<T> {
+                let score = |c: usize| {
+                    let terms = h.iter().enumerate();
+                    let sum = terms
+                        .fold(T::zero(), |sum, (u, h)| h.mul_add(weights[u * classes + c], sum));
+                    sum + weights[units * classes + c]
+                };
+                (0..classes).map(score).collect()
+            };
+            let (mut p, mut a) = (scores(theta), scores(v));
+            softmax(&mut p);
+            if batch == XI3 || batch == SIGMA1 {
+                weight = -weight;
+            }
+            curve(&p, &mut a, weight);
+            let label = self.plan.labels[self.picks[at] as usize] as usize;
+            p[label] -= one;
+            p.iter_mut().for_each(|p| *p = weight * *p);
+            if batch != XI3 && batch != SIGMA2 {
+                let slopes = if batch == XI2 { &a } else { &p };
+                self.slopes[at * classes..(at + 1) * classes].copy_from_slice(slopes);
+                continue;
+            }
+            let place = match batch {
+                SIGMA2 => r - start[SIGMA2] as usize,
+                _ => size[SIGMA2] as usize + r - start[XI3] as usize,
+            };
+            let from = (i * (size[SIGMA2] + size[XI3]) as usize + place) * units;
+            for u in 0..units {
+                let of = |weights: &[T], by: &[T], sum| {
+                    let terms = by.iter().enumerate();
+                    terms.fold(sum, |sum: T, (c, by)| by.mul_add(weights[u * classes + c], sum))
+                };
+                let back = match batch {
+                    XI3 => of(v, &p, of(theta, &a, T::zero())),
+                    _ => of(theta, &p, T::zero()),
+                };
+                let slope = if tanh == 0 { h[u] * (one - h[u]) } else { one - h[u] * h[u] };
+                self.errors[from + u] = back * slope;
+            }
+        }
+    }
+
+    fn rows(&mut self) {
+        let Job { p, drawn, units, classes, ridge, .. } = self.plan.job;
+        let (p, drawn, units) = (p as usize, drawn as usize, units as usize);
+        let classes = classes as usize;
+        for at in 0..self.now[THETA].len() {
+            let (i, j) = (at / p, at % p);
+            let (u, c) = (j / classes, j % classes);
+            let add = |batch: usize, sum: T| {
+                self.range(batch).fold(sum, |sum, r| {
+                    let row = i * drawn + r;
+                    let h = if u < units { self.hidden[row * units + u] } else { T::one() };
+                    h.mul_add(self.slopes[row * classes + c], sum)
+                })
+            };
+            let (d, h) = (add(XI1, T::zero()), add(SIGMA1, add(XI2, T::zero())));
+            self.now[D][at] = d + ridge * self.now[THETA][at];
+            self.now[H][at] = h + ridge * self.now[V][at];
+        }
+    }
+
+    fn backward(&mut self) {
+        let Job { m, n, drawn, units, features, size, .. } = self.plan.job;
+        let (n, drawn, units) = (n as usize, drawn as usize, units as usize);
+        let features = features as usize;
+        for i in 0..m as usize {
+            let s = &mut self.now[S][i * n..(i + 1) * n];
+            s.fill(T::zero());
+            let mut from = i * (size[SIGMA2] + size[XI3]) as usize * units;
+            for r in self.range(SIGMA2).chain(self.range(XI3)) {
+                let pick = self.picks[i * drawn + r] as usize;
+                for q in 0..=features {
+                    let value = if q < features { self.feature(pick, q) } else { T::one() };
+                    for u in 0..units {
+                        let s = &mut self.now[S][i * n + q * units + u];
+                        *s = value.mul_add(self.errors[from + u], *s);
+                    }
+                }
+                from += units;
+            }
+        }
+    }
+
+    fn scores(&mut self) {
+        let Job { p: length, drawn, features, classes, .. } = self.plan.job;
+        let (length, drawn, classes) = (length as usize, drawn as usize, classes as usize);
+        let one = T::one();
+        for at in 0..self.picks.len() {
+            let (i, batch) = (at / drawn, self.batch(at % drawn));
+            if batch == XI3 || batch == SIGMA2 {
+                continue;
+            }
+            let mut weight = self.plan.weights[i * 5 + batch];
+            let pick = self.picks[at] as usize;
+            let row: Vec<T> = (0..features as usize).map(|q| self.feature(pick, q)).collect();
+            // One sum for each lane of a warp, then in pairs.
+            let score = |weights: &[T], c: usize| {
+                let mut lanes = [T::zero(); 32];
+                for (q, value) in row.iter().enumerate() {
+                    lanes[q % 32] = value.mul_add(weights[q * classes + c], lanes[q % 32]);
+                }
+                for by in [16, 8, 4, 2, 1] {
+                    lanes = std::array::from_fn(|lane| lanes[lane] + lanes[lane ^ by]);
+                }
+                lanes[0]
+            };
+            let of = |place: usize| -> Vec<T> {
+                let weights = &self.now[place][i * length..][..length];
+                (0..classes).map(|c| score(weights, c)).collect()
+            };
+            let (mut p, mut a) = (of(THETA), of(V));
+            if batch == SIGMA1 {
+                weight = -weight;
+            }
+            let label = self.plan.labels[pick] as usize;
+            if classes > 1 {
+                softmax(&mut p);
+                curve(&p, &mut a, weight);
+                p[label] -= one;
+                p.iter_mut().for_each(|p| *p = weight * *p);
+            } else if batch == XI2 {
+                let small = sigmoid(-p[0].abs());
+                a[0] *= weight * small * (one - small);
+            } else {
+                let sign = if label == 0 { -one } else { one };
+                p[0] = sigmoid(sign * p[0]) * (sign * weight);
+            }
+            let slopes = if batch == XI2 { &a } else { &p };
+            self.slopes[at * classes..(at + 1) * classes].copy_from_slice(slopes);
+        }
+    }
+
+    fn linear(&mut self) {
+        let Job { n, p, drawn, classes, .. } = self.plan.job;
+        let (n, p, drawn, classes) = (n as usize, p as usize, drawn as usize, classes as usize);
+        for at in 0..self.now[THETA].len() {
+            let (i, j) = (at / p, at % p);
+            let (q, c) = (j / classes, j % classes);
+            let strength = self.now[X][i * n + q].exponential();
+            let strength = strength + strength;
+            let add = |batch: usize, sum: T| {
+                self.range(batch).fold(sum, |sum, r| {
+                    let row = i * drawn + r;
+                    let value = self.feature(self.picks[row] as usize, q);
+                    value.mul_add(self.slopes[row * classes + c], sum)
+                })
+            };
+            let d = add(XI1, strength * self.now[THETA][at]);
+            let h = add(SIGMA1, add(XI2, strength * self.now[V][at]));
+            (self.now[D][at], self.now[H][at]) = (d, h);
+            if c == 0 {
+                let sum = dot(&self.now[THETA][at..at + classes], &self.now[V][at..at + classes]);
+                self.now[S][i * n + q] = -strength * sum;
+            }
+        }
+    }
+
+    fn quadratic(&mut self) {
+        let Job { m, n, p, drawn, outputs, samples, size, .. } = self.plan.job;
+        let (n, p, outputs) = (n as usize, p as usize, outputs as usize);
+        let [a, b, c, dd, e, r, q, noise_a, noise_b, gamma, phi, chi] = &self.plan.coefficients;
+        for i in 0..m as usize {
+            let theta = &self.now[THETA][i * p..(i + 1) * p];
+            let (v, x) = (&self.now[V][i * p..(i + 1) * p], &self.now[X][i * n..(i + 1) * n]);
+            let row = |matrix: &[T], row: usize, length: usize| -> Vec<T> {
+                matrix[row * length..(row + 1) * length].to_vec()
+            };
+            let mean = |batch: usize, vectors: &[T], length: usize, entry: usize| {
+                let sum = self.range(batch).fold(T::zero(), |sum, r| {
+                    let pick = self.picks[i * drawn as usize + r] as usize;
+                    sum + vectors[(i * samples as usize + pick) * length + entry]
+                });
+                sum / T::of(f64::from(size[batch]))
+            };
+            let rest: Vec<T> = (i * outputs..(i + 1) * outputs)
+                .map(|at| dot(&row(dd, at, p), theta) - e[at])
+                .collect();
+            let one_and = |batch, noise: &[T]| T::one() + mean(batch, noise, 1, 0);
+            let (mut new_d, mut new_h, mut new_s) = (Vec::new(), Vec::new(), Vec::new());
+            for j in 0..p {
+                let at = i * p + j;
+                let (by_a, by_b) = (one_and(XI1, noise_a), one_and(XI1, noise_b));
+                let sum = by_a * dot(&row(a, at, p), theta) - by_b * dot(&row(b, at, n), x);
+                new_d.push(sum - c[at] - mean(XI1, gamma, p, j));
+                let back = (0..outputs).fold(T::zero(), |back, k| {
+                    dd[(i * outputs + k) * p + j].mul_add(rest[k], back)
+                });
+                let by_a = one_and(XI2, noise_a);
+                new_h.push(by_a * dot(&row(a, at, p), v) - (back + mean(SIGMA1, phi, p, j)));
+            }
+            for j in 0..n {
+                let at = i * n + j;
+                let back = (0..p)
+                    .fold(T::zero(), |back, k| b[(i * p + k) * n + j].mul_add(v[k], back));
+                let sum = dot(&row(r, at, n), x) - q[at] + mean(SIGMA2, chi, n, j);
+                new_s.push(sum + one_and(XI3, noise_b) * back);
+            }
+            self.now[D][i * p..(i + 1) * p].copy_from_slice(&new_d);
+            self.now[H][i * p..(i + 1) * p].copy_from_slice(&new_h);
+            self.now[S][i * n..(i + 1) * n].copy_from_slice(&new_s);
+        }
+    }
+}

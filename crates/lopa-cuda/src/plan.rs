@@ -1,0 +1,301 @@
+//! A run as plain arrays, for the card and for its emulation; refuses what neither can do.
+
+use lopa::algorithms::law::{Law, Moves};
+use lopa::data::{Features, Samples, Stock};
+use lopa::engine::Node;
+use lopa::engine::device::Program;
+use lopa::error::{Error, Result};
+use lopa::math::real::{Real, cast};
+use lopa::problem::form::{Form, Term};
+use lopa::problem::oracle::Batches;
+
+use crate::job::Job;
+
+/// The most classes; kernels have room for as many.
+const CLASSES: usize = 64;
+
+/// The most entries of a sparse matrix when zeros are filled in.
+const ENTRIES: usize = 1 << 31;
+
+/// The variables in the order of the kernels; r of D-SOBA takes the place of y.
+pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
+
+/// Features, row after row.
+pub enum Table<T> {
+    Bytes(Vec<u8>),
+    Numbers(Vec<T>),
+}
+
+/// Which kernels compute d, h and s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Layer,
+    Linear,
+    Quadratic,
+}
+
+/// A run as plain arrays.
+pub struct Plan<T: Real> {
+    pub kind: Kind,
+    pub law: Law,
+    /// Iterations done.
+    pub k: u64,
+    /// The seed of minibatches.
+    pub seed: u64,
+    /// All numbers that are no arrays.
+    pub job: Job<T>,
+    pub links: Vec<u32>,
+    pub linked: Vec<u32>,
+    pub w: Vec<T>,
+    /// Of g and of f: where each node's samples start, and their rows; no rows where there is no
+    /// table.
+    pub own: [Vec<u32>; 2],
+    pub owned: [Vec<u32>; 2],
+    pub labels: Vec<u32>,
+    pub table: Table<T>,
+    pub shift: Vec<T>,
+    pub weights: Vec<T>,
+    pub coefficients: [Vec<T>; 12],
+    /// The variables of all nodes, in the order of [`PLACES`].
+    pub start: [Vec<T>; 8],
+    /// The names of an algorithm's variables.
+    names: Vec<&'static str>,
+}
+
+fn refused(why: impl std::fmt::Display) -> Error {
+    Error::config("device/refused", format!("the device cannot run this: {why}"))
+        .at("run.device")
+        .hint("change that, or run it on the processor: `device = \"cpu\"`")
+}
+
+/// The index in [`PLACES`]; `None` for what a device does not keep.
+fn place(name: &str) -> Option<usize> {
+    let name = if name == "r" { "y" } else { name };
+    PLACES.iter().position(|known| *known == name)
+}
+
+impl<T: Real> Plan<T> {
+    pub fn new(program: &Program<T>) -> Result<Plan<T>> {
+        let Program { nodes, mixing, seed, k, .. } = *program;
+        let law = nodes[0].algorithm.law().map_err(refused)?;
+        let variables = nodes[0].algorithm.variables();
+        let names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
+        let mut start: [Vec<T>; 8] = Default::default();
+        for node in nodes {
+            for (name, values) in node.algorithm.variables() {
+                place(name).into_iter().for_each(|at| start[at].extend_from_slice(values));
+            }
+        }
+        let m = nodes.len();
+        let mut links = vec![0];
+        let (mut linked, mut w) = (Vec::new(), Vec::new());
+        for row in mixing.rows() {
+            for &(j, weight) in row {
+                linked.push(j as u32);
+                w.push(T::of(weight));
+            }
+            links.push(linked.len() as u32);
+        }
+        let mut plan = Plan {
+            kind: Kind::Quadratic,
+            law,
+            k,
+            seed,
+            job: Job {
+                m: m as u32,
+                n: (start[7].len() / m) as u32,
+                p: (start[0].len() / m) as u32,
+                scheme: match law.moves {
+                    Moves::Tracking => 0,
+                    Moves::Local => 1,
+                    Moves::Alone => 2,
+                    Moves::Combined => 3,
+                },
+                seed: [seed as u32, (seed >> 32) as u32],
+                ..Job::default()
+            },
+            links,
+            linked,
+            w,
+            own: [Vec::new(), Vec::new()],
+            owned: [Vec::new(), Vec::new()],
+            labels: Vec::new(),
+            table: Table::Numbers(Vec::new()),
+            shift: Vec::new(),
+            weights: Vec::new(),
+            coefficients: Default::default(),
+            start,
+            names,
+        };
+        plan.draw(program)?;
+        plan.take_forms(nodes)?;
+        Ok(plan)
+    }
+
+    /// Where minibatches lie.
+    fn draw(&mut self, program: &Program<T>) -> Result<()> {
+        let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = program.batches;
+        let Law { draws, .. } = self.law;
+        let [xi1, xi2, xi3] = draws.xi;
+        let [sigma1, sigma2] = draws.sigma;
+        let samples: Vec<_> = program.nodes.iter().map(|node| node.oracle.samples()).collect();
+        let all = [
+            (xi1, grad_g, 1),
+            (xi2, hess_g, 1),
+            (xi3, cross_g, 1),
+            (sigma1, grad_theta_f, 0),
+            (sigma2, grad_x_f, 0),
+        ];
+        let job = &mut self.job;
+        for (at, (draw, size, of)) in all.into_iter().enumerate() {
+            let count = |&(f, g): &(usize, usize)| if of == 0 { f } else { g };
+            if size.is_none() && samples.iter().any(|node| count(node) != count(&samples[0])) {
+                return Err(refused(
+                    "`batch = \"full\"` where nodes have different numbers of samples",
+                ));
+            }
+            job.size[at] = size.unwrap_or(count(&samples[0])) as u32;
+            job.full[at] = u32::from(size.is_none());
+            job.slot[at] = draw.slot(program.shared);
+            (job.start[at], job.block[at]) = (job.drawn, job.blocks);
+            job.drawn += job.size[at];
+            job.blocks += job.size[at].div_ceil(16);
+        }
+        Ok(())
+    }
+
+    fn take_forms(&mut self, nodes: &[Node<T>]) -> Result<()> {
+        let first = nodes[0].oracle.form().map_err(refused)?;
+        match &first {
+            Form::Quadratic(quadratic) => {
+                self.job.outputs = quadratic.coefficients[4].len() as u32;
+                self.job.samples = quadratic.noise[0].len() as u32;
+            }
+            Form::Linear { inner, columns, .. } => {
+                self.kind = Kind::Linear;
+                self.job.classes = *columns as u32;
+                self.take_table(inner.samples)?;
+            }
+            Form::Layer { inner, units, classes, tanh, ridge, .. } => {
+                self.kind = Kind::Layer;
+                (self.job.units, self.job.classes) = (*units as u32, *classes as u32);
+                (self.job.tanh, self.job.ridge) = (u32::from(*tanh), *ridge);
+                self.take_table(inner.samples)?;
+            }
+        }
+        if self.job.classes as usize > CLASSES {
+            return Err(refused(format!("more than {CLASSES} classes")));
+        }
+        for own in &mut self.own {
+            own.push(0);
+        }
+        for node in nodes {
+            self.take_form(node.oracle.form().map_err(refused)?, &first)?;
+        }
+        Ok(())
+    }
+
+    fn take_form(&mut self, form: Form<T>, first: &Form<T>) -> Result<()> {
+        match (form, first) {
+            (Form::Quadratic(own), _) => {
+                let all = own.coefficients.into_iter().chain(own.noise);
+                self.coefficients.iter_mut().zip(all).for_each(|(to, from)| to.extend(from));
+                for own in &mut self.own {
+                    own.push(own.last().copied().unwrap_or(0) + self.job.samples);
+                }
+            }
+            (
+                Form::Linear { inner, outer, .. } | Form::Layer { inner, outer, .. },
+                Form::Linear { inner: first, .. } | Form::Layer { inner: first, .. },
+            ) => {
+                self.weigh(&inner, &outer);
+                for (side, term) in [inner, outer].into_iter().enumerate() {
+                    if !term.samples.beside(first.samples) {
+                        return Err(refused("nodes whose samples are in different tables"));
+                    }
+                    self.owned[side].extend(term.samples.rows());
+                    self.own[side].push(self.owned[side].len() as u32);
+                }
+            }
+            _ => return Err(refused("nodes with different problems")),
+        }
+        Ok(())
+    }
+
+    /// c/b of each minibatch.
+    fn weigh(&mut self, inner: &Term<T>, outer: &Term<T>) {
+        let c = [inner.c, inner.c, inner.c, outer.c, outer.c];
+        let weight = |at: usize| T::of(c[at] / f64::from(self.job.size[at]));
+        self.weights.extend((0..5).map(weight));
+    }
+
+    fn take_table(&mut self, samples: &Samples<T>) -> Result<()> {
+        let features = samples.cols();
+        self.job.features = features as u32;
+        self.labels = samples.labels().to_vec();
+        match samples.table() {
+            Stock::Bytes { bytes, unit, shift } => {
+                self.table = Table::Bytes(bytes.to_vec());
+                (self.job.bytes, self.job.unit, self.shift) = (1, T::of(unit), cast(shift));
+            }
+            Stock::Numbers(Features::Dense { values, .. }) => {
+                self.table = Table::Numbers(cast(values));
+            }
+            Stock::Numbers(sparse) => {
+                if sparse.rows().saturating_mul(features) > ENTRIES {
+                    return Err(refused("sparse features that are too many once zeros are filled in"));
+                }
+                let mut table = vec![T::zero(); sparse.rows() * features];
+                for (row, to) in table.chunks_exact_mut(features).enumerate() {
+                    sparse.each(row, |q, value| to[q] = T::of(value));
+                }
+                self.table = Table::Numbers(table);
+            }
+        }
+        Ok(())
+    }
+
+    /// alpha, beta, lambda, gamma and tau of an iteration.
+    pub fn steps(&self, k: u64) -> [T; 5] {
+        let Law { alpha, beta, lambda, gamma, tau, .. } = self.law;
+        [alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k)))
+    }
+
+    /// Hands the variables of all nodes to them; `fetch` is asked for each by its index in
+    /// [`PLACES`].
+    pub fn give_back(
+        &self,
+        nodes: &mut [Node<T>],
+        k: u64,
+        mut fetch: impl FnMut(usize, &mut [T]) -> Result<()>,
+    ) -> Result<()> {
+        let steps = self.steps(k);
+        let mut all = Vec::new();
+        for (at, &name) in self.names.iter().enumerate() {
+            let length = nodes[0].algorithm.variables()[at].1.len();
+            if let Some(place) = place(name) {
+                all.resize(nodes.len() * length, T::zero());
+                fetch(place, &mut all)?;
+            }
+            for (i, node) in nodes.iter_mut().enumerate() {
+                let to = node.algorithm.variables_mut().swap_remove(at).1;
+                match place(name) {
+                    Some(_) => to.copy_from_slice(&all[i * length..(i + 1) * length]),
+                    // The steps of the iteration to come.
+                    None => to.copy_from_slice(&steps[..length]),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Each node's sizes in the order of the algorithm's variables, from those in the order of
+    /// [`PLACES`].
+    pub fn sorted(&self, largest: &[f64], k: u64) -> Vec<Vec<f64>> {
+        let steps = self.steps(k)[..3].iter().fold(0.0, |most: f64, step| most.max(Real::to_f64(*step)));
+        let one = |sizes: &[f64]| {
+            self.names.iter().map(|name| place(name).map_or(steps, |at| sizes[at])).collect()
+        };
+        largest.chunks_exact(PLACES.len()).map(one).collect()
+    }
+}

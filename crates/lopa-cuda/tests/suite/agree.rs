@@ -1,0 +1,123 @@
+//! A device computes what the processor computes.
+
+use lopa::evaluate::Point;
+
+use super::{card, run};
+
+const QUADRATIC: &str = r#"
+problem = { name = "quadratic", n = 7, p = 5, noise = 0.3, samples = 40 }
+network = { nodes = 6, graph = "ring" }
+run = { iterations = 200, batch = 8, evaluations = 3 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.05
+beta = { over_sqrt = 0.5 }
+lambda = 0.3
+"#;
+
+const LAYER: &str = r#"
+problem = { name = "representation", hidden = [9] }
+data = "digits"
+partition = { name = "dirichlet-class", alpha = 1.0 }
+network = { nodes = 5, graph = "star" }
+run = { iterations = 200, batch = 6, precision = "f32", evaluations = 3 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.1
+lambda = 0.1
+"#;
+
+const LINEAR: &str = r#"
+problem = { name = "hyperparameter" }
+data = "digits"
+network = { nodes = 5, graph = "complete" }
+run = { iterations = 200, batch = 7, evaluations = 3 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.1
+lambda = 0.1
+"#;
+
+/// Every problem in every shape, every algorithm, in both precisions.
+const CASES: &[(&str, &[&str])] = &[
+    (QUADRATIC, &[]),
+    (QUADRATIC, &["run.precision=f32", "run.shared_samples=true"]),
+    (QUADRATIC, &["run.batch=full", "algorithm.lopa-gt.name=lopa-lg"]),
+    (QUADRATIC, &["algorithm.lopa-gt.name=local", "network.graph=path"]),
+    (LAYER, &[]),
+    (LAYER, &["problem.activation=tanh", "problem.hidden=[40]", "run.precision=f64"]),
+    (LAYER, &["problem.validation=0.3", "algorithm.lopa-gt.name=lopa-lg"]),
+    (LAYER, &["data.scaling=standardise", "run.shared_samples=true"]),
+    (LINEAR, &[]),
+    (LINEAR, &["run.precision=f32", "algorithm.lopa-gt.name=local"]),
+    (LINEAR, &["data.classes=[0, 1]", "data.scaling=centre", "run.precision=f32"]),
+];
+
+const SOBA: &[(&str, &[&str])] = &[
+    (QUADRATIC, &["run.precision=f32"]),
+    (LAYER, &[]),
+    (LINEAR, &["data.classes=[3, 8]"]),
+];
+
+/// The largest difference over the largest entry.
+fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
+    let size = theirs.iter().fold(1e-30, |most: f64, value| most.max(value.abs()));
+    let gap = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs());
+    gap.fold(0.0, |most: f64, gap| if gap > most || gap.is_nan() { gap } else { most }) / size
+}
+
+fn compare(text: &str, sets: &[&str], device: &str) {
+    let single = sets.contains(&"run.precision=f32") || text.contains("f32") && !sets.contains(&"run.precision=f64");
+    let (points, losses) = if single { (1e-4, 1e-5) } else { (1e-10, 1e-11) };
+    let there = format!("run.device={device}");
+    let (ours, our_rows) = run(text, &[sets, &[&there]].concat()).unwrap();
+    let (theirs, their_rows) = run(text, sets).unwrap();
+    let what = format!("{sets:?} of {}", text.lines().nth(1).unwrap());
+    assert_eq!(our_rows.len(), their_rows.len(), "{what}");
+    for (ours, theirs) in our_rows.iter().zip(&their_rows) {
+        for cost in ["iteration", "exchanges", "bytes", "hessians", "jacobians", "gradients", "samples"] {
+            assert_eq!(ours.value(cost), theirs.value(cost), "{cost}: {what}");
+        }
+        let (ours, theirs) = (ours.value("loss").unwrap(), theirs.value("loss").unwrap());
+        assert!((ours / theirs - 1.0).abs() < losses, "loss {ours}, {theirs}: {what}");
+    }
+    assert_eq!(ours.stop, theirs.stop, "{what}");
+    for ((x, theta), (their_x, their_theta)) in ours.models.iter().zip::<&Vec<Point>>(&theirs.models) {
+        assert!(apart(x, their_x) < points, "x by {:e}: {what}", apart(x, their_x));
+        assert!(apart(theta, their_theta) < points, "theta by {:e}: {what}", apart(theta, their_theta));
+    }
+}
+
+fn soba(text: &str) -> String {
+    text.replace("name = \"lopa-gt\"", "name = \"d-soba\"")
+}
+
+#[test]
+fn the_emulation_agrees_with_the_processor() {
+    CASES.iter().for_each(|(text, sets)| compare(text, sets, "emulated"));
+    SOBA.iter().for_each(|(text, sets)| compare(&soba(text), sets, "emulated"));
+}
+
+#[test]
+fn a_card_agrees_with_the_processor() {
+    if card() {
+        CASES.iter().for_each(|(text, sets)| compare(text, sets, "cuda"));
+        SOBA.iter().for_each(|(text, sets)| compare(&soba(text), sets, "cuda"));
+    }
+}
+
+/// Every variable at every measurement, to the bit.
+#[test]
+fn a_card_and_its_emulation_have_the_same_bits() {
+    if !card() {
+        return;
+    }
+    for (text, sets) in CASES {
+        let digest = |device| run(text, &[sets, &[device][..]].concat()).unwrap().0.digest;
+        let first = digest("run.device=cuda");
+        assert_eq!(first, digest("run.device=cuda"), "a card repeats itself: {sets:?}");
+        assert_eq!(first, digest("run.device=emulated"), "{sets:?} of {text}");
+    }
+}

@@ -1,0 +1,80 @@
+//! Runs in folders: resumed from one device to the other, and the same manifest but for the device.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lopa::folder::{RunFolder, Status};
+use lopa::run::trace::Stop;
+use lopa::run::{Context, Listener, Outcome};
+
+use super::{card, experiment};
+
+const FILE: &str = r#"
+problem = { name = "hyperparameter" }
+data = "digits"
+network = { nodes = 4, graph = "ring" }
+run = { iterations = 60, batch = 5, precision = "f32" }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.1
+lambda = 0.1
+"#;
+
+/// Stops a run at an iteration.
+struct StopAt<'a>(u64, &'a AtomicBool);
+
+impl Listener for StopAt<'_> {
+    fn progress(&mut self, iteration: u64, _: f64) {
+        self.1.store(iteration >= self.0, Ordering::Relaxed);
+    }
+}
+
+fn go(runs: &Path, device: &str, until: u64) -> Outcome {
+    let interrupt = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
+    let experiment = experiment(FILE, &[&format!("run.device={device}")]).unwrap();
+    let data = experiment.load_data(&context).unwrap();
+    let mut folder = RunFolder::resume(runs, &experiment, data.as_ref(), 1).unwrap();
+    let mut listener = StopAt(until, &interrupt);
+    let mut outcomes =
+        experiment.run_on(data.as_ref(), &context, &mut folder, &mut listener).unwrap();
+    let stopped = outcomes[0].stop == Stop::Interrupted;
+    folder.finish(if stopped { Status::Interrupted } else { Status::Done }).unwrap();
+    outcomes.remove(0)
+}
+
+/// To the device and back, in one folder.
+fn there_and_back(device: &str) {
+    let [whole, cut] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let straight = go(whole.path(), device, u64::MAX);
+    assert_eq!(go(cut.path(), device, 20).stop, Stop::Interrupted);
+    let resumed = go(cut.path(), device, u64::MAX);
+    assert_eq!(resumed.digest, straight.digest, "a resumed run has the same bits");
+
+    let mixed = tempfile::tempdir().unwrap();
+    go(mixed.path(), "cpu", 10);
+    go(mixed.path(), device, 30);
+    let ended = go(mixed.path(), "cpu", u64::MAX);
+    assert_eq!((ended.stop, ended.row.iteration), (Stop::Finished, 60));
+    assert_eq!(ended.row.value("samples"), straight.row.value("samples"));
+    let (ours, theirs) = (ended.row.value("loss").unwrap(), straight.row.value("loss").unwrap());
+    assert!((ours / theirs - 1.0).abs() < 1e-5, "{ours}, {theirs}");
+    let folders = std::fs::read_dir(mixed.path()).unwrap().count();
+    assert_eq!(folders, 1, "all of it in one folder");
+    let folder = std::fs::read_dir(mixed.path()).unwrap().next().unwrap().unwrap().path();
+    let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"device\""), "{manifest}");
+}
+
+#[test]
+fn a_run_moves_to_the_emulation_and_back() {
+    there_and_back("emulated");
+}
+
+#[test]
+fn a_run_moves_to_the_card_and_back() {
+    if card() {
+        there_and_back("cuda");
+    }
+}

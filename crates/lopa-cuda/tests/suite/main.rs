@@ -1,0 +1,56 @@
+//! Runs on a device against runs on the processor.
+
+mod agree;
+mod folder;
+mod kernels;
+mod refuse;
+
+use std::sync::atomic::AtomicBool;
+
+use lopa::config::Source;
+use lopa::experiment::{Experiment, Registries};
+use lopa::run::trace::Row;
+use lopa::run::{Context, Listener, Outcome};
+
+/// Everything of the library, the card and its emulation.
+pub fn registries() -> Registries {
+    let mut registries = Registries::default();
+    registries.devices.add(lopa_cuda::cuda());
+    registries.devices.add(lopa_cuda::emulated());
+    registries
+}
+
+/// Whether there is a card; says so if not.
+pub fn card() -> bool {
+    let found = lopa_cuda::describe();
+    if let Err(error) = &found {
+        eprintln!("skipped: {}", error.message);
+    }
+    found.is_ok()
+}
+
+/// An experiment with overrides.
+pub fn experiment(text: &str, sets: &[&str]) -> lopa::error::Result<Experiment> {
+    let mut source = Source::new("test", text.to_string());
+    source.sets = sets.iter().map(|set| set.to_string()).collect();
+    Experiment::read(&source, &registries())
+}
+
+/// All measurements.
+#[derive(Default)]
+pub struct Rows(pub Vec<Row>);
+
+impl Listener for Rows {
+    fn row(&mut self, _: &str, _: u64, row: &Row) {
+        self.0.push(row.clone());
+    }
+}
+
+/// The outcome and all measurements of a run.
+pub fn run(text: &str, sets: &[&str]) -> lopa::error::Result<(Outcome, Vec<Row>)> {
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
+    let mut rows = Rows::default();
+    let mut outcomes = experiment(text, sets)?.run(&context, &mut (), &mut rows)?;
+    Ok((outcomes.remove(0), rows.0))
+}

@@ -1,0 +1,50 @@
+//! What no device can do is refused by name.
+
+use super::{card, experiment, run};
+
+const FILE: &str = r#"
+problem = { name = "quadratic" }
+network = { nodes = 4, graph = "ring" }
+run = { iterations = 3, batch = 8, device = "emulated" }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.05
+beta = 0.5
+lambda = 0.3
+"#;
+
+const LAYER: &[&str] = &["problem.name=representation", "data.name=digits", "run.batch=4"];
+
+fn refusal(sets: &[&str]) -> String {
+    let error = run(FILE, sets).unwrap_err();
+    assert_eq!(error.id, "device/refused", "{error}");
+    assert!(error.hint.is_some());
+    error.message
+}
+
+#[test]
+fn a_refusal_names_what_it_refuses() {
+    assert!(refusal(&["scope=global"]).contains("personal scope"));
+    assert!(refusal(&["algorithm.lopa-gt.name=spdb"]).contains("algorithm"));
+    assert!(refusal(&["run.finite_differences=1e-3"]).contains("finite_differences"));
+    assert!(refusal(&[LAYER, &["problem.hidden=[5, 4]"]].concat()).contains("hidden"));
+    let uneven = ["run.batch=full", "partition.name=dirichlet-class", "partition.alpha=0.5"];
+    assert!(refusal(&[LAYER, &uneven].concat()).contains("batch"));
+}
+
+#[test]
+fn an_unknown_device_is_a_mistake_in_the_file() {
+    let error = experiment(FILE, &["run.device=abacus"]).unwrap_err();
+    assert_eq!(error.id, "config/unknown-name");
+    assert!(error.hint.unwrap().contains("cpu"));
+}
+
+#[test]
+fn without_a_card_there_is_one_clear_error() {
+    if card() {
+        return;
+    }
+    let error = run(FILE, &["run.device=cuda"]).unwrap_err();
+    assert!(["device/no-driver", "device/no-card"].contains(&error.id), "{error}");
+    assert!(error.hint.unwrap().contains("cpu"));
+}

@@ -1,0 +1,36 @@
+//! What a method without inner loops does in an iteration, for a device that does it elsewhere.
+
+use crate::math::schedule::Schedule;
+use crate::problem::oracle::Draws;
+
+/// The updates of x, θ and v in the personal scope, all of which end by asking for d, h and s.
+#[derive(Debug, Clone, Copy)]
+pub struct Law {
+    /// How x moves.
+    pub moves: Moves,
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ: θ⁺ = θ − β d.
+    pub beta: Schedule,
+    /// Step size of v: v⁺ = v − λ h.
+    pub lambda: Schedule,
+    /// Weight of the moving average.
+    pub gamma: Schedule,
+    /// Relaxation of x.
+    pub tau: Schedule,
+    /// The minibatches of the directions.
+    pub draws: Draws,
+}
+
+/// How x moves; the formulas are in the files of the algorithms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moves {
+    /// `lopa-gt`; variables x, y, z.
+    Tracking,
+    /// `lopa-lg`; variables x, y, z.
+    Local,
+    /// `local`; variables x, y, z.
+    Alone,
+    /// `d-soba`; variables x, r, and the steps of the iteration to come.
+    Combined,
+}

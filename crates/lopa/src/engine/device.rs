@@ -1,0 +1,104 @@
+//! All nodes of a run on a device of their own, such as a graphics card.
+//!
+//! A device takes over whole iterations: it is told what the method does ([`Law`]) and what each
+//! node's part computes ([`Form`](crate::problem::form::Form)), starts from the variables of the
+//! nodes, and gives them back when somebody looks. All else is as everywhere: nodes are made and
+//! restored here, and measured and saved here.
+//!
+//! [`Law`]: crate::algorithms::law::Law
+
+use super::Node;
+use crate::config::{Entry, NoParams, Registry};
+use crate::error::Result;
+use crate::math::real::{Both, Family, Real};
+use crate::network::Mixing;
+use crate::problem::oracle::Batches;
+
+use std::sync::Arc;
+
+/// A run that a device is asked to take over.
+pub struct Program<'a, T: Real> {
+    /// All nodes, with the variables to start from.
+    pub nodes: &'a [Node<T>],
+    /// W.
+    pub mixing: &'a Mixing,
+    /// Samples per minibatch.
+    pub batches: Batches,
+    /// Whether one minibatch of f and one of g serve all derivatives.
+    pub shared: bool,
+    /// The seed.
+    pub seed: u64,
+    /// The iterations done.
+    pub k: u64,
+}
+
+/// Does the iterations of all nodes.
+pub trait Device<T: Real>: Send {
+    /// Begins the next iteration; it need not be over when this returns.
+    fn advance(&mut self) -> Result<()>;
+    /// Waits until all iterations that were begun are over.
+    fn wait(&mut self) -> Result<()>;
+    /// Writes the variables back into the nodes.
+    fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()>;
+    /// The largest entry of each variable of each node, in the order in which algorithms list
+    /// them; NaN if an entry is not finite.
+    fn sizes(&mut self) -> Result<Vec<Vec<f64>>>;
+}
+
+/// Where iterations are done: what `device` names in a file.
+pub struct Place(Option<There>);
+
+/// A place other than the processor.
+pub struct There {
+    /// Takes over a run, or says why not.
+    pub open: Both<Opens>,
+    /// The device in words, for manifests; an error if there is none.
+    pub describe: Box<dyn Fn() -> Result<String> + Send + Sync>,
+}
+
+impl Place {
+    /// The processor.
+    pub fn here() -> Place {
+        Place(None)
+    }
+
+    /// A device: what takes over a run in either precision, and the device in words.
+    pub fn there(
+        single: impl Fn(Program<f32>) -> Result<Box<dyn Device<f32>>> + Send + Sync + 'static,
+        double: impl Fn(Program<f64>) -> Result<Box<dyn Device<f64>>> + Send + Sync + 'static,
+        describe: impl Fn() -> Result<String> + Send + Sync + 'static,
+    ) -> Place {
+        let open = Both::new(Box::new(single) as <Opens as Family>::Of<f32>, Box::new(double) as _);
+        Place(Some(There { open, describe: Box::new(describe) }))
+    }
+
+    /// The device, unless it is the processor.
+    pub fn device(&self) -> Option<&There> {
+        self.0.as_ref()
+    }
+}
+
+/// What takes over a run, as a family over precisions.
+pub struct Opens;
+
+impl Family for Opens {
+    type Of<T: Real> = Box<dyn Fn(Program<T>) -> Result<Box<dyn Device<T>>> + Send + Sync>;
+}
+
+/// An entry of the registry of devices.
+pub fn device_entry(
+    name: impl Into<String>,
+    about: impl Into<String>,
+    place: Place,
+) -> Entry<Place> {
+    let place = Arc::new(place);
+    Entry::new(name, about, move |_: NoParams| place.clone())
+}
+
+/// The devices that come with the library: the processor.
+pub fn devices() -> Registry<Place> {
+    Registry::new("device", vec![device_entry(CPU, "the processor", Place::here())])
+}
+
+/// The name of the processor in files.
+pub const CPU: &str = "cpu";
