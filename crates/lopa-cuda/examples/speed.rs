@@ -1,6 +1,6 @@
 //! Iterations per second of LoPA-GT on a device: `speed DEVICE DATA PROBLEM NODES ITERATIONS [SET…]`.
 //!
-//! PROBLEM is `representation` or `hyperparameter`, DATA the folder with MNIST.
+//! PROBLEM is `representation` or `hyperparameter` on MNIST, which is in the folder DATA, or `quadratic`.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,6 @@ use lopa::experiment::{Experiment, Registries};
 use lopa::run::Context;
 
 const FILE: &str = r#"
-data = "mnist"
 network = { nodes = 8, graph = "ring" }
 run = { iterations = 1, batch = 50, precision = "f32" }
 [problem]
@@ -39,6 +38,9 @@ fn main() -> Result<()> {
     source.sets.push(format!("run.device={device}"));
     source.sets.push(format!("problem.name={problem}"));
     source.sets.push(format!("network.nodes={nodes}"));
+    if problem != "quadratic" {
+        source.sets.push("data.name=mnist".into());
+    }
     source.sets.extend(sets.to_vec());
     let experiment = Experiment::read(&source, &registries)?;
     let never = AtomicBool::new(false);

@@ -117,7 +117,20 @@ pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     };
     let iterations = [iteration(0)?, iteration(1)?];
     let (k, ahead, now) = (plan.k, AHEAD, 0);
-    Ok(Box::new(Run { plan, job, k, ahead, now, iterations, sizes, memory, steps, clock, largest, card }))
+    Ok(Box::new(Run {
+        plan,
+        job,
+        k,
+        ahead,
+        now,
+        iterations,
+        sizes,
+        memory,
+        steps,
+        clock,
+        largest,
+        card,
+    }))
 }
 
 /// A kernel of an iteration.
@@ -174,8 +187,7 @@ impl<T: Scalar> Device<T> for Run<T> {
     fn advance(&mut self) -> Result<()> {
         if self.ahead == AHEAD {
             self.card.bind()?;
-            let steps: Vec<T> =
-                (self.k..).take(AHEAD).flat_map(|k| self.plan.steps(k)).collect();
+            let steps: Vec<T> = (self.k..).take(AHEAD).flat_map(|k| self.plan.steps(k)).collect();
             self.card.put(&self.memory[self.steps], &steps)?;
             self.card.put(&self.memory[self.clock], &[self.k as u32, 0])?;
             self.ahead = 0;

@@ -244,7 +244,13 @@ impl Card {
     }
 
     /// Launches a kernel whose parameters are a job and a number.
-    pub fn launch<J>(&self, Kernel(function): &Kernel, blocks: u32, job: &J, now: u32) -> Result<()> {
+    pub fn launch<J>(
+        &self,
+        Kernel(function): &Kernel,
+        blocks: u32,
+        job: &J,
+        now: u32,
+    ) -> Result<()> {
         let mut parameters: [*mut c_void; 2] =
             [std::ptr::from_ref(job).cast_mut().cast(), std::ptr::from_ref(&now).cast_mut().cast()];
         // SAFETY: the driver copies the parameters, whose types are those of the kernel.

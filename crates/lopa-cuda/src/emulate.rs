@@ -439,8 +439,8 @@ impl<T: Scalar> Emulation<T> {
             }
             for j in 0..n {
                 let at = i * n + j;
-                let back = (0..p)
-                    .fold(T::zero(), |back, k| b[(i * p + k) * n + j].mul_add(v[k], back));
+                let back =
+                    (0..p).fold(T::zero(), |back, k| b[(i * p + k) * n + j].mul_add(v[k], back));
                 let sum = dot(&row(r, at, n), x) - q[at] + mean(SIGMA2, chi, n, j);
                 new_s.push(sum + one_and(XI3, noise_b) * back);
             }

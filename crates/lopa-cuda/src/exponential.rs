@@ -87,7 +87,10 @@ mod tests {
             assert!((double / x.exp() - 1.0).abs() < 1e-15, "{x}");
         }
         assert!(f32::NAN.exponential().is_nan() && f64::NAN.exponential().is_nan());
-        assert_eq!((f32::INFINITY.exponential(), (-f32::INFINITY).exponential()), (f32::INFINITY, 0.0));
+        assert_eq!(
+            (f32::INFINITY.exponential(), (-f32::INFINITY).exponential()),
+            (f32::INFINITY, 0.0)
+        );
         assert_eq!((1e4f64.exponential(), (-1e4f64).exponential()), (f64::INFINITY, 0.0));
     }
 }

@@ -243,7 +243,9 @@ impl<T: Real> Plan<T> {
             }
             Stock::Numbers(sparse) => {
                 if sparse.rows().saturating_mul(features) > ENTRIES {
-                    return Err(refused("sparse features that are too many once zeros are filled in"));
+                    return Err(refused(
+                        "sparse features that are too many once zeros are filled in",
+                    ));
                 }
                 let mut table = vec![T::zero(); sparse.rows() * features];
                 for (row, to) in table.chunks_exact_mut(features).enumerate() {
@@ -292,7 +294,8 @@ impl<T: Real> Plan<T> {
     /// Each node's sizes in the order of the algorithm's variables, from those in the order of
     /// [`PLACES`].
     pub fn sorted(&self, largest: &[f64], k: u64) -> Vec<Vec<f64>> {
-        let steps = self.steps(k)[..3].iter().fold(0.0, |most: f64, step| most.max(Real::to_f64(*step)));
+        let steps =
+            self.steps(k)[..3].iter().fold(0.0, |most: f64, step| most.max(Real::to_f64(*step)));
         let one = |sizes: &[f64]| {
             self.names.iter().map(|name| place(name).map_or(steps, |at| sizes[at])).collect()
         };

@@ -24,7 +24,7 @@
 //!   every level, in one register or in several, and every product is fused, so sums are always
 //!   formed in the same order. A test compares all levels with each other, bit for bit.
 //! - **Lengths are checked before any unsafe block**: a slice of the wrong length, a row or a
-//!   column out of range panics. All unsafe code of lopa is in this crate.
+//!   column out of range panics. All unsafe code of the processor's side is in this crate.
 //! - **Kernels allocate nothing**; rows are read in place. One exception: the first product of a
 //!   [`Blocks`] with a single column ([`block_dots`](Level::block_dots),
 //!   [`add_block_sums`](Level::add_block_sums)) builds an index that later ones share.

@@ -142,7 +142,12 @@ mod tests {
             seeds: vec![1, 2, 3],
             worlds: Vec::new(),
             threads: 1,
-            machine: Machine { arch: String::new(), os: String::new(), simd: Vec::new(), device: None },
+            machine: Machine {
+                arch: String::new(),
+                os: String::new(),
+                simd: Vec::new(),
+                device: None,
+            },
             ended: None,
             resumed: Vec::new(),
             other: Default::default(),

@@ -9,6 +9,7 @@ const COMMANDS: &[(&[&str], bool, &str)] = &[
     (&["roster", "show", "r.toml"], cfg!(feature = "peers"), "full"),
     (&["node", "--roster", "r.toml", "--name", "a"], cfg!(feature = "peers"), "full"),
     (&["run", "--engine", "mpi"], cfg!(feature = "mpi"), "mpi"),
+    (&["run", "--device", "cuda"], cfg!(feature = "cuda"), "full,cuda"),
 ];
 
 #[test]
@@ -47,6 +48,25 @@ fn the_doctor_lists_what_this_build_has() {
         let remedy = entry["remedy"].as_str().unwrap();
         assert_eq!(remedy.contains("cargo install"), !built_in, "{entry}");
     }
+}
+
+/// A build that could use a card is clear about its absence.
+#[test]
+fn a_missing_card_leaves_no_folder() {
+    let folder = Folder::new();
+    let doctor = folder.lopa(&["doctor", "--format", "json"]).good().json();
+    let card =
+        doctor.as_array().unwrap().iter().find(|one| one["what"] == "lopa run --device cuda");
+    let card = card.expect("the doctor looks for a card");
+    if card["ok"] == true {
+        eprintln!("skipped: there is a card");
+        return;
+    }
+    assert!(!card["remedy"].as_str().unwrap().is_empty(), "{card}");
+    let done = folder.lopa(&["run", "--device", "cuda", "--format", "json"]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(!folder.path().join("runs").exists(), "nothing was begun");
+    folder.lopa(&["run", "--device", "cpu", "--set", "run.iterations=2"]).good();
 }
 
 #[test]

@@ -55,11 +55,8 @@ const CASES: &[(&str, &[&str])] = &[
     (LINEAR, &["data.classes=[0, 1]", "data.scaling=centre", "run.precision=f32"]),
 ];
 
-const SOBA: &[(&str, &[&str])] = &[
-    (QUADRATIC, &["run.precision=f32"]),
-    (LAYER, &[]),
-    (LINEAR, &["data.classes=[3, 8]"]),
-];
+const SOBA: &[(&str, &[&str])] =
+    &[(QUADRATIC, &["run.precision=f32"]), (LAYER, &[]), (LINEAR, &["data.classes=[3, 8]"])];
 
 /// The largest difference over the largest entry.
 fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
@@ -69,7 +66,8 @@ fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
 }
 
 fn compare(text: &str, sets: &[&str], device: &str) {
-    let single = sets.contains(&"run.precision=f32") || text.contains("f32") && !sets.contains(&"run.precision=f64");
+    let single = sets.contains(&"run.precision=f32")
+        || text.contains("f32") && !sets.contains(&"run.precision=f64");
     let (points, losses) = if single { (1e-4, 1e-5) } else { (1e-10, 1e-11) };
     let there = format!("run.device={device}");
     let (ours, our_rows) = run(text, &[sets, &[&there]].concat()).unwrap();
@@ -77,16 +75,24 @@ fn compare(text: &str, sets: &[&str], device: &str) {
     let what = format!("{sets:?} of {}", text.lines().nth(1).unwrap());
     assert_eq!(our_rows.len(), their_rows.len(), "{what}");
     for (ours, theirs) in our_rows.iter().zip(&their_rows) {
-        for cost in ["iteration", "exchanges", "bytes", "hessians", "jacobians", "gradients", "samples"] {
+        for cost in
+            ["iteration", "exchanges", "bytes", "hessians", "jacobians", "gradients", "samples"]
+        {
             assert_eq!(ours.value(cost), theirs.value(cost), "{cost}: {what}");
         }
         let (ours, theirs) = (ours.value("loss").unwrap(), theirs.value("loss").unwrap());
         assert!((ours / theirs - 1.0).abs() < losses, "loss {ours}, {theirs}: {what}");
     }
     assert_eq!(ours.stop, theirs.stop, "{what}");
-    for ((x, theta), (their_x, their_theta)) in ours.models.iter().zip::<&Vec<Point>>(&theirs.models) {
+    for ((x, theta), (their_x, their_theta)) in
+        ours.models.iter().zip::<&Vec<Point>>(&theirs.models)
+    {
         assert!(apart(x, their_x) < points, "x by {:e}: {what}", apart(x, their_x));
-        assert!(apart(theta, their_theta) < points, "theta by {:e}: {what}", apart(theta, their_theta));
+        assert!(
+            apart(theta, their_theta) < points,
+            "theta by {:e}: {what}",
+            apart(theta, their_theta)
+        );
     }
 }
 

@@ -22,9 +22,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cost::{Cost, Count, Task, n, p};
+use super::law::{Law, Moves};
 use super::parts::directions::Directions;
 use super::parts::estimator::average;
-use super::law::{Law, Moves};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};

@@ -32,9 +32,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cost::{Cost, Count, Task, n, p};
+use super::law::{Law, Moves};
 use super::parts::consensus::add_change;
 use super::parts::directions::Directions;
-use super::law::{Law, Moves};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};

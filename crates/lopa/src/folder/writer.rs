@@ -64,6 +64,7 @@ impl RunFolder {
         threads: usize,
     ) -> Result<RunFolder> {
         let (resolved, experiment_digest) = resolved(experiment);
+        let device = device(experiment)?;
         let path = create_free(runs, &folder_name(experiment))?;
         let lock = lock(&path)?.expect("nobody else knows of the folder yet");
         write(&path.join(RESOLVED), resolved.as_bytes())?;
@@ -81,7 +82,7 @@ impl RunFolder {
             seeds: experiment.run.seeds.clone(),
             worlds: Vec::new(),
             threads,
-            machine: machine(device(experiment)?),
+            machine: machine(device),
             ended: None,
             resumed: Vec::new(),
             other: computed_by.into_iter().collect(),
