@@ -25,8 +25,6 @@ typedef u64 usize;
 enum { TRACKING, LOCAL, ALONE, SOBA };
 enum { XI1, XI2, XI3, SIGMA1, SIGMA2 };
 
-#define MOST_CLASSES 64
-
 // Everything that a kernel needs; src/job.rs has the same fields in the same order.
 template <class T> struct Job {
     T *x[2], *y[2], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
@@ -55,7 +53,8 @@ __device__ double fused(double a, double b, double c) { return __fma_rn(a, b, c)
 
 __device__ float power(int k) { return __int_as_float((k + 127) << 23); }
 
-__device__ float exponential(float x) {
+// A function of its own: inlined wherever it is called, it would make up most of the PTX.
+__device__ __noinline__ float exponential(float x) {
     if (!(x > -87.0f)) return x != x ? x : 0.0f;
     if (x > 88.0f) return __int_as_float(0x7f800000);
     float k = rintf(x * 1.44269504f);
@@ -72,7 +71,7 @@ __device__ float exponential(float x) {
     return p * power(half) * power((int)k - half);
 }
 
-__device__ double exponential(double x) {
+__device__ __noinline__ double exponential(double x) {
     if (!(x > -708.0)) return x != x ? x : 0.0;
     if (x > 709.0) return __longlong_as_double(0x7ff0000000000000ll);
     double k = rint(x * 1.4426950408889634);
@@ -111,7 +110,7 @@ template <class T> __device__ T slope(T h, u32 tanh) {
 // Feature `at` of the table.
 template <class T, class S> __device__ T feature(const Job<T> &job, usize at, u32 column) {
     T value = T(((const S *)job.table)[at]);
-    return sizeof(S) == 1 ? (value - job.shift[column]) * job.unit : value;
+    return sizeof(S) == 1 ? (job.shift ? value - job.shift[column] : value) * job.unit : value;
 }
 
 // own + sum of w_ij (message_j - own), in the order of the row
@@ -201,7 +200,22 @@ template <class T> __device__ void turn(const Job<T> &job) {
     }
 }
 
-// 64 rows by 32 units in a block of 128 threads; the last feature is 1, for the bias.
+// The features of `row` from `q0` on, 16 bytes at once; zeros where there are none.
+template <class T> __device__ uint4 sixteen(const Job<T> &job, bool there, u32 row, u32 q0) {
+    if (!there || q0 >= job.features) return make_uint4(0, 0, 0, 0);
+    return *(const uint4 *)((const u8 *)job.table + usize(row) * job.features + q0);
+}
+
+// Byte `e` of them as a feature; that after the last one is 1, for the bias.
+template <class T> __device__ T feature_of(const Job<T> &job, const uint4 &bytes, u32 q0, int e) {
+    u32 word = e < 4 ? bytes.x : e < 8 ? bytes.y : e < 12 ? bytes.z : bytes.w;
+    u32 q = q0 + e;
+    if (q >= job.features) return q == job.features ? T(1) : T(0);
+    T value = T(word >> (e % 4 * 8) & 255);
+    return (job.shift ? value - job.shift[q] : value) * job.unit;
+}
+
+// Activations, unit by unit: 64 rows by 32 units in a block.
 template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) {
     __shared__ T rows[32][68], weights[32][32];
     u32 down = (job.drawn + 63) / 64, across = (job.units + 31) / 32;
@@ -210,90 +224,134 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
     u32 ty = t / 8 * 4, tx = t % 8 * 4;
     const T *x = job.x[now] + usize(i) * job.n;
     const u32 *picks = job.picks + usize(i) * job.drawn;
-    T sum[4][4] = {};
+    bool wide = sizeof(S) == 1 && job.features % 16 == 0;
+    bool there = row0 + t / 2 < job.drawn;
+    u32 half = t % 2 * 16, own = there ? picks[row0 + t / 2] : 0, unit = unit0 + t % 32;
+    T sum[4][4] = {}, ahead[8];
+    uint4 bytes = {};
+    // Loaded one tile ahead.
+    auto load = [&](u32 q0) {
+        if (wide) bytes = sixteen(job, there, own, q0 + half);
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            u32 q = q0 + t / 32 + 4 * e;
+            ahead[e] = q <= job.features && unit < job.units ? x[usize(q) * job.units + unit] : T(0);
+        }
+    };
+    load(0);
     for (u32 q0 = 0; q0 <= job.features; q0 += 32) {
-        u32 q = q0 + t % 32;
-        for (u32 j = t / 32; j < 64; j += 4) {
-            T value = T(0);
-            if (row0 + j < job.drawn && q < job.features)
-                value = feature<T, S>(job, usize(picks[row0 + j]) * job.features + q, q);
-            if (q == job.features) value = T(1);
-            rows[t % 32][j] = value;
+        if (wide) {
+#pragma unroll
+            for (int e = 0; e < 16; e++)
+                rows[half + e][t / 2] = feature_of(job, bytes, q0 + half, e);
+        } else {
+            u32 q = q0 + t % 32;
+            for (u32 j = t / 32; j < 64; j += 4) {
+                T value = T(0);
+                if (row0 + j < job.drawn && q < job.features)
+                    value = feature<T, S>(job, usize(picks[row0 + j]) * job.features + q, q);
+                if (q == job.features) value = T(1);
+                rows[t % 32][j] = value;
+            }
         }
-        for (u32 j = t / 32; j < 32; j += 4) {
-            u32 unit = unit0 + t % 32;
-            bool there = q0 + j <= job.features && unit < job.units;
-            weights[j][t % 32] = there ? x[usize(q0 + j) * job.units + unit] : T(0);
-        }
+#pragma unroll
+        for (int e = 0; e < 8; e++) weights[t / 32 + 4 * e][t % 32] = ahead[e];
         __syncthreads();
+        load(q0 + 32);
         u32 most = min(32u, job.features + 1 - q0);
+#pragma unroll 8
         for (u32 k = 0; k < most; k++)
+#pragma unroll
             for (int a = 0; a < 4; a++)
+#pragma unroll
                 for (int b = 0; b < 4; b++)
                     sum[a][b] = fused(rows[k][ty + a], weights[k][tx + b], sum[a][b]);
         __syncthreads();
     }
-    for (int a = 0; a < 4; a++)
-        for (int b = 0; b < 4; b++)
+#pragma unroll
+    for (int b = 0; b < 4; b++)
+#pragma unroll
+        for (int a = 0; a < 4; a++)
             if (row0 + ty + a < job.drawn && unit0 + tx + b < job.units)
-                job.hidden[(usize(i) * job.drawn + row0 + ty + a) * job.units + unit0 + tx + b] =
+                job.hidden[(usize(i) * job.units + unit0 + tx + b) * job.drawn + row0 + ty + a] =
                     activation(sum[a][b], job.tanh);
 }
 
+// Loops over classes are unrolled where there are few in f32, so that scores stay in registers.
+#define UNROLLED _Pragma("unroll (MOST <= 16 && sizeof(T) == 4 ? MOST : 1)")
+
 // Scores to probabilities.
-template <class T> __device__ void softmax(T *z, u32 classes) {
+template <int MOST, class T> __device__ void softmax(T *z, u32 classes) {
     T top = z[0], sum = T(0);
-    for (u32 c = 1; c < classes; c++) top = z[c] > top ? z[c] : top;
-    for (u32 c = 0; c < classes; c++) { z[c] = exponential(z[c] - top); sum = sum + z[c]; }
-    for (u32 c = 0; c < classes; c++) z[c] = z[c] / sum;
+    UNROLLED for (u32 c = 1; c < MOST; c++) if (c < classes) top = z[c] > top ? z[c] : top;
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
+        z[c] = exponential(z[c] - top);
+        sum = sum + z[c];
+    }
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) z[c] = z[c] / sum;
 }
 
 // a to the weighted curvature of the loss along it, given probabilities.
-template <class T> __device__ void curve(const T *p, T *a, T weight, u32 classes) {
+template <int MOST, class T> __device__ void curve(const T *p, T *a, T weight, u32 classes) {
     T mean = T(0);
-    for (u32 c = 0; c < classes; c++) mean = fused(p[c], a[c], mean);
-    for (u32 c = 0; c < classes; c++) a[c] = weight * p[c] * (a[c] - mean);
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) mean = fused(p[c], a[c], mean);
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) a[c] = weight * p[c] * (a[c] - mean);
+}
+
+// Probabilities to weighted slopes.
+template <int MOST, class T> __device__ void slopes(T *p, u32 label, T weight, u32 classes) {
+    UNROLLED for (u32 c = 0; c < MOST; c++)
+        if (c < classes) p[c] = weight * (c == label ? p[c] - T(1) : p[c]);
 }
 
 // One thread a row.
-template <class T> __device__ void heads(const Job<T> &job) {
+template <int MOST, class T> __device__ void heads(const Job<T> &job) {
     usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= usize(job.m) * job.drawn) return;
     u32 i = at / job.drawn, r = at % job.drawn, batch = 0, classes = job.classes;
     while (batch < 4 && r >= job.start[batch + 1]) batch++;
     T weight = job.weights[usize(i) * 5 + batch];
-    u32 label = job.labels[job.picks[at]];
-    const T *h = job.hidden + at * job.units;
+    u32 label = job.labels[job.picks[at]], drawn = job.drawn;
+    const T *h = job.hidden + usize(i) * job.units * drawn + r;
     const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
-    T p[MOST_CLASSES], a[MOST_CLASSES];
+    T p[MOST], a[MOST];
     bool curved = batch == XI2 || batch == XI3;
-    for (u32 c = 0; c < classes; c++) {
-        T score = T(0), along = T(0);
-        for (u32 u = 0; u < job.units; u++) score = fused(h[u], theta[u * classes + c], score);
-        if (curved)
-            for (u32 u = 0; u < job.units; u++) along = fused(h[u], v[u * classes + c], along);
-        p[c] = score + theta[job.units * classes + c];
-        a[c] = along + v[job.units * classes + c];
+    UNROLLED for (u32 c = 0; c < MOST; c++) p[c] = a[c] = T(0);
+    for (u32 u = 0; u < job.units; u++) {
+        T value = h[usize(u) * drawn];
+        UNROLLED for (u32 c = 0; c < MOST; c++)
+            if (c < classes) p[c] = fused(value, theta[u * classes + c], p[c]);
     }
-    softmax(p, classes);
+    if (curved)
+        for (u32 u = 0; u < job.units; u++) {
+            T value = h[usize(u) * drawn];
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (c < classes) a[c] = fused(value, v[u * classes + c], a[c]);
+        }
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
+        p[c] = p[c] + theta[job.units * classes + c];
+        a[c] = a[c] + v[job.units * classes + c];
+    }
+    softmax<MOST>(p, classes);
     if (batch == XI3 || batch == SIGMA1) weight = -weight;
-    if (curved) curve(p, a, weight, classes);
-    p[label] = p[label] - T(1);
-    for (u32 c = 0; c < classes; c++) p[c] = weight * p[c];
+    if (curved) curve<MOST>(p, a, weight, classes);
+    slopes<MOST>(p, label, weight, classes);
     if (batch == XI3 || batch == SIGMA2) {
         // The rows of sigma2 come first.
         u32 place = batch == SIGMA2 ? r - job.start[SIGMA2] : job.size[SIGMA2] + r - job.start[XI3];
         T *error = job.errors + (usize(i) * (job.size[SIGMA2] + job.size[XI3]) + place) * job.units;
         for (u32 u = 0; u < job.units; u++) {
             T back = T(0);
-            for (u32 c = 0; c < classes; c++)
-                back = fused(batch == XI3 ? a[c] : p[c], theta[u * classes + c], back);
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (c < classes) back = fused(batch == XI3 ? a[c] : p[c], theta[u * classes + c], back);
             if (batch == XI3)
-                for (u32 c = 0; c < classes; c++) back = fused(p[c], v[u * classes + c], back);
-            error[u] = back * slope(h[u], job.tanh);
+                UNROLLED for (u32 c = 0; c < MOST; c++)
+                    if (c < classes) back = fused(p[c], v[u * classes + c], back);
+            error[u] = back * slope(h[usize(u) * drawn], job.tanh);
         }
     } else {
-        for (u32 c = 0; c < classes; c++) job.slopes[at * classes + c] = batch == XI2 ? a[c] : p[c];
+        UNROLLED for (u32 c = 0; c < MOST; c++)
+            if (c < classes) job.slopes[at * classes + c] = batch == XI2 ? a[c] : p[c];
     }
 }
 
@@ -302,40 +360,49 @@ template <class T> __device__ void rows(const Job<T> &job) {
     usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= usize(job.m) * job.p) return;
     u32 i = at / job.p, j = at % job.p, u = j / job.classes, c = j % job.classes;
+    const T *h = job.hidden + (usize(i) * job.units + u) * job.drawn;
+    const T *by = job.slopes + usize(i) * job.drawn * job.classes + c;
     auto add = [&](u32 batch, T sum) {
-        for (u32 r = job.start[batch]; r < job.start[batch] + job.size[batch]; r++) {
-            usize row = usize(i) * job.drawn + r;
-            T h = u < job.units ? job.hidden[row * job.units + u] : T(1);
-            sum = fused(h, job.slopes[row * job.classes + c], sum);
-        }
+#pragma unroll 8
+        for (u32 r = job.start[batch]; r < job.start[batch] + job.size[batch]; r++)
+            sum = fused(u < job.units ? h[r] : T(1), by[usize(r) * job.classes], sum);
         return sum;
     };
     job.d[at] = add(XI1, T(0)) + job.ridge * job.theta[at];
     job.h[at] = add(SIGMA1, add(XI2, T(0))) + job.ridge * job.v[at];
 }
 
-// 64 features by 32 units in a block of 128 threads; the last feature is 1, for the bias.
+// s: 64 features by 32 units in a block; the last feature is 1, for the bias.
 template <class T, class S> __device__ void backward(const Job<T> &job) {
-    __shared__ T rows[32][64], errors[32][32];
+    __shared__ T rows[32][68], errors[32][32];
     u32 down = (job.features + 64) / 64, across = (job.units + 31) / 32;
     u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
     u32 q0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
     u32 ty = t / 8 * 4, tx = t % 8 * 4, count = job.size[SIGMA2] + job.size[XI3];
     const u32 *picks = job.picks + usize(i) * job.drawn;
     const T *from = job.errors + usize(i) * count * job.units;
+    bool wide = sizeof(S) == 1 && job.features % 16 == 0;
+    auto pick = [&](u32 r) {
+        return r < job.size[SIGMA2] ? picks[job.start[SIGMA2] + r]
+                                    : picks[job.start[XI3] + r - job.size[SIGMA2]];
+    };
     T sum[4][4] = {};
     for (u32 r0 = 0; r0 < count; r0 += 32) {
-        u32 q = q0 + t % 64;
-        for (u32 j = t / 64; j < 32; j += 2) {
-            u32 r = r0 + j;
-            T value = T(0);
-            if (r < count && q < job.features) {
-                u32 pick = r < job.size[SIGMA2] ? picks[job.start[SIGMA2] + r]
-                                                : picks[job.start[XI3] + r - job.size[SIGMA2]];
-                value = feature<T, S>(job, usize(pick) * job.features + q, q);
+        if (wide) {
+            u32 r = r0 + t / 4, q = q0 + t % 4 * 16;
+            uint4 bytes = sixteen(job, r < count, r < count ? pick(r) : 0, q);
+#pragma unroll
+            for (int e = 0; e < 16; e++) rows[t / 4][t % 4 * 16 + e] = feature_of(job, bytes, q, e);
+        } else {
+            u32 q = q0 + t % 64;
+            for (u32 j = t / 64; j < 32; j += 2) {
+                u32 r = r0 + j;
+                T value = T(0);
+                if (r < count && q < job.features)
+                    value = feature<T, S>(job, usize(pick(r)) * job.features + q, q);
+                if (q == job.features) value = T(1);
+                rows[j][t % 64] = value;
             }
-            if (q == job.features) value = T(1);
-            rows[j][t % 64] = value;
         }
         for (u32 j = t / 32; j < 32; j += 4) {
             bool there = r0 + j < count && unit0 + t % 32 < job.units;
@@ -343,13 +410,18 @@ template <class T, class S> __device__ void backward(const Job<T> &job) {
         }
         __syncthreads();
         u32 most = min(32u, count - r0);
+#pragma unroll 8
         for (u32 k = 0; k < most; k++)
+#pragma unroll
             for (int a = 0; a < 4; a++)
+#pragma unroll
                 for (int b = 0; b < 4; b++)
                     sum[a][b] = fused(rows[k][ty + a], errors[k][tx + b], sum[a][b]);
         __syncthreads();
     }
+#pragma unroll
     for (int a = 0; a < 4; a++)
+#pragma unroll
         for (int b = 0; b < 4; b++)
             if (q0 + ty + a <= job.features && unit0 + tx + b < job.units)
                 job.s[usize(i) * job.n + usize(q0 + ty + a) * job.units + unit0 + tx + b] = sum[a][b];
@@ -359,80 +431,111 @@ __device__ double passed(double a, int lane) { return __shfl_xor_sync(~0u, a, la
 __device__ float passed(float a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
 
 // The sum over the lanes of a warp, in pairs.
-template <class T> __device__ T summed(T a) {
+template <class T> __device__ __noinline__ T summed(T a) {
     for (int lane = 16; lane > 0; lane /= 2) a = a + passed(a, lane);
     return a;
 }
 
-// One warp a row: slopes of the losses of a linear classifier.
-template <class T, class S> __device__ void scores(const Job<T> &job) {
-    usize at = usize(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    u32 lane = threadIdx.x % 32;
-    if (at >= usize(job.m) * job.drawn) return;
-    u32 i = at / job.drawn, r = at % job.drawn, batch = 0, classes = job.classes;
-    while (batch < 4 && r >= job.start[batch + 1]) batch++;
-    if (batch == XI3 || batch == SIGMA2) return; // s does not depend on samples
-    T weight = job.weights[usize(i) * 5 + batch];
-    u32 pick = job.picks[at], label = job.labels[pick];
+// Rows that a warp takes at once.
+#define TOGETHER(most) (most <= 16 ? 4 : 1)
+
+// Some rows a warp: slopes of the losses of a linear classifier.
+template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) {
+    constexpr int ROWS = TOGETHER(MOST);
+    u32 groups = (job.drawn + ROWS - 1) / ROWS, lane = threadIdx.x % 32, classes = job.classes;
+    usize group = usize(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    if (group >= usize(job.m) * groups) return;
+    u32 i = group / groups, r0 = group % groups * ROWS;
     const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
-    T p[MOST_CLASSES], a[MOST_CLASSES];
-    for (u32 c0 = 0; c0 < classes; c0 += 4) {
-        T score[4] = {}, along[4] = {};
+    u32 pick[ROWS], batch[ROWS];
+    bool any = false, curved = false;
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) {
+        u32 r = min(r0 + j, job.drawn - 1);
+        pick[j] = job.picks[usize(i) * job.drawn + r];
+        batch[j] = 0;
+        while (batch[j] < 4 && r >= job.start[batch[j] + 1]) batch[j]++;
+        curved |= batch[j] == XI2;
+        any |= batch[j] != XI3 && batch[j] != SIGMA2; // s does not depend on samples
+    }
+    if (!any) return;
+    T p[ROWS][MOST], a[ROWS][MOST];
+    auto product = [&](const T *weights, T (&out)[ROWS][MOST]) {
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) UNROLLED for (u32 c = 0; c < MOST; c++) out[j][c] = T(0);
         for (u32 q = lane; q < job.features; q += 32) {
-            T value = feature<T, S>(job, usize(pick) * job.features + q, q);
-            for (u32 c = 0; c < 4; c++)
-                if (c0 + c < classes) {
-                    score[c] = fused(value, theta[q * classes + c0 + c], score[c]);
-                    if (batch == XI2) along[c] = fused(value, v[q * classes + c0 + c], along[c]);
-                }
-        }
-        for (u32 c = 0; c < 4; c++)
-            if (c0 + c < classes) {
-                p[c0 + c] = summed(score[c]);
-                a[c0 + c] = summed(along[c]);
+            T value[ROWS];
+#pragma unroll
+            for (int j = 0; j < ROWS; j++)
+                value[j] = feature<T, S>(job, usize(pick[j]) * job.features + q, q);
+            UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
+                T weight = weights[q * classes + c];
+#pragma unroll
+                for (int j = 0; j < ROWS; j++) out[j][c] = fused(value[j], weight, out[j][c]);
             }
-    }
-    if (batch == SIGMA1) weight = -weight;
-    if (classes == 1) {
-        if (batch == XI2) {
-            T small = sigmoid(-(p[0] < T(0) ? -p[0] : p[0]));
-            a[0] = a[0] * (weight * small * (T(1) - small));
-        } else {
-            T sign = label == 0 ? T(-1) : T(1);
-            p[0] = sigmoid(sign * p[0]) * (sign * weight);
         }
-    } else {
-        softmax(p, classes);
-        if (batch == XI2) curve(p, a, weight, classes);
-        p[label] = p[label] - T(1);
-        for (u32 c = 0; c < classes; c++) p[c] = weight * p[c];
+#pragma unroll
+        for (int j = 0; j < ROWS; j++)
+            UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) out[j][c] = summed(out[j][c]);
+    };
+    product(theta, p);
+    if (curved) product(v, a);
+#pragma unroll
+    for (int j = 0; j < ROWS; j++) {
+        if (r0 + j >= job.drawn || batch[j] == XI3 || batch[j] == SIGMA2) continue;
+        T weight = job.weights[usize(i) * 5 + batch[j]];
+        u32 label = job.labels[pick[j]];
+        if (batch[j] == SIGMA1) weight = -weight;
+        if (classes == 1) {
+            if (batch[j] == XI2) {
+                T small = sigmoid(-(p[j][0] < T(0) ? -p[j][0] : p[j][0]));
+                a[j][0] = a[j][0] * (weight * small * (T(1) - small));
+            } else {
+                T sign = label == 0 ? T(-1) : T(1);
+                p[j][0] = sigmoid(sign * p[j][0]) * (sign * weight);
+            }
+        } else {
+            softmax<MOST>(p[j], classes);
+            if (batch[j] == XI2) curve<MOST>(p[j], a[j], weight, classes);
+            slopes<MOST>(p[j], label, weight, classes);
+        }
+        T *to = job.slopes + (usize(i) * job.drawn + r0 + j) * classes;
+        UNROLLED for (u32 c = 0; c < MOST; c++)
+            if (c < classes && lane == 0) to[c] = batch[j] == XI2 ? a[j][c] : p[j][c];
     }
-    for (u32 c = lane; c < classes; c += 32)
-        job.slopes[at * classes + c] = batch == XI2 ? a[c] : p[c];
 }
 
-// One thread an entry of theta: d, h, and s.
-template <class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
+// One thread a feature: its rows of d and h, and s.
+template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
     usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= usize(job.m) * job.p) return;
-    u32 i = at / job.p, j = at % job.p, q = j / job.classes, c = j % job.classes;
-    T strength = exponential(job.x[now][usize(i) * job.n + q]);
+    if (at >= usize(job.m) * job.features) return;
+    u32 i = at / job.features, q = at % job.features, classes = job.classes;
+    T strength = exponential(job.x[now][at]);
     strength = strength + strength;
-    auto add = [&](u32 batch, T sum) {
+    usize base = at * classes;
+    T sum[MOST];
+    auto start = [&](const T *from) {
+        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) sum[c] = strength * from[base + c];
+    };
+    auto add = [&](u32 batch) {
+#pragma unroll (MOST == 1 ? 8 : 2)
         for (u32 r = job.start[batch]; r < job.start[batch] + job.size[batch]; r++) {
             usize row = usize(i) * job.drawn + r;
             T value = feature<T, S>(job, usize(job.picks[row]) * job.features + q, q);
-            sum = fused(value, job.slopes[row * job.classes + c], sum);
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (c < classes) sum[c] = fused(value, job.slopes[row * classes + c], sum[c]);
         }
-        return sum;
     };
-    job.d[at] = add(XI1, strength * job.theta[at]);
-    job.h[at] = add(SIGMA1, add(XI2, strength * job.v[at]));
-    if (c == 0) {
-        T sum = T(0);
-        for (u32 k = 0; k < job.classes; k++) sum = fused(job.theta[at + k], job.v[at + k], sum);
-        job.s[usize(i) * job.n + q] = -strength * sum;
-    }
+    start(job.theta);
+    add(XI1);
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) job.d[base + c] = sum[c];
+    start(job.v);
+    add(XI2);
+    add(SIGMA1);
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) job.h[base + c] = sum[c];
+    T dots = T(0);
+    for (u32 c = 0; c < classes; c++) dots = fused(job.theta[base + c], job.v[base + c], dots);
+    job.s[at] = -strength * dots;
 }
 
 // sum of a[j] b[j]
@@ -524,19 +627,23 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
 
 #define ENTRY(name, T, call) \
     extern "C" __global__ void __launch_bounds__(128) name(const Job<T> job, u32 now) { call; }
+// For up to this many classes, on bytes or numbers.
+#define LINEAR(most, end, T) \
+    ENTRY(scores_bytes_##most##_##end, T, (scores<most, T, u8>(job))) \
+    ENTRY(scores_##most##_##end, T, (scores<most, T, T>(job))) \
+    ENTRY(linear_bytes_##most##_##end, T, (linear<most, T, u8>(job, now))) \
+    ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, now)))
 #define ENTRIES(end, T) \
     ENTRY(mix_##end, T, mix(job, now)) \
     ENTRY(turn_##end, T, turn(job)) \
     ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, now))) \
     ENTRY(forward_##end, T, (forward<T, T>(job, now))) \
-    ENTRY(heads_##end, T, heads(job)) \
+    ENTRY(heads_16_##end, T, heads<16>(job)) \
+    ENTRY(heads_64_##end, T, heads<64>(job)) \
     ENTRY(rows_##end, T, rows(job)) \
     ENTRY(backward_bytes_##end, T, (backward<T, u8>(job))) \
     ENTRY(backward_##end, T, (backward<T, T>(job))) \
-    ENTRY(scores_bytes_##end, T, (scores<T, u8>(job))) \
-    ENTRY(scores_##end, T, (scores<T, T>(job))) \
-    ENTRY(linear_bytes_##end, T, (linear<T, u8>(job, now))) \
-    ENTRY(linear_##end, T, (linear<T, T>(job, now))) \
+    LINEAR(1, end, T) LINEAR(16, end, T) LINEAR(64, end, T) \
     ENTRY(residual_##end, T, residual(job)) \
     ENTRY(quadratic_##end, T, quadratic(job, now)) \
     ENTRY(tick_##end, T, tick(job)) \

@@ -87,7 +87,10 @@ pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
         Table::Bytes(bytes) => rooms.copy(bytes)?,
         Table::Numbers(values) => rooms.copy(values)?,
     };
-    (job.shift, job.weights) = (rooms.copy(&plan.shift)?, rooms.copy(&plan.weights)?);
+    if plan.shift.iter().any(|&shift| shift != T::zero()) {
+        job.shift = rooms.copy(&plan.shift)?;
+    }
+    job.weights = rooms.copy(&plan.weights)?;
     job.hidden = rooms.empty::<T>(of(job.drawn * job.units))?;
     job.slopes = rooms.empty::<T>(of(job.drawn * job.classes))?;
     job.errors = rooms.empty::<T>(of((job.size[4] + job.size[2]) * job.units))?;
@@ -149,18 +152,24 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
     let bytes = if job.bytes == 1 { "_bytes" } else { "" };
+    // The kernels for so many classes, and the rows that a warp takes at once there.
+    let (most, together) = match job.classes {
+        0..=1 if kind == Kind::Linear => (1, 4),
+        ..=16 => (16, 4),
+        _ => (64, 1),
+    };
     let mut all =
         vec![("mix".to_string(), m * flat(n)), ("turn".to_string(), flat(m * (p + blocks)))];
     match kind {
         Kind::Layer => all.extend([
             (format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
-            ("heads".into(), flat(m * drawn)),
+            (format!("heads_{most}"), flat(m * drawn)),
             ("rows".into(), flat(m * p)),
             (format!("backward{bytes}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
         ]),
         Kind::Linear => all.extend([
-            (format!("scores{bytes}"), (m * drawn).div_ceil(threads / 32)),
-            (format!("linear{bytes}"), flat(m * p)),
+            (format!("scores{bytes}_{most}"), (m * drawn.div_ceil(together)).div_ceil(threads / 32)),
+            (format!("linear{bytes}_{most}"), flat(m * features)),
         ]),
         Kind::Quadratic => all.extend([
             ("residual".into(), flat(m * outputs)),
