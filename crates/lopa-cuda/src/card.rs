@@ -168,7 +168,10 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
             (format!("backward{bytes}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
         ]),
         Kind::Linear => all.extend([
-            (format!("scores{bytes}_{most}"), (m * drawn.div_ceil(together)).div_ceil(threads / 32)),
+            (
+                format!("scores{bytes}_{most}"),
+                (m * drawn.div_ceil(together)).div_ceil(threads / 32),
+            ),
             (format!("linear{bytes}_{most}"), flat(m * features)),
         ]),
         Kind::Quadratic => all.extend([
