@@ -215,9 +215,24 @@ template <class T> __device__ T feature_of(const Job<T> &job, const uint4 &bytes
     return (job.shift ? value - job.shift[q] : value) * job.unit;
 }
 
+// Four numbers, read at once.
+template <class T> struct alignas(16) Four {
+    T at[4];
+};
+
+template <class T> __device__ Four<T> four(const T *from) { return *(const Four<T> *)from; }
+
+// sum += a b^T
+template <class T> __device__ void add_product(Four<T> a, Four<T> b, T (&sum)[4][4]) {
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) sum[i][j] = fused(a.at[i], b.at[j], sum[i][j]);
+}
+
 // Activations, unit by unit: 64 rows by 32 units in a block.
 template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) {
-    __shared__ T rows[32][68], weights[32][32];
+    __shared__ __align__(16) T rows[32][68], weights[32][32];
     u32 down = (job.drawn + 63) / 64, across = (job.units + 31) / 32;
     u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
     u32 row0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
@@ -260,12 +275,7 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
         load(q0 + 32);
         u32 most = min(32u, job.features + 1 - q0);
 #pragma unroll 8
-        for (u32 k = 0; k < most; k++)
-#pragma unroll
-            for (int a = 0; a < 4; a++)
-#pragma unroll
-                for (int b = 0; b < 4; b++)
-                    sum[a][b] = fused(rows[k][ty + a], weights[k][tx + b], sum[a][b]);
+        for (u32 k = 0; k < most; k++) add_product(four(&rows[k][ty]), four(&weights[k][tx]), sum);
         __syncthreads();
     }
 #pragma unroll
@@ -304,33 +314,50 @@ template <int MOST, class T> __device__ void slopes(T *p, u32 label, T weight, u
         if (c < classes) p[c] = weight * (c == label ? p[c] - T(1) : p[c]);
 }
 
-// One thread a row.
-template <int MOST, class T> __device__ void heads(const Job<T> &job) {
-    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= usize(job.m) * job.drawn) return;
-    u32 i = at / job.drawn, r = at % job.drawn, batch = 0, classes = job.classes;
-    while (batch < 4 && r >= job.start[batch + 1]) batch++;
-    T weight = job.weights[usize(i) * 5 + batch];
-    u32 label = job.labels[job.picks[at]], drawn = job.drawn;
-    const T *h = job.hidden + usize(i) * job.units * drawn + r;
+// One thread a row, blocks of one node; UNITS is the most units, whose weights are kept at hand.
+template <int MOST, int UNITS, class T> __device__ void heads(const Job<T> &job) {
+    __shared__ __align__(16) T near_theta[(UNITS + 1) * MOST], near_v[(UNITS + 1) * MOST];
+    u32 down = (job.drawn + blockDim.x - 1) / blockDim.x, i = blockIdx.x / down;
+    u32 r = blockIdx.x % down * blockDim.x + threadIdx.x, batch = 0;
+    u32 classes = job.classes, drawn = job.drawn;
     const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
+    // Rows of MOST weights, so that loops over classes need not ask whether there are as many.
+    u32 wide = UNITS > 0 ? MOST : classes;
+    if (UNITS > 0) {
+        for (u32 at = threadIdx.x; at < (job.units + 1) * MOST; at += blockDim.x) {
+            u32 from = at / MOST * classes + at % MOST;
+            near_theta[at] = at % MOST < classes ? theta[from] : T(0);
+            near_v[at] = at % MOST < classes ? v[from] : T(0);
+        }
+        __syncthreads();
+        theta = near_theta;
+        v = near_v;
+    }
+    if (r >= drawn) return;
+    while (batch < 4 && r >= job.start[batch + 1]) batch++;
+    usize at = usize(i) * drawn + r;
+    T weight = job.weights[usize(i) * 5 + batch];
+    u32 label = job.labels[job.picks[at]];
+    const T *h = job.hidden + usize(i) * job.units * drawn + r;
     T p[MOST], a[MOST];
     bool curved = batch == XI2 || batch == XI3;
     UNROLLED for (u32 c = 0; c < MOST; c++) p[c] = a[c] = T(0);
+#pragma unroll 4
     for (u32 u = 0; u < job.units; u++) {
         T value = h[usize(u) * drawn];
         UNROLLED for (u32 c = 0; c < MOST; c++)
-            if (c < classes) p[c] = fused(value, theta[u * classes + c], p[c]);
+            if (c < wide) p[c] = fused(value, theta[u * wide + c], p[c]);
     }
     if (curved)
+#pragma unroll 4
         for (u32 u = 0; u < job.units; u++) {
             T value = h[usize(u) * drawn];
             UNROLLED for (u32 c = 0; c < MOST; c++)
-                if (c < classes) a[c] = fused(value, v[u * classes + c], a[c]);
+                if (c < wide) a[c] = fused(value, v[u * wide + c], a[c]);
         }
-    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
-        p[c] = p[c] + theta[job.units * classes + c];
-        a[c] = a[c] + v[job.units * classes + c];
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < wide) {
+        p[c] = p[c] + theta[job.units * wide + c];
+        a[c] = a[c] + v[job.units * wide + c];
     }
     softmax<MOST>(p, classes);
     if (batch == XI3 || batch == SIGMA1) weight = -weight;
@@ -340,13 +367,15 @@ template <int MOST, class T> __device__ void heads(const Job<T> &job) {
         // The rows of sigma2 come first.
         u32 place = batch == SIGMA2 ? r - job.start[SIGMA2] : job.size[SIGMA2] + r - job.start[XI3];
         T *error = job.errors + (usize(i) * (job.size[SIGMA2] + job.size[XI3]) + place) * job.units;
+#pragma unroll 2
         for (u32 u = 0; u < job.units; u++) {
             T back = T(0);
+            // Those of classes that there are not are zeros.
             UNROLLED for (u32 c = 0; c < MOST; c++)
-                if (c < classes) back = fused(batch == XI3 ? a[c] : p[c], theta[u * classes + c], back);
+                if (c < wide) back = fused(batch == XI3 ? a[c] : p[c], theta[u * wide + c], back);
             if (batch == XI3)
                 UNROLLED for (u32 c = 0; c < MOST; c++)
-                    if (c < classes) back = fused(p[c], v[u * classes + c], back);
+                    if (c < wide) back = fused(p[c], v[u * wide + c], back);
             error[u] = back * slope(h[usize(u) * drawn], job.tanh);
         }
     } else {
@@ -374,7 +403,7 @@ template <class T> __device__ void rows(const Job<T> &job) {
 
 // s: 64 features by 32 units in a block; the last feature is 1, for the bias.
 template <class T, class S> __device__ void backward(const Job<T> &job) {
-    __shared__ T rows[32][68], errors[32][32];
+    __shared__ __align__(16) T rows[32][68], errors[32][32];
     u32 down = (job.features + 64) / 64, across = (job.units + 31) / 32;
     u32 i = blockIdx.x / (down * across), rest = blockIdx.x % (down * across);
     u32 q0 = rest % down * 64, unit0 = rest / down * 32, t = threadIdx.x;
@@ -411,12 +440,7 @@ template <class T, class S> __device__ void backward(const Job<T> &job) {
         __syncthreads();
         u32 most = min(32u, count - r0);
 #pragma unroll 8
-        for (u32 k = 0; k < most; k++)
-#pragma unroll
-            for (int a = 0; a < 4; a++)
-#pragma unroll
-                for (int b = 0; b < 4; b++)
-                    sum[a][b] = fused(rows[k][ty + a], errors[k][tx + b], sum[a][b]);
+        for (u32 k = 0; k < most; k++) add_product(four(&rows[k][ty]), four(&errors[k][tx]), sum);
         __syncthreads();
     }
 #pragma unroll
@@ -638,8 +662,7 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(turn_##end, T, turn(job)) \
     ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, now))) \
     ENTRY(forward_##end, T, (forward<T, T>(job, now))) \
-    ENTRY(heads_16_##end, T, heads<16>(job)) \
-    ENTRY(heads_64_##end, T, heads<64>(job)) \
+    ENTRY(heads_##end, T, (heads<64, 0>(job))) \
     ENTRY(rows_##end, T, rows(job)) \
     ENTRY(backward_bytes_##end, T, (backward<T, u8>(job))) \
     ENTRY(backward_##end, T, (backward<T, T>(job))) \
@@ -649,5 +672,6 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(tick_##end, T, tick(job)) \
     ENTRY(sizes_##end, T, sizes(job, now))
 
+ENTRY(heads_16_f32, float, (heads<16, 256>(job)))
 ENTRIES(f32, float)
 ENTRIES(f64, double)

@@ -158,12 +158,14 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
         ..=16 => (16, 4),
         _ => (64, 1),
     };
+    // Weights of the head are kept at hand where there is room for them.
+    let near = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     let mut all =
         vec![("mix".to_string(), m * flat(n)), ("turn".to_string(), flat(m * (p + blocks)))];
     match kind {
         Kind::Layer => all.extend([
             (format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
-            (format!("heads_{most}"), flat(m * drawn)),
+            (format!("heads{near}"), m * flat(drawn)),
             ("rows".into(), flat(m * p)),
             (format!("backward{bytes}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
         ]),
