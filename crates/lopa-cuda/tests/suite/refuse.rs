@@ -28,6 +28,7 @@ fn a_refusal_names_what_it_refuses() {
     assert!(refusal(&["algorithm.lopa-gt.name=spdb"]).contains("algorithm"));
     assert!(refusal(&["run.finite_differences=1e-3"]).contains("finite_differences"));
     assert!(refusal(&[LAYER, &["problem.hidden=[5, 4]"]].concat()).contains("hidden"));
+    assert!(refusal(&[LAYER, &["problem.bias=false"]].concat()).contains("biases"));
     let uneven = ["run.batch=full", "partition.name=dirichlet-class", "partition.alpha=0.5"];
     assert!(refusal(&[LAYER, &uneven].concat()).contains("batch"));
 }
