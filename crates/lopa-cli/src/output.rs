@@ -1,12 +1,13 @@
 //! Results go to standard output, everything else to standard error.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
-use lopa::error::Error;
+use lopa::error::{Error, Kind};
 pub use lopa::math::number;
 pub use lopa_study::sentences::bytes;
 use serde_json::{Value, json};
@@ -103,26 +104,27 @@ impl Output {
 
     /// Prints the result as text.
     pub fn text(&self, text: &str) {
-        print(&format!("{}\n", text.trim_end_matches('\n')));
+        print(&format!("{}\n", plain(text.trim_end_matches('\n'))));
     }
 
     /// A remark on standard error.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            log(text);
+            log(plain(text));
         }
     }
 
     /// A warning on standard error.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
-            log(format_args!("{} {text}", self.paint("33", "warning:")));
+            log(format_args!("{} {}", self.paint("33", "warning:"), plain(text)));
         }
     }
 
     /// An error on standard error.
     pub fn complain(&self, error: &Error) {
-        log(format_args!("{} {error}", self.paint("31;1", &format!("error[{}]:", error.id))));
+        let id = self.paint("31;1", &format!("error[{}]:", error.id));
+        log(format_args!("{id} {}", plain(&error.to_string())));
     }
 
     /// Reports an error in the format asked for; returns its exit code.
@@ -172,7 +174,7 @@ pub fn described(error: &Error) -> Value {
         "message": error.message,
         "where": error.place,
         "hint": error.hint,
-        "retryable": false,
+        "retryable": error.kind == Kind::Peer,
     }})
 }
 
@@ -189,7 +191,33 @@ pub fn print(text: &str) {
     }
 }
 
+/// Text whose control characters are shown and not obeyed: names come from files of others.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let control = |c: char| c.is_control() && !['\n', '\t'].contains(&c);
+    match text.contains(control) {
+        false => text.into(),
+        true => {
+            let shown = |c: char| match control(c) {
+                true => c.escape_default().to_string(),
+                false => c.to_string(),
+            };
+            text.chars().map(shown).collect::<String>().into()
+        }
+    }
+}
+
 /// Prints a line on standard error; a closed pipe is no failure.
 fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn control_characters_are_shown_and_not_obeyed() {
+        assert_eq!(plain("a\tb\nß ─"), "a\tb\nß ─");
+        assert_eq!(plain("\u{1b}[2Jclass\u{7}\r\u{9b}1m"), "\\u{1b}[2Jclass\\u{7}\\r\\u{9b}1m");
+    }
 }

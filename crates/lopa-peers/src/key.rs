@@ -6,7 +6,7 @@ use std::path::Path;
 
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
-use lopa::store::files::{cannot_write, sync_directory};
+use lopa::store::files::{cannot_write, read_text, sync_directory};
 
 /// The identity of a node: an ed25519 public key, written as 64 hexadecimal digits.
 pub use iroh::PublicKey;
@@ -38,7 +38,7 @@ impl Key {
     /// Reads a key that [`Key::create`] wrote; refuses one that others on this host may read.
     pub fn read(path: &Path) -> Result<Key> {
         let place = path.display().to_string();
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = read_text(path, 4096).map_err(|error| {
             let message = format!("cannot read the secret key: {error}");
             let error = Error::config("key/unreadable", message).at(&place);
             error.hint(format!("make one with `lopa key new {place}`"))

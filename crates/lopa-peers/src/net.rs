@@ -35,7 +35,7 @@ const CALL: Duration = Duration::from_secs(20);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Time limit for sent frames to arrive when the wire is closed.
-const CLOSING: Duration = Duration::from_secs(3);
+const CLOSING: Duration = Duration::from_secs(10);
 /// Limit on connections whose hello has not arrived; beyond it, the oldest is dropped.
 const HALF_OPEN: usize = 256;
 

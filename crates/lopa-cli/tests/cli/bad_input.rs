@@ -376,6 +376,7 @@ fn mistakes_on_the_command_line() {
         (&["run", "no.toml"], "config/unreadable", "No such file", "no.toml"),
         (&["run", "folder"], "config/unreadable", "directory", "folder"),
         (&["run", "latin.toml"], "config/unreadable", "UTF-8", "latin.toml"),
+        (&["run", "/dev/zero"], "config/unreadable", "regular file", "/dev/zero"),
         (&["check", "no.toml"], "config/unreadable", "No such file", "no.toml"),
         (&["run", "e.toml", "-j", "0"], "config/out-of-range", "0 threads", "--jobs"),
         (&["run", "e.toml", "-j", "9999"], "config/out-of-range", "9999 threads", "--jobs"),

@@ -20,7 +20,7 @@ use crate::data::partition::PartitionBuild;
 use crate::data::{self, Preparation, SourceBuild};
 use crate::engine::device::Place;
 use crate::error::{Error, Result};
-use crate::network::{GraphBuild, WeightsBuild};
+use crate::network::{GraphBuild, MAX_NODES, WeightsBuild};
 use crate::problem::AnyProblem;
 use crate::problem::scope::Scope;
 
@@ -242,8 +242,8 @@ fn read_network(mut section: Section, registries: &Registries) -> Result<Network
             .at(nodes_at)
             .hint("say how many nodes there are: `nodes = 8`"));
     };
-    if !(1..=1_000_000).contains(&nodes) {
-        let message = format!("`nodes = {nodes}` must be from 1 to 1000000");
+    if !(1..=MAX_NODES).contains(&nodes) {
+        let message = format!("`nodes = {nodes}` must be from 1 to {MAX_NODES}");
         return Err(Error::config("config/out-of-range", message).at(nodes_at));
     }
     let seed_at = section.place_of("seed");

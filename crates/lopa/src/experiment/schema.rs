@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use super::{CheckpointSpec, Registries, RunSpec};
 use crate::config::Entry;
 use crate::data::Preparation;
+use crate::network::MAX_NODES;
 use crate::problem::scope::Scope;
 
 /// The schema of an experiment file, with the sections that other crates read.
 pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value {
     let mut generator = generator();
-    let count = json!({ "type": "integer", "minimum": 1, "maximum": 1_000_000 });
+    let count = json!({ "type": "integer", "minimum": 1, "maximum": MAX_NODES });
     let seed = json!({ "type": "integer", "minimum": 0 });
     let preparation = generator.subschema_for::<Preparation>().to_value();
     let scope = generator.subschema_for::<Scope>().to_value();

@@ -224,20 +224,24 @@ impl Model {
             );
             return Err(Error::config("config/out-of-range", message).at("--node"));
         }
-        let numbers = || self.x[node].iter().chain(&self.theta[node]);
-        if self.about.diverged && !numbers().all(|value| value.is_finite()) {
-            let message = format!(
-                "the run diverged: the model of node {node} has values that are not finite"
-            );
-            return Err(Error::new(Kind::Run, "run/diverged", message)
-                .at("--node")
-                .hint("run it again with smaller steps"));
-        }
-        if self.theta[node].iter().any(|value| value.is_nan()) {
+        let diverged = self.about.diverged;
+        if !diverged && self.theta[node].iter().all(|value| value.is_nan()) {
             let message = format!("only node {node} itself has its model");
             return Err(Error::config("config/not-here", message)
                 .at("--node")
                 .hint("a peer's folder holds the model of its own node"));
+        }
+        let mut numbers = self.x[node].iter().chain(&self.theta[node]);
+        if !numbers.all(|value| value.is_finite()) {
+            let what = format!("the model of node {node} has values that are not finite");
+            return Err(match diverged {
+                true => Error::new(Kind::Run, "run/diverged", format!("the run diverged: {what}"))
+                    .at("--node")
+                    .hint("run it again with smaller steps"),
+                false => Error::storage("storage/model", what)
+                    .at("--node")
+                    .hint("make the model again: lopa writes none like it"),
+            });
         }
         Ok(At { x: &self.x[node], theta: &self.theta[node] })
     }

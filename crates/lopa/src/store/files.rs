@@ -1,7 +1,7 @@
 //! Atomic replacement of files: written to a temporary file, synced, then renamed.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -80,6 +80,24 @@ fn partial(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".partial");
     path.with_file_name(name)
+}
+
+/// The text of a file of at most so many bytes. What has no end or no writer, as devices and pipes, is
+/// not read.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let kind = fs::metadata(path)?;
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let mut text = String::new();
+    let length = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
+    match length as u64 > most {
+        true => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {most} bytes"),
+        )),
+        false => Ok(text),
+    }
 }
 
 /// Syncs a directory; an empty path is the current one.

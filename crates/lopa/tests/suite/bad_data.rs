@@ -194,6 +194,13 @@ fn csv_cases() -> Vec<Case> {
         with("csv: a class a row", CSV, many.as_bytes(), "data/too-many-classes", "a.csv"),
         case("csv: narrower test", tested, two, "data/shape-mismatch", "b.csv:1"),
         with("csv: gzip cut", CSV, &gzip(b"1,2,a\n")[..15], "data/truncated", "a.csv, byte"),
+        with(
+            "csv: gzip of zeros",
+            CSV,
+            &gzip(&b"0,0,a\n".repeat(12 << 20)),
+            "data/too-large",
+            "unpack",
+        ),
     ]
 }
 
@@ -212,6 +219,7 @@ fn libsvm_cases() -> Vec<Case> {
         with("libsvm: negative", section, b"1 -1:1\n", "data/bad-index", "a.txt:1"),
         with("libsvm: wide index", section, b"1 4294967297:1\n", "data/bad-index", "a.txt:1"),
         with("libsvm: beyond reason", section, b"1 4294967295:1\n", "data/bad-index", "a.txt:1"),
+        with("libsvm: unlikely", section, b"1 268435456:1\n", "data/bad-index", "a.txt:1"),
         with("libsvm: beyond features", three, b"1 3:1\n1 4:1\n", "data/bad-index", "a.txt:2"),
         with("libsvm: unsorted", section, b"1 2:1 1:1\n", "data/index-order", "a.txt:1"),
         with("libsvm: twice", section, b"1 2:1 2:1\n", "data/index-order", "a.txt:1"),

@@ -767,6 +767,59 @@ fn a_folder_that_lost_its_manifest_is_not_replaced() {
     assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 1);
 }
 
+/// A model file that is whole but was not written by a run.
+#[test]
+fn models_made_by_hand_are_refused() {
+    use lopa::data::Features;
+    use lopa::folder::model::{About, Model};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.safetensors");
+    let problems = Registries::default().problems;
+    let predicted = |params: &str, x: Vec<f64>, theta: Vec<f64>| {
+        let about = About {
+            algorithm: "lopa-gt".into(),
+            seed: 1,
+            problem: "representation".into(),
+            params: params.parse().unwrap(),
+            features: 2,
+            classes: vec!["a".into(), "b".into()],
+            columns: None,
+            diverged: false,
+        };
+        let scaling = Default::default();
+        Model { about, x: vec![x], theta: vec![theta], scaling }.save(&path).unwrap();
+        let rows = Features::Dense { cols: 2, values: vec![0.5, 1.5] };
+        Model::load(&path).and_then(|model| model.predict(0, &rows, &problems))
+    };
+    // Three hidden units: 2 x 3 + 3 numbers, and 3 x 2 + 2 for the head.
+    let good = |params: &str| predicted(params, vec![0.1; 9], vec![0.2; 8]);
+    assert!(good("hidden = [3]").is_ok(), "{:?}", good("hidden = [3]"));
+    for params in [
+        "hidden = []",
+        "hidden = [0]",
+        "hidden = [4]",
+        "hidden = [3, 3]",
+        "hidden = [9223372036854775807]",
+        "hidden = 'abc'",
+        "hidden = ['abc']",
+        "hidden = [3]\nactivation = 'none'",
+        "hidden = [3]\nridge = -1.0",
+        "hidden = [3]\nridge = nan",
+        "name = 'quadratic'",
+        "unknown = 1",
+        "",
+    ] {
+        assert!(good(params).is_err(), "{params}");
+    }
+    for bad in [f64::NAN, f64::INFINITY] {
+        let (mut x, mut theta) = (vec![0.1; 9], vec![0.2; 8]);
+        x[4] = bad;
+        assert!(predicted("hidden = [3]", x, vec![0.2; 8]).is_err());
+        theta[2] = bad;
+        assert!(predicted("hidden = [3]", vec![0.1; 9], theta).is_err());
+    }
+}
+
 #[test]
 fn what_keeps_nothing_and_tells_nobody_changes_nothing() {
     let outcomes = experiment().run(&context(&NEVER), &mut (), &mut ()).unwrap();

@@ -12,11 +12,24 @@ use crate::error::{Error, Result};
 /// The largest file that is read, in bytes after unpacking.
 pub const MAX_BYTES: u64 = (1 << 32) - 1;
 
+/// What a packed file of this many bytes may unpack to: a small file must not fill the memory.
+pub fn unpacked_limit(packed_bytes: u64) -> u64 {
+    packed_bytes.saturating_mul(200).max(64 << 20)
+}
+
+/// The error for a file that unpacks to more.
+pub fn unpacks_too_far(packed_bytes: u64, remedy: &str) -> Error {
+    let message =
+        format!("{packed_bytes} packed bytes unpack to more than {}", unpacked_limit(packed_bytes));
+    Error::data("data/too-large", message).hint(remedy)
+}
+
 /// A file, unpacked while it is read.
 pub struct Input {
     /// The file's name in messages.
     pub name: String,
     packed_bytes: u64,
+    limit: u64, // of what it unpacks to
     reader: Box<dyn Read>,
     at: u64,
 }
@@ -41,15 +54,22 @@ impl Input {
         let whole = Cursor::new(first).chain(file);
         let reader: Box<dyn Read> =
             if gzip { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
-        Ok(Input { name, packed_bytes: metadata.len(), reader, at: 0 })
+        let packed_bytes = metadata.len();
+        let limit = if gzip { unpacked_limit(packed_bytes) } else { u64::MAX };
+        Ok(Input { name, packed_bytes, limit, reader, at: 0 })
     }
 
     /// The next `count` bytes, or fewer if the file ends.
     pub fn take(&mut self, count: u64) -> Result<Vec<u8>> {
         // Reserves no more than the size of the file, whatever its header claims.
         let mut bytes = Vec::with_capacity(count.min(self.packed_bytes) as usize);
-        let read = (&mut self.reader).take(count).read_to_end(&mut bytes);
+        let most = count.min((self.limit - self.at).saturating_add(1));
+        let read = (&mut self.reader).take(most).read_to_end(&mut bytes);
         let at = self.at + bytes.len() as u64;
+        if read.is_ok() && at > self.limit {
+            let remedy = "if that is right, unpack it with `gunzip` and name the plain file";
+            return Err(unpacks_too_far(self.packed_bytes, remedy).at(byte(&self.name, at)));
+        }
         read.map_err(|error| {
             let (id, what) = match error.kind() {
                 ErrorKind::UnexpectedEof => ("data/truncated", "the gzip file ends too early"),

@@ -28,6 +28,9 @@ pub struct Libsvm {
 /// A model has a number for every feature, so larger indices are refused as mistakes.
 const MAX_FEATURES: usize = 1 << 28;
 
+/// The same where the number of features is not given.
+const USUAL_FEATURES: usize = 1 << 24;
+
 impl Params for Libsvm {
     fn check(&self) -> std::result::Result<(), Fault> {
         let features = self.features.unwrap_or(1);
@@ -170,10 +173,13 @@ impl<'a> SparseRows<'a> {
                 return Err(wrong(format!("the index of `{word}` is 0"), hint));
             }
         };
-        let limit = self.libsvm.features.unwrap_or(MAX_FEATURES);
+        let limit = self.libsvm.features.unwrap_or(USUAL_FEATURES);
         if column as usize >= limit {
             let message = format!("the index of `{word}` exceeds the limit of {limit} features");
-            return Err(wrong(message, "correct the index, or `features` if it is set"));
+            return Err(wrong(
+                message,
+                "correct the index, or give the number of features as `features`",
+            ));
         }
         let value: f64 = value.parse().map_err(|_| {
             Error::data("data/bad-number", format!("the value of `{word}` is not a number"))

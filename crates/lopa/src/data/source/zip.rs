@@ -12,7 +12,7 @@ use rawzip::{
     CompressionMethod, ZipArchive, ZipFileHeaderRecord, ZipSliceArchive, ZipVerification,
 };
 
-use super::file::byte;
+use super::file::{byte, unpacked_limit, unpacks_too_far};
 use crate::error::{Error, Result};
 
 /// An archive in memory.
@@ -78,6 +78,13 @@ impl<'a> Zip<'a> {
         let bytes = match entry.compression_method() {
             CompressionMethod::STORE => found.data().to_vec(),
             CompressionMethod::DEFLATE => {
+                let packed = found.data().len() as u64;
+                if size > unpacked_limit(packed) {
+                    let remedy = "if that is right, save it with `numpy.savez`";
+                    let error = unpacks_too_far(packed, remedy);
+                    return Err(Error { message: format!("`{name}`: {}", error.message), ..error }
+                        .at(byte(self.name, offset)));
+                }
                 let mut bytes = Vec::with_capacity(found.data().len().min(size as usize));
                 // One byte more than listed is enough to detect the mismatch.
                 DeflateDecoder::new(found.data())
