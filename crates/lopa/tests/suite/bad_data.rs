@@ -207,7 +207,7 @@ fn csv_cases() -> Vec<Case> {
 fn libsvm_cases() -> Vec<Case> {
     let section = "name = 'libsvm'\npath = 'a.txt'";
     let three = "name = 'libsvm'\npath = 'a.txt'\nfeatures = 3";
-    let dense = "name = 'libsvm'\npath = 'a.txt'\nsparse = false\ntest = 0";
+    let dense = "name = 'libsvm'\npath = 'a.txt'\nfeatures = 200000000\nsparse = false\ntest = 0";
     let with = |name, section, text: &[u8], id, place| {
         case(name, section, vec![("a.txt", text.to_vec())], id, place)
     };

@@ -785,6 +785,8 @@ fn models_made_by_hand_are_refused() {
             classes: vec!["a".into(), "b".into()],
             columns: None,
             diverged: false,
+            log: false,
+            row: false,
         };
         let scaling = Default::default();
         Model { about, x: vec![x], theta: vec![theta], scaling }.save(&path).unwrap();

@@ -14,7 +14,7 @@ pub const MAX_BYTES: u64 = (1 << 32) - 1;
 
 /// What a packed file of this many bytes may unpack to: a small file must not fill the memory.
 pub fn unpacked_limit(packed_bytes: u64) -> u64 {
-    packed_bytes.saturating_mul(200).max(64 << 20)
+    packed_bytes.saturating_mul(100).max(64 << 20)
 }
 
 /// The error for a file that unpacks to more.
