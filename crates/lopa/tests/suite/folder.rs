@@ -776,18 +776,16 @@ fn models_made_by_hand_are_refused() {
     let path = folder.path().join("m.safetensors");
     let problems = Registries::default().problems;
     let predicted = |params: &str, x: Vec<f64>, theta: Vec<f64>| {
-        let about = About {
-            algorithm: "lopa-gt".into(),
-            seed: 1,
-            problem: "representation".into(),
-            params: params.parse().unwrap(),
-            features: 2,
-            classes: vec!["a".into(), "b".into()],
-            columns: None,
-            diverged: false,
-            log: false,
-            row: false,
-        };
+        let params: toml::Table = params.parse().unwrap();
+        let about: About = serde_json::from_value(json!({
+            "algorithm": "lopa-gt",
+            "seed": 1,
+            "problem": "representation",
+            "params": params,
+            "features": 2,
+            "classes": ["a", "b"],
+        }))
+        .unwrap();
         let scaling = Default::default();
         Model { about, x: vec![x], theta: vec![theta], scaling }.save(&path).unwrap();
         let rows = Features::Dense { cols: 2, values: vec![0.5, 1.5] };
