@@ -227,7 +227,12 @@
         ...(log && some ? { splits: logTicks, filter: (_, splits) => splits } : {}),
         label: title, labelSize: 26, labelFont: "13px system-ui, sans-serif", font: "12px system-ui, sans-serif",
         stroke: ink, grid, ticks: { ...grid, size: 5 }, size,
-        values: (_, splits) => splits.map((value) => raised(axisNumber(value))),
+        values: (_, splits) => {
+          // Over many powers of ten, powers are easier to read than units.
+          const powers = log && splits.at(-1) / splits[0] >= 1e6;
+          const text = (value) => (powers ? `10^${Math.round(Math.log10(value))}`.replace("-", "−") : axisNumber(value));
+          return splits.map((value) => raised(text(value)));
+        },
       });
       const scale = (log) => (log && some ? { time: false, distr: 3, range: decades } : { time: false, distr: 1 });
       this.plot = new uPlot({
