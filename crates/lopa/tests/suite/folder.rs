@@ -804,7 +804,6 @@ fn models_made_by_hand_are_refused() {
         "hidden = ['abc']",
         "hidden = [3]\nactivation = 'none'",
         "hidden = [3]\nridge = -1.0",
-        "hidden = [3]\nridge = nan",
         "name = 'quadratic'",
         "unknown = 1",
         "",
