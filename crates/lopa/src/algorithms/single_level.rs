@@ -4,10 +4,13 @@
 //! w = θ, or (θ, x) where the problem says so;   q = ∇ĝ(w; ξ)
 //!
 //! gradient tracking   w⁺ = Σ_j w_ij w_j − α y,    y⁺ = Σ_j w_ij y_j + q⁺ − q,    y⁰ = q⁰
-//! EXTRA               w¹ = W w⁰ − α q⁰,   wᵏ⁺² = 2 V wᵏ⁺¹ − V wᵏ − α (qᵏ⁺¹ − qᵏ)
+//! EXTRA               w¹ = W w⁰ − α⁰ q⁰,   wᵏ⁺¹ = 2 V wᵏ − V wᵏ⁻¹ − (αᵏ qᵏ − αᵏ⁻¹ qᵏ⁻¹)
 //! exact diffusion     ψ⁺ = w − α q,   φ⁺ = ψ⁺ + w − ψ,   w⁺ = V φ⁺,   ψ⁰ = w⁰
 //! both with           V = (I + W) / 2
 //! ```
+//!
+//! EXTRA's old gradient keeps its old step: the sum over all iterations is then that of αᵏ qᵏ, which
+//! vanishes at the solution alone. With today's step in its place a schedule leads elsewhere.
 //!
 //! Gradient tracking: Di Lorenzo and Scutari 2016, Nedić et al. 2017, with stochastic gradients
 //! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed
@@ -153,8 +156,12 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
                 let w = &mut self.w[..moving];
                 if k > 0 {
                     let before = [first, &self.y, &self.q, &self.q_old];
+                    // 1 for a constant step, and then without any effect on the bits.
+                    let times = T::of(self.params.alpha.at(k - 1) / self.params.alpha.at(k));
                     update(&mut self.psi, [w], |_, [w]| w);
-                    update(w, before, |w, [ww, vw, q, old]| w + ww - vw - alpha * (q - old));
+                    update(w, before, |w, [ww, vw, q, old]| {
+                        w + ww - vw - alpha * (q - times * old)
+                    });
                 } else {
                     update(w, [first, &self.q], |_, [ww, q]| ww - alpha * q);
                 }

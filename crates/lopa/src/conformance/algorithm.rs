@@ -8,6 +8,7 @@ use toml::Table;
 
 use super::compare::{largest, short};
 use super::lab::{Lab, Run, difference, iterate};
+use super::limit::limit;
 use super::{allocations, broken, ensure};
 use crate::algorithms::{AnyMethod, Cost, Facts, Task};
 use crate::config::{Entry, Source};
@@ -26,7 +27,8 @@ use crate::problem::scope::Scope;
 ///
 /// Messages must keep their length. Variables must be complete: nodes that are given them must
 /// continue with the same bits. So must runs on any number of threads. `cost` must be what the
-/// counters show, schedules must be honoured, and facts must name what exists.
+/// counters show, schedules must be honoured, and facts must name what exists. Without noise,
+/// a limit that is the same for two constant steps must be that of decreasing ones, too.
 ///
 /// # Errors
 /// That of the first check that fails, with an id `conformance/…`, or one of the algorithm's own.
@@ -68,6 +70,8 @@ fn runs(
         all::<f32>(&lab, &alone).map_err(|error| error.at(at("f32")))?;
         all::<f64>(&lab, &alone).map_err(|error| error.at(at("f64")))?;
         variables.extend(lab.variables()?);
+        let steps = registries.algorithms.find(name)?.facts.steps;
+        limit(lab, steps).map_err(|error| error.at(at("f64")))?;
     }
     Ok(variables)
 }

@@ -9,7 +9,7 @@ use crate::algorithms::AnyMethod;
 use crate::config::Source;
 use crate::engine::{Node, Simulation};
 use crate::error::Result;
-use crate::experiment::{Experiment, Registries};
+use crate::experiment::{BatchSpec, Experiment, Registries};
 use crate::math::real::Real;
 use crate::problem::scope::Scope;
 use crate::run::World;
@@ -101,17 +101,31 @@ impl<'a> Lab<'a> {
     /// The algorithm with some step sizes halved every five iterations; `None` where one of these
     /// parameters is not a schedule.
     pub fn staged(&self, keys: &[String]) -> Option<Arc<AnyMethod>> {
-        let mut params = self.params.clone();
-        for key in keys {
-            let value = &self.params[key];
-            let start = value.as_float().or(value.as_integer().map(|whole| whole as f64))?;
+        self.with(keys, |start| {
             let mut stages = Table::new();
             stages.insert("start".into(), start.into());
             stages.insert("factor".into(), 0.5.into());
             stages.insert("every".into(), 5.into());
-            params.insert(key.clone(), Value::Table(stages));
+            Value::Table(stages)
+        })
+    }
+
+    /// The algorithm with other step sizes in place of constant ones; `None` where one of these
+    /// parameters is not a number, or the algorithm does not take the others.
+    pub fn with(&self, keys: &[String], step: impl Fn(f64) -> Value) -> Option<Arc<AnyMethod>> {
+        let mut params = self.params.clone();
+        for key in keys {
+            let value = self.params.get(key)?;
+            let start = value.as_float().or(value.as_integer().map(|whole| whole as f64))?;
+            params.insert(key.clone(), step(start));
         }
         self.registries.algorithms.choose(self.name, &params).ok().map(|choice| choice.build)
+    }
+
+    /// The same without noise: every derivative on all samples.
+    pub fn on_all_samples(mut self) -> Lab<'a> {
+        self.experiment.run.batch = BatchSpec::default();
+        self
     }
 }
 

@@ -27,6 +27,7 @@ mod algorithm;
 mod compare;
 mod derivatives;
 mod lab;
+mod limit;
 mod problem;
 mod question;
 mod subject;

@@ -27,6 +27,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("schedule read once", "conformance/schedule"),
     ("schedule an iteration early", "conformance/schedule"),
     ("tracked variables that differ", "conformance/tracked"),
+    ("old gradients with today's step", "conformance/limit"),
     ("nothing moves", "conformance/does-nothing"),
     ("a division by zero without neighbours", "conformance/alone"),
     ("facts without a source", "conformance/facts"),
@@ -84,7 +85,8 @@ impl Method for Planted {
         oracle.answer(now.at(At { x: &x, theta: &theta }, &v));
         let (mean, grad) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
         let (mistake, params, k) = (*mistake, params.clone(), 0);
-        Ok(Box::new(PlantedNode { mistake, params, x, theta, v, now, mean, grad, k }))
+        let (old, moved) = (grad.clone(), grad.clone());
+        Ok(Box::new(PlantedNode { mistake, params, x, theta, v, now, old, moved, mean, grad, k }))
     }
 }
 
@@ -95,7 +97,9 @@ struct PlantedNode<T> {
     theta: Vector<T>,
     v: Vector<T>,
     now: Directions<T>,
-    mean: Vec<T>, // a moving average of s
+    old: Vec<T>,   // d of the iteration before
+    moved: Vec<T>, // the last change of θ
+    mean: Vec<T>,  // a moving average of s
     grad: Vec<T>,
     k: u64,
 }
@@ -154,8 +158,17 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
         let hidden = ["a variable that is not listed", "a division by zero without neighbours"];
         let s = if hidden.contains(&self.mistake) { &self.mean[..] } else { &self.now.s };
         let alpha = if self.is("steps that are too large") { T::of(100.0) } else { alpha };
-        update(&mut self.x, [wx, s], |_, [wx, s]| wx - alpha * s);
-        axpy(-beta, &self.now.d, &mut self.theta);
+        if self.is("old gradients with today's step") {
+            update(&mut self.x, [wx], |x, [wx]| wx - alpha * (x - T::one()));
+            update(&mut self.moved, [&self.now.d, &self.old], |moved, [d, old]| {
+                moved - beta * (d - old)
+            });
+            axpy(T::one(), &self.moved, &mut self.theta);
+            self.old.copy_from_slice(&self.now.d);
+        } else {
+            update(&mut self.x, [wx, s], |_, [wx, s]| wx - alpha * s);
+            axpy(-beta, &self.now.d, &mut self.theta);
+        }
         axpy(-lambda, &self.now.h, &mut self.v);
         match self.mistake {
             "state shared by all nodes" => {
@@ -182,14 +195,18 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
             "two variables of one name" => "v",
             _ => "theta",
         };
-        vec![(theta, &self.theta), ("d", d), ("v", &self.v), ("h", h), ("s", s), ("x", &self.x)]
+        let (old, moved) = (("old", &self.old[..]), ("moved", &self.moved[..]));
+        let here = [(theta, &self.theta[..]), ("d", d), ("v", &self.v), ("h", h), ("s", s)];
+        here.into_iter().chain([("x", &self.x[..]), old, moved]).collect()
     }
 
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
         let names: Vec<&'static str> = self.variables().into_iter().map(|(name, _)| name).collect();
         let swapped = self.is("variables_mut in another order");
         let Directions { d, h, s, .. } = &mut self.now;
-        let vectors: [&mut [T]; 6] = [&mut self.theta, d, &mut self.v, h, s, &mut self.x];
+        let (old, moved) = (&mut self.old, &mut self.moved);
+        let vectors: [&mut [T]; 8] =
+            [&mut self.theta, d, &mut self.v, h, s, &mut self.x, old, moved];
         let mut all: Vec<_> = names.into_iter().zip(vectors).collect();
         if swapped {
             all.swap(0, 1);
