@@ -32,9 +32,9 @@ const DRAWS_PER_PASS: u32 = 8;
 pub const MAX_PASSES: usize = 500;
 
 impl Draw {
-    /// Its slot among the draws of an iteration; `shared` if one minibatch serves all of them.
+    /// Its slot among the draws of an iteration; `shared` if one minibatch serves all of g, and one all of f.
     pub fn slot(self, shared: bool) -> u32 {
-        if shared { self.0 - self.0 % DRAWS_PER_PASS } else { self.0 }
+        if shared { one_of_each(self.0) } else { self.0 }
     }
 
     /// The same draw in pass `t` of an inner loop, independent of those of other passes.
@@ -175,6 +175,13 @@ impl<T: Real> Differences<T> {
         gradient(At { x, theta: there }, below);
         update(out, [below], |above, [below]| (above - below) / (delta + delta));
     }
+}
+
+/// The draw of a pass that serves all of g, or all of f: ξ₁ or ς₁. Their samples differ, even where
+/// f and g have the same number of them.
+fn one_of_each(slot: u32) -> u32 {
+    let (pass, kind) = (slot - slot % DRAWS_PER_PASS, slot % DRAWS_PER_PASS);
+    pass + if kind < SIGMA1.0 { XI1.0 } else { SIGMA1.0 }
 }
 
 /// Draws minibatches.

@@ -492,16 +492,19 @@ fn five_samples_are_drawn_anew_in_every_iteration() {
     assert!(chi_square < 33.0, "{bins:?}");
 }
 
+// f and g have as many samples each: the same random words would give them the same minibatch.
 #[test]
-fn shared_samples_are_one_batch_for_all() {
+fn shared_samples_are_one_batch_of_g_and_another_of_f() {
     let (mut simulation, log) = recorded("batch = 20, shared_samples = true", 0);
-    let mut last = Vec::new();
+    let mut seen: Vec<Vec<u32>> = Vec::new();
     for _ in 0..10 {
         let calls = take(&log);
-        let first = batch(&calls, FIVE[0]);
-        assert!(FIVE.iter().all(|name| batch(&calls, name) == first), "{calls:?}");
-        assert_ne!(first, last, "the next iteration draws anew");
-        last = first.to_vec();
+        for of in [&FIVE[..3], &FIVE[3..]] {
+            let first = batch(&calls, of[0]);
+            assert!(of.iter().all(|name| batch(&calls, name) == first), "{calls:?}");
+            assert!(!seen.iter().any(|other| other == first), "{}: a batch came twice", of[0]);
+            seen.push(first.to_vec());
+        }
         simulation.iterate();
     }
 }
