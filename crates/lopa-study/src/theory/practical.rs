@@ -1,4 +1,5 @@
-//! Practical step sizes, from local curvature, stability limits and a short calibration run.
+//! Practical step sizes, from local curvature, stability limits and a short calibration run, and
+//! confirmed at full length on several seeds.
 //!
 //! No theorem supports them. The theorem's step sizes are for the worst problem with the same
 //! constants, these for the problem at hand.
@@ -6,10 +7,11 @@
 use serde::Serialize;
 
 use super::course;
+use super::lyapunov::Snapshot;
 use super::measure::{Depth, Inspector, Point, extreme_eigenvalues};
 use super::{Parts, Scheme, Steps};
 use crate::parallel;
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use lopa::evaluate::exact::solve;
 use lopa::experiment::AlgorithmSpec;
 use lopa::math::real::{axpy, dot};
@@ -19,8 +21,10 @@ use lopa::run::Setup;
 /// Suggested step sizes, and the reasons for them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suggestion {
-    /// The step sizes; γ and τ are the file's.
-    pub steps: Steps,
+    /// The step sizes; γ and τ are the file's. None, if no step sizes that were tried survive.
+    pub steps: Option<Steps>,
+    /// The seeds and the iterations that they survive.
+    pub confirmed: Confirmed,
     /// Smallest and largest curvature of the g_i at the start and at the end of the run.
     pub curvature: (f64, f64),
     /// β and λ must stay below 2/(μ + L).
@@ -37,6 +41,23 @@ pub struct Suggestion {
     /// Iterations of the calibration.
     pub iterations: u64,
 }
+
+/// The full runs that step sizes had to survive: to end no higher in Φ than they began.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Confirmed {
+    /// The seeds: the file's, and further ones if it has few.
+    pub seeds: Vec<u64>,
+    /// Iterations: those that the file sets.
+    pub iterations: u64,
+    /// What did not survive them, from the calibration's best α down.
+    pub lost: Vec<f64>,
+}
+
+/// At least so many seeds confirm step sizes, and at most as many more.
+const SEEDS: usize = 3;
+
+/// How often a step that does not survive is halved.
+const HALVINGS: i32 = 10;
 
 /// Suggests step sizes for an algorithm of the experiment.
 pub fn suggest(
@@ -70,8 +91,21 @@ pub fn suggest(
     }
     let best = tried.iter().filter_map(|&(alpha, phi)| Some((alpha, phi?)));
     let best = best.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(limit_alpha / 16.0, |best| best.0);
+    let mut confirmed = Confirmed { seeds: seeds(setup), iterations: planned, lost: Vec::new() };
+    let mut steps = None;
+    for halvings in 0..HALVINGS {
+        // α is the usual culprit; if it is not, θ and v slow down as well.
+        let inner = inner / 2f64.powi(halvings / 3);
+        let next = Steps { alpha: best / 2f64.powi(halvings), beta: inner, lambda: inner, ..*own };
+        if survives(setup, spec, scheme, &next, &confirmed)? {
+            steps = Some(next);
+            break;
+        }
+        confirmed.lost.push(next.alpha);
+    }
     Ok(Suggestion {
-        steps: Steps { alpha: best, beta: inner, lambda: inner, ..*own },
+        steps,
+        confirmed,
         curvature,
         limit_beta: 2.0 / (curvature.0 + curvature.1),
         limit_lambda: 2.0 / curvature.1,
@@ -80,6 +114,61 @@ pub fn suggest(
         tried,
         iterations,
     })
+}
+
+/// The point at which a run of an algorithm starts.
+pub fn at_start(setup: &Setup, spec: &AlgorithmSpec) -> Result<Point> {
+    let run = course::run(setup, &spec.choice, &[0])?;
+    let Some((_, seen)) = run.seen.into_iter().next() else {
+        return Err(Error::data("data/not-finite", "the gradient at the start is not finite")
+            .hint("are there values that are not finite or very large?"));
+    };
+    let best = seen.exact.into_iter().map(|own| own.theta).collect();
+    Ok(Point { x: seen.mean_x, theta: seen.state.theta, best })
+}
+
+/// The file's seeds, and further ones until there are enough.
+fn seeds(setup: &Setup) -> Vec<u64> {
+    let own = setup.experiment.run.seeds.iter().copied();
+    let mut seeds = vec![setup.seed];
+    for seed in own.chain(setup.seed.wrapping_add(1)..) {
+        let enough = seeds.len() >= 2 * SEEDS;
+        if enough || (seeds.len() >= SEEDS && !setup.experiment.run.seeds.contains(&seed)) {
+            break;
+        }
+        if !seeds.contains(&seed) {
+            seeds.push(seed);
+        }
+    }
+    seeds
+}
+
+/// Whether runs with these step sizes end no higher than they began, on every seed.
+fn survives(
+    setup: &Setup,
+    spec: &AlgorithmSpec,
+    scheme: Scheme,
+    steps: &Steps,
+    Confirmed { seeds, iterations, .. }: &Confirmed,
+) -> Result<bool> {
+    let choice = course::with_steps(spec, scheme, steps)?;
+    for &seed in seeds {
+        let world = setup.experiment.world(setup.data, seed)?;
+        let there = Setup { world: &world, seed, ..*setup };
+        // A look on the way ends a lost run early.
+        let mut looks = vec![0, *iterations / 10, *iterations];
+        looks.dedup();
+        let run = course::run(&there, &choice, &looks)?;
+        let phi = |at: Option<&(u64, Snapshot)>| at.map(|(_, seen)| seen.errors.objective);
+        let survived = match (run.diverged, phi(run.seen.first()), phi(run.seen.last())) {
+            (None, Some(start), Some(end)) => end <= start + 1e-9 * (1.0 + start.abs()),
+            _ => false,
+        };
+        if !survived {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The extreme eigenvalues of ∇²_θθ g_i over nodes and points.

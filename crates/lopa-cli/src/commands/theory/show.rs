@@ -25,7 +25,8 @@ pub fn answer(study: &Study, output: &Output) -> Result<Answer> {
     for one in &advice {
         let case = one.case;
         let theorem = study.run(case, &one.choice.steps)?;
-        let practical = Some(study.run(case, &one.suggestion.steps)?);
+        let practical = one.suggestion.steps.as_ref();
+        let practical = practical.map(|steps| study.run(case, steps)).transpose()?;
         let curves = Curves { case, theorem, practical };
         let title = format!("{}: mean of |grad Phi|^2 over k = 0 ... K", case.label);
         text += &section(&title, &bound::table(study, &curves, output), output);

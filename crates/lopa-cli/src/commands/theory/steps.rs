@@ -49,17 +49,20 @@ pub fn closing(study: &Study) -> String {
         let all = study.conditions(case, &case.steps);
         let broken: Vec<_> = all.iter().filter(|condition| !condition.holds()).collect();
         let worst = broken.iter().map(|c| c.used()).fold(0.0, f64::max);
+        let worst = match worst.is_finite() {
+            true => format!(", the worst by a factor of {}", short(worst)),
+            false => String::new(), // the bound is 0
+        };
         let names: Vec<_> = broken.iter().map(|c| format!("{} {}", c.name, c.place)).collect();
         match broken.is_empty() {
             true => format!("{}: every condition holds; the bound is a guarantee.", case.label),
             false => format!(
-                "{}: {} of {} conditions are broken ({}), the worst by a factor of {}; the theorem says \
-                 nothing about these step sizes.",
+                "{}: {} of {} conditions are broken ({}){worst}; the theorem says nothing about these \
+                 step sizes.",
                 case.label,
                 broken.len(),
                 all.len(),
-                names.join(", "),
-                short(worst)
+                names.join(", ")
             ),
         }
     };
@@ -94,7 +97,8 @@ fn grid(study: &Study, per_case: Vec<Vec<Condition>>, output: &Output) -> String
             |all: &Vec<Condition>| match all.iter().find(|other| other.name == condition.name) {
                 None => "–".to_string(),
                 Some(own) if own.holds() => format!("{} ok", short(own.used())),
-                Some(own) => format!("{} BROKEN", short(own.used())),
+                Some(own) if own.used().is_finite() => format!("{} BROKEN", short(own.used())),
+                Some(_) => "BROKEN".into(),
             };
         let places = per_case.iter().flatten().filter(|other| other.name == condition.name);
         let mut places: Vec<&str> = places.map(|other| other.place).collect();
@@ -124,11 +128,34 @@ pub fn sizes(advice: &[Advice], output: &Output) -> String {
         rows.push(row("yours".into(), &case.steps, String::new()));
         let corollary = format!("the corollaries' choice; {} is binding", choice.active);
         rows.push(row("theorem".into(), &choice.steps, corollary));
-        let calibrated =
-            format!("best Phi after {} iterations; no guarantee", suggestion.iterations);
-        rows.push(row("practical".into(), &suggestion.steps, calibrated));
+        let why = survived(suggestion);
+        match &suggestion.steps {
+            Some(steps) => rows.push(row("practical".into(), steps, why)),
+            None => {
+                let mut row = vec![case.label.clone(), "practical".into()];
+                row.extend(["none"; 5].map(String::from));
+                row.push(why);
+                rows.push(row);
+            }
+        }
     }
     output.list(&["algorithm", "", "alpha", "beta", "lambda", "gamma", "tau", "why"], rows)
+}
+
+/// What the practical step sizes were put through.
+fn survived(Suggestion { steps, confirmed, .. }: &Suggestion) -> String {
+    let seeds: Vec<String> = confirmed.seeds.iter().map(u64::to_string).collect();
+    let runs = format!("{} iterations on seeds {}", confirmed.iterations, seeds.join(", "));
+    let lost: Vec<String> = confirmed.lost.iter().map(|&alpha| short(alpha)).collect();
+    match (steps, lost.is_empty()) {
+        (Some(_), true) => format!("survives {runs}; no guarantee"),
+        (Some(_), false) => {
+            format!("survives {runs}, and alpha {} does not; no guarantee", lost.join(", "))
+        }
+        (None, _) => {
+            format!("none from {} down to {} survives {runs}", lost[0], lost[lost.len() - 1])
+        }
+    }
 }
 
 fn intervals(advice: &[Advice], output: &Output) -> String {
