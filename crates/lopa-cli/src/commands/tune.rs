@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lopa::error::{Error, Result};
-use lopa_study::tune::{Trial, tune as search};
+use lopa_study::tune::{Confirmation, Trial, Tuned, tune as search};
 use serde_json::json;
 
 use super::environment::Environment;
 use super::source::source;
 use crate::args::{FileArgs, ThreadArgs};
-use crate::output::number;
+use crate::output::{Output, number};
 use crate::program::Program;
 use trials::Trials;
 
@@ -42,7 +42,10 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let (context, signals) = (environment.context(), &environment.signals);
     let trials = Trials::new(output);
     let report = |trial: &Trial, _: usize, of: usize| trials.ended(trial, of);
-    let tuned = search(&source, &program.registries, &journal, &context, &report);
+    let tested = |test: &Confirmation| {
+        trials.note(&format!("{} trial {} {}", test.algorithm, test.confirms, test.says()));
+    };
+    let tuned = search(&source, &program.registries, &journal, &context, &report, &tested);
     trials.finish();
     let tuned = match tuned {
         Err(error) if error.id == "tune/interrupted" => {
@@ -57,15 +60,20 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
             .hint("choose another file with --out")
     })?;
     if output.json() {
-        output.document(&json!({ "best": tuned.best, "trials": tuned.trials, "file": out }));
+        let Tuned { best, trials, tests, .. } = &tuned;
+        output.document(&json!({ "best": best, "tests": tests, "trials": trials, "file": out }));
     } else {
-        let row = |best: &Trial| {
-            let values = best.params.iter().map(|(key, value)| format!("{key} = {value}"));
-            let value = best.value.map_or("diverged".into(), number);
-            vec![best.algorithm.clone(), value, values.collect::<Vec<_>>().join(", ")]
-        };
-        let rows = tuned.best.iter().map(row).collect();
-        output.text(&output.list(&["algorithm", "best", "with"], rows));
+        output.text(&table(&tuned, output));
+    }
+    for best in &tuned.best {
+        let test = test_of(&tuned, best);
+        if best.value.is_none() || test.is_some_and(|test| !test.stands) {
+            output.warn(&format!(
+                "no trial of {} stands: its step sizes may diverge; search smaller ones with \
+                 `tune.ranges`",
+                best.algorithm
+            ));
+        }
     }
     output.note(&format!(
         "tuned experiment in {}, journal in {}",
@@ -73,6 +81,22 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
         journal.display()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+fn test_of<'a>(tuned: &'a Tuned, best: &Trial) -> Option<&'a Confirmation> {
+    let of = |test: &&Confirmation| test.algorithm == best.algorithm && test.confirms == best.trial;
+    tuned.tests.iter().find(of)
+}
+
+fn table(tuned: &Tuned, output: &Output) -> String {
+    let row = |best: &Trial| {
+        let values = best.params.iter().map(|(key, value)| format!("{key} = {value}"));
+        let value = best.value.map_or("diverged".into(), number);
+        let test = test_of(tuned, best).map_or("not tested".into(), Confirmation::says);
+        vec![best.algorithm.clone(), value, values.collect::<Vec<_>>().join(", "), test]
+    };
+    let rows = tuned.best.iter().map(row).collect();
+    output.list(&["algorithm", "best", "with", "tested"], rows)
 }
 
 /// `dir/name.toml` → `dir/name-tuned.toml`.

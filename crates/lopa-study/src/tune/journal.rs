@@ -1,4 +1,4 @@
-//! The journal of finished trials: append-only, one line per trial.
+//! The journal of finished trials and of winners put to the test: append-only, one line for each.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::confirm::Confirmation;
 use super::space::Candidate;
 use lopa::error::{Error, Result};
 
@@ -24,6 +25,14 @@ pub struct Trial {
     pub value: Option<f64>,
 }
 
+/// A line after the first.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Test(Confirmation),
+    Trial(Trial),
+}
+
 /// The first line: which search the journal belongs to.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
@@ -38,10 +47,10 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a search, or starts a new one, and reads its finished trials.
+    /// Opens the journal of a search, or starts a new one, and reads its finished trials and tests.
     ///
     /// A last line torn by a crash is dropped.
-    pub fn open(path: &Path, search: &str) -> Result<(Journal, Vec<Trial>)> {
+    pub fn open(path: &Path, search: &str) -> Result<(Journal, Vec<Trial>, Vec<Confirmation>)> {
         let failed = |error: std::io::Error| unusable(path, &error);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -59,7 +68,7 @@ impl Journal {
         let Some((first, rest)) = lines.split_first() else {
             let head = Head { lopa: env!("CARGO_PKG_VERSION").into(), search: search.into() };
             journal.write(&head)?;
-            return Ok((journal, Vec::new()));
+            return Ok((journal, Vec::new(), Vec::new()));
         };
         let head: Head = serde_json::from_slice(first).map_err(|_| foreign(path))?;
         if head.search != search {
@@ -72,13 +81,24 @@ impl Journal {
                     .hint("delete the line: its trial runs again")
             })
         };
-        let trials = rest.iter().enumerate().map(read).collect::<Result<_>>()?;
-        Ok((journal, trials))
+        let (mut trials, mut tests) = (Vec::new(), Vec::new());
+        for line in rest.iter().enumerate().map(read) {
+            match line? {
+                Line::Trial(trial) => trials.push(trial),
+                Line::Test(test) => tests.push(test),
+            }
+        }
+        Ok((journal, trials, tests))
     }
 
     /// Appends a finished trial.
     pub fn append(&mut self, trial: &Trial) -> Result<()> {
         self.write(trial)
+    }
+
+    /// Appends the outcome of a test.
+    pub fn confirm(&mut self, test: &Confirmation) -> Result<()> {
+        self.write(test)
     }
 
     fn write(&mut self, line: &impl Serialize) -> Result<()> {

@@ -2,13 +2,15 @@
 //! training or validation data.
 //!
 //! The values of a trial depend on its number alone, so the outcome is the same for any number of
-//! threads and after any interruption.
+//! threads and after any interruption. Winners are confirmed at full length on further seeds.
 
+mod confirm;
 mod journal;
 mod space;
 mod spec;
 mod written;
 
+pub use confirm::Confirmation;
 pub use journal::{Journal, Trial};
 pub use space::Candidate;
 pub use spec::{Between, Method, Range, Scale, TuneSpec};
@@ -36,8 +38,11 @@ const ETA: usize = 3;
 pub struct Tuned {
     /// Every trial, by algorithm, stage and number.
     pub trials: Vec<Trial>,
-    /// The best trial of each algorithm.
+    /// The best trial of each algorithm that stands.
     pub best: Vec<Trial>,
+    /// What came of putting trials to the test, in that order; the last of an algorithm is that of
+    /// its best trial.
+    pub tests: Vec<Confirmation>,
     /// The experiment file with the best values and their provenance.
     pub text: String,
 }
@@ -50,6 +55,7 @@ pub fn tune(
     journal: &Path,
     context: &Context,
     told: &(dyn Fn(&Trial, usize, usize) + Sync),
+    tested: &(dyn Fn(&Confirmation) + Sync),
 ) -> Result<Tuned> {
     let experiment = Experiment::read(source, registries)?;
     let spec = TuneSpec::of(source, &experiment)?;
@@ -59,7 +65,7 @@ pub fn tune(
             .hint("for example `[tune]` with `seeds = [101, 102]` and `trials = 16`")
     })?;
     let data = experiment.load_data(context)?;
-    let (journal, done) = Journal::open(journal, &digest(&experiment, &spec))?;
+    let (journal, done, confirmed) = Journal::open(journal, &digest(&experiment, &spec))?;
     let search = Search {
         source,
         registries,
@@ -69,12 +75,15 @@ pub fn tune(
         context,
         journal: Mutex::new(journal),
         done,
+        confirmed,
         told,
+        tested,
     };
     let trials = search.all()?;
-    let best = search.best(&trials);
-    let text = written::file(&source.name, &source.text, &experiment, &spec, &trials, &best);
-    Ok(Tuned { trials, best, text })
+    let (best, tests) = search.winners(&trials)?;
+    let tuned = Tuned { trials, best, tests, text: String::new() };
+    let text = written::file(&source.name, &source.text, &experiment, &spec, &tuned);
+    Ok(Tuned { text, ..tuned })
 }
 
 /// What must be unchanged for a journal to be resumed.
@@ -93,7 +102,9 @@ struct Search<'a> {
     context: &'a Context<'a>,
     journal: Mutex<Journal>,
     done: Vec<Trial>,
+    confirmed: Vec<Confirmation>,
     told: &'a (dyn Fn(&Trial, usize, usize) + Sync),
+    tested: &'a (dyn Fn(&Confirmation) + Sync),
 }
 
 /// A trial to run.
@@ -186,7 +197,14 @@ impl Search<'_> {
 
     /// The mean of the metric over the seeds; `None` if a run diverged or the values are refused.
     fn measure(&self, task: &Task) -> Result<Option<f64>> {
-        let Some(experiment) = self.trial_experiment(task) else { return Ok(None) };
+        match self.trial_experiment(task, &self.spec.seeds) {
+            Some(experiment) => self.mean(&experiment),
+            None => Ok(None),
+        }
+    }
+
+    /// The mean of the metric over the seeds of an experiment; `None` if a run diverged.
+    fn mean(&self, experiment: &Experiment) -> Result<Option<f64>> {
         let Context { data_dir, interrupt, .. } = self.context;
         let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
         let outcomes = experiment.run_on(self.data, &alone, &mut (), &mut ())?;
@@ -210,9 +228,9 @@ impl Search<'_> {
         Ok(Some(sum / outcomes.len() as f64))
     }
 
-    /// One algorithm with the values of a trial, on the seeds and the budget of trials; none if
+    /// One algorithm with the values of a trial, on some seeds and a share of the budget; none if
     /// the algorithm does not take the values.
-    fn trial_experiment(&self, task: &Task) -> Option<Experiment> {
+    fn trial_experiment(&self, task: &Task, seeds: &[u64]) -> Option<Experiment> {
         let spec = &self.experiment.algorithms[task.index];
         let mut source = self.source.clone();
         for (key, value) in &task.params {
@@ -223,7 +241,7 @@ impl Search<'_> {
         let mut experiment = Experiment::read(&source, self.registries).ok()?;
         experiment.algorithms = vec![experiment.algorithms.swap_remove(task.index)];
         let run = &mut experiment.run;
-        run.seeds = self.spec.seeds.clone();
+        run.seeds = seeds.to_vec();
         run.target = None;
         run.evaluations = 1;
         run.exact = match self.spec.metric.as_str() {
@@ -242,16 +260,6 @@ impl Search<'_> {
             (Some(value), false) => value,
         };
         key(a).total_cmp(&key(b)).then(a.trial.cmp(&b.trial))
-    }
-
-    /// The best trial of each algorithm at the last stage.
-    fn best(&self, trials: &[Trial]) -> Vec<Trial> {
-        let last = trials.iter().map(|trial| trial.rung).max().unwrap_or(0);
-        let best = |label: &String| {
-            let own = trials.iter().filter(|t| t.algorithm == *label && t.rung == last);
-            own.min_by(|a, b| self.compare(a, b)).expect("every algorithm has a trial").clone()
-        };
-        self.experiment.algorithms.iter().map(|algorithm| best(&algorithm.label)).collect()
     }
 }
 

@@ -27,6 +27,10 @@ pub struct TuneSpec {
     /// The share of the run's budget that a trial gets.
     #[serde(default = "default_share")]
     pub share: f64,
+    /// Further seeds on which the best trial must survive at full length, and its neighbour with
+    /// steps a quarter larger; 0 takes the best trial as it is.
+    #[serde(default = "default_confirm")]
+    pub confirm: usize,
     /// The values to try, by the label of the algorithm (`*` for all) and the parameter. Default:
     /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, and
     /// `lambda` equal to `beta`.
@@ -95,6 +99,10 @@ fn default_metric() -> String {
     "loss".into()
 }
 
+fn default_confirm() -> usize {
+    3
+}
+
 fn default_share() -> f64 {
     1.0
 }
@@ -108,6 +116,8 @@ impl Params for TuneSpec {
         Fault::unless(valid, "seeds", seeds, "a list of at least one seed below 2^63")?;
         let share = self.share > 0.0 && self.share <= 1.0;
         Fault::unless(share, "share", self.share, "in (0, 1]")?;
+        let confirm = self.confirm <= 1000;
+        Fault::unless(confirm, "confirm", self.confirm, "from 0 to 1000")?;
         let on_test = self.metric.split('_').any(|word| word == "test");
         let metric = format!("\"{}\"", self.metric);
         Fault::unless(!on_test, "metric", metric, "one that is not measured on test data")?;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use toml::Value;
 
+use super::Tuned;
 use super::journal::Trial;
 use super::spec::TuneSpec;
 use lopa::experiment::Experiment;
@@ -14,8 +15,7 @@ pub fn file(
     original: &str,
     experiment: &Experiment,
     spec: &TuneSpec,
-    trials: &[Trial],
-    best: &[Trial],
+    Tuned { trials, best, tests, .. }: &Tuned,
 ) -> String {
     let mut text = String::new();
     for line in original.lines().take_while(|line| line.starts_with('#')) {
@@ -35,6 +35,9 @@ pub fn file(
     );
     for trial in best {
         let _ = writeln!(text, "#   {}", line(trial, trials));
+        for test in tests.iter().filter(|test| test.algorithm == trial.algorithm) {
+            let _ = writeln!(text, "#     trial {} {}", test.confirms, test.says());
+        }
     }
     let mut resolved = experiment.resolved();
     resolved.insert("name".into(), format!("{}-tuned", experiment.name).into());

@@ -8,7 +8,7 @@ use lopa::config::Source;
 use lopa::error::Error;
 use lopa::experiment::{Experiment, Registries};
 use lopa::run::Context;
-use lopa_study::tune::{TuneSpec, Tuned, tune};
+use lopa_study::tune::{Trial, TuneSpec, Tuned, tune};
 
 const EXPERIMENT: &str = r#"
 schema = 1
@@ -64,9 +64,10 @@ fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usi
     let context =
         Context { pool: Some(&pool), data_dir: ".".into(), interrupt: &interrupt, probe: None };
     let ran = AtomicUsize::new(0);
-    let tuned = tune(source, &Registries::default(), journal, &context, &|_, _, _| {
+    let count = |_: &Trial, _, _| {
         ran.fetch_add(1, Ordering::Relaxed);
-    })?;
+    };
+    let tuned = tune(source, &Registries::default(), journal, &context, &count, &|_| ())?;
     Ok((tuned, ran.into_inner()))
 }
 
@@ -160,8 +161,44 @@ fn a_search_resumes_from_a_journal_torn_anywhere() {
         let (tuned, ran) = search(&source, &journal, 1).expect("a resumed search");
         assert_eq!(tuned, whole, "cut at {length}");
         let lines = bytes[..length].iter().filter(|&&byte| byte == b'\n').count();
-        assert_eq!(ran, 18 - lines.saturating_sub(1), "cut at {length}");
+        assert_eq!(ran, 18usize.saturating_sub(lines.saturating_sub(1)), "cut at {length}");
         assert_eq!(fs::read(&journal).expect("kept"), bytes, "cut at {length}");
+    }
+}
+
+// g has curvatures between 1/2 and 1: beta = 1.9 is stable, a quarter more is not. It is faster than
+// the file's own value, and must not win.
+#[test]
+fn winners_survive_further_seeds_with_room_above_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let search_with = |confirm: usize| {
+        let mut source = with(&format!(
+            "[tune]\nseeds = [11]\ntrials = 2\nmetric = \"theta_error\"\nmethod = \"grid\"\n\
+             confirm = {confirm}\n[tune.ranges.lopa-gt]\nbeta = [1.9]\nlambda = \"beta\"\n\
+             [tune.ranges.ma-dsbo]\nalpha = [0.0002]\n"
+        ));
+        let sets = ["run.iterations=200", "algorithm.lopa-gt.beta=0.02"];
+        source.sets.extend(sets.map(String::from));
+        source.sets.push("algorithm.lopa-gt.lambda=0.02".into());
+        let journal = folder.path().join(format!("{confirm}.jsonl"));
+        let (tuned, _) = search(&source, &journal, 2).expect("a good search");
+        let again = search(&source, &journal, 2).expect("all is done");
+        assert_eq!(again, (tuned.clone(), 0), "tests are resumed as trials are");
+        (tuned, fs::read_to_string(journal).expect("the journal"))
+    };
+    let (untested, _) = search_with(0);
+    assert!(untested.tests.is_empty() && untested.best[0].params["beta"] == 1.9, "{untested:?}");
+    let (tuned, journal) = search_with(3);
+    assert_eq!(tuned.best[0].params["beta"], 0.02, "{:?}", tuned.tests);
+    let stands: Vec<_> =
+        tuned.tests.iter().map(|test| (&test.algorithm[..], test.stands)).collect();
+    assert_eq!(stands, [("lopa-gt", false), ("lopa-gt", true), ("ma-dsbo", true)]);
+    for test in &tuned.tests {
+        assert_eq!(test.seeds, [12, 13, 14], "neither those of trials nor those of the run");
+    }
+    assert_eq!(journal.matches("\"confirms\"").count(), 3);
+    for part in ["trial 1 on the edge", "trial 0 survives seeds 12, 13, 14"] {
+        assert!(tuned.text.contains(part), "{part}\n{}", tuned.text);
     }
 }
 
@@ -189,6 +226,7 @@ fn unfair_or_invalid_sections_are_refused() {
         ("seeds = [11]\nmetric = \"own_test_accuracy\"", "config/out-of-range"),
         ("seeds = [11]\ntrials = 0", "config/out-of-range"),
         ("seeds = [11]\nshare = 0.0", "config/out-of-range"),
+        ("seeds = [11]\nconfirm = 1001", "config/out-of-range"),
         ("seeds = [11]\nshares = 0.5", "config/unknown-key"),
         ("seeds = [11]\nmethod = \"gird\"", "config/unknown-value"),
         ("seeds = [11]\nranges.dgd.alpha = [1.0]", "config/unknown-name"),

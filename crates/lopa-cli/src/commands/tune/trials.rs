@@ -54,6 +54,14 @@ impl<'a> Trials<'a> {
         }
     }
 
+    /// A remark between trials.
+    pub fn note(&self, text: &str) {
+        match &self.shown.lock().expect("nobody panics").bar {
+            Some(bar) => bar.suspend(|| self.output.note(text)),
+            None => self.output.note(text),
+        }
+    }
+
     /// The search has ended.
     pub fn finish(&self) {
         if let Some(bar) = &self.shown.lock().expect("nobody panics").bar {

@@ -1,0 +1,135 @@
+//! Winners are confirmed: at full length, on further seeds, with room above their step sizes.
+//!
+//! The best trial of a search is often the largest step that happened to survive on its seeds. It
+//! wins only if it also survives on others, and if its neighbour does, whose searched values are all
+//! a quarter larger. Otherwise the next best is tried.
+
+use serde::{Deserialize, Serialize};
+
+use super::journal::Trial;
+use super::space::Candidate;
+use super::{Search, Task};
+use lopa::error::Result;
+
+/// How much larger a neighbour's values are.
+const ABOVE: f64 = 1.25;
+
+/// At most so many trials of an algorithm are put to the test.
+const MOST: usize = 12;
+
+/// What came of putting a trial to the test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Confirmation {
+    /// The label of the algorithm.
+    pub algorithm: String,
+    /// The number of the trial.
+    pub confirms: usize,
+    /// The seeds: neither those of the trials nor those of the run.
+    pub seeds: Vec<u64>,
+    /// The mean of the metric over these seeds at full length; `None` if a run diverged.
+    pub value: Option<f64>,
+    /// The same for the neighbour; `None` if a run diverged, or if the trial itself did.
+    pub above: Option<f64>,
+    /// Whether the trial stands. A neighbour whose values the algorithm refuses is no objection.
+    pub stands: bool,
+}
+
+impl Confirmation {
+    /// The outcome in words.
+    pub fn says(&self) -> String {
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let seeds = seeds.join(", ");
+        match (self.stands, self.value.is_some(), self.above.is_some()) {
+            (true, _, true) => format!("survives seeds {seeds}, also with steps a quarter larger"),
+            (true, _, false) => format!("survives seeds {seeds}"),
+            (false, false, _) => format!("diverges on seeds {seeds}"),
+            (false, true, _) => format!("on the edge: a quarter above it, seeds {seeds} diverge"),
+        }
+    }
+}
+
+impl Search<'_> {
+    /// The best trial that stands, for each algorithm, and all that were put to the test. If none
+    /// stands, the best trial that was tested last remains.
+    pub(super) fn winners(&self, trials: &[Trial]) -> Result<(Vec<Trial>, Vec<Confirmation>)> {
+        let (mut best, mut tests) = (Vec::new(), Vec::new());
+        for index in 0..self.experiment.algorithms.len() {
+            let ranked = self.ranked(trials, index);
+            let mut chosen = ranked[0];
+            let worth = |trial: &&&Trial| trial.value.is_some();
+            let most = if self.spec.confirm == 0 { 0 } else { MOST };
+            for trial in ranked.iter().filter(worth).take(most) {
+                let test = self.confirm(index, trial)?;
+                let stands = test.stands;
+                tests.push(test);
+                chosen = trial;
+                if stands {
+                    break;
+                }
+            }
+            best.push(chosen.clone());
+        }
+        Ok((best, tests))
+    }
+
+    /// The trials of an algorithm, the best first: one of a later stage before all of an earlier one.
+    fn ranked<'t>(&self, trials: &'t [Trial], index: usize) -> Vec<&'t Trial> {
+        let label = &self.experiment.algorithms[index].label;
+        let mut own: Vec<&Trial> = trials.iter().filter(|t| t.algorithm == *label).collect();
+        own.sort_by(|a, b| b.rung.cmp(&a.rung).then(self.compare(a, b)));
+        let mut seen = std::collections::BTreeSet::new();
+        own.retain(|trial| seen.insert(trial.trial));
+        own
+    }
+
+    /// Puts a trial to the test, unless the journal has the outcome.
+    fn confirm(&self, index: usize, trial: &Trial) -> Result<Confirmation> {
+        let label = &self.experiment.algorithms[index].label;
+        let known = |test: &&Confirmation| test.algorithm == *label && test.confirms == trial.trial;
+        if let Some(known) = self.confirmed.iter().find(known) {
+            return Ok(known.clone());
+        }
+        let seeds = self.further_seeds();
+        let full = |params: Candidate| {
+            let task = Task { index, rung: 0, trial: trial.trial, params, share: 1.0 };
+            let experiment = self.trial_experiment(&task, &seeds);
+            experiment.map(|experiment| self.mean(&experiment)).transpose()
+        };
+        let value = full(trial.params.clone())?.flatten();
+        let neighbour = match value {
+            Some(_) => full(self.above(index, &trial.params))?,
+            None => None,
+        };
+        let test = Confirmation {
+            algorithm: label.clone(),
+            confirms: trial.trial,
+            stands: value.is_some() && neighbour != Some(None),
+            above: neighbour.flatten(),
+            value,
+            seeds,
+        };
+        self.journal.lock().expect("no trial panics").confirm(&test)?;
+        (self.tested)(&test);
+        Ok(test)
+    }
+
+    /// The neighbour of some values; whole numbers stay.
+    fn above(&self, index: usize, params: &Candidate) -> Candidate {
+        let own = self.experiment.algorithms[index].choice.params();
+        let whole = |key: &String| own.get(key).is_some_and(toml::Value::is_integer);
+        let larger = |(key, &value): (&String, &f64)| {
+            (key.clone(), if whole(key) { value } else { value * ABOVE })
+        };
+        params.iter().map(larger).collect()
+    }
+
+    /// Seeds after all others of the file.
+    fn further_seeds(&self) -> Vec<u64> {
+        let used = || self.spec.seeds.iter().chain(&self.experiment.run.seeds);
+        let first = used().max().map_or(1, |&largest| largest.saturating_add(1));
+        let mut seeds = (first..).chain(1..).filter(|seed| *seed <= i64::MAX as u64);
+        std::iter::from_fn(|| seeds.find(|seed| !used().any(|used| used == seed)))
+            .take(self.spec.confirm)
+            .collect()
+    }
+}
