@@ -1,4 +1,6 @@
-//! `lopa list`: what experiment files can choose from, taken from the registries.
+//! `lopa list`: what experiment files can choose from, taken from the registries, and what each takes.
+
+mod page;
 
 use std::process::ExitCode;
 
@@ -19,6 +21,8 @@ pub struct ListArgs {
     /// What to list
     #[arg(value_enum, default_value_t = What::All)]
     what: What,
+    /// One of them: shows its parameters, their types, defaults and meanings
+    name: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,19 +41,37 @@ enum What {
     Partitions,
     /// Data sets
     Data,
+    /// Ways to scale features
+    Scaling,
+    /// Keys that `[data]` has for every source
+    Preparation,
+    /// Keys of `[run]`
+    Run,
+    /// Keys of `[checkpoint]`
+    Checkpoint,
+    /// Keys of `[tune]`
+    Tune,
 }
+
+/// What has names of its own: an entry of a registry, or a key of a section.
+const ENTRIES: [(What, &str); 7] = [
+    (What::Algorithms, "algorithms"),
+    (What::Problems, "problems"),
+    (What::Graphs, "graphs"),
+    (What::Weights, "weights"),
+    (What::Partitions, "partitions"),
+    (What::Data, "data"),
+    (What::Scaling, "scaling"),
+];
 
 pub fn list(args: &ListArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let all = [
-        (What::Algorithms, "algorithms"),
-        (What::Problems, "problems"),
-        (What::Graphs, "graphs"),
-        (What::Weights, "weights"),
-        (What::Partitions, "partitions"),
-        (What::Data, "data"),
-    ];
-    let wanted = all.into_iter().filter(|(what, _)| args.what == What::All || args.what == *what);
+    if let Some(page) = page::page(args.what, args.name.as_deref(), &program.registries)? {
+        page.print(output);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let wanted = |what: &What| args.what == *what || args.what == What::All;
+    let wanted = ENTRIES.into_iter().filter(|(what, _)| wanted(what));
     let lists: Vec<(&str, Value)> =
         wanted.map(|(what, name)| (name, lines(what, &program.registries))).collect();
     if output.json() {
@@ -80,7 +102,8 @@ fn lines(what: What, registries: &Registries) -> Value {
         What::Weights => plain(&registries.weights),
         What::Partitions => plain(&registries.partitions),
         What::Data => plain(&registries.sources),
-        What::All => Value::Null,
+        What::Scaling => page::scalings(),
+        _ => Value::Null, // sections have a page
     }
 }
 

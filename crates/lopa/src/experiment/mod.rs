@@ -1,6 +1,7 @@
 //! An experiment file: what to solve, on which network, with which algorithms, for how long.
 
 mod checkpoint_spec;
+pub mod keys;
 mod registries;
 mod run_spec;
 pub mod schema;

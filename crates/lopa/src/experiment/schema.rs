@@ -64,6 +64,11 @@ pub fn section<P: schemars::JsonSchema>() -> Value {
     generator().subschema_for::<P>().to_value()
 }
 
+/// The schema of an entry's parameters.
+pub fn parameters<B: ?Sized, F>(entry: &Entry<B, F>) -> Value {
+    entry.schema(&mut generator()).to_value()
+}
+
 fn generator() -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;

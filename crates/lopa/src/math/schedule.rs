@@ -7,6 +7,7 @@ use crate::error::Fault;
 
 /// A step size as a function of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "number or schedule")]
 #[serde(
     untagged,
     expecting = "invalid step size: write a number, `{ over_sqrt = c }`, or `{ start = c, factor = f, every = k }`"
