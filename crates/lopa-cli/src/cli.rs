@@ -9,6 +9,7 @@ use crate::commands::data::DataCommand;
 use crate::commands::evaluate::EvaluateArgs;
 use crate::commands::export::ExportArgs;
 use crate::commands::graph::GraphCommand;
+use crate::commands::init::InitArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::ls::LsArgs;
 use crate::commands::peers::args::{KeyCommand, NodeArgs, RosterCommand};
@@ -34,6 +35,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Look at your data and write a first experiment for it, with step sizes that survive
+    Init(InitArgs),
     /// Run every algorithm of an experiment on every seed
     Run(RunArgs),
     /// Compare the algorithms of an experiment at equal budgets: which wins under which cost

@@ -55,6 +55,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, mut registries: Regist
 fn run(command: &Command, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     match command {
+        Command::Init(args) => commands::init::init(args, program),
         Command::Run(args) => commands::run::run(args, program),
         Command::Compare(args) => commands::compare::compare(args, program),
         Command::Tune(args) => commands::tune::tune(args, program),

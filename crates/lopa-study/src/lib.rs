@@ -1,9 +1,10 @@
 //! Studies of lopa's runs: the paper's [theory] as code, fair [comparison](compare),
-//! [tuning](tune) with equal budgets, and the [reproduction](reproduce) of the paper's experiments.
+//! [tuning](tune) with equal budgets, a [first experiment](init) on one's own data, and the [reproduction](reproduce) of the paper's experiments.
 //!
 //! The crates below do not depend on this one.
 
 pub mod compare;
+pub mod init;
 mod parallel;
 pub mod reproduce;
 pub mod seeds;

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod evaluate;
 pub mod export;
 pub mod graph;
+pub mod init;
 pub mod list;
 pub mod ls;
 // Without the feature, nothing reads the arguments.

@@ -8,7 +8,9 @@ mod documentation;
 mod exports;
 mod features;
 mod hints;
+mod init;
 mod interrupt;
+mod list;
 mod models;
 #[path = "../../../lopa/tests/suite/pages.rs"]
 mod pages;

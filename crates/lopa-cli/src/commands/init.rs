@@ -1,0 +1,134 @@
+//! `lopa init`: a first experiment on one's own data.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use lopa::error::{Error, Result};
+use lopa_study::init::{Facts, Wish, Written, init as write};
+use serde_json::json;
+
+use super::environment::Environment;
+use crate::args::{DataArgs, ThreadArgs};
+use crate::output::number;
+use crate::program::Program;
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Your data: a CSV, LIBSVM or NPZ file; or a folder, or several files, with one for each node
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    data: Vec<PathBuf>,
+    /// The column to predict, by name or number from 0 [default: guessed, and said]
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
+    /// The column that says whose row it is: each of its values becomes a node
+    #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
+    nodes_from: Option<String>,
+    /// Number of nodes that the rows are dealt to [default: 8, fewer for few rows]
+    #[arg(long, value_name = "N")]
+    nodes: Option<usize>,
+    /// Problem (`lopa list problems`) [default: by the size of the data]
+    #[arg(long, value_name = "NAME")]
+    problem: Option<String>,
+    /// File to write the experiment to [default: the name of the data with `.toml`]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    threads: ThreadArgs,
+}
+
+pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    if args.nodes.is_some_and(|nodes| nodes == 0) {
+        return Err(Error::config("config/out-of-range", "0 nodes cannot learn anything")
+            .at("--nodes")
+            .hint("choose 2 or more"));
+    }
+    if let Some(problem) = &args.problem {
+        program.registries.problems.find(problem).map_err(|error| error.at("--problem"))?;
+    }
+    let out = args.out.clone().unwrap_or_else(|| beside(&args.data));
+    if out.exists() && !args.force {
+        return Err(Error::storage("storage/exists", "there is such a file already")
+            .at(out.display().to_string())
+            .hint("choose another with -o, or replace it with --force"));
+    }
+    let environment = Environment::new(&args.threads, &DataArgs::default())?;
+    let wish = Wish {
+        data: args.data.clone(),
+        label: args.label.clone(),
+        nodes_from: args.nodes_from.clone(),
+        nodes: args.nodes,
+        problem: args.problem.clone(),
+    };
+    let context = environment.context();
+    let told = |text: &str| output.note(text);
+    let written = match write(&wish, &program.registries, &context, &told) {
+        Err(error) if error.id == "init/interrupted" => {
+            output.warn(&error.to_string());
+            return Ok(ExitCode::from(environment.signals.code().unwrap_or(130)));
+        }
+        written => written?,
+    };
+    std::fs::write(&out, &written.text).map_err(|error| {
+        Error::storage("storage/write", format!("cannot write the experiment: {error}"))
+            .at(out.display().to_string())
+            .hint("choose another file with -o")
+    })?;
+    let Written { facts, guesses, tried, .. } = &written;
+    if output.json() {
+        let classes: Vec<_> = facts
+            .classes
+            .iter()
+            .map(|(name, rows)| json!({ "name": name, "rows": rows }))
+            .collect();
+        let accuracy = |(label, value): &(String, f64)| (label.clone(), json!(value));
+        output.document(&json!({
+            "file": out,
+            "rows": facts.rows,
+            "features": facts.features,
+            "classes": classes,
+            "nodes": facts.nodes,
+            "guesses": guesses,
+            "majority": facts.majority(),
+            "accuracy": tried.iter().map(accuracy).collect::<serde_json::Map<_, _>>(),
+        }));
+    } else {
+        output.text(&said(&written));
+    }
+    let file = out.display();
+    output.note(&format!(
+        "wrote {file}. Next:\n  lopa check {file}                                # what it says, defaults filled in\n  \
+         lopa run {file}                                  # train, and save the personal models\n  \
+         lopa tune {file} --set 'tune.seeds=[101, 102]'   # look for better step sizes"
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said(Written { facts, guesses, tried, .. }: &Written) -> String {
+    let Facts { rows, features, classes, nodes, .. } = facts;
+    let mut lines =
+        vec![format!("{rows} rows, {features} features, {} classes, {nodes} nodes", classes.len())];
+    lines.extend(guesses.iter().cloned());
+    let tried: Vec<String> =
+        tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
+    lines.push(format!(
+        "accuracy on held-out rows in a trial: {}; always naming the largest class: {}",
+        tried.join(", "),
+        number(facts.majority())
+    ));
+    lines.join("\n")
+}
+
+/// `my.csv` → `my.toml`, in the current folder.
+fn beside(data: &[PathBuf]) -> PathBuf {
+    let several = data.len() > 1;
+    let first = data.first().map(PathBuf::as_path).unwrap_or(Path::new("experiment"));
+    let named = if several { first.parent().unwrap_or(first) } else { first };
+    let name = named.file_name().unwrap_or_default().to_string_lossy().to_string();
+    let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("experiment");
+    PathBuf::from(format!("{stem}.toml"))
+}

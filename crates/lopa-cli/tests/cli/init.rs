@@ -1,0 +1,102 @@
+//! `lopa init`: from a file to an experiment that runs well at once.
+
+use crate::program::{Folder, blobs};
+
+/// Two overlapping classes of unequal size in columns of very different scales, with a hospital and a
+/// label in the middle; no random numbers.
+fn patients(rows: usize, hospitals: bool) -> String {
+    let mut text = String::from(if hospitals {
+        "age,diagnosis,hospital,marker,dose\n"
+    } else {
+        "age,diagnosis,marker,dose\n"
+    });
+    for i in 0..rows {
+        let off = |step: f64| (i as f64 * step).fract() - 0.5;
+        let ill = i % 3 == 0;
+        let shift = if ill { 1.0 } else { 0.0 };
+        let age = 50.0 + 30.0 * off(0.618_034) + 12.0 * shift;
+        let marker = 2000.0 * (shift + 1.2 * off(0.414_214));
+        let dose = 0.001 * (off(0.732_051) - 0.4 * shift);
+        let name = if ill { "ill" } else { "well" };
+        let place = ["north", "south", "west"][i % 7 % 3];
+        text += &match hospitals {
+            true => format!("{age:.3},{name},{place},{marker:.3},{dose:.6}\n"),
+            false => format!("{age:.3},{name},{marker:.3},{dose:.6}\n"),
+        };
+    }
+    text
+}
+
+/// Checks and runs the file; the test accuracy of LoPA-GT, the mean over seeds.
+fn accuracy(folder: &Folder, file: &str) -> f64 {
+    folder.lopa(&["check", file]).good();
+    let done = folder.lopa(&["run", file, "--format", "json", "--out", "runs"]).good();
+    let results: serde_json::Value = done.json();
+    let rows = results["results"].as_array().unwrap_or_else(|| panic!("{results}"));
+    let own: Vec<f64> = rows
+        .iter()
+        .filter(|row| row["algorithm"] == "lopa-gt")
+        .map(|row| {
+            assert_ne!(row["stop"], "diverged", "{row}");
+            row["test_accuracy"].as_f64().unwrap_or_else(|| panic!("{row}"))
+        })
+        .collect();
+    assert!(!own.is_empty(), "{results}");
+    own.iter().sum::<f64>() / own.len() as f64
+}
+
+#[test]
+fn a_file_becomes_an_experiment_that_beats_the_majority() {
+    let folder = Folder::with(&[("my.csv", &patients(240, false))]);
+    let done = folder.lopa(&["init", "--data", "my.csv", "--nodes", "3"]).good();
+    assert!(done.stdout.contains("240 rows, 3 features, 2 classes, 3 nodes"), "{}", done.stdout);
+    assert!(done.stdout.contains("label: column \"diagnosis\""), "{}", done.stdout);
+    assert!(done.stderr.contains("lopa run my.toml"), "{}", done.stderr);
+    let text = folder.read("my.toml");
+    for line in ["label = \"diagnosis\"", "scaling = \"standardise\"", "seeds = [1, 2, 3]", "# "] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let reached = accuracy(&folder, "my.toml");
+    assert!(reached > 0.75, "{reached}, where the larger class is 2/3");
+    // An experiment is not overwritten by accident.
+    let again = folder.lopa(&["init", "--data", "my.csv", "--nodes", "3"]);
+    assert!(again.code != 0 && again.stderr.contains("--force"), "{}", again.stderr);
+}
+
+#[test]
+fn a_column_names_the_nodes() {
+    let folder = Folder::with(&[("my.csv", &patients(240, true))]);
+    let args = ["init", "--data", "my.csv", "--nodes-from", "hospital", "-o", "h.toml"];
+    let json = folder.lopa(&[&args[..], &["--format", "json"]].concat()).good().json();
+    assert_eq!((&json["nodes"], &json["features"]), (&3.into(), &3.into()), "{json}");
+    let (majority, tried) = (&json["majority"], &json["accuracy"]["lopa-gt"]);
+    assert!(tried.as_f64().unwrap() > majority.as_f64().unwrap() + 0.05, "{json}");
+    let text = folder.read("h.toml");
+    assert!(text.contains("group = \"hospital\"") && text.contains("name = \"group\""), "{text}");
+    folder.lopa(&["check", "h.toml"]).good();
+}
+
+#[test]
+fn what_cannot_be_guessed_is_asked_for() {
+    let floats = (0..80).map(|i| format!("{i},{}\n", f64::from(i) * 0.37)).collect::<String>();
+    let folder = Folder::with(&[
+        ("blobs.csv", &blobs()),
+        ("two.csv", &patients(60, true)),
+        ("floats.csv", &format!("a,b\n{floats}")),
+        ("notes.docx", "not data"),
+    ]);
+    for (args, code, hint) in [
+        (&["--data", "two.csv"][..], 3, "--nodes-from"),
+        (&["--data", "two.csv", "--nodes-from", "hosptal"], 3, "did you mean `hospital`"),
+        (&["--data", "two.csv", "--label", "diagnoses"], 3, "did you mean `diagnosis`"),
+        (&["--data", "floats.csv"], 3, "--label"),
+        (&["--data", "notes.docx"], 3, ".csv"),
+        (&["--data", "missing.csv"], 3, "missing.csv"),
+        (&["--data", "blobs.csv", "--problem", "represntation"], 2, "representation"),
+        (&["--data", "blobs.csv", "--nodes", "0"], 2, "2 or more"),
+    ] {
+        let done = folder.lopa(&[&["init"], args].concat());
+        assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
+        assert!(done.stderr.contains(hint), "{args:?}: {}", done.stderr);
+    }
+}

@@ -1,0 +1,150 @@
+//! The experiment file with its comments.
+
+use std::fmt::Write as _;
+
+use toml::Value;
+
+use super::look::Look;
+use super::{Facts, Wish, preparation};
+use crate::theory::Steps;
+
+/// Wider rows are not given a hidden layer: its weights would be most of the work.
+const WIDE: usize = 2000;
+
+/// What the file says.
+pub struct Plan {
+    pub look: Look,
+    pub facts: Facts,
+    pub steps: Steps,
+    problem: String,
+    grouped: bool,
+}
+
+impl Plan {
+    pub fn new(look: Look, facts: Facts, wish: &Wish) -> Plan {
+        let usual = if facts.features > WIDE { "hyperparameter" } else { "representation" };
+        let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
+        let steps = Steps { alpha: 0.1, beta: 0.1, lambda: 0.1, gamma: 0.4, tau: 0.4 };
+        let grouped = wish.nodes_from.is_some();
+        Plan { look, facts, steps, problem, grouped }
+    }
+
+    /// The file with at most so many training rows, for trials.
+    pub fn trial(&self, rows: usize) -> String {
+        let most = (self.facts.rows > rows && self.look.nodes.is_none()).then_some(rows);
+        self.text(most)
+    }
+
+    /// The file; `samples` limits its training rows.
+    pub fn text(&self, samples: Option<usize>) -> String {
+        let Plan { look, facts, steps, .. } = self;
+        let per_node = facts.rows / facts.nodes.max(1);
+        let mut text = String::new();
+        let classes: Vec<String> =
+            facts.classes.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+        let shown = match classes.len() {
+            0..=12 => classes.join(", "),
+            many => format!("{}, ... {many} in all", classes[..10].join(", ")),
+        };
+        let _ = write!(
+            text,
+            "# Written by `lopa init`, version {}: {} rows, {} features.\n# Classes: {shown}.\n\
+             # `lopa list` and `lopa list THING NAME` show what else can stand here.\n\
+             schema = 1\nname = {}\n\n",
+            env!("CARGO_PKG_VERSION"),
+            facts.rows,
+            facts.features,
+            Value::String(look.name.clone()),
+        );
+        text += &self.problem();
+        text += "[data]\n";
+        for (key, value) in &look.data {
+            let why = match key.as_str() {
+                "label" => "   # the column to predict",
+                "group" => "   # the column that says whose row it is; not a feature",
+                "path" if look.nodes.is_some() => "   # a file for each node",
+                _ => "",
+            };
+            let _ = writeln!(text, "{key} = {value}{why}");
+        }
+        if let Some(nodes) = &look.nodes {
+            let nodes: Vec<Value> = nodes.iter().map(|name| name.clone().into()).collect();
+            let _ = writeln!(text, "nodes = {}", Value::Array(nodes));
+        }
+        for (key, value) in preparation(look, facts) {
+            let why = match value.as_str() {
+                Some("standardise") => "   # mean 0 and variance 1",
+                Some("unit") => "   # divided by the largest value: zeros stay zero",
+                _ => "",
+            };
+            let _ = writeln!(text, "{key} = {value}{why}");
+        }
+        if let Some(samples) = samples {
+            let _ = writeln!(text, "samples = {samples}");
+        }
+        text += &self.division();
+        let _ = write!(
+            text,
+            "[network]\nnodes = {}\ngraph = \"{}\"\nweights = \"lazy-metropolis\"   # safe for \
+             gradient tracking on any graph\n\n",
+            facts.nodes,
+            if facts.nodes <= 4 { "complete" } else { "ring" },
+        );
+        let batch = match per_node {
+            0..=64 => "\"full\"   # so few rows that all of them are used".to_string(),
+            _ => "32".into(),
+        };
+        let _ = write!(
+            text,
+            "[run]\nseeds = [1, 2, 3]   # each draws its own minibatches and start\niterations = 1000\n\
+             batch = {batch}\nevaluations = 20\nexact = \"end\"   # exact solves at the end only: the rest \
+             is fast\n\n\
+             # Step sizes of x, theta and v: from the curvature of these data, and tried on seeds 1 to 3.\n\
+             # `lopa tune` looks for better ones.\n"
+        );
+        for (name, what) in [
+            ("lopa-gt", "personal models with a shared part"),
+            ("local", "each node alone, to compare"),
+        ] {
+            let _ = write!(
+                text,
+                "[[algorithm]]\nname = \"{name}\"   # {what}\nalpha = {:?}\nbeta = {:?}\nlambda = {:?}\n\n",
+                steps.alpha, steps.beta, steps.lambda
+            );
+        }
+        text.truncate(text.trim_end().len());
+        text + "\n"
+    }
+
+    fn problem(&self) -> String {
+        let name = Value::String(self.problem.clone());
+        match self.problem.as_str() {
+            "representation" => {
+                let hidden = if self.facts.rows < 1000 { 8 } else { 16 };
+                format!(
+                    "[problem]\nname = {name}   # a shared hidden layer (x), a personal classifier (theta)\n\
+                     hidden = [{hidden}]\nactivation = \"tanh\"\nridge = 0.02\n\n"
+                )
+            }
+            "hyperparameter" => format!(
+                "[problem]\nname = {name}   # a personal classifier (theta), shared regularisation (x)\n\
+                 start = -4.0   # little regularisation to begin with\n\n"
+            ),
+            _ => format!("[problem]\nname = {name}\n\n"),
+        }
+    }
+
+    fn division(&self) -> String {
+        match (&self.look.nodes, self.grouped) {
+            (Some(_), _) => "\n".into(),
+            (None, true) => {
+                "\n[partition]\nname = \"group\"   # each group's rows to a node\n\n".into()
+            }
+            (None, false) => {
+                "\n[partition]\nname = \"iid\"   # rows are dealt at random; a column that \
+                              says whose they are: `group` in [data]\n\n"
+                    .into()
+            }
+        }
+    }
+}
