@@ -4,7 +4,7 @@ use crate::program::{Folder, blobs};
 
 /// Two overlapping classes of unequal size in columns of very different scales, with a hospital and a
 /// label in the middle; no random numbers.
-fn patients(rows: usize, hospitals: bool) -> String {
+pub fn patients(rows: usize, hospitals: bool) -> String {
     let mut text = String::from(if hospitals {
         "age,diagnosis,hospital,marker,dose\n"
     } else {
@@ -32,7 +32,7 @@ fn accuracy(folder: &Folder, file: &str) -> f64 {
     folder.lopa(&["check", file]).good();
     let done = folder.lopa(&["run", file, "--format", "json", "--out", "runs"]).good();
     let results: serde_json::Value = done.json();
-    let rows = results["results"].as_array().unwrap_or_else(|| panic!("{results}"));
+    let rows = results.as_array().unwrap_or_else(|| panic!("{results}"));
     let own: Vec<f64> = rows
         .iter()
         .filter(|row| row["algorithm"] == "lopa-gt")

@@ -62,7 +62,7 @@ fn pages_say_what_the_schema_says() {
     // What five schedules have in common is said once.
     assert_eq!(lopa.matches("{ over_sqrt }").count(), 1, "{lopa}");
     let budget = folder.lopa(&["list", "run", "budget"]).good().stdout;
-    assert!(budget.contains("budget.hessians") && !budget.contains("seeds"), "{budget}");
+    assert!(budget.contains("budget.hessians") && !budget.contains("iterations"), "{budget}");
     let scaling = folder.lopa(&["list", "scaling"]).good().stdout;
     assert!(scaling.contains("standardise"), "{scaling}");
     assert!(folder.lopa(&["list", "graphs", "ring"]).good().stdout.contains("no parameters"));

@@ -1,5 +1,6 @@
 //! `lopa theory`: its answers and its errors.
 
+use crate::init::patients;
 use crate::program::{Folder, QUADRATIC, blobs_folder};
 
 /// Four small quadratics on a ring, with both of LoPA's schemes.
@@ -34,6 +35,35 @@ fn everything_on_one_screen() {
         assert_eq!(measured["iteration"], bound["iteration"]);
         assert!(measured["mean"].as_f64().unwrap() <= bound["total"].as_f64().unwrap());
     }
+}
+
+// A short calibration prefers the largest alpha, with which full runs diverge.
+#[test]
+fn practical_step_sizes_survive_full_runs() {
+    let file = "name = 'steps'
+        problem = { name = 'hyperparameter', start = -4.0 }
+        data = { name = 'csv', path = 'my.csv', label = 'diagnosis', scaling = 'standardise' }
+        network = { nodes = 3, graph = 'complete' }
+        run = { seeds = [1, 2], iterations = 1500, batch = 8, evaluations = 2, exact = 'never' }
+        algorithm = [{ name = 'lopa-gt', alpha = 0.1, beta = 0.4, lambda = 0.4 }]";
+    let folder = Folder::with(&[("my.csv", &patients(240, false)), ("e.toml", file)]);
+    let json = folder.lopa(&["theory", "steps", "e.toml", "--format", "json"]).good().json();
+    let practical = &json["algorithms"][0]["practical"];
+    let (steps, confirmed) = (&practical["steps"], &practical["confirmed"]);
+    assert!(confirmed["lost"].as_array().is_some_and(|lost| !lost.is_empty()), "{practical}");
+    assert_eq!(confirmed["seeds"].to_string(), "[1,2,3]");
+    assert_eq!(confirmed["iterations"], 1500);
+    let mut args = vec!["run".to_string(), "e.toml".into()];
+    for key in ["alpha", "beta", "lambda"] {
+        args.extend(["--set".into(), format!("algorithm.lopa-gt.{key}={}", steps[key])]);
+    }
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = folder.lopa(&args).good();
+    let said = done.stderr + &done.stdout;
+    assert!(!said.contains("diverged"), "{said}");
+    let screen = folder.lopa(&["theory", "show", "e.toml"]).good().stdout;
+    assert!(screen.contains("survives 1500 iterations on seeds 1, 2, 3, and alpha"), "{screen}");
+    assert!(!screen.contains("factor of –") && !screen.contains("– BROKEN"), "{screen}");
 }
 
 #[test]

@@ -70,11 +70,8 @@ fn kind(schema: &Value) -> String {
     if let Some(value) = schema.get("const") {
         return toml_text(value);
     }
-    if let Some(all) = schema["enum"].as_array() {
-        return either(all.iter().map(toml_text).collect());
-    }
-    if let Some(all) = alternatives(schema) {
-        let mut kinds: Vec<String> = all.iter().map(|one| kind(one)).collect();
+    if schema.get("enum").is_some() || alternatives(schema).is_some() {
+        let mut kinds = kinds(schema);
         kinds.dedup();
         return either(kinds);
     }
@@ -99,6 +96,15 @@ fn kind(schema: &Value) -> String {
         Value::Array(all) => either(all.iter().filter(|name| *name != "null").map(named).collect()),
         Value::Null => "any".into(),
         one => named(one),
+    }
+}
+
+/// What a value may be, one by one.
+fn kinds(schema: &Value) -> Vec<String> {
+    match (schema["title"].as_str(), schema["enum"].as_array(), alternatives(schema)) {
+        (None, Some(all), _) => all.iter().map(toml_text).collect(),
+        (None, None, Some(all)) => all.into_iter().flat_map(kinds).collect(),
+        _ => vec![kind(schema)],
     }
 }
 

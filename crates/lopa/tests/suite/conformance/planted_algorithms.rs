@@ -159,7 +159,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
         let s = if hidden.contains(&self.mistake) { &self.mean[..] } else { &self.now.s };
         let alpha = if self.is("steps that are too large") { T::of(100.0) } else { alpha };
         if self.is("old gradients with today's step") {
-            update(&mut self.x, [wx], |x, [wx]| wx - alpha * (x - T::one()));
+            update(&mut self.x, [wx], |x, [wx]| wx - (half + alpha) * (x - T::one()));
             update(&mut self.moved, [&self.now.d, &self.old], |moved, [d, old]| {
                 moved - beta * (d - old)
             });
