@@ -77,6 +77,24 @@ fn a_column_names_the_nodes() {
 }
 
 #[test]
+fn a_folder_has_a_file_for_each_node() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("sites")).unwrap();
+    for name in ["north", "south", "west"] {
+        folder.write(&format!("sites/{name}.csv"), blobs().as_bytes());
+    }
+    let done = folder.lopa(&["init", "--data", "sites"]).good();
+    // A feature is called `y` here, but words are never features.
+    assert!(done.stdout.contains("label: column \"colour\""), "{}", done.stdout);
+    let text = folder.read("sites.toml");
+    for line in ["sites/{node}.csv", "nodes = [\"north\", \"south\", \"west\"]", "\"blue\""] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let reached = accuracy(&folder, "sites.toml");
+    assert!(reached > 0.9, "{reached}");
+}
+
+#[test]
 fn what_cannot_be_guessed_is_asked_for() {
     let floats = (0..80).map(|i| format!("{i},{}\n", f64::from(i) * 0.37)).collect::<String>();
     let folder = Folder::with(&[

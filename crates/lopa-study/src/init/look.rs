@@ -123,12 +123,14 @@ impl Look {
             true => Value::String(head[at].clone()),
             false => Value::Integer(at as i64),
         };
-        let (label, why) = match (&wish.label, (0..head.len()).find(|at| named && usual(at))) {
+        let last = head.len() - 1;
+        let (label, why) = match (&wish.label, &texts[..]) {
             (Some(label), _) => (column(label)?, None),
-            (None, Some(at)) => ((at, value(at)), Some("its name says so")),
-            (None, None) => match texts[..] {
-                [only] => ((only, value(only)), Some("the only column of words")),
-                _ => ((head.len() - 1, value(head.len() - 1)), Some("the last column")),
+            // Features are numbers, so a column of words is the label.
+            (None, &[only]) => ((only, value(only)), Some("the only column of words")),
+            (None, _) => match (0..head.len()).find(|at| named && usual(at)) {
+                Some(at) => ((at, value(at)), Some("its name says so")),
+                None => ((last, value(last)), Some("the last column")),
             },
         };
         if let Some(why) = why {
