@@ -87,7 +87,12 @@ fn a_folder_has_a_file_for_each_node() {
     // A feature is called `y` here, but words are never features.
     assert!(done.stdout.contains("label: column \"colour\""), "{}", done.stdout);
     let text = folder.read("sites.toml");
-    for line in ["sites/{node}.csv", "nodes = [\"north\", \"south\", \"west\"]", "\"blue\""] {
+    for line in [
+        "scaling = \"standardise\"",
+        "sites/{node}.csv",
+        "nodes = [\"north\", \"south\", \"west\"]",
+        "\"blue\"",
+    ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let reached = accuracy(&folder, "sites.toml");

@@ -14,7 +14,7 @@ use crate::theory::{Scheme, Steps};
 use look::Look;
 use lopa::algorithms::lopa::LopaParams;
 use lopa::config::Source;
-use lopa::data::{Data, Preparation, Raw, Where};
+use lopa::data::{Data, Raw, Where};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::trace::Stop;
@@ -232,7 +232,7 @@ fn lost() -> Error {
     )
 }
 
-/// How rows are prepared, where the keys of preparation stand.
+/// How rows are prepared; nodes with files of their own agree on the scaling.
 fn preparation(look: &Look, facts: &Facts) -> Table {
     let mut keys = Table::new();
     if look.nodes.is_some() {
@@ -241,10 +241,8 @@ fn preparation(look: &Look, facts: &Facts) -> Table {
             Err(_) => Value::String(name.clone()),
         });
         keys.insert("classes".into(), Value::Array(classes.collect()));
-        return keys;
     }
     let scaling = if facts.sparse { "unit" } else { "standardise" };
     keys.insert("scaling".into(), scaling.into());
-    debug_assert!(keys.clone().try_into::<Preparation>().is_ok());
     keys
 }

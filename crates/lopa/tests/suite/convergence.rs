@@ -155,60 +155,55 @@ fn local_hessians_stop_short_of_the_global_solution_unless_the_g_agree() {
     }
 }
 
-// A schedule that ends at a small step must not lead elsewhere: every gradient counts with its own step.
+// A schedule must not lead elsewhere: every gradient counts with the step of its own iteration.
 #[test]
 fn schedules_lead_where_constant_steps_lead() {
     let ring = Ring::new(false);
     let over = |key: &str, c: f64| format!("{key} = {{ over_sqrt = {c} }}");
-    let stages =
-        |key: &str, c: f64| format!("{key} = {{ start = {c}, factor = 0.7, every = 900 }}");
-    let schedules: [&dyn Fn(&str, f64) -> String; 2] = [&over, &stages];
-    for step in schedules {
-        let (alpha, beta, lambda) = (step("alpha", 0.1), step("beta", 0.4), step("lambda", 0.4));
-        let storm =
-            format!("eta = 0.5, {}, {}, gamma = 0.5", step("alpha", 0.2), step("beta", 0.8));
-        let both = [Scope::Personal, Scope::Global];
-        let cases: [(String, &[Scope]); 10] = [
-            (format!("name = 'lopa-gt', {alpha}, {beta}, {lambda}"), &both),
-            (format!("name = 'sldbo', {alpha}, {beta}, {lambda}"), &both),
-            (format!("name = 'zhang', {storm}, lambda = 0.4"), &both),
-            (format!("name = 'zhang', {storm}, lambda = 0.4, order = 'alternating'"), &both),
-            (format!("name = 'spdb', {alpha}, {beta}, {SERIES}"), &both[..1]),
-            (format!("name = 'spdb', {alpha}, {beta}, {SERIES}, consensus = 'gt'"), &both[..1]),
-            (format!("name = 'mdbo', {storm}, {SERIES}"), &both[..1]),
-            (format!("name = 'vrdbo', {storm}, {SERIES}"), &both[..1]),
-            (format!("name = 'interact', {alpha}, {beta}, {SERIES}"), &both[..1]),
-            (format!("name = 'prometheus', {alpha}, {beta}, {SERIES}"), &both[..1]),
-        ];
-        for (algorithm, scopes) in cases {
-            for &scope in scopes {
-                // It falls below any bound, with steps c / √(k + 1) as slowly as they sum up.
-                let [early, late] = [1500, 6000].map(|k| ring.gradient(scope, &algorithm, k));
-                let falls = late < 1e-3 || late < early / 5.0;
-                assert!(falls, "{algorithm} ({}): |∇Φ| = {early:e}, then {late:e}", scope.name());
-            }
+    let stages = |c: f64| format!("alpha = {{ start = {c}, factor = 0.7, every = 900 }}");
+    let (alpha, beta, lambda) = (over("alpha", 0.1), over("beta", 0.4), over("lambda", 0.4));
+    let storm = format!("eta = 0.5, {}, {}, gamma = 0.5", over("alpha", 0.2), over("beta", 0.8));
+    let both = [Scope::Personal, Scope::Global];
+    let cases: [(String, &[Scope]); 10] = [
+        (format!("name = 'lopa-gt', {alpha}, {beta}, {lambda}"), &both),
+        (format!("name = 'sldbo', {alpha}, {beta}, {lambda}"), &both),
+        (format!("name = 'zhang', {storm}, lambda = 0.4"), &both),
+        (format!("name = 'zhang', {storm}, lambda = 0.4, order = 'alternating'"), &both),
+        (format!("name = 'spdb', {alpha}, {beta}, {SERIES}"), &both[..1]),
+        (format!("name = 'spdb', {alpha}, {beta}, {SERIES}, consensus = 'gt'"), &both[..1]),
+        (format!("name = 'mdbo', {storm}, {SERIES}"), &both[..1]),
+        (format!("name = 'vrdbo', {storm}, {SERIES}"), &both[..1]),
+        (format!("name = 'interact', {alpha}, {beta}, {SERIES}"), &both[..1]),
+        (format!("name = 'prometheus', {alpha}, {beta}, {SERIES}"), &both[..1]),
+    ];
+    for (algorithm, scopes) in cases {
+        for &scope in scopes {
+            // It falls below any bound, as slowly as the steps sum up.
+            let [early, late] = [1500, 6000].map(|k| ring.gradient(scope, &algorithm, k));
+            let falls = late < 1e-3 || late < early / 3.0;
+            assert!(falls, "{algorithm} ({}): |∇Φ| = {early:e}, then {late:e}", scope.name());
         }
-        // Whoever inverts its own Hessian is exact where the g_i agree.
-        let slam = format!("name = 'slam', {alpha}, {beta}, {SERIES}");
-        let grad = Ring::new(true).gradient(Scope::Global, &slam, 6000);
-        assert!(grad < 1e-3, "{slam}: |∇Φ| = {grad:e}");
+    }
+    // Whoever inverts its own Hessian is exact where the g_i agree.
+    let slam = format!("name = 'slam', {alpha}, {beta}, {SERIES}");
+    let grad = Ring::new(true).gradient(Scope::Global, &slam, 6000);
+    assert!(grad < 1e-3, "{slam}: |∇Φ| = {grad:e}");
 
-        for name in ["gt-sgd", "extra", "exact-diffusion"] {
-            let off = ring.inner_error(&format!("name = '{name}', {}", step("alpha", 0.3)), 6000);
-            assert!(off < 1e-6, "{name}: |θ − θ*| = {off:e}");
+    for name in ["gt-sgd", "extra", "exact-diffusion"] {
+        for alpha in [over("alpha", 0.3), stages(0.3)] {
+            let off = ring.inner_error(&format!("name = '{name}', {alpha}"), 6000);
+            assert!(off < 1e-4, "{name}, {alpha}: |θ − θ*| = {off:e}");
         }
     }
     // Those with a bias of the order of their step lose it.
-    let lost = "alpha = { over_sqrt = 0.1 }";
     for name in ["lopa-lg", "d-soba"] {
-        let grad = |alpha: &str| {
+        let [constant, lowered] = ["alpha = 0.01", &alpha[..]].map(|alpha| {
             let algorithm = format!("name = '{name}', {alpha}, beta = 0.3, lambda = 0.3");
             ring.gradient(Scope::Personal, &algorithm, 12000)
-        };
-        let (constant, lowered) = (grad("alpha = 0.1"), grad(lost));
-        assert!(lowered < constant / 20.0, "{name}: |∇Φ| = {constant:e}, then {lowered:e}");
+        });
+        assert!(lowered < constant / 4.0, "{name}: |∇Φ| = {constant:e}, then {lowered:e}");
     }
-    let [constant, lowered] = ["alpha = 0.1", lost]
+    let [constant, lowered] = ["alpha = 0.1", &alpha[..]]
         .map(|alpha| ring.inner_error(&format!("name = 'dgd', {alpha}"), 12000));
     assert!(lowered < constant / 20.0, "dgd: {constant:e}, then {lowered:e}");
 }
