@@ -71,7 +71,7 @@ fn its_problem_and_its_algorithm_conform() {
     cargo(folder, target, &["test", "--quiet"]);
 }
 
-/// The crates of this workspace in place of published ones, compiled without optimisation: quickly.
+/// The crates of this workspace in place of published ones.
 fn published_here(text: &str, root: &Path) -> String {
     let features = match cfg!(feature = "mpi") {
         true => "[\"full\", \"mpi\"]",
@@ -84,16 +84,23 @@ fn published_here(text: &str, root: &Path) -> String {
             "lopa-cli = \"0.1\"",
             &format!("lopa-cli = {{ path = {:?}, features = {features} }}", at("lopa-cli")),
         );
-    let quick = ["lopa", "lopa-kernels", "lopa-study", "lopa-report", "lopa-peers", "lopa-cli"];
-    let quick: String =
-        quick.iter().map(|name| format!("[profile.dev.package.{name}]\nopt-level = 0\n")).collect();
-    let profile = "[profile.dev]\nopt-level = 2\ndebug = \"line-tables-only\"\n\
-                   [profile.dev.package.\"*\"]\nopt-level = 1\ndebug = false\n";
     // With what the workspace's tests depend on, dependencies have the same features as there, and
     // are not built again.
     let tests = "[dev-dependencies]\ntempfile = \"3\"\nproptest = { version = \"1.12\", \
                  default-features = false, features = [\"std\"] }\n";
-    format!("{text}\n{tests}\n[workspace]\n\n{profile}{quick}")
+    format!("{text}\n{tests}\n[workspace]\n\n{}", profile(root))
+}
+
+/// The workspace's profile of dependencies, so that they are shared; its own crates are not
+/// optimised.
+fn profile(root: &Path) -> String {
+    let workspace = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let workspace: toml::Table = workspace.parse().unwrap();
+    let mut dev = workspace["profile"]["dev"].clone();
+    let packages = dev["package"].as_table_mut().unwrap();
+    packages.retain(|name, _| !name.starts_with("lopa"));
+    let profile = toml::Table::from_iter([("dev".to_string(), dev)]);
+    toml::to_string(&toml::Table::from_iter([("profile".to_string(), profile.into())])).unwrap()
 }
 
 fn cargo(folder: &TempDir, target: &Path, args: &[&str]) {
