@@ -19,3 +19,4 @@ mod resume;
 mod runs;
 mod stats;
 mod theory;
+mod walk;
