@@ -36,7 +36,8 @@ fn every_command_of_the_walk_runs() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stdout));
-    for name in ["report.html", "answers.csv", "sixth.safetensors", "north.onnx", "measurements.csv"]
+    for name in
+        ["report.html", "answers.csv", "sixth.safetensors", "north.onnx", "measurements.csv"]
     {
         assert!(folder.path().join(name).metadata().unwrap().len() > 100, "{name}");
     }
