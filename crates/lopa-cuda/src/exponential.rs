@@ -15,7 +15,7 @@ impl Scalar for f32 {
     const END: &'static str = "f32";
 
     // The constants are those of the kernel, digit by digit.
-    #[allow(clippy::excessive_precision)]
+    #[allow(clippy::approx_constant, clippy::excessive_precision)]
     fn exponential(self) -> f32 {
         let x = self;
         if x.is_nan() || x <= -87.0 {
@@ -40,7 +40,7 @@ impl Scalar for f32 {
 impl Scalar for f64 {
     const END: &'static str = "f64";
 
-    #[allow(clippy::excessive_precision)]
+    #[allow(clippy::approx_constant, clippy::excessive_precision)]
     fn exponential(self) -> f64 {
         let x = self;
         if x.is_nan() || x <= -708.0 {

@@ -236,7 +236,7 @@ mod tests {
         fields
     }
 
-    fn all<'a>(bytes: &'a [u8], field: u64) -> Vec<&'a [u8]> {
+    fn all(bytes: &[u8], field: u64) -> Vec<&[u8]> {
         fields(bytes).into_iter().filter(|(f, ..)| *f == field).map(|(_, b, _)| b).collect()
     }
 
