@@ -4,7 +4,21 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
-__all__: list[str]
+__all__ = [
+    "__version__",
+    "main",
+    "check",
+    "run",
+    "listing",
+    "schema",
+    "graph",
+    "partition",
+    "shuffled",
+    "read_run",
+    "read_model",
+    "report",
+    "pictures",
+]
 __version__: str
 
 def main(args: Sequence[str]) -> int: ...
