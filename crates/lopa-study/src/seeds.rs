@@ -14,6 +14,8 @@ use crate::statistics::Summary;
 pub trait Ended {
     /// The label of its algorithm.
     fn algorithm(&self) -> &str;
+    /// Its seed.
+    fn seed(&self) -> u64;
     /// Whether it diverged.
     fn diverged(&self) -> bool;
     /// A cost or a measure at its end.
@@ -23,6 +25,10 @@ pub trait Ended {
 impl Ended for Outcome {
     fn algorithm(&self) -> &str {
         &self.algorithm
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
     fn diverged(&self) -> bool {
@@ -39,6 +45,10 @@ impl Ended for ResultEntry {
         &self.algorithm
     }
 
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
     fn diverged(&self) -> bool {
         self.stop == Stop::Diverged
     }
@@ -51,6 +61,10 @@ impl Ended for ResultEntry {
 impl Ended for Run {
     fn algorithm(&self) -> &str {
         &self.algorithm
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
     fn diverged(&self) -> bool {
@@ -95,10 +109,14 @@ impl<'a, R: Ended> Seeds<'a, R> {
         self.count().ranked()
     }
 
+    /// A quantity at the end of each run that counts, with its seed; `None` if some lack it.
+    pub fn lasts(&self, quantity: &str) -> Option<Vec<(u64, f64)>> {
+        self.sound().map(|run| Some((run.seed(), run.last(quantity)?))).collect()
+    }
+
     /// A quantity at the end; `None` if no sound run has it, or only some have.
     pub fn last(&self, quantity: &str) -> Option<Summary> {
-        let values: Option<Vec<f64>> = self.sound().map(|run| run.last(quantity)).collect();
-        Summary::of(values?)
+        Summary::of(self.lasts(quantity)?.into_iter().map(|(_, value)| value))
     }
 }
 

@@ -3,7 +3,7 @@
 use lopa::math::number;
 use lopa::run::trace::more_is_better;
 
-use crate::compare::DECISIVE;
+use crate::compare::{DECISIVE, Place, Scale, lead};
 use crate::seeds::{Ended, Seeds};
 use crate::statistics::Summary;
 
@@ -42,28 +42,23 @@ pub fn closing<R: Ended>(labels: &[&str], limits: &str, runs: &[R]) -> String {
     let sentence = |label: &&str| Seeds::of(label, runs).count().sentence(label);
     let diverged: String =
         labels.iter().filter_map(sentence).map(|sentence| format!(" {sentence}.")).collect();
-    let ranking = |name| Some((name, ranked(labels, runs, name))).filter(|r| !r.1.is_empty());
-    let Some((name, mut ranked)) = DECISIVE.into_iter().find_map(ranking) else {
+    let ranking = |name| lead(&places(labels, runs, name), Scale::of(name)).zip(Some(name));
+    let Some((lead, name)) = DECISIVE.into_iter().find_map(ranking) else {
         return format!("No algorithm can be ranked.{diverged}");
     };
-    let (words, more) = (in_words(name), more_is_better(name));
-    ranked.sort_by(|(_, a), (_, b)| match more {
-        true => b.mean.total_cmp(&a.mean),
-        false => a.mean.total_cmp(&b.mean),
-    });
-    let (best, Summary { mean, sd, .. }) = ranked[0];
-    let figure = |mean: f64| if more { format!("{mean:.3}") } else { number(mean) };
-    let Some((second, theirs)) = ranked.get(1) else {
-        return format!("With {limits}, {best} ends with {words} {}.{diverged}", figure(mean));
+    let (words, best) = (in_words(name), &lead.winner[..]);
+    let figure = |label: &str| match Seeds::of(label, runs).last(name).map(|all| all.mean) {
+        Some(mean) if more_is_better(name) => format!("{mean:.3}"),
+        mean => number(mean.unwrap_or(f64::NAN)),
     };
-    let mut text = format!("With {limits}, {best} ends with the best {words}, {}", figure(mean));
-    let noise = sd.zip(theirs.sd).map(|(ours, theirs)| ours.hypot(theirs));
-    let their = figure(theirs.mean);
-    text += &match noise {
+    let Some(second) = &lead.runner_up else {
+        return format!("With {limits}, {best} ends with {words} {}.{diverged}", figure(best));
+    };
+    let mut text = format!("With {limits}, {best} ends with the best {words}, {}", figure(best));
+    let their = figure(second);
+    text += &match lead.by {
         None => format!("; {second} follows with {their} (one seed: the spread is unknown)"),
-        Some(noise) if (mean - theirs.mean).abs() > 2.0 * noise => {
-            format!(", clearly ahead of {second} with {their}")
-        }
+        Some(_) if lead.significant => format!(", clearly ahead of {second} with {their}"),
         Some(_) => {
             let seeds = Seeds::of(best, runs).all().len();
             format!("; {second} with {their} is within the spread over {seeds} seeds")
@@ -74,6 +69,16 @@ pub fn closing<R: Ended>(labels: &[&str], limits: &str, runs: &[R]) -> String {
     text += &consensus(labels, runs);
     text += &diverged;
     text
+}
+
+/// The algorithms that have this measure, for the ranking that `lopa compare` makes, too.
+fn places<R: Ended>(labels: &[&str], runs: &[R], name: &str) -> Vec<Place> {
+    let place = |label: &&str| {
+        let seeds = Seeds::of(label, runs);
+        let values = seeds.lasts(name).filter(|values| !values.is_empty())?;
+        Some(Place::new(label, Scale::of(name), values, seeds.count(), None, true))
+    };
+    labels.iter().filter_map(place).collect()
 }
 
 /// A measure of the algorithms that can be ranked.
@@ -124,4 +129,36 @@ pub fn bytes(value: f64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let power = (value.log2() / 10.0).floor().min(4.0);
     format!("{:.1} {}", value / 1024f64.powf(power), units[power as usize - 1])
+}
+
+#[cfg(test)]
+mod tests {
+    use lopa::folder::Run;
+    use lopa::problem::oracle::Counts;
+    use lopa::run::trace::Row;
+
+    use super::*;
+
+    fn runs(numbers: &[(&str, [f64; 3])]) -> Vec<Run> {
+        let run = |algorithm: &str, (seed, value): (u64, f64)| {
+            let mut row = Row::new(&Counts::default(), 1);
+            row.values.insert("own_test_accuracy".into(), value);
+            Run { algorithm: algorithm.into(), seed, diverged: false, rows: vec![row] }
+        };
+        let of = |(label, values): &(&str, [f64; 3])| {
+            (1..).zip(*values).map(|seed| run(label, seed)).collect::<Vec<_>>()
+        };
+        numbers.iter().flat_map(of).collect()
+    }
+
+    /// The interval over paired seeds decides, as in `lopa compare`: not the two deviations.
+    #[test]
+    fn a_lead_is_clear_where_comparing_says_so() {
+        let said = |numbers: &[(&str, [f64; 3])]| closing(&["a", "b"], "10 s", &runs(numbers));
+        let apart = said(&[("a", [0.9590, 0.9575, 0.9560]), ("b", [0.9440, 0.9475, 0.9510])]);
+        assert!(apart.contains("b with 0.947 is within the spread over 3 seeds"), "{apart}");
+        // The seeds differ, and the lead is the same on each.
+        let paired = said(&[("a", [0.90, 0.80, 0.70]), ("b", [0.88, 0.779, 0.679])]);
+        assert!(paired.contains("clearly ahead of b with 0.779"), "{paired}");
+    }
 }

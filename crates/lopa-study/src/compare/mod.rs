@@ -7,7 +7,7 @@
 
 mod rank;
 
-pub use rank::{Lead, Place, Scale};
+pub use rank::{Lead, Place, Scale, lead};
 
 use serde::Serialize;
 
@@ -208,7 +208,7 @@ impl Scale {
     const COST: Scale = Scale { more: false, log: false };
 
     /// How a measure is compared.
-    fn of(measure: &str) -> Scale {
+    pub fn of(measure: &str) -> Scale {
         Scale { more: more_is_better(measure), log: spans_powers(measure) }
     }
 }
