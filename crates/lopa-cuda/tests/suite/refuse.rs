@@ -1,6 +1,10 @@
 //! What no device can do is refused by name.
 
-use super::{card, experiment, run};
+use std::sync::atomic::AtomicBool;
+
+use lopa::run::Context;
+
+use super::{Rows, card, experiment, run};
 
 const FILE: &str = r#"
 problem = { name = "quadratic" }
@@ -31,6 +35,17 @@ fn a_refusal_names_what_it_refuses() {
     assert!(refusal(&[LAYER, &["problem.bias=false"]].concat()).contains("biases"));
     let uneven = ["run.batch=full", "partition.name=dirichlet-class", "partition.alpha=0.5"];
     assert!(refusal(&[LAYER, &uneven].concat()).contains("batch"));
+}
+
+#[test]
+fn an_algorithm_is_refused_before_any_other_has_run() {
+    let two = format!("{FILE}[[algorithm]]\nname = \"dgd\"\nalpha = 0.1\n");
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
+    let mut rows = Rows::default();
+    let error = experiment(&two, &[]).unwrap().run(&context, &mut (), &mut rows).unwrap_err();
+    assert!(error.message.contains("`dgd`"), "{error}");
+    assert!(rows.0.is_empty());
 }
 
 #[test]

@@ -275,6 +275,9 @@ impl Experiment {
         let pool = pool.filter(|_| !one_thread);
         let context = &Context { pool, data_dir: data_dir.clone(), interrupt, probe };
         let here = block(self.network.nodes, transport.size(), transport.rank());
+        if transport.size() == 1 && transport.independent().is_none() {
+            self.check_device(scene)?;
+        }
         let mut evaluators = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
@@ -301,6 +304,24 @@ impl Experiment {
             }
         }
         Ok(outcomes)
+    }
+
+    /// Refuses what no device can run before anything has run.
+    fn check_device(&self, scene: Scene) -> Result<()> {
+        if self.device.build.device().is_none() {
+            return Ok(());
+        }
+        let Scene { data, world, seed, .. } = scene;
+        for algorithm in &self.algorithms {
+            let part = self.parts_of::<f64>(data, world, seed, 0..1)?.each;
+            let nodes = self.nodes_of(part, 0, seed, &algorithm.choice.build)?;
+            nodes[0].algorithm.law().map_err(|why| {
+                let message = format!("the device cannot run `{}`: {why}", algorithm.label);
+                let hint = "leave it out, or run on the processor: `device = \"cpu\"`";
+                Error::config("device/refused", message).at("run.device").hint(hint)
+            })?;
+        }
+        Ok(())
     }
 }
 
