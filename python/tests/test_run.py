@@ -139,9 +139,18 @@ lopa.run({
 """
 
 
+def heed_ctrl_c() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_ctrl_c_leaves_a_checkpoint(folder: Path) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", LONG],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_ctrl_c,
     )
     assert child.stdout is not None
     told = iter(child.stdout.readline, "")
@@ -157,7 +166,7 @@ def test_ctrl_c_leaves_a_checkpoint(folder: Path) -> None:
 def test_ctrl_c_of_the_command_line(folder: Path) -> None:
     Path("small.toml").write_text(FILE)
     args = [sys.executable, "-m", "lopa", "run", "small.toml", "--set", "run.iterations=100000000"]
-    child = subprocess.Popen(args, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(args, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     while not list(Path(".").glob("runs/*/metrics.jsonl")):
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
