@@ -129,8 +129,10 @@ def test_an_exception_in_the_progress_function_stops_the_run(small: dict[str, An
     assert resumed.digest == lopa.run(small, out="whole").digest
 
 
+# What a shell starts in the background ignores Ctrl-C, and so would this.
 LONG = """
-import lopa, sys
+import lopa, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 lopa.run({
     "name": "long", "problem": {"name": "quadratic", "n": 3, "p": 4},
     "network": {"nodes": 4, "graph": "ring"}, "run": {"iterations": 100_000_000},
@@ -139,18 +141,9 @@ lopa.run({
 """
 
 
-def heed_ctrl_c() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so would its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_ctrl_c_leaves_a_checkpoint(folder: Path) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", LONG],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_ctrl_c,
+        [sys.executable, "-c", LONG], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert child.stdout is not None
     told = iter(child.stdout.readline, "")
@@ -166,7 +159,7 @@ def test_ctrl_c_leaves_a_checkpoint(folder: Path) -> None:
 def test_ctrl_c_of_the_command_line(folder: Path) -> None:
     Path("small.toml").write_text(FILE)
     args = [sys.executable, "-m", "lopa", "run", "small.toml", "--set", "run.iterations=100000000"]
-    child = subprocess.Popen(args, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
+    child = subprocess.Popen(args, stderr=subprocess.PIPE, text=True)
     while not list(Path(".").glob("runs/*/metrics.jsonl")):
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
