@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use lopa::data::{Published, State, find_published, published};
-use lopa::error::{Error, Result};
+use lopa::error::Result;
 use serde_json::{Value, json};
 
 use self::stats::StatsArgs;
@@ -42,7 +42,7 @@ pub fn data(command: &DataCommand, program: &Program) -> Result<ExitCode> {
         DataCommand::List(args) => list(args, output),
         #[cfg(feature = "fetch")]
         DataCommand::Fetch(args) => {
-            some_named(args, "lopa data fetch")?;
+            fetch::some_named(&args.names)?;
             fetch::fetch(&chosen(args)?, &args.data.folder(), output)
         }
         #[cfg(not(feature = "fetch"))]
@@ -57,16 +57,6 @@ fn chosen(args: &SetsArgs) -> Result<Vec<Published>> {
     match args.names.is_empty() {
         true => Ok(published()),
         false => args.names.iter().map(|name| find_published(name)).collect(),
-    }
-}
-
-/// Fails if no data set is named.
-#[cfg(feature = "fetch")]
-fn some_named(args: &SetsArgs, command: &str) -> Result<()> {
-    match args.names.is_empty() {
-        true => Err(Error::config("config/missing-key", "which data set?")
-            .hint(format!("for example `{command} mnist`; `lopa data list` shows all"))),
-        false => Ok(()),
     }
 }
 

@@ -6,10 +6,19 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressStyle};
 use lopa::data::Published;
 use lopa::data::fetch::{self, Fetched};
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
 use crate::output::Output;
+
+/// Fails if no data set is named.
+pub fn some_named(names: &[String]) -> Result<()> {
+    match names.is_empty() {
+        true => Err(Error::config("config/missing-key", "which data set?")
+            .hint("for example `lopa data fetch mnist`; `lopa data list` shows all")),
+        false => Ok(()),
+    }
+}
 
 pub fn fetch(sets: &[Published], directory: &Path, output: &Output) -> Result<ExitCode> {
     let mut documents = Vec::new();
