@@ -196,6 +196,14 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn no_page_has_the_marks_of_a_merge() {
+    for page in pages() {
+        let marked = page.text.lines().find(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "));
+        assert_eq!(marked, None, "{}", page.name());
+    }
+}
+
+#[test]
 fn every_page_of_the_book_is_in_its_summary() {
     let pages = pages();
     let summary = pages.iter().find(|page| page.path.ends_with("SUMMARY.md")).unwrap();
