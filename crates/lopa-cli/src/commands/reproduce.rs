@@ -18,8 +18,9 @@ use lopa_report::html::Report;
 use lopa_report::paper::Shown;
 use lopa_report::pictures::{self, ImageFormat, View};
 use lopa_report::saved::Saved;
-use lopa_study::reproduce::claims::{Judgement, judge};
-use lopa_study::reproduce::{Part, claims, count, entries, page, paper, table};
+use lopa_study::reproduce::claims::Judgement;
+use lopa_study::reproduce::topics::Topic;
+use lopa_study::reproduce::{Pages, Part, claims, count, entries, judge, once, paper, table};
 use serde_json::{Value, json};
 
 use self::figures::FigureArgs;
@@ -41,9 +42,12 @@ pub struct ReproduceArgs {
     /// Folder for runs, results and claims; finished runs in it are not repeated
     #[arg(short, long, value_name = "DIR", default_value = "reproduction")]
     out: PathBuf,
-    /// Also write the page about it here
+    /// Also write the page about it here, and its tables beside it
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// The machine is idle: show seconds, and judge claims about them
+    #[arg(long)]
+    times: bool,
 }
 
 pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
@@ -78,20 +82,26 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();
-    let judged: Vec<Judgement> = claims()
-        .iter()
-        .flat_map(|claim| ["paper", "tuned"].map(|steps| judge(claim, steps, &done)))
-        .flatten()
-        .collect();
-    let figures = lopa_report::paper::figures(&shown);
+    // A tenth of a run on two seeds says nothing about the paper.
+    let mut said = if args.figures.quick() { Vec::new() } else { claims() };
+    said.retain(|claim| args.times || claim.topic != Topic::Time);
+    let judged = judge(&said, &done);
+    let mut figures = lopa_report::paper::figures(&shown, args.times);
+    figures.extend(lopa_report::paper::savings(&judged).map(|one| ("savings".to_string(), one)));
     pictures::save(&args.out, &figures, ImageFormat::available())?;
     write_results(args, &results, &judged, &figures)?;
     write_report(args, shown, &judged)?;
     if output.json() {
         output.document(&Value::Array(results));
     } else {
-        output.text(&levels(&results, output));
-        output.text(&verdicts(&judged, output));
+        output.text(&levels(&results, args, output));
+        if args.figures.quick() {
+            output.note(
+                "a tenth of the run on two seeds is neither compared with the paper nor judged",
+            );
+        } else {
+            output.text(&verdicts(&judged, output));
+        }
     }
     output.note(&format!("results in {}", args.out.display()));
     Ok(ExitCode::SUCCESS)
@@ -134,23 +144,32 @@ fn write_results(
     judged: &[Judgement],
     figures: &[(String, Figure)],
 ) -> Result<()> {
-    let command = figures::command(&args.figures, args.page.is_some());
-    let page = |folder: &str| {
+    let command = figures::command(&args.figures, args.times, args.page.is_some());
+    let pages = |folder: &str, appendix: &str| {
         let address = |(name, _): &(String, Figure)| format!("{folder}{name}.svg");
-        page(&command, results, judged, &figures.iter().map(address).collect::<Vec<_>>())
+        let pictures: Vec<String> = figures.iter().map(address).collect();
+        let (quick, times) = (args.figures.quick(), args.times);
+        let (command, entries, pictures) = (&command, results, &pictures);
+        let pages = Pages { command, entries, judged, pictures, appendix, quick, times };
+        (pages.first(), pages.tables())
     };
     let pretty = |value: Value| format!("{value:#}\n");
     write(&args.out.join("results.json"), &pretty(Value::Array(results.to_vec())))?;
     write(&args.out.join("claims.json"), &pretty(json!(judged)))?;
     write(&args.out.join("claims.md"), &table(judged))?;
-    write(&args.out.join("reproduction.md"), &page(""))?;
+    let (first, tables) = pages("", "reproduction-tables.md");
+    write(&args.out.join("reproduction.md"), &first)?;
+    write(&args.out.join("reproduction-tables.md"), &tables)?;
     let Some(path) = &args.page else { return Ok(()) };
     let folder = path.with_extension("");
     for (name, figure) in figures {
         write(&folder.join(format!("{name}.svg")), &figure.svg())?;
     }
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    write(path, &page(&format!("{name}/")))
+    let appendix = format!("{name}-tables.md");
+    let (first, tables) = pages(&format!("{name}/"), &appendix);
+    write(path, &first)?;
+    write(&path.with_file_name(appendix), &tables)
 }
 
 fn write_report(args: &ReproduceArgs, shown: Vec<Shown>, judged: &[Judgement]) -> Result<()> {
@@ -172,53 +191,43 @@ fn write(path: &Path, text: &str) -> Result<()> {
     })
 }
 
-/// The measured levels beside the paper's.
-fn levels(results: &[Value], output: &Output) -> String {
+/// The measured levels, beside the paper's where they are of the same length.
+fn levels(results: &[Value], args: &ReproduceArgs, output: &Output) -> String {
+    let (beside, times) = (!args.figures.quick(), args.times);
     let row = |entry: &Value| {
         let word = |key: &str| entry[key].as_str().unwrap_or("").to_string();
         let level = paper::level(entry);
-        let mean = |key: &str| entry[key]["mean"].as_f64();
         let shown = |value: Option<f64>| value.map_or(String::new(), number);
-        vec![
-            word("figure"),
+        let mean = |key: &str| shown(entry[key]["mean"].as_f64());
+        let figure = word("figure");
+        let mut row = vec![
+            if figure == "fig5" { "fig5, fig6".into() } else { figure },
             format!("{} {}", word("dataset"), word("variant")),
             count(entry).named(&word("algorithm")),
             word("steps"),
-            shown(mean("loss")),
-            shown(level.as_ref().and_then(|level| level.loss)),
-            shown(mean("test_accuracy")),
-            shown(level.map(|level| level.test_accuracy)),
-            shown(mean("phi")),
-            shown(mean("consensus")),
-            shown(mean("hessians")),
-            shown(mean("seconds")),
-        ]
+        ];
+        row.push(mean("loss"));
+        row.extend(beside.then(|| shown(level.as_ref().and_then(|level| level.loss))));
+        row.push(mean("test_accuracy"));
+        row.extend(beside.then(|| shown(level.map(|level| level.test_accuracy))));
+        row.extend(["phi", "consensus", "hessians"].map(mean));
+        row.extend(times.then(|| mean("seconds")));
+        row
     };
-    let head = [
-        "figure",
-        "data",
-        "algorithm",
-        "steps",
-        "loss",
-        "paper",
-        "test acc.",
-        "paper",
-        "Φ(x̄)",
-        "consensus",
-        "Hess·v",
-        "seconds",
-    ];
-    output.list(&head, results.iter().map(row).collect())
+    let mut head = vec!["figure", "data", "algorithm", "steps", "loss"];
+    head.extend(beside.then_some("paper"));
+    head.push("test acc.");
+    head.extend(beside.then_some("paper"));
+    head.extend(["Φ(x̄)", "consensus", "Hess·v"]);
+    head.extend(times.then_some("seconds"));
+    output.list(&head, once(results).map(row).collect())
 }
 
 fn verdicts(judged: &[Judgement], output: &Output) -> String {
     let row = |judgement: &Judgement| {
-        let interval = judgement.interval.map_or(String::new(), |i| {
-            format!("{} ({} to {})", number(i.mean), number(i.low), number(i.high))
-        });
         let Judgement { figure, claim, steps, .. } = judgement;
         let (figure, steps) = (figure.to_string(), steps.to_string());
-        vec![figure, claim.clone(), steps, interval, judgement.words()]
+        vec![figure, claim.clone(), steps, judgement.effect(), judgement.words()]
     };
     let head = ["figure", "claim", "steps", "difference (95 %)", "verdict"];
     output.list(&head, judged.iter().map(row).collect())

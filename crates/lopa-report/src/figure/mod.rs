@@ -1,10 +1,12 @@
 //! Figures: panels with a common legend, as in a paper.
 
 mod curves;
+mod forest;
 mod heat;
 mod network;
 
 pub use curves::{Axes, Curve, Point};
+pub use forest::{Forest, ForestRow};
 pub use heat::Heat;
 pub use network::Network;
 
@@ -37,6 +39,8 @@ pub struct Panel {
 pub enum Content {
     /// Curves with bands.
     Curves(Axes),
+    /// Factors with their intervals.
+    Forest(Forest),
     /// Counts as a heat map.
     Heat(Heat),
     /// A graph with its weights.
@@ -165,9 +169,14 @@ impl Figure {
     fn legend(&self, max_width: f64) -> Vec<Vec<(&str, Style)>> {
         let mut entries: Vec<(&str, Style)> = Vec::new();
         for panel in &self.panels {
-            let Content::Curves(axes) = &panel.content else { continue };
-            for curve in &axes.curves {
-                let entry = (curve.label.as_str(), curve.style);
+            let shown: Vec<(&str, Style)> = match &panel.content {
+                Content::Curves(axes) => {
+                    axes.curves.iter().map(|curve| (curve.label.as_str(), curve.style)).collect()
+                }
+                Content::Forest(forest) => forest.legend().collect(),
+                Content::Heat(_) | Content::Network(_) => continue,
+            };
+            for entry in shown {
                 if !entries.contains(&entry) {
                     entries.push(entry);
                 }
@@ -196,6 +205,7 @@ impl Panel {
         drawing.text(at, Anchor::Middle, &self.title, &look);
         match &self.content {
             Content::Curves(axes) => axes.draw(drawing, frame),
+            Content::Forest(forest) => forest.draw(drawing, frame),
             Content::Heat(heat) => heat.draw(drawing, frame),
             Content::Network(network) => network.draw(drawing, frame),
         }
@@ -205,6 +215,7 @@ impl Panel {
     fn left(&self) -> f64 {
         match &self.content {
             Content::Curves(axes) => axes.left(),
+            Content::Forest(forest) => forest.left(),
             Content::Heat(heat) => heat.left(),
             Content::Network(_) => 0.0,
         }

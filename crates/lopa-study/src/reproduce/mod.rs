@@ -1,11 +1,15 @@
 //! The paper's experiments: their results, and verdicts on the paper's claims.
 
 pub mod claims;
+mod evidence;
+mod judge;
 mod page;
 pub mod paper;
 mod sentences;
+pub mod topics;
 
-pub use page::{count, page, table};
+pub use judge::judge;
+pub use page::{Pages, count, once, table};
 pub use sentences::claims;
 
 use serde_json::{Value, json};

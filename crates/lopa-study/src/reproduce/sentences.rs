@@ -1,6 +1,7 @@
-//! The paper's claims about its experiments.
+//! The paper's claims about its experiments, one by one.
 
 use super::claims::{Claim, Measure, Panel, Test};
+use super::topics::Topic;
 
 /// The paper's algorithms, with the names that the claims use.
 const LOPA: [(&str, &str); 2] = [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")];
@@ -18,8 +19,13 @@ pub fn claims() -> Vec<Claim> {
                 };
                 let level = measure_name(measure);
                 let text = format!("{ours} needs {named} than {theirs} for the same {level}{on}");
+                let topic = match (cost, worse) {
+                    ("seconds", _) => Topic::Time,
+                    (_, "spdb") => Topic::Spdb,
+                    _ => Topic::MaDsbo,
+                };
                 let test = Test::Cheaper { cost, measure, better, worse };
-                claims.push(Claim { figure, text, panels: panels.clone(), test });
+                claims.push(Claim { figure, text, topic, panels: panels.clone(), test });
             }
         }
     };
@@ -60,7 +66,11 @@ fn tracking() -> Vec<Claim> {
     let at = |figure, measure| {
         let text = format!("LoPA-GT ends with a better {} than LoPA-LG", measure_name(measure));
         let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        Claim { figure, text, panels: vec![(figure, "mnist", None)], test }
+        let topic = match measure {
+            "consensus" => Topic::Consensus,
+            _ => Topic::Tracking,
+        };
+        Claim { figure, text, topic, panels: vec![(figure, "mnist", None)], test }
     };
     ["fig1", "fig2"]
         .into_iter()
@@ -77,19 +87,22 @@ fn heterogeneity() -> Vec<Claim> {
     for variant in ["iid", "weak", "strong"] {
         let text = format!("LoPA-GT is more accurate than LoPA-LG, {variant} labels");
         let test = Test::Ends { measure, better: "lopa-gt", worse: "lopa-lg" };
-        claims.push(Claim { figure: "fig3", text, panels: vec![panel(variant)], test });
+        let (topic, panels) = (Topic::Tracking, vec![panel(variant)]);
+        claims.push(Claim { figure: "fig3", text, topic, panels, test });
     }
     for (algorithm, name) in LOPA {
         for (from, to) in [("iid", "weak"), ("weak", "strong")] {
             let text = format!("{name} is less accurate with {to} than with {from} labels");
             let test = Test::Falls { measure, algorithm, worse: panel(to) };
-            claims.push(Claim { figure: "fig3", text, panels: vec![panel(from)], test });
+            let (topic, panels) = (Topic::Heterogeneity, vec![panel(from)]);
+            claims.push(Claim { figure: "fig3", text, topic, panels, test });
         }
     }
     let text = "LoPA-LG loses more accuracy than LoPA-GT from iid to strong labels".into();
     let test =
         Test::FallsMore { measure, more: "lopa-lg", less: "lopa-gt", worse: panel("strong") };
-    claims.push(Claim { figure: "fig3", text, panels: vec![panel("iid")], test });
+    let (topic, panels) = (Topic::HeterogeneityOfLocal, vec![panel("iid")]);
+    claims.push(Claim { figure: "fig3", text, topic, panels, test });
     claims
 }
 
@@ -106,14 +119,16 @@ fn connectivity() -> Vec<Claim> {
             for (algorithm, name) in LOPA {
                 let text = format!("{name}'s {quantity} gets worse from rho .42 to .92, {kind}");
                 let test = Test::Falls { measure, algorithm, worse: panel(high) };
-                claims.push(Claim { figure: "fig7", text, panels: vec![panel(low)], test });
+                let (topic, panels) = (Topic::Connectivity, vec![panel(low)]);
+                claims.push(Claim { figure: "fig7", text, topic, panels, test });
             }
             let text = format!(
                 "LoPA-GT's {quantity} loses more than LoPA-LG's from rho .79 to .92, {kind}"
             );
             let (more, less) = ("lopa-gt", "lopa-lg");
             let test = Test::FallsMore { measure, more, less, worse: panel(high) };
-            claims.push(Claim { figure: "fig7", text, panels: vec![panel(middle)], test });
+            let (topic, panels) = (Topic::ConnectivityOfTracking, vec![panel(middle)]);
+            claims.push(Claim { figure: "fig7", text, topic, panels, test });
         }
     }
     claims
@@ -125,8 +140,8 @@ fn single_level(sets: &[&'static str]) -> Vec<Claim> {
         for (better, name) in LOPA {
             let text = format!("{name} is more accurate than DGD on {dataset}");
             let test = Test::Ends { measure: "test_accuracy", better, worse: "dgd" };
-            let panels = vec![("fig8", dataset, None)];
-            claims.push(Claim { figure: "fig8", text, panels, test });
+            let (topic, panels) = (Topic::SingleLevel, vec![("fig8", dataset, None)]);
+            claims.push(Claim { figure: "fig8", text, topic, panels, test });
         }
     }
     claims

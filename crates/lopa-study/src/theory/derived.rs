@@ -77,7 +77,11 @@ impl Derived {
             ("L_fg,x", "2 L_f,x^2 + 4 M^2 L_g,xtheta^2, (28)", self.l_fg_x),
             ("L_fg,theta", "2 L_f,theta^2 + 4 M^2 L_g,thetatheta^2, (30)", self.l_fg_theta),
             ("omega_theta", "mu_g L_g,theta / (2 (mu_g + L_g,theta)), (32)", self.omega_theta),
-            ("phi", "(L_fg,x + 32 C^2 L_fg,theta / mu_g^2)(1 + 4 L^2 / omega^2), (54)", self.phi),
+            (
+                "phi",
+                "(L_fg,x + 32 C_g,xtheta^2 L_fg,theta / mu_g^2)(1 + 4 max(L_g,theta, C_g,xtheta)^2 / omega_theta^2), (54)",
+                self.phi,
+            ),
         ]
     }
 }

@@ -4,5 +4,6 @@
 mod common;
 mod compare;
 mod reproduce;
+mod statistics;
 mod theory;
 mod tune;

@@ -8,8 +8,9 @@ use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::folder::{Run, RunReader, Traces, complete};
 use lopa::run::{Context, Listener, Outcome};
-use lopa_study::reproduce::claims::{Claim, Test, Verdict, judge};
-use lopa_study::reproduce::{Part, entries, page};
+use lopa_study::reproduce::claims::{Claim, Judgement, Test, Verdict};
+use lopa_study::reproduce::topics::Topic;
+use lopa_study::reproduce::{Pages, Part, entries, judge};
 use serde_json::Value;
 
 const EXPERIMENT: &str = r#"
@@ -128,20 +129,32 @@ fn entries_and_verdicts_come_from_the_folder() {
     assert!(entries[0]["consensus"]["mean"].as_f64() < entries[1]["consensus"]["mean"].as_f64());
     let claim = |better, worse| Claim {
         figure: "fig1",
-        text: String::new(),
+        text: format!("{better} is better"),
+        topic: Topic::Consensus,
         panels: vec![("fig1", "mnist", None)],
         test: Test::Ends { measure: "consensus", better, worse },
     };
     let all = [(part("paper"), traces)];
-    let verdict = |better, worse| {
-        let judgement = judge(&claim(better, worse), "paper", &all).expect("it was run");
-        assert_eq!(judgement.interval.expect("three seeds").pairs, 3);
-        judgement.verdict
-    };
-    assert_eq!(verdict("lopa-gt", "lopa-lg"), Verdict::Held);
-    assert_eq!(verdict("lopa-lg", "lopa-gt"), Verdict::DidNotHold);
-    assert_eq!(verdict("lopa-gt", "lopa-gt"), Verdict::Tie);
-    assert_eq!(judge(&claim("lopa-gt", "lopa-lg"), "tuned", &all), None);
+    let pairs = [("lopa-gt", "lopa-lg"), ("lopa-lg", "lopa-gt"), ("lopa-gt", "lopa-gt")];
+    let judged = judge(&pairs.map(|(better, worse)| claim(better, worse)), &all);
+    let verdicts: Vec<_> = judged.iter().map(|one| (one.steps, one.verdict)).collect();
+    let wanted = [Verdict::Held, Verdict::DidNotHold, Verdict::Tie].map(|one| ("paper", one));
+    assert_eq!(verdicts, wanted, "nothing was run with tuned steps");
+    assert!(judged.iter().all(|one| one.units == "seeds" && one.interval.unwrap().pairs == 3));
+    let [p, corrected] = [judged[0].p, judged[0].p_corrected].map(Option::unwrap);
+    assert!((corrected / p - 3.0).abs() < 1e-9, "Holm among three: {p} {corrected}");
+    let page = pages(&entries, &judged, false).first();
+    assert!(page.contains("None of the 6 runs diverged."), "{page}");
+    assert!(
+        page.contains("**Holds in part**: with gradient tracking the nodes end closer"),
+        "{page}"
+    );
+    assert!(page.contains("of 3 comparisons with the paper's steps 1 held, 1 did not hold, 1 tie"));
+    assert!(page.contains("| lopa-gt is better | held: × "), "{page}");
+    let quick = pages(&entries, &[], true).first();
+    assert!(
+        quick.contains("neither compared with the paper nor judged") && !quick.contains("Holds")
+    );
 
     // The seeds that survive a divergence are no fair sample: nothing is decided by them.
     let [(part, mut traces)] = all;
@@ -149,10 +162,46 @@ fn entries_and_verdicts_come_from_the_folder() {
     lost.diverged = true;
     let entries = lopa_study::reproduce::entries(&part, &traces);
     assert_eq!((&entries[0]["diverged"], &entries[1]["diverged"]), (&0.into(), &1.into()));
-    let page = page("lopa reproduce", &entries, &[], &[]);
-    assert!(page.contains("| lopa-lg (2 of 3 seeds) |") && page.contains("| lopa-gt |"), "{page}");
-    let judgement = judge(&claim("lopa-gt", "lopa-lg"), "paper", &[(part, traces)]).expect("run");
-    assert_eq!((judgement.verdict, judgement.interval), (Verdict::Unknown, None));
-    let said = "not known: lopa-lg diverged on 1 of 3 seeds and is not ranked";
-    assert_eq!(judgement.words(), said);
+    let judged = judge(&[claim("lopa-gt", "lopa-lg")], &[(part, traces)]);
+    let page = pages(&entries, &judged, false).first();
+    assert!(page.contains("| lopa-lg | paper | 2 of 3, the others diverged |"), "{page}");
+    assert!(page.contains("1 of the 6 runs diverged: lopa-lg on 1 of 3 seeds (fig1, mnist, paper"));
+    assert_eq!((judged[0].verdict, judged[0].interval), (Verdict::Unknown, None));
+    let said = "cannot be told: lopa-lg diverged on 1 of 3 seeds and is not ranked";
+    assert_eq!(judged[0].words(), said);
+}
+
+#[test]
+fn variants_with_different_steps_are_not_compared() {
+    let runs = tempfile::tempdir().expect("a folder");
+    let (folder, _) = resume(runs.path());
+    let here = Part { variant: Some("here"), ..part("tuned") };
+    let mut there = Part { variant: Some("there"), ..part("tuned") };
+    let claim = Claim {
+        figure: "fig1",
+        text: String::new(),
+        topic: Topic::Connectivity,
+        panels: vec![("fig1", "mnist", Some("here"))],
+        test: Test::Falls {
+            measure: "consensus",
+            algorithm: "lopa-gt",
+            worse: ("fig1", "mnist", Some("there")),
+        },
+    };
+    let judge = |there: &Part| {
+        let all = [(here.clone(), traces(&folder)), (there.clone(), traces(&folder))];
+        judge(std::slice::from_ref(&claim), &all).pop().expect("it was run")
+    };
+    assert_eq!(judge(&there).verdict, Verdict::Tie);
+    let other = EXPERIMENT.replacen("alpha = 0.02", "alpha = 0.01", 1);
+    let registries = lopa::experiment::Registries::default();
+    there.experiment = Experiment::read(&Source::new("other.toml", other), &registries).unwrap();
+    let judged = judge(&there);
+    let said = "cannot be told: lopa-gt ran with different steps in the two settings";
+    assert_eq!((judged.words().as_str(), judged.interval), (said, None));
+}
+
+fn pages<'a>(entries: &'a [Value], judged: &'a [Judgement], quick: bool) -> Pages<'a> {
+    let (command, appendix) = ("lopa reproduce", "tables.md");
+    Pages { command, entries, judged, pictures: &[], appendix, quick, times: false }
 }

@@ -198,7 +198,10 @@ fn every_link_leads_somewhere() {
 #[test]
 fn no_page_has_the_marks_of_a_merge() {
     for page in pages() {
-        let marked = page.text.lines().find(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "));
+        let marked = page
+            .text
+            .lines()
+            .find(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "));
         assert_eq!(marked, None, "{}", page.name());
     }
 }

@@ -25,6 +25,13 @@ pub struct FigureArgs {
     experiments: Option<PathBuf>,
 }
 
+impl FigureArgs {
+    /// Whether only a tenth is run.
+    pub fn quick(&self) -> bool {
+        self.quick
+    }
+}
+
 /// A file: its name without `.toml`, its text, the figures, the data set, the variant.
 struct File {
     name: &'static str,
@@ -137,14 +144,17 @@ fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part>
     Ok(Part { figures, dataset, variant, steps, experiment })
 }
 
-/// The command that repeats this, with or without its page.
-pub fn command(args: &FigureArgs, page: bool) -> String {
+/// The command that repeats this, with or without seconds and its page.
+pub fn command(args: &FigureArgs, times: bool, page: bool) -> String {
     let mut command = format!("lopa reproduce {} --data data", args.figures.join(" "));
     if args.quick {
         command += " --quick";
     }
     if let Some(seeds) = args.seeds {
         command += &format!(" --seeds {seeds}");
+    }
+    if times {
+        command += " --times";
     }
     if page {
         command += " --page docs/reproduction.md";

@@ -77,11 +77,13 @@ pub fn rates(args: &RatesArgs, program: &Program) -> Result<ExitCode> {
     }
     let count = |verdict: &str| rates.iter().filter(|rate| rate.verdict() == verdict).count();
     output.note(&format!(
-        "\n{} predicted exponents observed, {} within an upper bound, {} not observed, {} beyond a bound",
+        "\n{} predicted exponents seen, {} within an upper bound, {} not seen, {} beyond a bound, {} that \
+         cannot be told",
         count("seen"),
         count("within"),
         count("not seen"),
-        count("exceeded")
+        count("exceeded"),
+        count("cannot be told")
     ));
     Ok(ExitCode::SUCCESS)
 }

@@ -40,7 +40,7 @@ pub(super) const CLAIMS: [Claim; 13] = [
         predicted: -1.0,
         sense: Sense::Equal,
         settings: "8 quadratics on a ring, alpha = 0.4 units, K = 500 to 8000",
-        remark: "",
+        remark: "weak evidence: |grad Phi|^2 falls linearly here, and the mean of any sequence with a finite sum falls as 1/K",
         measure: |lab, seed| {
             let ks = [500, 1000, 2000, 4000, 8000].map(|k| lab.iterations(k));
             let trial = lab.trial(seed);

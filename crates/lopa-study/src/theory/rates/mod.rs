@@ -61,29 +61,45 @@ pub struct Rate {
     pub fitted: Option<Interval>,
 }
 
-/// How far a fitted exponent may lie from the predicted one to count as equal.
-pub const TOLERANCE: f64 = 0.1;
+/// How far an exponent may lie from the predicted one and still count as it.
+pub const MARGIN: f64 = 0.1;
+
+/// What the measured exponent says about the predicted one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seen {
+    /// The whole interval lies within the margin, or below the bound.
+    Yes,
+    /// The whole interval lies outside.
+    No,
+    /// The interval reaches from one to the other, or there is none.
+    Open,
+}
 
 impl Rate {
-    /// Whether the measured exponent agrees with the predicted one, or does not exceed its bound.
-    pub fn seen(&self) -> bool {
-        let Some(Interval { mean, low, high, .. }) = self.fitted else { return false };
-        match self.sense {
-            Sense::Equal => {
-                (mean - self.predicted).abs() <= TOLERANCE
-                    || (low <= self.predicted && self.predicted <= high)
-            }
-            Sense::AtMost => low <= self.predicted + TOLERANCE,
+    /// Whether the measured exponent is the predicted one, or does not exceed its bound. An interval
+    /// must be narrow to say either: a wide one that contains the prediction contains much else.
+    pub fn seen(&self) -> Seen {
+        let Some(Interval { low, high, .. }) = self.fitted else { return Seen::Open };
+        let (least, most) = match self.sense {
+            Sense::Equal => (self.predicted - MARGIN, self.predicted + MARGIN),
+            Sense::AtMost => (f64::NEG_INFINITY, self.predicted + MARGIN),
+        };
+        match (least <= low && high <= most, high < least || most < low) {
+            (true, _) => Seen::Yes,
+            (_, true) => Seen::No,
+            _ => Seen::Open,
         }
     }
 
     /// The verdict in words; staying below a bound does not confirm the power law.
     pub fn verdict(&self) -> &'static str {
         match (self.sense, self.seen()) {
-            (Sense::Equal, true) => "seen",
-            (Sense::AtMost, true) => "within",
-            (Sense::Equal, false) => "not seen",
-            (Sense::AtMost, false) => "exceeded",
+            (Sense::Equal, Seen::Yes) => "seen",
+            (Sense::AtMost, Seen::Yes) => "within",
+            (Sense::Equal, Seen::No) => "not seen",
+            (Sense::AtMost, Seen::No) => "exceeded",
+            (_, Seen::Open) => "cannot be told",
         }
     }
 

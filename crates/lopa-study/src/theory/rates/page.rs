@@ -1,6 +1,6 @@
 //! The page on the measured rates.
 
-use super::{Rate, Sense};
+use super::{Rate, Seen, Sense};
 
 /// The text above the table.
 const HEAD: &str = "# Measured rates
@@ -11,9 +11,9 @@ The powers that the paper's corollaries predict, and those that runs show. This 
 
 Every line is a power law y ~ x^e. For each seed a straight line is fitted to the logarithms of the
 points; the exponent is the mean of the seeds' slopes, with its 95 % confidence interval by Student's
-t. A prediction is *seen* if the fitted exponent is within 0.1 of it, or its interval contains it.
-\"At most\" marks upper bounds: runs that grow less are *within* them, which neither contradicts nor
-confirms the power law.
+t. A prediction is *seen* if the whole interval lies within 0.1 of it, a margin set beforehand, and *not
+seen* if none of it does; an interval that reaches across *cannot* tell. \"At most\" marks upper bounds:
+runs that grow less are *within* them, which neither contradicts nor confirms the power law.
 
 ";
 
@@ -31,8 +31,8 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
             None => ("–".into(), "–".into()),
         };
         let verdict = match rate.seen() {
-            true => rate.verdict().to_string(),
-            false => format!("**{}**", rate.verdict()),
+            Seen::Yes => rate.verdict().to_string(),
+            Seen::No | Seen::Open => format!("**{}**", rate.verdict()),
         };
         let cells = [rate.claim, rate.place, &rate.prediction(), &fitted, &range, &verdict]
             .map(|s| s.replace('|', "\\|"));
@@ -62,10 +62,11 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
 }
 
 fn remark(rate: &Rate) -> Option<String> {
-    let unseen = match rate.sense {
-        Sense::Equal if !rate.seen() => Some("the predicted exponent is not seen".to_string()),
-        Sense::AtMost if !rate.seen() => Some("the bound is exceeded".to_string()),
-        _ => None,
+    let unseen = match (rate.sense, rate.seen()) {
+        (Sense::Equal, Seen::No) => Some("the predicted exponent is not seen".to_string()),
+        (Sense::AtMost, Seen::No) => Some("the bound is exceeded".to_string()),
+        (_, Seen::Open) => Some("the seeds differ too much to tell".to_string()),
+        (_, Seen::Yes) => None,
     };
     match (rate.remark, unseen) {
         ("", unseen) => unseen,

@@ -1,0 +1,121 @@
+//! What the paper says, in ten sentences, and what became of each.
+
+use std::fmt::Write as _;
+
+use super::claims::{Judgement, Verdict};
+
+/// A statement of the paper that several claims are evidence for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// LoPA against SPDB, by Hessians.
+    Spdb,
+    /// LoPA against MA-DSBO, by Hessians.
+    MaDsbo,
+    /// LoPA against both, by time.
+    Time,
+    /// What gradient tracking does for loss and accuracy.
+    Tracking,
+    /// What it does for consensus.
+    Consensus,
+    /// What heterogeneous labels do.
+    Heterogeneity,
+    /// What they do to LoPA-LG in particular.
+    HeterogeneityOfLocal,
+    /// What a sparse network does.
+    Connectivity,
+    /// What it does to LoPA-GT in particular.
+    ConnectivityOfTracking,
+    /// LoPA against a fixed regularisation.
+    SingleLevel,
+}
+
+impl Topic {
+    /// All ten.
+    pub const ALL: [Topic; 10] = [
+        Topic::Spdb,
+        Topic::MaDsbo,
+        Topic::Time,
+        Topic::Tracking,
+        Topic::Consensus,
+        Topic::Heterogeneity,
+        Topic::HeterogeneityOfLocal,
+        Topic::Connectivity,
+        Topic::ConnectivityOfTracking,
+        Topic::SingleLevel,
+    ];
+
+    /// The statement, and the figure whose section has the evidence.
+    fn statement(self) -> (&'static str, &'static str) {
+        match self {
+            Topic::Spdb => {
+                ("LoPA needs fewer Hessian-vector products than SPDB for the same result", "fig1")
+            }
+            Topic::MaDsbo => (
+                "LoPA needs fewer Hessian-vector products than MA-DSBO for the same result",
+                "fig1",
+            ),
+            Topic::Time => ("LoPA needs less time than SPDB and MA-DSBO for the same loss", "fig5"),
+            Topic::Tracking => {
+                ("with gradient tracking LoPA ends with a better loss and accuracy", "fig2")
+            }
+            Topic::Consensus => {
+                ("with gradient tracking the nodes end closer to each other", "fig1")
+            }
+            Topic::Heterogeneity => ("the more the labels differ, the less accurate it is", "fig3"),
+            Topic::HeterogeneityOfLocal => {
+                ("without gradient tracking it suffers more from labels that differ", "fig3")
+            }
+            Topic::Connectivity => ("the sparser the network, the worse it ends", "fig7"),
+            Topic::ConnectivityOfTracking => {
+                ("with gradient tracking it suffers more from a sparse network", "fig7")
+            }
+            Topic::SingleLevel => {
+                ("tuning the regularisation is more accurate than DGD with a fixed one", "fig8")
+            }
+        }
+    }
+
+    /// The statement with what became of it, in one sentence.
+    fn sentence(self, judged: &[Judgement], link: impl Fn(&str) -> String) -> String {
+        let (statement, figure) = self.statement();
+        let own: Vec<&Judgement> = judged.iter().filter(|one| one.of.topic == self).collect();
+        if own.is_empty() {
+            return format!("**Not judged**: {statement}.");
+        }
+        let of = |verdict| own.iter().filter(|one| one.verdict == verdict).count();
+        let all = own.len();
+        let word = match (of(Verdict::Held), of(Verdict::Unknown)) {
+            (held, _) if held == all => "Holds",
+            (_, unknown) if unknown == all => "Cannot be told",
+            (0, _) => "Does not hold",
+            _ => "Holds in part",
+        };
+        let kinds = ["paper", "tuned"].into_iter().filter_map(|steps| counts(&own, steps));
+        let kinds = kinds.collect::<Vec<_>>().join("; ");
+        format!("**{word}**: {statement} ({kinds}). [Evidence]({})", link(figure))
+    }
+}
+
+/// "with the paper's steps held in 3 comparisons of 4, tie in 1".
+fn counts(judged: &[&Judgement], steps: &str) -> Option<String> {
+    let own: Vec<_> = judged.iter().filter(|one| one.steps == steps).collect();
+    let mut text = String::new();
+    for verdict in [Verdict::Held, Verdict::DidNotHold, Verdict::Tie, Verdict::Unknown] {
+        let count = own.iter().filter(|one| one.verdict == verdict).count();
+        if count > 0 {
+            let comma = if text.is_empty() { "" } else { ", " };
+            let _ = write!(text, "{comma}{count} {}", verdict.words());
+        }
+    }
+    let whose = if steps == "paper" { "the paper's" } else { "tuned" };
+    (!own.is_empty()).then(|| format!("of {} comparisons with {whose} steps {text}", own.len()))
+}
+
+/// The ten sentences, as a list; `link` gives the address of a figure's section.
+pub fn ten(judged: &[Judgement], link: impl Fn(&str) -> String) -> String {
+    let mut text = String::new();
+    for (number, topic) in Topic::ALL.into_iter().enumerate() {
+        let _ = writeln!(text, "{}. {}", number + 1, topic.sentence(judged, &link));
+    }
+    text
+}

@@ -1,0 +1,16 @@
+//! Many tests at once.
+
+/// Holm's correction: p-values so adjusted that rejecting those up to α makes a single false rejection
+/// among all of them no likelier than α.
+pub fn holm(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let mut adjusted = vec![0.0; p.len()];
+    let mut least = 0.0f64;
+    for (rank, &test) in order.iter().enumerate() {
+        // A test is rejected only after every one with a smaller p.
+        least = least.max((p.len() - rank) as f64 * p[test]).min(1.0);
+        adjusted[test] = least;
+    }
+    adjusted
+}

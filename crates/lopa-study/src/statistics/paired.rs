@@ -1,0 +1,88 @@
+//! Student's t for paired differences: intervals, tests, and tests of equivalence.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use super::spread;
+
+/// A mean with its confidence interval, of 95 % unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct Interval {
+    /// The mean.
+    pub mean: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The number of differences.
+    pub pairs: usize,
+}
+
+impl Interval {
+    /// Whether all of it lies between −margin and margin.
+    pub fn within(&self, margin: f64) -> bool {
+        -margin < self.low && self.high < margin
+    }
+}
+
+/// The 95 % interval of paired differences, by Student's t; `None` for fewer than two.
+pub fn interval(differences: &[f64]) -> Option<Interval> {
+    Paired::of(differences).map(|paired| paired.interval(0.95))
+}
+
+/// Paired differences, as far as Student's t needs them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Paired {
+    mean: f64,
+    /// The standard error of the mean.
+    error: f64,
+    pairs: usize,
+}
+
+impl Paired {
+    /// Of two finite differences or more.
+    pub fn of(differences: &[f64]) -> Option<Paired> {
+        let pairs = differences.len();
+        if pairs < 2 || differences.iter().any(|difference| !difference.is_finite()) {
+            return None;
+        }
+        let (mean, sd) = spread(differences);
+        Some(Paired { mean, error: sd / (pairs as f64).sqrt(), pairs })
+    }
+
+    /// Pools differences from several settings. The setting is the unit: seeds of one setting are
+    /// alike, and must not count as if each were a setting of its own.
+    pub fn pooled(settings: &[Vec<f64>]) -> Option<Paired> {
+        match settings {
+            [one] => Paired::of(one),
+            many if many.iter().any(Vec::is_empty) => None,
+            many => Paired::of(&many.iter().map(|seeds| spread(seeds).0).collect::<Vec<_>>()),
+        }
+    }
+
+    /// The mean's confidence interval of this level.
+    pub fn interval(&self, level: f64) -> Interval {
+        let half = self.student().inverse_cdf(0.5 + level / 2.0) * self.error;
+        let Paired { mean, pairs, .. } = *self;
+        Interval { mean, low: mean - half, high: mean + half, pairs }
+    }
+
+    /// The probability of a mean at least as far from zero if there were no difference.
+    pub fn p(&self) -> f64 {
+        match self.error {
+            0.0 if self.mean == 0.0 => 1.0,
+            0.0 => 0.0,
+            error => 2.0 * self.student().sf((self.mean / error).abs()),
+        }
+    }
+
+    /// Whether the difference is shown, at the 5 % level, to be smaller than a margin either way: two
+    /// one-sided tests, that is, the 90 % interval lies within the margin.
+    pub fn equivalent(&self, margin: f64) -> bool {
+        self.interval(0.9).within(margin)
+    }
+
+    fn student(&self) -> StudentsT {
+        let freedom = (self.pairs - 1) as f64;
+        StudentsT::new(0.0, 1.0, freedom).expect("there are two pairs or more")
+    }
+}
