@@ -12,7 +12,7 @@ use lopa_study::tune::TuneSpec;
 use crate::args::{ExperimentArgs, FileArgs};
 
 /// What `lopa run` runs without a file.
-const QUICKSTART: &str = include_str!("../../../../experiments/quickstart.toml");
+const QUICKSTART: &str = include_str!("../../experiments/quickstart.toml");
 
 /// The experiment of the file, on the seeds and the device of the command line if there are any.
 pub fn experiment(args: &ExperimentArgs, registries: &Registries) -> Result<Experiment> {

@@ -195,6 +195,23 @@ fn every_link_leads_somewhere() {
     assert!(followed > 100, "{followed}");
 }
 
+/// Package indexes show these pages without the repository.
+#[test]
+fn what_is_published_links_to_nothing_that_stays_behind() {
+    let crates = std::fs::read_dir(root().join("crates")).unwrap();
+    let mut paths: Vec<PathBuf> = crates
+        .map(|entry| PathBuf::from("crates").join(entry.unwrap().file_name()).join("README.md"))
+        .collect();
+    paths.push("python/README.md".into());
+    assert_eq!(paths.len(), 8);
+    for path in paths {
+        let text = std::fs::read_to_string(root().join(&path)).expect("every package has a page");
+        let page = Page { path, text };
+        let away = |link: &String| link.starts_with("https://");
+        assert_eq!(links(&page).into_iter().find(|link| !away(link)), None, "{}", page.name());
+    }
+}
+
 #[test]
 fn no_page_has_the_marks_of_a_merge() {
     for page in pages() {

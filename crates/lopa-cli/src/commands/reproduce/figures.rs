@@ -48,7 +48,7 @@ macro_rules! file {
             File {
                 name: $name,
                 steps: "paper",
-                text: include_str!(concat!("../../../../../experiments/", $name, ".toml")),
+                text: include_str!(concat!("../../../experiments/", $name, ".toml")),
                 figures: &$figures,
                 dataset: $dataset,
                 variant: $variant,
@@ -56,7 +56,7 @@ macro_rules! file {
             File {
                 name: concat!($name, "-tuned"),
                 steps: "tuned",
-                text: include_str!(concat!("../../../../../experiments/", $name, "-tuned.toml")),
+                text: include_str!(concat!("../../../experiments/", $name, "-tuned.toml")),
                 figures: &$figures,
                 dataset: $dataset,
                 variant: $variant,
