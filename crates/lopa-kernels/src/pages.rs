@@ -51,7 +51,9 @@ impl Pages {
 
 #[cfg(target_os = "linux")]
 fn request(start: usize, bytes: usize) {
-    for advice in [libc::MADV_HUGEPAGE, libc::MADV_COLLAPSE] {
+    // From Linux's mman-common.h: not every libc has it.
+    const MADV_COLLAPSE: libc::c_int = 25;
+    for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
         // SAFETY: these two change neither contents nor access rights, whatever is mapped there,
         // and fail harmlessly where nothing is.
         unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) };
