@@ -14,6 +14,11 @@ fn read(name: &str, bytes: &[u8], label: Option<&str>) -> Result<NewRows> {
     new_rows(&path, 3, None, label)
 }
 
+/// The three features of two rows.
+fn rows(labels: Option<Vec<String>>, guessed: bool) -> NewRows {
+    NewRows { features: three(), labels, guessed }
+}
+
 fn three() -> Features<f64> {
     Features::Dense { cols: 3, values: vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0] }
 }
@@ -24,8 +29,8 @@ fn labels(of: &[&str]) -> Option<Vec<String>> {
 
 #[test]
 fn tables_tell_by_their_width_whether_they_have_labels() {
-    let last = NewRows { features: three(), labels: labels(&["a", "1"]) };
-    let none = NewRows { features: three(), labels: None };
+    let last = rows(labels(&["a", "1"]), true);
+    let none = rows(None, false);
     for (name, text) in [
         ("a.csv", "1,2,3,a\n4,5,6,+1\n"),
         ("a.data", "1,2,3,a\n4,5,6,1.0\n"),
@@ -40,7 +45,7 @@ fn tables_tell_by_their_width_whether_they_have_labels() {
 
 #[test]
 fn the_label_column_is_chosen_by_name_or_number() {
-    let first = NewRows { features: three(), labels: labels(&["a", "b"]) };
+    let first = rows(labels(&["a", "b"]), false);
     let text = b"kind,x,y,z\na,1,2,3\nb,4,5,6\n";
     assert_eq!(read("a.csv", text, Some("kind")).unwrap(), first);
     assert_eq!(read("a.csv", text, Some("0")).unwrap(), first);
@@ -55,8 +60,11 @@ fn libsvm_stays_sparse_and_is_as_wide_as_the_model() {
         columns: vec![1, 0, 1],
         values: vec![2.0, 1.0, 5.0],
     };
-    let rows = read("a.libsvm", b"+1 2:2\n-1\n1 1:1 2:5\n", None).unwrap();
-    assert_eq!(rows, NewRows { features: sparse, labels: labels(&["1", "-1", "1"]) });
+    let found = read("a.libsvm", b"+1 2:2\n-1\n1 1:1 2:5\n", None).unwrap();
+    assert_eq!(
+        found,
+        NewRows { features: sparse, labels: labels(&["1", "-1", "1"]), guessed: false }
+    );
     let bare = read("a.txt", b"2:2\n1:1 2:5\n", None).unwrap();
     assert_eq!((bare.features.rows(), bare.features.cols(), bare.labels), (2, 3, None));
 }
@@ -65,8 +73,8 @@ fn libsvm_stays_sparse_and_is_as_wide_as_the_model() {
 fn arrays_have_labels_beside_them() {
     let x = doubles("(2, 3)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let y = npy(&header("|u1", "(2,)"), &[7, 9]);
-    let none = NewRows { features: three(), labels: None };
-    let with = NewRows { features: three(), labels: labels(&["7", "9"]) };
+    let none = rows(None, false);
+    let with = rows(labels(&["7", "9"]), false);
     assert_eq!(read("a.npy", &x, None).unwrap(), none);
     let bytes = npy(&header("|u1", "(2, 3)"), &[1, 2, 3, 4, 5, 6]);
     assert_eq!(read("a.npy.gz", &gzip(&bytes), None).unwrap(), none);
@@ -125,18 +133,19 @@ fn read_named(text: &str, label: Option<&str>) -> Result<NewRows> {
 
 #[test]
 fn columns_are_matched_by_name() {
-    let none = NewRows { features: three(), labels: None };
-    let with = NewRows { features: three(), labels: labels(&["a", "b"]) };
+    let none = rows(None, false);
+    let with = rows(labels(&["a", "b"]), false);
+    let guessed = rows(labels(&["a", "b"]), true);
     for (text, label, want) in [
         ("z,x,y\n3,1,2\n6,4,5\n", None, &none),
         ("kind,z,x,y\na,3,1,2\nb,6,4,5\n", None, &with),
         ("kind,z,ward,x,y\na,3,north,1,2\nb,6,south,4,5\n", None, &with),
         ("z,ward,x,y\n3,north,1,2\n6,south,4,5\n", None, &none),
-        ("z,x,y,truth\n3,1,2,a\n6,4,5,b\n", None, &with),
+        ("z,x,y,truth\n3,1,2,a\n6,4,5,b\n", None, &guessed),
         ("z,truth,x,y\n3,a,1,2\n6,b,4,5\n", Some("truth"), &with),
         // Without a header, by position.
         ("1,2,3\n4,5,6\n", None, &none),
-        ("1,2,3,a\n4,5,6,b\n", None, &with),
+        ("1,2,3,a\n4,5,6,b\n", None, &guessed),
     ] {
         assert_eq!(&read_named(text, label).unwrap(), want, "{text}");
     }

@@ -17,6 +17,8 @@ pub struct NewRows {
     pub features: Features<f64>,
     /// The class name of each row, if the file has labels.
     pub labels: Option<Vec<String>>,
+    /// Whether nothing says that these are labels but that there is one column more than features.
+    pub guessed: bool,
 }
 
 /// Reads the rows of a file for a model with this many features.
@@ -35,13 +37,13 @@ pub fn new_rows(
 ) -> Result<NewRows> {
     let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
-    let (raw, labelled) = match format {
+    let (raw, labels) = match format {
         FileFormat::Table(delimiter) => {
             table((&name, &bytes), delimiter, (features, columns), label)?
         }
-        FileFormat::Libsvm => libsvm::new_rows(&name, &bytes, features)?,
-        FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, false),
-        FileFormat::Npz => npz::new_rows(&name, &bytes, label)?,
+        FileFormat::Libsvm => known(libsvm::new_rows(&name, &bytes, features)?),
+        FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, Labels::None),
+        FileFormat::Npz => known(npz::new_rows(&name, &bytes, label)?),
     };
     let found = raw.train.table.cols();
     if found != features {
@@ -49,8 +51,21 @@ pub fn new_rows(
         return Err(Error::data("data/shape-mismatch", message).at(&name));
     }
     let class = |&number: &u32| raw.classes[number as usize].name.clone();
-    let labels = labelled.then(|| raw.train.labels.iter().map(class).collect());
-    Ok(NewRows { features: into_features(raw.train.table), labels })
+    let found = (labels != Labels::None).then(|| raw.train.labels.iter().map(class).collect());
+    let guessed = labels == Labels::Guessed;
+    Ok(NewRows { features: into_features(raw.train.table), labels: found, guessed })
+}
+
+/// Whether a file has labels, and how that is known.
+#[derive(Clone, Copy, PartialEq)]
+enum Labels {
+    None,
+    Known,
+    Guessed,
+}
+
+fn known((raw, labelled): (Raw, bool)) -> (Raw, Labels) {
+    (raw, if labelled { Labels::Known } else { Labels::None })
 }
 
 pub(super) enum FileFormat {
@@ -84,7 +99,7 @@ fn table(
     delimiter: u8,
     (features, columns): (usize, Option<&Columns>),
     label: Option<&str>,
-) -> Result<(Raw, bool)> {
+) -> Result<(Raw, Labels)> {
     let rows = CsvReader::open(name, bytes, delimiter)?;
     let label = label.map(|label| match label.parse() {
         Ok(number) => Column::Number(number),
@@ -94,12 +109,16 @@ fn table(
         Some(columns) => by_name(&rows, columns, label.as_ref()),
         None => by_position(&rows, features, label.as_ref()),
     };
-    let plan = plan.map_err(|error| error.at(format!("{name}:1")))?;
+    let (plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
     let (mut labels, mut groups) = (Names::default(), Names::default());
-    let labelled = plan.label.is_some();
+    let found = match (plan.label, guessed) {
+        (None, _) => Labels::None,
+        (Some(_), true) => Labels::Guessed,
+        (Some(_), false) => Labels::Known,
+    };
     let part = rows.read(&plan, (&mut labels, &mut groups))?;
     let raw = Raw::named(part, None, labels, groups).map_err(|error| error.at(name))?;
-    Ok((raw, labelled))
+    Ok((raw, found))
 }
 
 /// Whether the first row has names: no cell is a number, or all names wanted are there.
@@ -108,8 +127,8 @@ fn has_header(cells: &[String], columns: &Columns) -> bool {
     !cells.iter().any(|cell| number(cell.as_bytes())) || named()
 }
 
-/// Columns matched by name.
-fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Result<Plan> {
+/// Columns matched by name; and whether the column of labels is a guess.
+fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Result<(Plan, bool)> {
     let cells = rows.cells();
     let at = |name: &Option<String>| {
         let name = name.as_ref().filter(|name| !columns.features.contains(name))?;
@@ -119,6 +138,7 @@ fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Resul
     let mut label = given.or_else(|| at(&columns.label));
     let group = at(&columns.group);
     let last = cells.len() - 1;
+    let said = label.is_some();
     if label.is_none() && group != Some(last) && !columns.features.contains(&cells[last]) {
         // As without names: one column more than needed, at the end, has the labels.
         let extra = cells.len() - usize::from(group.is_some());
@@ -127,11 +147,12 @@ fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Resul
     let mut plan = rows.plan(Header::Yes, label, group);
     let found = rows.names(&plan).map_or(Vec::new(), |names| names.features);
     plan.reorder(&columns.order(&found)?);
-    Ok(plan)
+    Ok((plan, !said))
 }
 
-/// Columns matched by their number.
-fn by_position(rows: &CsvReader, features: usize, label: Option<&Column>) -> Result<Plan> {
+/// Columns matched by their number; and whether the column of labels is a guess.
+fn by_position(rows: &CsvReader, features: usize, label: Option<&Column>) -> Result<(Plan, bool)> {
+    let guessed = label.is_none();
     let label = match rows.width() {
         width if width == features + 1 => {
             Some(rows.find(label.unwrap_or(&Column::Number(-1)), Header::Auto)?)
@@ -146,7 +167,7 @@ fn by_position(rows: &CsvReader, features: usize, label: Option<&Column>) -> Res
                 .hint("cells are separated by commas in .csv and .data, by tabs in .tsv"));
         }
     };
-    Ok(rows.plan(Header::Auto, label, None))
+    Ok((rows.plan(Header::Auto, label, None), guessed))
 }
 
 fn into_features(table: Table) -> Features<f64> {
