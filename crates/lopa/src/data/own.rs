@@ -56,6 +56,8 @@ pub struct Own {
     pub told: Vec<Told>,
     /// Whether their columns are in the common order and their rows scaled.
     pub settled: bool,
+    /// A sentence for each file with rows that are left out, because `classes` does not list theirs.
+    pub left_out: Vec<String>,
 }
 
 /// Reads and prepares the files of some nodes, each alone. If these are all, the data is settled;
@@ -67,7 +69,7 @@ pub fn load(
     here: Range<usize>,
     place: &Where,
 ) -> Result<Data> {
-    let mut parts = Vec::new();
+    let (mut parts, mut out) = (Vec::new(), Vec::new());
     for (source, name) in sources[here.clone()].iter().zip(&nodes[here.clone()]) {
         let raw = (source.build)(place)?;
         let sparse = preparation.sparse.unwrap_or(raw.train.table.is_sparse());
@@ -80,6 +82,7 @@ pub fn load(
             nodes: None,
             ..preparation.clone()
         };
+        out.extend(left_out(&raw, preparation, name));
         let raw = with_classes(raw, preparation);
         parts.push(prepare_own(raw, &each, place.seed).map_err(|error| error.at(name))?);
     }
@@ -92,7 +95,7 @@ pub fn load(
     let (train, test): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.train, d.test)).unzip();
     let (train, test) = (joined(train, &here, nodes.len()), joined(test, &here, nodes.len()));
     let whole = here == (0..nodes.len());
-    let own = Own { here, told: told.clone(), settled: false };
+    let own = Own { here, told: told.clone(), settled: false, left_out: out };
     let scaling = Scalings::default();
     let mut data = Data { train, test, classes, scaling, columns, own: Some(own) };
     if whole {
@@ -124,6 +127,32 @@ fn filled(params: &Table, name: &str) -> Table {
         other => other.clone(),
     };
     params.iter().map(|(key, value)| (key.clone(), fill(value))).collect()
+}
+
+/// Says how many rows have classes that the experiment does not list.
+fn left_out(raw: &Raw, preparation: &Preparation, name: &str) -> Option<String> {
+    let listed: Vec<String> =
+        preparation.classes.iter().flatten().map(ToString::to_string).collect();
+    let is_listed = |class: &Class| listed.contains(&class.name) || listed.contains(&class.code);
+    let mut counts = vec![0; raw.classes.len()];
+    let parts = std::iter::once(&raw.train).chain(&raw.test);
+    parts.flat_map(|part| &part.labels).for_each(|&label| counts[label as usize] += 1);
+    let out: Vec<(&str, usize)> = (raw.classes.iter().zip(counts))
+        .filter(|(class, rows)| *rows > 0 && !is_listed(class))
+        .map(|(class, rows)| (class.name.as_str(), rows))
+        .collect();
+    let mut names: Vec<String> = out.iter().take(5).map(|(name, _)| format!("`{name}`")).collect();
+    if out.len() > names.len() {
+        names.push("…".into());
+    }
+    let rows: usize = out.iter().map(|(_, rows)| rows).sum();
+    (rows > 0).then(|| {
+        let (s, are) = if rows == 1 { ("", "is") } else { ("s", "are") };
+        format!(
+            "{rows} row{s} of `{name}` {are} left out, because `classes` does not list {}",
+            names.join(", ")
+        )
+    })
 }
 
 /// The table with the classes that it has no rows of.

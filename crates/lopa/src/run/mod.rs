@@ -182,7 +182,7 @@ pub struct Outcome {
     pub diagnosis: Option<String>,
     /// The last measurement.
     pub row: Row,
-    /// Seconds of measuring, beside those of the run itself, since it was started or last resumed.
+    /// Seconds of measuring, beside those of the run itself; of all its parts if it was resumed.
     pub measuring: f64,
     /// The problem's metrics of every node, at the end.
     pub nodes: Vec<Vec<(String, f64)>>,
@@ -190,6 +190,12 @@ pub struct Outcome {
     pub digest: String,
     /// (x_i, θ_i) of every node at the end; empty where the store keeps them.
     pub models: Vec<Point>,
+}
+
+/// Rows of nodes' own files that nobody asked to leave out are not left out in silence.
+fn warn_of_left_out(data: Option<&Data>, listener: &mut dyn Listener) {
+    let own = data.and_then(|data| data.own.as_ref());
+    own.iter().flat_map(|own| &own.left_out).for_each(|text| listener.warn(text));
 }
 
 impl Experiment {
@@ -212,6 +218,7 @@ impl Experiment {
         listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
         let mut observers = Observers { store, listener };
+        warn_of_left_out(data, observers.listener);
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
@@ -235,6 +242,7 @@ impl Experiment {
         listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
         let mut observers = Observers { store, listener };
+        warn_of_left_out(data.as_ref(), observers.listener);
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let agreement = self.agree(transport, data.as_ref(), observers.store)?;
         self.settle(data.as_mut(), agreement.as_ref())?;

@@ -116,3 +116,17 @@ fn other_columns_are_refused_by_name() {
     assert_eq!(error.id, "data/other-columns");
     assert!(error.message.contains("the file of `west` differs from that of `north`"), "{error}");
 }
+
+#[test]
+fn rows_of_classes_that_are_not_listed_are_counted() {
+    let said = |data: &Data| data.own.as_ref().unwrap().left_out.clone();
+    assert!(said(&own(&files(), "").unwrap()).is_empty());
+    let mut files = files();
+    files[0].1.extend_from_slice(b"38,140,perhaps\n38,141,perhaps\n36,119,YES\n");
+    files[2].1.extend_from_slice(b"maybe,119,36\n");
+    let data = own(&files, "").unwrap();
+    let why = "left out, because `classes` does not list";
+    let north = format!("3 rows of `north` are {why} `YES`, `perhaps`");
+    assert_eq!(said(&data), [north, format!("1 row of `west` is {why} `maybe`")]);
+    assert_eq!(data.train.labels().len(), 12, "the others stay");
+}
