@@ -32,7 +32,7 @@ pub struct ResultEntry {
     /// The last measurement.
     #[serde(flatten)]
     pub row: Row,
-    /// Seconds of measuring, beside those of the run itself, since it was started or last resumed.
+    /// Seconds of measuring, beside those of the run itself; of all its parts if it was resumed.
     /// Left out if nobody counted them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub measuring: f64,

@@ -116,6 +116,7 @@ impl<'a> Record<'a> {
         out.u64(self.measured);
         self.meter.save(&mut out);
         self.watch.save(&self.names, &mut out);
+        out.f64(self.measuring);
         out.done()
     }
 
@@ -124,6 +125,8 @@ impl<'a> Record<'a> {
         self.measured = bytes.u64()?;
         self.meter.restore(&mut bytes)?;
         self.watch = Watch::restore(&mut bytes, &self.names)?;
+        // Checkpoints of earlier builds end here.
+        self.measuring = bytes.f64().unwrap_or(0.0);
         bytes.end()
     }
 

@@ -122,6 +122,27 @@ fn budgets_targets_and_divergence_come_as_they_would() {
     assert_eq!(outcomes[0].stop, Stop::Diverged);
 }
 
+/// A checkpoint ends its record with the seconds of measuring so far; earlier builds had none there.
+#[test]
+fn the_time_of_measuring_goes_on() {
+    let mut experiment = read(PERSONAL, &[]);
+    experiment.algorithms.truncate(1);
+    let mut straight = Keeper::default();
+    let want = run(&experiment, &mut straight);
+    let (name, state) = straight.states[1].clone();
+    let resumed = |record: Vec<u8>| {
+        let from = vec![(name.clone(), State { record, ..state.clone() })];
+        run(&experiment, &mut Keeper { from, ..Keeper::default() }).remove(0)
+    };
+    let (before, time) = state.record.split_at(state.record.len() - 8);
+    assert!(f64::from_le_bytes(time.try_into().unwrap()) > 0.0, "something was measured");
+    let long = resumed([before, &1e6_f64.to_le_bytes()].concat());
+    assert!(long.measuring > 1e6, "{}", long.measuring);
+    let old = resumed(before.to_vec());
+    assert!(old.measuring < 1e6, "{}", old.measuring);
+    assert_eq!([fate(&long), fate(&old)], [fate(&want[0]), fate(&want[0])]);
+}
+
 // ---- files ----
 
 /// A small checkpoint of a real run.
