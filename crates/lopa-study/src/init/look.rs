@@ -1,12 +1,11 @@
-//! What one can see of data files without reading them whole: format, columns, the label.
+//! What a look at data files tells: format, columns, the label.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
 use super::Wish;
+use lopa::data::CellKind;
 use lopa::error::{Error, Result, nearest};
 
 /// Names that label columns usually have.
@@ -40,7 +39,7 @@ impl Look {
     pub fn at(wish: &Wish) -> Result<Look> {
         let files = files(&wish.data)?;
         let first = &files[0];
-        let (format, delimiter) = format_of(first)?;
+        let format = format_of(first)?;
         let mut look = Look {
             data: Table::new(),
             nodes: None,
@@ -53,7 +52,7 @@ impl Look {
             look.per_node(&files)?;
         }
         match format {
-            "csv" => look.columns(first, delimiter, wish)?,
+            "csv" => look.columns(first, wish)?,
             _ => no_columns(wish, first)?,
         }
         Ok(look)
@@ -81,29 +80,22 @@ impl Look {
     }
 
     /// The label and the group among the columns of a CSV file.
-    fn columns(&mut self, path: &Path, comma: char, wish: &Wish) -> Result<()> {
-        let lines = first_lines(path)?;
-        let Some(first) = lines.first() else {
-            return Err(Error::data("data/empty", "the file is empty").at(shown(path)));
-        };
-        let comma = if first.contains(comma) {
-            comma
-        } else {
-            [';', '\t', '|'].into_iter().find(|&other| first.contains(other)).unwrap_or(comma)
-        };
-        if comma != ',' {
+    fn columns(&mut self, path: &Path, wish: &Wish) -> Result<()> {
+        let found = lopa::data::look(path, None)?;
+        if let Some(comma) = found.delimiter {
             self.data.insert("delimiter".into(), comma.to_string().into());
         }
-        let cells = |line: &str| -> Vec<String> {
-            line.split(comma).map(|cell| cell.trim().trim_matches('"').to_string()).collect()
+        // It takes the last column for the label.
+        let last = found.labels.iter().map(|label| &label.name);
+        let head: Vec<String> =
+            found.columns.iter().map(|column| &column.name).chain(last).cloned().collect();
+        let named = (0..).zip(&head).any(|(at, name)| *name != usize::to_string(&at));
+        let number = |(class, _): &(String, usize)| class.parse::<f64>().is_ok();
+        let is_text = |at: &usize| match (found.columns.get(*at), &found.labels) {
+            (Some(column), _) => column.kind == CellKind::Text,
+            (None, Some(label)) => !label.classes.iter().all(number),
+            (None, None) => false,
         };
-        let number = |cell: &String| cell.is_empty() || cell.parse::<f64>().is_ok();
-        let head = cells(first);
-        let named = !head.iter().any(number);
-        let rows: Vec<Vec<String>> =
-            lines.iter().skip(usize::from(named)).map(|line| cells(line)).collect();
-        let is_text =
-            |at: &usize| rows.iter().any(|row| row.get(*at).is_some_and(|cell| !number(cell)));
         let column = |wanted: &str| -> Result<(usize, Value)> {
             if let Some(at) = head.iter().position(|name| named && name == wanted) {
                 return Ok((at, wanted.into()));
@@ -177,13 +169,12 @@ fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// The source that reads a file, and the usual delimiter.
-fn format_of(path: &Path) -> Result<(&'static str, char)> {
+/// The source that reads a file.
+fn format_of(path: &Path) -> Result<&'static str> {
     match ending(path).to_lowercase().trim_end_matches(".gz") {
-        ".csv" | ".data" => Ok(("csv", ',')),
-        ".tsv" => Ok(("csv", '\t')),
-        ".libsvm" | ".svm" | ".txt" => Ok(("libsvm", ' ')),
-        ".npz" => Ok(("npz", ' ')),
+        ".csv" | ".data" | ".tsv" => Ok("csv"),
+        ".libsvm" | ".svm" | ".txt" => Ok("libsvm"),
+        ".npz" => Ok("npz"),
         _ => Err(Error::data("data/unknown-format", "the file's ending does not say its format")
             .at(shown(path))
             .hint("rename it to `.csv`, `.tsv`, `.libsvm` or `.npz`")),
@@ -214,27 +205,6 @@ fn no_column(wanted: &str, names: &[String], count: usize, path: &Path) -> Error
         Some(near) => error.hint(format!("did you mean `{near}`? {all}")),
         None => error.hint(all),
     }
-}
-
-/// The first lines of a text file; none of a packed one, whose columns are not looked at.
-fn first_lines(path: &Path) -> Result<Vec<String>> {
-    let unreadable = |error: std::io::Error| {
-        Error::data("data/unreadable", format!("the file cannot be read: {error}")).at(shown(path))
-    };
-    let file = BufReader::new(File::open(path).map_err(unreadable)?);
-    let lines = file.split(b'\n').take(50).collect::<std::io::Result<Vec<_>>>();
-    let lines = lines.map_err(unreadable)?;
-    if lines.first().is_some_and(|first| first.starts_with(&[0x1f, 0x8b])) {
-        return Err(Error::data(
-            "data/unknown-format",
-            "columns are not looked up in packed files",
-        )
-        .at(shown(path))
-        .hint("unpack it first: `gunzip FILE`"));
-    }
-    let text = |line: &Vec<u8>| String::from_utf8_lossy(line).trim_end_matches('\r').to_string();
-    let lines = lines.iter().map(text).filter(|line| !line.trim().is_empty());
-    Ok(lines.map(|line| line.trim_start_matches('\u{feff}').to_string()).collect())
 }
 
 fn shown(path: &Path) -> String {
