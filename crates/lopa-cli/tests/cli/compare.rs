@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{Folder, QUADRATIC};
+use crate::program::{Folder, QUADRATIC, blobs_folder};
 
 const COMPARE: [&str; 10] = [
     "compare",
@@ -132,4 +132,25 @@ fn mistakes_are_named() {
             done.stderr
         );
     }
+}
+
+#[test]
+fn accuracies_stand_above_the_majority() {
+    let folder = blobs_folder();
+    let done = folder.lopa(&["compare", "e.toml", "--measure", "test_accuracy"]).good();
+    let lines: Vec<&str> =
+        done.stdout.lines().filter(|line| line.starts_with("majority class")).collect();
+    let run = folder.run_folder().display().to_string();
+    let asked = |measure: &str| {
+        folder.lopa(&["compare", &run, "--format", "json", "--measure", measure]).good().json()
+    };
+    let majority = asked("test_accuracy")["majority"].as_f64().unwrap();
+    assert!((0.3..0.4).contains(&majority), "three classes of one size: {majority}");
+    assert!(!lines.is_empty(), "{}", done.stdout);
+    for line in lines {
+        assert!(line.contains(&format!("{majority:.3}")), "{line}");
+    }
+    assert_eq!(asked("loss")["majority"], Value::Null);
+    let loss = folder.lopa(&["compare", &run, "--measure", "loss"]).good().stdout;
+    assert!(!loss.contains("majority"), "{loss}");
 }

@@ -91,3 +91,28 @@ fn models_that_diverged_are_used_only_if_told() {
     assert!(others.stderr.contains(left), "{}", others.stderr);
     assert!(!others.stdout.contains("lopa-gt"), "{}", others.stdout);
 }
+
+#[test]
+fn scripts_see_which_models_diverged() {
+    // θ grows, but stays a number; then not even that, which is no fault of peers.
+    for (alpha, beta) in [("1e-300", "300.0"), ("0.1", "1e200")] {
+        let lopa_gt = "alpha = 0.1\nbeta = 0.4\nlambda = 0.4\n\n";
+        let wild = format!("alpha = {alpha}\nbeta = {beta}\nlambda = 0.4\n\n");
+        let text = BLOBS.replace(lopa_gt, &wild);
+        let folder = Folder::with(&[("e.toml", &text), ("blobs.csv", &blobs())]);
+        assert_eq!(folder.lopa(&["run", "e.toml"]).code, 9);
+        let run = folder.run_folder().display().to_string();
+        let allow = ["evaluate", &run, "--allow-diverged", "--format", "json"];
+        let marked = |more: &[&str]| -> Vec<(String, bool)> {
+            let answer = folder.lopa(&[&allow[..], more].concat()).good().json();
+            let name = |entry: &Value| entry["algorithm"].as_str().unwrap().to_string();
+            let mark = |entry: &Value| (name(entry), entry["diverged"].as_bool().unwrap());
+            answer.as_array().unwrap().iter().map(mark).collect()
+        };
+        let both = [("lopa-gt".to_string(), true), ("decaying".to_string(), false)];
+        assert_eq!(marked(&["--seed", "4"]), both);
+        if alpha == "1e-300" {
+            assert_eq!(marked(&["--input", "blobs.csv"]), both);
+        }
+    }
+}

@@ -329,3 +329,47 @@ fn newcomers_that_cannot_be_served_are_refused() {
     let several = folder.lopa(&["adapt", &run, "-i", "blobs.csv"]);
     assert!(several.stderr.contains("--algorithm"), "{}", several.stderr);
 }
+
+#[test]
+fn a_last_column_that_holds_no_classes_is_not_taken_for_labels() {
+    let (folder, run) = trained();
+    let line = |(at, line): (usize, &str)| match line.rsplit_once(',') {
+        Some((features, _)) => format!("{at},{features}\n"),
+        None => unreachable!("every line has a comma"),
+    };
+    let rows: String = blobs().lines().enumerate().skip(1).map(line).collect();
+    folder.write("numbered.csv", rows.as_bytes());
+    folder.write("named.csv", format!("x,y,weight\n{rows}").as_bytes());
+    let known: String = blobs().lines().skip(1).map(|line| line.to_string() + "\n").collect();
+    folder.write("known.csv", known.as_bytes());
+    let predict = |input: &str, more: &[&str]| {
+        let args = ["predict", &run, "-a", "lopa-gt", "-n", "0", "-i", input];
+        folder.lopa(&[&args[..], more].concat())
+    };
+    for input in ["numbered.csv", "named.csv"] {
+        let refused = predict(input, &[]);
+        assert_eq!(refused.code, 3, "{}{}", refused.stdout, refused.stderr);
+        assert!(refused.stderr.contains("error[data/no-labels]"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--label"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("row 1"), "{}", refused.stderr);
+    }
+    // Whoever says which column is none of the features is believed.
+    let said = predict("numbered.csv", &["--label", "0"]).good().stdout;
+    assert_eq!(predict("known.csv", &[]).good().stdout, said);
+}
+
+#[test]
+fn measured_again_accuracies_stand_above_the_majority() {
+    let (folder, run) = trained();
+    let text = folder.lopa(&["evaluate", &run]).good().stdout;
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("majority")).collect();
+    assert_eq!(lines.len(), 2, "one for each seed: {text}");
+    assert!(lines[0].contains(" 3 ") && lines[1].contains(" 4 "), "{text}");
+    let again = folder.lopa(&["evaluate", &run, "--format", "json"]).good().json();
+    let results: Value =
+        serde_json::from_str(&folder.read(Path::new(&run).join("results.json"))).unwrap();
+    for (then, now) in results.as_array().unwrap().iter().zip(again.as_array().unwrap()) {
+        assert!(now["test_majority"].is_f64() && now["test_majority"] == then["test_majority"]);
+        assert_eq!(now["diverged"], false);
+    }
+}

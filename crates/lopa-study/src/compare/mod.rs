@@ -12,8 +12,9 @@ pub use rank::{Lead, Place, Scale, lead};
 use serde::Serialize;
 
 use crate::seeds::Seeds;
+use crate::statistics::Summary;
 use lopa::folder::{Run, Traces};
-use lopa::run::trace::{COSTS, Row, more_is_better, spans_powers};
+use lopa::run::trace::{COSTS, Row, majority_of, more_is_better, spans_powers};
 
 /// A measurement below this share of the budget does not represent the budget.
 const MIN_SHARE: f64 = 0.9;
@@ -46,6 +47,9 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// One entry per cost: who has the best measure for the same budget.
     pub standings: Vec<Standing>,
+    /// What always naming a node's most frequent class gets, if the measure is such an accuracy: the
+    /// mean over seeds.
+    pub majority: Option<f64>,
     /// The level to reach.
     pub target: Option<f64>,
     /// One entry per cost: who reaches the target most cheaply.
@@ -88,6 +92,7 @@ pub fn compare(traces: &Traces, question: &Question) -> Comparison {
         diverged: question.diverged(traces),
         races: target.iter().flat_map(|&level| race(level)).collect(),
         warnings: question.warnings(traces, &standings),
+        majority: question.majority(traces),
         standings,
     }
 }
@@ -156,6 +161,16 @@ impl Question {
         };
         let places: Vec<Place> = self.algorithms.iter().map(place).collect();
         Standing { cost, budget: None, lead: rank::lead(&places, Scale::COST), places }
+    }
+
+    /// The same for every algorithm of a seed, whether it diverged or not.
+    fn majority(&self, traces: &Traces) -> Option<f64> {
+        let name = majority_of(&self.measure)?;
+        let of_seed = |seed: &u64| {
+            let mut runs = traces.runs.iter().filter(|run| run.seed == *seed);
+            runs.find_map(|run| run.rows.iter().find_map(|row| row.value(&name)))
+        };
+        Summary::of(self.seeds.iter().filter_map(of_seed)).map(|all| all.mean)
     }
 
     fn diverged(&self, traces: &Traces) -> Vec<String> {

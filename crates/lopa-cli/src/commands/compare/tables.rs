@@ -49,11 +49,12 @@ pub fn text(answer: &Comparison, output: &Output) -> String {
     let count = answer.seeds.len();
     let over = if count == 1 { "one seed".into() } else { format!("{how} over {count} seeds") };
     parts.push(format!("{measure} at these budgets, {over}; values in (…) are not ranked"));
-    parts.extend(grids(&answer.standings, output, |place, _| level(place, count)));
+    let majority = answer.majority.map(number);
+    parts.extend(grids(&answer.standings, majority, output, |place, _| level(place, count)));
     if let Some(target) = answer.target {
         let which = if answer.scale.more { "at least" } else { "at most" };
         parts.push(format!("Cost of {measure} of {which} {}", number(target)));
-        parts.extend(grids(&answer.races, output, |place, cost| price(place, cost, count)));
+        parts.extend(grids(&answer.races, None, output, |place, cost| price(place, cost, count)));
     }
     parts.join("\n\n")
 }
@@ -99,9 +100,11 @@ fn difference(Interval { mean, low, high, .. }: Interval, scale: Scale) -> Strin
     format!("{sign}{} ({} to {})", shown(mean), shown(low), shown(high))
 }
 
-/// A row per algorithm, a column per cost; on terminals a few columns at a time.
+/// A row per algorithm and one of the majority class, a column per cost; on terminals a few columns at
+/// a time.
 fn grids(
     standings: &[Standing],
+    majority: Option<String>,
     output: &Output,
     cell: impl Fn(&Place, &str) -> String,
 ) -> Vec<String> {
@@ -118,7 +121,11 @@ fn grids(
             }
             cells
         };
-        output.table(&head, (0..count).map(row).collect())
+        let line = |value: &String| {
+            let cells = some.iter().map(|_| value.clone());
+            std::iter::once("majority class".to_string()).chain(cells).collect()
+        };
+        output.table(&head, (0..count).map(row).chain(majority.iter().map(line)).collect())
     };
     standings.chunks(abreast).map(grid).collect()
 }

@@ -9,7 +9,8 @@ use lopa::evaluate;
 use lopa::experiment::{Exactly, Experiment};
 use lopa::folder::ResultEntry;
 use lopa::run::Context;
-use lopa::run::trace::Stop;
+use lopa::run::trace::{Stop, majority_of};
+use lopa_study::seeds::Ended;
 use rayon::ThreadPool;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -35,7 +36,8 @@ const TOLERANCE: f64 = 1e-9;
 struct Remeasured<'a> {
     algorithm: &'a str,
     seed: u64,
-    /// The measures taken, in the order of the constants above.
+    diverged: bool,
+    /// The measures taken, in the order of the constants above, and what the majority class gets.
     #[serde(flatten)]
     measures: Map<String, Value>,
     agrees: bool,
@@ -102,7 +104,8 @@ fn remeasured<'a>(
         let message = format!("the models of {} do not fit the experiment", run.algorithm);
         return Err(Error::storage("storage/model", message).at(place()));
     }
-    if model.theta.iter().any(|theta| theta.iter().all(|value| value.is_nan())) {
+    let absent = |theta: &Vec<f64>| theta.iter().all(|value| value.is_nan());
+    if !run.diverged() && model.theta.iter().any(absent) {
         let message =
             "this folder belongs to one node among peers: it lacks the other nodes' models";
         return Err(Error::config("config/not-here", message)
@@ -117,11 +120,14 @@ fn remeasured<'a>(
         false => Default::default(),
     };
     now.retain(|_, value| value.is_finite());
-    let measure = |name: &str| Some((name.to_string(), json!(now.get(name)?)));
-    let measures = DECISIVE.into_iter().chain(FURTHER).filter_map(measure).collect();
+    let measure = |name: String| Some((name.clone(), json!(now.get(&name)?)));
+    let names = DECISIVE.into_iter().chain(FURTHER).map(String::from);
+    let names = names.chain(DECISIVE.into_iter().filter_map(majority_of));
+    let measures = names.filter_map(measure).collect();
     let agrees = |name: &&str| same(now.get(*name), run.row.values.get(*name));
     let agrees = DECISIVE.iter().all(agrees);
-    Ok(Remeasured { algorithm: &run.algorithm, seed: run.seed, measures, agrees })
+    let (algorithm, seed, diverged) = (&run.algorithm[..], run.seed, run.diverged());
+    Ok(Remeasured { algorithm, seed, diverged, measures, agrees })
 }
 
 /// Whether a measure is unchanged.
@@ -130,6 +136,24 @@ fn same(now: Option<&f64>, then: Option<&f64>) -> bool {
         (Some(now), Some(then)) => (now - then).abs() <= TOLERANCE * now.abs().max(then.abs()),
         (now, then) => now.is_none() && then.is_none(),
     }
+}
+
+/// What nodes get by always naming their most frequent class, for each seed.
+fn majority(runs: &[Remeasured], columns: &[&str]) -> Vec<Vec<String>> {
+    let mut lines: Vec<Vec<String>> = Vec::new();
+    for run in runs {
+        let value = |name: &&str| run.measures.get(&majority_of(name)?).and_then(Value::as_f64);
+        let values: Vec<Option<f64>> = columns.iter().map(value).collect();
+        let seed = run.seed.to_string();
+        let told = lines.iter().any(|line| line[1] == seed);
+        if !told && values.iter().any(Option::is_some) {
+            let mut line = vec!["majority class".to_string(), seed];
+            line.extend(values.into_iter().map(|value| value.map_or("–".into(), number)));
+            line.push("–".into());
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn table(runs: &[Remeasured], output: &Output) -> String {
@@ -156,5 +180,5 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         cells.push(if run.agrees { "yes" } else { "no" }.into());
         cells
     };
-    output.table(&head, runs.iter().map(row).collect())
+    output.table(&head, runs.iter().map(row).chain(majority(runs, &measures)).collect())
 }

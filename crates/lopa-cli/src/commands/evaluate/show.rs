@@ -62,6 +62,7 @@ pub fn described(model: &Model, scores: &Scores, truth: &Truth) -> Value {
     let mut described = json!({
         "algorithm": model.about.algorithm,
         "seed": model.about.seed,
+        "diverged": model.about.diverged,
         "rows": truth.numbers.len(),
         "unknown_labels": truth.unknown,
         "accuracy": mean,
