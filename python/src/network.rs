@@ -47,7 +47,7 @@ pub fn graph(
         let weights = choose(&all.weights, weights, "{}")?;
         let (graph, mixing) = lopa::network::build(&graph, &weights, nodes, seed)?;
         let analysis = mixing.analyse(&graph);
-        let network = Network { weights: mixing.rows().to_vec() };
+        let network = Network { weights: mixing.rows().to_vec(), names: Vec::new() };
         let title = format!("ρ = {:.3}", analysis.rho);
         let svg = picture(format!("A network of {nodes} nodes"), title, Content::Network(network));
         let edges: Vec<_> = graph.edges().collect();

@@ -193,7 +193,7 @@ fn named(run: &Shown, name: impl Fn(&str, &str) -> String) -> Vec<Trace> {
 }
 
 fn network_of(run: &Shown) -> Option<Panel> {
-    let panel = network_panel(run.saved.worlds().first()?)?;
+    let panel = network_panel(run.saved.worlds().first()?, &[])?;
     let title = format!("{}, {}", run.variant.unwrap_or_default(), panel.title);
     Some(Panel { title, ..panel })
 }

@@ -208,7 +208,7 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
     let fixed = worlds.windows(2).all(|pair| pair[0].graph_digest == pair[1].graph_digest);
     let shown = if fixed { worlds.get(..1)? } else { worlds };
     let panel = |world: &WorldNote| {
-        let panel = network_panel(world)?;
+        let panel = network_panel(world, &saved.manifest.nodes)?;
         Some(match fixed {
             true => panel,
             false => Panel { title: format!("seed {}, {}", world.seed, panel.title), ..panel },
@@ -220,16 +220,17 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
     (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
 }
 
-/// The network of a world, with ρ as its title.
-pub(crate) fn network_panel(world: &WorldNote) -> Option<Panel> {
+/// The network of a world, with ρ as its title and the names of nodes that have any.
+pub(crate) fn network_panel(world: &WorldNote, names: &[String]) -> Option<Panel> {
     let title = format!("ρ = {:.3}", world.rho);
-    Some(Panel { title, content: Content::Network(network(world)?) })
+    Some(Panel { title, content: Content::Network(network(world, names)?) })
 }
 
-fn network(WorldNote { weights, .. }: &WorldNote) -> Option<Network> {
+fn network(WorldNote { weights, .. }: &WorldNote, names: &[String]) -> Option<Network> {
     let inside = |&(j, _): &(usize, f64)| j < weights.len();
     let row = |row: &Vec<(usize, f64)>| row.iter().copied().filter(inside).collect();
-    (!weights.is_empty()).then(|| Network { weights: weights.iter().map(row).collect() })
+    (!weights.is_empty())
+        .then(|| Network { weights: weights.iter().map(row).collect(), names: names.to_vec() })
 }
 
 /// A file format of figures.

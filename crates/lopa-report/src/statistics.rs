@@ -139,6 +139,7 @@ mod tests {
             data_digest: None,
             algorithms: vec!["a".into()],
             classes: None,
+            nodes: Vec::new(),
             seeds: vec![1, 2, 3],
             worlds: Vec::new(),
             threads: 1,

@@ -74,6 +74,37 @@ fn a_column_names_the_nodes() {
     let text = folder.read("h.toml");
     assert!(text.contains("group = \"hospital\"") && text.contains("name = \"group\""), "{text}");
     folder.lopa(&["check", "h.toml"]).good();
+    // The picture of the network names them, too.
+    folder.lopa(&["run", "h.toml", "--seed", "1", "--set", "run.iterations=5"]).good();
+    let run = folder.run_folder().display().to_string();
+    folder.lopa(&["report", &run, "-o", "report.html"]).good();
+    let html = folder.read("report.html");
+    for (node, name) in ["north", "south", "west"].iter().enumerate() {
+        assert!(html.contains(&format!("<title>node {node}, {name}, own weight ")), "{name}");
+        assert!(html.contains(&format!(">{name}</text>")), "{name}");
+    }
+}
+
+#[test]
+fn a_packed_file_is_looked_at_as_any_other() {
+    // A quoted name with a comma in it is one name.
+    let text = patients(240, false).replacen("marker", "\"marker, mg\"", 1);
+    let folder = Folder::with(&[("my.csv", &text), ("plain.csv", &text)]);
+    let mut gzip = std::process::Command::new("gzip");
+    assert!(gzip.arg("my.csv").current_dir(folder.path()).status().unwrap().success());
+    let init = |data: &str, out: &str| {
+        folder.lopa(&["init", "--data", data, "--nodes", "3", "-o", out]).good().stdout
+    };
+    let said = init("my.csv.gz", "packed.toml");
+    assert!(said.contains("240 rows, 3 features, 2 classes, 3 nodes"), "{said}");
+    assert!(said.contains("label: column \"diagnosis\" (the only column of words"), "{said}");
+    init("plain.csv", "plain.toml");
+    let alike = |text: String| text.replace("my.csv.gz", "F").replace("plain.csv", "F");
+    let unnamed = |text: String| text.replace("\"my\"", "N").replace("\"plain\"", "N");
+    let [packed, plain] = ["packed.toml", "plain.toml"].map(|name| folder.read(name));
+    let body = |text: String| unnamed(alike(text)).lines().skip(2).collect::<Vec<_>>().join("\n");
+    assert_eq!(body(packed), body(plain));
+    folder.lopa(&["check", "packed.toml"]).good();
 }
 
 #[test]
@@ -97,6 +128,11 @@ fn a_folder_has_a_file_for_each_node() {
     }
     let reached = accuracy(&folder, "sites.toml");
     assert!(reached > 0.9, "{reached}");
+    // Rows of a class that the file does not list are not left out in silence.
+    folder.write("sites/west.csv", (blobs() + "1,1,violet\n").as_bytes());
+    let done = folder.lopa(&["run", "sites.toml", "--set", "run.iterations=5"]).good();
+    let said = "1 row of `west` is left out, because `classes` does not list `violet`";
+    assert!(done.stderr.contains(said), "{}", done.stderr);
 }
 
 #[test]

@@ -10,10 +10,18 @@ use crate::svg::{Anchor, Drawing};
 pub struct Network {
     /// For each node i the pairs (j, w_ij), including (i, w_ii).
     pub weights: Vec<Vec<(usize, f64)>>,
+    /// The names of the nodes; may be fewer than nodes.
+    pub names: Vec<String>,
 }
 
 /// Larger graphs are not drawn.
 pub const MAX_NODES: usize = 150;
+
+/// In larger graphs, names are shown where one points only.
+const MAX_NAMED: usize = 24;
+
+/// Longer names are cut.
+const NAME: usize = 14;
 
 impl Network {
     /// The edges i < j with their weights.
@@ -30,7 +38,9 @@ impl Network {
             drawing.text(frame.middle(), Anchor::Middle, &text, "");
             return;
         }
-        let positions = fit(&self.layout(), frame);
+        let named = !self.names.is_empty() && m <= MAX_NAMED;
+        let margin = if named { [84.0, 52.0] } else { [28.0; 2] };
+        let positions = fit(&self.layout(), frame, margin);
         let radius = (90.0 / (m as f64 + 2.0)).clamp(3.0, 11.0);
         let edges: Vec<_> = self.edges().collect();
         let largest = edges.iter().map(|edge| edge.2).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
@@ -48,8 +58,13 @@ impl Network {
         }
         for (i, at) in positions.iter().enumerate() {
             let own = self.weights[i].iter().find(|(j, _)| *j == i).map_or(0.0, |(_, w)| *w);
-            let about = format!("node {i}, own weight {own:.3}");
+            let name = self.names.get(i).map(String::as_str).unwrap_or_default();
+            let comma = if name.is_empty() { "" } else { ", " };
+            let about = format!("node {i}{comma}{name}, own weight {own:.3}");
             drawing.disc(*at, radius, &about, "fill=\"#0077BB\"");
+            if named {
+                write_name(drawing, [at[0], at[1] + radius + 11.0], name);
+            }
             if radius > 7.0 {
                 let at = [at[0], at[1] + 3.5];
                 let look =
@@ -111,14 +126,14 @@ fn settle(i: usize, positions: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
     if total > 0.0 { sum.map(|sum| sum / total) } else { positions[i] }
 }
 
-/// Scales positions into a frame, keeping the aspect ratio.
-fn fit(positions: &[[f64; 2]], frame: Frame) -> Vec<[f64; 2]> {
+/// Scales positions into a frame less its margins, keeping the aspect ratio.
+fn fit(positions: &[[f64; 2]], frame: Frame, margin: [f64; 2]) -> Vec<[f64; 2]> {
     let range = |axis: usize| {
         let values = positions.iter().map(|position| position[axis]);
         (values.clone().fold(f64::INFINITY, f64::min), values.fold(f64::NEG_INFINITY, f64::max))
     };
     let [(left, right), (top, bottom)] = [range(0), range(1)];
-    let size = [frame.width - 28.0, frame.height - 28.0];
+    let size = [frame.width - margin[0], frame.height - margin[1]];
     let scale = (size[0] / (right - left).max(1e-9)).min(size[1] / (bottom - top).max(1e-9));
     let [x, y] = frame.middle();
     let put = |position: &[f64; 2]| {
@@ -141,6 +156,17 @@ fn write_weight(drawing: &mut Drawing, from: [f64; 2], to: [f64; 2], weight: f64
     drawing.text(at, Anchor::Middle, text, look);
 }
 
+/// The name of a node, below it.
+fn write_name(drawing: &mut Drawing, at: [f64; 2], name: &str) {
+    let short: String = match name.chars().count() > NAME {
+        true => name.chars().take(NAME - 1).chain(['…']).collect(),
+        false => name.into(),
+    };
+    let look = "class=\"halo\" font-size=\"10\" stroke=\"#fff\" stroke-width=\"3\" \
+                paint-order=\"stroke\"";
+    drawing.text(at, Anchor::Middle, &short, look);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +177,7 @@ mod tests {
             weights[i].push((j, 0.25));
             weights[j].push((i, 0.25));
         }
-        Network { weights }
+        Network { weights, names: Vec::new() }
     }
 
     fn apart(a: [f64; 2], b: [f64; 2]) -> f64 {
@@ -174,7 +200,7 @@ mod tests {
     fn single_nodes_and_disconnected_graphs_are_drawn_within_the_frame() {
         let frame = Frame { left: 10.0, top: 20.0, width: 100.0, height: 80.0 };
         for network in [network(1, &[]), network(2, &[]), network(5, &[(0, 1), (2, 3)])] {
-            for [x, y] in fit(&network.layout(), frame) {
+            for [x, y] in fit(&network.layout(), frame, [28.0; 2]) {
                 assert!((10.0..=110.0).contains(&x) && (20.0..=100.0).contains(&y));
             }
         }

@@ -25,6 +25,9 @@ pub struct Manifest {
     pub algorithms: Vec<String>,
     /// The names of the classes, if the experiment has data.
     pub classes: Option<Vec<String>>,
+    /// The names of the nodes, if they have any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
     /// The network and partition of each seed that was begun.

@@ -79,6 +79,7 @@ impl RunFolder {
             data_digest: data.map(data::digest),
             algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
             classes: data.map(|data| data.classes.clone()),
+            nodes: node_names(experiment, data),
             seeds: experiment.run.seeds.clone(),
             worlds: Vec::new(),
             threads,
