@@ -1,4 +1,8 @@
-"""LoPA-GT on `representation`, all nodes on one card, as a researcher writes it in JAX: vmap, scan, gathers."""
+"""LoPA-GT, all nodes on one card, as a researcher writes it in JAX: vmap, scan, gathers.
+
+usage: yardstick.py PROBLEM NODES [FEATURES CLASSES bytes|numbers]
+PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss).
+"""
 
 import sys
 import time
@@ -7,33 +11,56 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-ROWS, FEATURES, UNITS, CLASSES, BATCH, RIDGE = 60_000, 784, 28, 10, 50, 0.52
-ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.1, 0.1, 0.1, 0.4, 0.4
+UNITS, BATCH, RIDGE = 28, 50, 0.52
+ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.02, 0.1, 0.1, 0.4, 0.4
 STEPS = 20  # iterations in a call
-N, P = (FEATURES + 1) * UNITS, (UNITS + 1) * CLASSES
 
 
-def build(m):
+def data(features, classes, kind):
     random = np.random.default_rng(0)
-    inked = random.random((ROWS, FEATURES)) < 0.19
-    table = jnp.asarray((random.random((ROWS, FEATURES)) * 255 * inked).astype(np.uint8))
-    labels = jnp.asarray(random.integers(0, CLASSES, ROWS).astype(np.int32))
-    own = jnp.asarray(random.integers(0, ROWS, (m, ROWS // m)).astype(np.int32))
-    ring = jnp.asarray(np.stack([(np.arange(m) + by) % m for by in (1, -1)], 1).astype(np.int32))
+    rows = 60_000 if features < 1000 else 20_000
+    inked = random.random((rows, features)) < 0.19
+    table = random.random((rows, features)) * inked
+    table = (table * 255).astype(np.uint8) if kind == "bytes" else table.astype(np.float32)
+    return table, random.integers(0, max(classes, 2), rows).astype(np.int32)
 
-    def f(x, theta, rows, y):
-        hidden = jax.nn.sigmoid(rows @ x[: FEATURES * UNITS].reshape(FEATURES, UNITS) + x[FEATURES * UNITS :])
-        z = hidden @ theta[: UNITS * CLASSES].reshape(UNITS, CLASSES) + theta[UNITS * CLASSES :]
+
+def losses(problem, features, classes):
+    """f and g of a minibatch, and the lengths of x and theta."""
+
+    def of_scores(z, y):
+        if classes == 1:
+            return jnp.logaddexp(0, jnp.where(y == 1, -1, 1) * z[:, 0]).mean()
         return (jax.nn.logsumexp(z, -1) - jnp.take_along_axis(z, y[:, None], 1)[:, 0]).mean()
 
-    def g(x, theta, rows, y):
-        return f(x, theta, rows, y) + RIDGE / 2 * (theta @ theta)
+    def layer(x, theta, rows, y):
+        hidden = jax.nn.sigmoid(rows @ x[: features * UNITS].reshape(features, UNITS) + x[features * UNITS :])
+        return of_scores(hidden @ theta[: UNITS * classes].reshape(UNITS, classes) + theta[UNITS * classes :], y)
 
+    def linear(x, theta, rows, y):
+        return of_scores(rows @ theta.reshape(features, classes), y)
+
+    if problem == "representation":
+        return layer, lambda x, theta, rows, y: layer(x, theta, rows, y) + RIDGE / 2 * (theta @ theta), (
+            (features + 1) * UNITS,
+            (UNITS + 1) * classes,
+        )
+    strength = lambda x, theta: jnp.exp(x) @ (theta.reshape(features, classes) ** 2).sum(-1)
+    return linear, lambda x, theta, rows, y: linear(x, theta, rows, y) + strength(x, theta), (features, features * classes)
+
+
+def build(m, problem, features, classes, kind):
+    table, labels = map(jnp.asarray, data(features, classes, kind))
+    random = np.random.default_rng(1)
+    own = jnp.asarray(random.integers(0, len(table), (m, len(table) // m)).astype(np.int32))
+    ring = jnp.asarray(np.stack([(np.arange(m) + by) % m for by in (1, -1)], 1).astype(np.int32))
+    f, g, (n, p) = losses(problem, features, classes)
     grad_g = jax.grad(g, 1)
 
     def directions(x, theta, v, key, own):
         picks = own[jax.random.randint(key, (5, BATCH), 0, own.shape[0])]
-        on = [(table[picks[j]].astype(jnp.float32) / 255, labels[picks[j]]) for j in range(5)]
+        numbers = lambda rows: rows.astype(jnp.float32) / 255 if kind == "bytes" else rows
+        on = [(numbers(table[picks[j]]), labels[picks[j]]) for j in range(5)]
         d = grad_g(x, theta, *on[0])
         hess_v = jax.jvp(lambda theta: grad_g(x, theta, *on[1]), (theta,), (v,))[1]
         cross_v = jax.grad(lambda x: grad_g(x, theta, *on[2]) @ v)(x)
@@ -52,22 +79,22 @@ def build(m):
 
     every = jax.vmap(directions)
     some = lambda state, key: jax.lax.scan(iteration, state, jax.random.split(key, STEPS))[0]
-    x = jnp.asarray(np.repeat(random.standard_normal((1, N)) * 0.03, m, 0), jnp.float32)
-    theta = jnp.zeros((m, P))
+    x = jnp.asarray(np.repeat(random.standard_normal((1, n)) * 0.03 - 3 * (problem != "representation"), m, 0), jnp.float32)
+    theta = jnp.zeros((m, p))
     now = jax.jit(every)(x, theta, theta, jax.random.split(jax.random.key(0), m), own)
     return jax.jit(some, donate_argnums=0), (x, theta, theta + 0, now[2] + 0, now[2] * 1) + tuple(now)
 
 
-m = int(sys.argv[1])
+problem, m, shape = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or ["784", "10", "bytes"]
 for precision in ("highest", "tf32"):
     jax.config.update("jax_default_matmul_precision", "highest" if precision == "highest" else None)
     jax.clear_caches()
-    some, state = build(m)
-    best, calls, until = float("inf"), 0, time.time() + 4
+    some, state = build(m, problem, int(shape[0]), int(shape[1]), shape[2])
+    best, calls, until = float("inf"), 0, time.time() + 3
     while time.time() < until or calls < 5:
         began = time.perf_counter()
         state = jax.block_until_ready(some(state, jax.random.key(calls)))
         best = min(best, time.perf_counter() - began)
         calls += 1
     assert jnp.isfinite(state[0]).all()
-    print(f"JAX {jax.__version__}, {precision}, {m} nodes: {STEPS / best:.1f} it/s (best of {calls})", flush=True)
+    print(f"JAX {jax.__version__}, {precision}, {problem} {' '.join(shape)}, {m} nodes: {STEPS / best:.1f} it/s (best of {calls})", flush=True)

@@ -33,6 +33,7 @@ fn main() -> Result<()> {
     let iterations: u32 = iterations.parse().expect("a number of iterations");
     let mut registries = Registries::default();
     registries.devices.add(lopa_cuda::cuda());
+    registries.devices.add(lopa_cuda::plain());
     registries.devices.add(lopa_cuda::emulated());
     let mut source = Source::new("speed", FILE);
     source.sets.push(format!("run.device={device}"));

@@ -7,25 +7,32 @@ use lopa::error::{Error, Result};
 use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
 use crate::exponential::Scalar;
 use crate::job::{Address, Job};
-use crate::plan::{Kind, PLACES, Plan, Table};
+use crate::plan::{Kind, PLACES, Plan, Table, refused};
+use crate::tensor;
 
 /// The kernels, for any card.
 pub const PTX: &str = include_str!("../kernels/lopa.ptx");
 
 /// Iterations in the table of step sizes.
-const AHEAD: usize = 1024;
+pub const AHEAD: usize = 1024;
+
+/// Iterations that are recorded as one, an even number.
+pub const MANY: usize = 16;
 
 /// A run on the card.
 struct Run<T: Scalar> {
     plan: Plan<T>,
     job: Job<T>,
+    /// Iterations launched, and begun but not launched.
     k: u64,
+    pending: usize,
     /// The row of the next iteration in the table of step sizes.
     ahead: usize,
     /// Which of the two buffers of x and y is current.
     now: u32,
     // Dropped in this order: what is recorded, then memory, then the card.
-    iterations: [Graph; 2],
+    one: [Graph; 2],
+    many: [Graph; 2],
     sizes: Kernel,
     memory: Vec<Memory>,
     steps: usize,
@@ -35,17 +42,21 @@ struct Run<T: Scalar> {
 }
 
 /// Memory on the card, by number.
-struct Rooms<'a> {
+pub struct Rooms<'a> {
     card: &'a Card,
-    all: Vec<Memory>,
+    pub all: Vec<Memory>,
 }
 
-impl Rooms<'_> {
-    fn copy<V: Copy>(&mut self, values: &[V]) -> Result<Address> {
+impl<'a> Rooms<'a> {
+    pub fn new(card: &'a Card) -> Rooms<'a> {
+        Rooms { card, all: Vec::new() }
+    }
+
+    pub fn copy<V: Copy>(&mut self, values: &[V]) -> Result<Address> {
         self.keep(self.card.copy(values)?)
     }
 
-    fn empty<V: Copy>(&mut self, count: usize) -> Result<Address> {
+    pub fn empty<V: Copy>(&mut self, count: usize) -> Result<Address> {
         self.keep(self.card.room::<V>(count)?)
     }
 
@@ -56,12 +67,35 @@ impl Rooms<'_> {
     }
 }
 
-/// Takes over a run.
+/// Takes over a run: on tensor cores where they serve it, else with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
-    let mut card = Card::first()?;
-    let mut plan = Plan::new(&program)?;
+    let card = Card::first()?;
+    let plan = Plan::new(&program)?;
+    match tensor::should(&plan, card.capability) {
+        true => tensor::take(card, plan),
+        false => take(card, plan),
+    }
+}
+
+/// Takes over a run with plain kernels.
+pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    take(Card::first()?, Plan::new(&program)?)
+}
+
+/// Takes over a run on tensor cores wherever they can do it.
+pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    let card = Card::first()?;
+    let plan = Plan::new(&program)?;
+    match tensor::can(&plan) && card.capability[0] == 9 {
+        true => tensor::take(card, plan),
+        false => Err(refused("what tensor cores do not serve")),
+    }
+}
+
+/// With plain kernels.
+fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T>>> {
     card.load(PTX)?;
-    let mut rooms = Rooms { card: &card, all: Vec::new() };
+    let mut rooms = Rooms::new(&card);
     let mut job = plan.job;
     let start = std::mem::take(&mut plan.start);
     let m = job.m as usize;
@@ -110,23 +144,28 @@ pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     plan.coefficients = Default::default();
     let sizes = card.kernel(&format!("sizes_{}", T::END))?;
     let kernels = kernels(&card, plan.kind, &job)?;
-    let iteration = |now: u32| {
+    let record = |count: u32, first: u32| {
         card.record(|| {
-            kernels.iter().try_for_each(|launch| {
-                let now = if launch.after { 1 - now } else { now };
-                card.launch(&launch.kernel, launch.blocks, &job, now)
+            (first..first + count).try_for_each(|k| {
+                kernels.iter().try_for_each(|launch| {
+                    let now = (k + u32::from(launch.after)) % 2;
+                    card.launch(&launch.kernel, [launch.blocks, 1], &job, now)
+                })
             })
         })
     };
-    let iterations = [iteration(0)?, iteration(1)?];
+    let one = [record(1, 0)?, record(1, 1)?];
+    let many = [record(MANY as u32, 0)?, record(MANY as u32, 1)?];
     let (k, ahead, now) = (plan.k, AHEAD, 0);
     Ok(Box::new(Run {
         plan,
         job,
         k,
+        pending: 0,
         ahead,
         now,
-        iterations,
+        one,
+        many,
         sizes,
         memory,
         steps,
@@ -197,27 +236,47 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     Ok(launches)
 }
 
+impl<T: Scalar> Run<T> {
+    /// Launches all that was begun.
+    fn launch(&mut self) -> Result<()> {
+        while self.pending > 0 {
+            if self.ahead == AHEAD {
+                let steps: Vec<T> =
+                    (self.k..).take(AHEAD).flat_map(|k| self.plan.steps(k)).collect();
+                self.card.put(&self.memory[self.steps], &steps)?;
+                self.card.put(&self.memory[self.clock], &[self.k as u32, 0])?;
+                self.ahead = 0;
+            }
+            let whole = self.pending.min(AHEAD - self.ahead) >= MANY;
+            let (graphs, count) = if whole { (&self.many, MANY) } else { (&self.one, 1) };
+            self.card.replay(&graphs[self.now as usize])?;
+            self.now = (self.now + count as u32) % 2;
+            (self.pending, self.ahead) = (self.pending - count, self.ahead + count);
+            self.k += count as u64;
+        }
+        Ok(())
+    }
+}
+
 impl<T: Scalar> Device<T> for Run<T> {
     fn advance(&mut self) -> Result<()> {
-        if self.ahead == AHEAD {
-            self.card.bind()?;
-            let steps: Vec<T> = (self.k..).take(AHEAD).flat_map(|k| self.plan.steps(k)).collect();
-            self.card.put(&self.memory[self.steps], &steps)?;
-            self.card.put(&self.memory[self.clock], &[self.k as u32, 0])?;
-            self.ahead = 0;
+        self.pending += 1;
+        if self.pending < MANY {
+            return Ok(());
         }
-        self.card.replay(&self.iterations[self.now as usize])?;
-        (self.now, self.ahead, self.k) = (1 - self.now, self.ahead + 1, self.k + 1);
-        Ok(())
+        self.card.bind()?;
+        self.launch()
     }
 
     fn wait(&mut self) -> Result<()> {
         self.card.bind()?;
+        self.launch()?;
         self.card.wait()
     }
 
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
         self.card.bind()?;
+        self.launch()?;
         let Run { plan, memory, card, now, .. } = self;
         // The second buffers of y and x follow the eight variables.
         let number = |place: usize| match (place, *now) {
@@ -229,8 +288,9 @@ impl<T: Scalar> Device<T> for Run<T> {
 
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
         self.card.bind()?;
+        self.launch()?;
         let mut largest = vec![0.0; self.job.m as usize * PLACES.len()];
-        self.card.launch(&self.sizes, largest.len() as u32, &self.job, self.now)?;
+        self.card.launch(&self.sizes, [largest.len() as u32, 1], &self.job, self.now)?;
         self.card.get(&self.memory[self.largest], &mut largest)?;
         Ok(self.plan.sorted(&largest, self.k))
     }

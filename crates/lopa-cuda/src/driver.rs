@@ -50,6 +50,7 @@ api! {
     current = "cuCtxSetCurrent" (Handle);
     module = "cuModuleLoadData" (*mut Handle, *const c_void);
     function = "cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
+    set_function = "cuFuncSetAttribute" (Handle, c_int, c_int);
     info = "cuMemGetInfo_v2" (*mut usize, *mut usize);
     allocate = "cuMemAlloc_v2" (*mut Address, usize);
     free = "cuMemFree_v2" (Address);
@@ -117,6 +118,8 @@ impl Api {
 pub struct Card {
     /// The card in words.
     pub name: String,
+    /// Its compute capability.
+    pub capability: [i32; 2],
     api: &'static Api,
     context: Handle,
     stream: Handle,
@@ -159,7 +162,7 @@ impl Card {
         let [major, minor] = capability;
         let (cuda, point) = (version / 1000, version % 1000 / 10);
         let name = format!("{name}, compute capability {major}.{minor}, CUDA {cuda}.{point}");
-        Ok(Card { name, api, context, stream, module: std::ptr::null_mut() })
+        Ok(Card { name, capability, api, context, stream, module: std::ptr::null_mut() })
     }
 
     /// Makes the card's context that of this thread.
@@ -176,14 +179,59 @@ impl Card {
         self.api.check("load the kernels", code)
     }
 
-    /// A kernel.
+    /// A kernel for blocks of [`THREADS`].
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.wide_kernel(name, THREADS, 0)
+    }
+
+    /// A kernel for blocks of so many threads, with shared memory that it does not declare.
+    pub fn wide_kernel(&self, name: &str, threads: u32, shared: u32) -> Result<Kernel> {
         let text = CString::new(name).expect("names have no zeros");
         let mut function = std::ptr::null_mut();
         // SAFETY: the text ends with 0.
         let code = unsafe { (self.api.function)(&mut function, self.module, text.as_ptr()) };
         self.api.check(&format!("find the kernel `{name}`"), code)?;
-        Ok(Kernel(function))
+        if shared > 0 {
+            // The largest dynamic shared memory, and all of the cache for it.
+            for (attribute, value) in [(8, shared as c_int), (9, 100)] {
+                // SAFETY: takes no pointers but the function.
+                let code = unsafe { (self.api.set_function)(function, attribute, value) };
+                self.api.check("give a kernel shared memory", code)?;
+            }
+        }
+        Ok(Kernel { function, threads, shared })
+    }
+
+    /// How many clusters of `blocks` blocks of a kernel, which it declares, are on the card at once.
+    pub fn clusters(&self, kernel: &Kernel, blocks: u32) -> Result<u32> {
+        /// `CUlaunchConfig` of cuda.h.
+        #[repr(C)]
+        struct Config {
+            grid: [c_uint; 3],
+            block: [c_uint; 3],
+            shared: c_uint,
+            stream: Handle,
+            attributes: *mut c_void,
+            count: c_uint,
+        }
+        type Ask = unsafe extern "C" fn(*mut c_int, Handle, *const Config) -> c_int;
+        let nothing = std::ptr::null_mut();
+        let config = Config {
+            grid: [blocks, 1, 1],
+            block: [kernel.threads, 1, 1],
+            shared: kernel.shared,
+            stream: self.stream,
+            attributes: nothing,
+            count: 0,
+        };
+        let mut fit = 0;
+        // SAFETY: the type is that of cuda.h; drivers that know no clusters do not have it.
+        let code = match unsafe { self.api._library.get::<Ask>(b"cuOccupancyMaxActiveClusters") } {
+            Ok(ask) => unsafe { ask(&mut fit, kernel.function, &config) },
+            Err(_) => return Ok(0),
+        };
+        self.api.check("count clusters", code)?;
+        Ok(fit.max(0) as u32)
     }
 
     /// Memory for `count` values, all zero.
@@ -223,31 +271,48 @@ impl Card {
 
     /// Writes values; everything launched before is over then.
     pub fn put<V: Copy>(&self, memory: &Memory, values: &[V]) -> Result<()> {
-        assert!(size_of_val(values) <= memory.bytes, "it fits");
+        self.put_at(memory, 0, values)
+    }
+
+    /// Writes values from place `first` on.
+    pub fn put_at<V: Copy>(&self, memory: &Memory, first: usize, values: &[V]) -> Result<()> {
+        let from = first * size_of::<V>();
+        assert!(from + size_of_val(values) <= memory.bytes, "it fits");
         self.wait()?;
+        let to = memory.address + from as Address;
         // SAFETY: both are that long; values are plain numbers.
-        let code = unsafe {
-            (self.api.upload)(memory.address, values.as_ptr().cast(), size_of_val(values))
-        };
+        let code =
+            unsafe { (self.api.upload)(to, values.as_ptr().cast(), size_of_val(values)) };
         self.api.check("take data", code)
     }
 
     /// Reads values, when everything launched before is over.
     pub fn get<V: Copy>(&self, memory: &Memory, values: &mut [V]) -> Result<()> {
-        assert!(size_of_val(values) <= memory.bytes, "there are as many");
+        self.get_at(memory, 0, values)
+    }
+
+    /// Reads values from place `first` on.
+    pub fn get_at<V: Copy>(
+        &self,
+        memory: &Memory,
+        first: usize,
+        values: &mut [V],
+    ) -> Result<()> {
+        let from = first * size_of::<V>();
+        assert!(from + size_of_val(values) <= memory.bytes, "there are as many");
         self.wait()?;
+        let from = memory.address + from as Address;
         // SAFETY: both are that long; all bits are numbers.
-        let code = unsafe {
-            (self.api.download)(values.as_mut_ptr().cast(), memory.address, size_of_val(values))
-        };
+        let code =
+            unsafe { (self.api.download)(values.as_mut_ptr().cast(), from, size_of_val(values)) };
         self.api.check("give data back", code)
     }
 
     /// Launches a kernel whose parameters are a job and a number.
     pub fn launch<J>(
         &self,
-        Kernel(function): &Kernel,
-        blocks: u32,
+        kernel: &Kernel,
+        [across, down]: [u32; 2],
         job: &J,
         now: u32,
     ) -> Result<()> {
@@ -256,14 +321,14 @@ impl Card {
         // SAFETY: the driver copies the parameters, whose types are those of the kernel.
         let code = unsafe {
             (self.api.launch)(
-                *function,
-                blocks,
+                kernel.function,
+                across,
+                down,
+                1,
+                kernel.threads,
                 1,
                 1,
-                THREADS,
-                1,
-                1,
-                0,
+                kernel.shared,
                 self.stream,
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
@@ -320,11 +385,15 @@ impl Drop for Card {
     }
 }
 
-/// Threads in a block: kernels are written for so many.
+/// Threads in a block: plain kernels are written for so many.
 pub const THREADS: u32 = 128;
 
 /// A kernel.
-pub struct Kernel(Handle);
+pub struct Kernel {
+    function: Handle,
+    threads: u32,
+    shared: u32,
+}
 
 // SAFETY: a handle that belongs to the process.
 unsafe impl Send for Kernel {}

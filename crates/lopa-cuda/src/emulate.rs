@@ -8,15 +8,18 @@ use lopa::math::real::Real;
 
 use crate::exponential::Scalar;
 use crate::job::Job;
-use crate::plan::{Kind, Plan, Table};
+use crate::plan::{Kind, Plan, Table, refused};
+use crate::tensor;
 
 /// A run on an emulated card.
-struct Emulation<T: Scalar> {
-    plan: Plan<T>,
+pub struct Emulation<T: Scalar> {
+    pub plan: Plan<T>,
     k: u64,
     /// theta, d, v, h, s, z, y, x
-    now: [Vec<T>; 8],
-    picks: Vec<u32>,
+    pub now: [Vec<T>; 8],
+    pub picks: Vec<u32>,
+    /// d, h and s of a node on tensor cores.
+    oracle: Option<fn(&mut Emulation<T>, usize)>,
     hidden: Vec<T>,
     slopes: Vec<T>,
     errors: Vec<T>,
@@ -37,39 +40,39 @@ const XI3: usize = 2;
 const SIGMA1: usize = 3;
 const SIGMA2: usize = 4;
 
-/// Takes over a run.
+/// Takes over a run with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
-    let mut plan = Plan::new(&program)?;
-    let now = std::mem::take(&mut plan.start);
-    let Job { m, drawn, units, classes, size, .. } = plan.job;
-    let of = |length: u32| vec![T::zero(); m as usize * length as usize];
-    Ok(Box::new(Emulation {
-        k: plan.k,
-        picks: vec![0; (m * drawn) as usize],
-        hidden: of(drawn * units),
-        slopes: of(drawn * classes),
-        errors: of((size[SIGMA2] + size[XI3]) * units),
-        now,
-        plan,
-    }))
+    Ok(Box::new(Emulation::new(Plan::new(&program)?, None)))
+}
+
+/// Takes over a run on tensor cores wherever they can do it.
+pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    let plan = Plan::new(&program)?;
+    match tensor::can(&plan) {
+        true => tensor::emulated(plan),
+        false => Err(refused("what tensor cores do not serve")),
+    }
 }
 
 impl<T: Scalar> Device<T> for Emulation<T> {
     fn advance(&mut self) -> Result<()> {
         self.mix();
         self.turn();
-        match self.plan.kind {
-            Kind::Layer => {
+        match (self.plan.kind, self.oracle) {
+            (Kind::Layer, Some(oracle)) => {
+                (0..self.plan.job.m as usize).for_each(|i| oracle(self, i));
+            }
+            (Kind::Layer, None) => {
                 self.forward();
                 self.heads();
                 self.rows();
                 self.backward();
             }
-            Kind::Linear => {
+            (Kind::Linear, _) => {
                 self.scores();
                 self.linear();
             }
-            Kind::Quadratic => self.quadratic(),
+            (Kind::Quadratic, _) => self.quadratic(),
         }
         self.k += 1;
         Ok(())
@@ -130,6 +133,22 @@ fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
 }
 
 impl<T: Scalar> Emulation<T> {
+    pub fn new(mut plan: Plan<T>, oracle: Option<fn(&mut Emulation<T>, usize)>) -> Emulation<T> {
+        let now = std::mem::take(&mut plan.start);
+        let Job { m, drawn, units, classes, size, .. } = plan.job;
+        let of = |length: u32| vec![T::zero(); m as usize * length as usize];
+        Emulation {
+            k: plan.k,
+            picks: vec![0; (m * drawn) as usize],
+            hidden: of(drawn * units),
+            slopes: of(drawn * classes),
+            errors: of((size[SIGMA2] + size[XI3]) * units),
+            now,
+            plan,
+            oracle,
+        }
+    }
+
     /// Which minibatch row r of a node belongs to.
     fn batch(&self, r: usize) -> usize {
         let start = &self.plan.job.start;

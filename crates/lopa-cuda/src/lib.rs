@@ -1,11 +1,13 @@
 //! lopa on a graphics card: the iterations of all nodes, in CUDA.
 //!
 //! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded when a
-//! run begins; nothing of CUDA is needed to build or to link. The kernels are kernels/lopa.cu, shipped
-//! as kernels/lopa.ptx.
+//! run begins; nothing of CUDA is needed to build or to link. The kernels are shipped as PTX: kernels/lopa.cu
+//! serves every shape on every card, kernels/tensor.cu uses the tensor cores of Hopper cards for those shapes of
+//! `representation` that src/tensor/mod.rs names.
 //!
-//! [`emulated`] does the same on the processor, sum by sum in the same order: tests compare it with the
-//! library's own engine everywhere, and with the card where there is one. It is slow.
+//! [`emulated`] and [`emulated_tensor`] do the same on the processor, sum by sum in the same order (but within a
+//! tensor core): tests compare them with the library's own engine everywhere, and with the card where there is
+//! one. They are slow.
 
 mod card;
 mod driver;
@@ -13,17 +15,31 @@ mod emulate;
 mod exponential;
 mod job;
 mod plan;
+mod tensor;
 
 use lopa::config::Entry;
 use lopa::engine::device::{Place, device_entry};
 use lopa::error::Result;
 
 pub use card::PTX;
+pub use tensor::PTX as TENSOR_PTX;
 
 /// The graphics card, as an entry of the registry of devices.
 pub fn cuda() -> Entry<Place> {
     let place = Place::there(card::open::<f32>, card::open::<f64>, describe);
     device_entry("cuda", "an NVIDIA graphics card", place)
+}
+
+/// The same with plain kernels only, which give the same bits on every card.
+pub fn plain() -> Entry<Place> {
+    let place = Place::there(card::open_plain::<f32>, card::open_plain::<f64>, describe);
+    device_entry("plain", "a graphics card without its tensor cores", place)
+}
+
+/// The same on tensor cores wherever they can do it, even if that does not pay.
+pub fn tensor() -> Entry<Place> {
+    let place = Place::there(card::open_tensor::<f32>, card::open_tensor::<f64>, describe);
+    device_entry("tensor", "the tensor cores of a graphics card", place)
 }
 
 /// The card in words; an error says what is missing.
@@ -36,4 +52,11 @@ pub fn emulated() -> Entry<Place> {
     let describe = || Ok("an emulated card".into());
     let place = Place::there(emulate::open::<f32>, emulate::open::<f64>, describe);
     device_entry("emulated", "the kernels of `cuda`, emulated", place)
+}
+
+/// The arithmetic of tensor cores, on the processor.
+pub fn emulated_tensor() -> Entry<Place> {
+    let describe = || Ok("an emulated card with tensor cores".into());
+    let place = Place::there(emulate::open_tensor::<f32>, emulate::open_tensor::<f64>, describe);
+    device_entry("emulated-tensor", "the tensor cores of `cuda`, emulated", place)
 }

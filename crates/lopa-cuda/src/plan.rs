@@ -62,7 +62,7 @@ pub struct Plan<T: Real> {
     names: Vec<&'static str>,
 }
 
-fn refused(why: impl std::fmt::Display) -> Error {
+pub fn refused(why: impl std::fmt::Display) -> Error {
     Error::config("device/refused", format!("the device cannot run this: {why}"))
         .at("run.device")
         .hint("change that, or run it on the processor: `device = \"cpu\"`")

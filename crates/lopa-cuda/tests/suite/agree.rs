@@ -2,7 +2,7 @@
 
 use lopa::evaluate::Point;
 
-use super::{card, run};
+use super::{card, hopper, run};
 
 const QUADRATIC: &str = r#"
 problem = { name = "quadratic", n = 7, p = 5, noise = 0.3, samples = 40 }
@@ -57,6 +57,29 @@ const CASES: &[(&str, &[&str])] = &[
 
 const SOBA: &[(&str, &[&str])] =
     &[(QUADRATIC, &["run.precision=f32"]), (LAYER, &[]), (LINEAR, &["data.classes=[3, 8]"])];
+
+const IMAGES: &str = r#"
+problem = { name = "representation", hidden = [28] }
+data = "mnist"
+network = { nodes = 4, graph = "ring" }
+run = { iterations = 200, batch = 6, precision = "f32", evaluations = 3 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.1
+lambda = 0.1
+"#;
+
+/// What tensor cores serve: every algorithm, activations, fewer units, classes and samples than there is room for, many
+/// neighbours, and more nodes than clusters.
+const TENSOR: &[&[&str]] = &[
+    &[],
+    &["problem.activation=tanh", "network.graph=complete", "run.batch=50"],
+    &["problem.validation=0.3", "algorithm.lopa-gt.name=lopa-lg", "network.graph=path"],
+    &["algorithm.lopa-gt.name=local", "data.classes=[1, 4, 7]", "problem.hidden=[17]"],
+    &["run.shared_samples=true", "network.graph=path", "run.batch=17"],
+    &["network.nodes=20", "network.graph=star"],
+];
 
 /// The largest difference over the largest entry.
 fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
@@ -114,6 +137,47 @@ fn a_card_agrees_with_the_processor() {
     }
 }
 
+#[test]
+fn emulated_tensor_cores_agree_with_the_processor() {
+    let fewer = ["run.iterations=12"];
+    for sets in &TENSOR[..5] {
+        compare(IMAGES, &[sets, &fewer[..]].concat(), "emulated-tensor");
+    }
+    compare(&soba(IMAGES), &fewer, "emulated-tensor");
+}
+
+#[test]
+fn tensor_cores_agree_with_the_processor() {
+    if !hopper() {
+        return;
+    }
+    TENSOR.iter().for_each(|sets| compare(IMAGES, sets, "tensor"));
+    compare(&soba(IMAGES), &[], "tensor");
+    for sets in TENSOR {
+        let digest = |more: &'static str| {
+            run(IMAGES, &[sets, &["run.device=tensor", more][..]].concat()).unwrap().0.digest
+        };
+        let first = digest("run.evaluations=3");
+        assert_eq!(first, digest("run.evaluations=3"), "a card repeats itself: {sets:?}");
+    }
+}
+
+/// Shapes that tensor cores do not serve have plain kernels.
+#[test]
+fn tensor_cores_serve_what_they_have_room_for() {
+    for sets in [
+        &["problem.hidden=[29]"][..],
+        &["run.batch=51"],
+        &["data.scaling=centre"],
+        &["run.precision=f64"],
+    ] {
+        let error = run(IMAGES, &[sets, &["run.device=emulated-tensor"]].concat()).unwrap_err();
+        assert_eq!(error.id, "device/refused", "{sets:?}: {error}");
+    }
+    let error = run(LINEAR, &["run.device=emulated-tensor"]).unwrap_err();
+    assert_eq!(error.id, "device/refused", "{error}");
+}
+
 /// Every variable at every measurement, to the bit.
 #[test]
 fn a_card_and_its_emulation_have_the_same_bits() {
@@ -122,8 +186,8 @@ fn a_card_and_its_emulation_have_the_same_bits() {
     }
     for (text, sets) in CASES {
         let digest = |device| run(text, &[sets, &[device][..]].concat()).unwrap().0.digest;
-        let first = digest("run.device=cuda");
-        assert_eq!(first, digest("run.device=cuda"), "a card repeats itself: {sets:?}");
+        let first = digest("run.device=plain");
+        assert_eq!(first, digest("run.device=plain"), "a card repeats itself: {sets:?}");
         assert_eq!(first, digest("run.device=emulated"), "{sets:?} of {text}");
     }
 }

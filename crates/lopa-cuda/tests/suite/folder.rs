@@ -7,11 +7,23 @@ use lopa::folder::{RunFolder, Status};
 use lopa::run::trace::Stop;
 use lopa::run::{Context, Listener, Outcome};
 
-use super::{card, experiment};
+use super::{card, experiment, images};
 
-const FILE: &str = r#"
+const LINEAR: &str = r#"
 problem = { name = "hyperparameter" }
 data = "digits"
+network = { nodes = 4, graph = "ring" }
+run = { iterations = 60, batch = 5, precision = "f32" }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.1
+lambda = 0.1
+"#;
+
+const IMAGES: &str = r#"
+problem = { name = "representation" }
+data = "mnist"
 network = { nodes = 4, graph = "ring" }
 run = { iterations = 60, batch = 5, precision = "f32" }
 [[algorithm]]
@@ -30,10 +42,12 @@ impl Listener for StopAt<'_> {
     }
 }
 
-fn go(runs: &Path, device: &str, until: u64) -> Outcome {
+fn go(runs: &Path, (text, sets): Case, device: &str, until: u64) -> Outcome {
     let interrupt = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
-    let experiment = experiment(FILE, &[&format!("run.device={device}")]).unwrap();
+    let data_dir = images::folder();
+    let context = Context { pool: None, data_dir, interrupt: &interrupt, probe: None };
+    let device = format!("run.device={device}");
+    let experiment = experiment(text, &[sets, &[&device]].concat()).unwrap();
     let data = experiment.load_data(&context).unwrap();
     let mut folder = RunFolder::resume(runs, &experiment, data.as_ref(), 1).unwrap();
     let mut listener = StopAt(until, &interrupt);
@@ -44,18 +58,21 @@ fn go(runs: &Path, device: &str, until: u64) -> Outcome {
     outcomes.remove(0)
 }
 
+/// A file with overrides.
+type Case<'a> = (&'a str, &'a [&'a str]);
+
 /// To the device and back, in one folder.
-fn there_and_back(device: &str) {
+fn there_and_back(case: Case, device: &str) {
     let [whole, cut] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let straight = go(whole.path(), device, u64::MAX);
-    assert_eq!(go(cut.path(), device, 20).stop, Stop::Interrupted);
-    let resumed = go(cut.path(), device, u64::MAX);
+    let straight = go(whole.path(), case, device, u64::MAX);
+    assert_eq!(go(cut.path(), case, device, 20).stop, Stop::Interrupted);
+    let resumed = go(cut.path(), case, device, u64::MAX);
     assert_eq!(resumed.digest, straight.digest, "a resumed run has the same bits");
 
     let mixed = tempfile::tempdir().unwrap();
-    go(mixed.path(), "cpu", 10);
-    go(mixed.path(), device, 30);
-    let ended = go(mixed.path(), "cpu", u64::MAX);
+    go(mixed.path(), case, "cpu", 10);
+    go(mixed.path(), case, device, 30);
+    let ended = go(mixed.path(), case, "cpu", u64::MAX);
     assert_eq!((ended.stop, ended.row.iteration), (Stop::Finished, 60));
     assert_eq!(ended.row.value("samples"), straight.row.value("samples"));
     let (ours, theirs) = (ended.row.value("loss").unwrap(), straight.row.value("loss").unwrap());
@@ -69,12 +86,15 @@ fn there_and_back(device: &str) {
 
 #[test]
 fn a_run_moves_to_the_emulation_and_back() {
-    there_and_back("emulated");
+    there_and_back((LINEAR, &[]), "emulated");
 }
 
 #[test]
 fn a_run_moves_to_the_card_and_back() {
     if card() {
-        there_and_back("cuda");
+        there_and_back((LINEAR, &[]), "cuda");
+        // In clusters, and more nodes than clusters.
+        there_and_back((IMAGES, &[]), "cuda");
+        there_and_back((IMAGES, &["network.nodes=18"]), "cuda");
     }
 }

@@ -2,10 +2,20 @@
 
 use sha2::{Digest, Sha256};
 
+fn check(ptx: &str, names: &str, sources: &[&[u8]]) {
+    let hash = Sha256::digest(sources.concat());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let first = ptx.lines().next().unwrap();
+    assert_eq!(first, format!("// of {names}, SHA-256 {hash}"), "run kernels/make");
+}
+
 #[test]
 fn the_ptx_is_made_from_the_source() {
-    let source = include_bytes!("../../kernels/lopa.cu");
-    let hash: String = Sha256::digest(source).iter().map(|byte| format!("{byte:02x}")).collect();
-    let first = lopa_cuda::PTX.lines().next().unwrap();
-    assert_eq!(first, format!("// of lopa.cu, SHA-256 {hash}"), "run kernels/make");
+    check(lopa_cuda::PTX, "lopa.cu", &[include_bytes!("../../kernels/lopa.cu")]);
+    let sources: [&[u8]; 3] = [
+        include_bytes!("../../kernels/tensor.cu"),
+        include_bytes!("../../kernels/tensor.cuh"),
+        include_bytes!("../../kernels/cluster.cuh"),
+    ];
+    check(lopa_cuda::TENSOR_PTX, "tensor.cu tensor.cuh cluster.cuh", &sources);
 }

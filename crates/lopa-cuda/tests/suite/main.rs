@@ -2,6 +2,7 @@
 
 mod agree;
 mod folder;
+mod images;
 mod kernels;
 mod refuse;
 
@@ -16,7 +17,10 @@ use lopa::run::{Context, Listener, Outcome};
 pub fn registries() -> Registries {
     let mut registries = Registries::default();
     registries.devices.add(lopa_cuda::cuda());
+    registries.devices.add(lopa_cuda::plain());
+    registries.devices.add(lopa_cuda::tensor());
     registries.devices.add(lopa_cuda::emulated());
+    registries.devices.add(lopa_cuda::emulated_tensor());
     registries
 }
 
@@ -27,6 +31,15 @@ pub fn card() -> bool {
         eprintln!("skipped: {}", error.message);
     }
     found.is_ok()
+}
+
+/// Whether there is a card with tensor cores that the kernels are made for; says so if not.
+pub fn hopper() -> bool {
+    let found = card() && lopa_cuda::describe().is_ok_and(|name| name.contains("capability 9."));
+    if !found {
+        eprintln!("skipped: no Hopper card");
+    }
+    found
 }
 
 /// An experiment with overrides.
@@ -49,7 +62,8 @@ impl Listener for Rows {
 /// The outcome and all measurements of a run.
 pub fn run(text: &str, sets: &[&str]) -> lopa::error::Result<(Outcome, Vec<Row>)> {
     let never = AtomicBool::new(false);
-    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
+    let data_dir = if text.contains("mnist") { images::folder() } else { "".into() };
+    let context = Context { pool: None, data_dir, interrupt: &never, probe: None };
     let mut rows = Rows::default();
     let mut outcomes = experiment(text, sets)?.run(&context, &mut (), &mut rows)?;
     Ok((outcomes.remove(0), rows.0))

@@ -1,0 +1,352 @@
+//! A run on the tensor cores.
+
+use lopa::engine::Node;
+use lopa::engine::device::Device;
+use lopa::error::Result;
+use lopa::math::real::Real;
+
+use super::layout::Layout;
+use super::work::Work;
+use super::ORDER;
+use crate::card::{AHEAD, MANY, Rooms};
+use crate::driver::{Card, Graph, Kernel, Memory};
+use crate::exponential::Scalar;
+use crate::plan::{PLACES, Plan, Table};
+
+/// The kernels, for Hopper cards.
+pub const PTX: &str = include_str!("../../kernels/tensor.ptx");
+
+/// The blocks of a cluster, and the most neighbours of its node.
+const SPREAD: u32 = 8;
+const NEAR: usize = 2;
+/// The chunks of features that a cluster is made for.
+const CLUSTER_CHUNKS: u32 = 6;
+
+/// Shared memory of a block of the oracle with 8 and with 16 warps, and of a cluster: `Room` and `Share` of the
+/// kernels.
+const ROOM: [u32; 2] = [111_616, 204_288];
+const SHARE: u32 = 210_784;
+
+/// Nodes that a block mixes, and the most nodes for which more of them are better.
+const FEW: u32 = 512;
+
+/// LoPA-GT.
+const TRACKING: u32 = 0;
+
+/// The first of [`PLACES`] whose variables are laid out as x is.
+const WIDE: usize = 4;
+
+/// How iterations are launched.
+enum Way {
+    /// Two kernels an iteration; many iterations are recorded, from either buffer on.
+    Recorded { pair: Pair, many: [Graph; 2] },
+    /// Clusters that stay on the card for all iterations.
+    Resident { prepare: Kernel, cluster: Kernel },
+}
+
+/// A run on the card.
+struct Run<T: Scalar> {
+    plan: Plan<T>,
+    work: Work,
+    layout: Layout,
+    /// Iterations launched, and begun but not launched.
+    k: u64,
+    pending: usize,
+    /// Whether the last oracle has moved z, see `MOVES` of the kernels: not while somebody looks.
+    moved: bool,
+    /// The row of the next iteration in the table of step sizes.
+    ahead: usize,
+    // Dropped in this order: what is recorded, then memory, then the card.
+    way: Way,
+    sizes: Kernel,
+    memory: Vec<Memory>,
+    /// The buffers of x and y by number, the current ones first.
+    x: [usize; 2],
+    y: [usize; 3],
+    steps: usize,
+    clock: usize,
+    largest: usize,
+    card: Card,
+}
+
+/// Takes over a run that the kernels can do.
+pub fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T>>> {
+    card.load(PTX)?;
+    let job = plan.job;
+    let layout = Layout::new(job.features, job.units);
+    let (m, length) = (job.m as usize, layout.length());
+    let mut work = Work {
+        unit: Real::to_f64(job.unit) as f32,
+        ridge: Real::to_f64(job.ridge) as f32,
+        m: job.m,
+        n: length as u32,
+        p: job.p,
+        scheme: job.scheme,
+        units: job.units,
+        classes: job.classes,
+        tanh: job.tanh,
+        chunks: layout.chunks,
+        size: ORDER.map(|at| job.size[at]),
+        slot: ORDER.map(|at| job.slot[at]),
+        full: ORDER.map(|at| job.full[at]),
+        side: ORDER.map(|at| u32::from(at >= 3)),
+        seed: job.seed,
+        ..Work::default()
+    };
+    let mut rooms = Rooms::new(&card);
+    let start = std::mem::take(&mut plan.start);
+    // The variables first, in the order of `PLACES`, so that their numbers are known.
+    let mut places = [0; 8];
+    for (at, values) in start.into_iter().enumerate() {
+        places[at] = if at < WIDE {
+            rooms.copy(&values)?
+        } else if values.is_empty() {
+            rooms.empty::<T>(0)?
+        } else {
+            let address = rooms.empty::<T>(m * length)?;
+            let own = values.len() / m;
+            let mut packed = vec![T::zero(); length];
+            for (i, values) in values.chunks_exact(own).enumerate() {
+                layout.pack(values, &mut packed);
+                card.put_at(&rooms.all[at], i * length, &packed)?;
+            }
+            address
+        };
+    }
+    [work.theta, work.d, work.v, work.h, work.s] = std::array::from_fn(|at| places[at]);
+    work.z = if job.scheme == 3 { 0 } else { places[5] };
+    let (links, linked, w) = neighbours(&plan);
+    let nearest = links.windows(2).all(|pair| (pair[1] - pair[0]) as usize <= NEAR);
+    let cluster = (job.scheme == TRACKING && nearest && layout.chunks == CLUSTER_CHUNKS)
+        .then(|| card.wide_kernel("cluster", 320, SHARE))
+        .transpose()?
+        .filter(|cluster| card.clusters(cluster, SPREAD).is_ok_and(|fit| job.m <= fit));
+    // Clusters need a third y.
+    let third = if cluster.is_some() { m * length } else { 0 };
+    work.y = [places[6], rooms.empty::<T>(m * length)?, rooms.empty::<T>(third)?];
+    work.x = [places[7], rooms.empty::<T>(m * length)?];
+    (work.links, work.linked) = (rooms.copy(&links)?, rooms.copy(&linked)?);
+    work.w = rooms.copy(&w)?;
+    work.picks = rooms.empty::<u32>(m * 256)?;
+    for side in 0..2 {
+        work.own[side] = rooms.copy(&plan.own[side])?;
+        work.owned[side] = rooms.copy(&plan.owned[side])?;
+    }
+    work.labels = rooms.copy(&plan.labels)?;
+    if let Table::Bytes(bytes) = std::mem::replace(&mut plan.table, Table::Numbers(Vec::new())) {
+        work.table = rooms.copy(&layout.table(&bytes))?;
+    }
+    let weights: Vec<T> =
+        plan.weights.chunks_exact(5).flat_map(|own| ORDER.map(|at| own[at])).collect();
+    work.weights = rooms.copy(&weights)?;
+    work.flags = rooms.empty::<u32>(2 * m * SPREAD as usize)?;
+    work.largest = rooms.empty::<f64>(m * PLACES.len())?;
+    let largest = rooms.all.len() - 1;
+    work.steps = rooms.empty::<T>((AHEAD + 1) * 5)?;
+    let steps = rooms.all.len() - 1;
+    work.clock = rooms.empty::<u32>(2 * m)?;
+    let clock = rooms.all.len() - 1;
+    let memory = rooms.all;
+    let sizes = card.kernel("sizes")?;
+    let way = match cluster {
+        Some(cluster) => {
+            Way::Resident { prepare: card.wide_kernel("prepare", 256, 0)?, cluster }
+        }
+        None => recorded(&card, &work)?,
+    };
+    let (k, ahead) = (plan.k, AHEAD);
+    Ok(Box::new(Run {
+        plan,
+        work,
+        layout,
+        k,
+        pending: 0,
+        moved: false,
+        ahead,
+        way,
+        sizes,
+        memory,
+        x: [7, 10],
+        y: [6, 8, 9],
+        steps,
+        clock,
+        largest,
+        card,
+    }))
+}
+
+/// The other nodes in each row of W, and their weights.
+fn neighbours<T: Real>(plan: &Plan<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+    let (mut links, mut linked, mut w) = (vec![0], Vec::new(), Vec::new());
+    for (i, pair) in plan.links.windows(2).enumerate() {
+        for at in pair[0] as usize..pair[1] as usize {
+            if plan.linked[at] as usize != i {
+                linked.push(plan.linked[at]);
+                w.push(plan.w[at]);
+            }
+        }
+        links.push(linked.len() as u32);
+    }
+    (links, linked, w)
+}
+
+/// The two kernels of an iteration.
+struct Pair {
+    /// After an oracle that has not moved z, and after one that has.
+    mix: [Kernel; 2],
+    grid: [u32; 2],
+    /// Without and with moving z.
+    oracle: [Kernel; 2],
+}
+
+impl Pair {
+    fn new(card: &Card, work: &Work) -> Result<Pair> {
+        let Work { m, n, chunks, .. } = *work;
+        let nodes = if (65..FEW).contains(&m) { 128 } else { 32 };
+        let mix = |end: &str| card.wide_kernel(&format!("mix_{nodes}{end}"), 256, 0);
+        let mix = [mix("")?, mix("_moved")?];
+        let grid = [n / 64 + nodes / 8, m.div_ceil(nodes)];
+        // As many warps as fit where there are few nodes.
+        let wide = m < FEW && matches!(chunks, 2 | 4 | 6);
+        let warps = if wide { 16 } else { 8 };
+        let oracle = |end: &str| {
+            let name = format!("oracle_{warps}{end}");
+            card.wide_kernel(&name, 32 * warps, ROOM[usize::from(wide)])
+        };
+        Ok(Pair { mix, grid, oracle: [oracle("")?, oracle("_moves")?] })
+    }
+
+    /// An iteration from buffer `now` on, after and before oracles that have moved z or not.
+    fn launch(&self, card: &Card, work: &Work, now: usize, moved: [bool; 2]) -> Result<()> {
+        let [before, after] = moved.map(usize::from);
+        card.launch(&self.mix[before], self.grid, work, now as u32)?;
+        card.launch(&self.oracle[after], [work.m, 1], work, 1 - now as u32)
+    }
+}
+
+fn recorded(card: &Card, work: &Work) -> Result<Way> {
+    let pair = Pair::new(card, work)?;
+    let moved = [work.scheme == TRACKING; 2];
+    let from = |first: usize| {
+        card.record(|| {
+            (first..first + MANY).try_for_each(|now| pair.launch(card, work, now % 2, moved))
+        })
+    };
+    let many = [from(0)?, from(1)?];
+    Ok(Way::Recorded { pair, many })
+}
+
+impl<T: Scalar> Run<T> {
+    /// Iterations that are launched at once.
+    fn most(&self) -> usize {
+        match self.way {
+            Way::Recorded { .. } => MANY,
+            Way::Resident { .. } => AHEAD,
+        }
+    }
+
+    /// Which of the two buffers of x is current; y has the same, where iterations are recorded.
+    fn now(&self) -> usize {
+        usize::from(self.x[0] != 7)
+    }
+
+    /// Launches what was begun, but for the last `rest` iterations.
+    fn launch(&mut self, rest: usize) -> Result<()> {
+        let tracking = self.work.scheme == TRACKING;
+        while self.pending > rest {
+            if self.ahead == AHEAD {
+                // One more, because z may be moved ahead.
+                let rows = (self.k..).take(AHEAD + 1);
+                let steps: Vec<T> = rows.flat_map(|k| self.plan.steps(k)).collect();
+                self.card.put(&self.memory[self.steps], &steps)?;
+                let clock = [self.k as u32, 0].repeat(self.work.m as usize);
+                self.card.put(&self.memory[self.clock], &clock)?;
+                self.ahead = 0;
+            }
+            let mut count = (self.pending - rest).min(AHEAD - self.ahead);
+            match &self.way {
+                Way::Recorded { many, .. }
+                    if count >= MANY && self.moved == tracking && self.pending > MANY =>
+                {
+                    count = MANY;
+                    self.card.replay(&many[self.now()])?;
+                }
+                Way::Recorded { pair, .. } => {
+                    count = 1;
+                    let moves = tracking && self.pending > 1;
+                    pair.launch(&self.card, &self.work, self.now(), [self.moved, moves])?;
+                    self.moved = moves;
+                    self.x.rotate_left(1);
+                    self.y[..2].rotate_left(1);
+                }
+                Way::Resident { prepare, cluster } => {
+                    let work = self.work_now();
+                    self.card.launch(prepare, [work.n.div_ceil(256), work.m], &work, 0)?;
+                    self.card.launch(cluster, [SPREAD * work.m, 1], &work, count as u32)?;
+                    self.x.rotate_left(count % 2);
+                    self.y.rotate_left(count % 3);
+                }
+            }
+            (self.pending, self.ahead) = (self.pending - count, self.ahead + count);
+            self.k += count as u64;
+        }
+        Ok(())
+    }
+
+    /// With the current buffers first.
+    fn work_now(&self) -> Work {
+        let of = |at: usize| self.memory[at].address;
+        Work { x: self.x.map(of), y: self.y.map(of), ..self.work }
+    }
+}
+
+impl<T: Scalar> Device<T> for Run<T> {
+    fn advance(&mut self) -> Result<()> {
+        self.pending += 1;
+        if self.pending <= self.most() {
+            return Ok(());
+        }
+        self.card.bind()?;
+        self.launch(1)
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.card.bind()?;
+        self.launch(0)?;
+        self.card.wait()
+    }
+
+    fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
+        self.card.bind()?;
+        self.launch(0)?;
+        let Run { plan, memory, card, layout, x, y, work, .. } = self;
+        let length = layout.length();
+        let mut packed = vec![T::zero(); length];
+        plan.give_back(nodes, self.k, |place, to| {
+            let number = match place {
+                6 => y[0],
+                7 => x[0],
+                _ => place,
+            };
+            if place < WIDE {
+                return card.get_at(&memory[number], 0, to);
+            }
+            let own = to.len() / work.m as usize;
+            for (i, to) in to.chunks_exact_mut(own).enumerate() {
+                card.get_at(&memory[number], i * length, &mut packed)?;
+                layout.unpack(&packed, to);
+            }
+            Ok(())
+        })
+    }
+
+    fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
+        self.card.bind()?;
+        self.launch(0)?;
+        let mut largest = vec![0.0; self.work.m as usize * PLACES.len()];
+        let work = self.work_now();
+        self.card.launch(&self.sizes, [largest.len() as u32, 1], &work, 0)?;
+        self.card.get_at(&self.memory[self.largest], 0, &mut largest)?;
+        Ok(self.plan.sorted(&largest, self.k))
+    }
+}
