@@ -94,12 +94,12 @@ template <int NODES, bool MOVED> __device__ __forceinline__ void mix(const Work 
     }
 }
 
-#define MIX(name, nodes, moved) \
-    extern "C" __global__ void __launch_bounds__(256, 4) name(const __grid_constant__ Work job, u32 now) { mix<nodes, moved>(job, now); }
-MIX(mix_32, 32, false)
-MIX(mix_32_moved, 32, true)
-MIX(mix_128, 128, false)
-MIX(mix_128_moved, 128, true)
+#define MIX(name, nodes, moved, blocks) \
+    extern "C" __global__ void __launch_bounds__(256, blocks) name(const __grid_constant__ Work job, u32 now) { mix<nodes, moved>(job, now); }
+MIX(mix_32, 32, false, 4)
+MIX(mix_32_moved, 32, true, 5)
+MIX(mix_128, 128, false, 4)
+MIX(mix_128_moved, 128, true, 4)
 
 // ---------------------------------------------------------------- oracle
 

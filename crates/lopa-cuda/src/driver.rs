@@ -281,8 +281,7 @@ impl Card {
         self.wait()?;
         let to = memory.address + from as Address;
         // SAFETY: both are that long; values are plain numbers.
-        let code =
-            unsafe { (self.api.upload)(to, values.as_ptr().cast(), size_of_val(values)) };
+        let code = unsafe { (self.api.upload)(to, values.as_ptr().cast(), size_of_val(values)) };
         self.api.check("take data", code)
     }
 
@@ -292,12 +291,7 @@ impl Card {
     }
 
     /// Reads values from place `first` on.
-    pub fn get_at<V: Copy>(
-        &self,
-        memory: &Memory,
-        first: usize,
-        values: &mut [V],
-    ) -> Result<()> {
+    pub fn get_at<V: Copy>(&self, memory: &Memory, first: usize, values: &mut [V]) -> Result<()> {
         let from = first * size_of::<V>();
         assert!(from + size_of_val(values) <= memory.bytes, "there are as many");
         self.wait()?;

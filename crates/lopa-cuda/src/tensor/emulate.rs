@@ -141,7 +141,10 @@ fn oracle<T: Scalar>(run: &mut Emulation<T>, i: usize) {
                 for (half, sum) in sums.iter_mut().enumerate() {
                     let weight = |q: usize| split_x[(tile * 16 + q) * units + u][half];
                     let terms = row.iter().enumerate();
-                    *sum = step(*sum, terms.map(|(q, &byte)| (f32::from(byte) / SUBNORMAL, weight(q))));
+                    *sum = step(
+                        *sum,
+                        terms.map(|(q, &byte)| (f32::from(byte) / SUBNORMAL, weight(q))),
+                    );
                 }
             }
             let sum = sums[0] + sums[1];
@@ -186,7 +189,11 @@ fn oracle<T: Scalar>(run: &mut Emulation<T>, i: usize) {
         for u in 0..units {
             let sum = match slot {
                 3 => product(0.0, &of(&q), &backs[0][u]),
-                _ => product(product(0.0, &of(&|c| -curve(c)), &backs[0][u]), &of(&|c| -q(c)), &backs[1][u]),
+                _ => product(
+                    product(0.0, &of(&|c| -curve(c)), &backs[0][u]),
+                    &of(&|c| -q(c)),
+                    &backs[1][u],
+                ),
             };
             let slope = if tanh == 1 { 1.0 - a[u] * a[u] } else { a[u] - a[u] * a[u] };
             errors[r][u] = split(sum * (error_scale / (slope_scale * theta_scale) * slope));

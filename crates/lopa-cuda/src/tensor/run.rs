@@ -5,9 +5,9 @@ use lopa::engine::device::Device;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
+use super::ORDER;
 use super::layout::Layout;
 use super::work::Work;
-use super::ORDER;
 use crate::card::{AHEAD, MANY, Rooms};
 use crate::driver::{Card, Graph, Kernel, Memory};
 use crate::exponential::Scalar;
@@ -149,9 +149,7 @@ pub fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Devi
     let memory = rooms.all;
     let sizes = card.kernel("sizes")?;
     let way = match cluster {
-        Some(cluster) => {
-            Way::Resident { prepare: card.wide_kernel("prepare", 256, 0)?, cluster }
-        }
+        Some(cluster) => Way::Resident { prepare: card.wide_kernel("prepare", 256, 0)?, cluster },
         None => recorded(&card, &work)?,
     };
     let (k, ahead) = (plan.k, AHEAD);

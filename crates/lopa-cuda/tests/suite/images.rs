@@ -36,7 +36,8 @@ fn write(to: &Path, name: &str, rows: u32, seed: u64) {
     let file = |kind: &str, sizes: &[u32], bytes: &[u8]| {
         let sizes = sizes.iter().flat_map(|size| size.to_be_bytes());
         let dims = kind.as_bytes()[kind.len() - 1] - b'0';
-        let whole: Vec<u8> = [0, 0, 8, dims].into_iter().chain(sizes).chain(bytes.to_vec()).collect();
+        let whole: Vec<u8> =
+            [0, 0, 8, dims].into_iter().chain(sizes).chain(bytes.to_vec()).collect();
         std::fs::write(to.join(format!("{name}-{kind}-ubyte")), whole).unwrap();
     };
     file("images-idx3", &[rows, 28, 28], &images);
