@@ -63,15 +63,27 @@ const HIGHER: f64 = 0.01;
 /// How often a step that does not survive is halved.
 const HALVINGS: i32 = 10;
 
-/// Suggests step sizes for an algorithm of the experiment.
-pub fn suggest(
+/// Step sizes that do best in short runs; whether they survive a long one is another question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
+    /// The step sizes; γ and τ are the file's.
+    pub best: Steps,
+    curvature: (f64, f64),
+    smoothness: f64,
+    limit_alpha: f64,
+    tried: Vec<(f64, Option<f64>)>,
+    iterations: u64,
+}
+
+/// Finds step sizes for an algorithm of the experiment by short runs on the seed of the setup.
+pub fn calibrate(
     setup: &Setup,
     spec: &AlgorithmSpec,
     scheme: Scheme,
     own: &Steps,
     points: &[&Point],
     planned: u64,
-) -> Result<Suggestion> {
+) -> Result<Calibration> {
     let mut parts = setup.parts()?;
     let curvature = curvature(&mut parts, points);
     let smoothness = smoothness(&mut parts, points[0], setup);
@@ -95,12 +107,28 @@ pub fn suggest(
     }
     let best = tried.iter().filter_map(|&(alpha, phi)| Some((alpha, phi?)));
     let best = best.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(limit_alpha / 16.0, |best| best.0);
+    let best = Steps { alpha: best, beta: inner, lambda: inner, ..*own };
+    Ok(Calibration { best, curvature, smoothness, limit_alpha, tried, iterations })
+}
+
+/// Suggests step sizes for an algorithm of the experiment.
+pub fn suggest(
+    setup: &Setup,
+    spec: &AlgorithmSpec,
+    scheme: Scheme,
+    own: &Steps,
+    points: &[&Point],
+    planned: u64,
+) -> Result<Suggestion> {
+    let Calibration { best, curvature, smoothness, limit_alpha, tried, iterations } =
+        calibrate(setup, spec, scheme, own, points, planned)?;
     let mut confirmed = Confirmed { seeds: seeds(setup), iterations: planned, lost: Vec::new() };
     let mut steps = None;
     for halvings in 0..HALVINGS {
         // α is the usual culprit; if it is not, θ and v slow down as well.
-        let inner = inner / 2f64.powi(halvings / 3);
-        let next = Steps { alpha: best / 2f64.powi(halvings), beta: inner, lambda: inner, ..*own };
+        let inner = best.beta / 2f64.powi(halvings / 3);
+        let alpha = best.alpha / 2f64.powi(halvings);
+        let next = Steps { alpha, beta: inner, lambda: inner, ..best };
         if survives(setup, spec, scheme, &next, &confirmed)? {
             steps = Some(next);
             break;

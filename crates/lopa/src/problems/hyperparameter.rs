@@ -10,6 +10,7 @@
 //!
 //! There is no ½ before the regulariser and no bias, as in the paper's experiment; hence
 //! ∇_θ of it is 2eˣθ and its cross term 2eˣθv. A fixed ridge (μ/2)|θ|² is x = ln(μ/2).
+//! With `bias = true` there is one, the last row of θ, with a strength of its own.
 //! The paper prints sums over samples; `scale` says which c is meant.
 
 use std::ops::Range;
@@ -44,11 +45,14 @@ pub struct Options {
     pub scale: Scale,
     /// Where every entry of x starts.
     pub start: f64,
+    /// Whether the classifier has a bias, with a strength of its own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bias: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { validation: 0.5, scale: Scale::Mean, start: 0.0 }
+        Options { validation: 0.5, scale: Scale::Mean, start: 0.0, bias: false }
     }
 }
 
@@ -71,14 +75,16 @@ impl<T: Real> Problem<T> for Options {
     }
 
     fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
-        let head = classifier::<f64>(features, classes).layer(at.theta)?;
+        let head = self.classifier::<f64>(features, classes).layer(at.theta)?;
         Some(Predictor { layers: vec![head] })
     }
 }
 
-fn classifier<T: Real>(inputs: usize, classes: usize) -> Classifier<T> {
-    let outputs = if classes == 2 { 1 } else { classes };
-    Classifier::new(Affine { inputs, outputs, bias: false })
+impl Options {
+    fn classifier<T: Real>(&self, inputs: usize, classes: usize) -> Classifier<T> {
+        let outputs = if classes == 2 { 1 } else { classes };
+        Classifier::new(Affine { inputs, outputs, bias: self.bias })
+    }
 }
 
 /// A node's part.
@@ -88,8 +94,9 @@ pub struct Hyperparameter<T> {
     outer: Losses<T>,
     inner: Losses<T>,
     start: f64,
+    bias: bool,
     strengths: Vec<T>,       // 2eˣ
-    squares: Option<Vec<T>>, // mean of s_q² over training, once it was asked for
+    squares: Option<Vec<T>>, // mean of s_q² over training, 1 for the bias, once it was asked for
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -99,10 +106,11 @@ impl<T: Real> Hyperparameter<T> {
             Losses::new(samples.clone(), options.scale.factor(batch, samples.len()))
         };
         Hyperparameter {
-            model: classifier(local.features(), local.classes),
+            model: options.classifier(local.features(), local.classes),
             outer: losses(&local.validation),
             inner: losses(&local.train),
             start: options.start,
+            bias: options.bias,
             strengths: Vec::new(),
             squares: None,
             local,
@@ -159,7 +167,7 @@ impl<T: Real> Hyperparameter<T> {
 
 impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     fn dims(&self) -> Dims {
-        Dims { n: self.local.features(), p: self.model.size() }
+        Dims { n: self.local.features() + usize::from(self.bias), p: self.model.size() }
     }
 
     fn samples_f(&self) -> usize {
@@ -230,6 +238,9 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     }
 
     fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+        if self.bias {
+            return Err("devices take no bias of this problem: leave out `bias`");
+        }
         let (inner, outer) = (self.inner.term(), self.outer.term());
         Ok(Form::Linear { inner, outer, columns: self.model.columns() })
     }
@@ -259,7 +270,11 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
     fn hess_diagonal(&mut self, at: At<T>) -> Option<Vec<T>> {
         self.find_strengths(at.x);
         let curvatures = self.model.mean_curvatures(&self.inner.samples, at.theta);
-        let squares = self.squares.get_or_insert_with(|| self.inner.samples.mean_squares());
+        let squares = self.squares.get_or_insert_with(|| {
+            let mut squares = self.inner.samples.mean_squares();
+            squares.extend(self.bias.then(T::one));
+            squares
+        });
         let c = T::of(self.inner.c);
         let row = |(&strength, &square): (&T, &T)| {
             curvatures.iter().map(move |&curvature| strength + c * square * curvature)

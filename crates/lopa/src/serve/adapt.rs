@@ -172,23 +172,23 @@ fn rest(folds: &[Vec<u32>], but: &[usize]) -> Vec<u32> {
     others.flat_map(|(_, rows)| rows).copied().collect()
 }
 
-/// Solves inner problems on some of the rows.
-struct Bench<'a> {
-    data: &'a Data,
-    seed: u64,
-    batch: Option<usize>,
-    solved: bool,
+/// Finds θ where x is known: node by node, each on its own rows.
+#[derive(Clone, Copy)]
+pub struct Personal<'a> {
+    /// The problem.
+    pub problem: &'a dyn Problem<f64>,
+    /// Scaled rows of any nodes, as training rows.
+    pub data: &'a Data,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The batch size of the run, which losses may be scaled by.
+    pub batch: Option<usize>,
 }
 
-impl Bench<'_> {
-    /// argmin_θ g(x, θ) on some rows; x is the problem's own unless given.
-    fn solve(
-        &mut self,
-        problem: &dyn Problem<f64>,
-        rows: &[u32],
-        x: Option<&[f64]>,
-        guess: &[f64],
-    ) -> Result<Vec<f64>> {
+impl Personal<'_> {
+    /// argmin_θ g(x, θ) on a node's rows, searched from a guess (empty: from 0), and whether it was
+    /// found exactly.
+    pub fn theta(&self, rows: &[u32], x: &[f64], guess: &[f64]) -> Result<(Vec<f64>, bool)> {
         let setting = Setting {
             nodes: 1,
             seed: self.seed,
@@ -198,22 +198,45 @@ impl Bench<'_> {
             whole: true,
             ..Setting::default()
         };
-        let mut parts = problem.parts(&setting, 0..1)?.each;
+        let mut parts = self.problem.parts(&setting, 0..1)?.each;
         let part: &mut dyn Bilevel<f64> = &mut *parts[0];
-        let sure = vec![SURE; part.dims().n];
-        let x = x.unwrap_or(&sure);
         let zero = vec![0.0; part.dims().p];
         let guess = if guess.is_empty() { &zero } else { guess };
         if (part.dims().n, part.dims().p) != (x.len(), guess.len()) {
             let message = "the model does not fit the new rows: x or θ has another length";
             return Err(Error::data("data/shape", message));
         }
-        let (theta, solved) = exact::inner(part, x, guess);
-        self.solved &= solved;
+        let found = exact::inner(part, x, guess);
         match part.error() {
             Some(error) => Err(error),
-            None => Ok(theta),
+            None => Ok(found),
         }
+    }
+}
+
+/// Solves inner problems on some of the rows.
+struct Bench<'a> {
+    data: &'a Data,
+    seed: u64,
+    batch: Option<usize>,
+    solved: bool,
+}
+
+impl Bench<'_> {
+    /// argmin_θ g(x, θ) on some rows; x is such that each sample counts in full unless given.
+    fn solve(
+        &mut self,
+        problem: &dyn Problem<f64>,
+        rows: &[u32],
+        x: Option<&[f64]>,
+        guess: &[f64],
+    ) -> Result<Vec<f64>> {
+        let &mut Bench { data, seed, batch, .. } = self;
+        let sure = vec![SURE; if x.is_none() { rows.len() } else { 0 }];
+        let personal = Personal { problem, data, seed, batch };
+        let (theta, solved) = personal.theta(rows, x.unwrap_or(&sure), guess)?;
+        self.solved &= solved;
+        Ok(theta)
     }
 
     /// The linear classifier that the rows outside of a fold make.

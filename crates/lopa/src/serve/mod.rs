@@ -4,6 +4,6 @@ mod adapt;
 mod onnx;
 mod score;
 
-pub use adapt::{Adapted, Newcomer, adapt};
+pub use adapt::{Adapted, Newcomer, Personal, adapt};
 pub use onnx::onnx;
 pub use score::{BINS, ClassCounts, Score, Truth};

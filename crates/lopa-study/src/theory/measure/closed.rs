@@ -53,8 +53,9 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
     let lowest = region.centre.iter().copied().fold(f64::INFINITY, f64::min) - region.radius;
     let highest = region.centre.iter().copied().fold(f64::NEG_INFINITY, f64::max) + region.radius;
     let (weakest, strongest) = (2.0 * lowest.exp(), 2.0 * highest.exp());
-    let train = |power| over(&|own| scale(&own.train) * mean_norm(&own.train, power));
-    let outer = |power| over(&|own| scale(&own.validation) * mean_norm(&own.validation, power));
+    let norm = |samples: &Samples<f64>, power| mean_norm(samples, options.bias, power);
+    let train = |power| over(&|own| scale(&own.train) * norm(&own.train, power));
+    let outer = |power| over(&|own| scale(&own.validation) * norm(&own.validation, power));
     // e^{x_q} |θ_q|² ≤ g(x, 0) = c ln C, hence 2 e^{x_q} |θ_q| ≤ 2 (c ln C e^{x_q})^½
     let at_zero = over(&|own| scale(&own.train)) * (classes as f64).ln();
     let jacobian = 2.0 * (at_zero * strongest / 2.0).sqrt();
@@ -95,10 +96,10 @@ fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known>
     }
 }
 
-/// The mean of |s|^power over samples.
-fn mean_norm(samples: &Samples<f64>, power: i32) -> f64 {
+/// The mean of |s|^power over samples; with a bias, s has a 1 at its end.
+fn mean_norm(samples: &Samples<f64>, bias: bool, power: i32) -> f64 {
     let norm = |j| {
-        let mut sum = 0.0;
+        let mut sum = f64::from(u8::from(bias));
         samples.each(j, |_, value| sum += value * value);
         sum.sqrt().powi(power)
     };

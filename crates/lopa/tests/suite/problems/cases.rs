@@ -34,6 +34,8 @@ pub const CASES: &[Case] = &[
     case("name = 'quadratic'\nn = 3\np = 4\nnoise = 0.5\nsamples = 7", 0, 0.2 / 3.0),
     case("name = 'hyperparameter'", 2, 0.73),
     case("name = 'hyperparameter'\nscale = 'sum'\nvalidation = 0.3", 3, 0.73),
+    case("name = 'hyperparameter'\nbias = true", 2, 0.73),
+    case("name = 'hyperparameter'\nbias = true\nvalidation = 0.3", 3, 0.73),
     case("name = 'representation'\nhidden = [3]", 3, 0.52),
     case(
         "name = 'representation'\nhidden = [4, 3]\nactivation = 'tanh'\nvalidation = 0.25",
