@@ -8,6 +8,7 @@ m nodes, each with its own data, agree on a shared x while each keeps a personal
     print(run.table())
 """
 
+from ._arrays import Arrays
 from ._errors import (
     ConfigError,
     DataError,
@@ -27,6 +28,7 @@ from ._registries import Entry, algorithms, data_sources, graphs, partitions, pr
 from ._results import Model, Models, Result, Run, Table
 
 __all__ = [
+    "Arrays",
     "ConfigError",
     "DataError",
     "Entry",

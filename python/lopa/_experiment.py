@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _lopa
+from ._arrays import Arrays
 from ._errors import ConfigError
 from ._json import dumps
 from ._problem import Problem
@@ -35,7 +36,7 @@ def run(
     """Runs every algorithm of an experiment on every seed.
 
     source: an experiment file, or a dictionary with the same keys; its `problem` may be a
-        `lopa.Problem`.
+        `lopa.Problem`, its `data` (or the name there) a `lopa.Arrays`.
     set: overrides of values, such as `{"run.seeds": [1], "algorithm.*.beta": 0.1}`.
     out: the folder for run folders; by default `LOPA_RUNS_DIR`, or `runs`.
     threads: results do not depend on it; by default all cores, for a problem in Python one.
@@ -76,6 +77,7 @@ def _read(source: Source) -> tuple[str | None, str | None, Problem | None]:
     if not isinstance(source, Mapping):
         message = f"an experiment is a file or a dictionary, not of type {type(source).__name__}"
         raise ConfigError("config/wrong-type", message, "source")
+    source = _with_arrays(source)
     problem = source.get("problem")
     if isinstance(problem, Problem):
         network = source.get("network")
@@ -83,6 +85,22 @@ def _read(source: Source) -> tuple[str | None, str | None, Problem | None]:
             source = {**source, "network": {"nodes": len(problem.nodes), **network}}
         return None, dumps({**source, "problem": problem.reference()}), problem
     return None, dumps(dict(source)), None
+
+
+def _with_arrays(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The experiment with arrays by reference; groups become nodes unless it says otherwise."""
+    data = source.get("data")
+    arrays = data.get("name") if isinstance(data, Mapping) else data
+    if not isinstance(arrays, Arrays):
+        return source
+    more = data if isinstance(data, Mapping) else {}
+    source = {**source, "data": {**more, **arrays.reference()}}
+    if arrays.groups:
+        source = {"partition": "group", **source}
+        network = source.get("network")
+        if isinstance(network, Mapping) and "nodes" not in network:
+            source["network"] = {"nodes": len(arrays.groups), **network}
+    return source
 
 
 def _sets(sets: Sets) -> list[tuple[str, str]]:

@@ -88,18 +88,11 @@ pub fn run(
     tell: Py<PyAny>,
 ) -> PyResult<PathBuf> {
     let interrupt = AtomicBool::new(false);
-    let mut teller = Teller { tell, interrupt: &interrupt, raised: None, looked: Instant::now() };
+    let mut teller = Teller::new(tell, &interrupt);
     let done = py.detach(|| -> Result<PathBuf> {
         let source = source(path, json.as_deref(), sets)?;
         let experiment = read(&source)?;
-        let pool = (threads > 1).then(|| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            pool.map_err(|error| {
-                Error::config("config/threads", format!("cannot start {threads} threads: {error}"))
-                    .at("threads")
-            })
-        });
-        let pool = pool.transpose()?;
+        let pool = pool(threads)?;
         let context = Context {
             pool: pool.as_ref(),
             data_dir: Where::new(data.as_deref(), 0).directory,
@@ -126,21 +119,37 @@ pub fn run(
         Ok(folder.path().to_path_buf())
     });
     match teller.raised {
-        // What stopped the run: Ctrl-C, or an exception in the function that shows progress.
         Some(raised) => Err(raised),
         None => done.map_err(|error| raise(py, error)),
     }
 }
 
+/// Threads, unless it is this one alone.
+pub fn pool(threads: usize) -> Result<Option<rayon::ThreadPool>> {
+    let pool = || {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
+            Error::config("config/threads", format!("cannot start {threads} threads: {error}"))
+                .at("threads")
+        })
+    };
+    (threads > 1).then(pool).transpose()
+}
+
 /// Tells Python how runs go, and looks for signals on the way.
-struct Teller<'a> {
+pub struct Teller<'a> {
     tell: Py<PyAny>,
     interrupt: &'a AtomicBool,
-    raised: Option<PyErr>,
+    /// What ended the run: Ctrl-C, or an exception in the function that shows progress.
+    pub raised: Option<PyErr>,
     looked: Instant,
 }
 
-impl Teller<'_> {
+impl<'a> Teller<'a> {
+    /// Tells a function, unless it is `None`; what it raises interrupts the run.
+    pub fn new(tell: Py<PyAny>, interrupt: &'a AtomicBool) -> Teller<'a> {
+        Teller { tell, interrupt, raised: None, looked: Instant::now() }
+    }
+
     /// Calls the function with an event and its values.
     fn tell(&mut self, event: &str, values: Value) {
         if self.raised.is_some() {

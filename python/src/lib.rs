@@ -1,8 +1,10 @@
 //! The Python module `lopa._lopa`: a thin layer that hands over text and numbers. What users see is
 //! made from them in `lopa/`.
 
+mod arrays;
 mod errors;
 mod experiment;
+mod fit;
 mod network;
 mod part;
 mod problem;
@@ -15,10 +17,11 @@ use std::process::ExitCode;
 use lopa::experiment::Registries;
 use pyo3::prelude::*;
 
-/// What experiment files can choose from: all of lopa, and problems in Python.
+/// What experiment files can choose from: all of lopa, and problems and data in Python.
 fn registries() -> Registries {
     let mut all = Registries::default();
     all.problems.add(problem::entry());
+    all.sources.add(arrays::entry());
     all
 }
 
@@ -37,6 +40,9 @@ fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment::run, module)?)?;
     module.add_function(wrap_pyfunction!(experiment::listing, module)?)?;
     module.add_function(wrap_pyfunction!(experiment::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::probabilities, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::personal, module)?)?;
     module.add_function(wrap_pyfunction!(network::graph, module)?)?;
     module.add_function(wrap_pyfunction!(network::partition, module)?)?;
     module.add_function(wrap_pyfunction!(network::shuffled, module)?)?;

@@ -1,0 +1,340 @@
+"""Estimators for scikit-learn: personal models of silos that share what they learn.
+
+A silo is whoever holds rows: a hospital, a machine, a customer. Which silo a row belongs to is its
+group: `fit(X, y, groups=silo)`. Silos exchange the shared x and never rows, as they do in any other
+run; here all of them are in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import numbers
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from . import _lopa
+from ._arrays import Arrays, Matrix
+from ._errors import ConfigError
+from ._json import dumps
+
+__all__ = ["PersonalizedClassifier", "RegularizedClassifier"]
+
+# A silo with no more rows than this uses all of them in every iteration.
+_FEW = 64
+# More silos than this do not all talk to each other.
+_ALL = 16
+
+
+class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both classifiers share: x learnt together, theta of each silo solved exactly."""
+
+    # What differs.
+
+    def _problem(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _least(self) -> int:
+        """The rows that a silo must have."""
+        return 1
+
+    # What scikit-learn calls.
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learns x together and a theta for each silo.
+
+        groups: the silo of each row, numbers or strings; without it all rows are of one silo.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class, `{self.classes_[0]}`: a classifier needs two")
+        silos = np.zeros(len(y), int) if groups is None else _groups(groups, len(y))
+        self.silos_, silo = np.unique(silos, return_inverse=True)
+        rows = np.bincount(silo)
+        if rows.min() < self._least():
+            small = self.silos_[rows.argmin()]
+            message = f"silo `{small}` has {rows.min()} row, too few to validate on some of them"
+            raise ValueError(message)
+        experiment = self._experiment(X, rows)
+        arrays = Arrays(X, codes, silo)
+        chosen = isinstance(self.steps, str)
+        said, parts = _lopa.fit(dumps(experiment), arrays, self._threads(), chosen, None)
+        self._keep(json.loads(said), [np.frombuffer(part).copy() for part in parts])
+        return self
+
+    def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
+        """The most probable class of each row, by the model of its silo; see `predict_proba`."""
+        found = self.predict_proba(X, groups).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[found]
+        return labels
+
+    def predict_proba(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
+        """The probability of each class for each row, by the model of its silo.
+
+        groups: the silo of each row. Without it, rows are of the only silo; where there are several,
+            of none of them, and the mean of their models answers.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        if groups is None:
+            return self._said(X, self.theta_.mean(axis=0))
+        silo = self._known(_groups(groups, X.shape[0]))
+        out = np.empty((X.shape[0], len(self.classes_)))
+        for at in np.unique(silo):
+            own = np.flatnonzero(silo == at)
+            out[own] = self._said(X[own], self.theta_[at])
+        return out
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """The accuracy, each row judged by the model of its silo; see `predict_proba`."""
+        return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+    def adapt(self, X: Any, y: Any, silo: Any = "new") -> Self:
+        """A classifier for a silo that was not there: the same x, and the theta that solves its inner
+        problem exactly on these rows. This one stays as it is.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)} labels")
+        strange = np.setdiff1d(y, self.classes_)
+        if len(strange):
+            message = f"y has a class that nobody learnt, `{strange[0]}`: there are {self.classes_}"
+            raise ValueError(message)
+        labels = np.searchsorted(self.classes_, y).astype(np.uint32)
+        kept = self._kept(self.theta_.mean(axis=0))
+        theta, solved = _lopa.personal(kept, Matrix(X, "X").held(), labels)
+        own = type(self)(**self.get_params(deep=False))
+        own.__dict__.update(self.__dict__)
+        own.silos_ = np.asarray([silo])
+        own.theta_ = np.frombuffer(theta).copy()[None, :]
+        own.solved_ = solved
+        return own
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # How it is done.
+
+    def _experiment(self, X: Any, rows: NDArray[np.int64]) -> dict[str, Any]:
+        scaling = self.scaling
+        if scaling == "auto":
+            # A mean that is subtracted would fill a sparse matrix.
+            scaling = "unit" if hasattr(X, "tocsr") else "standardise"
+        batch = self.batch_size
+        if batch == "auto":
+            batch = "full" if rows.mean() <= _FEW else 32
+        graph = self.graph
+        if graph == "auto":
+            graph = "complete" if len(rows) <= _ALL else "exponential"
+        steps = self.steps
+        if isinstance(steps, str) and steps != "auto":
+            message = f"`steps = {steps!r}` must be 'auto' or a dictionary of step sizes"
+            raise ConfigError("config/out-of-range", message, "steps")
+        start = {"alpha": 0.1, "beta": 0.1, "lambda": 0.1}
+        return {
+            "name": "fit",
+            "problem": self._problem(),
+            "data": {
+                "name": "arrays",
+                "classes": list(range(len(self.classes_))),
+                "test": 0.0,
+                "scaling": scaling,
+            },
+            "partition": "group",
+            "network": {"nodes": len(rows), "graph": graph, "weights": "lazy-metropolis"},
+            "run": {
+                "seeds": [self._seed()],
+                "iterations": self.max_iter,
+                "batch": batch,
+                "precision": "f32" if X.dtype == np.float32 else "f64",
+                "evaluations": 1,
+                "exact": "never",
+            },
+            "algorithm": [{"name": "lopa-gt", **(start if isinstance(steps, str) else dict(steps))}],
+        }
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, numbers.Integral):
+            check_random_state(self.random_state)  # its range
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _threads(self) -> int:
+        jobs = 1 if self.n_jobs is None else self.n_jobs
+        if not isinstance(jobs, numbers.Integral) or jobs == 0:
+            message = f"`n_jobs = {jobs!r}` must be a number of threads, or -1 for all cores"
+            raise ConfigError("config/out-of-range", message, "n_jobs")
+        threads = int(jobs)
+        return threads if threads > 0 else max(1, (os.cpu_count() or 1) + 1 + threads)
+
+    def _keep(self, said: dict[str, Any], parts: list[NDArray[np.float64]]) -> None:
+        x, theta, shift, factor = parts
+        self.x_ = x
+        """The shared x, as the problem lays it out."""
+        self.theta_ = theta.reshape(len(self.silos_), -1)
+        """A row of theta for each silo, in the order of `silos_`."""
+        self.scaling_ = (shift, factor)
+        """What is subtracted from each feature, then what it is multiplied by; empty for nothing."""
+        self.n_iter_ = int(said["iterations"])
+        """Iterations on x."""
+        self.loss_ = float(said["loss"])
+        """The mean outer loss when they ended."""
+        self.steps_ = {name: said["steps"][name] for name in ("alpha", "beta", "lambda")}
+        """The step sizes of x, theta and v."""
+        self.solved_ = bool(said["solved"])
+        """Whether every theta solves its inner problem exactly."""
+        self._about = json.dumps(said["about"])
+
+    def _kept(self, theta: NDArray[np.float64]) -> Any:
+        """For the compiled half."""
+        return self._about, [self.x_, theta, *self.scaling_]
+
+    def _checked(self, X: Any) -> Any:
+        kinds = [np.float64, np.float32]
+        return validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
+
+    def _said(self, X: Any, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        matrix = Matrix(X, "X")
+        found = np.frombuffer(_lopa.probabilities(self._kept(theta), matrix.held()))
+        return found.reshape(matrix.rows, -1).copy()
+
+    def _known(self, groups: NDArray[Any]) -> NDArray[np.intp]:
+        at = np.searchsorted(self.silos_, groups)
+        at = np.minimum(at, len(self.silos_) - 1)
+        strange = np.flatnonzero(self.silos_[at] != groups)
+        if len(strange):
+            message = (
+                f"there is no silo `{groups[strange[0]]}`: adapt(X, y) makes a model for a new one, and "
+                "without groups the mean of all models answers"
+            )
+            raise ValueError(message)
+        found: NDArray[np.intp] = at
+        return found
+
+
+def _groups(groups: Any, rows: int) -> NDArray[Any]:
+    array = np.asarray(groups)
+    if array.shape != (rows,):
+        raise ValueError(f"groups must name the silo of each of {rows} rows: its shape is {array.shape}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("groups has a value that is not finite, which names no silo")
+    return array
+
+
+class PersonalizedClassifier(_Silos):
+    """A shared representation and personal heads: hidden layers that all silos learn together (x), and
+    a classifier on top of them for each silo (theta).
+
+    hidden: units of each hidden layer.
+    activation: `tanh` or `sigmoid`.
+    ridge: the strength of the ridge on the heads.
+    scaling: `standardise`, `unit` (divided by the largest value), `log`, `row`, `tf-idf` or `none`; by
+        default `standardise`, and `unit` for sparse rows.
+    max_iter: iterations of LoPA-GT on x.
+    batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
+    steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
+    graph: which silos talk to each other; by default all, or an exponential graph if there are many.
+    n_jobs: threads; -1 for all cores. Results do not depend on it.
+    random_state: the seed.
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (32,),
+        *,
+        activation: str = "tanh",
+        ridge: float = 0.02,
+        scaling: str = "auto",
+        max_iter: int = 500,
+        batch_size: int | str = "auto",
+        steps: str | dict[str, float] = "auto",
+        graph: str | dict[str, Any] = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.ridge = ridge
+        self.scaling = scaling
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.steps = steps
+        self.graph = graph
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _problem(self) -> dict[str, Any]:
+        name, hidden = "representation", list(self.hidden)
+        return {"name": name, "hidden": hidden, "activation": self.activation, "ridge": self.ridge}
+
+
+class RegularizedClassifier(_Silos):
+    """A linear classifier for each silo (theta), whose regularisation all silos tune together, one
+    strength for each feature (x), on rows that are kept for validation. In the end each silo's
+    classifier is fitted to all of its rows.
+
+    validation: the share of a silo's rows that regularisation is tuned on.
+    start: the logarithm of every strength at the start.
+    intercept: whether there is one, regularised with a strength of its own.
+    scaling: `standardise`, `unit` (divided by the largest value), `log`, `row`, `tf-idf` or `none`; by
+        default `standardise`, and `unit` for sparse rows.
+    max_iter: iterations of LoPA-GT on x.
+    batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
+    steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
+    graph: which silos talk to each other; by default all, or an exponential graph if there are many.
+    n_jobs: threads; -1 for all cores. Results do not depend on it.
+    random_state: the seed.
+    """
+
+    def __init__(
+        self,
+        *,
+        validation: float = 0.3,
+        start: float = -4.0,
+        intercept: bool = True,
+        scaling: str = "auto",
+        max_iter: int = 500,
+        batch_size: int | str = "auto",
+        steps: str | dict[str, float] = "auto",
+        graph: str | dict[str, Any] = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.validation = validation
+        self.start = start
+        self.intercept = intercept
+        self.scaling = scaling
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.steps = steps
+        self.graph = graph
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _problem(self) -> dict[str, Any]:
+        name, bias = "hyperparameter", bool(self.intercept)
+        return {"name": name, "validation": self.validation, "start": self.start, "bias": bias}
+
+    def _least(self) -> int:
+        return 2
+
+    @property
+    def strengths_(self) -> NDArray[np.float64]:
+        """The strength of the regularisation of every feature, e^x; the last is the intercept's."""
+        check_is_fitted(self)
+        found: NDArray[np.float64] = np.exp(self.x_)
+        return found
