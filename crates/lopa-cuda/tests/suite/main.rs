@@ -2,6 +2,7 @@
 
 mod agree;
 mod folder;
+mod golden;
 mod images;
 mod kernels;
 mod refuse;
