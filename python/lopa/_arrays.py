@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import weakref
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ._errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # The arrays of this process by their digests: an experiment names them so.
 known: weakref.WeakValueDictionary[str, Arrays] = weakref.WeakValueDictionary()
@@ -24,6 +25,8 @@ class Arrays:
     """
 
     def __init__(self, features: Any, labels: Any, groups: Any = None) -> None:
+        import numpy as np
+
         self._matrix = Matrix(features)
         rows = self._matrix.rows
         classes, self._labels = named(labels, rows, "labels")
@@ -64,6 +67,8 @@ class Matrix:
     """Features as the compiled half takes them: bytes, single or double precision, or sparse rows."""
 
     def __init__(self, features: Any, place: str = "features") -> None:
+        import numpy as np
+
         self.dense: NDArray[Any] | None = None
         self.sparse: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] | None = None
         if hasattr(features, "tocsr"):
@@ -93,6 +98,8 @@ class Matrix:
 
 
 def _numbers(values: NDArray[Any], place: str) -> NDArray[Any]:
+    import numpy as np
+
     if values.dtype.kind not in "biuf":
         message = f"entries of type {values.dtype}, not numbers"
         raise DataError("data/type", message, place, "code them by numbers, or drop their columns")
@@ -107,6 +114,8 @@ def _numbers(values: NDArray[Any], place: str) -> NDArray[Any]:
 
 def named(values: Any, rows: int, place: str) -> tuple[list[str], NDArray[np.uint32]]:
     """The different values as text, in their order, and which of them each row has."""
+    import numpy as np
+
     array = np.asarray(values)
     if array.shape != (rows,):
         message = f"{rows} rows need a value each, but the shape is {array.shape}"
