@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use lopa::folder::complete;
 use lopa::run::Context;
 
 use super::{Rows, card, experiment, run};
@@ -46,6 +47,23 @@ fn an_algorithm_is_refused_before_any_other_has_run() {
     let error = experiment(&two, &[]).unwrap().run(&context, &mut (), &mut rows).unwrap_err();
     assert!(error.message.contains("`dgd`"), "{error}");
     assert!(rows.0.is_empty());
+}
+
+#[test]
+fn what_is_refused_leaves_no_folder() {
+    let runs = tempfile::tempdir().unwrap();
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
+    let count = || std::fs::read_dir(runs.path()).unwrap().count();
+    let go = |sets: &[&str]| {
+        let experiment = experiment(FILE, sets).unwrap();
+        let data = experiment.load_data(&context).unwrap();
+        complete(&experiment, data.as_ref(), (runs.path(), 1), &context, &mut Rows::default())
+    };
+    let error = go(&[LAYER, &["problem.hidden=[5, 4]"]].concat()).unwrap_err();
+    assert_eq!((error.id, count()), ("device/refused", 0), "{error}");
+    go(&[]).unwrap();
+    assert_eq!(count(), 1);
 }
 
 #[test]

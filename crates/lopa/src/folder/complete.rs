@@ -20,11 +20,11 @@ pub fn complete(
     let mut folder = RunFolder::resume(runs, experiment, data, threads)?;
     let done = experiment.run_on(data, context, &mut folder, listener);
     let interrupted = context.interrupt.load(Ordering::Relaxed);
-    folder.finish(match (&done, interrupted) {
-        (Err(_), _) => Status::Failed,
-        (Ok(_), true) => Status::Interrupted,
-        (Ok(_), false) => Status::Done,
-    })?;
+    match (&done, interrupted) {
+        (Err(error), _) => folder.fail(error)?,
+        (Ok(_), true) => folder.finish(Status::Interrupted)?,
+        (Ok(_), false) => folder.finish(Status::Done)?,
+    }
     done?;
     Ok((folder.path().to_path_buf(), !interrupted))
 }

@@ -137,6 +137,15 @@ impl RunFolder {
         self.write_manifest()
     }
 
+    /// The same after an error. What a device refused before anything was measured leaves no folder.
+    pub fn fail(&mut self, error: &Error) -> Result<()> {
+        let nothing = self.results.is_empty() && self.measured()? == 0;
+        if error.id == "device/refused" && nothing && fs::remove_dir_all(&self.path).is_ok() {
+            return Ok(());
+        }
+        self.finish(Status::Failed)
+    }
+
     /// Fails if what was measured cannot be read back.
     fn check_metrics(&self) -> Result<()> {
         let path = self.path.join(METRICS);
