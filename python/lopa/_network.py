@@ -47,7 +47,11 @@ def graph(kind: str, *, nodes: int, weights: str = "metropolis", seed: int = 1, 
             matrix[i, j] = weight
     edges = [(i, j) for i, j in made["edges"]]
     analysis = made["analysis"]
-    return Network(nodes, edges, analysis["rho"], analysis, matrix, made["svg"])
+    rho = analysis["rho"]
+    if "rounds" in made:  # the graph changes: edges and weights are those of all its links
+        analysis["rounds"] = made["rounds"]
+        rho = made["rounds"]["rho_round"]
+    return Network(nodes, edges, rho, analysis, matrix, made["svg"])
 
 
 @dataclass(frozen=True)

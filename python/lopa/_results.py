@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ._problem import Problem
 
-_COSTS = ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "seconds"]
+_COSTS = ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "virtual_seconds", "seconds"]
 # What a table shows, in this order, and how.
 _COLUMNS = [
     ("test_accuracy", "test accuracy", ".3f"),
@@ -30,6 +30,7 @@ _COLUMNS = [
     ("grad_phi_sq", "|∇Φ|²", ".3g"),
     ("consensus", "consensus", ".3g"),
     ("hessians", "Hess·v", ".0f"),
+    ("virtual_seconds", "virtual s", ".4g"),
     ("seconds", "seconds", ".2f"),
 ]
 

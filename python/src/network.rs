@@ -43,16 +43,24 @@ pub fn graph(
             let message = "`nodes = 0` must be at least 1";
             return Err(Error::config("config/out-of-range", message).at("nodes"));
         }
-        let graph = choose(&all.graphs, kind, params)?;
+        let graph = lopa::network::settled(&all.graphs, choose(&all.graphs, kind, params)?)?;
         let weights = choose(&all.weights, weights, "{}")?;
-        let (graph, mixing) = lopa::network::build(&graph, &weights, nodes, seed)?;
+        let kind = graph;
+        let (graph, mixing) = lopa::network::build(&kind, &weights, nodes, seed)?;
+        let rounds = lopa::network::rounds(&kind, &weights, (&graph, &mixing), seed)?;
+        let joint = rounds.map(|(_, joint)| joint);
         let analysis = mixing.analyse(&graph);
         let network = Network { weights: mixing.rows().to_vec(), names: Vec::new() };
-        let title = format!("ρ = {:.3}", analysis.rho);
+        let rho = joint.map_or(analysis.rho, |joint| joint.rho_round);
+        let title = format!("ρ = {rho:.3}");
         let svg = picture(format!("A network of {nodes} nodes"), title, Content::Network(network));
         let edges: Vec<_> = graph.edges().collect();
         let rows = mixing.rows();
-        Ok(json!({ "analysis": analysis, "edges": edges, "weights": rows, "svg": svg }).to_string())
+        let mut made = json!({ "analysis": analysis, "edges": edges, "weights": rows, "svg": svg });
+        if let Some(joint) = joint {
+            made["rounds"] = json!(joint);
+        }
+        Ok(made.to_string())
     });
     made.map_err(|error| raise(py, error))
 }

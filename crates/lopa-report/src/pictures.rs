@@ -222,7 +222,12 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
 
 /// The network of a world, with ρ as its title and the names of nodes that have any.
 pub(crate) fn network_panel(world: &WorldNote, names: &[String]) -> Option<Panel> {
-    let title = format!("ρ = {:.3}", world.rho);
+    let title = match &world.rounds {
+        None => format!("ρ = {:.3}", world.rho),
+        Some(rounds) => {
+            format!("all links; ρ = {:.3} a round, over {} rounds", world.rho, rounds.window)
+        }
+    };
     Some(Panel { title, content: Content::Network(network(world, names)?) })
 }
 

@@ -33,7 +33,7 @@ const fn measure(name: &'static str, title: &'static str, log: bool, better: Bet
 }
 
 /// Costs, in menu order.
-pub const COSTS: [Quantity; 8] = [
+pub const COSTS: [Quantity; 9] = [
     cost("iteration", "Iterations"),
     cost("hessians", "Hessian-vector products per node"),
     cost("jacobians", "Jacobian-vector products per node"),
@@ -41,6 +41,7 @@ pub const COSTS: [Quantity; 8] = [
     cost("samples", "Samples per node"),
     cost("bytes", "Bytes sent over all links"),
     cost("exchanges", "Communication rounds"),
+    cost("virtual_seconds", "Virtual seconds, by [time]"),
     cost("seconds", "Seconds"),
 ];
 

@@ -16,6 +16,7 @@ pub fn limits<'a>(all: impl IntoIterator<Item = (&'a str, f64)>) -> String {
         "exchanges" => format!("{limit} rounds"),
         "bytes" => format!("{} sent", bytes(limit)),
         "iteration" => format!("{limit} iterations"),
+        "virtual_seconds" => format!("{limit} virtual seconds"),
         _ => format!("{limit} {name}"),
     };
     let all: Vec<String> = all.into_iter().map(named).collect();

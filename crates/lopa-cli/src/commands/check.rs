@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::error::Result;
+use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
+use lopa::network::{self, Joint};
 use serde_json::json;
 use toml::{Table, Value};
 
@@ -24,16 +26,43 @@ pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
     let source = source(&args.file)?;
     let experiment = read_experiment(&source, &program.registries)?;
     let (resolved, origins) = (experiment.resolved(), source.origins()?);
+    let rounds = rounds(&experiment)?;
     if output.json() {
-        output.document(&json!({ "experiment": resolved, "origins": origins }));
+        let mut document = json!({ "experiment": resolved, "origins": origins });
+        if let Some((joint, whole)) = &rounds {
+            document["rounds"] = json!(joint);
+            document["rho_of_all_links"] = json!(whole);
+        }
+        output.document(&document);
     } else {
         let mut text = String::new();
         write(&mut text, "", "", &resolved, &origins);
         output.text(&text);
     }
     output.note(&format!("\n{}", summary::heading(&experiment)));
+    if let Some((Joint { window, rho_round, messages, .. }, whole)) = rounds {
+        output.note(&format!(
+            "the graph changes: over windows of {window} rounds, a round does what rho = {rho_round:.4} \
+             does, for {messages:.2} messages of each node (all links in every round: rho = {whole:.4})"
+        ));
+    }
     output.note("the experiment is valid");
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the rounds of a changing graph do on the first seed, and rho of all its links at once.
+fn rounds(experiment: &Experiment) -> Result<Option<(Joint, f64)>> {
+    let spec = &experiment.network;
+    if !spec.graph.build.changes() {
+        return Ok(None);
+    }
+    let seed = spec.seed.unwrap_or(experiment.run.seeds[0]);
+    let found = || {
+        let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)?;
+        let rounds = network::rounds(&spec.graph, &spec.weights, (&graph, &mixing), seed)?;
+        Ok(rounds.map(|(_, joint)| (joint, mixing.rho())))
+    };
+    found().map_err(|error: Error| error.at("[network]"))
 }
 
 /// Writes a table as TOML, with each value's origin in a comment.

@@ -66,7 +66,7 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
         algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
         seeds: experiment.run.seeds.clone(),
         measure: measure(args, &traces)?,
-        costs: if costs.is_empty() { COSTS.to_vec() } else { costs },
+        costs: if costs.is_empty() { spent(&experiment) } else { costs },
         budgets: if budgets.is_empty() { own_budgets(&experiment) } else { budgets },
         target: args.target,
     };
@@ -119,6 +119,12 @@ fn saved(args: &CompareArgs, folder: &Path, registries: &Registries) -> Result<E
             .hint("name the experiment file to run it anew"));
     }
     Experiment::read(&Finished::open(folder)?.folder.resolved()?, registries)
+}
+
+/// All costs that runs of an experiment have.
+fn spent(experiment: &Experiment) -> Vec<&'static str> {
+    let timed = experiment.time.is_some();
+    COSTS.into_iter().filter(|cost| timed || *cost != "virtual_seconds").collect()
 }
 
 fn cost(name: &str, flag: &str) -> Result<&'static str> {

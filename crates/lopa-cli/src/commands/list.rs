@@ -45,6 +45,8 @@ enum What {
     Scaling,
     /// Keys that `[data]` has for every source
     Preparation,
+    /// Keys of `[time]`
+    Time,
     /// Keys of `[run]`
     Run,
     /// Keys of `[checkpoint]`

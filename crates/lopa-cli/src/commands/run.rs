@@ -1,11 +1,14 @@
 //! `lopa run`: every algorithm of an experiment on every seed.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use lopa::data::Data;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
+use lopa::folder::RunFolder;
+use lopa::network::time::Calls;
 use serde_json::{Value, json};
 
 use super::bars::Bars;
@@ -13,7 +16,7 @@ use super::environment::Environment;
 use super::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
 use super::source::experiment;
 use super::summary;
-use crate::args::{ExperimentArgs, ResumeArgs, ThreadArgs};
+use crate::args::{ExperimentArgs, Resume, ResumeArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
 
@@ -62,9 +65,12 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     output.note(&summary::heading(&experiment));
     let data = experiment.load_data(&context)?;
     if args.dry_run {
-        return dry_run(&experiment, data.as_ref(), output);
+        let unmeasured = Experiment { time: None, ..experiment.clone() };
+        let known = experiment.time.as_ref().is_none_or(|time| time.compute.calls().is_some());
+        return dry_run(if known { &experiment } else { &unmeasured }, data.as_ref(), output);
     }
     let (out, resume) = (&args.experiment.out, args.resume.resume);
+    let experiment = measured(experiment, data.as_ref(), (out, resume), output)?;
     let destination = Destination { out, resume, threads: environment.threads };
     let mut folder = destination.open(&experiment, data.as_ref(), output)?;
     let mut bars = Bars::new(output, &experiment);
@@ -81,13 +87,44 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::from(exit_code(&outcomes, signals.code())))
 }
 
+/// The experiment with measured times, if its file asks for them: those of a run to be resumed, or new
+/// ones.
+fn measured(
+    experiment: Experiment,
+    data: Option<&Data>,
+    (out, resume): (&Path, Resume),
+    output: &Output,
+) -> Result<Experiment> {
+    if experiment.time.as_ref().is_none_or(|time| time.compute.calls().is_some()) {
+        return Ok(experiment);
+    }
+    let folders = std::fs::read_dir(out).into_iter().flatten().flatten();
+    for folder in folders.filter(|_| resume != Resume::Never) {
+        let Some(time) = lopa::folder::times(&folder.path()) else { continue };
+        let again = Experiment { time: Some(time), ..experiment.clone() };
+        if RunFolder::unfinished(out, &again, data)?.is_some() {
+            return Ok(again);
+        }
+    }
+    let measured = experiment.measured(data)?;
+    if let Some(Calls { gradient, hessian, jacobian, .. }) =
+        measured.time.as_ref().and_then(|time| time.compute.calls())
+    {
+        output.note(&format!(
+            "measured on this machine: gradient {gradient} s, Hessian product {hessian} s, Jacobian \
+             product {jacobian} s"
+        ));
+    }
+    Ok(measured)
+}
+
 fn dry_run(experiment: &Experiment, data: Option<&Data>, output: &Output) -> Result<ExitCode> {
     let keys = ["seed", "nodes", "edges", "rho", "x", "theta", "samples"];
     let mut worlds = Vec::new();
     for &seed in &experiment.run.seeds {
         let world = experiment.world(data, seed)?;
         let dims = experiment.parts::<f64>(data, &world, seed)?[0].dims();
-        worlds.push(json!({
+        let mut shown = json!({
             "seed": seed,
             "nodes": world.graph.nodes(),
             "edges": world.graph.edges().count(),
@@ -95,10 +132,15 @@ fn dry_run(experiment: &Experiment, data: Option<&Data>, output: &Output) -> Res
             "x": dims.n,
             "theta": dims.p,
             "samples": world.partition.nodes.iter().map(Vec::len).sum::<usize>(),
-        }));
+        });
+        if let Some(joint) = &world.joint {
+            shown["rounds"] = json!(joint);
+            shown["rho_of_all_links"] = json!(world.mixing.rho());
+        }
+        worlds.push(shown);
     }
     if output.json() {
-        output.document(&Value::Array(worlds));
+        output.document(&json!(worlds));
     } else {
         let cell = |value: &Value| match value.as_u64() {
             Some(count) => count.to_string(),
@@ -107,6 +149,14 @@ fn dry_run(experiment: &Experiment, data: Option<&Data>, output: &Output) -> Res
         let row = |world: &Value| keys.iter().map(|key| cell(&world[key])).collect();
         let head = ["seed", "nodes", "edges", "rho", "entries of x", "of theta_i", "samples"];
         output.text(&output.table(&head, worlds.iter().map(row).collect()));
+    }
+    for (seed, rounds) in
+        worlds.iter().filter_map(|world| Some((&world["seed"], world.get("rounds")?)))
+    {
+        output.note(&format!(
+            "seed {seed}: the graph changes; rho is that of a round, over windows of {}",
+            rounds["window"]
+        ));
     }
     output.note("everything is valid; nothing was run");
     Ok(ExitCode::SUCCESS)

@@ -39,7 +39,7 @@ fn limits(experiment: &Experiment) -> String {
 
 /// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
 /// everything.
-const COLUMNS: [(&str, &str, Style); 11] = [
+const COLUMNS: [(&str, &str, Style); 12] = [
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
     ("holdout_accuracy", "own rows", Style::Share),
@@ -50,6 +50,7 @@ const COLUMNS: [(&str, &str, Style); 11] = [
     ("hessians", "Hess·v", Style::Count),
     ("gradients", "gradients", Style::Count),
     ("bytes", "sent", Style::Bytes),
+    ("virtual_seconds", "virtual s", Style::Seconds),
     ("seconds", "seconds", Style::Seconds),
 ];
 

@@ -18,7 +18,7 @@ const LISTS: [(&str, &str); 6] = [
 ];
 
 /// The sections that have a page.
-const SECTIONS: [&str; 4] = ["preparation", "run", "checkpoint", "tune"];
+const SECTIONS: [&str; 5] = ["preparation", "time", "run", "checkpoint", "tune"];
 
 fn keys(page: &Value) -> Vec<&Value> {
     page["keys"].as_array().expect("a page has keys").iter().collect()

@@ -12,6 +12,7 @@ mod init;
 mod interrupt;
 mod list;
 mod models;
+mod networks;
 #[path = "../../../lopa/tests/suite/pages.rs"]
 mod pages;
 mod program;

@@ -103,6 +103,29 @@ fn every_graph_gives_the_same_results() {
     }
 }
 
+const TIME: &str = "time={ compute = 0.001, links = 'home', stragglers = { p = 0.2, factor = 5 } }";
+
+/// Which links a round uses is the same in every process; some processes have none in a round.
+#[test]
+fn changing_graphs_give_the_same_results() {
+    let graphs = [
+        "one-peer-exponential",
+        "random-matching",
+        "{ name = 'random-edges', base = 'ring', p = 0.5 }",
+        "{ name = 'sequence', graphs = ['path', 'star'], every = 4 }",
+    ];
+    for graph in graphs {
+        let graph = format!("network.graph={graph}");
+        same(PERSONAL, &[&NOISY[..], &[&graph, "network.nodes=7", TIME]].concat(), &[3, 7]);
+    }
+    let budget = "run.budget={ virtual_seconds = 0.4 }";
+    same(
+        GLOBAL,
+        &[&NOISY[..], &["network.graph=one-peer-exponential", TIME, budget]].concat(),
+        &[2],
+    );
+}
+
 /// Three classes of blobs, split unevenly.
 const BLOBS: &str = "
 name = 'blobs'

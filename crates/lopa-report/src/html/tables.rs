@@ -58,7 +58,7 @@ pub fn overview(runs: &[Saved], titles: &[String]) -> String {
     let of_runs: Vec<Vec<Trace>> = runs.iter().map(traces).collect();
     let all: Vec<Trace> = of_runs.iter().flatten().cloned().collect();
     let measured = quantities(&all);
-    let names = PREFERRED.iter().chain(&["seconds"]);
+    let names = PREFERRED.iter().chain(&["virtual_seconds", "seconds"]);
     let names = names.filter(|name| measured.iter().any(|known| known == *name));
     let columns: Vec<Column> =
         names.map(|name| Column { best: None, ..Column::of(name, &all) }).collect();

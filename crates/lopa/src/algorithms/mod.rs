@@ -165,6 +165,9 @@ pub struct Facts {
     /// Whether a smallest eigenvalue of W near −1 endangers it (gradient tracking, augmented
     /// Lagrangian).
     pub needs_lazy: bool,
+    /// Whether it is only known to converge where W is fixed and symmetric (augmented Lagrangian,
+    /// EXTRA).
+    pub fixed_graph: bool,
     /// Whether it computes Hessian-vector products at all.
     pub second_order: bool,
     /// Which step size drives which variable, most upstream first: the order in which a
@@ -183,6 +186,7 @@ impl Facts {
         assumes: "none",
         warning: None,
         needs_lazy: false,
+        fixed_graph: false,
         second_order: true,
         steps: &[],
     };

@@ -54,6 +54,7 @@ pub fn facts(scheme: Scheme) -> Facts {
         },
         assumes: "none",
         needs_lazy: scheme == Scheme::GradientTracking,
+        fixed_graph: scheme != Scheme::GradientTracking,
         steps: &[("theta", "alpha"), ("x", "alpha"), ("y", "alpha")],
         ..super::dgd::FACTS
     }

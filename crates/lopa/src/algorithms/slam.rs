@@ -82,6 +82,7 @@ pub const FACTS: Facts = Facts {
     assumes: "none claimed; with local Hessians, g_i that agree",
     warning: Some(LOCAL_HESSIANS),
     needs_lazy: true,
+    fixed_graph: true,
     steps: &[
         ("theta", "beta"),
         ("v", "lambda"),

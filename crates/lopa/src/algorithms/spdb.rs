@@ -109,6 +109,7 @@ pub const FACTS: Facts = Facts {
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
+    fixed_graph: true,
     steps: &[
         ("theta", "beta"),
         ("v", "lambda"),

@@ -9,12 +9,14 @@ use rayon::prelude::*;
 
 use super::device::Device;
 use super::links::Links;
+use super::timing::Timing;
 use super::transport::{Independent, Round, Transport, block};
 use super::{Node, Progress};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
-use crate::network::Mixing;
 use crate::network::mixed::{Mixed, Row};
+use crate::network::time::Timetable;
+use crate::network::{Cursor, Mixing, Rounds};
 use crate::problem::oracle::Counts;
 use crate::problem::{Ask, Together};
 use crate::store::bytes::{Reader, Writer};
@@ -26,11 +28,13 @@ pub struct Cluster<'a, T: Real> {
     team: Team<'a, T>,
     messages: Vec<Vec<T>>,
     links: Links<T>,
-    arrows: u64, // Σ_i neighbours of node i, over all nodes
+    arrows: u64,                // Σ_i neighbours of node i in this round, over all nodes
+    rounds: Option<Cursor<'a>>, // which links a round uses, if that changes
     progress: Progress,
     transport: &'a mut dyn Transport,
     together: Option<Box<dyn Together<T>>>,
     device: Option<Box<dyn Device<T>>>,
+    timing: Option<Timing<'a>>,
 }
 
 /// The nodes, and scratch memory for their steps.
@@ -57,16 +61,55 @@ impl<'a, T: Real> Cluster<'a, T> {
         for (node, message) in nodes.iter().zip(&mut messages) {
             node.algorithm.share(0, message);
         }
-        let neighbours = |i: usize| mixing.row(i).iter().filter(|(j, _)| *j != i).count() as u64;
-        let arrows = (0..mixing.nodes()).map(neighbours).sum();
+        let arrows = mixing.arrows();
         let next = messages.clone();
         settle(&nodes, &[&messages, &next]);
         let threads = pool.map_or(1, ThreadPool::current_num_threads);
         let scratch = (0..threads).map(|_| Mutex::default()).collect();
         let team = Team { nodes, rows, next, scratch, pool };
         let progress = Progress::default();
-        let (together, device) = (None, None);
-        Cluster { here, team, messages, links, arrows, progress, transport, together, device }
+        let (rounds, together, device, timing) = (None, None, None, None);
+        Cluster {
+            here,
+            team,
+            messages,
+            links,
+            arrows,
+            rounds,
+            progress,
+            transport,
+            together,
+            device,
+            timing,
+        }
+    }
+
+    /// Keeps the clocks of a timetable on the same network, from the nodes' start.
+    pub fn timed(
+        mut self,
+        table: Option<&'a Timetable>,
+        network: (&'a Mixing, Option<&'a Rounds>),
+    ) -> Self {
+        self.timing = table.map(|table| {
+            let mut timing = Timing::new(table, network, (self.here.start, self.here.len()));
+            timing.note(&self.team.nodes, None, 0, 0);
+            timing
+        });
+        if self.is_whole()
+            && let Some(timing) = &mut self.timing
+        {
+            timing.pass_own();
+        }
+        self
+    }
+
+    /// Uses in each round only some of the links, those of its mixing matrix.
+    pub fn over(mut self, rounds: Option<&'a Rounds>, whole: &Mixing) -> Self {
+        if rounds.is_some() {
+            self.links.change(whole, self.transport.size());
+        }
+        self.rounds = rounds.map(Rounds::cursor);
+        self
     }
 
     /// Continues from the progress of an earlier run, whose nodes these are.
@@ -96,6 +139,7 @@ impl<'a, T: Real> Cluster<'a, T> {
             device.advance()?;
             self.team.nodes.iter_mut().for_each(|node| node.oracle.count_directions());
             let length = self.messages[0].len() as u64;
+            self.note(length);
             self.progress.exchanges += u64::from(length > 0);
             self.progress.floats += self.arrows * length;
             self.progress.k += 1;
@@ -103,6 +147,13 @@ impl<'a, T: Real> Cluster<'a, T> {
         }
         let exchanges = self.team.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
+            // Rounds are counted by exchanges, so that an inner loop does not meet one graph only.
+            if let Some(rounds) = &mut self.rounds
+                && rounds.go(self.progress.exchanges)
+            {
+                self.arrows = rounds.mixing().arrows();
+                self.links.turn(rounds.mixing(), &mut self.team.rows);
+            }
             let Cluster { here, team, messages, links, transport, progress, .. } = self;
             let apart = self.together.is_some();
             let step = Step { k: progress.k, e, exchanges, messages, apart };
@@ -120,12 +171,33 @@ impl<'a, T: Real> Cluster<'a, T> {
             }
             team.check()?;
             let length = messages[0].len() as u64;
-            progress.exchanges += u64::from(length > 0);
-            progress.floats += self.arrows * length;
+            self.note(length);
+            self.progress.exchanges += u64::from(length > 0);
+            self.progress.floats += self.arrows * length;
             std::mem::swap(&mut self.messages, &mut self.team.next);
         }
         self.progress.k += 1;
         Ok(())
+    }
+
+    /// Tells the clocks of a round, whose messages have this length.
+    fn note(&mut self, length: u64) {
+        let Some(timing) = &mut self.timing else { return };
+        let Progress { k, exchanges, .. } = self.progress;
+        timing.note(&self.team.nodes, Some(k), exchanges, length * T::BYTES as u64);
+        if self.transport.size() == 1 {
+            timing.pass_own();
+        }
+    }
+
+    /// The clocks, if there are any.
+    pub fn timing(&self) -> Option<&Timing<'a>> {
+        self.timing.as_ref()
+    }
+
+    /// The clocks, to be moved or restored, and the nodes here.
+    pub fn timing_mut(&mut self) -> (Option<&mut Timing<'a>>, &[Node<T>]) {
+        (self.timing.as_mut(), &self.team.nodes)
     }
 
     /// Whether a device does the iterations: its variables come back with

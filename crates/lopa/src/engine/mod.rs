@@ -8,6 +8,7 @@ mod links;
 mod mpi;
 mod peers;
 mod simulation;
+mod timing;
 mod transport;
 mod wire;
 
@@ -19,6 +20,7 @@ pub use peers::{
     FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Refusal, Settings,
 };
 pub use simulation::Simulation;
+pub use timing::Timing;
 pub use transport::{Alone, Begin, Independent, Limits, Parcel, Round, Transport, block};
 pub use wire::{Event, Wire};
 

@@ -5,7 +5,7 @@ use rayon::ThreadPool;
 use super::{Alone, Cluster, Node, Progress};
 use crate::error::Result;
 use crate::math::real::Real;
-use crate::network::Mixing;
+use crate::network::{Mixing, Rounds};
 use crate::problem::Together;
 use crate::problem::oracle::Counts;
 
@@ -18,6 +18,11 @@ impl<'p, T: Real> Simulation<'p, T> {
         // A zero-sized value: nothing is leaked.
         let alone = Box::leak(Box::new(Alone));
         Simulation(Cluster::new(nodes, mixing, pool, alone))
+    }
+
+    /// Uses in each round only some of the links of `whole`.
+    pub fn over(self, rounds: Option<&'p Rounds>, whole: &Mixing) -> Self {
+        Simulation(self.0.over(rounds, whole))
     }
 
     /// Continues from the progress of an earlier run, whose nodes these are.

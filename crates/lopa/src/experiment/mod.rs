@@ -21,7 +21,8 @@ use crate::data::partition::PartitionBuild;
 use crate::data::{self, Preparation, SourceBuild};
 use crate::engine::device::Place;
 use crate::error::{Error, Result};
-use crate::network::{GraphBuild, MAX_NODES, WeightsBuild};
+use crate::network::time::TimeSpec;
+use crate::network::{self, GraphBuild, MAX_NODES, WeightsBuild};
 use crate::problem::AnyProblem;
 use crate::problem::scope::Scope;
 
@@ -38,6 +39,8 @@ pub struct Experiment {
     pub data: Option<DataSpec>,
     /// The network.
     pub network: NetworkSpec,
+    /// How long computing and messages take, if the file says so.
+    pub time: Option<TimeSpec>,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
     /// Where its iterations are done: `run.device`.
@@ -83,7 +86,7 @@ pub struct AlgorithmSpec {
     pub choice: Choice<AnyMethod>,
 }
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "schema",
     "name",
     "scope",
@@ -91,6 +94,7 @@ const SECTIONS: [&str; 11] = [
     "data",
     "partition",
     "network",
+    "time",
     "run",
     "checkpoint",
     "algorithm",
@@ -123,9 +127,17 @@ impl Experiment {
         let network_at = root.place_of("network");
         let network = read_network(root.required("network")?, registries)?;
         check_own(data.as_ref(), &network).map_err(|error| error.at(network_at))?;
+        let time: Option<TimeSpec> = root.section("time")?.map(Section::read).transpose()?;
         let run_section = root.required("run")?;
         let device_at = run_section.place_of("device");
+        let budget_at = run_section.place_of("budget");
         let run: RunSpec = run_section.read()?;
+        if run.budget.virtual_seconds.is_some() && time.is_none() {
+            let message = "a budget in `virtual_seconds` needs a section `[time]`";
+            return Err(Error::config("config/missing-key", message)
+                .at(budget_at)
+                .hint("say what takes how long: `time = { compute = 0.001, links = \"home\" }`"));
+        }
         let device = registries.devices.choose(&run.device, &Table::new());
         let device = device.map_err(|error| Error { place: None, ..error }.at(device_at))?;
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
@@ -134,7 +146,18 @@ impl Experiment {
         // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
-        Ok(Experiment { name, scope, problem, data, network, run, device, checkpoint, algorithms })
+        Ok(Experiment {
+            name,
+            scope,
+            problem,
+            data,
+            network,
+            time,
+            run,
+            device,
+            checkpoint,
+            algorithms,
+        })
     }
 
     /// The file with every default filled in.
@@ -158,6 +181,9 @@ impl Experiment {
         network.insert("graph".into(), self.network.graph.to_table().into());
         network.insert("weights".into(), self.network.weights.to_table().into());
         table.insert("network".into(), network.into());
+        if let Some(time) = &self.time {
+            table.insert("time".into(), to_table(time).into());
+        }
         table.insert("run".into(), to_table(&self.run).into());
         table.insert("checkpoint".into(), to_table(&self.checkpoint).into());
         let algorithm = |spec: &AlgorithmSpec| {
@@ -253,7 +279,7 @@ fn read_network(mut section: Section, registries: &Registries) -> Result<Network
         let message = format!("`seed = {seed}` must be below 2^63");
         return Err(Error::config("config/out-of-range", message).at(seed_at));
     }
-    let graph = registries.graphs.read(section.required("graph")?)?;
+    let graph = network::read_graph(&registries.graphs, section.required("graph")?)?;
     let weights = match section.section("weights")? {
         Some(section) => registries.weights.read(section)?,
         None => registries.weights.choose("metropolis", &Table::new())?,

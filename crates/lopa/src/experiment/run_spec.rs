@@ -76,6 +76,7 @@ impl RunSpec {
             samples: of("samples"),
             exchanges: of("exchanges"),
             bytes: of("bytes"),
+            virtual_seconds: of("virtual_seconds"),
             seconds: of("seconds"),
         };
         self.until = Until::All;
@@ -90,9 +91,18 @@ impl RunSpec {
     /// Keeps only a share of the iterations and of the budget.
     pub fn shorten(&mut self, share: f64) {
         self.iterations = self.iterations.map(|most| ((most as f64 * share).ceil() as u64).max(1));
-        let Budget { hessians, jacobians, gradients, samples, exchanges, bytes, seconds } =
-            &mut self.budget;
-        for limit in [hessians, jacobians, gradients, samples, exchanges, bytes, seconds] {
+        let Budget {
+            hessians,
+            jacobians,
+            gradients,
+            samples,
+            exchanges,
+            bytes,
+            virtual_seconds,
+            seconds,
+        } = &mut self.budget;
+        let calls = [hessians, jacobians, gradients, samples];
+        for limit in calls.into_iter().chain([exchanges, bytes, virtual_seconds, seconds]) {
             *limit = limit.map(|limit| limit * share);
         }
     }
@@ -208,6 +218,9 @@ pub struct Budget {
     /// Bytes over all links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
+    /// Seconds by the file's `[time]`, until the last node is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_seconds: Option<f64>,
     /// Seconds without evaluation. A run that ends by it is not reproducible to the bit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
@@ -223,6 +236,7 @@ impl Budget {
             ("samples", self.samples),
             ("exchanges", self.exchanges),
             ("bytes", self.bytes),
+            ("virtual_seconds", self.virtual_seconds),
             ("seconds", self.seconds),
         ]
         .into_iter()

@@ -8,6 +8,7 @@ use super::{CheckpointSpec, Registries, RunSpec};
 use crate::config::Entry;
 use crate::data::Preparation;
 use crate::network::MAX_NODES;
+use crate::network::time::TimeSpec;
 use crate::problem::scope::Scope;
 
 /// The schema of an experiment file, with the sections that other crates read.
@@ -17,6 +18,7 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     let seed = json!({ "type": "integer", "minimum": 0 });
     let preparation = generator.subschema_for::<Preparation>().to_value();
     let scope = generator.subschema_for::<Scope>().to_value();
+    let time = generator.subschema_for::<TimeSpec>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
     let checkpoint = generator.subschema_for::<CheckpointSpec>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
@@ -44,6 +46,7 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
                     "weights": choice(&registries.weights, &mut generator, &json!({})),
                 },
             },
+            "time": time,
             "run": run,
             "checkpoint": checkpoint,
             "algorithm": {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::machine;
+use crate::network::Joint;
 
 /// The manifest of a run folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -87,8 +88,11 @@ pub struct WorldNote {
     pub seed: u64,
     /// SHA-256 of edges and weights.
     pub graph_digest: String,
-    /// ρ of W.
+    /// ρ of W; of a changing graph that of a round, over a window.
     pub rho: f64,
+    /// What the rounds of a changing graph do; edges and weights are then those of all its links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<Joint>,
     /// Pairs of neighbours.
     pub edges: Vec<[usize; 2]>,
     /// The rows of W: (j, w_ij) where w_ij is not zero.

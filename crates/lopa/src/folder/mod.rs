@@ -30,6 +30,7 @@ pub use entry::{MetricsRow, ResultEntry};
 pub use machine::simd;
 pub use manifest::{Machine, Manifest, Status, WorldNote};
 pub use reader::RunReader;
+pub use resume::times;
 pub use traces::{Run, Traces};
 pub use writer::RunFolder;
 

@@ -7,12 +7,20 @@ use super::machine::now;
 use super::manifest::{Identity, Status};
 use super::reader::{Lines, damaged, read};
 use super::writer::{device, folder_name, resolved};
-use super::{MANIFEST, METRICS, MetricsRow, RESULTS, ResultEntry, RunFolder, RunReader};
+use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, RunFolder, RunReader};
 use crate::data::{self, Data};
 use crate::error::Result;
 use crate::experiment::Experiment;
+use crate::network::time::TimeSpec;
 use crate::run::trace::Stop;
 use crate::store::files::cannot_write;
+
+/// The `[time]` that the experiment of a run folder was run with.
+pub fn times(folder: &Path) -> Option<TimeSpec> {
+    let text = fs::read_to_string(folder.join(RESOLVED)).ok()?;
+    let resolved: toml::Table = text.parse().ok()?;
+    resolved.get("time")?.clone().try_into().ok()
+}
 
 impl RunFolder {
     /// Resumes in the folder that an earlier run of the same experiment left below `runs`, or makes

@@ -245,6 +245,7 @@ impl Store for RunFolder {
             seed,
             graph_digest: hex(&Sha256::digest(&graph)),
             rho: world.analysis.rho,
+            rounds: world.joint,
             edges,
             weights,
             partition_digest: divided.then(|| partition.digest()),

@@ -24,6 +24,10 @@ pub enum Purpose {
     Problem = 5,
     /// Choosing what a search tries.
     Tuning = 6,
+    /// Which links a round uses, on a graph that changes.
+    Rounds = 11,
+    /// How long things take, where a file says so.
+    Time = 12,
 }
 
 /// A stream of random numbers that can seek to any address.

@@ -6,14 +6,57 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::changing::{self, Rounds};
 use super::drawn::{erdos_renyi, random_regular};
 use super::file::{GraphFile, InFile};
 use super::graph::{Graph, MAX_NODES, check_nodes};
+use super::{Mixing, WeightsBuild};
 use crate::config::{Entry, NoParams, Params, Registry};
 use crate::error::{Error, Fault, Result};
 
-/// Builds a graph from the number of nodes and the seed.
-pub type GraphBuild = dyn Fn(usize, u64) -> Result<Graph> + Send + Sync;
+/// A kind of graph, with its parameters.
+pub type GraphBuild = dyn Topology;
+
+/// A kind of graph, with its parameters: see [`graph_entry`].
+pub trait Topology: Send + Sync {
+    /// The graph of this many nodes, from a seed; of a changing one all links that are ever used.
+    fn graph(&self, nodes: usize, seed: u64) -> Result<Graph>;
+
+    /// Whether the graph changes from round to round.
+    fn changes(&self) -> bool {
+        false
+    }
+
+    /// Which links are used in which round, if that changes.
+    fn rounds(&self, _whole: &Whole) -> Result<Option<Rounds>> {
+        Ok(None)
+    }
+
+    /// The same kind, with the graphs that it names found in a registry.
+    fn within(&self, _registry: &Registry<GraphBuild>) -> Result<Option<Arc<GraphBuild>>> {
+        Ok(None)
+    }
+}
+
+/// All links that a changing graph ever uses, as if they were used in every round.
+pub struct Whole<'a> {
+    /// All links.
+    pub graph: &'a Graph,
+    /// W on them.
+    pub mixing: &'a Mixing,
+    /// The rule for weights.
+    pub weights: &'a WeightsBuild,
+    /// The seed.
+    pub seed: u64,
+}
+
+struct Fixed<F>(F);
+
+impl<F: Fn(usize, u64) -> Result<Graph> + Send + Sync> Topology for Fixed<F> {
+    fn graph(&self, nodes: usize, seed: u64) -> Result<Graph> {
+        (self.0)(nodes, seed)
+    }
+}
 
 /// The graphs.
 pub fn graphs() -> Registry<GraphBuild> {
@@ -39,6 +82,10 @@ pub fn graphs() -> Registry<GraphBuild> {
         graph_entry("random-regular", "every node the same degree, else at random", random_regular),
         graph_entry("barbell", "two complete halves with a bridge between them", barbell),
         graph_entry("file", "read from graph.toml or an edge list", from_file),
+        changing::one_peer(),
+        changing::random_matching(),
+        changing::random_edges(),
+        changing::sequence(),
     ];
     Registry::new("graph", entries)
 }
@@ -54,7 +101,7 @@ pub fn graph_entry<P: Params>(
         build(params, m, seed)
     };
     Entry::new(name, about, move |params: P| -> Arc<GraphBuild> {
-        Arc::new(move |m, seed| checked(&params, m, seed))
+        Arc::new(Fixed(move |m, seed| checked(&params, m, seed)))
     })
 }
 
@@ -76,6 +123,11 @@ fn star(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
 }
 
 fn complete(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
+    complete_graph(m)
+}
+
+/// Everybody knows everybody.
+pub(super) fn complete_graph(m: usize) -> Result<Graph> {
     Graph::from_edges(m, (0..m).flat_map(|j| (0..j).map(move |i| (i, j))))
 }
 
@@ -188,6 +240,11 @@ pub(super) fn around(m: usize, offsets: impl IntoIterator<Item = usize>) -> Resu
 }
 
 fn exponential(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
+    exponential_graph(m)
+}
+
+/// Neighbours at distances 1, 2, 4, 8, … along a ring.
+pub(super) fn exponential_graph(m: usize) -> Result<Graph> {
     let powers = std::iter::successors(Some(1), |power| Some(2 * power)).take_while(|&p| p < m);
     // Links work both ways here, so a jump of 2^k forward is also one of m − 2^k.
     let offsets: BTreeSet<usize> = powers.map(|power| power.min(m - power)).collect();

@@ -4,13 +4,9 @@ use std::ops::Range;
 
 use crate::math::real::{Real, update};
 
-/// Row i of W in the precision of the run: (j, w_ij) for the neighbours of i, increasing j.
+/// Row i of W in the precision of the run: (j, w_ij) for the neighbours of i, increasing j, without
+/// the node itself: see [`Mixed`].
 pub type Row<T> = Vec<(usize, T)>;
-
-/// Row i of W, without the node itself: see [`Mixed`].
-pub fn row<T: Real>(i: usize, weights: &[(usize, f64)]) -> Row<T> {
-    weights.iter().filter(|(j, _)| *j != i).map(|&(j, w)| (j, T::of(w))).collect()
-}
 
 /// Σ_j w_ij message_j, formed when a node asks for it: whole, or piece by piece by those who pass
 /// over long vectors only once.

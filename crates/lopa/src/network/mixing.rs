@@ -10,7 +10,8 @@ const TOLERANCE: f64 = 1e-9;
 /// Smaller weights are zero up to rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// A symmetric, doubly stochastic matrix W, stored as sparse rows.
+/// A symmetric, doubly stochastic matrix W, stored as sparse rows. Of the rounds of a changing graph
+/// some are doubly stochastic only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixing {
     rows: Vec<Vec<(usize, f64)>>,
@@ -51,6 +52,66 @@ impl Mixing {
         let mixing = Mixing { rows: (0..graph.nodes()).map(row).collect() };
         mixing.check()?;
         Ok(mixing)
+    }
+
+    /// The matrix with these rows, not symmetric, whose rows and columns sum to 1.
+    pub(super) fn doubly(rows: impl Iterator<Item = Vec<(usize, f64)>>) -> Result<Mixing> {
+        let sorted = |mut row: Vec<(usize, f64)>| {
+            row.sort_unstable_by_key(|&(j, _)| j);
+            row
+        };
+        let mixing = Mixing { rows: rows.map(sorted).collect() };
+        mixing.check_values()?;
+        mixing.check_sums()?;
+        let mut ones = vec![0.0; mixing.nodes()];
+        mixing.apply_transposed(&vec![1.0; mixing.nodes()], &mut ones);
+        match ones.iter().all(|sum| (sum - 1.0).abs() <= TOLERANCE) {
+            true => Ok(mixing),
+            false => Err(Error::network("network/column-sum", "a column of W does not sum to 1")),
+        }
+    }
+
+    /// Rows to be filled: see [`Mixing::fill`].
+    pub(super) fn bare(rows: Vec<Vec<(usize, f64)>>) -> Mixing {
+        Mixing { rows }
+    }
+
+    /// Gives row i these entries, by increasing j and without i, and the rest to 1 to i itself.
+    pub(super) fn fill(&mut self, i: usize, entries: impl Iterator<Item = (usize, f64)>) {
+        let row = &mut self.rows[i];
+        row.clear();
+        row.extend(entries);
+        let own = 1.0 - row.iter().map(|(_, w)| w).sum::<f64>();
+        let own = if own.abs() < ROUNDING { 0.0 } else { own };
+        row.insert(row.partition_point(|&(j, _)| j < i), (i, own));
+    }
+
+    /// The number of messages in a round: of pairs (i, j) in which i mixes what j sent.
+    pub fn arrows(&self) -> u64 {
+        let neighbours = |(i, row): (usize, &Vec<(usize, f64)>)| {
+            row.iter().filter(|(j, _)| *j != i).count() as u64
+        };
+        self.rows.iter().enumerate().map(neighbours).sum()
+    }
+
+    /// Whether node i mixes what node j sends.
+    pub fn hears(&self, i: usize, j: usize) -> bool {
+        i != j && self.rows[i].binary_search_by_key(&j, |&(j, _)| j).is_ok()
+    }
+
+    /// `out ← W v`
+    pub(super) fn apply(&self, v: &[f64], out: &mut [f64]) {
+        for (out, row) in out.iter_mut().zip(&self.rows) {
+            *out = row.iter().map(|&(j, w)| w * v[j]).sum();
+        }
+    }
+
+    /// `out ← Wᵀ v`
+    pub(super) fn apply_transposed(&self, v: &[f64], out: &mut [f64]) {
+        out.fill(0.0);
+        for (v, row) in v.iter().zip(&self.rows) {
+            row.iter().for_each(|&(j, w)| out[j] += w * v);
+        }
     }
 
     /// The number of nodes, m.

@@ -5,9 +5,12 @@
 //! w_ii ≥ 0 is the weight of a node's own vector.
 //! ρ = ‖W − 11ᵀ/m‖²            ‖W x − x̄‖² ≤ ρ ‖x − x̄‖²
 //! ```
+//!
+//! A graph may change from round to round: see [`Rounds`].
 
 mod analysis;
 mod audit;
+mod changing;
 mod drawn;
 mod families;
 mod file;
@@ -18,11 +21,13 @@ mod parse;
 mod search;
 mod spectrum;
 mod structure;
+pub mod time;
 mod weights;
 
 pub use analysis::{Analysis, Spectrum, warnings};
 pub use audit::{Audit, Exposure};
-pub use families::{GraphBuild, graph_entry, graphs};
+pub use changing::{Cursor, Joint, Rounds};
+pub use families::{GraphBuild, Topology, Whole, graph_entry, graphs};
 pub use file::{Format, GraphFile};
 pub use graph::{Graph, MAX_EDGES, MAX_NODES};
 pub use mixing::Mixing;
@@ -30,7 +35,7 @@ pub use search::{Found, search};
 pub use spectrum::Tridiagonal;
 pub use weights::{WeightsBuild, weights, weights_entry};
 
-use crate::config::Choice;
+use crate::config::{Choice, Registry, Section};
 use crate::error::{Error, Result};
 
 /// Builds a network that can reach agreement, or says which nodes stand in the way.
@@ -40,11 +45,48 @@ pub fn build(
     nodes: usize,
     seed: u64,
 ) -> Result<(Graph, Mixing)> {
-    let graph = (graph.build)(nodes, seed)?;
+    let changes = graph.build.changes();
+    let graph = graph.build.graph(nodes, seed)?;
     check_connected(&graph)?;
     let mixing = (weights.build)(&graph)?;
-    check(&graph, &mixing)?;
+    match changes {
+        // What its rounds do is another matter: see `rounds`.
+        true => mixing.check_support(&graph)?,
+        false => check(&graph, &mixing)?,
+    }
     Ok((graph, mixing))
+}
+
+/// The rounds of a changing graph, and what they do, for a network that [`build`] made.
+pub fn rounds(
+    graph: &Choice<GraphBuild>,
+    weights: &Choice<WeightsBuild>,
+    (whole, mixing): (&Graph, &Mixing),
+    seed: u64,
+) -> Result<Option<(Rounds, Joint)>> {
+    let whole = Whole { graph: whole, mixing, weights: &*weights.build, seed };
+    let Some(rounds) = graph.build.rounds(&whole)? else { return Ok(None) };
+    let joint = rounds.joint();
+    joint.check()?;
+    Ok(Some((rounds, joint)))
+}
+
+/// Reads a graph from a section of a file; the graphs that it names are of the same registry.
+pub fn read_graph(registry: &Registry<GraphBuild>, section: Section) -> Result<Choice<GraphBuild>> {
+    let place = section.place();
+    let choice = registry.read(section)?;
+    settled(registry, choice).map_err(|error| error.at(place))
+}
+
+/// The same choice, with the graphs that it names found in a registry.
+pub fn settled(
+    registry: &Registry<GraphBuild>,
+    mut choice: Choice<GraphBuild>,
+) -> Result<Choice<GraphBuild>> {
+    if let Some(build) = choice.build.within(registry)? {
+        choice.build = build;
+    }
+    Ok(choice)
 }
 
 /// Whether a run can reach agreement on this network; if not, which nodes stand in the way.

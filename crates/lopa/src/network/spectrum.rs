@@ -21,17 +21,27 @@ const FIRST_TEST: usize = 200;
 /// # Panics
 /// If there are fewer than two rows: nothing is orthogonal to 1 then.
 pub(super) fn ends(rows: &[Vec<(usize, f64)>]) -> (f64, f64) {
-    let m = rows.len();
-    assert!(m > 1, "one node has no vector orthogonal to 1");
     let size = rows.iter().map(|row| row.iter().map(|(_, w)| w.abs()).sum()).fold(0.0, f64::max);
+    ends_of(rows.len(), size, |v, next| {
+        for (next, row) in next.iter_mut().zip(rows) {
+            *next = row.iter().map(|&(j, w)| w * v[j]).sum();
+        }
+    })
+}
+
+/// The same of a symmetric m × m matrix of about this size, given by its products with vectors.
+pub(super) fn ends_of(
+    m: usize,
+    size: f64,
+    mut product: impl FnMut(&[f64], &mut [f64]),
+) -> (f64, f64) {
+    assert!(m > 1, "one node has no vector orthogonal to 1");
     let mut t = Tridiagonal::default();
     let (mut last, mut v, mut next) = (vec![0.0; m], start(m), vec![0.0; m]);
     let (mut next_test, mut found) = (FIRST_TEST.min(m + 10), (f64::NAN, f64::NAN));
     loop {
         // next = W v_k − β_{k−1} v_{k−1} − α_k v_k = β_k v_{k+1}
-        for (next, row) in next.iter_mut().zip(rows) {
-            *next = row.iter().map(|&(j, w)| w * v[j]).sum();
-        }
+        product(&v, &mut next);
         axpy(-t.beta.last().copied().unwrap_or(0.0), &last, &mut next);
         let alpha = dot(&next, &v);
         axpy(-alpha, &v, &mut next);
@@ -54,7 +64,7 @@ pub(super) fn ends(rows: &[Vec<(usize, f64)>]) -> (f64, f64) {
 }
 
 /// A fixed unit vector, orthogonal to 1 and most likely to no eigenvector.
-fn start(m: usize) -> Vec<f64> {
+pub(super) fn start(m: usize) -> Vec<f64> {
     let mut stream = Stream::new(0, Purpose::Graph, 0);
     let mut v: Vec<f64> = (0..m).map(|_| stream.between(-1.0, 1.0)).collect();
     centre(&mut v);
@@ -63,7 +73,8 @@ fn start(m: usize) -> Vec<f64> {
     v
 }
 
-fn centre(v: &mut [f64]) {
+/// Makes it orthogonal to 1.
+pub(super) fn centre(v: &mut [f64]) {
     let mean = v.iter().sum::<f64>() / v.len() as f64;
     update(v, [], |v, []| v - mean);
 }

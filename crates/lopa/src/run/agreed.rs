@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use crate::engine::Cluster;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::run::trace::Row;
@@ -28,12 +28,15 @@ pub fn agree<T: Real>(
     }
     let own = cluster.independent().is_some();
     let told = if own { [0.0; 2] } else { [clock.seconds(), f64::from(interrupted)] };
-    let numbers = |counts: Counts| -> Vec<f64> {
+    let numbers = |(at, counts): (usize, Counts)| -> Vec<f64> {
         let counts = counts.to_array().map(|count| count as f64);
-        [&counts[..], &told].concat()
+        let noted = cluster.timing().into_iter().flat_map(|timing| timing.noted(at));
+        counts.into_iter().chain(told).chain(noted).collect()
     };
-    let ours = cluster.nodes().iter().map(|node| numbers(node.oracle.counts())).collect();
+    let ours = cluster.nodes().iter().map(|node| node.oracle.counts()).enumerate();
+    let ours = ours.map(numbers).collect();
     let all = cluster.everyone(ours)?;
+    pass(cluster, all.iter().map(|numbers| &numbers[TOLD..]))?;
     let sum = |at: usize| all.iter().map(|numbers| numbers[at]).sum::<f64>();
     let counts = Counts::from_array(std::array::from_fn(|at| sum(at) as u64));
     let costs = costs(cluster, &counts, all.len());
@@ -42,6 +45,32 @@ pub fn agree<T: Real>(
         return Ok(Agreed { costs, interrupted: interrupts(cluster, interrupted) });
     }
     Ok(Agreed { costs: Row { seconds: all[0][7], ..costs }, interrupted: sum(8) > 0.0 })
+}
+
+/// Numbers that a node tells beside what it computed: seven counts, seconds, whether to stop.
+const TOLD: usize = 9;
+
+/// Moves all clocks by what every node computed in the noted rounds.
+fn pass<'n, T: Real>(
+    cluster: &mut Cluster<T>,
+    computed: impl Iterator<Item = &'n [f64]>,
+) -> Result<()> {
+    let Some(timing) = cluster.timing_mut().0 else { return Ok(()) };
+    let computed: Vec<&[f64]> = computed.collect();
+    if computed.iter().any(|noted| noted.len() != timing.pending()) {
+        let message = "processes disagree on how many rounds there were";
+        return Err(Error::new(Kind::Run, "engine/garbled", message));
+    }
+    timing.pass(|i, t| computed[i][t] as u64);
+    Ok(())
+}
+
+/// Lets all processes of a run have the same clocks, before process 0 saves them.
+pub fn agree_on_time<T: Real>(cluster: &mut Cluster<T>) -> Result<()> {
+    let Some(timing) = cluster.timing().filter(|_| !cluster.is_whole()) else { return Ok(()) };
+    let ours = (0..cluster.nodes().len()).map(|at| timing.noted(at).collect()).collect();
+    let all = cluster.everyone(ours)?;
+    pass(cluster, all.iter().map(|numbers| &numbers[..]))
 }
 
 /// Whether a run is to stop, as far as this process knows.
@@ -60,6 +89,7 @@ fn costs<T: Real>(cluster: &Cluster<T>, counts: &Counts, nodes: usize) -> Row {
         iteration: progress.k,
         exchanges: progress.exchanges,
         bytes: progress.floats * T::BYTES as u64,
+        virtual_seconds: cluster.timing().map(|timing| timing.now() as f64 / 1e9),
         ..Row::new(counts, nodes)
     }
 }

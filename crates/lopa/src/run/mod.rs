@@ -6,6 +6,7 @@ pub mod checkpoint;
 mod clock;
 mod gather;
 mod interval;
+mod measured;
 mod meter;
 mod peer;
 mod probe;
@@ -360,6 +361,9 @@ impl Job<'_> {
     ) -> Result<Outcome> {
         let method = &*self.algorithm.choice.build;
         let lambda_min = self.scene.world.analysis.lambda_min;
+        for warning in self.misgivings() {
+            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
+        }
         for warning in network::warnings(lambda_min, method.facts.needs_lazy) {
             observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
@@ -382,6 +386,8 @@ impl Job<'_> {
         let k = kept.as_ref().map_or(0, |state| state.progress.k);
         let device = self.device(&nodes, k, transport)?;
         let mut cluster = Cluster::new(nodes, mixing, context.pool, transport)
+            .over(self.scene.world.rounds.as_ref(), mixing)
+            .timed(world.time.as_ref(), (mixing, world.rounds.as_ref()))
             .answered_by(together)
             .done_by(device);
         clock.halt();
@@ -392,6 +398,15 @@ impl Job<'_> {
         let mut record = Record::new(self, evaluators, context, observers.reborrow());
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
+    }
+
+    /// What is not known to work on a changing graph.
+    fn misgivings(&self) -> Vec<String> {
+        let (facts, rounds) = (&self.algorithm.choice.build.facts, &self.scene.world.rounds);
+        let fixed = rounds.is_some() && facts.fixed_graph;
+        let text = "it is known to converge where W is fixed and symmetric; on a graph that changes it \
+                    may end at a wrong point or diverge: prefer a method that tracks gradients";
+        fixed.then(|| text.into()).into_iter().collect()
     }
 
     /// The device of the experiment, unless it is the processor, with the nodes' variables.
@@ -408,6 +423,14 @@ impl Job<'_> {
             return Err(Error::config("device/processes", message)
                 .at("run.device")
                 .hint("use `--engine process`, or leave `device` out"));
+        }
+        if self.scene.world.rounds.is_some() {
+            let name = &self.experiment.network.graph.name;
+            let message =
+                format!("the device mixes with one W; `{name}` changes it in every round");
+            return Err(Error::config("device/refused", message)
+                .at("run.device")
+                .hint("run on the processor: `device = \"cpu\"`"));
         }
         let run = &self.experiment.run;
         let mixing = &self.scene.world.mixing;

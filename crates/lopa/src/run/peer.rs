@@ -7,6 +7,7 @@ use super::{Context, Job, Listener, Outcome, Store, told_by_first};
 use crate::data::Data;
 use crate::engine::{Begin, Independent, Limits, Node, Peers, Transport, Wire};
 use crate::error::{Error, Result};
+use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
 use crate::network;
@@ -32,6 +33,7 @@ impl Experiment {
         listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
         self.check_peers(peers.size())?;
+        self.check_skips(peers.skips())?;
         let outcomes = self.run_across(peers, data, context, store, listener)?;
         peers.linger()?;
         Ok(outcomes)
@@ -89,6 +91,36 @@ impl Experiment {
     }
 }
 
+impl Experiment {
+    /// A link that is used in one direction cannot be skipped: the weights of those who hear a node
+    /// would no longer sum to one.
+    fn check_skips(&self, skips: bool) -> Result<()> {
+        let (spec, seed) = (&self.network, self.run.seeds[0]);
+        let seed = spec.seed.unwrap_or(seed);
+        if !skips || !spec.graph.build.changes() {
+            return Ok(());
+        }
+        let rounds = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
+            .and_then(|(graph, mixing)| {
+                network::rounds(&spec.graph, &spec.weights, (&graph, &mixing), seed)
+            })
+            .map_err(|error| error.at("[network]"))?;
+        match rounds {
+            Some((rounds, _)) if !rounds.is_symmetric() => {
+                let (name, nodes) = (&spec.graph.name, spec.nodes);
+                let message = format!(
+                    "`{name}` on {nodes} nodes uses links in one direction, and such a link cannot be \
+                     skipped"
+                );
+                Err(Error::config("config/directed-skips", message)
+                    .at("[network] graph")
+                    .hint("use `--policy wait`, a power of two of nodes, or `random-matching`"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Job<'_> {
     /// Whether the job ended earlier; a peer then tells its neighbours.
     pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
@@ -131,5 +163,8 @@ fn limits<T: Real>(node: &Node<T>) -> Limits {
     let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
     // Points, metrics and the diagnosis of a divergence are broadcast.
     let At { x, theta } = node.algorithm.at();
-    Limits { message, broadcast: WORDS + 16 * (x.len() + theta.len()) }
+    // What it computed in each round since the last broadcast is told, too.
+    let rounds = (watch::EVERY as usize + 1) * node.algorithm.exchanges();
+    let broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
+    Limits { message, broadcast }
 }

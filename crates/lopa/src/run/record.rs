@@ -11,7 +11,7 @@ use std::time::Instant;
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
-use super::agreed::{Agreed, agree, interrupts, own_costs};
+use super::agreed::{Agreed, agree, agree_on_time, interrupts, own_costs};
 use super::clock::Clock;
 use super::gather::{Points, Tracking, own_points, points, tracking};
 use super::meter::{Meter, Reading};
@@ -101,7 +101,7 @@ impl<'a> Record<'a> {
             return Ok(stop);
         };
         self.trails = trails;
-        self.restore(&state.record).ok_or_else(misfit)?;
+        self.restore(&state.record, cluster).ok_or_else(misfit)?;
         // The points of other nodes are not needed here, and peers that have moved on cannot be asked.
         self.good = vec![Point::default(); cluster.here().start];
         self.good.extend(own_points(cluster));
@@ -111,20 +111,26 @@ impl<'a> Record<'a> {
     }
 
     /// Its state, for a checkpoint.
-    fn save(&self) -> Vec<u8> {
+    fn save<T: Real>(&self, cluster: &Cluster<T>) -> Vec<u8> {
         let mut out = Writer::default();
         out.u64(self.measured);
         self.meter.save(&mut out);
         self.watch.save(&self.names, &mut out);
+        if let Some(timing) = cluster.timing() {
+            timing.save(&mut out);
+        }
         out.f64(self.measuring);
         out.done()
     }
 
-    fn restore(&mut self, bytes: &[u8]) -> Option<()> {
+    fn restore<T: Real>(&mut self, bytes: &[u8], cluster: &mut Cluster<T>) -> Option<()> {
         let mut bytes = Reader::new(bytes);
         self.measured = bytes.u64()?;
         self.meter.restore(&mut bytes)?;
         self.watch = Watch::restore(&mut bytes, &self.names)?;
+        if let (Some(timing), nodes) = cluster.timing_mut() {
+            timing.restore(nodes, &mut bytes)?;
+        }
         // Checkpoints of earlier builds end here.
         self.measuring = bytes.f64().unwrap_or(0.0);
         bytes.end()
@@ -135,7 +141,10 @@ impl<'a> Record<'a> {
         cluster.fetch()?;
         let nodes = cluster.nodes().iter().zip(&self.trails);
         let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
-        let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save());
+        if cluster.independent().is_none() {
+            agree_on_time(cluster)?;
+        }
+        let (progress, seconds, record) = (cluster.progress(), clock.seconds(), self.save(cluster));
         let serial = self.serial;
         let state = |nodes, links| State { progress, serial, seconds, record, nodes, links };
         let Some(own) = cluster.independent() else {

@@ -9,8 +9,17 @@ use serde_json::Value;
 use crate::problem::oracle::Counts;
 
 /// Every cost that is counted, by its name in rows.
-pub const COSTS: [&str; 8] =
-    ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "seconds"];
+pub const COSTS: [&str; 9] = [
+    "iteration",
+    "gradients",
+    "hessians",
+    "jacobians",
+    "samples",
+    "exchanges",
+    "bytes",
+    "virtual_seconds",
+    "seconds",
+];
 
 /// The measures of this crate, by their names in rows. Problems and probes may add others.
 pub const MEASURES: [&str; 15] = [
@@ -69,6 +78,9 @@ pub struct Row {
     pub exchanges: u64,
     /// Bytes sent over all links.
     pub bytes: u64,
+    /// Seconds that it would take by the file's `[time]`, if it has one: when the last node is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_seconds: Option<f64>,
     /// Seconds of computing and mixing, without evaluation.
     pub seconds: f64,
     /// Measures of quality by name: `loss`, `test_accuracy`, `phi`, `grad_phi_sq`, `consensus`, …
@@ -89,6 +101,7 @@ impl Row {
             samples: each(counts.samples),
             exchanges: 0,
             bytes: 0,
+            virtual_seconds: None,
             seconds: 0.0,
             values: BTreeMap::new(),
         }
@@ -104,6 +117,7 @@ impl Row {
             "samples" => self.samples,
             "exchanges" => self.exchanges as f64,
             "bytes" => self.bytes as f64,
+            "virtual_seconds" => return self.virtual_seconds,
             "seconds" => self.seconds,
             _ => return self.values.get(name).copied(),
         })
@@ -134,8 +148,13 @@ impl<'de> Deserialize<'de> for Row {
             samples: mean("samples")?,
             exchanges,
             bytes,
+            virtual_seconds: None,
             seconds: mean("seconds")?,
             values: BTreeMap::new(),
+        };
+        row.virtual_seconds = match fields.remove("virtual_seconds") {
+            None | Some(Value::Null) => None,
+            Some(value) => Some(value.as_f64().ok_or_else(|| wrong("virtual_seconds"))?),
         };
         for (name, value) in fields {
             match value.as_f64() {

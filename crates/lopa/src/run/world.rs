@@ -14,19 +14,26 @@ use crate::error::{Error, Result};
 use crate::experiment::{DataSpec, Exactly, Experiment};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, cast};
-use crate::network::{self, Graph, Mixing, Spectrum};
+use crate::network::time::Timetable;
+use crate::network::{self, Graph, Joint, Mixing, Rounds, Spectrum};
 use crate::problem::oracle::Oracle;
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, Parts, Setting};
 
 /// All that the runs of one seed share.
 pub struct World {
-    /// The graph.
+    /// The graph; of a changing one all links that are ever used.
     pub graph: Graph,
-    /// W.
+    /// W; of a changing graph as if all its links were used in every round.
     pub mixing: Mixing,
-    /// The spectrum of W.
+    /// The spectrum of W; of a changing graph what its rounds are like, on average.
     pub analysis: Spectrum,
+    /// Which links are used in which round, if that changes.
+    pub rounds: Option<Rounds>,
+    /// What these rounds do together.
+    pub joint: Option<Joint>,
+    /// What everything takes, if the file says so.
+    pub time: Option<Timetable>,
     /// The samples of each node.
     pub partition: Partition,
     /// The samples that each node holds out; empty if nodes hold none out.
@@ -88,7 +95,18 @@ impl Experiment {
         let graph_seed = spec.seed.unwrap_or(seed);
         let (graph, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, graph_seed)
             .map_err(|error| error.at("[network]"))?;
-        let analysis = mixing.spectrum();
+        let whole = (&graph, &mixing);
+        let rounds = network::rounds(&spec.graph, &spec.weights, whole, graph_seed)
+            .map_err(|error| error.at("[network]"))?;
+        let (rounds, joint) = rounds.unzip();
+        let analysis = match (&rounds, &joint) {
+            (Some(rounds), Some(Joint { rho_round: rho, .. })) => {
+                Spectrum { rho: *rho, lambda_min: rounds.lambda_min() }
+            }
+            _ => mixing.spectrum(),
+        };
+        let time = self.time.as_ref().map(|spec| Timetable::new(spec, &graph, graph_seed));
+        let time = time.transpose().map_err(|error| error.at("[time]"))?;
         let mut partition = Partition { nodes: Vec::new() };
         let mut holdout = Vec::new();
         if let (Some(spec), Some(data)) = (&self.data, data) {
@@ -101,7 +119,7 @@ impl Experiment {
                 holdout = held.map_err(|error| error.at("[data]"))?;
             }
         }
-        Ok(World { graph, mixing, analysis, partition, holdout })
+        Ok(World { graph, mixing, analysis, rounds, joint, time, partition, holdout })
     }
 
     /// The nodes' parts of the problem.

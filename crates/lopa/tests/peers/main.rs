@@ -1,5 +1,6 @@
 //! Peers: on any network and through any crash they reach the digest of a single process.
 
+mod changing;
 mod cluster;
 mod connections;
 mod dialling;

@@ -143,6 +143,17 @@ fn the_time_of_measuring_goes_on() {
     assert_eq!([fate(&long), fate(&old)], [fate(&want[0]), fate(&want[0])]);
 }
 
+/// Rounds and clocks have addresses, and what is noted of them is kept.
+#[test]
+fn changing_graphs_and_clocks_go_on_as_they_would() {
+    let time = "time={ compute = 0.001, links = 'home', stragglers = { p = 0.3, factor = 4 } }";
+    for graph in ["one-peer-exponential", "random-matching"] {
+        let graph = format!("network.graph={graph}");
+        check_cuts(&read(PERSONAL, &[time, &graph, "network.nodes=5"]));
+        check_cuts(&read(GLOBAL, &[time, &graph, "run.budget={ virtual_seconds = 0.6 }"]));
+    }
+}
+
 // ---- files ----
 
 /// A small checkpoint of a real run.

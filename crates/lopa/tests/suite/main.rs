@@ -6,7 +6,9 @@
 
 mod algorithms;
 mod bad_data;
+mod changing;
 mod checkpoint;
+mod clock;
 mod common;
 mod config;
 mod conformance;

@@ -34,7 +34,7 @@ fn words(cost: &'static str) -> &'static str {
 fn amount(cost: &str, value: f64) -> String {
     match cost {
         "bytes" => bytes(value),
-        "seconds" => format!("{value:.3} s"),
+        "seconds" | "virtual_seconds" => format!("{value:.3} s"),
         _ if value < 1e6 => format!("{value:.0}"),
         _ => number(value),
     }

@@ -7,7 +7,7 @@ use lopa::error::Result;
 use lopa::network::{Audit, Exposure};
 use serde_json::json;
 
-use super::read::{GraphArgs, read};
+use super::read::{GraphArgs, Network, changes, read};
 use crate::program::Program;
 
 /// Bytes per number sent.
@@ -26,7 +26,11 @@ pub struct AuditArgs {
 
 pub fn audit(args: &AuditArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let (graph, mixing) = read(&args.graph, program)?;
+    let Network { graph, mixing, joint } = read(&args.graph, program)?;
+    if joint.is_some() {
+        let why = "what its neighbours can rebuild is known for a fixed graph only";
+        return Err(changes(&args.graph.graph, why).hint("audit the graph of all its links"));
+    }
     let audit = Audit::new(&graph, &mixing);
     let entries = args.entries.unwrap_or(1);
     let tracked = [1, 2].map(|vectors| audit.messages as u64 * vectors * SCALAR * entries);

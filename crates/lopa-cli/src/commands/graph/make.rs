@@ -41,6 +41,11 @@ pub fn make(args: &MakeArgs, program: &Program) -> Result<ExitCode> {
         }
         (Some(kind), None) => {
             let graph = read::graph(kind, &args.kind, program)?;
+            if graph.build.changes() {
+                let why = "a file holds one graph only";
+                return Err(read::changes(kind, why)
+                    .hint("name it in the experiment: `graph = \"one-peer-exponential\"`"));
+            }
             network::build(&graph, &weights, args.nodes, args.kind.seed)?
         }
         (None, None) => {

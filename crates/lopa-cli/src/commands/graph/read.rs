@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Result};
-use lopa::network::{Analysis, Graph, GraphBuild, GraphFile, Mixing, WeightsBuild};
+use lopa::network::{self, Analysis, Graph, GraphBuild, GraphFile, Joint, Mixing, WeightsBuild};
 use serde_json::{Value, json};
 
 use crate::program::Program;
@@ -13,7 +13,7 @@ use crate::program::Program;
 #[derive(Debug, Args)]
 pub struct GraphArgs {
     /// Graph file, or kind of graph (`lopa list graphs`)
-    graph: String,
+    pub graph: String,
     /// Number of nodes, for a kind of graph
     #[arg(short = 'm', long)]
     nodes: Option<usize>,
@@ -35,14 +35,22 @@ pub struct KindArgs {
     pub seed: u64,
 }
 
+/// A graph with its weights; of a changing one all links, and what its rounds do.
+pub struct Network {
+    pub graph: Graph,
+    pub mixing: Mixing,
+    pub joint: Option<Joint>,
+}
+
 /// The graph of a file, or one of a kind, with its weights.
-pub fn read(args: &GraphArgs, program: &Program) -> Result<(Graph, Mixing)> {
+pub fn read(args: &GraphArgs, program: &Program) -> Result<Network> {
     let kinds = &program.registries.graphs;
     let kind = kinds.iter().find(|kind| kind.name == args.graph);
     let path = Path::new(&args.graph);
     if kind.is_none() && (path.exists() || args.graph.contains(['.', '/'])) {
         let file = GraphFile::read(path)?;
-        return weighted(file.graph.clone(), file.mixing()?, &args.kind, program);
+        let (graph, mixing) = weighted(file.graph.clone(), file.mixing()?, &args.kind, program)?;
+        return Ok(Network { graph, mixing, joint: None });
     }
     let choice = graph(&args.graph, &args.kind, program)?;
     let nodes = args.nodes.ok_or_else(|| {
@@ -50,8 +58,11 @@ pub fn read(args: &GraphArgs, program: &Program) -> Result<(Graph, Mixing)> {
             .at("--nodes")
             .hint("for example `-m 10`")
     })?;
-    let graph = (choice.build)(nodes, args.kind.seed)?;
-    weighted(graph, None, &args.kind, program)
+    let seed = args.kind.seed;
+    let (graph, mixing) = weighted(choice.build.graph(nodes, seed)?, None, &args.kind, program)?;
+    let weights = weights(&args.kind, program)?;
+    let rounds = network::rounds(&choice, &weights, (&graph, &mixing), seed)?;
+    Ok(Network { graph, mixing, joint: rounds.map(|(_, joint)| joint) })
 }
 
 /// A graph with the weights asked for, else with its own, else with the default ones.
@@ -80,7 +91,8 @@ pub fn graph(kind: &str, args: &KindArgs, program: &Program) -> Result<Choice<Gr
         Source::new("graph", format!("graph = {{ name = {} }}", toml::Value::from(kind)));
     source.sets = with.iter().map(|pair| format!("graph.{pair}")).collect();
     let section = source.root().and_then(|mut root| root.required("graph"));
-    section.and_then(|section| program.registries.graphs.read(section)).map_err(|error| {
+    let graphs = &program.registries.graphs;
+    section.and_then(|section| network::read_graph(graphs, section)).map_err(|error| {
         let with = error.place.as_deref().and_then(|place| place.strip_prefix("--set graph."));
         Error { place: Some(with.map_or(kind.into(), |pair| format!("--with {pair}"))), ..error }
     })
@@ -97,4 +109,10 @@ pub fn weights(args: &KindArgs, program: &Program) -> Result<Choice<WeightsBuild
 pub fn described(graph: &Graph, mixing: &Mixing, analysis: &Analysis) -> Value {
     let edges: Vec<_> = graph.edges().collect();
     json!({ "analysis": analysis, "edges": edges, "weights": mixing.rows() })
+}
+
+/// The error of a command that makes no sense for a graph that changes.
+pub fn changes(kind: &str, why: &str) -> Error {
+    let message = format!("`{kind}` changes from round to round: {why}");
+    Error::network("network/changing", message).at(kind)
 }

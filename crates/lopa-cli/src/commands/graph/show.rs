@@ -3,40 +3,56 @@
 use std::process::ExitCode;
 
 use lopa::error::Result;
-use lopa::network::{self, Analysis, Graph, Mixing, warnings};
+use lopa::network::{self, Analysis, Graph, Joint, Mixing, warnings};
 use serde_json::{Value, json};
 
-use super::read::{GraphArgs, described, read};
+use super::read::{GraphArgs, Network, described, read};
 use crate::output::{Output, number};
 use crate::program::Program;
 
 pub fn show(args: &GraphArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let (graph, mixing) = read(args, program)?;
+    let Network { graph, mixing, joint } = read(args, program)?;
     let analysis = mixing.analyse(&graph);
     match output.json() {
-        true => output.document(&described(&graph, &mixing, &analysis)),
+        true => {
+            let mut document = described(&graph, &mixing, &analysis);
+            if let Some(joint) = joint {
+                document["rounds"] = json!(joint);
+            }
+            output.document(&document);
+        }
         false => output.text(&format!(
             "{}\n\n{}",
             weights(&graph, &mixing, output),
-            properties(&analysis, output)
+            properties(&analysis, joint.as_ref(), output)
         )),
     }
+    say(joint.as_ref(), output);
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn check(args: &GraphArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let (graph, mixing) = read(args, program)?;
-    network::check(&graph, &mixing)?;
+    let Network { graph, mixing, joint } = read(args, program)?;
+    if joint.is_none() {
+        network::check(&graph, &mixing)?;
+    }
     let analysis = mixing.analyse(&graph);
     for warning in warnings(analysis.lambda_min, true) {
         output.warn(&warning);
     }
     match output.json() {
-        true => output.document(&json!(analysis)),
-        false => output.text(&properties(&analysis, output)),
+        true => {
+            let mut document = json!(analysis);
+            if let Some(joint) = joint {
+                document["rounds"] = json!(joint);
+            }
+            output.document(&document);
+        }
+        false => output.text(&properties(&analysis, joint.as_ref(), output)),
     }
+    say(joint.as_ref(), output);
     output.note("valid: a run can use it");
     Ok(ExitCode::SUCCESS)
 }
@@ -66,8 +82,31 @@ fn weights(graph: &Graph, mixing: &Mixing, output: &Output) -> String {
     output.table(&head, (0..m).map(row).collect())
 }
 
-fn properties(analysis: &Analysis, output: &Output) -> String {
-    let value = json!(analysis);
+/// Says what the numbers of a changing graph are about.
+fn say(joint: Option<&Joint>, output: &Output) {
+    let Some(Joint { window, rho_round, symmetric, .. }) = joint else { return };
+    output.note(&format!(
+        "It changes from round to round: W and rho above are those of all its links, used at once. Over \
+         a window of {window} rounds it does what a fixed graph with rho = {rho_round:.4} does."
+    ));
+    if !symmetric {
+        output.note(
+            "Its links work in one direction: W is doubly stochastic, not symmetric. That is enough \
+             for averaging and gradient tracking, and too little for augmented Lagrangians and EXTRA.",
+        );
+    }
+}
+
+fn properties(analysis: &Analysis, joint: Option<&Joint>, output: &Output) -> String {
+    let mut value = json!(analysis);
+    if let (Some(joint), Some(all)) = (joint, value.as_object_mut()) {
+        let Joint { window, rho_window, rho_round, messages, symmetric } = *joint;
+        all.insert("rounds in a window".into(), json!(window));
+        all.insert("rho of a window".into(), json!(rho_window));
+        all.insert("rho per round".into(), json!(rho_round));
+        all.insert("messages per node and round".into(), json!(messages));
+        all.insert("rounds are symmetric".into(), json!(symmetric));
+    }
     let object = value.as_object().expect("an analysis is an object");
     let shown = |value: &Value| match value {
         Value::Number(n) if n.is_f64() => number(n.as_f64().unwrap_or(f64::NAN)),

@@ -5,6 +5,7 @@ use lopa::data::Preparation;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::keys::{Key, Meaning, keys};
 use lopa::experiment::{CheckpointSpec, Registries, RunSpec, schema};
+use lopa::network::time::TimeSpec;
 use lopa_study::tune::TuneSpec;
 use serde_json::{Value, json};
 
@@ -70,6 +71,7 @@ fn entry(what: What, name: &str, registries: &Registries) -> Result<Page> {
 fn section(what: What) -> Option<Page> {
     let (title, schema) = match what {
         What::Preparation => ("data", schema::section::<Preparation>()),
+        What::Time => ("time", schema::section::<TimeSpec>()),
         What::Run => ("run", schema::section::<RunSpec>()),
         What::Checkpoint => ("checkpoint", schema::section::<CheckpointSpec>()),
         What::Tune => ("tune", schema::section::<TuneSpec>()),

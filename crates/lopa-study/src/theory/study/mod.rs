@@ -17,7 +17,7 @@ use super::measure::{self, Depth, Point, Region, Subject};
 use super::practical::{self, Suggestion};
 use super::steps::{self, Admissible, Choice};
 use super::{Constants, Derived, Known, Scheme, Steps};
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use lopa::experiment::{AlgorithmSpec, BatchSpec};
 use lopa::run::Setup;
 
@@ -66,6 +66,13 @@ impl<'a> Study<'a> {
     /// along the way.
     pub fn new(setup: Setup<'a>, limit: u64) -> Result<Study<'a>> {
         let experiment = setup.experiment;
+        if setup.world.rounds.is_some() {
+            let name = &experiment.network.graph.name;
+            let message = format!("the theory is about a fixed W, and `{name}` changes it");
+            return Err(Error::config("theory/changing-graph", message)
+                .at("[network] graph")
+                .hint("name a fixed graph: `--set 'network.graph=\"exponential\"'`"));
+        }
         let specs = lopa(experiment)?;
         let planned = planned(experiment);
         let watched = planned.min(limit);

@@ -72,7 +72,8 @@ impl Notice {
 }
 
 impl<W: Wire> Peers<W> {
-    pub(super) fn skips(&self) -> bool {
+    /// Whether links to silent neighbours are skipped.
+    pub(crate) fn skips(&self) -> bool {
         matches!(self.settings.policy, Policy::SkipLink { .. })
     }
 
@@ -91,7 +92,7 @@ impl<W: Wire> Peers<W> {
             let mut missing = None;
             // No early exit: each link needs its reply or its decision.
             for at in (0..peers.links.len()).rev() {
-                if !peers.is_settled(at, length)? {
+                if !peers.links[at].idle && !peers.is_settled(at, length)? {
                     missing = Some(peers.links[at].peer);
                 }
             }

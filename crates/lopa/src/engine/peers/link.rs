@@ -35,6 +35,8 @@ pub struct Link {
     pub bound: bool,
     /// Whether the neighbour, which follows, did not answer in time and has not done so since.
     pub silent: bool,
+    /// Whether this step does without the link.
+    pub idle: bool,
     /// The neighbour's last known step.
     pub step: u64,
     /// The step that the neighbour would resume from after a crash.
@@ -81,9 +83,8 @@ impl Link {
     /// need them.
     pub fn skip(&mut self, step: u64) {
         let Some(past) = step.checked_sub(WINDOW) else { return };
-        if self.decided.get(past) == Some(false) {
-            self.sent.remove(&past);
-        }
+        let decided = &self.decided;
+        self.sent.retain(|&step, _| step > past || decided.get(step) != Some(false));
     }
 
     /// Stores the frame received for a step; true if it is new.
@@ -123,7 +124,10 @@ impl Link {
 
     /// Whether the neighbour is ahead of a step whose frame is missing and was not requested yet.
     pub fn is_ahead(&self, step: u64) -> bool {
-        self.step > step && self.requested <= step && !self.received.contains_key(&step)
+        !self.idle
+            && self.step > step
+            && self.requested <= step
+            && !self.received.contains_key(&step)
     }
 
     /// Whether the neighbour needs nothing of this run any more.

@@ -242,9 +242,13 @@ impl<W: Wire> Transport for Peers<W> {
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()> {
         self.round = round;
+        // Not every link is used in every round.
+        for link in &mut self.links {
+            link.idle = into.iter().all(|parcel| parcel.rank != link.peer);
+        }
         self.send_all(out)?;
         meanwhile();
-        self.settle(out.first().map_or(0, |parcel| parcel.bytes.len()))?;
+        self.settle(into.first().map_or(0, |parcel| parcel.bytes.len()))?;
         for parcel in into {
             self.fetch(parcel, out);
         }
@@ -254,6 +258,7 @@ impl<W: Wire> Transport for Peers<W> {
 
     fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
         let step = self.step;
+        self.links.iter_mut().for_each(|link| link.idle = false);
         let frame = self.frame(FrameKind::Broadcast, 1, &broadcast(self.me, ours));
         if self.broadcasts.insert(step, &frame, step).is_err() {
             return Err(self.replay_error("a broadcast differs from the one sent before"));
