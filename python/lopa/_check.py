@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._errors import ConfigError
-from ._parts import Array, Layout
+from ._parts import FUNCTIONS, Array, Layout
 
 if TYPE_CHECKING:
     from ._problem import Problem
 
 STEP = 1e-5
-FUNCTIONS = {"f": "outer", "g": "inner"}
 
 
 def wrong(what: str, message: str, place: str, hint: str | None = None) -> ConfigError:
@@ -54,6 +53,11 @@ class Check:
         """One floating-point number."""
         which = FUNCTIONS[name]
         shape, kind = self.parts.kind_of(name)
+        changed = self.parts.changed()
+        if changed is not None:
+            message = f"a buffer that `{which}` changes: the loss is not a function of its arguments"
+            hint = "call eval() on the module, or normalise without running statistics, as GroupNorm does"
+            raise wrong("buffer", message, changed, hint)
         if shape != ():
             message = f"the loss must be a scalar, but its shape is {tuple(shape)}"
             raise wrong("not-scalar", message, which, "take the mean over the batch")

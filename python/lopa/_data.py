@@ -12,26 +12,34 @@ from numpy.typing import NDArray
 from ._errors import DataError
 
 
-def leaves(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """The arrays of tuples and dictionaries, with their names."""
+def leaves(tree: Any, name: str, nests: Any = tuple) -> Iterator[tuple[str, Any]]:
+    """The arrays of dictionaries and tuples (or what `nests`), with their names."""
     if isinstance(tree, dict):
         for key, item in tree.items():
-            yield from leaves(item, f"{name}[{key!r}]")
-    elif isinstance(tree, tuple):
+            yield from leaves(item, f"{name}[{key!r}]", nests)
+    elif isinstance(tree, nests):
         for at, item in enumerate(tree):
-            yield from leaves(item, f"{name}[{at}]")
+            yield from leaves(item, f"{name}[{at}]", nests)
     else:
         yield name, tree
 
 
-def rebuilt(tree: Any, values: Iterator[Any]) -> Any:
-    """The same tuples and dictionaries around other arrays."""
+def rebuilt(tree: Any, values: Iterator[Any], nests: Any = tuple) -> Any:
+    """The same around other arrays."""
     if isinstance(tree, dict):
-        return {key: rebuilt(item, values) for key, item in tree.items()}
-    if isinstance(tree, tuple):
-        items = [rebuilt(item, values) for item in tree]
-        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
+        return {key: rebuilt(item, values, nests) for key, item in tree.items()}
+    if isinstance(tree, nests):
+        items = [rebuilt(item, values, nests) for item in tree]
+        return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     return next(values)
+
+
+def plain(leaf: Any) -> NDArray[Any]:
+    """An array of any framework as one of NumPy, which has no bfloat16."""
+    if hasattr(leaf, "detach"):
+        leaf = leaf.detach().cpu()
+        leaf = leaf.float() if str(leaf.dtype) == "torch.bfloat16" else leaf
+    return np.asarray(leaf)
 
 
 @dataclass
@@ -84,7 +92,7 @@ def _array(name: str, leaf: Any) -> NDArray[Any]:
         message = f"of type {type(leaf).__name__}, not an array"
         raise DataError("data/shape", message, name, "numpy.array(…), or a tuple of arrays")
     try:
-        array = np.asarray(leaf.detach().cpu() if hasattr(leaf, "detach") else leaf)
+        array = plain(leaf)
     except Exception as error:
         raise DataError("data/shape", f"not an array: {error}", name) from error
     if array.dtype.kind not in "biuf":

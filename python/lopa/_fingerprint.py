@@ -61,6 +61,8 @@ class _Digest:
             self.text("class", value.__module__, value.__qualname__, _source(value))
         elif hasattr(value, "__array__"):
             self.array(value)
+        elif hasattr(value, "named_modules") and hasattr(value, "state_dict"):
+            self.module(value)
         elif hasattr(value, "__wrapped__"):  # jitted, cached, …
             self.text(type(value).__qualname__)
             self.add(value.__wrapped__)
@@ -75,9 +77,22 @@ class _Digest:
     def array(self, value: Any) -> None:
         import numpy as np
 
-        array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        from ._data import plain
+
+        array = plain(value)
         self.text("array", str(array.dtype), str(array.shape))
         self.sha.update(np.ascontiguousarray(array).tobytes())
+
+    def module(self, value: Any) -> None:
+        """A module of PyTorch: its parts, what they were made with, and their tensors."""
+        self.text("nn.Module", repr(value))
+        for name, part in value.named_modules():
+            self.text(name)
+            self.add(type(part))
+            self.add({key: item for key, item in vars(part).items() if not key.startswith("_")})
+        for name, tensor in [*value.named_parameters(), *value.named_buffers()]:
+            self.text(name, str(tensor.requires_grad))
+            self.array(tensor)
 
     def function(self, value: types.FunctionType) -> None:
         code = value.__code__

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _parts
 from ._data import Data
-from ._parts import Array, number, side
+from ._parts import Array, Slot, number, side
 
 if TYPE_CHECKING:
     from ._problem import Node, Problem
@@ -65,7 +65,7 @@ class Parts(_parts.Parts):
         def g(x: Any, theta: Any, batch: Any) -> Any:
             return problem.inner(shape_x(x), shape_theta(theta), batch)
 
-        self.grad_theta_g = jax.grad(g, 1)
+        self.f, self.g = f, g
         self.plain = {
             "f": lambda x, theta, v, batch: f(x, theta, batch),
             "g": lambda x, theta, v, batch: g(x, theta, batch),
@@ -73,11 +73,10 @@ class Parts(_parts.Parts):
             "grad_theta_f": lambda x, theta, v, batch: jax.grad(f, 1)(x, theta, batch),
             "grad_theta_g": lambda x, theta, v, batch: jax.grad(g, 1)(x, theta, batch),
             "grad_x_g": lambda x, theta, v, batch: jax.grad(g, 0)(x, theta, batch),
-            "hess_g": self.hess,
-            "cross_g": self.cross,
+            "hess_g": lambda x, theta, v, batch: self.along(1, x, theta, v, batch)[1],
+            "cross_g": lambda x, theta, v, batch: self.along(0, x, theta, v, batch)[1],
         }
         self.compiled: dict[Any, Any] = {}
-        self.offsets: dict[Any, Any] = {}
 
     def device(self, data: Data) -> list[Any]:
         """Floating-point columns in this precision, others as they are."""
@@ -86,14 +85,11 @@ class Parts(_parts.Parts):
             for array in data.arrays
         ]
 
-    def hess(self, x: Any, theta: Any, v: Any, batch: Any) -> Any:
-        return jax.jvp(lambda theta: self.grad_theta_g(x, theta, batch), (theta,), (v,))[1]
-
-    def cross(self, x: Any, theta: Any, v: Any, batch: Any) -> Any:
-        return jax.grad(lambda x: jnp.vdot(self.grad_theta_g(x, theta, batch), v))(x)
-
-    def of(self, which: str) -> Data:
-        return self.inner if which == "inner" else self.outer
+    def along(self, argnums: Any, x: Any, theta: Any, v: Any, batch: Any) -> Any:
+        """Gradients of g in x (0), theta (1) or both, and their derivatives along v: forward over reverse,
+        which custom rules of either kind allow."""
+        slopes = jax.grad(self.g, argnums)
+        return jax.jvp(lambda theta: slopes(x, theta, batch), (theta,), (v,))
 
     def batch(self, which: str, arrays: list[Any], rows: Any) -> Any:
         """Rows of a side, which are all there: no bounds to check."""
@@ -130,39 +126,53 @@ class Parts(_parts.Parts):
         return tuple(found.shape), kind
 
     def directions(
-        self, nodes: list[int], x: Array, theta: Array, v: Array, lengths: tuple[int, ...], rows: Array
+        self, nodes: tuple[int, ...], x: Array, theta: Array, v: Array, slots: tuple[Slot, ...], rows: Array
     ) -> tuple[Array, Array, Array]:
         with _double(self.double):
-            if lengths not in self.compiled:
-                self.compiled[lengths] = self.for_all(lengths)
-            key = tuple(nodes)
-            if key not in self.offsets:
-                both = (self.inner.offsets[nodes], self.outer.offsets[nodes])
-                self.offsets[key] = tuple(map(jnp.asarray, both))
-            data = (self.data["inner"], self.data["outer"])
-            found = self.compiled[lengths](x, theta, v, rows, self.offsets[key], data)
+            if (nodes, slots) not in self.compiled:
+                self.compiled[nodes, slots] = self.for_all(nodes, slots)
+            found = self.compiled[nodes, slots](x, theta, v, rows, self.data["inner"], self.data["outer"])
             d, h, s = map(np.asarray, found)
         return self.array(d), self.array(h), self.array(s)
 
-    def for_all(self, lengths: tuple[int, ...]) -> Any:
+    def for_all(self, nodes: tuple[int, ...], slots: tuple[Slot, ...]) -> Any:
         """One compiled function for all nodes: (6) to (8) on batches of these lengths."""
-        widths = [max(length, 0) for length in lengths]
-        ends = np.cumsum(widths).tolist()
 
-        def node(x: Any, theta: Any, v: Any, rows: Any, offsets: Any, data: Any) -> Any:
-            def on(slot: int) -> Any:
-                which, at = ("inner", 0) if slot < 3 else ("outer", 1)
-                length, end = lengths[slot], ends[slot]
-                everything = jnp.arange(-length, dtype=jnp.int32) if length < 0 else None
-                own = rows[end - length : end] if everything is None else everything
-                return self.batch(which, data[at], offsets[at] + own)
+        one = slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
 
-            d = self.grad_theta_g(x, theta, on(0))
-            h = self.hess(x, theta, v, on(1)) - self.plain["grad_theta_f"](x, theta, v, on(3))
-            s = self.plain["grad_x_f"](x, theta, v, on(4)) - self.cross(x, theta, v, on(2))
+        def node(x: Any, theta: Any, v: Any, batches: Any) -> Any:
+            xi1, xi2, xi3, sigma1, sigma2 = (batches[key] for key in asked)
+            if one:
+                (_, d), (cross, hess) = self.along((0, 1), x, theta, v, xi1)
+                grad_x, grad_theta = jax.grad(self.f, (0, 1))(x, theta, sigma1)
+                return d, hess - grad_theta, grad_x - cross
+            d = jax.grad(self.g, 1)(x, theta, xi1)
+            h = self.along(1, x, theta, v, xi2)[1] - jax.grad(self.f, 1)(x, theta, sigma1)
+            s = jax.grad(self.f, 0)(x, theta, sigma2) - self.along(0, x, theta, v, xi3)[1]
             return d, h, s
 
-        return jax.jit(jax.vmap(node, in_axes=(0, 0, 0, 0, 0, None)))
+        sides = ["inner"] * 3 + ["outer"] * 2
+        asked = list(zip(sides, slots, strict=True))
+
+        def all_nodes(x: Any, theta: Any, v: Any, rows: Any, inner: Any, outer: Any) -> Any:
+            arrays = {"inner": inner, "outer": outer}
+            batches = {(of, slot): self.batches(of, arrays[of], nodes, slot, rows) for of, slot in set(asked)}
+            return jax.vmap(node)(x, theta, v, batches)
+
+        return jax.jit(all_nodes)
+
+    def batches(self, which: str, arrays: list[Any], nodes: tuple[int, ...], slot: Slot, rows: Any) -> Any:
+        """The batches of nodes for a derivative, one along the first axis."""
+        data, (begin, length) = self.of(which), slot
+        offsets = data.offsets[list(nodes)][:, None]
+        if length >= 0:
+            return self.batch(which, arrays, offsets + rows[:, begin : begin + length])
+        at = offsets + np.arange(-length, dtype=np.int32)
+        if not (np.diff(at.ravel()) == 1).all():
+            return self.batch(which, arrays, at)
+        first = int(at[0, 0])
+        shape = (len(nodes), -length)
+        return data.batch(lambda a: a[first : first + at.size].reshape(*shape, *a.shape[1:]), arrays)
 
     def measure(self, node: int, x: Array, theta: Array) -> list[tuple[str, float]]:
         values = [("loss", float(self.derivative("f", node, x, theta, None, None)))]

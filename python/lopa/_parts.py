@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+Slot = tuple[int, int]
+"""Where a derivative's rows begin in those drawn for a node, and how many they are: -n for all n, in order."""
+
+FUNCTIONS = {"f": "outer", "g": "inner"}
+
 
 class Parts:
     """The parts of the nodes of a process, in one precision."""
@@ -43,10 +48,15 @@ class Parts:
         raise NotImplementedError
 
     def directions(
-        self, nodes: list[int], x: Array, theta: Array, v: Array, lengths: tuple[int, ...], rows: Array
+        self, nodes: tuple[int, ...], x: Array, theta: Array, v: Array, slots: tuple[Slot, ...], rows: Array
     ) -> tuple[Array, Array, Array]:
-        """d, h and s of nodes whose batches have the same lengths."""
+        """d, h and s of nodes whose batches have the same lengths: ∇_θ g on the first of five,
+        ∇²_θθ g v - ∇_θ f on the second and the fourth, ∇_x f - ∇²_xθ g v on the fifth and the third."""
         raise NotImplementedError
+
+    def changed(self) -> str | None:
+        """The name of something that a function has changed and must not."""
+        return None
 
     def measure(self, node: int, x: Array, theta: Array) -> list[tuple[str, float]]:
         """The loss and the problem's own metrics."""
@@ -68,34 +78,41 @@ class Parts:
         )
         return float(found) if name in ("f", "g") else self.array(found)
 
+    def room(self, count: int) -> tuple[Array, Array, Array]:
+        """x, theta and v of so many nodes, to be written and asked about again and again."""
+        n, p = self.dims
+        return aligned(count, n, self.dtype), aligned(count, p, self.dtype), aligned(count, p, self.dtype)
+
     def together(
         self,
-        nodes: list[int],
-        x: bytes,
-        theta: bytes,
-        v: bytes,
-        lengths: list[list[int]],
+        nodes: tuple[int, ...],
+        x: Array,
+        theta: Array,
+        v: Array,
+        slots: tuple[tuple[Slot, ...], ...],
         indices: bytes,
     ) -> tuple[Array, Array, Array]:
         """d, h and s of several nodes: one call for all whose batches have the same lengths."""
-        m = len(nodes)
-        (xs, thetas, vs) = (np.frombuffer(b, self.dtype).reshape(m, -1) for b in (x, theta, v))
         flat = np.frombuffer(indices, np.int32)
-        if len(lengths) == 1:
-            return self.directions(nodes, xs, thetas, vs, tuple(lengths[0]), flat.reshape(m, -1))
-        out = np.empty_like(thetas), np.empty_like(thetas), np.empty_like(xs)
-        widths = [sum(length for length in five if length > 0) for five in lengths]
+        if len(slots) == 1:
+            return self.directions(nodes, x, theta, v, slots[0], flat.reshape(len(nodes), -1))
+        out = np.empty_like(theta), np.empty_like(theta), np.empty_like(x)
+        widths = [max(0, *(begin + length for begin, length in five)) for five in slots]
         ends = np.cumsum(widths)
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for at, five in enumerate(lengths):
-            groups.setdefault(tuple(five), []).append(at)
+        groups: dict[tuple[Slot, ...], list[int]] = {}
+        for at, five in enumerate(slots):
+            groups.setdefault(five, []).append(at)
         for alike, members in groups.items():
             rows = np.stack([flat[ends[at] - widths[at] : ends[at]] for at in members])
-            own = [nodes[at] for at in members]
-            found = self.directions(own, xs[members], thetas[members], vs[members], alike, rows)
+            own = tuple(nodes[at] for at in members)
+            found = self.directions(own, x[members], theta[members], v[members], alike, rows)
             for whole, part in zip(out, found, strict=True):
                 whole[members] = part
         return out
+
+    def of(self, which: str) -> Data:
+        """The data of a side."""
+        return self.inner if which == "inner" else self.outer
 
     def metrics(self, node: int, x: bytes, theta: bytes) -> list[tuple[str, float]]:
         """Named measures of a node."""
@@ -104,6 +121,14 @@ class Parts:
     def array(self, found: Any) -> Array:
         """As Rust reads it."""
         return np.ascontiguousarray(found, dtype=self.dtype)
+
+
+def aligned(rows: int, cols: int, dtype: np.dtype[Any]) -> Array:
+    """A matrix that begins where a cache line does: frameworks use it as it is, and others as a copy."""
+    size, line = rows * cols * dtype.itemsize, 64
+    room = np.zeros(size + line, np.uint8)
+    begin = -room.ctypes.data % line
+    return room[begin : begin + size].view(dtype).reshape(rows, cols)
 
 
 def side(name: str) -> str:
@@ -124,6 +149,9 @@ def number(name: str, value: Any) -> float:
 
 class Layout:
     """Where the leaves of a tree lie in a flat vector."""
+
+    modules: dict[str, Any] = {}
+    """What in the tree is no array, by name: it may hold more than leaves."""
 
     def __init__(self, names: list[str], shapes: list[tuple[int, ...]]) -> None:
         self.names = names

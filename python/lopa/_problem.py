@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from . import _backends
 from ._errors import ConfigError
 
 Loss = Callable[[Any, Any, Any], Any]
@@ -37,12 +38,15 @@ class Problem:
 
     outer, inner: f and g, functions of (x, theta, batch) that return a scalar. lopa draws the rows of
         a batch; f and g differ between nodes by their data alone.
-    x, theta: where to start: trees of arrays. Every node starts from the same theta.
+    x, theta: where to start: trees of arrays, in PyTorch also of modules. Every node starts from the same
+        theta.
     nodes: the data of each node: a `lopa.Node`, or a function without arguments that returns one and
         is called only where the node runs.
     metrics: more to measure, by name: functions of (x, theta, batch) on a node's outer data.
     trains: what single-level methods train here: `theta` with x fixed, or `both`.
     check: whether derivatives are checked before the first iteration.
+    backend: `jax` or `torch`; by default the framework of x and theta, or of the data where these are
+        arrays of NumPy, or else JAX.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class Problem:
         metrics: Mapping[str, Loss] | None = None,
         trains: str = "theta",
         check: bool = True,
+        backend: str | None = None,
     ) -> None:
         for name, function in [("outer", outer), ("inner", inner)]:
             if not callable(function):
@@ -69,7 +74,7 @@ class Problem:
         self.metrics = _metrics(metrics)
         self.nodes = _nodes(nodes)
         self.trains = trains
-        self._backend = _backend()
+        self._backend = _backends.backend(backend, (x, theta), self._data())
         self._kept: dict[tuple[str, int, int], Any] = {}
         self._checked = not check
         self._x, self.x_layout = self._backend.flatten("x", x)
@@ -92,7 +97,8 @@ class Problem:
         start = (self._x, self._theta, self.x_layout.names, self.theta_layout.names)
         nodes = [(n.inner, n.outer) if isinstance(n, Node) else n for n in self.nodes]
         what = (self.outer, self.inner, self.metrics, start, nodes, self.trains)
-        return fingerprint(*what)
+        modules = [layout.modules for layout in (self.x_layout, self.theta_layout) if layout.modules]
+        return fingerprint(*what, *modules)
 
     def reference(self) -> dict[str, str]:
         """What stands for it in an experiment."""
@@ -113,6 +119,10 @@ class Problem:
     def __repr__(self) -> str:
         n, p = self._x.size, self._theta.size
         return f"<lopa.Problem: {len(self.nodes)} nodes, {n} entries of x, {p} of theta>"
+
+    def _data(self) -> list[Any]:
+        """The data that are here already."""
+        return [(node.inner, node.outer) for node in self.nodes if isinstance(node, Node)]
 
     # What the compiled half calls.
 
@@ -187,14 +197,3 @@ def _nodes(nodes: Any) -> list[Node | Callable[[], Node]]:
             raise ConfigError("problem/malformed", message, f"nodes[{at}]", hint)
     return list(nodes)
 
-
-def _backend() -> Any:
-    try:
-        from . import _jax
-
-        return _jax
-    except ModuleNotFoundError as missing:
-        if missing.name != "jax":
-            raise
-        message = "problems from functions need JAX, which is not installed"
-        raise ConfigError("problem/framework", message, None, "pip install 'lopa[jax]'") from missing

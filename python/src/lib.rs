@@ -9,6 +9,7 @@ mod network;
 mod part;
 mod problem;
 mod runs;
+mod together;
 mod values;
 
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ fn registries() -> Registries {
 /// Runs the command line; returns its exit code.
 #[pyfunction]
 fn main(py: Python, args: Vec<OsString>) -> u8 {
+    lopa_cli::of_python();
     let code = py.detach(|| lopa_cli::run_with(args, registries()));
     (0..=u8::MAX).find(|&number| ExitCode::from(number) == code).unwrap_or(1)
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use lopa::error::Result;
 use lopa::math::random::Stream;
 use lopa::math::real::Real;
-use lopa::problem::{Ask, At, Bilevel, Dims, SingleLevel, Together, Trains};
+use lopa::problem::{At, Bilevel, Dims, SingleLevel, Trains};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,9 +14,9 @@ use crate::errors::keep;
 
 /// The parts of all nodes of this process, as Python has them.
 pub struct All {
-    parts: Py<PyAny>,
+    pub(crate) parts: Py<PyAny>,
     dims: Dims,
-    samples: Vec<(usize, usize)>, // of f and of g
+    pub(crate) samples: Vec<(usize, usize)>, // of f and of g
     x: Vec<f64>,
     theta: Vec<Vec<f64>>,
     trains: Trains,
@@ -71,7 +70,8 @@ fn rows<'py>(
     Some(PyBytes::new(py, room))
 }
 
-fn is_all(batch: &[u32], samples: usize) -> bool {
+/// Whether a minibatch is all samples in their order.
+pub fn is_all(batch: &[u32], samples: usize) -> bool {
     batch.len() == samples && (0..).zip(batch).all(|(at, &row)| at == row)
 }
 
@@ -197,75 +197,4 @@ impl<T: Real + Element> SingleLevel<T> for Part<T> {
     fn trains(&self) -> Trains {
         self.all.trains
     }
-}
-
-/// Answers for all nodes.
-pub struct Whole(pub Arc<All>);
-
-impl<T: Real + Element> Together<T> for Whole {
-    /// One call for all nodes: x, theta and v as matrices with a row per node, and for each node five
-    /// lists of indices one after the other. Their lengths are the same at every node, or differ; a
-    /// negative one stands for all samples in their order.
-    fn directions(&mut self, asks: &mut [Ask<T>]) -> Result<()> {
-        Python::attach(|py| {
-            let mut ask = || -> PyResult<()> {
-                let mut room = Vec::new();
-                let mut matrix = |row: &dyn for<'a> Fn(&'a Ask<T>) -> &'a [T]| {
-                    room.clear();
-                    asks.iter().for_each(|ask| T::extend_le(row(ask), &mut room));
-                    PyBytes::new(py, &room)
-                };
-                let x = matrix(&|ask| ask.at.x);
-                let theta = matrix(&|ask| ask.at.theta);
-                let v = matrix(&|ask| ask.v);
-                let (mut indices, mut lengths) = (Vec::new(), Vec::with_capacity(asks.len()));
-                for ask in asks.iter() {
-                    let (f, g) = self.0.samples[ask.node];
-                    let [xi1, xi2, xi3] = ask.on.xi;
-                    let [sigma1, sigma2] = ask.on.sigma;
-                    let five = [(xi1, g), (xi2, g), (xi3, g), (sigma1, f), (sigma2, f)];
-                    lengths.push(five.map(|(batch, samples)| match is_all(batch, samples) {
-                        true => -(samples as i64),
-                        false => {
-                            indices.extend(batch.iter().flat_map(|row| row.to_le_bytes()));
-                            batch.len() as i64
-                        }
-                    }));
-                }
-                let alike = lengths.iter().all(|five| *five == lengths[0]);
-                lengths.truncate(if alike { 1 } else { lengths.len() });
-                let nodes: Vec<usize> = asks.iter().map(|ask| ask.node).collect();
-                let indices = PyBytes::new(py, &indices);
-                let args = (nodes, x, theta, v, lengths, indices);
-                let found = self.0.parts.bind(py).call_method1("together", args)?;
-                let (d, h, s): (Bound<PyAny>, Bound<PyAny>, Bound<PyAny>) = found.extract()?;
-                spread(&d, asks, |ask| &mut *ask.out.d)?;
-                spread(&h, asks, |ask| &mut *ask.out.h)?;
-                spread(&s, asks, |ask| &mut *ask.out.s)
-            };
-            ask().map_err(|error| keep(py, error))
-        })
-    }
-}
-
-/// The rows of a matrix to the nodes that they belong to.
-fn spread<T: Real + Element>(
-    matrix: &Bound<PyAny>,
-    asks: &mut [Ask<T>],
-    out: impl for<'a> Fn(&'a mut Ask<T>) -> &'a mut [T],
-) -> PyResult<()> {
-    let buffer = PyBuffer::<T>::get(matrix)?;
-    let wanted: usize = asks.iter_mut().map(|ask| out(ask).len()).sum();
-    let cells = buffer.as_slice(matrix.py()).filter(|cells| cells.len() == wanted);
-    let Some(mut cells) = cells else {
-        let message = format!("{} numbers came back, not {wanted} in rows", buffer.item_count());
-        return Err(PyValueError::new_err(message));
-    };
-    for ask in asks {
-        let row = out(ask);
-        let (own, rest) = cells.split_at(row.len());
-        row.iter_mut().zip(own).for_each(|(out, cell)| *out = cell.get());
-        cells = rest;
-    }
-    Ok(())
 }

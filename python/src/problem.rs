@@ -13,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::keep;
-use crate::part::{All, Part, Whole};
+use crate::part::{All, Part};
+use crate::together::Whole;
 
 /// What a file says.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -84,7 +85,7 @@ impl Params for PythonProblem {}
 pub fn entry() -> Entry<AnyProblem> {
     Entry::new(
         "python",
-        "two functions in Python, differentiated by JAX",
+        "two functions in Python, differentiated by JAX or PyTorch",
         |params: PythonProblem| {
             let problem = Arc::new(params);
             let (single, double): (Arc<dyn Problem<f32>>, Arc<dyn Problem<f64>>) =
@@ -119,7 +120,7 @@ impl<T: Real + Element> Problem<T> for PythonProblem {
             };
             let (all, each) = bound().map_err(|error| keep(py, error))?;
             let mut parts: Parts<T> = each.into_iter().collect();
-            parts.together = Some(Box::new(Whole(all)));
+            parts.together = Some(Box::new(Whole::new(all)));
             Ok(parts)
         })
     }

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Small problems: on a busy machine, threads wait for each other most of the time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +44,10 @@ def small() -> dict[str, Any]:
             {"name": "lopa-lg", "alpha": 0.00001, "beta": 0.5, "lambda": 0.5},
         ],
     }
+
+
+@pytest.fixture(params=["jax", "torch"])
+def kit(request: pytest.FixtureRequest) -> Any:
+    """Problems in a framework; where it is not installed, the test is skipped, and says so."""
+    pytest.importorskip(request.param)
+    return importlib.import_module({"jax": "problems", "torch": "torch_problems"}[request.param])

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import lopa
 import numpy as np
+from experiments import RIDGE, blobs, experiment, regressions
 
-RIDGE = 0.05
+__all__ = ["FILE", "accuracy", "blobs", "experiment", "representation", "ridge"]
 
 
 def scores(x: Any, theta: Any, features: Any) -> Any:
@@ -33,13 +34,6 @@ def accuracy(x: Any, theta: Any, batch: Any) -> Any:
     return jnp.mean(jnp.argmax(scores(x, theta, features), axis=1) == labels)
 
 
-def blobs(rows: int = 240, features: int = 6, classes: int = 3) -> tuple[Any, Any]:
-    random = np.random.default_rng(5)
-    labels = np.arange(rows) % classes
-    centres = random.standard_normal((classes, features))
-    return centres[labels] + random.standard_normal((rows, features)), labels.astype(np.int64)
-
-
 def representation(nodes: list[Any], start: Any, units: int = 4, classes: int = 3, **more: Any) -> lopa.Problem:
     features = nodes[0][0].shape[1]
     cut = features * units
@@ -51,7 +45,6 @@ def representation(nodes: list[Any], start: Any, units: int = 4, classes: int = 
 
 def ridge(nodes: int = 3, sizes: Any = 12, **more: Any) -> lopa.Problem:
     """Ridge regression with a learnt strength, on data that differ from node to node."""
-    sizes = [sizes] * nodes if isinstance(sizes, int) else sizes
 
     def f(x: Any, theta: Any, batch: Any) -> Any:
         a, b = batch
@@ -60,25 +53,26 @@ def ridge(nodes: int = 3, sizes: Any = 12, **more: Any) -> lopa.Problem:
     def g(x: Any, theta: Any, batch: Any) -> Any:
         return f(x, theta, batch) + jnp.exp(x[0]) / 2 * jnp.sum(theta**2)
 
-    def data(node: int, size: int) -> tuple[Any, Any]:
-        random = np.random.default_rng(node)
-        a = random.standard_normal((size, 5))
-        return a, a @ np.arange(5) + 0.3 * random.standard_normal(size)
-
-    own = [lopa.Node(inner=data(i, n), outer=data(100 + i, n)) for i, n in enumerate(sizes)]
+    own = regressions(nodes, sizes)
     return lopa.Problem(outer=f, inner=g, x=np.zeros(1), theta=np.zeros(5), nodes=own, **more)
 
 
-def experiment(problem: Any, **more: Any) -> dict[str, Any]:
-    nodes = len(problem.nodes) if isinstance(problem, lopa.Problem) else 3
-    steps = {"alpha": 0.05, "beta": 0.2, "lambda": 0.2}
-    whole: dict[str, Any] = {
-        "name": "mine",
-        "problem": problem,
-        "network": {"nodes": nodes, "graph": "complete"},
-        "run": {"iterations": 40, "evaluations": 4, "precision": "f64"},
-        "algorithm": [{"name": "lopa-gt", **steps}],
-    }
-    for key, value in more.items():
-        whole[key] = {**whole[key], **value} if isinstance(whole.get(key), dict) else value
-    return whole
+FILE = """
+import jax.numpy as jnp, numpy as np, lopa
+
+def f(x, theta, batch):
+    a, b = batch
+    return jnp.mean((a @ theta - b) ** 2) / 2
+
+def g(x, theta, batch):
+    return f(x, theta, batch) + jnp.exp(x[0]) / 2 * jnp.sum(theta ** 2)
+
+def node(i):
+    def load():
+        random = np.random.default_rng(i)
+        a = random.standard_normal((12, 3))
+        return lopa.Node(inner=(a, a.sum(axis=1)))
+    return load
+
+problem = lopa.Problem(outer=f, inner=g, x=np.zeros(1), theta=np.zeros(3), nodes=[node(i) for i in range(2)])
+"""

@@ -71,6 +71,7 @@ MADE: list[Case] = [
     ("lists for data", lambda: problem(nodes=[lopa.Node([1.0, 2.0])]), lopa.DataError, "of type list, not an array"),
     ("a generator for data", lambda: problem(nodes=[lopa.Node(iter([1]))]), lopa.DataError, "not an array"),
     ("text for data", lambda: problem(nodes=[lopa.Node((A, np.array(["a"] * 10)))]), lopa.DataError, "not numbers"),
+    ("an unknown framework", lambda: problem(backend="tensorflow"), lopa.ConfigError, "must be 'jax' or 'torch'"),
     ("an unknown way to train", lambda: problem(trains="x"), lopa.ConfigError, "must be 'theta' or 'both'"),
     ("metrics without names", lambda: problem(metrics=[f]), lopa.ConfigError, "must be a dictionary"),
     ("a metric with a taken name", lambda: problem(metrics={"loss": f}), lopa.ConfigError, "the name is taken"),

@@ -1,57 +1,26 @@
-"""Problems from two functions, in JAX."""
+"""Problems from two functions, in JAX and in PyTorch."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import lopa
 import numpy as np
 import pytest
-from lopa import _lopa
-
-pytest.importorskip("jax")
-from problems import accuracy, blobs, experiment, representation, ridge  # noqa: E402
-
-STEPS = {"alpha": 0.5, "beta": 0.2, "lambda": 0.2}
-
-
-def built_in(folder: Path, **run: Any) -> dict[str, Any]:
-    features, labels = blobs()
-    np.savez(folder / "blobs.npz", X=features, y=labels)
-    return {
-        "name": "built-in",
-        "problem": {"name": "representation", "hidden": [4], "ridge": 0.05},
-        "data": {"name": "npz", "path": str(folder / "blobs.npz"), "test": 0.0, "scaling": "none"},
-        "network": {"nodes": 4, "graph": "ring"},
-        "run": {"iterations": 200, "evaluations": 2, "precision": "f64", **run},
-        "algorithm": [{"name": "lopa-gt", **STEPS}],
-    }
-
-
-def in_jax(reference: lopa.Run, start: Any, **more: Any) -> lopa.Problem:
-    features, labels = blobs()
-    found = json.loads(next(reference.path.glob("partition-seed*.json")).read_text())
-    rows = [np.asarray(_lopa.shuffled(own, node, 1)) for node, own in enumerate(found["nodes"])]
-    return representation([(features[own], labels[own]) for own in rows], start, **more)
-
-
-def start_of(file: dict[str, Any]) -> Any:
-    """The start of x: that of a run that does not move."""
-    still = [{"name": "lopa-gt", "alpha": 1e-300, "beta": 1e-300, "lambda": 1e-300}]
-    run = lopa.run({**file, "algorithm": still, "name": "still"}, set={"run.iterations": 1})
-    return run.models["lopa-gt"][0].x
+from experiments import STEPS, built_in, experiment, rows_of, small_steps, start_of
 
 
 @pytest.mark.parametrize("batch", [None, 8], ids=["full batches", "minibatches"])
-def test_the_trajectory_of_the_built_in_problem(folder: Path, batch: int | None) -> None:
+def test_the_trajectory_of_the_built_in_problem(folder: Path, batch: int | None, kit: Any) -> None:
     run = {} if batch is None else {"batch": batch}
     file = built_in(folder, **run)
     theirs = lopa.run(file)
-    problem = in_jax(theirs, start_of(file), metrics={"accuracy": accuracy})
+    problem = kit.representation(rows_of(theirs), start_of(file), metrics={"accuracy": kit.accuracy})
     ours = lopa.run({**{k: file[k] for k in ("network", "run", "algorithm")}, "problem": problem})
     for name in ("x", "theta"):
         want, found = getattr(theirs.models["lopa-gt"], name), getattr(ours.models["lopa-gt"], name)
@@ -62,18 +31,18 @@ def test_the_trajectory_of_the_built_in_problem(folder: Path, batch: int | None)
     assert b["accuracy"] == pytest.approx(a["train_accuracy"])
     model = ours.models["lopa-gt"][2]
     assert model.theta["V"].shape == (4, 3) and model.x["b"].shape == (4,)
-    assert "jax" in ours.manifest["computed_by"]
+    assert ours.manifest["computed_by"].startswith(problem._computed_by().split()[0])
 
 
-def test_every_algorithm_runs_like_the_built_in_problem(folder: Path) -> None:
+def test_every_algorithm_runs_like_the_built_in_problem(folder: Path, kit: Any) -> None:
     file = built_in(folder, batch=8)
     theirs = lopa.run(file)
-    problem = in_jax(theirs, start_of(file))
+    problem = kit.representation(rows_of(theirs), start_of(file))
     names = [entry.name for entry in lopa.algorithms() if "personal" in entry.scopes]
     from_file = lopa.check({**file, "algorithm": [{"name": "lopa-gt", **STEPS}]})
     assert from_file["scope"] == "personal"
     for name in names:
-        algorithm = [{"name": name, **_steps(file, name)}]
+        algorithm = [{"name": name, **small_steps(file, name)}]
         short = {**file, "name": name, "algorithm": algorithm, "run": {**file["run"], "iterations": 12}}
         want = lopa.run(short, out="theirs")
         short.pop("data")
@@ -87,21 +56,8 @@ def test_every_algorithm_runs_like_the_built_in_problem(folder: Path) -> None:
             assert want.results[0].values[cost] == found.results[0].values[cost], (name, cost)
 
 
-def _steps(file: dict[str, Any], name: str) -> dict[str, float]:
-    """Small step sizes for every key that an algorithm needs."""
-    steps: dict[str, float] = {}
-    while True:
-        try:
-            lopa.check({**file, "algorithm": [{"name": name, **steps}]})
-            return steps
-        except lopa.ConfigError as error:
-            if error.id != "config/missing-key":
-                raise
-            steps[error.message.split("`")[1]] = 0.02
-
-
-def test_a_global_inner_problem(folder: Path) -> None:
-    problem = ridge()
+def test_a_global_inner_problem(folder: Path, kit: Any) -> None:
+    problem = kit.ridge()
     run = lopa.run(experiment(problem, scope="global", algorithm=[{"name": "ma-dsbo", **_global()}]))
     assert run.results[0].stop == "finished", run.results[0]
     assert "theta_consensus" in run.results[0].values
@@ -111,9 +67,9 @@ def _global() -> dict[str, float]:
     return {"alpha": 0.05, "beta": 0.1, "lambda": 0.1}
 
 
-def test_nodes_of_different_sizes(folder: Path) -> None:
+def test_nodes_of_different_sizes(folder: Path, kit: Any) -> None:
     """Full batches of different lengths: nodes of one length are answered together."""
-    ragged = ridge(sizes=[7, 12, 7])
+    ragged = kit.ridge(sizes=[7, 12, 7])
     run = lopa.run(experiment(ragged, run={"iterations": 400}))
     rows = run.rows
     assert rows[-1]["theta_error"] < rows[1]["theta_error"] < rows[0]["theta_error"]
@@ -122,23 +78,23 @@ def test_nodes_of_different_sizes(folder: Path) -> None:
     assert minibatches.results[0].values["samples"] == pytest.approx(40 * 15 + 15, abs=15)
 
 
-def test_single_precision_is_close_to_double() -> None:
+def test_single_precision_is_close_to_double(kit: Any) -> None:
     losses = [
-        lopa.run(experiment(ridge(), name=of, run={"precision": of})).results[0].values["loss"]
+        lopa.run(experiment(kit.ridge(), name=of, run={"precision": of})).results[0].values["loss"]
         for of in ("f32", "f64")
     ]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
-def test_the_same_problem_is_the_same_experiment() -> None:
-    first, second = ridge(), ridge()
+def test_the_same_problem_is_the_same_experiment(kit: Any) -> None:
+    first, second = kit.ridge(), kit.ridge()
     assert first.digest == second.digest
     assert lopa.run(experiment(first), out="a").digest == lopa.run(experiment(second), out="b").digest
-    assert ridge(sizes=13).digest != first.digest
+    assert kit.ridge(sizes=13).digest != first.digest
 
 
-def test_an_interrupted_run_resumes_to_the_same_digest() -> None:
-    whole = experiment(ridge(), run={"iterations": 3000, "batch": 4}, checkpoint={"iterations": 10})
+def test_an_interrupted_run_resumes_to_the_same_digest(kit: Any) -> None:
+    whole = experiment(kit.ridge(), run={"iterations": 1500, "batch": 4}, checkpoint={"iterations": 10})
     want = lopa.run(whole, out="whole").digest
     stops = 0
 
@@ -157,26 +113,6 @@ def test_an_interrupted_run_resumes_to_the_same_digest() -> None:
     assert run.digest == want and run.status == "done" and stops > 0
     assert len(list(Path("parts").iterdir())) == 1
 
-
-FILE = """
-import jax.numpy as jnp, numpy as np, lopa
-
-def f(x, theta, batch):
-    a, b = batch
-    return jnp.mean((a @ theta - b) ** 2) / 2
-
-def g(x, theta, batch):
-    return f(x, theta, batch) + jnp.exp(x[0]) / 2 * jnp.sum(theta ** 2)
-
-def node(i):
-    def load():
-        random = np.random.default_rng(i)
-        a = random.standard_normal((12, 3))
-        return lopa.Node(inner=(a, a.sum(axis=1)))
-    return load
-
-problem = lopa.Problem(outer=f, inner=g, x=np.zeros(1), theta=np.zeros(3), nodes=[node(i) for i in range(2)])
-"""
 
 TOML = """
 name = "file"
@@ -198,8 +134,8 @@ lambda = 0.2
 
 
 @pytest.fixture
-def file(folder: Path) -> Path:
-    Path("mine.py").write_text(FILE)
+def file(folder: Path, kit: Any) -> Path:
+    Path("mine.py").write_text(kit.FILE)
     Path("mine.toml").write_text(TOML)
     return folder
 
@@ -221,9 +157,9 @@ def test_a_file_runs_everywhere(file: Path) -> None:
     assert lopa.Run.load(run.path).digest == run.digest
 
 
-def test_a_changed_file_is_another_experiment(file: Path) -> None:
+def test_a_changed_file_is_another_experiment(file: Path, kit: Any) -> None:
     first = lopa.run("mine.toml")
-    Path("mine.py").write_text(FILE.replace("/ 2 * jnp.sum", "/ 3 * jnp.sum"))
+    Path("mine.py").write_text(kit.FILE.replace("exp(x[0]) / 2", "exp(x[0]) / 3"))
     second = lopa.run("mine.toml")
     assert first.path != second.path and first.digest != second.digest
     resolved = str(first.path / "resolved.toml")
@@ -253,13 +189,13 @@ def test_two_peers(file: Path) -> None:
         assert [result["digest"] for result in json.loads(out)] == want
 
 
-def test_a_problem_of_another_process_is_not_here(file: Path) -> None:
-    run = lopa.run(experiment(ridge()))
+def test_a_problem_of_another_process_is_not_here(file: Path, kit: Any) -> None:
+    run = lopa.run(experiment(kit.ridge()))
     done = command("compare", str(run.path), fails=True)
     assert done.returncode == 2 and "made by another Python process" in done.stderr, done.stderr
 
 
-def test_exceptions_come_back_as_they_were(folder: Path) -> None:
+def test_exceptions_come_back_as_they_were(folder: Path, kit: Any) -> None:
     calls = 0
 
     def moody(x: Any, theta: Any, batch: Any) -> float:
@@ -270,27 +206,31 @@ def test_exceptions_come_back_as_they_were(folder: Path) -> None:
         return 1.0
 
     with pytest.raises(ArithmeticError, match="no more") as caught:
-        lopa.run(experiment(ridge(metrics={"moody": moody})))
+        lopa.run(experiment(kit.ridge(metrics={"moody": moody})))
     assert any(frame.name == "moody" for frame in caught.traceback)
     run = lopa.Run.load(next(Path("runs").iterdir()))
     assert run.status == "failed" and run.rows[0]["moody"] == 1.0
 
 
-def test_python_is_asked_once_per_iteration() -> None:
-    problem = ridge()
+def test_python_is_asked_once_per_iteration(kit: Any) -> None:
+    problem = kit.ridge()
     calls = {"together": 0, "one": 0}
+    threads = set()
     made = problem._backend.Parts
 
     class Counted(made):  # type: ignore[misc, valid-type]
         def together(self, *args: Any) -> Any:
             calls["together"] += 1
+            threads.add(threading.get_ident())
             return super().together(*args)
 
         def one(self, *args: Any) -> Any:
             calls["one"] += 1
+            threads.add(threading.get_ident())
             return super().one(*args)
 
     problem._backend = type("Backend", (), {"Parts": Counted, "computed_by": staticmethod(lambda: "test")})
-    lopa.run(experiment(problem, run={"iterations": 50, "evaluations": 1, "exact": "never"}))
+    lopa.run(experiment(problem, run={"iterations": 50, "evaluations": 1, "exact": "never"}), threads=4)
     assert calls["together"] == 50
+    assert threads == {threading.get_ident()}, "never from worker threads"
     assert calls["one"] <= 5 * 3, "five derivatives of each node, at the start"

@@ -4,12 +4,23 @@
 #[cfg(not(all(feature = "cuda", feature = "fetch", feature = "peers", feature = "mpi")))]
 use lopa::error::Error;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use lopa::config::Entry;
 use lopa::engine::device::Place;
 use lopa::error::Result;
 
 /// How to get everything but MPI and CUDA.
 const FULL: &[&str] = &["cargo install --path crates/lopa-cli --features full"];
+const FULL_PYTHON: &[&str] = &["pip install ./python"];
+
+/// Whether this is the program of the Python package, whose parts are installed in another way.
+static OF_PYTHON: AtomicBool = AtomicBool::new(false);
+
+/// Says that this is the program of the Python package.
+pub fn of_python() {
+    OF_PYTHON.store(true, Ordering::Relaxed);
+}
 
 /// An optional part of a build.
 pub struct Feature {
@@ -19,21 +30,29 @@ pub struct Feature {
     pub built_in: bool,
     /// The commands that install it, in order.
     install: &'static [&'static str],
+    /// The same for the Python package.
+    install_python: &'static [&'static str],
 }
 
-pub const FETCH: Feature =
-    Feature { commands: "lopa data fetch", built_in: cfg!(feature = "fetch"), install: FULL };
+pub const FETCH: Feature = Feature {
+    commands: "lopa data fetch",
+    built_in: cfg!(feature = "fetch"),
+    install: FULL,
+    install_python: FULL_PYTHON,
+};
 
 pub const PEERS: Feature = Feature {
     commands: "lopa key, roster, node",
     built_in: cfg!(feature = "peers"),
     install: FULL,
+    install_python: FULL_PYTHON,
 };
 
 pub const PNG: Feature = Feature {
     commands: "lopa report --figure-format png",
     built_in: cfg!(feature = "png"),
     install: FULL,
+    install_python: FULL_PYTHON,
 };
 
 pub const MPI: Feature = Feature {
@@ -43,12 +62,17 @@ pub const MPI: Feature = Feature {
         "apt-get install libopenmpi-dev libclang-dev",
         "cargo install --path crates/lopa-cli --features mpi",
     ],
+    install_python: &[
+        "apt-get install libopenmpi-dev libclang-dev",
+        "MATURIN_PEP517_ARGS='--features full,mpi' pip install ./python",
+    ],
 };
 
 pub const CUDA: Feature = Feature {
     commands: "lopa run --device cuda",
     built_in: cfg!(feature = "cuda"),
     install: &["cargo install --path crates/lopa-cli --features full,cuda"],
+    install_python: &["MATURIN_PEP517_ARGS='--features full,cuda' pip install ./python"],
 };
 
 /// The entry of the graphics card in the registry of devices, also where this build has none.
@@ -75,7 +99,11 @@ pub fn card() -> Result<String> {
 impl Feature {
     /// How to get it.
     pub fn remedy(&self) -> String {
-        let commands: Vec<String> = self.install.iter().map(|one| format!("`{one}`")).collect();
+        let install = match OF_PYTHON.load(Ordering::Relaxed) {
+            true => self.install_python,
+            false => self.install,
+        };
+        let commands: Vec<String> = install.iter().map(|one| format!("`{one}`")).collect();
         commands.join(", then ")
     }
 

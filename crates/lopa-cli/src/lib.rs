@@ -32,6 +32,8 @@ use cli::{Cli, Command};
 use output::{Output, described, print};
 use program::Program;
 
+pub use features::of_python;
+
 /// Runs the command line with what these registries offer.
 pub fn main_with(registries: Registries) -> ExitCode {
     run_with(std::env::args_os(), registries)

@@ -1,0 +1,196 @@
+"""Derivatives by PyTorch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from . import _parts
+from ._data import Data
+from ._errors import ConfigError
+from ._modules import Functions, Layout
+from ._parts import FUNCTIONS, Array, Slot, number, side
+
+if TYPE_CHECKING:
+    from ._problem import Node, Problem
+
+Tensor = torch.Tensor
+
+
+def device() -> Any:
+    """A GPU if there is one; Apple's has no double precision, which measurements need."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def computed_by() -> str:
+    """The framework, its version, and where it computes."""
+    where = device()
+    if where.type == "cuda":
+        return f"torch {torch.__version__} on {torch.cuda.get_device_name(where)} (cuda)"
+    return f"torch {torch.__version__} on cpu ({torch.get_num_threads()} threads)"
+
+
+def flatten(what: str, tree: Any) -> tuple[Array, Layout]:
+    """A tree of tensors and modules as a flat vector."""
+    layout = Layout(what, tree)
+    return _parts.flat(what, layout.names, layout.start), layout
+
+
+def gradient(of: Any, variables: list[Any], graph: bool = False) -> list[Any]:
+    """Derivatives of a scalar; 0 where it does not depend on a variable."""
+    if not of.requires_grad:
+        return [torch.zeros_like(variable) for variable in variables]
+    found = torch.autograd.grad(of, variables, create_graph=graph, materialize_grads=True)
+    return list(found)
+
+
+def product(left: list[Any], right: list[Any]) -> Any:
+    """The scalar product of two lists of tensors."""
+    return sum((a * b).sum() for a, b in zip(left, right, strict=True))
+
+
+class Parts(_parts.Parts):
+    """The parts of the nodes of a process."""
+
+    def __init__(self, problem: Problem, precision: str, nodes: list[Node]) -> None:
+        super().__init__(problem, precision, nodes)
+        self.where = device()
+        self.kind = getattr(torch, precision)
+        self.data = {"inner": self.device(self.inner)}
+        same = self.outer is self.inner
+        self.data["outer"] = self.data["inner"] if same else self.device(self.outer)
+        self.functions = Functions(problem.x_layout, problem.theta_layout, self.kind, self.where)
+        self.loss = {"f": problem.outer, "g": problem.inner}
+        self.every = {name: self.functions.for_all(loss) for name, loss in self.loss.items()}
+        self.places: dict[Any, Any] = {}
+
+    def device(self, data: Data) -> list[Any]:
+        """Floating-point columns in this precision, others as they are."""
+        return [
+            torch.from_numpy(
+                np.ascontiguousarray(array, self.dtype if array.dtype.kind == "f" else None)
+            ).to(self.where)
+            for array in data.arrays
+        ]
+
+    def tensor(self, array: Array) -> Any:
+        """Numbers of ours, where PyTorch computes; on the processor they stay where they are."""
+        return torch.from_numpy(array).to(self.where)
+
+    def leaves(self, layout: Layout, flat: Array, differentiated: bool) -> list[Any]:
+        """The leaves of a flat vector, or of a matrix with a row for each node."""
+        whole = self.tensor(flat)
+        return [leaf.requires_grad_(differentiated) for leaf in layout.split(whole)]
+
+    def back(self, found: list[Any], rows: int | None = None) -> Array:
+        """Leaves as a flat vector, or as a matrix."""
+        shape = (-1,) if rows is None else (rows, -1)
+        flat = torch.cat([leaf.detach().reshape(shape) for leaf in found], dim=-1)
+        return self.array(flat.cpu().numpy())
+
+    def on(self, which: str, node: int, rows: Any) -> Any:
+        """Some or all rows of a node."""
+        data = self.of(which)
+        begin, size = int(data.offsets[node]), data.sizes[node]
+        if rows is None:
+            return data.batch(lambda array: array[begin : begin + size], self.data[which])
+        index = self.tensor(rows + np.int64(begin))
+        return data.batch(lambda array: array[index], self.data[which])
+
+    def derivative(self, name: str, node: int, x: Array, theta: Array, v: Array | None, rows: Any) -> Any:
+        loss, batch = self.loss[name[-1]], self.on(side(name), node, rows)
+        wants_x = name in ("cross_g", "grad_x_f", "grad_x_g")
+        wants_theta = name not in (*FUNCTIONS, "grad_x_f", "grad_x_g")
+        xs = self.leaves(self.problem.x_layout, x.copy(), wants_x)
+        thetas = self.leaves(self.problem.theta_layout, theta.copy(), wants_theta)
+        with torch.set_grad_enabled(wants_x or wants_theta):
+            value = self.functions.call(loss, xs, thetas, batch)
+            if name in FUNCTIONS:
+                return value.cpu() if isinstance(value, Tensor) else value
+            value = self.total(name[-1], value)
+            if v is None:
+                return self.back(gradient(value, xs if wants_x else thetas))
+            along = self.leaves(self.problem.theta_layout, v.copy(), False)
+            slope = product(gradient(value, thetas, graph=True), along)
+            return self.back(gradient(slope, xs if name == "cross_g" else thetas))
+
+    def total(self, name: str, value: Any, *shape: int) -> Any:
+        """The sum of the losses of nodes: its derivatives are those of each."""
+        if not isinstance(value, Tensor) or value.shape != shape:
+            kind = f"its shape is {tuple(value.shape)[len(shape) :]}" if isinstance(value, Tensor) else "it is no tensor"
+            message = f"the loss must be a scalar, but {kind}"
+            raise ConfigError("problem/not-scalar", message, FUNCTIONS[name], "take the mean over the batch")
+        return value.sum()
+
+    def kind_of(self, name: str) -> tuple[tuple[int, ...], str]:
+        """The shape of a loss, and `f` if it is a floating-point number."""
+        found = self.derivative(name, 0, self.problem._x, self.problem._theta, None, None)
+        if not isinstance(found, Tensor):
+            return tuple(np.shape(found)), type(found).__name__
+        return tuple(found.shape), "f" if found.is_floating_point() else str(found.dtype)
+
+    def changed(self) -> str | None:
+        return self.functions.changed()
+
+    def directions(
+        self, nodes: tuple[int, ...], x: Array, theta: Array, v: Array, slots: tuple[Slot, ...], rows: Array
+    ) -> tuple[Array, Array, Array]:
+        m = len(nodes)
+        xs = self.leaves(self.problem.x_layout, x, True)
+        thetas = self.leaves(self.problem.theta_layout, theta, True)
+        along = self.leaves(self.problem.theta_layout, v, False)
+        index = self.tensor(rows.astype(np.int64))
+
+        def loss(name: str, slot: int) -> Any:
+            batch = self.batches(FUNCTIONS[name], nodes, slots[slot], index)
+            return self.total(name, self.every[name](xs, thetas, batch), m)
+
+        def both(xi: int, sigma: int, slope: Any, variables: list[Any]) -> list[Any]:
+            """Derivatives of f - <∇_θ g, v>: in x it is (8), in theta (7) with the other sign."""
+            slope = gradient(loss("g", xi), thetas, graph=True) if slope is None else slope
+            return gradient(loss("f", sigma) - product(slope, along), variables)
+
+        with torch.enable_grad():
+            one = slots[0] == slots[1] == slots[2] and slots[3] == slots[4]
+            slope = gradient(loss("g", 0), thetas, graph=one)
+            if one:
+                found = both(0, 3, slope, [*xs, *thetas])
+                s, minus_h = found[: len(xs)], found[len(xs) :]
+            else:
+                minus_h, s = both(1, 3, None, thetas), both(2, 4, None, xs)
+        return self.back(slope, m), -self.back(minus_h, m), self.back(s, m)
+
+    def batches(self, which: str, nodes: tuple[int, ...], slot: Slot, index: Any) -> Any:
+        """The batches of nodes for a derivative, one along the first axis."""
+        data = self.of(which)
+        begin, length = slot
+        key = (which, nodes)
+        if key not in self.places:
+            self.places[key] = self.tensor(data.offsets[list(nodes)].astype(np.int64)[:, None])
+        if length >= 0:
+            at = self.places[key] + index[:, begin : begin + length]
+            return data.batch(lambda array: array[at], self.data[which])
+        if (key, length) not in self.places:
+            first, count = int(data.offsets[nodes[0]]), -length * len(nodes)
+            at = self.places[key] + torch.arange(-length, device=self.where)
+            even = bool((at.ravel() == torch.arange(first, first + count, device=self.where)).all())
+
+            def full(array: Any) -> Any:
+                rows = array[first : first + count] if even else array[at.ravel()]
+                return rows.reshape(len(nodes), -length, *array.shape[1:])
+
+            self.places[key, length] = data.batch(full, self.data[which])
+        return self.places[key, length]
+
+    def measure(self, node: int, x: Array, theta: Array) -> list[tuple[str, float]]:
+        values = [("loss", float(self.derivative("f", node, x, theta, None, None)))]
+        if self.problem.metrics:
+            batch = self.on("outer", node, None)
+            xs = self.leaves(self.problem.x_layout, x.copy(), False)
+            thetas = self.leaves(self.problem.theta_layout, theta.copy(), False)
+            with torch.no_grad():
+                for name, metric in self.problem.metrics.items():
+                    values.append((name, number(name, self.functions.call(metric, xs, thetas, batch))))
+        return values
