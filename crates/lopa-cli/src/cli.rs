@@ -29,6 +29,9 @@ use crate::output::OutputArgs;
 pub struct Cli {
     #[command(flatten)]
     pub output: OutputArgs,
+    /// Read files of up to this many bytes where the usual limit is lower
+    #[arg(long, global = true, value_name = "BYTES", env = "LOPA_MAX_BYTES")]
+    pub max_bytes: Option<u64>,
     #[command(subcommand)]
     pub command: Command,
 }

@@ -29,7 +29,8 @@ use lopa::error::{Error, Result, nearest};
 use lopa::experiment::Registries;
 
 use cli::{Cli, Command};
-use output::{Output, described, print};
+use lopa::store::limits;
+use output::{Output, described, document, print};
 use program::Program;
 
 pub use features::of_python;
@@ -50,6 +51,7 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, mut registries: Regist
             return refuse(with_suggestion(error, &typed), &typed);
         }
     };
+    cli.max_bytes.into_iter().for_each(limits::raise);
     let program = Program { registries, output: Output::new(&cli.output) };
     run(&cli.command, &program).unwrap_or_else(|error| program.output.fail(&error))
 }
@@ -90,7 +92,7 @@ fn refuse(error: clap::Error, typed: &[String]) -> ExitCode {
     let json = typed.iter().any(|arg| arg == "--format=json")
         || typed.windows(2).any(|pair| pair == ["--format", "json"]);
     if error.use_stderr() && json {
-        print(&format!("{:#}\n", described(&usage(&error.to_string()))));
+        print(&document(&described(&usage(&error.to_string()))));
     }
     ExitCode::from(error.exit_code() as u8)
 }

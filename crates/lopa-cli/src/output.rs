@@ -99,7 +99,7 @@ impl Output {
 
     /// Prints the one document that scripts get.
     pub fn document(&self, value: &Value) {
-        print(&format!("{value:#}\n"));
+        print(&document(value));
     }
 
     /// Prints the result as text.
@@ -167,6 +167,12 @@ impl Output {
     }
 }
 
+/// A document as text. JSON escapes only some of what a terminal obeys.
+pub fn document(value: &Value) -> String {
+    let text = format!("{value:#}\n");
+    escaped(&text, |c| format!("\\u{:04x}", u32::from(c))).into()
+}
+
 /// An error as a document.
 pub fn described(error: &Error) -> Value {
     json!({ "error": {
@@ -191,19 +197,34 @@ pub fn print(text: &str) {
     }
 }
 
+/// Whether a terminal might obey a character instead of showing it: control characters, and those that
+/// turn the direction of text, which can make it read as another.
+fn is_obeyed(c: char) -> bool {
+    let turns = ['\u{61c}', '\u{200e}', '\u{200f}'].contains(&c)
+        || ('\u{202a}'..='\u{202e}').contains(&c)
+        || ('\u{2066}'..='\u{2069}').contains(&c);
+    turns || c.is_control() && !['\n', '\t'].contains(&c)
+}
+
 /// Text whose control characters are shown and not obeyed: names come from files of others.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    let control = |c: char| c.is_control() && !['\n', '\t'].contains(&c);
-    match text.contains(control) {
+    escaped(text, |c| c.escape_default().to_string())
+}
+
+fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
+    match text.contains(is_obeyed) {
         false => text.into(),
         true => {
-            let shown = |c: char| match control(c) {
-                true => c.escape_default().to_string(),
-                false => c.to_string(),
-            };
+            let shown = |c: char| if is_obeyed(c) { escape(c) } else { c.to_string() };
             text.chars().map(shown).collect::<String>().into()
         }
     }
+}
+
+/// Prints a line on standard error, from wherever it comes.
+#[cfg(feature = "peers")]
+pub fn say(text: &str) {
+    log(plain(text));
 }
 
 /// Prints a line on standard error; a closed pipe is no failure.
@@ -213,11 +234,21 @@ fn log(text: impl Display) {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use serde_json::json;
+
+    use super::{document, plain};
 
     #[test]
     fn control_characters_are_shown_and_not_obeyed() {
         assert_eq!(plain("a\tb\nß ─"), "a\tb\nß ─");
         assert_eq!(plain("\u{1b}[2Jclass\u{7}\r\u{9b}1m"), "\\u{1b}[2Jclass\\u{7}\\r\\u{9b}1m");
+        assert_eq!(plain("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
+    }
+    #[test]
+    fn documents_say_the_same_without_anything_to_obey() {
+        let value = json!({ "\u{1b}[2J": "\u{9b}1m\u{202e}\u{7f}ß", "list": [1, "\n"] });
+        let text = document(&value);
+        assert!(text.chars().all(|c| c == '\n' || !super::is_obeyed(c)), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
-use lopa::store::files::{cannot_write, read_text, sync_directory};
+use lopa::store::disk::sync_folder;
+use lopa::store::files::{cannot_write, read_text};
 
 /// The identity of a node: an ed25519 public key, written as 64 hexadecimal digits.
 pub use iroh::PublicKey;
@@ -80,7 +81,7 @@ fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     // `written` has the error that matters.
     let _ = fs::remove_file(&partial);
     written?;
-    sync_directory(path.parent().unwrap_or(Path::new(".")))
+    sync_folder(path.parent().unwrap_or(Path::new(".")))
 }
 
 #[cfg(unix)]

@@ -18,6 +18,7 @@ use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
 use lopa::store::files::{cannot_write, read_text, replace};
+use lopa::store::limits;
 use serde::Serialize;
 
 use crate::key::parse_hex;
@@ -44,9 +45,6 @@ pub struct Member {
     pub neighbours: Vec<String>,
 }
 
-/// The longest roster, in bytes.
-const MOST: u64 = 64 << 20;
-
 const KEYS: [&str; 2] = ["node", "relays"];
 const MEMBER_KEYS: [&str; 4] = ["name", "key", "addresses", "neighbours"];
 
@@ -54,7 +52,7 @@ impl Roster {
     /// Reads a roster and checks each entry; [`Roster::check`] checks the whole.
     pub fn read(path: &Path) -> Result<Roster> {
         let place = path.display().to_string();
-        let text = read_text(path, MOST).map_err(|error| {
+        let text = read_text(path, limits::ROSTER).map_err(|error| {
             Error::config("roster/unreadable", format!("cannot read the roster: {error}"))
                 .at(&place)
                 .hint("start one with `lopa roster add`")

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use lopa::error::{Error, Result};
 use lopa::folder::{Manifest, MetricsRow, ResultEntry, RunReader, WorldNote};
+use lopa::store::files::read_text;
+use lopa::store::limits;
 use serde_json::Value;
 
 /// A run folder in memory.
@@ -92,7 +94,7 @@ pub fn claims(path: &Path) -> Result<Vec<Value>> {
 }
 
 fn json(path: &Path) -> Result<Value> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = read_text(path, limits::DATA).map_err(|error| {
         Error::storage("storage/read", format!("cannot read the claims: {error}"))
             .at(path.display().to_string())
             .hint("name a `claims.json` that `lopa reproduce` wrote")

@@ -7,7 +7,7 @@ use lopa::experiment::Experiment;
 use lopa::run::trace::{Row, Stop};
 use lopa::run::{Listener, Outcome};
 
-use crate::output::Output;
+use crate::output::{Output, plain};
 
 /// Time between two lines where there is no terminal for a bar.
 pub const INTERVAL: Duration = Duration::from_secs(10);
@@ -65,7 +65,7 @@ impl Listener for Bars<'_> {
             let style =
                 ProgressStyle::with_template(template).expect("the template is well-formed");
             let bar = ProgressBar::new(1000).with_style(style.progress_chars("━╸─"));
-            bar.set_prefix(self.name.clone());
+            bar.set_prefix(plain(&self.name).into_owned());
             self.bar = Some(bar);
         }
         (self.printed, self.begun) = (Instant::now(), Instant::now());

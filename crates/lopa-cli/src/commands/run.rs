@@ -75,11 +75,13 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     let mut folder = destination.open(&experiment, data.as_ref(), output)?;
     let mut bars = Bars::new(output, &experiment);
     let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut bars);
-    match &done {
-        Err(error) => folder.fail(error)?,
-        Ok(_) => folder.finish(status(&done, signals.code()))?,
-    }
+    let finished = match &done {
+        Err(error) => folder.fail(error),
+        Ok(_) => folder.finish(status(&done, signals.code())),
+    };
+    // The first error is the one that matters.
     let outcomes = done?;
+    finished?;
     show(&experiment, &outcomes, &folder, output);
     if signals.code().is_some() {
         output.note(INTERRUPTED);

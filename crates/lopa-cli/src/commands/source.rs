@@ -7,6 +7,7 @@ use lopa::config::{Params, Source};
 use lopa::error::{Error, Fault, Result, nearest};
 use lopa::experiment::{Experiment, Registries, RunSpec};
 use lopa::store::files::read_text;
+use lopa::store::limits;
 use lopa_study::tune::TuneSpec;
 
 use crate::args::{ExperimentArgs, FileArgs};
@@ -39,16 +40,13 @@ pub fn read_experiment(source: &Source, registries: &Registries) -> Result<Exper
     Ok(experiment)
 }
 
-/// The longest experiment file, in bytes.
-const MOST: u64 = 16 << 20;
-
 /// The file, or the quickstart, with its overrides.
 pub fn source(args: &FileArgs) -> Result<Source> {
     let mut source = match &args.file {
         None => Source::new("quickstart", QUICKSTART),
         Some(path) => {
             let name = path.display().to_string();
-            let text = read_text(path, MOST).map_err(|error| {
+            let text = read_text(path, limits::EXPERIMENT).map_err(|error| {
                 let message = format!("cannot read the experiment: {error}");
                 let hint = match error.kind() {
                     ErrorKind::InvalidData => {

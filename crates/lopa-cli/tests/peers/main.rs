@@ -10,4 +10,6 @@ mod namespaces;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
 mod program;
+mod soak;
 mod trio;
+mod weather;

@@ -1,6 +1,5 @@
 //! Published data sets: where to get them, what they contain, and whether a copy is intact.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::digest::hex;
 use crate::error::{Error, Result, nearest};
+use crate::store::limits;
 
 /// A published data set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -116,7 +116,9 @@ impl PublishedFile {
         let plain = self.name.strip_suffix(".gz").unwrap_or(&self.name);
         let paths = [folder.join(&self.name), folder.join(plain)];
         let Some(path) = paths.iter().find(|path| path.exists()) else { return State::Missing };
-        match File::open(path).map_err(|error| error.to_string()).and_then(|file| self.verify(file))
+        match limits::open(path)
+            .map_err(|error| error.to_string())
+            .and_then(|file| self.verify(file))
         {
             Ok(()) => State::Good,
             Err(why) => State::Different(why),

@@ -20,11 +20,12 @@ pub fn complete(
     let mut folder = RunFolder::resume(runs, experiment, data, threads)?;
     let done = experiment.run_on(data, context, &mut folder, listener);
     let interrupted = context.interrupt.load(Ordering::Relaxed);
-    match (&done, interrupted) {
-        (Err(error), _) => folder.fail(error)?,
-        (Ok(_), true) => folder.finish(Status::Interrupted)?,
-        (Ok(_), false) => folder.finish(Status::Done)?,
-    }
-    done?;
+    let finished = match (&done, interrupted) {
+        (Err(error), _) => folder.fail(error),
+        (Ok(_), true) => folder.finish(Status::Interrupted),
+        (Ok(_), false) => folder.finish(Status::Done),
+    };
+    // The first error is the one that matters.
+    done.and(finished)?;
     Ok((folder.path().to_path_buf(), !interrupted))
 }

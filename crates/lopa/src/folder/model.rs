@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use safetensors::tensor::{Dtype, SafeTensors, View};
@@ -17,7 +18,11 @@ use crate::evaluate::Point;
 use crate::problem::predictor::{Predictor, decide};
 use crate::problem::{AnyProblem, At};
 use crate::run::hex;
-use crate::store::files::replace;
+use crate::store::disk;
+use crate::store::files::{cannot_write, replace};
+
+/// The id of the error of a model file that is missing or damaged.
+pub(super) const DAMAGED: &str = "storage/model";
 
 /// The models that one run of one algorithm ended with.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,10 +88,15 @@ impl Model {
     /// Reads a file; a damaged one is refused.
     pub fn load(path: &Path) -> Result<Model> {
         let wrong = |what: String| {
-            Error::storage("storage/model", format!("this is not a model file of lopa: {what}"))
+            Error::storage(DAMAGED, format!("this is not a model file of lopa: {what}"))
                 .at(path.display().to_string())
         };
-        let file = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let file = disk::read(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => wrong("there is no such file".into()),
+            _ => Error::storage("storage/read", format!("cannot read the model: {error}"))
+                .at(path.display().to_string())
+                .hint("check who may read the file, and the disk"),
+        })?;
         let (_, header) =
             SafeTensors::read_metadata(&file).map_err(|error| wrong(error.to_string()))?;
         let entry = header.metadata().as_ref().and_then(|metadata| metadata.get("lopa"));
@@ -268,7 +278,7 @@ pub(super) fn save(path: &Path, about: &About, points: &[Point], all: &Scalings)
     let metadata = HashMap::from([("lopa".to_string(), header)]);
     let file = safetensors::serialize(tensors, Some(metadata))
         .map_err(|error| wrong(error.to_string()))?;
-    replace(path, &file).map_err(|error| wrong(error.to_string()))
+    replace(path, &file).map_err(|error| cannot_write(path, &error))
 }
 
 /// Rows of numbers as a tensor, turned into bytes only when they are written.

@@ -1,6 +1,5 @@
 //! Reading a run folder. All of its files are read here, and models in `model.rs`.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use super::{
 use crate::config::Source;
 use crate::error::{Error, Result};
 use crate::run::trace::Stop;
+use crate::store::disk;
 
 /// A run folder, read back. Only the manifest is read at once; each method reads its file anew.
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ impl Lines {
 
 /// The content of a file; none if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match disk::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)

@@ -1,6 +1,8 @@
 //! Resuming in a folder that an earlier run left.
 
-use std::fs::{self, File, TryLockError};
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::machine::now;
@@ -13,7 +15,8 @@ use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network::time::TimeSpec;
 use crate::run::trace::Stop;
-use crate::store::files::cannot_write;
+use crate::store::disk::Log;
+use crate::store::files::{PARTIAL, cannot_write};
 
 /// The `[time]` that the experiment of a run folder was run with.
 pub fn times(folder: &Path) -> Option<TimeSpec> {
@@ -105,7 +108,7 @@ impl RunFolder {
         let reader = RunReader::open(&path)?;
         let mut results = reader.results()?;
         results.retain(|entry| entry.stop != Stop::Interrupted);
-        let Measured { sound, whole } = measured(&path.join(METRICS), &results)?;
+        let Measured { sound, whole, scattered } = measured(&path.join(METRICS), &results)?;
         let mut manifest = reader.manifest().clone();
         manifest.status = Status::Running;
         manifest.machine.device = device(experiment)?.or(manifest.machine.device);
@@ -113,21 +116,40 @@ impl RunFolder {
         let mut folder = RunFolder::new(path, manifest, lock, experiment, data)?;
         folder.results = results;
         folder.sound = sound;
-        folder.cut_metrics(whole)?;
+        match scattered {
+            Some(rows) => folder.write_metrics(rows.into_iter())?,
+            None => folder.cut_metrics(whole)?,
+        }
         folder.write_manifest()?;
         Ok(Some(folder))
     }
 }
 
+const LOCK: &str = ".lock";
+
 /// Takes the right to write in a folder until the process ends; `None` if another process has it.
-pub(super) fn lock(folder: &Path) -> Result<Option<File>> {
-    let path = folder.join(".lock");
-    let file = File::create(&path).map_err(|error| cannot_write(&path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(cannot_write(&path, &error)),
-    }
+pub(super) fn lock(folder: &Path) -> Result<Option<Log>> {
+    let path = folder.join(LOCK);
+    let taken = || -> io::Result<_> {
+        let file = Log::open(&path, true)?;
+        Ok(file.lock()?.then_some(file))
+    };
+    taken().map_err(|error| cannot_write(&path, &error))
+}
+
+/// Whether a folder holds no more than a process leaves that ended before its manifest was written.
+pub(super) fn is_abandoned(folder: &Path) -> bool {
+    let start = |name: &OsStr| {
+        let name = name.to_str().unwrap_or_default();
+        let name = name.strip_suffix(PARTIAL).unwrap_or(name);
+        [LOCK, "models", RESOLVED, METRICS].contains(&name)
+            || name == MANIFEST && !folder.join(MANIFEST).exists()
+    };
+    let unmeasured = folder.join(METRICS).metadata().map_or(true, |file| file.len() == 0);
+    let models = fs::read_dir(folder.join("models")).into_iter().flatten().count();
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let known = entries.flatten().all(|entry| start(&entry.file_name()));
+    unmeasured && models == 0 && known && folder.is_dir()
 }
 
 /// The folders `name`, `name-2`, `name-3`, … below `runs`.
@@ -153,6 +175,9 @@ struct Measured {
     /// All whole lines before the first that cannot be read. What follows belongs to the run that
     /// was cut short, which measures it again.
     whole: u64,
+    /// Measurements of runs that ended, if others stand between them: a run whose models were lost was
+    /// about to be made again, and its measurements are still there.
+    scattered: Option<Vec<MetricsRow>>,
 }
 
 fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
@@ -163,8 +188,9 @@ fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
     let is_ended = |(line, _): &&(MetricsRow, usize)| {
         ended.iter().any(|entry| entry.is_of(&line.algorithm, line.seed))
     };
-    rows.truncate(rows.iter().take_while(is_ended).count());
-    let sound = rows.last().map_or(0, |&(_, end)| end as u64);
+    let sound = rows.iter().take_while(is_ended).last().map_or(0, |&(_, end)| end as u64);
+    rows.retain(|row| is_ended(&row));
+    let scattered = rows.last().is_some_and(|&(_, end)| end as u64 > sound);
     // The last measurement of a run stands in its result, too.
     let is_there = |entry: &ResultEntry| {
         let is_last = |(line, _): &(MetricsRow, usize)| {
@@ -173,7 +199,10 @@ fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
         rows.iter().any(is_last)
     };
     match (ended.iter().find(|entry| !is_there(entry)), damage) {
-        (None, _) => Ok(Measured { sound, whole }),
+        (None, _) => {
+            let scattered = scattered.then(|| rows.into_iter().map(|(row, _)| row).collect());
+            Ok(Measured { sound, whole, scattered })
+        }
         (Some(_), Some(damage)) => Err(damage.error),
         (Some(ResultEntry { algorithm, seed, .. }), None) => {
             let what = format!("measurements of {algorithm}, seed {seed}, are missing");

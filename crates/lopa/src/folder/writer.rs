@@ -1,7 +1,6 @@
 //! Writing a run folder.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -12,7 +11,7 @@ use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
 use super::model::{self, About, Model};
 use super::reader::{Lines, read};
-use super::resume::lock;
+use super::resume::{is_abandoned, lock};
 use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, line, model_path};
 use crate::config::Choice;
 use crate::data::{self, Data};
@@ -23,14 +22,15 @@ use crate::run::checkpoint::{self, Checkpoint, State};
 use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, Store, World, hex};
 use crate::store::bytes::Hash;
-use crate::store::files::{cannot_write, replace, sync_directory};
+use crate::store::disk::{self, Log};
+use crate::store::files::{cannot_write, replace};
 
 /// A run folder being written.
 pub struct RunFolder {
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
     pub(super) results: Vec<ResultEntry>,
-    pub(super) metrics: File,
+    pub(super) metrics: Log,
     pub(super) sound: u64, // bytes of the measurements of runs that ended
     pub(super) synced: Option<u64>, // bytes of measurements known to be on disk
     lines: Option<u64>,    // measurements in the file, if counted
@@ -38,7 +38,7 @@ pub struct RunFolder {
     pub(super) checkpoints: Option<checkpoint::Store>, // of the current run
     pub(super) last: Option<(u64, u64)>, // iteration of the last checkpoint, bytes of measurements then
     about: ModelParts,
-    _lock: File, // held while the folder is being written
+    _lock: Log, // held while the folder is being written
 }
 
 /// What a peer keeps of what all told each other before the runs.
@@ -65,8 +65,7 @@ impl RunFolder {
     ) -> Result<RunFolder> {
         let (resolved, experiment_digest) = resolved(experiment);
         let device = device(experiment)?;
-        let path = create_free(runs, &folder_name(experiment))?;
-        let lock = lock(&path)?.expect("nobody else knows of the folder yet");
+        let (path, lock) = create_free(runs, &folder_name(experiment))?;
         write(&path.join(RESOLVED), resolved.as_bytes())?;
         let computed_by = experiment.problem.build.get::<f64>().computed_by();
         let computed_by = computed_by.map(|text| ("computed_by".to_string(), text.into()));
@@ -97,14 +96,13 @@ impl RunFolder {
     pub(super) fn new(
         path: PathBuf,
         manifest: Manifest,
-        lock: File,
+        lock: Log,
         experiment: &Experiment,
         data: Option<&Data>,
     ) -> Result<RunFolder> {
         let file = path.join(METRICS);
-        let open = OpenOptions::new().append(true).create(true).open(&file);
         Ok(RunFolder {
-            metrics: open.map_err(|error| cannot_write(&file, &error))?,
+            metrics: Log::open(&file, false).map_err(|error| cannot_write(&file, &error))?,
             path,
             manifest,
             results: Vec::new(),
@@ -130,7 +128,7 @@ impl RunFolder {
         if status == Status::Done {
             self.check_metrics()?;
             // A killed process may have left some; nothing is left to resume.
-            let _ = fs::remove_dir_all(self.path.join("checkpoints"));
+            let _ = disk::remove_folder(&self.path.join("checkpoints"));
         }
         self.manifest.status = status;
         self.manifest.ended = Some(now());
@@ -157,7 +155,7 @@ impl RunFolder {
         let measured = self.measured()?;
         // Most checkpoints come without a new measurement, and waiting for the disk is what they cost.
         if self.synced != Some(measured) {
-            self.metrics.sync_all().map_err(|error| self.cannot_measure(&error))?;
+            self.metrics.sync().map_err(|error| self.cannot_measure(&error))?;
             self.synced = Some(measured);
         }
         Ok(())
@@ -165,14 +163,17 @@ impl RunFolder {
 
     /// Bytes of measurements so far.
     pub(super) fn measured(&self) -> Result<u64> {
-        let found = self.metrics.metadata().map(|metadata| metadata.len());
-        found.map_err(|error| self.cannot_measure(&error))
+        self.metrics.length().map_err(|error| self.cannot_measure(&error))
     }
 
     /// Forgets all measurements but the first so many bytes.
     pub(super) fn cut_metrics(&mut self, length: u64) -> Result<()> {
         (self.synced, self.lines) = (None, None);
-        self.metrics.set_len(length).map_err(|error| self.cannot_measure(&error))
+        let cut = match self.measured()? {
+            measured if measured == length => Ok(()),
+            _ => self.metrics.cut(length),
+        };
+        cut.map_err(|error| self.cannot_measure(&error))
     }
 
     /// Measurements in the file.
@@ -190,18 +191,25 @@ impl RunFolder {
         let bytes = read(&path)?.unwrap_or_default();
         let Lines { rows, .. } = Lines::parse(&path, &bytes);
         // What is not of runs that ended is measured again; their checkpoints count its bytes.
-        let kept = rows.into_iter().filter(|&(_, end)| end as u64 <= self.sound);
+        let sound = self.sound;
+        let kept = rows.into_iter().filter(|&(_, end)| end as u64 <= sound);
         let kept = kept.filter(|(row, _)| row.algorithm != algorithm || row.seed != seed);
-        let kept: String =
-            (0..).zip(kept).map(|(number, (row, _))| line::write(&row, number)).collect();
-        let _ = fs::remove_dir_all(self.path.join("checkpoints"));
+        let _ = disk::remove_folder(&self.path.join("checkpoints"));
         self.results.retain(|entry| !entry.is_of(algorithm, seed));
         write_json(&self.path.join(RESULTS), &self.results)?;
-        write(&path, kept.as_bytes())?;
-        let open = OpenOptions::new().append(true).open(&path);
-        self.metrics = open.map_err(|error| self.cannot_measure(&error))?;
-        self.sound = kept.len() as u64;
-        (self.synced, self.lines, self.last) = (None, None, None);
+        self.write_metrics(kept.map(|(row, _)| row))?;
+        self.last = None;
+        Ok(())
+    }
+
+    /// Replaces the measurements by those of runs that ended.
+    pub(super) fn write_metrics(&mut self, rows: impl Iterator<Item = MetricsRow>) -> Result<()> {
+        let path = self.path.join(METRICS);
+        let text: String = (0..).zip(rows).map(|(number, row)| line::write(&row, number)).collect();
+        write(&path, text.as_bytes())?;
+        self.metrics = Log::open(&path, false).map_err(|error| self.cannot_measure(&error))?;
+        self.sound = text.len() as u64;
+        (self.synced, self.lines) = (None, None);
         Ok(())
     }
 
@@ -261,6 +269,8 @@ impl Store for RunFolder {
         let Some(entry) = entry else { return Ok(None) };
         match Model::load(&model_path(&self.path, algorithm, seed)) {
             Ok(model) => Ok(Some(entry.outcome(model.x.into_iter().zip(model.theta).collect()))),
+            // A file that cannot be read now may be sound.
+            Err(error) if error.id != model::DAMAGED => Err(error),
             Err(error) => {
                 let text = format!("{algorithm}, seed {seed}, runs again: {}", error.message);
                 self.unsaid.push(text);
@@ -291,10 +301,7 @@ impl Store for RunFolder {
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
         let run = self.run_hash(algorithm, seed);
         let folder = self.path.join("checkpoints");
-        if !folder.exists() {
-            let made = fs::create_dir_all(&folder).and_then(|()| sync_directory(&self.path));
-            made.map_err(|error| cannot_write(&folder, &error))?;
-        }
+        disk::make_folder(&folder).map_err(|error| cannot_write(&folder, &error))?;
         self.sync_metrics()?;
         let k = state.progress.k;
         // A state that is kept again has no more measurements than the first time.
@@ -311,7 +318,7 @@ impl Store for RunFolder {
     }
 
     fn agreed(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(fs::read(self.path.join(AGREED)).ok())
+        read(&self.path.join(AGREED))
     }
 
     fn agree(&mut self, bytes: &[u8]) -> Result<()> {
@@ -331,7 +338,7 @@ impl Store for RunFolder {
         let row = MetricsRow { algorithm: algorithm.into(), seed, row: row.clone() };
         let number = self.count_lines()?;
         // In one write: a line is either there or not.
-        let written = self.metrics.write_all(line::write(&row, number).as_bytes());
+        let written = self.metrics.write(line::write(&row, number).as_bytes());
         written.map_err(|error| self.cannot_measure(&error))?;
         self.lines = Some(number + 1);
         Ok(())
@@ -424,28 +431,31 @@ pub(super) fn folder_name(experiment: &Experiment) -> String {
     format!("{}-{}", experiment.name, &resolved(experiment).1[..8])
 }
 
-/// Makes the first of `name`, `name-2`, `name-3`, … that is free.
-fn create_free(runs: &Path, name: &str) -> Result<PathBuf> {
-    fs::create_dir_all(runs).map_err(|error| cannot_write(runs, &error))?;
+/// Makes the first of `name`, `name-2`, `name-3`, … that is free, and takes it for this process.
+fn create_free(runs: &Path, name: &str) -> Result<(PathBuf, Log)> {
+    disk::make_folder(runs).map_err(|error| cannot_write(runs, &error))?;
     for number in 1..10_000 {
         let path = match number {
             1 => runs.join(name),
             _ => runs.join(format!("{name}-{number}")),
         };
-        match fs::create_dir(&path) {
-            Ok(()) => {
-                let models = path.join("models");
-                let made = fs::create_dir(&models).and_then(|()| {
-                    // A checkpoint is of no use in a folder that a power cut takes away.
-                    sync_directory(runs)?;
-                    sync_directory(runs.parent().unwrap_or(Path::new(".")))
-                });
-                made.map_err(|error| cannot_write(&models, &error))?;
-                return Ok(path);
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+        match disk::make_new_folder(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot_write(&path, &error)),
         }
+        // Of another process that starts now, only one gets the lock; the other looks again after it.
+        if !is_abandoned(&path) {
+            continue;
+        }
+        let Some(lock) = lock(&path)?.filter(|_| is_abandoned(&path)) else { continue };
+        let models = path.join("models");
+        // A checkpoint is of no use in a folder that a power cut takes away.
+        let made = disk::make_folder(&models)
+            .and_then(|()| disk::sync_folder(runs))
+            .and_then(|()| disk::sync_folder(runs.parent().unwrap_or(Path::new("."))));
+        made.map_err(|error| cannot_write(&models, &error))?;
+        return Ok((path, lock));
     }
     let message = format!("there are 9999 runs called `{name}` already");
     Err(Error::storage("storage/full", message).at(runs.display().to_string()))

@@ -1,7 +1,5 @@
 //! Parses graphs and matrices from text; nothing in it is trusted.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use toml::Spanned;
@@ -9,9 +7,7 @@ use toml::Spanned;
 use super::graph::MAX_NODES;
 use crate::config::Source;
 use crate::error::{Error, Kind, Result};
-
-/// The largest file that is read, in bytes: enough for the largest number of edges.
-const MAX_BYTES: u64 = 512 << 20;
+use crate::store::{files, limits};
 
 /// An edge in a file: its ends, its weight, the number of its line.
 pub(super) struct EdgeLine {
@@ -38,14 +34,9 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     let place = path.display().to_string();
     let unreadable =
         |why: String| Error::network("network/unreadable", why).at(&place).hint("check the path");
-    let file = File::open(path).map_err(|e| unreadable(format!("cannot open the file: {e}")))?;
-    let mut text = String::new();
-    let limited = file.take(MAX_BYTES + 1).read_to_string(&mut text);
-    match limited {
-        Ok(length) if length as u64 > MAX_BYTES => Err(unreadable("the file is too long".into())),
-        Ok(_) => Ok(text.trim_start_matches('\u{feff}').to_string()),
-        Err(error) => Err(unreadable(format!("cannot read the file as text: {error}"))),
-    }
+    let text = files::read_text(path, limits::GRAPH)
+        .map_err(|error| unreadable(format!("cannot read the file as text: {error}")))?;
+    Ok(text.trim_start_matches('\u{feff}').to_string())
 }
 
 fn malformed(message: String) -> Error {

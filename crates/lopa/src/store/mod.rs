@@ -1,4 +1,6 @@
-//! Byte layouts and atomic files.
+//! Byte layouts, atomic files, limits of reading, and the disk below them.
 
 pub mod bytes;
+pub mod disk;
 pub mod files;
+pub mod limits;

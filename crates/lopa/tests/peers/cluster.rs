@@ -147,6 +147,8 @@ pub struct Fate {
     pub done: Result<Vec<Outcome>>,
     pub notes: Vec<Note>,
     pub lives: usize,
+    /// When it left.
+    pub left: std::time::Duration,
     pub disk: Shared<Disk>,
 }
 
@@ -237,9 +239,10 @@ fn run_node(
         }));
         match life {
             Ok(done) => {
+                let left = world.now();
                 world.leave(node);
                 let notes = notes.lock().unwrap().clone();
-                return Fate { done, notes, lives, disk };
+                return Fate { done, notes, lives, left, disk };
             }
             Err(panic) if panic.is::<Killed>() => world.stay_down(node, world.downtime(node)),
             Err(panic) => {

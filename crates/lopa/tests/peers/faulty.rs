@@ -132,6 +132,11 @@ impl World {
         Faulty { world: self.clone(), node }
     }
 
+    /// The time.
+    pub fn now(&self) -> Duration {
+        self.lock().now
+    }
+
     /// Waits for this machine's first turn.
     pub fn begin(&self, node: usize) {
         let mut state = self.lock();

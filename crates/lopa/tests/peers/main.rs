@@ -6,6 +6,7 @@ mod connections;
 mod dialling;
 mod faulty;
 mod hostile;
+mod leaving;
 mod policies;
 mod skips;
 mod waits;

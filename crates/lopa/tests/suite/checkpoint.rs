@@ -14,7 +14,8 @@ use lopa::math::random::{Purpose, Stream};
 use lopa::run::checkpoint::{Checkpoint, State, Store};
 use lopa::run::trace::{Row, Stop};
 use lopa::run::{self, Context, Outcome};
-use lopa::store::files::{Point, replace_watched};
+use lopa::store::disk::{Step, Verdict, watched};
+use lopa::store::files::replace;
 
 const PERSONAL: &str = include_str!("../../../../experiments/quadratic.toml");
 const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml");
@@ -256,21 +257,35 @@ fn a_checkpoint_of_another_run_is_not_used() {
     assert_eq!(newest(folder.path()), (None, 2));
 }
 
+/// Opened, written, synced, renamed; the folder synced.
+const STEPS: usize = 5;
+
+/// The step at which a file has its new name.
+const RENAMED: usize = 4;
+
+/// A step of writing a file fails.
+fn failing(nth: usize, kind: io::ErrorKind) -> impl FnMut(Step) -> Verdict {
+    let mut steps = 0;
+    move |_| {
+        steps += 1;
+        if steps == nth + 1 { Verdict::Half(kind.into()) } else { Verdict::Go }
+    }
+}
+
 #[test]
-fn an_error_at_any_point_leaves_a_sound_checkpoint() {
+fn an_error_at_any_step_leaves_a_sound_checkpoint() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::ReadOnlyFilesystem] {
-        for point in Point::ALL {
+        for step in 0..STEPS {
             let folder = tempfile::tempdir().unwrap();
             let mut store = Store::new(folder.path(), "run");
             (1..=2).for_each(|k| store.write(&at(k)).unwrap());
-            let mut fail = |here| if here == point { Err(kind.into()) } else { Ok(()) };
-            let error = store.write_watched(&at(3), &mut fail).unwrap_err();
+            let error = watched(failing(step, kind), || store.write(&at(3)).unwrap_err());
             assert_eq!((error.kind, error.id), (Kind::Storage, "storage/write"));
-            let renamed = matches!(point, Point::Renamed | Point::DirectorySynced);
-            assert_eq!(newest(folder.path()), (Some(if renamed { 3 } else { 2 }), 0), "{point:?}");
-            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "{point:?}");
+            let k = if step == RENAMED { 3 } else { 2 };
+            assert_eq!(newest(folder.path()), (Some(k), 0), "step {step}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "step {step}");
             store.write(&at(4)).unwrap();
-            assert_eq!(newest(folder.path()), (Some(4), 0), "{point:?}");
+            assert_eq!(newest(folder.path()), (Some(4), 0), "step {step}");
         }
     }
 }
@@ -280,27 +295,25 @@ fn a_file_is_replaced_or_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file.json");
     std::fs::write(&path, "old").unwrap();
-    for point in Point::ALL {
-        let mut fail = |here| if here == point { Err(io::ErrorKind::Other.into()) } else { Ok(()) };
-        replace_watched(&path, b"new", &mut fail).unwrap_err();
+    for step in 0..STEPS {
+        watched(failing(step, io::ErrorKind::Other), || replace(&path, b"new").unwrap_err());
         let content = std::fs::read_to_string(&path).unwrap();
-        let renamed = matches!(point, Point::Renamed | Point::DirectorySynced);
-        assert_eq!(content, if renamed { "new" } else { "old" }, "{point:?}");
+        assert_eq!(content, if step == RENAMED { "new" } else { "old" }, "step {step}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 // ---- processes that die while they write ----
 
-/// Writes checkpoints to a folder, and dies at a point of the n-th.
+/// Writes checkpoints to a folder, and dies before a step of the n-th, or after the last.
 struct Mortal {
     store: Store,
-    dies: Option<(usize, Point)>,
+    dies: Option<(usize, usize)>,
     written: usize,
 }
 
 impl Mortal {
-    fn new(folder: &Path, dies: Option<(usize, Point)>) -> Mortal {
+    fn new(folder: &Path, dies: Option<(usize, usize)>) -> Mortal {
         Mortal { store: Store::new(folder, "run"), dies, written: 0 }
     }
 }
@@ -313,10 +326,22 @@ impl run::Store for Mortal {
 
     fn keep(&mut self, _: &str, _: u64, state: State) -> Result<()> {
         self.written += 1;
-        let here = self.dies.filter(|(nth, _)| *nth == self.written).map(|(_, point)| point);
+        let here = self.dies.filter(|(nth, _)| *nth == self.written).map(|(_, step)| step);
+        let mut steps = 0;
         // Without unwinding or flushing: as if killed.
-        let mut at = |point| if Some(point) == here { std::process::abort() } else { Ok(()) };
-        self.store.write_watched(&Checkpoint { run: [7; 32], metrics: 0, state }, &mut at)
+        let watch = move |_: Step| {
+            if Some(steps) == here {
+                std::process::abort()
+            }
+            steps += 1;
+            Verdict::Go
+        };
+        let checkpoint = Checkpoint { run: [7; 32], metrics: 0, state };
+        let written = watched(watch, || self.store.write(&checkpoint));
+        if here == Some(STEPS) {
+            std::process::abort()
+        }
+        written
     }
 }
 
@@ -333,29 +358,29 @@ const FOLDER: &str = "LOPA_TEST_MORTAL_FOLDER";
 fn child_that_dies() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
-    let dies = (number("LOPA_TEST_NTH"), Point::ALL[number("LOPA_TEST_POINT")]);
+    let dies = (number("LOPA_TEST_NTH"), number("LOPA_TEST_STEP"));
     run(&mortal(), &mut Mortal::new(&PathBuf::from(folder), Some(dies)));
 }
 
 #[test]
-fn a_run_that_dies_at_any_point_of_the_writer_goes_on_to_the_same_digest() {
+fn a_run_that_dies_at_any_step_of_the_writer_goes_on_to_the_same_digest() {
     let want = run(&mortal(), &mut Keeper::default()).remove(0).digest;
-    for point in 0..Point::ALL.len() {
+    for step in 0..=STEPS {
         for nth in 1..=3 {
             let folder = tempfile::tempdir().unwrap();
             let died = Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "checkpoint::child_that_dies"])
                 .env(FOLDER, folder.path())
                 .env("LOPA_TEST_NTH", nth.to_string())
-                .env("LOPA_TEST_POINT", point.to_string())
+                .env("LOPA_TEST_STEP", step.to_string())
                 .output()
                 .unwrap();
             assert!(!died.status.success(), "it was to die");
             let mut resumed = Mortal::new(folder.path(), None);
             assert_eq!(run(&mortal(), &mut resumed).remove(0).digest, want);
             // Five checkpoints in a run of forty iterations: it did not start over.
-            let before = nth - usize::from(point < 4);
-            assert_eq!(resumed.written, 5 - before, "{nth}, {:?}", Point::ALL[point]);
+            let before = nth - usize::from(step < RENAMED);
+            assert_eq!(resumed.written, 5 - before, "{nth}, step {step}");
         }
     }
 }

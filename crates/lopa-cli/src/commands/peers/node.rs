@@ -26,7 +26,7 @@ use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, sta
 use crate::commands::signals::Signals;
 use crate::commands::source::experiment;
 use crate::commands::summary;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::program::Program;
 
 /// How long a node whose runs have all ended looks for its neighbours to tell them so. They may have
@@ -50,7 +50,7 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let quiet = output.quiet();
     let log = Log::new(move |line| {
         if !quiet {
-            eprintln!("{line}")
+            say(line);
         }
     });
     let out = args.experiment.out.join(&args.name);
@@ -88,7 +88,7 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
     let print = move |note: Note| {
         if !quiet {
-            eprintln!("{}", note.text(|node| names[node].clone()));
+            say(&note.text(|node| names[node].clone()));
         }
     };
     let size = (me, experiment.network.nodes);
@@ -137,14 +137,18 @@ fn leave(
 ) -> Result<ExitCode> {
     let outcomes = match done {
         Err(error) if error.kind == Kind::Peer => {
-            folder.finish(Status::Interrupted)?;
+            let finished = folder.finish(Status::Interrupted);
             let Some(code) = signals.code() else { return Err(error) };
+            finished?;
             output.note(INTERRUPTED);
             return Ok(ExitCode::from(code));
         }
         done => {
-            folder.finish(status(&done, None))?;
-            done?
+            let finished = folder.finish(status(&done, None));
+            // The first error is the one that matters.
+            let outcomes = done?;
+            finished?;
+            outcomes
         }
     };
     show(experiment, &outcomes, &folder, output);
@@ -211,8 +215,6 @@ fn settings(args: &NodeArgs) -> Result<Settings> {
         Lost::Stop => Policy::Stop,
         Lost::SkipLink => {
             let folder = args.experiment.out.join(&args.name);
-            std::fs::create_dir_all(&folder)
-                .map_err(|error| lopa::store::files::cannot_write(&folder, &error))?;
             let journal = Box::new(FileJournal::new(folder.join("skipped")));
             Policy::SkipLink { patience, journal }
         }

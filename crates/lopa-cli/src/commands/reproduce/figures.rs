@@ -6,6 +6,8 @@ use clap::Args;
 use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Exactly, Experiment, Registries};
+use lopa::store::files::read_text;
+use lopa::store::limits;
 use lopa_study::reproduce::Part;
 
 /// Which experiments to run, and how much of them.
@@ -121,7 +123,7 @@ fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part>
         None => file.text.to_string(),
         Some(folder) => {
             let path = folder.join(&name);
-            std::fs::read_to_string(&path).map_err(|error| {
+            read_text(&path, limits::EXPERIMENT).map_err(|error| {
                 Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
                     .at(path.display().to_string())
             })?

@@ -142,7 +142,8 @@ fn go(
     let mut bars = Bars::new(output, experiment);
     let done = experiment.run_across(mpi, data, context, &mut folder, &mut bars);
     if done.is_err() {
-        folder.finish(status(&done, None))?;
+        // The first error is the one that matters.
+        let _ = folder.finish(status(&done, None));
     }
     Ok((done?, Some(folder)))
 }

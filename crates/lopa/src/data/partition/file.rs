@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{Partition, Rows};
 use crate::config::Params;
 use crate::error::{Error, Result};
+use crate::store::files::{cannot_write, read_text, replace};
+use crate::store::limits;
 
 /// Parameters of `file`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -54,16 +56,14 @@ impl Partition {
 
     /// Writes a partition file.
     pub fn write(&self, path: &Path, samples: usize) -> Result<()> {
-        std::fs::write(path, self.to_json(samples) + "\n").map_err(|error| {
-            Error::storage("storage/unwritable", format!("cannot write the partition: {error}"))
-                .at(path.display().to_string())
-        })
+        let text = self.to_json(samples) + "\n";
+        replace(path, text.as_bytes()).map_err(|error| cannot_write(path, &error))
     }
 
     /// Reads a partition file for `samples` samples, none of which may occur twice.
     pub fn read(path: &Path, samples: usize) -> Result<Partition> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = read_text(path, limits::DATA).map_err(|error| {
             Error::data("data/unreadable", format!("the partition cannot be read: {error}"))
                 .at(&name)
         })?;

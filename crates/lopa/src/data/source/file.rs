@@ -1,6 +1,5 @@
 //! Finds files, unpacks them while reading, and limits their size.
 
-use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,13 +7,16 @@ use flate2::read::MultiGzDecoder;
 
 use super::Where;
 use crate::error::{Error, Result};
+use crate::store::limits;
 
 /// The largest file that is read, in bytes after unpacking.
-pub const MAX_BYTES: u64 = (1 << 32) - 1;
+pub fn max_bytes() -> u64 {
+    limits::at_least(limits::DATA)
+}
 
 /// What a packed file of this many bytes may unpack to: a small file must not fill the memory.
 pub fn unpacked_limit(packed_bytes: u64) -> u64 {
-    packed_bytes.saturating_mul(100).max(64 << 20)
+    packed_bytes.saturating_mul(100).max(limits::at_least(limits::UNPACKED))
 }
 
 /// The error for a file that unpacks to more.
@@ -41,10 +43,10 @@ impl Input {
         let unreadable = |why: String| {
             Error::data("data/unreadable", format!("the file cannot be read: {why}")).at(&name)
         };
-        let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+        let file = limits::open(path).map_err(|error| unreadable(error.to_string()))?;
         let metadata = file.metadata().map_err(|error| unreadable(error.to_string()))?;
         if !metadata.is_file() {
-            return Err(unreadable("it is a folder or a device".into()));
+            return Err(unreadable("it is a folder".into()));
         }
         let mut file = std::io::BufReader::with_capacity(1 << 16, file);
         let mut first = Vec::new();
@@ -67,7 +69,8 @@ impl Input {
         let read = (&mut self.reader).take(most).read_to_end(&mut bytes);
         let at = self.at + bytes.len() as u64;
         if read.is_ok() && at > self.limit {
-            let remedy = "if that is right, unpack it with `gunzip` and name the plain file";
+            let remedy = "if that is right, unpack it with `gunzip` and name the plain file, or raise the \
+                limit with `--max-bytes`";
             return Err(unpacks_too_far(self.packed_bytes, remedy).at(byte(&self.name, at)));
         }
         read.map_err(|error| {
@@ -95,7 +98,8 @@ impl Input {
                 "data/too-large",
                 format!("the file is larger than the limit of {limit} bytes"),
             )
-            .at(byte(&self.name, self.at))),
+            .at(byte(&self.name, self.at))
+            .hint(limits::RAISE)),
         }
     }
 }
@@ -108,7 +112,7 @@ pub fn byte(name: &str, at: u64) -> String {
 /// The name and the unpacked contents of a file.
 pub fn read(path: &Path) -> Result<(String, Vec<u8>)> {
     let mut input = Input::open(path)?;
-    let bytes = input.rest(MAX_BYTES)?;
+    let bytes = input.rest(max_bytes())?;
     Ok((input.name, bytes))
 }
 

@@ -105,7 +105,7 @@ fn read_idx(path: &Path, dimensions: u8) -> Result<(u64, usize, Vec<u8>)> {
         .map(|four| u64::from(u32::from_be_bytes([four[0], four[1], four[2], four[3]])))
         .collect();
     let product = |sizes: &[u64]| sizes.iter().try_fold(1u64, |all, &size| all.checked_mul(size));
-    let Some(expected) = product(&sizes).filter(|&bytes| bytes <= file::MAX_BYTES) else {
+    let Some(expected) = product(&sizes).filter(|&bytes| bytes <= file::max_bytes()) else {
         return wrong("data/too-large", 4, format!("the sizes {sizes:?} are too large"));
     };
     if expected == 0 {

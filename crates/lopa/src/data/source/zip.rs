@@ -70,7 +70,8 @@ impl<'a> Zip<'a> {
         }
         let size = entry.uncompressed_size_hint();
         if [entry.compressed_size_hint(), size, offset].iter().any(|&number| number >= LIMIT) {
-            return Err(wrong("data/too-large", format!("`{name}` has 4 GiB or more")));
+            return Err(wrong("data/too-large", format!("`{name}` has 4 GiB or more"))
+                .hint("save the array by itself, with `numpy.save`"));
         }
         let found = self.archive.get_entry(entry.wayfinder()).map_err(|error| {
             wrong("data/bad-zip", format!("`{name}` is not where the archive lists it: {error}"))
@@ -80,7 +81,8 @@ impl<'a> Zip<'a> {
             CompressionMethod::DEFLATE => {
                 let packed = found.data().len() as u64;
                 if size > unpacked_limit(packed) {
-                    let remedy = "if that is right, save it with `numpy.savez`";
+                    let remedy = "if that is right, save it with `numpy.savez`, or raise the limit with \
+                        `--max-bytes`";
                     let error = unpacks_too_far(packed, remedy);
                     return Err(Error { message: format!("`{name}`: {}", error.message), ..error }
                         .at(byte(self.name, offset)));

@@ -57,9 +57,10 @@ impl<W: Wire> Peers<W> {
     }
 
     /// Handles what a neighbour knows, and tells the others what is new.
-    pub(super) fn on_ended(&mut self, payload: &[u8]) -> FrameResult {
+    pub(super) fn on_ended(&mut self, at: usize, payload: &[u8]) -> FrameResult {
         let theirs = Ended::read(payload, self.nodes).filter(|_| self.skips());
         let Ended { durable, done } = theirs.ok_or(Refusal::Shape)?;
+        self.links[at].knows |= done.len() == self.nodes;
         let before = self.ended.clone();
         self.ended.durable.extend(durable);
         self.ended.done.extend(done);

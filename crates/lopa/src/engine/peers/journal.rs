@@ -1,11 +1,11 @@
 //! Records from which exchange on a link is skipped or used again, before anybody acts on it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::store::files::{cannot_write, sync_directory};
+use crate::store::disk::{self, Log};
+use crate::store::files::cannot_write;
 
 /// A small log that survives a crash.
 pub trait Journal: Send {
@@ -31,7 +31,7 @@ impl FileJournal {
 
 impl Journal for FileJournal {
     fn read(&mut self) -> Result<Vec<u8>> {
-        match std::fs::read(&self.0) {
+        match disk::read(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             read => read.map_err(|error| cannot_write(&self.0, &error)),
         }
@@ -39,24 +39,25 @@ impl Journal for FileJournal {
 
     fn append(&mut self, record: &[u8]) -> Result<()> {
         let append = || {
+            let folder = self.0.parent().unwrap_or(Path::new("."));
+            disk::make_folder(folder)?;
             let is_new = !self.0.exists();
-            let mut file = OpenOptions::new().append(true).create(true).open(&self.0)?;
-            file.write_all(record)?;
-            file.sync_all()?;
-            match is_new {
-                true => sync_directory(self.0.parent().unwrap_or(Path::new("."))),
-                false => Ok(()),
-            }
+            let mut file = Log::open(&self.0, false)?;
+            file.write(record)?;
+            file.sync()?;
+            if is_new { disk::sync_folder(folder) } else { Ok(()) }
         };
         append().map_err(|error| cannot_write(&self.0, &error))
     }
 
     fn clear(&mut self) -> Result<()> {
-        let cleared = File::options().write(true).open(&self.0).and_then(|file| file.set_len(0));
-        match cleared {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            cleared => cleared.map_err(|error| cannot_write(&self.0, &error)),
-        }
+        // Records that came back after a power cut would be of an earlier state.
+        let clear = || match self.0.metadata() {
+            Ok(found) if found.len() > 0 => Log::open(&self.0, true)?.sync(),
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        clear().map_err(|error| cannot_write(&self.0, &error))
     }
 }
 

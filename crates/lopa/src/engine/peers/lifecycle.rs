@@ -1,5 +1,7 @@
 //! Checkpoints of a peer, resuming from them, and leaving when no neighbour needs it any more.
 
+use std::time::Duration;
+
 use super::decisions::Run;
 use super::journal::Turn;
 use super::link::{Link, WINDOW};
@@ -10,6 +12,10 @@ use crate::engine::transport::{Begin, Independent, Round};
 use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
+
+/// How long a peer that knows all others to be done stays for one that does not answer: its last word may
+/// be lost, or the link may be cut for a while.
+const GRACE: Duration = Duration::from_secs(120);
 
 impl<W: Wire> Independent for Peers<W> {
     fn begin(&mut self, Begin { job, mixing, kept, limits }: Begin) -> Result<()> {
@@ -31,6 +37,8 @@ impl<W: Wire> Independent for Peers<W> {
                 return Err(wrong_checkpoint());
             }
         }
+        let now = self.wire.now();
+        self.links.iter_mut().for_each(|link| link.heard = now);
         self.read_journal(resumed)?;
         self.request_all();
         Ok(())
@@ -95,11 +103,8 @@ impl<W: Wire> Independent for Peers<W> {
         self.done = true;
         self.ended.add(self.me, true);
         self.request_all();
-        let waiting = |link: &Link| (!link.done).then_some(link.peer);
-        let waited = self.wait(|peers| match peers.skips() {
-            true => Ok(peers.not_ended(|ended| &ended.done)),
-            false => Ok(peers.links.iter().find_map(waiting)),
-        });
+        let waited = self.wait(|peers| Ok(peers.not_done().or_else(|| peers.unaware())));
+        (0..self.links.len()).for_each(|at| self.send_status(at, false));
         match waited {
             // This peer has its results; it stayed only for the others.
             Err(error) if error.kind == Kind::Peer => Ok(()),
@@ -113,6 +118,23 @@ impl<W: Wire> Independent for Peers<W> {
 }
 
 impl<W: Wire> Peers<W> {
+    /// A node whose result is not on disk, as far as known: a neighbour, or any where links may be
+    /// skipped.
+    fn not_done(&self) -> Option<usize> {
+        match self.skips() {
+            true => self.not_ended(|ended| &ended.done),
+            false => self.links.iter().find(|link| !link.done).map(|link| link.peer),
+        }
+    }
+
+    /// A neighbour that may still wait to hear that this peer is done. One that has not been heard for
+    /// long is gone, or cut off for longer than anybody waits.
+    fn unaware(&self) -> Option<usize> {
+        let now = self.wire.now();
+        let waits = |link: &&Link| !link.knows && now < link.heard.saturating_add(GRACE);
+        self.links.iter().find(waits).map(|link| link.peer)
+    }
+
     fn restore(&mut self, kept: &[u8]) -> Option<()> {
         let mut bytes = Reader::new(kept);
         if bytes.u64()? != self.me as u64 {

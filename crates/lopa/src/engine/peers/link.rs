@@ -43,6 +43,11 @@ pub struct Link {
     pub durable: u64,
     /// Whether the neighbour's result is on disk.
     pub done: bool,
+    /// Whether the neighbour knows that this peer's result is on disk; where links may be skipped, that
+    /// everybody's is.
+    pub knows: bool,
+    /// When the neighbour was last heard.
+    pub heard: Duration,
     /// The last step in which this peer replied to the neighbour, where that one decides.
     pub replied: Option<u64>,
     /// The neighbour was asked for everything before this step.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::frame::{Frame, FrameResult, Kind, Refusal, is_finite};
-use super::link::WINDOW;
+use super::link::{Link, WINDOW};
 use super::settings::Note;
 use super::status::{END, Status};
 use super::{Peers, Place};
@@ -34,6 +34,9 @@ impl<W: Wire> Peers<W> {
     fn on_frame(&mut self, peer: usize, bytes: Vec<u8>) -> Result<()> {
         let frame = Frame::read(&bytes, &self.run);
         let link = self.link_to(peer);
+        if let (Ok(_), Some(at)) = (frame, link) {
+            self.links[at].heard = self.wire.now();
+        }
         let handled = match (frame, link) {
             (Err(refusal), _) => Err(refusal),
             (Ok(frame), _) if frame.place.job != self.job && peer < self.nodes => {
@@ -45,7 +48,7 @@ impl<W: Wire> Peers<W> {
                     Some(status) => return self.on_status(at, frame.place, status),
                     None => Err(Refusal::Shape),
                 },
-                Kind::Ended => self.on_ended(frame.payload),
+                Kind::Ended => self.on_ended(at, frame.payload),
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
                 Kind::Notice => self.on_notice(at, frame.payload, &bytes),
@@ -107,7 +110,7 @@ impl<W: Wire> Peers<W> {
     fn on_other_job(&mut self, peer: usize, job: u32) -> Result<()> {
         if job < self.job {
             // It waits for this peer to end that run; a status from a later run says so.
-            self.send_status_to(peer, Status { durable: 0, yours: 0, asks: false, done: false });
+            self.send_status_to(peer, Status::default());
             return Ok(());
         }
         let Some(at) = self.link_to(peer) else { return Ok(()) };
@@ -116,7 +119,7 @@ impl<W: Wire> Peers<W> {
         }
         // A peer begins the next run only when all its neighbours are durable to the end.
         self.links[at].durable = END;
-        self.links[at].done = true;
+        (self.links[at].done, self.links[at].knows) = (true, true);
         if self.skips() {
             // Then all nodes are.
             (0..self.nodes).for_each(|node| self.ended.add(node, true));
@@ -130,10 +133,13 @@ impl<W: Wire> Peers<W> {
         if status.yours > self.durable {
             return Err(self.gone(at));
         }
+        let skips = self.skips();
         let link = &mut self.links[at];
         link.step = place.step;
         link.durable = link.durable.max(status.durable);
         link.done |= status.done;
+        // Where links may be skipped, `ended.rs` tells who knows of everybody.
+        link.knows |= status.knows && !skips;
         // An answer: frames pass in both directions.
         link.silent &= status.asks;
         if link.ended() {
@@ -142,6 +148,9 @@ impl<W: Wire> Peers<W> {
         self.trim();
         if status.asks && !self.resent_recently(at, place.step) {
             self.resend(at, place.step);
+        } else if self.done && status.done && !status.knows {
+            // It stays until it hears that.
+            self.send_status(at, false);
         }
         Ok(())
     }
@@ -194,8 +203,8 @@ impl<W: Wire> Peers<W> {
 
     /// Sends a neighbour this peer's status; `asks` if it lacks something.
     pub(super) fn send_status(&mut self, at: usize, asks: bool) {
-        let (peer, yours) = (self.links[at].peer, self.links[at].durable);
-        let status = Status { durable: self.durable, yours, asks, done: self.done };
+        let Link { peer, durable: yours, done: knows, .. } = self.links[at];
+        let status = Status { durable: self.durable, yours, asks, done: self.done, knows };
         if asks {
             self.links[at].requested = self.step.saturating_add(WINDOW);
         }

@@ -6,7 +6,7 @@ use crate::store::bytes::{Reader, Writer};
 pub const END: u64 = u64::MAX;
 
 /// A peer's progress; the frame's place has its current step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Status {
     /// The step that the sender would resume from after a crash: it needs nothing before it.
     pub durable: u64,
@@ -16,13 +16,15 @@ pub struct Status {
     pub asks: bool,
     /// Whether the sender's result is on disk, so that it needs nobody any more.
     pub done: bool,
+    /// Whether the sender knows that the receiver's result is on disk.
+    pub knows: bool,
 }
 
 impl Status {
     /// Encodes the payload.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Writer::default();
-        let flags = u64::from(self.asks) | u64::from(self.done) << 1;
+        let flags = u64::from(self.asks) | u64::from(self.done) << 1 | u64::from(self.knows) << 2;
         [self.durable, self.yours, flags].into_iter().for_each(|value| out.u64(value));
         out.done()
     }
@@ -32,7 +34,7 @@ impl Status {
         let mut bytes = Reader::new(payload);
         let (durable, yours, flags) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
         bytes.end()?;
-        let status = Status { durable, yours, asks: flags & 1 == 1, done: flags & 2 == 2 };
-        (flags < 4).then_some(status)
+        let [asks, done, knows] = [1, 2, 4].map(|flag| flags & flag != 0);
+        (flags < 8).then_some(Status { durable, yours, asks, done, knows })
     }
 }

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use super::super::linalg::{Cholesky, Matrix};
 use super::Coefficients;
 use crate::error::{Error, Result};
+use crate::store::files::read_text;
+use crate::store::limits;
 
 type Matrices = Vec<Vec<Vec<f64>>>;
 type Vectors = Vec<Vec<f64>>;
@@ -33,7 +35,7 @@ struct Raw {
 
 /// Reads the coefficients of every node.
 pub(super) fn read(path: &str, nodes: usize) -> Result<Vec<Coefficients>> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = read_text(path.as_ref(), limits::DATA).map_err(|error| {
         Error::data("data/unreadable", format!("the quadratic's file cannot be read: {error}"))
             .at(path)
             .hint("check `file`; it is looked for from the folder the program runs in")

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::Checkpoint;
 use crate::error::Result;
 use crate::store::bytes::Hash;
-use crate::store::files::{Point, cannot_write, replace_watched};
+use crate::store::disk;
+use crate::store::files::{cannot_write, replace};
 
 /// Two files, written alternately: if the newer is damaged, the older is still valid.
 pub struct Store {
@@ -23,18 +24,8 @@ impl Store {
 
     /// Writes a checkpoint over the older of the two.
     pub fn write(&mut self, checkpoint: &Checkpoint) -> Result<()> {
-        self.write_watched(checkpoint, &mut |_| Ok(()))
-    }
-
-    /// The same; `at` is called at every point and may fail there.
-    pub fn write_watched(
-        &mut self,
-        checkpoint: &Checkpoint,
-        at: &mut dyn FnMut(Point) -> io::Result<()>,
-    ) -> Result<()> {
         let path = &self.files[self.next];
-        replace_watched(path, &checkpoint.to_bytes(), at)
-            .map_err(|error| cannot_write(path, &error))?;
+        replace(path, &checkpoint.to_bytes()).map_err(|error| cannot_write(path, &error))?;
         self.next = 1 - self.next;
         Ok(())
     }
@@ -49,7 +40,7 @@ impl Store {
     ) -> Option<Checkpoint> {
         let mut newest: Option<(usize, Checkpoint)> = None;
         for (turn, path) in self.files.iter().enumerate() {
-            let read = match std::fs::read(path) {
+            let read = match disk::read(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => Err(error.to_string()),
                 Ok(bytes) => Checkpoint::from_bytes(&bytes).map_err(String::from),
@@ -78,6 +69,6 @@ impl Store {
     /// Removes both files, after the end of the run.
     pub fn remove(&self) {
         // A leftover checkpoint does no harm: the run's result says that it ended.
-        self.files.iter().for_each(|path| drop(std::fs::remove_file(path)));
+        self.files.iter().for_each(|path| drop(disk::remove(path)));
     }
 }

@@ -1,0 +1,197 @@
+//! What is done to the disk, one step at a time. Everything that a run reads, writes, syncs, renames and
+//! removes goes through here, so that tests can let any step fail, and know what a power cut leaves.
+
+use std::cell::RefCell;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{files, limits};
+
+/// A step, before it is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A file is read.
+    Read(&'a Path),
+    /// A folder is made.
+    MakeFolder(&'a Path),
+    /// A file is opened for writing, and made if there is none; `empty` if its content goes.
+    Open {
+        /// The file.
+        path: &'a Path,
+        /// Whether its content goes.
+        empty: bool,
+    },
+    /// Bytes are appended to a file.
+    Write(&'a Path, &'a [u8]),
+    /// A file is cut to so many bytes.
+    Cut(&'a Path, u64),
+    /// The content of a file goes to the disk.
+    Sync(&'a Path),
+    /// The names in a folder go to the disk.
+    SyncFolder(&'a Path),
+    /// A file gets another name, in the same folder.
+    Rename(&'a Path, &'a Path),
+    /// A file is removed.
+    Remove(&'a Path),
+    /// An empty folder is removed.
+    RemoveFolder(&'a Path),
+}
+
+/// What becomes of a step.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It is taken.
+    Go,
+    /// It is left out, as if it had been taken.
+    Skip,
+    /// It fails.
+    Fail(io::Error),
+    /// A write fails in its middle; any other step fails.
+    Half(io::Error),
+}
+
+type Watch = Box<dyn FnMut(Step) -> Verdict>;
+
+thread_local! {
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+}
+
+/// Runs something; `watch` decides about every step that it takes on this thread.
+pub fn watched<R>(watch: impl FnMut(Step) -> Verdict + 'static, run: impl FnOnce() -> R) -> R {
+    /// Stops watching, even if `run` panics.
+    struct Stop;
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            WATCH.with_borrow_mut(|watch| *watch = None);
+        }
+    }
+    WATCH.with_borrow_mut(|now| *now = Some(Box::new(watch)));
+    let _stop = Stop;
+    run()
+}
+
+fn judge(step: Step) -> Verdict {
+    WATCH.with_borrow_mut(|watch| watch.as_mut().map_or(Verdict::Go, |watch| watch(step)))
+}
+
+/// Takes a step, if it may be taken.
+fn take<R: Default>(step: Step, run: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+    match judge(step) {
+        Verdict::Go => run(),
+        Verdict::Skip => Ok(R::default()),
+        Verdict::Fail(error) | Verdict::Half(error) => Err(error),
+    }
+}
+
+/// The content of a file, up to the limit of data.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    take(Step::Read(path), || files::read_bytes(path, limits::DATA))
+}
+
+/// Makes a folder and those above it that are missing; when this returns, they are there after a power
+/// cut, too.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    let above = path.parent().unwrap_or(Path::new(""));
+    make_folder(above)?;
+    match make_new_folder(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    }?;
+    sync_folder(above)
+}
+
+/// Makes a folder that is not there yet.
+pub fn make_new_folder(path: &Path) -> io::Result<()> {
+    take(Step::MakeFolder(path), || fs::create_dir(path))
+}
+
+/// Syncs the names in a folder; an empty path is the current one.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    take(Step::SyncFolder(path), || match cfg!(unix) {
+        true => File::open(path)?.sync_all(),
+        false => Ok(()),
+    })
+}
+
+/// Gives a file another name in the same folder.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    take(Step::Rename(from, to), || fs::rename(from, to))
+}
+
+/// Removes a file.
+pub fn remove(path: &Path) -> io::Result<()> {
+    take(Step::Remove(path), || fs::remove_file(path))
+}
+
+/// Removes a folder and the files in it.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        remove(&entry?.path())?;
+    }
+    take(Step::RemoveFolder(path), || fs::remove_dir(path))
+}
+
+/// A file that is written from its end on.
+#[derive(Debug)]
+pub struct Log {
+    path: PathBuf,
+    file: File,
+}
+
+impl Log {
+    /// Opens a file, which is made if there is none; `empty` if its content goes.
+    pub fn open(path: &Path, empty: bool) -> io::Result<Log> {
+        let open = || {
+            let file = File::options().append(true).create(true).open(path)?;
+            if empty {
+                file.set_len(0)?;
+            }
+            Ok(Some(file))
+        };
+        let file = take(Step::Open { path, empty }, open)?;
+        let file = file.ok_or_else(|| io::Error::other("a file must be opened"))?;
+        Ok(Log { path: path.to_path_buf(), file })
+    }
+
+    /// Appends bytes.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match judge(Step::Write(&self.path, bytes)) {
+            Verdict::Go => self.file.write_all(bytes),
+            Verdict::Skip => Ok(()),
+            Verdict::Fail(error) => Err(error),
+            Verdict::Half(error) => {
+                self.file.write_all(&bytes[..bytes.len() / 2])?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Cuts the file to so many bytes.
+    pub fn cut(&mut self, length: u64) -> io::Result<()> {
+        take(Step::Cut(&self.path, length), || self.file.set_len(length))
+    }
+
+    /// When this returns, the content is there after a power cut, too.
+    pub fn sync(&self) -> io::Result<()> {
+        take(Step::Sync(&self.path), || self.file.sync_all())
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> io::Result<u64> {
+        self.file.metadata().map(|metadata| metadata.len())
+    }
+
+    /// Takes the file for this process; false if another has it.
+    pub fn lock(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
