@@ -13,6 +13,7 @@ mod interrupt;
 mod list;
 mod models;
 mod networks;
+mod outside;
 #[path = "../../../lopa/tests/suite/pages.rs"]
 mod pages;
 mod program;

@@ -1,0 +1,3 @@
+//! Targets of coverage-guided fuzzing: see `targets.rs`.
+
+pub mod targets;
