@@ -138,7 +138,7 @@ impl RunFolder {
     /// The same after an error. What a device refused before anything was measured leaves no folder.
     pub fn fail(&mut self, error: &Error) -> Result<()> {
         let nothing = self.results.is_empty() && self.measured()? == 0;
-        if error.id == "device/refused" && nothing && fs::remove_dir_all(&self.path).is_ok() {
+        if error.id == "device/refused" && nothing && std::fs::remove_dir_all(&self.path).is_ok() {
             return Ok(());
         }
         self.finish(Status::Failed)
