@@ -108,6 +108,7 @@ mod tests {
             row: rows[6].row.clone(),
             measuring: 0.0,
             diagnosis: None,
+            messages: None,
             nodes: Vec::new(),
         };
         let saved = Saved {

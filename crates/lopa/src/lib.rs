@@ -63,6 +63,7 @@ pub mod evaluate;
 pub mod experiment;
 pub mod folder;
 pub mod math;
+pub mod messages;
 pub mod network;
 pub mod problem;
 pub mod problems;
@@ -90,6 +91,7 @@ pub mod prelude {
     pub use crate::math::random::{Purpose, Stream};
     pub use crate::math::real::{Real, Vector, axpy, cast, dot, update};
     pub use crate::math::schedule::Schedule;
+    pub use crate::messages::{Compressor, compressor_entry};
     pub use crate::network::mixed::Mixed;
     pub use crate::network::{Graph, Mixing, graph_entry, weights_entry};
     pub use crate::problem::oracle::{

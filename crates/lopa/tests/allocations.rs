@@ -94,6 +94,31 @@ fn quadratic() {
     check(QUADRATIC);
 }
 
+/// Compressed, lost, late, clipped and false messages need no new memory either.
+#[test]
+fn messages() {
+    let all =
+        "bursts = { begin = 0.1, end = 0.5 }, late = 0.2, active = 0.9, clip = { median = 2 }";
+    let compressors = [
+        "{ name = 'top-k', share = 0.3 }",
+        "{ name = 'random-k', share = 0.3 }",
+        "{ name = 'quantise', bits = 3 }",
+        "'bf16'",
+        "'f16'",
+        "'sign'",
+    ];
+    for compressor in compressors {
+        let attack = "attack = { nodes = [2], kind = 'noise' }";
+        let problem =
+            format!("{QUADRATIC}\nmessages = {{ compress = {compressor}, {all} }}\n{attack}");
+        for algorithm in ["name = 'lopa-gt'", "name = 'ma-dsbo'"] {
+            let algorithm = format!("{algorithm}, alpha = 0.001, beta = 0.1, lambda = 0.1");
+            assert_eq!(allocated::<f64>(&problem, "7", &algorithm), 0, "{problem}, {algorithm}");
+            assert_eq!(allocated::<f32>(&problem, "7", &algorithm), 0, "{problem}, {algorithm}");
+        }
+    }
+}
+
 #[test]
 fn hyperparameter() {
     check(&learning("hyperparameter", 0.0));

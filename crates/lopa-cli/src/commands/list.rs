@@ -37,6 +37,8 @@ enum What {
     Graphs,
     /// Mixing weights
     Weights,
+    /// Compressors of messages
+    Compressors,
     /// Partitions of data over nodes
     Partitions,
     /// Data sets
@@ -45,6 +47,10 @@ enum What {
     Scaling,
     /// Keys that `[data]` has for every source
     Preparation,
+    /// Keys of `[messages]`
+    Messages,
+    /// Keys of `[attack]`
+    Attack,
     /// Keys of `[time]`
     Time,
     /// Keys of `[run]`
@@ -56,11 +62,12 @@ enum What {
 }
 
 /// What has names of its own: an entry of a registry, or a key of a section.
-const ENTRIES: [(What, &str); 7] = [
+const ENTRIES: [(What, &str); 8] = [
     (What::Algorithms, "algorithms"),
     (What::Problems, "problems"),
     (What::Graphs, "graphs"),
     (What::Weights, "weights"),
+    (What::Compressors, "compressors"),
     (What::Partitions, "partitions"),
     (What::Data, "data"),
     (What::Scaling, "scaling"),
@@ -102,6 +109,7 @@ fn lines(what: What, registries: &Registries) -> Value {
         What::Problems => plain(&registries.problems),
         What::Graphs => plain(&registries.graphs),
         What::Weights => plain(&registries.weights),
+        What::Compressors => plain(&registries.compressors),
         What::Partitions => plain(&registries.partitions),
         What::Data => plain(&registries.sources),
         What::Scaling => page::scalings(),

@@ -8,17 +8,19 @@ use crate::pages::{marked, root};
 use crate::program::Folder;
 
 /// The registries whose entries have a page, with their headings in the book.
-const LISTS: [(&str, &str); 6] = [
+const LISTS: [(&str, &str); 7] = [
     ("problems", "Problems"),
     ("algorithms", "Algorithms"),
     ("data", "Data sources"),
     ("partitions", "Partitions"),
     ("graphs", "Graphs"),
     ("weights", "Weights"),
+    ("compressors", "Compressors"),
 ];
 
 /// The sections that have a page.
-const SECTIONS: [&str; 5] = ["preparation", "time", "run", "checkpoint", "tune"];
+const SECTIONS: [&str; 7] =
+    ["preparation", "messages", "attack", "time", "run", "checkpoint", "tune"];
 
 fn keys(page: &Value) -> Vec<&Value> {
     page["keys"].as_array().expect("a page has keys").iter().collect()

@@ -94,6 +94,24 @@ fn every_algorithm_gives_the_same_results_in_any_number_of_processes() {
     same(GLOBAL, &single, &[4]);
 }
 
+/// Every compressor, failures, clipping and lies, in every algorithm.
+#[test]
+fn messages_give_the_same_results() {
+    let cases = [
+        &["messages.compress={name='top-k',share=0.4}"][..],
+        &["messages.compress={name='random-k',share=0.4}", "messages.drop=0.2"],
+        &["messages.compress={name='quantise',bits=4}", "messages.active=0.8", "messages.late=0.2"],
+        &["messages.compress='sign'", "messages.clip={median=2.0}"],
+        &["messages.bursts={begin=0.2,end=0.5}", "messages.late=0.3", "messages.clip=1.0"],
+        &["messages.compress='f16'", "attack={nodes=[1,6],kind='noise'}"],
+        &["messages.compress={name='top-k',share=0.4}", TIME],
+    ];
+    for case in cases {
+        same(PERSONAL, &[&NOISY[..], case].concat(), &[2, 3]);
+    }
+    same(GLOBAL, &[&NOISY[..], cases[1], &["run.precision=f32"]].concat(), &[3]);
+}
+
 #[test]
 fn every_graph_gives_the_same_results() {
     let graphs = ["star", "complete", "path", "{ name = 'erdos-renyi', p = 0.4 }"];

@@ -20,6 +20,18 @@ fn three_processes_give_the_digest_of_one() {
     same(QUADRATIC, &["--set", "run.precision=f32", "--set", "network.graph=complete"]);
 }
 
+#[test]
+fn messages_give_the_digest_of_one_process() {
+    for sets in [
+        &["messages.compress={name='top-k',share=0.4}", "messages.drop=0.3"][..],
+        &["messages.compress={name='quantise',bits=4}", "messages.clip={median=2.0}"],
+        &["messages.late=0.3", "messages.active=0.7", "attack={nodes=[2],kind='sign-flip'}"],
+        &["messages.compress='sign'", "time={compute=0.001,links='home'}"],
+    ] {
+        same(QUADRATIC, &sets.iter().flat_map(|set| ["--set", *set]).collect::<Vec<_>>());
+    }
+}
+
 /// Every algorithm of the library, personal and global, with noise and minibatches.
 #[test]
 fn every_algorithm_gives_the_digest_of_one_process() {

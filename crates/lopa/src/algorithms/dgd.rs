@@ -120,6 +120,11 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
         }
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        let trained = [self.theta.len(), self.x.len()];
+        trained[..if self.both { 2 } else { 1 }].to_vec()
+    }
+
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         let alpha = T::of(self.params.alpha.at(oracle.k()));

@@ -221,6 +221,12 @@ impl<T: Real> Algorithm<T> for Gossip<T> {
         }
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        let inner: [&[T]; 5] = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
+        let inner = inner.into_iter().filter(|_| self.scope == Scope::Global);
+        [&self.x[..]].into_iter().chain(inner).map(<[T]>::len).collect()
+    }
+
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         let k = oracle.k();

@@ -121,6 +121,14 @@ impl<T: Real> Algorithm<T> for GossipMf<T> {
         }
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        let (n, p) = (self.x.len(), self.theta.len());
+        match self.scope {
+            Scope::Personal => vec![n],
+            Scope::Global => vec![n, n, p],
+        }
+    }
+
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         let k = oracle.k();

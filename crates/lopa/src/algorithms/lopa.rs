@@ -212,6 +212,17 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         shared.iter().for_each(|vector| message.extend_from_slice(vector));
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        let (n, p) = (self.x.len(), self.theta.len());
+        match (self.scheme, self.scope) {
+            (Scheme::Alone, _) => Vec::new(),
+            (Scheme::LocalGradient, Scope::Personal) => vec![n],
+            (Scheme::LocalGradient, Scope::Global) => vec![n, p, p],
+            (Scheme::GradientTracking, Scope::Personal) => vec![n; 2],
+            (Scheme::GradientTracking, Scope::Global) => vec![n, n, p, p, p, p],
+        }
+    }
+
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = &self.params;

@@ -252,6 +252,14 @@ impl<T: Real> Algorithm<T> for MaDsbo<T> {
         }
     }
 
+    fn lengths(&self, e: usize) -> Vec<usize> {
+        match self.phase(e) {
+            Phase::Inner(_) => vec![self.theta.len()],
+            Phase::Higp(_) => vec![self.v.len(), self.tracked.len()],
+            Phase::Outer => vec![self.x.len()],
+        }
+    }
+
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         match self.phase(e) {

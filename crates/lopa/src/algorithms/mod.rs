@@ -72,6 +72,12 @@ pub trait Algorithm<T: Real>: Send {
     /// Appends what this node shares in exchange `e`; the same length at every node, always.
     fn share(&self, e: usize, message: &mut Vec<T>);
 
+    /// The lengths of the vectors that the message of exchange `e` consists of, in their order:
+    /// whoever compresses or clips messages does so vector by vector. None stands for a single one.
+    fn lengths(&self, _e: usize) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// Continues with `mixed` = Σ_j w_ij message_j. `oracle.k()` is the current iteration.
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>);
 
@@ -162,6 +168,8 @@ pub struct Facts {
     pub assumes: &'static str,
     /// What a user must know who runs it in the global scope.
     pub warning: Option<&'static str>,
+    /// What a user must know who has `[messages]`: links that fail, messages that are compressed.
+    pub messages: Option<&'static str>,
     /// Whether a smallest eigenvalue of W near −1 endangers it (gradient tracking, augmented
     /// Lagrangian).
     pub needs_lazy: bool,
@@ -185,6 +193,7 @@ impl Facts {
         complexity: "–",
         assumes: "none",
         warning: None,
+        messages: None,
         needs_lazy: false,
         fixed_graph: false,
         second_order: true,

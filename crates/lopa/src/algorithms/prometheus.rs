@@ -286,6 +286,10 @@ impl<T: Real> Algorithm<T> for Prometheus<T> {
         message.extend_from_slice(&self.y);
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        vec![self.x.len(); 2]
+    }
+
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         let k = oracle.k();

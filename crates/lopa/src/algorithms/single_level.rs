@@ -53,6 +53,13 @@ pub fn facts(scheme: Scheme) -> Facts {
             _ => "ε⁻¹ (deterministic)",
         },
         assumes: "none",
+        messages: match scheme {
+            Scheme::GradientTracking => None,
+            _ => Some(
+                "it is derived for one W that stays: where links fail or messages are compressed, \
+                 nothing is known of it",
+            ),
+        },
         needs_lazy: scheme == Scheme::GradientTracking,
         fixed_graph: scheme != Scheme::GradientTracking,
         steps: &[("theta", "alpha"), ("x", "alpha"), ("y", "alpha")],
@@ -139,6 +146,12 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
         if self.scheme != Scheme::Extra {
             message.extend_from_slice(&self.y);
         }
+    }
+
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        let mut one = vec![self.p.min(self.moving), self.moving.saturating_sub(self.p)];
+        one.retain(|&length| length > 0);
+        one.repeat(if self.scheme == Scheme::GradientTracking { 2 } else { 1 })
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {

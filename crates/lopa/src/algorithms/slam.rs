@@ -125,6 +125,10 @@ impl<T: Real> Algorithm<T> for Slam<T> {
         message.extend_from_slice(&self.theta);
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        vec![self.x.len(), self.theta.len()]
+    }
+
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         let k = oracle.k();

@@ -177,6 +177,13 @@ impl<T: Real> Algorithm<T> for Spdb<T> {
         }
     }
 
+    fn lengths(&self, _: usize) -> Vec<usize> {
+        match self.params.consensus {
+            Consensus::Al => vec![self.x.len()],
+            Consensus::Gt => vec![self.x.len(); 2],
+        }
+    }
+
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mixed = mixed.whole();
         let alpha = T::of(self.params.alpha.at(oracle.k()));

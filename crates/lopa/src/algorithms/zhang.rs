@@ -251,6 +251,11 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         }
     }
 
+    fn lengths(&self, e: usize) -> Vec<usize> {
+        let levels = self.served(e).filter(|&level| self.shared(level));
+        levels.flat_map(|level| [self.levels[level].value.len(); 2]).collect()
+    }
+
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let mut mixed = mixed.whole();
         let k = oracle.k();

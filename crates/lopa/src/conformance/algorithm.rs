@@ -161,6 +161,11 @@ fn messages<T: Real>(lab: &Lab) -> Result<()> {
                          iteration {k}, {first} at node 0 in iteration 0"
                     )
                 })?;
+                let vectors = node.algorithm.lengths(e);
+                let sum: usize = vectors.iter().sum();
+                ensure(vectors.is_empty() || sum == here, "conformance/lengths", || {
+                    format!("the vectors of exchange {e} have {sum} entries, its message {here}")
+                })?;
             }
         }
         iterate(&mut simulation, 1)?;

@@ -1,6 +1,8 @@
 //! The nodes of this process, on any number of threads, and the way to the others: the same bits
 //! on any number of threads and processes.
 
+mod mailed;
+
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -14,6 +16,7 @@ use super::transport::{Independent, Round, Transport, block};
 use super::{Node, Progress};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
+use crate::messages::{Attack, Messages, Site, Traffic, lengths};
 use crate::network::mixed::{Mixed, Row};
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
@@ -35,6 +38,7 @@ pub struct Cluster<'a, T: Real> {
     together: Option<Box<dyn Together<T>>>,
     device: Option<Box<dyn Device<T>>>,
     timing: Option<Timing<'a>>,
+    traffic: Option<Box<Traffic<T>>>,
 }
 
 /// The nodes, and scratch memory for their steps.
@@ -68,7 +72,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         let scratch = (0..threads).map(|_| Mutex::default()).collect();
         let team = Team { nodes, rows, next, scratch, pool };
         let progress = Progress::default();
-        let (rounds, together, device, timing) = (None, None, None, None);
+        let (rounds, together, device, timing, traffic) = (None, None, None, None, None);
         Cluster {
             here,
             team,
@@ -81,6 +85,7 @@ impl<'a, T: Real> Cluster<'a, T> {
             together,
             device,
             timing,
+            traffic,
         }
     }
 
@@ -132,6 +137,38 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
+    /// Sends messages as this traffic says.
+    pub fn by(mut self, traffic: Option<Box<Traffic<T>>>) -> Self {
+        self.traffic = traffic;
+        self
+    }
+
+    /// Sends messages as `[messages]` and `[attack]` say; the nodes are at their start.
+    pub fn mailed(
+        self,
+        messages: &Messages,
+        attack: Option<&Attack>,
+        (mixing, seed): (&Mixing, u64),
+    ) -> Self {
+        let lengths = lengths(&*self.team.nodes[0].algorithm);
+        let site = Site {
+            mixing,
+            seed,
+            size: self.transport.size(),
+            rank: self.transport.rank(),
+            threads: self.team.scratch.len(),
+            lengths: &lengths,
+        };
+        let traffic = Traffic::new(messages, attack, site);
+        self.by(Some(Box::new(traffic)))
+    }
+
+    /// What a checkpoint needs of the messages of each node here.
+    pub fn mail(&self) -> Vec<Vec<u8>> {
+        let save = |i: usize| self.traffic.as_ref().map(|mail| mail.save(i)).unwrap_or_default();
+        (0..self.here.len()).map(save).collect()
+    }
+
     /// One iteration of every node; on a device it may be under way for a while.
     #[inline(never)] // its instructions are counted by this name: bench/instructions
     pub fn advance(&mut self) -> Result<()> {
@@ -139,11 +176,15 @@ impl<'a, T: Real> Cluster<'a, T> {
             device.advance()?;
             self.team.nodes.iter_mut().for_each(|node| node.oracle.count_directions());
             let length = self.messages[0].len() as u64;
-            self.note(length);
+            self.note(length * T::BYTES as u64);
             self.progress.exchanges += u64::from(length > 0);
             self.progress.floats += self.arrows * length;
+            self.progress.bytes += self.arrows * length * T::BYTES as u64;
             self.progress.k += 1;
             return Ok(());
+        }
+        if self.traffic.is_some() {
+            return self.advance_by_mail();
         }
         let exchanges = self.team.nodes[0].algorithm.exchanges();
         for e in 0..exchanges {
@@ -171,20 +212,21 @@ impl<'a, T: Real> Cluster<'a, T> {
             }
             team.check()?;
             let length = messages[0].len() as u64;
-            self.note(length);
+            self.note(length * T::BYTES as u64);
             self.progress.exchanges += u64::from(length > 0);
             self.progress.floats += self.arrows * length;
+            self.progress.bytes += self.arrows * length * T::BYTES as u64;
             std::mem::swap(&mut self.messages, &mut self.team.next);
         }
         self.progress.k += 1;
         Ok(())
     }
 
-    /// Tells the clocks of a round, whose messages have this length.
-    fn note(&mut self, length: u64) {
+    /// Tells the clocks of a round, whose messages have so many bytes.
+    fn note(&mut self, bytes: u64) {
         let Some(timing) = &mut self.timing else { return };
         let Progress { k, exchanges, .. } = self.progress;
-        timing.note(&self.team.nodes, Some(k), exchanges, length * T::BYTES as u64);
+        timing.note(&self.team.nodes, Some(k), exchanges, bytes);
         if self.transport.size() == 1 {
             timing.pass_own();
         }

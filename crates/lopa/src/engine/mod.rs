@@ -26,6 +26,7 @@ pub use wire::{Event, Wire};
 
 use crate::algorithms::Algorithm;
 use crate::math::real::Real;
+use crate::messages::Tally;
 use crate::problem::oracle::Oracle;
 
 /// A node: its algorithm's state and its oracle.
@@ -63,4 +64,8 @@ pub struct Progress {
     pub exchanges: u64,
     /// Scalars sent over all links.
     pub floats: u64,
+    /// Bytes sent over all links.
+    pub bytes: u64,
+    /// What happened to messages, where a file has `[messages]` or `[attack]`.
+    pub tally: Tally,
 }

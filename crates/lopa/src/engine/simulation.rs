@@ -5,6 +5,7 @@ use rayon::ThreadPool;
 use super::{Alone, Cluster, Node, Progress};
 use crate::error::Result;
 use crate::math::real::Real;
+use crate::messages::{Attack, Messages};
 use crate::network::{Mixing, Rounds};
 use crate::problem::Together;
 use crate::problem::oracle::Counts;
@@ -33,6 +34,12 @@ impl<'p, T: Real> Simulation<'p, T> {
     /// Lets `together` answer the directions of all nodes in one call.
     pub fn answered_by(self, together: Option<Box<dyn Together<T>>>) -> Self {
         Simulation(self.0.answered_by(together))
+    }
+
+    /// Sends messages as `[messages]` and `[attack]` say, on this network, drawn from a
+    /// seed; the nodes are at their start.
+    pub fn mailed(self, messages: &Messages, attack: Option<&Attack>, of: (&Mixing, u64)) -> Self {
+        Simulation(self.0.mailed(messages, attack, of))
     }
 
     /// One iteration of every node.

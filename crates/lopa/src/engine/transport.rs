@@ -12,7 +12,7 @@ pub struct Round {
     pub k: u64,
     /// The exchange within the iteration.
     pub e: usize,
-    /// Bytes per scalar.
+    /// Bytes per scalar; 1 for what is compressed.
     pub scalar: usize,
 }
 
@@ -83,6 +83,11 @@ pub trait Independent {
     /// Called when the results of all runs are on disk: serves neighbours that are not done yet,
     /// until the deadline.
     fn linger(&mut self) -> Result<()>;
+
+    /// Whether links to silent neighbours are skipped.
+    fn skips(&self) -> bool {
+        false
+    }
 
     /// Whether this process was asked to stop.
     fn stopped(&self) -> bool;

@@ -21,6 +21,7 @@ use crate::data::partition::PartitionBuild;
 use crate::data::{self, Preparation, SourceBuild};
 use crate::engine::device::Place;
 use crate::error::{Error, Result};
+use crate::messages::{Attack, Messages};
 use crate::network::time::TimeSpec;
 use crate::network::{self, GraphBuild, MAX_NODES, WeightsBuild};
 use crate::problem::AnyProblem;
@@ -39,6 +40,10 @@ pub struct Experiment {
     pub data: Option<DataSpec>,
     /// The network.
     pub network: NetworkSpec,
+    /// How messages travel, if it is not said to be as they are.
+    pub messages: Option<Messages>,
+    /// The nodes that lie, if there are any.
+    pub attack: Option<Attack>,
     /// How long computing and messages take, if the file says so.
     pub time: Option<TimeSpec>,
     /// How long, on which seeds, measured how.
@@ -86,7 +91,7 @@ pub struct AlgorithmSpec {
     pub choice: Choice<AnyMethod>,
 }
 
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 14] = [
     "schema",
     "name",
     "scope",
@@ -94,6 +99,8 @@ const SECTIONS: [&str; 12] = [
     "data",
     "partition",
     "network",
+    "messages",
+    "attack",
     "time",
     "run",
     "checkpoint",
@@ -127,6 +134,10 @@ impl Experiment {
         let network_at = root.place_of("network");
         let network = read_network(root.required("network")?, registries)?;
         check_own(data.as_ref(), &network).map_err(|error| error.at(network_at))?;
+        let messages = root.section("messages")?;
+        let messages = messages.map(|section| Messages::read(section, &registries.compressors));
+        let messages = messages.transpose()?;
+        let attack = read_attack(&mut root, scope, network.nodes)?;
         let time: Option<TimeSpec> = root.section("time")?.map(Section::read).transpose()?;
         let run_section = root.required("run")?;
         let device_at = run_section.place_of("device");
@@ -143,6 +154,13 @@ impl Experiment {
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
         let algorithms = read_algorithms(&mut root, scope, &registries.algorithms)?;
+        if device.build.device().is_some() && (messages.is_some() || attack.is_some()) {
+            let message = format!("`{}` moves messages as they are", device.name);
+            return Err(Error::config("device/messages", message)
+                .at("run.device")
+                .hint("leave `[messages]` and `[attack]` out, or run on the processor"));
+        }
+        check_company(&network, messages.as_ref(), attack.as_ref(), time.as_ref())?;
         // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
@@ -152,6 +170,8 @@ impl Experiment {
             problem,
             data,
             network,
+            messages,
+            attack,
             time,
             run,
             device,
@@ -181,6 +201,12 @@ impl Experiment {
         network.insert("graph".into(), self.network.graph.to_table().into());
         network.insert("weights".into(), self.network.weights.to_table().into());
         table.insert("network".into(), network.into());
+        if let Some(messages) = &self.messages {
+            table.insert("messages".into(), messages.to_table().into());
+        }
+        if let Some(attack) = &self.attack {
+            table.insert("attack".into(), to_table(attack).into());
+        }
         if let Some(time) = &self.time {
             table.insert("time".into(), to_table(time).into());
         }
@@ -286,6 +312,60 @@ fn read_network(mut section: Section, registries: &Registries) -> Result<Network
     };
     section.finish(&["nodes", "graph", "weights", "seed"])?;
     Ok(NetworkSpec { nodes, graph, weights, seed })
+}
+
+/// What `[messages]` and `[attack]` do not go with.
+fn check_company(
+    network: &NetworkSpec,
+    messages: Option<&Messages>,
+    attack: Option<&Attack>,
+    time: Option<&TimeSpec>,
+) -> Result<()> {
+    let section = match (messages, attack) {
+        (Some(_), _) => "messages",
+        (None, Some(_)) => "attack",
+        (None, None) => return Ok(()),
+    };
+    if network.graph.build.changes() {
+        // Both ends of a link keep a replica, and some of these graphs use links in one direction.
+        let name = &network.graph.name;
+        let message = format!("`[{section}]` needs a graph that stays, and `{name}` changes");
+        return Err(Error::config("config/messages-changing", message)
+            .at("[network] graph")
+            .hint(format!("use a fixed graph, or leave `[{section}]` out")));
+    }
+    let fails = messages.is_some_and(|messages| messages.fail() || messages.rules.late > 0.0);
+    if time.is_some() && fails {
+        let message = "the clock of `[time]` does not know what failures of `[messages]` take";
+        return Err(Error::config("config/messages-timed", message)
+            .at("[time]")
+            .hint("leave `[time]` out, or `drop`, `bursts`, `active` and `late`"));
+    }
+    Ok(())
+}
+
+/// Nodes that lie must be nodes, and leave some that do not.
+fn read_attack(root: &mut Section, scope: Scope, nodes: usize) -> Result<Option<Attack>> {
+    let place = root.place_of("attack");
+    let Some(section) = root.section("attack")? else { return Ok(None) };
+    let nodes_at = section.place_of("nodes");
+    let attack: Attack = section.read()?;
+    if let Some(node) = attack.nodes.iter().find(|&&node| node >= nodes) {
+        let message = format!("there is no node {node}: the network has {nodes} nodes");
+        return Err(Error::config("config/out-of-range", message)
+            .at(nodes_at)
+            .hint("nodes are counted from 0"));
+    }
+    if attack.nodes.len() == nodes {
+        let message = "all nodes lie: nobody is left to be measured";
+        return Err(Error::config("config/out-of-range", message).at(nodes_at));
+    }
+    if scope == Scope::Global {
+        let message = "`[attack]` serves `scope = \"personal\"` only: the measures of the global \
+                       scope are of all nodes, liars among them";
+        return Err(Error::config("config/wrong-scope", message).at(place));
+    }
+    Ok(Some(attack))
 }
 
 /// An algorithm must serve the file's scope.

@@ -5,6 +5,7 @@ use crate::config::Registry;
 use crate::data::partition::{PartitionBuild, partitions};
 use crate::data::{SourceBuild, sources};
 use crate::engine::device::{Place, devices};
+use crate::messages::{AnyCompressor, compressors};
 use crate::network::{GraphBuild, WeightsBuild, graphs, weights};
 use crate::problem::AnyProblem;
 use crate::problems::problems;
@@ -35,6 +36,8 @@ pub struct Registries {
     pub sources: Registry<SourceBuild>,
     /// Partitions of data over nodes.
     pub partitions: Registry<PartitionBuild>,
+    /// Compressors of messages.
+    pub compressors: Registry<AnyCompressor>,
     /// Devices.
     pub devices: Registry<Place>,
 }
@@ -48,6 +51,7 @@ impl Default for Registries {
             weights: weights(),
             sources: sources(),
             partitions: partitions(),
+            compressors: compressors(),
             devices: devices(),
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{CheckpointSpec, Registries, RunSpec};
 use crate::config::Entry;
 use crate::data::Preparation;
+use crate::messages::{Attack, Rules};
 use crate::network::MAX_NODES;
 use crate::network::time::TimeSpec;
 use crate::problem::scope::Scope;
@@ -21,6 +22,13 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     let time = generator.subschema_for::<TimeSpec>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
     let checkpoint = generator.subschema_for::<CheckpointSpec>().to_value();
+    let mut messages = generator.subschema_for::<Rules>().to_value();
+    let feedback = "what is lost is sent later, by differences against what neighbours hold";
+    let feedback = json!({
+        "feedback": { "type": "boolean", "default": true, "description": feedback }
+    });
+    messages["properties"]["compress"] = choice(&registries.compressors, &mut generator, &feedback);
+    let attack = generator.subschema_for::<Attack>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
     let mut schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -46,6 +54,8 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
                     "weights": choice(&registries.weights, &mut generator, &json!({})),
                 },
             },
+            "messages": messages,
+            "attack": attack,
             "time": time,
             "run": run,
             "checkpoint": checkpoint,
@@ -59,6 +69,18 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     for (name, section) in sections {
         schema["properties"][*name] = section.clone();
     }
+    schema
+}
+
+/// The schema of `[messages]`, with `compress` in words in place of all compressors.
+pub fn messages() -> Value {
+    let mut schema = section::<Rules>();
+    schema["properties"]["compress"] = json!({
+        "title": "name or table",
+        "description": "How vectors are compressed: one of `lopa list compressors`, with its parameters \
+            and `feedback`. With `feedback = true`, the default, what is lost is sent later, by \
+            differences against what neighbours hold.",
+    });
     schema
 }
 

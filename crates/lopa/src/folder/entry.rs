@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::Point;
+use crate::messages::Tally;
 use crate::run::Outcome;
 use crate::run::trace::{Row, Stop};
 
@@ -39,6 +40,9 @@ pub struct ResultEntry {
     /// Why it diverged, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
+    /// What happened to messages, where a file has `[messages]` or `[attack]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Tally>,
     /// The problem's metrics of every node, at the end; NaN for one that was not finite.
     #[serde(default, with = "nodes")]
     pub nodes: Vec<Vec<(String, f64)>>,
@@ -52,15 +56,27 @@ impl ResultEntry {
 
     /// The outcome, with the models the run ended with.
     pub(super) fn outcome(&self, models: Vec<Point>) -> Outcome {
-        let ResultEntry { algorithm, seed, digest, stop, row, measuring, diagnosis, nodes } =
+        let ResultEntry { algorithm, seed, digest, stop, row, measuring, diagnosis, .. } =
             self.clone();
-        Outcome { algorithm, seed, stop, diagnosis, row, measuring, nodes, digest, models }
+        let (messages, nodes) = (self.messages, self.nodes.clone());
+        Outcome {
+            algorithm,
+            seed,
+            stop,
+            diagnosis,
+            row,
+            measuring,
+            messages,
+            nodes,
+            digest,
+            models,
+        }
     }
 }
 
 impl From<&Outcome> for ResultEntry {
     fn from(outcome: &Outcome) -> ResultEntry {
-        let Outcome { algorithm, seed, stop, diagnosis, row, measuring, nodes, digest, models: _ } =
+        let Outcome { algorithm, seed, stop, diagnosis, row, measuring, nodes, digest, .. } =
             outcome;
         ResultEntry {
             algorithm: algorithm.clone(),
@@ -70,6 +86,7 @@ impl From<&Outcome> for ResultEntry {
             row: row.clone(),
             measuring: *measuring,
             diagnosis: diagnosis.clone(),
+            messages: outcome.messages,
             nodes: nodes.clone(),
         }
     }

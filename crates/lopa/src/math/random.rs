@@ -28,6 +28,12 @@ pub enum Purpose {
     Rounds = 11,
     /// How long things take, where a file says so.
     Time = 12,
+    /// Failures of links and nodes.
+    Failures = 20,
+    /// What compressors draw.
+    Compression = 21,
+    /// What nodes that lie draw.
+    Attack = 22,
 }
 
 /// A stream of random numbers that can seek to any address.

@@ -19,7 +19,8 @@ pub struct Mixed<'a, T> {
     own: &'a [T],
     message: &'a dyn Fn(usize) -> &'a [T],
     scratch: &'a mut Vec<T>,
-    start: usize, // of what is not yet mixed piece by piece
+    start: usize,           // of what is not yet mixed piece by piece
+    moved: Option<&'a [T]>, // the weighted sum of differences, where it is known
 }
 
 impl<'a, T: Real> Mixed<'a, T> {
@@ -30,13 +31,22 @@ impl<'a, T: Real> Mixed<'a, T> {
         message: &'a dyn Fn(usize) -> &'a [T],
         scratch: &'a mut Vec<T>,
     ) -> Mixed<'a, T> {
-        Mixed { row, own, message, scratch, start: 0 }
+        Mixed { row, own, message, scratch, start: 0, moved: None }
+    }
+
+    /// From what this node shared, and Σ_j w_ij (message_j − own), however that came about.
+    pub fn moved(own: &'a [T], moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
+        Mixed { row: &[], own, message: &|_| &[], scratch, start: 0, moved: Some(moved) }
     }
 
     /// All of it.
     pub fn whole(self) -> &'a [T] {
-        let Mixed { row, own, message, scratch, .. } = self;
+        let Mixed { row, own, message, scratch, moved, .. } = self;
         scratch.resize(own.len().max(scratch.len()), T::zero());
+        if let Some(moved) = moved {
+            update(&mut scratch[..own.len()], [own, moved], |_, [own, moved]| own + moved);
+            return &scratch[..own.len()];
+        }
         for at in cut(own.len()) {
             mix(row, &own[at.clone()], message, at.start, &mut scratch[at]);
         }
@@ -61,7 +71,14 @@ impl<'a, T: Real> Mixed<'a, T> {
             let sums = self.scratch.chunks_exact_mut(PIECE);
             for (v, (vector, sum)) in shared.iter().zip(sums).enumerate() {
                 let from = self.start + v * length + at.start;
-                mix(self.row, &vector[at.clone()], self.message, from, &mut sum[..at.len()]);
+                let (vector, sum) = (&vector[at.clone()], &mut sum[..at.len()]);
+                match self.moved {
+                    None => mix(self.row, vector, self.message, from, sum),
+                    Some(moved) => {
+                        let moved = &moved[from..from + at.len()];
+                        update(sum, [vector, moved], |_, [own, moved]| own + moved);
+                    }
+                }
             }
             let sums = std::array::from_fn(|v| &self.scratch[v * PIECE..][..at.len()]);
             f(

@@ -88,7 +88,7 @@ fn costs<T: Real>(cluster: &Cluster<T>, counts: &Counts, nodes: usize) -> Row {
     Row {
         iteration: progress.k,
         exchanges: progress.exchanges,
-        bytes: progress.floats * T::BYTES as u64,
+        bytes: progress.bytes,
         virtual_seconds: cluster.timing().map(|timing| timing.now() as f64 / 1e9),
         ..Row::new(counts, nodes)
     }

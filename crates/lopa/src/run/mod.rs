@@ -6,6 +6,7 @@ pub mod checkpoint;
 mod clock;
 mod gather;
 mod interval;
+mod mailed;
 mod measured;
 mod meter;
 mod peer;
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::math::real::Real;
+use crate::messages::{Tally, Traffic};
 use crate::network;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Parts};
@@ -185,6 +187,8 @@ pub struct Outcome {
     pub row: Row,
     /// Seconds of measuring, beside those of the run itself; of all its parts if it was resumed.
     pub measuring: f64,
+    /// What happened to messages, where the file has `[messages]` or `[attack]`.
+    pub messages: Option<Tally>,
     /// The problem's metrics of every node, at the end.
     pub nodes: Vec<Vec<(String, f64)>>,
     /// SHA-256 of every variable at every measurement, to the bit.
@@ -370,6 +374,7 @@ impl Job<'_> {
         if let (Scope::Global, Some(warning)) = (self.experiment.scope, method.facts.warning) {
             observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
+        self.warn_of_messages(observers);
         let mut clock = Clock::default();
         clock.go();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
@@ -380,8 +385,9 @@ impl Job<'_> {
         let kept = observers.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
         let own = transport.independent().is_some();
-        let trails =
-            kept.as_ref().map(|state| restore(state, here, own, &mut nodes)).transpose()?;
+        let mut traffic = self.traffic(&nodes[0], transport, context.pool)?;
+        let put_back = |state| restore(state, here, own, &mut nodes, traffic.as_deref_mut());
+        let trails = kept.as_ref().map(put_back).transpose()?;
         let mixing = &self.scene.world.mixing;
         let k = kept.as_ref().map_or(0, |state| state.progress.k);
         let device = self.device(&nodes, k, transport)?;
@@ -389,7 +395,8 @@ impl Job<'_> {
             .over(self.scene.world.rounds.as_ref(), mixing)
             .timed(world.time.as_ref(), (mixing, world.rounds.as_ref()))
             .answered_by(together)
-            .done_by(device);
+            .done_by(device)
+            .by(traffic);
         clock.halt();
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
@@ -491,12 +498,21 @@ fn restore<T: Real>(
     here: Range<usize>,
     own: bool,
     nodes: &mut [Node<T>],
+    mut traffic: Option<&mut Traffic<T>>,
 ) -> Result<Vec<Hash>> {
     // A peer's checkpoint holds its own nodes only.
     let here = if own { 0..here.len() } else { here };
     let kept = state.nodes.get(here).ok_or_else(misfit)?;
-    let put_back = |(node, bytes): (&mut Node<T>, &Vec<u8>)| checkpoint::restore(node, bytes);
-    nodes.iter_mut().zip(kept).map(put_back).collect::<Option<_>>().ok_or_else(misfit)
+    let put_back = |(i, (node, bytes)): (usize, (&mut Node<T>, &Vec<u8>))| {
+        let (trail, mail) = checkpoint::restore(node, bytes)?;
+        match &mut traffic {
+            Some(traffic) => traffic.restore(i, mail)?,
+            None if mail.is_empty() => {}
+            None => return None,
+        }
+        Some(trail)
+    };
+    nodes.iter_mut().zip(kept).enumerate().map(put_back).collect::<Option<_>>().ok_or_else(misfit)
 }
 
 /// Lower-case hexadecimal.

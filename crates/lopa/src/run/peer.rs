@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
+use crate::messages::{Messages, lengths, wire_bytes};
 use crate::network;
 use crate::problem::At;
 use crate::run::checkpoint::State;
@@ -67,7 +68,7 @@ impl Experiment {
             let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?.each;
             entries = parts[0].dims().n;
             let nodes = self.nodes_of(parts, node, seed, &algorithm.choice.build)?;
-            let Limits { message, broadcast } = limits(&nodes[0]);
+            let Limits { message, broadcast } = limits(self, &nodes[0]);
             most = most.max(message).max(broadcast);
         }
         most = most.max(self.told_bytes(data));
@@ -147,20 +148,22 @@ impl Job<'_> {
         let Some(own) = transport.independent() else { return told_by_first(kept, transport) };
         let links = kept.as_ref().map(|state| &state.links[..]);
         let mixing = &self.scene.world.mixing;
-        own.begin(Begin { job: self.number, mixing, kept: links, limits: limits(node) })?;
+        own.begin(Begin {
+            job: self.number,
+            mixing,
+            kept: links,
+            limits: limits(self.experiment, node),
+        })?;
         Ok(kept)
     }
 }
 
 /// The largest messages of a node like this one.
-fn limits<T: Real>(node: &Node<T>) -> Limits {
-    let mut message = Vec::new();
-    let mut length = |e: usize| {
-        message.clear();
-        node.algorithm.share(e, &mut message);
-        message.len() * T::BYTES
-    };
-    let message = (0..node.algorithm.exchanges()).map(&mut length).max().unwrap_or(0);
+fn limits<T: Real>(experiment: &Experiment, node: &Node<T>) -> Limits {
+    let usual = Messages::default();
+    let messages = experiment.messages.as_ref().unwrap_or(&usual);
+    let bytes = |lengths: Vec<usize>| wire_bytes::<T>(messages, &lengths);
+    let message = lengths(&*node.algorithm).into_iter().map(bytes).max().unwrap_or(0);
     // Points, metrics and the diagnosis of a divergence are broadcast.
     let At { x, theta } = node.algorithm.at();
     // What it computed in each round since the last broadcast is told, too.

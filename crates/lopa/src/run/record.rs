@@ -139,8 +139,10 @@ impl<'a> Record<'a> {
     /// Hands the state of the run to the store.
     pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         cluster.fetch()?;
-        let nodes = cluster.nodes().iter().zip(&self.trails);
-        let ours: Vec<_> = nodes.map(|(node, trail)| checkpoint::save(node, trail)).collect();
+        let mail = cluster.mail();
+        let nodes = cluster.nodes().iter().zip(&self.trails).zip(&mail);
+        let save = |((node, trail), mail): (_, &Vec<u8>)| checkpoint::save(node, trail, mail);
+        let ours: Vec<_> = nodes.map(save).collect();
         if cluster.independent().is_none() {
             agree_on_time(cluster)?;
         }
@@ -305,7 +307,7 @@ impl<'a> Record<'a> {
         if sound {
             let (scope, pool) = (self.job.experiment.scope, self.context.pool);
             let locals = self.locals(cluster, &points, exact && scope == Scope::Personal)?;
-            row.values = evaluate::summarise(&locals);
+            row.values = evaluate::summarise(&self.honest(&locals));
             if scope == Scope::Global {
                 self.observers.listener.measuring(0, points.len(), exact);
                 let everyone = &mut |ours| cluster.everyone(ours);
@@ -356,6 +358,13 @@ impl<'a> Record<'a> {
         )
     }
 
+    /// Of what is one for each node, that of the honest ones.
+    fn honest<'n, V: Clone>(&self, of: &'n [V]) -> std::borrow::Cow<'n, [V]> {
+        let Some(attack) = &self.job.experiment.attack else { return of.into() };
+        let honest = of.iter().enumerate().filter(|(i, _)| !attack.nodes.contains(i));
+        honest.map(|(_, one)| one.clone()).collect::<Vec<_>>().into()
+    }
+
     /// What every node contributes to a measurement.
     fn locals<T: Real>(
         &mut self,
@@ -363,7 +372,8 @@ impl<'a> Record<'a> {
         points: &[Point],
         exact: bool,
     ) -> Result<Vec<Local>> {
-        let mean = evaluate::mean(points.iter().map(|(x, _)| &x[..]));
+        let honest = self.honest(points);
+        let mean = evaluate::mean(honest.iter().map(|(x, _)| &x[..]));
         let here = &points[cluster.here()];
         let mut ours = Vec::with_capacity(here.len());
         // A few nodes at a time where it may take long, so that somebody hears of it; enough for all
@@ -429,6 +439,7 @@ impl<'a> Record<'a> {
             diagnosis,
             row: self.row.take().expect("a row was measured"),
             measuring: self.measuring,
+            messages: self.job.mails().then_some(cluster.progress().tally),
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
             models: points(cluster, self.job.experiment.scope)?.all,

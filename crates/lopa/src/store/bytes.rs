@@ -91,6 +91,11 @@ impl<'a> Reader<'a> {
         self.raw(32)?.try_into().ok()
     }
 
+    /// The bytes that are left.
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
     /// `None` if bytes are left.
     pub fn end(self) -> Option<()> {
         self.0.is_empty().then_some(())

@@ -44,6 +44,37 @@ fn seeds(variable: &str, usual: Range<u64>) -> Range<u64> {
     from.parse().unwrap()..to.parse().unwrap()
 }
 
+/// Messages as they are, half of the time; else compressed, lost, late or clipped.
+fn drawn_messages(stream: &mut Stream) -> Vec<String> {
+    // Addresses of their own: experiments drawn before have the same draws after.
+    let mut stream = stream.clone();
+    stream.seek(1, 0);
+    let all = [
+        "messages.drop=0.3",
+        "messages.bursts={begin=0.3,end=0.5}",
+        "messages.active=0.7",
+        "messages.late=0.3",
+        "messages.clip={median=1.5}",
+    ];
+    let compressors = [
+        "{name='top-k',share=0.5}",
+        "{name='random-k',share=0.5}",
+        "'quantise'",
+        "'f16'",
+        "'sign'",
+    ];
+    let mut sets = Vec::new();
+    if stream.unit() < 0.5 {
+        return sets;
+    }
+    sets.extend(all.into_iter().filter(|_| stream.unit() < 0.3).map(String::from));
+    if stream.unit() < 0.5 {
+        let compressor = compressors[stream.below(compressors.len())];
+        sets.push(format!("messages.compress={compressor}"));
+    }
+    sets
+}
+
 /// A small random experiment.
 fn drawn(stream: &mut Stream) -> Experiment {
     let global = stream.unit() < 0.3;
@@ -56,7 +87,7 @@ fn drawn(stream: &mut Stream) -> Experiment {
     let iterations = 2 + stream.below(14);
     let (every, evaluations) = (1 + stream.below(5), 1 + stream.below(3));
     let precision = ["f32", "f64"][stream.below(2)];
-    let sets = [
+    let mut sets = vec![
         format!("network.nodes={nodes}"),
         format!("network.graph={graph}"),
         "problem.n=2".into(),
@@ -72,6 +103,7 @@ fn drawn(stream: &mut Stream) -> Experiment {
         "run.exact=never".into(),
         format!("checkpoint.iterations={every}"),
     ];
+    sets.extend(drawn_messages(stream));
     let mut experiment = read(if global { GLOBAL } else { PERSONAL }, &sets);
     let first = stream.below(experiment.algorithms.len());
     experiment.algorithms.rotate_left(first);

@@ -130,7 +130,7 @@ fn a_state_stored_twice_keeps_the_measurements_of_the_first_time() {
     let experiment = longer(20, 5);
     let row = single_process(&experiment).remove(0).row;
     let runs = tempfile::tempdir().unwrap();
-    let progress = Progress { k: 5, exchanges: 5, floats: 5 };
+    let progress = Progress { k: 5, exchanges: 5, floats: 5, ..Progress::default() };
     let state = |serial, links: &[u8]| State {
         progress,
         serial,

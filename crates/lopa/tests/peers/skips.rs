@@ -103,6 +103,8 @@ fn both_ends_agree(seeds: Range<u64>, connects: bool) {
         let mut experiment = drawn(&mut stream);
         experiment.algorithms.truncate(1);
         experiment.run.seeds.truncate(1);
+        // Compressed messages build on those before, and are refused where links may be skipped.
+        experiment.messages.iter_mut().for_each(|messages| messages.compress = None);
         let drawn_faults = if connects { drawn_connections } else { drawn_faults };
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
         let patience = PATIENCE + 5.0 * faults.delay;
@@ -250,5 +252,24 @@ fn no_warning_without_cause() {
             warnings.0.retain(|text| text.contains("wrong point"));
             assert_eq!(warnings.0, [""; 0]);
         }
+    }
+}
+
+/// What a replica lacks of a skipped message it lacks for ever: such messages are refused by name.
+#[test]
+fn compressed_messages_cannot_be_skipped() {
+    let read = |sets: &[&str]| {
+        let mut sets: Vec<String> = sets.iter().map(|set| set.to_string()).collect();
+        sets.extend(["network.nodes=3".into(), "run.iterations=3".into()]);
+        crate::read(PERSONAL, &sets)
+    };
+    let run = |experiment: &Experiment| {
+        Setup::new(experiment, 1, Faults::default(), TestPolicy::Skip(PATIENCE)).run()
+    };
+    for fate in run(&read(&["messages.compress='bf16'"])) {
+        assert_eq!(fate.done.unwrap_err().id, "config/messages-skipped");
+    }
+    for fate in run(&read(&["messages.compress={name='bf16',feedback=false}"])) {
+        fate.done.unwrap_or_else(|error| panic!("{error}"));
     }
 }

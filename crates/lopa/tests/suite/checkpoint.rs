@@ -103,6 +103,25 @@ fn check_cuts(experiment: &Experiment) {
     }
 }
 
+/// What neighbours hold of each other is part of the state.
+#[test]
+fn messages_go_on_where_they_were() {
+    let sets = [
+        &["messages.compress={name='top-k',share=0.5}"][..],
+        &["messages.compress={name='quantise',bits=3}", "messages.drop=0.3", "messages.late=0.3"],
+        &["messages.late=0.4", "messages.bursts={begin=0.3,end=0.4}", "messages.active=0.7"],
+        &["messages.clip={median=1.0}", "messages.compress='sign'"],
+        &["messages.clip={median=1.0}", "attack={nodes=[1],kind='noise'}"],
+        &["messages.compress='f16'", "time={compute=0.001,links='home'}"],
+    ];
+    for more in sets {
+        for precision in ["run.precision=f64", "run.precision=f32"] {
+            check_cuts(&read(PERSONAL, &[&[precision], more].concat()));
+        }
+    }
+    check_cuts(&read(GLOBAL, sets[1]));
+}
+
 #[test]
 fn every_algorithm_goes_on_to_the_same_digest() {
     for text in [PERSONAL, GLOBAL] {

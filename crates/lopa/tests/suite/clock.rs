@@ -129,6 +129,26 @@ fn timetables_by_hand() {
     assert_eq!(timetable(PATH, links, local, 2), [5.0, 10.0, 15.0]);
 }
 
+/// A message takes the time of the bytes that are sent, not of those that are shared.
+#[test]
+fn compressed_messages_take_less_time() {
+    let time = "{ compute = 0.001, links = { latency = 0.01, bandwidth = 1000 } }";
+    let by_hand: [(&str, &[f64]); 4] = [
+        // As they are: 2 entries of 8 bytes.
+        ("clip = 1", &[5.0, 36.0, 67.0]),
+        // 2 bytes for each entry.
+        ("compress = 'bf16'", &[5.0, 24.0, 43.0]),
+        // One entry, and 2 bytes that say which.
+        ("compress = { name = 'top-k', share = 0.5 }", &[5.0, 30.0, 55.0]),
+        // The radius, 8 bytes.
+        ("clip = { median = 1 }", &[5.0, 44.0, 83.0]),
+    ];
+    for (messages, want) in by_hand {
+        let time = format!("{time}\n messages = {{ {messages} }}");
+        assert_eq!(timetable(PATH, &time, LG, want.len() - 1), want, "{messages}");
+    }
+}
+
 const DRAWN: &str = "{ compute = { gradient = 0.001, sample = 0.0001 },
     slowness = { from = 1, to = 4 }, stragglers = { p = 0.3, factor = 10 },
     links = { latency = { from = 0.01, to = 0.05 }, uplink = { from = 1000, to = 5000 } } }";

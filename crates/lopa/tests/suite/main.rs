@@ -22,6 +22,7 @@ mod field;
 mod files;
 mod folder;
 mod golden;
+mod messages;
 mod network;
 mod new_rows;
 mod own_files;

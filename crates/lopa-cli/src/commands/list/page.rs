@@ -5,6 +5,7 @@ use lopa::data::Preparation;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::keys::{Key, Meaning, keys};
 use lopa::experiment::{CheckpointSpec, Registries, RunSpec, schema};
+use lopa::messages::Attack;
 use lopa::network::time::TimeSpec;
 use lopa_study::tune::TuneSpec;
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ fn entry(what: What, name: &str, registries: &Registries) -> Result<Page> {
         What::Problems => of(&registries.problems, name),
         What::Graphs => of(&registries.graphs, name),
         What::Weights => of(&registries.weights, name),
+        What::Compressors => of(&registries.compressors, name),
         What::Partitions => of(&registries.partitions, name),
         What::Data => Ok(Page { note: Some(shared), ..of(&registries.sources, name)? }),
         What::Scaling => {
@@ -71,6 +73,8 @@ fn entry(what: What, name: &str, registries: &Registries) -> Result<Page> {
 fn section(what: What) -> Option<Page> {
     let (title, schema) = match what {
         What::Preparation => ("data", schema::section::<Preparation>()),
+        What::Messages => ("messages", schema::messages()),
+        What::Attack => ("attack", schema::section::<Attack>()),
         What::Time => ("time", schema::section::<TimeSpec>()),
         What::Run => ("run", schema::section::<RunSpec>()),
         What::Checkpoint => ("checkpoint", schema::section::<CheckpointSpec>()),

@@ -82,8 +82,8 @@ impl<W: Wire> Peers<W> {
         self.skips() && self.links[at].peer < self.me
     }
 
-    /// Waits until every link has delivered its message of `length` bytes or is skipped.
-    pub(super) fn settle(&mut self, length: usize) -> Result<()> {
+    /// Waits until every link has delivered its message or is skipped.
+    pub(super) fn settle(&mut self) -> Result<()> {
         if let Policy::SkipLink { patience, .. } = self.settings.policy {
             self.skip_at = self.wire.now().saturating_add(patience);
             self.probe();
@@ -92,7 +92,7 @@ impl<W: Wire> Peers<W> {
             let mut missing = None;
             // No early exit: each link needs its reply or its decision.
             for at in (0..peers.links.len()).rev() {
-                if !peers.links[at].idle && !peers.is_settled(at, length)? {
+                if !peers.links[at].idle && !peers.is_settled(at)? {
                     missing = Some(peers.links[at].peer);
                 }
             }
@@ -100,9 +100,9 @@ impl<W: Wire> Peers<W> {
         })
     }
 
-    fn is_settled(&mut self, at: usize, length: usize) -> Result<bool> {
+    fn is_settled(&mut self, at: usize) -> Result<bool> {
         let step = self.step;
-        let arrived = self.has_arrived(at, length);
+        let arrived = self.has_arrived(at);
         if !self.skips() {
             return Ok(arrived);
         }
@@ -147,8 +147,9 @@ impl<W: Wire> Peers<W> {
     }
 
     /// Whether the message of this exchange has arrived over a link; any other is refused.
-    fn has_arrived(&mut self, at: usize, length: usize) -> bool {
+    fn has_arrived(&mut self, at: usize) -> bool {
         let (place, scalar) = (self.place(), self.round.scalar as u8);
+        let length = self.lengths.get(at).copied().unwrap_or(0);
         let link = &mut self.links[at];
         let Some(frame) = link.received(self.step).map(|frame| Frame::known(frame)) else {
             return false;
@@ -256,7 +257,9 @@ impl<W: Wire> Peers<W> {
         match link.message(self.step).filter(|_| !skipped) {
             Some(message) => parcel.bytes.copy_from_slice(message),
             None => {
-                parcel.bytes.copy_from_slice(&out[0].bytes);
+                let own = out.iter().find(|own| own.rank == parcel.rank);
+                let own = own.expect("whoever is sent something sends something");
+                parcel.bytes.copy_from_slice(&own.bytes);
                 let Round { k, e, .. } = self.round;
                 (self.notify)(Note::Skipped { peer: parcel.rank, k, e });
             }

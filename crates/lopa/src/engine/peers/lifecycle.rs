@@ -112,6 +112,10 @@ impl<W: Wire> Independent for Peers<W> {
         }
     }
 
+    fn skips(&self) -> bool {
+        Peers::skips(self)
+    }
+
     fn stopped(&self) -> bool {
         self.stopped
     }

@@ -75,6 +75,7 @@ pub struct Peers<W: Wire> {
     broadcasts: Broadcasts,
     limits: Limits,
     round: Round,
+    lengths: Vec<usize>, // of the messages of this exchange, by link
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
     ended: Ended,
@@ -111,6 +112,7 @@ impl<W: Wire> Peers<W> {
             broadcasts: Broadcasts::new(nodes),
             limits: Limits::default(),
             round: Round::default(),
+            lengths: Vec::new(),
             relayed: BTreeMap::new(),
             notices: 0,
             ended: Ended::default(),
@@ -183,8 +185,10 @@ impl<W: Wire> Peers<W> {
     /// Sends this node's message to its neighbours.
     fn send_all(&mut self, out: &[Parcel]) -> Result<()> {
         let Round { k, e, scalar } = self.round;
-        // There is one node here, so all parcels are the same.
-        if out.first().is_some_and(|parcel| !is_finite(scalar, &parcel.bytes)) {
+        // There is one node here, so all parcels say the same, or nothing where a link is down. What is
+        // compressed was looked at before.
+        let said = out.iter().find(|parcel| !parcel.bytes.is_empty());
+        if said.is_some_and(|parcel| !is_finite(scalar, &parcel.bytes)) {
             let message = format!(
                 "node {} would send a value that is not finite in iteration {k}, exchange {e}",
                 self.me
@@ -248,7 +252,11 @@ impl<W: Wire> Transport for Peers<W> {
         }
         self.send_all(out)?;
         meanwhile();
-        self.settle(into.first().map_or(0, |parcel| parcel.bytes.len()))?;
+        self.lengths.clear();
+        let length = |link: &Link| into.iter().find(|from| from.rank == link.peer);
+        let length = |link: &Link| length(link).map_or(0, |parcel| parcel.bytes.len());
+        self.lengths.extend(self.links.iter().map(length));
+        self.settle()?;
         for parcel in into {
             self.fetch(parcel, out);
         }

@@ -64,7 +64,7 @@ impl<W: Wire> Peers<W> {
 
     fn on_data(&mut self, at: usize, frame: Frame, bytes: &[u8]) -> FrameResult {
         let (scalar, step) = (usize::from(frame.scalar), frame.place.step);
-        let whole = [4, 8].contains(&scalar) && frame.payload.len().is_multiple_of(scalar);
+        let whole = [1, 4, 8].contains(&scalar) && frame.payload.len().is_multiple_of(scalar);
         if !whole || frame.payload.len() > self.limits.message {
             return Err(Refusal::Shape);
         }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! "lopa checkpoint\n"   16 bytes
-//! version               2
+//! version               3
 //! section 0             the run: its identity and progress
-//! section 1 … m         one node each: counters, variables
+//! section 1 … m         one node each: counters, variables, what it and its neighbours hold of each other
 //! section m + 1         the links of a peer; empty in other engines
 //!
 //! section   length of the content, content, SHA-256 of (section number, length, content)
@@ -21,10 +21,11 @@ pub use store::Store;
 use sha2::{Digest, Sha256};
 
 use crate::engine::Progress;
+use crate::messages::Tally;
 use crate::store::bytes::{Hash, Reader, Writer};
 
 const MAGIC: &[u8; 16] = b"lopa checkpoint\n";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// The state of a run between two iterations.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,8 +61,9 @@ impl Checkpoint {
         let State { progress, serial, seconds, record, nodes, links } = &self.state;
         let mut head = Writer::default();
         head.raw(&self.run);
-        let Progress { k, exchanges, floats } = *progress;
-        for value in [self.metrics, k, exchanges, floats, *serial] {
+        let Progress { k, exchanges, floats, bytes, tally } = *progress;
+        let Tally { sent, lost, late, slept } = tally;
+        for value in [self.metrics, k, exchanges, floats, bytes, sent, lost, late, slept, *serial] {
             head.u64(value);
         }
         head.f64(*seconds);
@@ -102,7 +104,10 @@ impl Checkpoint {
 fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let mut head = Reader::new(head);
     let (run, metrics) = (head.hash()?, head.u64()?);
-    let progress = Progress { k: head.u64()?, exchanges: head.u64()?, floats: head.u64()? };
+    let (k, exchanges, floats, bytes) = (head.u64()?, head.u64()?, head.u64()?, head.u64()?);
+    let tally =
+        Tally { sent: head.u64()?, lost: head.u64()?, late: head.u64()?, slept: head.u64()? };
+    let progress = Progress { k, exchanges, floats, bytes, tally };
     let (serial, seconds, record) = (head.u64()?, head.f64()?, head.bytes()?.to_vec());
     let nodes = usize::try_from(head.u64()?).ok()?;
     head.end()?;

@@ -5,8 +5,9 @@ use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// Encodes a node: its trail of digests, its counters, its variables by name.
-pub fn save<T: Real>(node: &Node<T>, trail: &Hash) -> Vec<u8> {
+/// Encodes a node: its trail of digests, its counters, its variables by name; then what its messages
+/// need (see [`crate::messages::Traffic::save`]).
+pub fn save<T: Real>(node: &Node<T>, trail: &Hash, messages: &[u8]) -> Vec<u8> {
     let mut out = Writer::default();
     out.raw(trail);
     node.oracle.counts().to_array().into_iter().for_each(|count| out.u64(count));
@@ -14,11 +15,13 @@ pub fn save<T: Real>(node: &Node<T>, trail: &Hash) -> Vec<u8> {
         out.bytes(name.as_bytes());
         out.reals(values);
     }
+    out.raw(messages);
     out.done()
 }
 
-/// Restores a node and returns its trail; `None` if the saved variables do not fit it.
-pub fn restore<T: Real>(node: &mut Node<T>, bytes: &[u8]) -> Option<Hash> {
+/// Restores a node, and returns its trail and what its messages need; `None` if the saved variables do
+/// not fit it.
+pub fn restore<'b, T: Real>(node: &mut Node<T>, bytes: &'b [u8]) -> Option<(Hash, &'b [u8])> {
     let mut bytes = Reader::new(bytes);
     let trail = bytes.hash()?;
     let mut counts = Counts::default().to_array();
@@ -33,6 +36,5 @@ pub fn restore<T: Real>(node: &mut Node<T>, bytes: &[u8]) -> Option<Hash> {
         values.copy_from_slice(&kept);
     }
     node.oracle.count_from(Counts::from_array(counts));
-    bytes.end()?;
-    Some(trail)
+    Some((trail, bytes.rest()))
 }

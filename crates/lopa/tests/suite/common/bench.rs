@@ -91,7 +91,13 @@ impl Bench {
 
     /// All nodes at their start, as a run has them.
     pub fn start<T: Real>(&self) -> Simulation<'static, T> {
-        Simulation::new(self.nodes(), &self.world.mixing, None)
+        let simulation = Simulation::new(self.nodes(), &self.world.mixing, None);
+        let Experiment { messages, attack, .. } = &self.experiment;
+        if messages.is_none() && attack.is_none() {
+            return simulation;
+        }
+        let messages = messages.clone().unwrap_or_default();
+        simulation.mailed(&messages, attack.as_ref(), (&self.world.mixing, self.seed()))
     }
 
     /// All nodes after so many iterations.

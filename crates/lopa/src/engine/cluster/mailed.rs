@@ -1,0 +1,148 @@
+//! Iterations whose messages are compressed, lost, late, clipped or lies: see [`crate::messages`].
+
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use super::{Cluster, Step, Team};
+use crate::engine::Node;
+use crate::engine::transport::Round;
+use crate::error::{Error, Kind, Result};
+use crate::math::real::Real;
+use crate::messages::{Mail, Tally};
+use crate::network::mixed::Mixed;
+use crate::problem::{Ask, Together};
+
+impl<T: Real> Cluster<'_, T> {
+    /// One iteration of every node, with messages as `[messages]` and `[attack]` say.
+    pub(super) fn advance_by_mail(&mut self) -> Result<()> {
+        let Cluster {
+            here, team, messages, progress, transport, together, timing, traffic, ..
+        } = self;
+        let Some(traffic) = traffic else { return Ok(()) };
+        let exchanges = team.nodes[0].algorithm.exchanges();
+        // Among peers, numbers that are not finite do not pass; compressed, only we can tell.
+        let careful = traffic.scalar() == 1 && transport.independent().is_some();
+        let k = progress.k;
+        for e in 0..exchanges {
+            traffic.begin((k, e), messages, team.pool)?;
+            if careful && !traffic.is_finite(e) {
+                return Err(not_finite(here.start, "would send", k)
+                    .hint("the run diverges: use smaller step sizes"));
+            }
+            let round = Round { k, e, scalar: traffic.scalar() };
+            let step = Step { k, e, exchanges, messages, apart: together.is_some() };
+            let (mail, reach, out, into) = traffic.mail(e);
+            transport
+                .exchange(round, out, into, &mut || team.step_by(&step, &mail, reach, false))?;
+            if !into.is_empty() {
+                traffic.unpack((k, e))?;
+                if careful && !traffic.is_finite(e) {
+                    return Err(not_finite(here.start, "was sent", k));
+                }
+                let (mail, reach, ..) = traffic.mail(e);
+                team.step_by(&step, &mail, reach, true);
+            }
+            if let Some(together) = together {
+                let (mail, ..) = traffic.mail(e);
+                team.answer_by(&mut **together, e, &mail)?;
+                let all = team.nodes.iter_mut().zip(&mut team.next).enumerate();
+                all.for_each(|(i, (node, next))| {
+                    node.share_by((e, (e + 1) % exchanges), mail.is_awake(i), next);
+                });
+            }
+            team.check()?;
+            let length = messages[0].len() as u64;
+            let (Tally { sent, lost, late, slept }, bytes) = traffic.tally(e);
+            if let Some(timing) = timing {
+                timing.note(&team.nodes, Some(k), progress.exchanges, traffic.wire(e));
+                if transport.size() == 1 {
+                    timing.pass_own();
+                }
+            }
+            progress.exchanges += u64::from(length > 0);
+            progress.floats += sent * length;
+            progress.bytes += bytes;
+            let all = &mut progress.tally;
+            all.sent += sent;
+            all.lost += lost;
+            all.late += late;
+            all.slept += slept;
+            std::mem::swap(messages, &mut team.next);
+        }
+        progress.k += 1;
+        Ok(())
+    }
+}
+
+fn not_finite(node: usize, what: &str, k: u64) -> Error {
+    let message = format!("node {node} {what} a value that is not finite in iteration {k}");
+    Error::new(Kind::Run, "peers/not-finite", message)
+}
+
+type Work<'w, T> = (usize, ((&'w mut Node<T>, &'w mut Vec<T>), &'w mut Vec<T>));
+
+impl<T: Real> Team<'_, T> {
+    /// Mixing, step and next message of the nodes that have neighbours in other processes, or of those
+    /// that have none. A node that sleeps only says again what it said.
+    fn step_by(&mut self, step: &Step<T>, mail: &Mail<T>, reach: &mut [Vec<T>], far: bool) {
+        let Team { nodes, next, scratch, pool, .. } = self;
+        let (&Step { k, e, exchanges, messages, apart }, pool) = (step, *pool);
+        let one = |(i, ((node, next), reach)): Work<T>| {
+            if mail.is_far(i) != far {
+                return;
+            }
+            let awake = mail.is_awake(i);
+            if awake {
+                let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
+                let desk = &mut *mail.desk(thread);
+                let scratch = &mut *scratch[thread].lock().expect("a step does not panic");
+                mail.moved(i, &messages[i], reach, desk);
+                let mixed = Mixed::moved(&messages[i], &desk.moved, scratch);
+                if e == 0 {
+                    node.oracle.begin(k);
+                }
+                node.algorithm.step(e, mixed, &mut node.oracle);
+            }
+            if !apart {
+                if let Some(wanted) = node.algorithm.asks(e).filter(|_| awake) {
+                    node.oracle.answer(wanted);
+                }
+                node.share_by((e, (e + 1) % exchanges), awake, next);
+            }
+        };
+        match pool {
+            None => nodes.iter_mut().zip(next).zip(reach).enumerate().for_each(one),
+            Some(pool) => pool.install(|| {
+                nodes.par_iter_mut().zip(next).zip(reach).enumerate().for_each(one);
+            }),
+        }
+    }
+
+    /// Answers all nodes that take part and ask for directions, in one call.
+    fn answer_by(
+        &mut self,
+        together: &mut dyn Together<T>,
+        e: usize,
+        mail: &Mail<T>,
+    ) -> Result<()> {
+        let mut asks: Vec<Ask<T>> = Vec::with_capacity(self.nodes.len());
+        for (i, Node { algorithm, oracle }) in self.nodes.iter_mut().enumerate() {
+            if mail.is_awake(i) {
+                asks.extend(algorithm.asks(e).map(|wanted| oracle.ask(i, wanted)));
+            }
+        }
+        if asks.is_empty() { Ok(()) } else { together.directions(&mut asks) }
+    }
+}
+
+impl<T: Real> Node<T> {
+    /// The rest of the step of exchange `now`, if the node took part in it, and the message of
+    /// exchange `then`.
+    fn share_by(&mut self, (now, then): (usize, usize), awake: bool, message: &mut Vec<T>) {
+        if awake {
+            return self.share((now, then), message);
+        }
+        message.clear();
+        self.algorithm.share(then, message);
+    }
+}

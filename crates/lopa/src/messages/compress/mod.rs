@@ -1,0 +1,134 @@
+//! Compressors: a vector as fewer bytes, and what those bytes stand for.
+//!
+//! To add one, copy `sign.rs` and add a line to [`compressors`].
+
+mod half;
+mod packed;
+mod quantise;
+mod random_k;
+mod sign;
+mod top_k;
+
+use std::sync::Arc;
+
+use crate::config::{Entry, Params, Registry};
+use crate::error::Fault;
+use crate::math::random::Stream;
+use crate::math::real::{Both, Family, Real};
+
+/// Turns vectors into bytes, and back into something near them.
+///
+/// A compressor has no memory: what it loses stays in the difference between a vector and what the
+/// neighbours hold of it, and is sent later. For that it must be a contraction, at least in the mean:
+/// what it loses of a vector is shorter than the vector.
+pub trait Compressor<T: Real>: Send + Sync + 'static {
+    /// The bytes that stand for a vector of this length: always as many, so that a receiver knows.
+    fn bytes(&self, length: usize) -> usize;
+
+    /// Appends that many bytes. `draw` is at an address that the receiver knows, too.
+    fn encode(&self, vector: &[T], draw: &mut Stream, order: &mut Vec<u32>, wire: &mut Vec<u8>);
+
+    /// Adds what the bytes stand for to `replica`; `None` if they stand for nothing. `draw` is where
+    /// it was when they were made.
+    fn add(
+        &self,
+        wire: &[u8],
+        draw: &mut Stream,
+        order: &mut Vec<u32>,
+        replica: &mut [T],
+    ) -> Option<()>;
+
+    /// The consensus step size that suits it, above 0 and at most 1: the more is lost, the smaller.
+    fn consensus_step(&self) -> f64;
+}
+
+/// A compressor with its parameters, in both precisions.
+pub struct AnyCompressor {
+    both: Both<Compressors>,
+    /// The consensus step size that suits it.
+    pub consensus_step: f64,
+}
+
+struct Compressors;
+
+impl Family for Compressors {
+    type Of<T: Real> = Arc<dyn Compressor<T>>;
+}
+
+impl AnyCompressor {
+    /// Of a compressor in either precision.
+    pub fn new<C: Compressor<f32> + Compressor<f64>>(compressor: C) -> AnyCompressor {
+        let consensus_step = Compressor::<f64>::consensus_step(&compressor);
+        let double = Arc::new(compressor);
+        let single: Arc<dyn Compressor<f32>> = double.clone();
+        AnyCompressor {
+            both: Both::new(single, double as Arc<dyn Compressor<f64>>),
+            consensus_step,
+        }
+    }
+
+    /// The one in precision `T`.
+    pub fn get<T: Real>(&self) -> Arc<dyn Compressor<T>> {
+        self.both.get::<T>().clone()
+    }
+}
+
+/// An entry of the registry: the struct of parameters is the compressor.
+pub fn compressor_entry<C: Params + Compressor<f32> + Compressor<f64>>(
+    name: impl Into<String>,
+    about: impl Into<String>,
+) -> Entry<AnyCompressor> {
+    Entry::new(name, about, |params: C| Arc::new(AnyCompressor::new(params)))
+}
+
+/// The compressors that come with the library.
+pub fn compressors() -> Registry<AnyCompressor> {
+    let entries = vec![
+        compressor_entry::<top_k::TopK>("top-k", "the largest entries of each vector"),
+        compressor_entry::<random_k::RandomK>(
+            "random-k",
+            "entries drawn at random; both ends draw the same, so that no indices are sent",
+        ),
+        compressor_entry::<quantise::Quantise>(
+            "quantise",
+            "few bits per entry, between minus and plus the largest, rounded at random",
+        ),
+        compressor_entry::<half::Bf16>("bf16", "16 bits per entry: 8 of them significant"),
+        compressor_entry::<half::F16>(
+            "f16",
+            "16 bits per entry: 11 of them significant, after scaling by a power of two",
+        ),
+        compressor_entry::<sign::Sign>("sign", "one bit per entry and the mean size of all"),
+    ];
+    Registry::new("compressor", entries)
+}
+
+/// The number of entries that a share of a vector is.
+fn entries(share: f64, length: usize) -> usize {
+    ((share * length as f64).ceil() as usize).clamp(usize::from(length > 0), length)
+}
+
+fn check_share(share: f64) -> Result<(), Fault> {
+    Fault::unless(share > 0.0 && share <= 1.0, "share", share, "above 0 and at most 1")
+}
+
+/// The step size that keeps what is lost, a share of 1 − δ, from feeding on itself.
+fn step_for(delta: f64) -> f64 {
+    delta / (2.0 - delta)
+}
+
+/// The number in some bytes.
+fn number<T: Real>(bytes: &[u8]) -> T {
+    let mut number = [T::zero()];
+    T::read_le(bytes, &mut number);
+    number[0]
+}
+
+/// The largest size of an entry; NaN if one is not finite.
+fn largest<T: Real>(vector: &[T]) -> f64 {
+    let size = |most: f64, value: &T| match (*value).to_f64().abs() {
+        size if size.is_finite() && !most.is_nan() => most.max(size),
+        _ => f64::NAN,
+    };
+    vector.iter().fold(0.0, size)
+}

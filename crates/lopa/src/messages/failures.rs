@@ -1,0 +1,89 @@
+//! Which links carry something in an iteration, and which nodes take part.
+//!
+//! Everything is drawn at an address, (seed, iteration, link): both ends of a link know alike, on
+//! every engine, and after a restart.
+
+use super::spec::{Bursts, Rules};
+use crate::math::random::{Purpose, Stream};
+
+/// The draws of a link in an iteration.
+const FATE: u32 = 0;
+const WEATHER: u32 = 1;
+
+/// What becomes of a link in an iteration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fate {
+    /// It carries something.
+    pub up: bool,
+    /// What it carries comes too late.
+    pub late: bool,
+}
+
+/// The failures of links and nodes.
+#[derive(Debug, Clone)]
+pub struct Failures {
+    drop: f64,
+    late: f64,
+    active: f64,
+    bursts: Option<Bursts>,
+    seed: u64,
+    nodes: usize,
+}
+
+impl Failures {
+    /// As the rules say, in a network of so many nodes.
+    pub fn new(rules: &Rules, seed: u64, nodes: usize) -> Failures {
+        let Rules { drop, late, active, bursts, .. } = *rules;
+        Failures { drop, late, active, bursts, seed, nodes }
+    }
+
+    /// Whether there are any.
+    pub fn any(&self) -> bool {
+        self.drop > 0.0 || self.late > 0.0 || self.active < 1.0 || self.bursts.is_some()
+    }
+
+    fn at(&self, k: u64, (i, j): (usize, usize), slot: u32) -> Stream {
+        let mut draw = Stream::new(self.seed, Purpose::Failures, i * self.nodes + j);
+        draw.seek(k, slot);
+        draw
+    }
+
+    /// Whether a node takes part in iteration `k`. All do in the first, which is like no other in
+    /// some methods.
+    pub fn awake(&self, k: u64, node: usize) -> bool {
+        k == 0 || self.active >= 1.0 || self.at(k, (node, node), FATE).unit() < self.active
+    }
+
+    /// What becomes of the link i < j in iteration `k`, whose nodes take part.
+    pub fn fate(&self, k: u64, link: (usize, usize)) -> Fate {
+        let drop = match &self.bursts {
+            Some(bursts) if self.bad(bursts, k, link) => bursts.drop,
+            _ => self.drop,
+        };
+        if drop == 0.0 && self.late == 0.0 {
+            return Fate { up: true, late: false };
+        }
+        let mut draw = self.at(k, link, FATE);
+        let (up, late) = (draw.unit() >= drop, draw.unit() < self.late);
+        Fate { up, late: up && late }
+    }
+
+    /// Whether a link is bad in iteration `k`. All are good in iteration 0.
+    ///
+    /// A link's next state follows from a number: bad if it is below `begin`, for a good link, or
+    /// below 1 − `end`, for a bad one. A number outside of both decides whatever was before, so that
+    /// looking back to the last such number is enough, and nothing need be remembered.
+    fn bad(&self, &Bursts { begin, end, .. }: &Bursts, k: u64, link: (usize, usize)) -> bool {
+        let (low, high) = (begin.min(1.0 - end), begin.max(1.0 - end));
+        let turns = begin > 1.0 - end; // numbers between the two: the state changes, or it stays
+        let mut turned = false;
+        for t in (1..=k).rev() {
+            match self.at(t, link, WEATHER).unit() {
+                number if number < low => return !turned,
+                number if number >= high => return turned,
+                _ => turned ^= turns,
+            }
+        }
+        turned
+    }
+}

@@ -1,0 +1,43 @@
+//! What a checkpoint needs of messages: what neighbours hold of each other, and radii.
+
+use super::traffic::Traffic;
+use crate::math::real::Real;
+use crate::store::bytes::{Reader, Writer};
+
+impl<T: Real> Traffic<T> {
+    /// What a checkpoint needs of a node here.
+    pub fn save(&self, i: usize) -> Vec<u8> {
+        let mut out = Writer::default();
+        for slot in &self.slots {
+            if self.remembers() {
+                self.map.known(i).into_iter().for_each(|way| out.reals(&slot.values[way]));
+            }
+            out.reals(&slot.reach[i]);
+        }
+        out.done()
+    }
+
+    /// Restores what was saved of a node here; `None` if it does not fit.
+    pub fn restore(&mut self, i: usize, bytes: &[u8]) -> Option<()> {
+        let mut bytes = Reader::new(bytes);
+        let remembers = self.remembers();
+        for slot in &mut self.slots {
+            let known = if remembers { self.map.known(i) } else { Vec::new() };
+            let values = known.into_iter().map(|way| (way, true)).chain([(i, false)]);
+            for (at, is_value) in values {
+                let kept = bytes.reals::<T>()?;
+                let place = if is_value { &mut slot.values[at] } else { &mut slot.reach[at] };
+                if kept.len() != place.len() {
+                    return None;
+                }
+                place.copy_from_slice(&kept);
+            }
+        }
+        bytes.end()
+    }
+
+    /// Whether an iteration needs what was said in the one before.
+    fn remembers(&self) -> bool {
+        self.delays || (self.compressor.is_some() && self.feedback)
+    }
+}

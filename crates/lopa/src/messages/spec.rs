@@ -1,0 +1,169 @@
+//! The `[messages]` section: how vectors travel.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::compress::AnyCompressor;
+use crate::config::{Choice, Params, Registry, Section};
+use crate::error::{Fault, Result};
+
+/// The `[messages]` section.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Messages {
+    /// How vectors are compressed, if they are.
+    pub compress: Option<Compress>,
+    /// The other keys.
+    pub rules: Rules,
+}
+
+/// A compressor, and what becomes of that which it loses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compress {
+    /// The compressor.
+    pub choice: Choice<AnyCompressor>,
+    /// Whether what is lost is sent later.
+    pub feedback: bool,
+}
+
+/// How vectors travel from `share` to `step`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rules {
+    /// The part of each weighted difference between neighbours that a node moves by: above 0 and at
+    /// most 1. By default 1, or what suits the compressor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consensus_step: Option<f64>,
+    /// The probability that a link carries nothing in an iteration, in either direction.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub drop: f64,
+    /// Outages that last: a link is good or bad, and changes between iterations (Gilbert–Elliott).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
+    /// The probability that a node takes part in an iteration. One that sleeps neither computes nor
+    /// exchanges anything.
+    #[serde(skip_serializing_if = "is_one")]
+    pub active: f64,
+    /// The probability that what a link carries is late: both ends then use what it carried one
+    /// iteration before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late: f64,
+    /// The longest difference between neighbours that counts in full; longer ones are shortened to
+    /// it, at both ends alike. A radius, or a table for one that adapts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<Clip>,
+}
+
+/// Outages that last.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bursts {
+    /// The probability that a good link turns bad in an iteration.
+    pub begin: f64,
+    /// The probability that a bad link turns good.
+    pub end: f64,
+    /// The probability that a bad link carries nothing in an iteration.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub drop: f64,
+}
+
+/// How far apart neighbours may be before their difference is shortened.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Clip {
+    /// A fixed radius.
+    #[schemars(title = "number")]
+    Radius(f64),
+    /// A multiple of the median distance to a node's neighbours one iteration before; of the two ends
+    /// of a link, the smaller counts.
+    #[schemars(title = "{ median }")]
+    Adaptive(Adaptive),
+}
+
+/// A radius that adapts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Adaptive {
+    /// How many times the median distance.
+    pub median: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules { consensus_step: None, drop: 0.0, bursts: None, active: 1.0, late: 0.0, clip: None }
+    }
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+impl Params for Rules {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let step = self.consensus_step.unwrap_or(1.0);
+        let weight = |value: f64| value > 0.0 && value <= 1.0;
+        Fault::unless(weight(step), "consensus_step", step, "above 0 and at most 1")?;
+        for (key, value) in [("drop", self.drop), ("late", self.late)] {
+            Fault::unless((0.0..1.0).contains(&value), key, value, "from 0 to below 1")?;
+        }
+        Fault::unless(weight(self.active), "active", self.active, "above 0 and at most 1")?;
+        if let Some(Bursts { begin, end, drop }) = self.bursts {
+            let sane = weight(begin) && weight(end) && weight(drop);
+            let value = format!("{{ begin = {begin}, end = {end}, drop = {drop} }}");
+            Fault::unless(sane, "bursts", value, "of numbers above 0 and at most 1")?;
+        }
+        let (value, radius) = match self.clip {
+            None => (String::new(), 1.0),
+            Some(Clip::Radius(radius)) => (radius.to_string(), radius),
+            Some(Clip::Adaptive(Adaptive { median })) => {
+                (format!("{{ median = {median} }}"), median)
+            }
+        };
+        let sane = radius > 0.0 && radius.is_finite();
+        Fault::unless(sane, "clip", value, "a positive number, or `{ median = … }` of one")
+    }
+}
+
+impl Messages {
+    /// Reads the section.
+    pub fn read(mut section: Section, registry: &Registry<AnyCompressor>) -> Result<Messages> {
+        let mut compress = None;
+        if let Some(mut section) = section.section("compress")? {
+            let feedback = section.value("feedback")?.unwrap_or(true);
+            compress = Some(Compress { choice: registry.read(section)?, feedback });
+        }
+        Ok(Messages { compress, rules: section.read()? })
+    }
+
+    /// The section with every default filled in.
+    pub fn to_table(&self) -> Table {
+        let mut table = Table::try_from(&self.rules).expect("rules are TOML");
+        table.insert("consensus_step".into(), Value::Float(self.consensus_step()));
+        if let Some(Compress { choice, feedback }) = &self.compress {
+            let mut compress = choice.to_table();
+            compress.insert("feedback".into(), Value::Boolean(*feedback));
+            table.insert("compress".into(), compress.into());
+        }
+        table
+    }
+
+    /// The consensus step size: as the file says, or as suits the compressor.
+    pub fn consensus_step(&self) -> f64 {
+        let suits = self.compress.as_ref().map(|compress| compress.choice.build.consensus_step);
+        self.rules.consensus_step.or(suits).unwrap_or(1.0)
+    }
+
+    /// Whether links or nodes fail.
+    pub fn fail(&self) -> bool {
+        let Rules { drop, bursts, active, .. } = &self.rules;
+        *drop > 0.0 || bursts.is_some() || *active < 1.0
+    }
+}

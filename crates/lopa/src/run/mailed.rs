@@ -1,0 +1,80 @@
+//! The messages of a run, where its file has `[messages]` or `[attack]`.
+
+use rayon::ThreadPool;
+
+use super::{Job, Observers};
+use crate::engine::{Node, Transport};
+use crate::error::{Error, Result};
+use crate::math::real::Real;
+use crate::messages::{Messages, Site, Traffic, lengths};
+
+impl Job<'_> {
+    /// Whether its messages are anything but sent as they are.
+    pub(super) fn mails(&self) -> bool {
+        let messages = self.experiment.messages.as_ref();
+        messages.is_some_and(|messages| *messages != Messages::default())
+            || self.experiment.attack.is_some()
+    }
+
+    /// The traffic of the nodes here at the start.
+    pub(super) fn traffic<T: Real>(
+        &self,
+        node: &Node<T>,
+        transport: &mut dyn Transport,
+        pool: Option<&ThreadPool>,
+    ) -> Result<Option<Box<Traffic<T>>>> {
+        if !self.mails() {
+            return Ok(None);
+        }
+        let usual = Messages::default();
+        let messages = self.experiment.messages.as_ref().unwrap_or(&usual);
+        let skips = transport.independent().is_some_and(|own| own.skips());
+        if skips && messages.compress.as_ref().is_some_and(|with| with.feedback) {
+            let message = "compressed messages build on those before: no link may be skipped";
+            return Err(Error::config("config/messages-skipped", message)
+                .at("[messages] compress")
+                .hint("let nodes wait for their neighbours: `--policy wait`"));
+        }
+        let site = Site {
+            mixing: &self.scene.world.mixing,
+            seed: self.scene.seed,
+            size: transport.size(),
+            rank: transport.rank(),
+            threads: pool.map_or(1, ThreadPool::current_num_threads),
+            lengths: &lengths(&*node.algorithm),
+        };
+        Ok(Some(Box::new(Traffic::new(messages, self.experiment.attack.as_ref(), site))))
+    }
+
+    /// Tells what the user should know of messages.
+    pub(super) fn warn_of_messages(&self, observers: &mut Observers) {
+        let (label, facts) = (&self.algorithm.label, &self.algorithm.choice.build.facts);
+        let mut warn = |text: &str| observers.listener.warn(&format!("{label}: {text}"));
+        if let Some(attack) = &self.experiment.attack {
+            let honest = self.experiment.network.nodes - attack.nodes.len();
+            let liars: Vec<String> = attack.nodes.iter().map(usize::to_string).collect();
+            let liars = liars.join(", ");
+            warn(&format!("node {liars} lies; measures are of the {honest} honest nodes"));
+        }
+        let messages = self.experiment.messages.as_ref();
+        let clips = messages.is_some_and(|messages| messages.rules.clip.is_some());
+        if facts.needs_lazy && (clips || self.experiment.attack.is_some()) {
+            warn(
+                "it adds up what neighbours send, so that one lie stays for ever: clipping bounds the \
+                 harm of each message, not that of all. Against liars use lopa-lg",
+            );
+        }
+        if messages
+            .and_then(|messages| messages.compress.as_ref())
+            .is_some_and(|with| !with.feedback)
+        {
+            warn(
+                "without feedback, what compression loses is lost: nodes do not agree in the end, and \
+                 no method reaches the solution",
+            );
+        }
+        if let Some(text) = facts.messages.filter(|_| self.mails()) {
+            warn(text);
+        }
+    }
+}
