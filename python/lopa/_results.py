@@ -198,7 +198,8 @@ class Run:
         import pandas
 
         frame = pandas.DataFrame(self.rows)
-        first = ["algorithm", "seed", *_COSTS]
+        # Virtual seconds need a `[time]`.
+        first = [name for name in ("algorithm", "seed", *_COSTS) if name in frame.columns]
         return frame[[*first, *(name for name in frame.columns if name not in first)]]
 
     def model(self, algorithm: str, seed: int | None = None) -> Models:
