@@ -183,7 +183,10 @@ def test_fixed_parameters_are_no_leaves() -> None:
     assert made.x_layout.names == ["x.0.weight", "x.0.bias", "x.1.bias"]
     made.check()
     other = nn.Linear(4, 4)
+    other.load_state_dict(frozen.state_dict())
     other.weight.requires_grad_(False)
+    assert with_body(other, nn.Tanh()).digest == made.digest
+    other.weight.mul_(2)
     assert with_body(other, nn.Tanh()).digest != made.digest, "they are part of the problem"
 
 
