@@ -33,14 +33,7 @@ fn main() -> Result<()> {
     };
     let iterations: u32 = iterations.parse().expect("a number of iterations");
     let mut registries = Registries::default();
-    let entries = [
-        lopa_cuda::cuda(),
-        lopa_cuda::plain(),
-        lopa_cuda::tensor(),
-        lopa_cuda::emulated(),
-        lopa_cuda::emulated_tensor(),
-    ];
-    entries.into_iter().for_each(|entry| registries.devices.add(entry));
+    lopa_cuda::devices().into_iter().for_each(|entry| registries.devices.add(entry));
     let mut source = Source::new("apart", FILE);
     source.sets.push(format!("run.device={device}"));
     source.sets.push(format!("network.nodes={nodes}"));

@@ -32,9 +32,7 @@ fn main() -> Result<()> {
     };
     let iterations: u32 = iterations.parse().expect("a number of iterations");
     let mut registries = Registries::default();
-    registries.devices.add(lopa_cuda::cuda());
-    registries.devices.add(lopa_cuda::plain());
-    registries.devices.add(lopa_cuda::emulated());
+    lopa_cuda::devices().into_iter().for_each(|entry| registries.devices.add(entry));
     let mut source = Source::new("speed", FILE);
     source.sets.push(format!("run.device={device}"));
     source.sets.push(format!("problem.name={problem}"));

@@ -24,6 +24,11 @@ use lopa::error::Result;
 pub use card::PTX;
 pub use tensor::PTX as TENSOR_PTX;
 
+/// Every device of this crate: the card, each of its two kinds of kernels, and the emulation of both.
+pub fn devices() -> [Entry<Place>; 5] {
+    [cuda(), plain(), tensor(), emulated(), emulated_tensor()]
+}
+
 /// The graphics card, as an entry of the registry of devices.
 pub fn cuda() -> Entry<Place> {
     let place = Place::there(card::open::<f32>, card::open::<f64>, describe);

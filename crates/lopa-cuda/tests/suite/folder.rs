@@ -21,17 +21,7 @@ beta = 0.1
 lambda = 0.1
 "#;
 
-const IMAGES: &str = r#"
-problem = { name = "representation" }
-data = "mnist"
-network = { nodes = 4, graph = "ring" }
-run = { iterations = 60, batch = 5, precision = "f32" }
-[[algorithm]]
-name = "lopa-gt"
-alpha = 0.02
-beta = 0.1
-lambda = 0.1
-"#;
+const IMAGES: &[&str] = &["problem.name=representation", "data.name=mnist"];
 
 /// Stops a run at an iteration.
 struct StopAt<'a>(u64, &'a AtomicBool);
@@ -94,7 +84,7 @@ fn a_run_moves_to_the_card_and_back() {
     if card() {
         there_and_back((LINEAR, &[]), "cuda");
         // In clusters, and more nodes than clusters.
-        there_and_back((IMAGES, &[]), "cuda");
-        there_and_back((IMAGES, &["network.nodes=18"]), "cuda");
+        there_and_back((LINEAR, IMAGES), "cuda");
+        there_and_back((LINEAR, &[IMAGES, &["network.nodes=18"]].concat()), "cuda");
     }
 }

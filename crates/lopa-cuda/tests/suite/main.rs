@@ -17,11 +17,7 @@ use lopa::run::{Context, Listener, Outcome};
 /// Everything of the library, the card and its emulation.
 pub fn registries() -> Registries {
     let mut registries = Registries::default();
-    registries.devices.add(lopa_cuda::cuda());
-    registries.devices.add(lopa_cuda::plain());
-    registries.devices.add(lopa_cuda::tensor());
-    registries.devices.add(lopa_cuda::emulated());
-    registries.devices.add(lopa_cuda::emulated_tensor());
+    lopa_cuda::devices().into_iter().for_each(|entry| registries.devices.add(entry));
     registries
 }
 

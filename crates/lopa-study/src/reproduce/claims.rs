@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::topics::Topic;
 use crate::statistics::Interval;
+use lopa::math::number;
 use lopa::run::trace::{more_is_better, spans_powers};
 
 /// A panel of the paper: figure, data set, variant.
@@ -205,18 +206,10 @@ impl Judgement {
     pub fn effect(&self) -> String {
         let Some(Interval { mean, low, high, .. }) = self.interval else { return String::new() };
         if self.ratio {
-            let [mean, low, high] = [mean, low, high].map(|log| significant(log.exp()));
+            let [mean, low, high] = [mean, low, high].map(|log| number(log.exp()));
             format!("× {mean} ({low} to {high})")
         } else {
             format!("{mean:+.4} ({low:+.4} to {high:+.4})")
         }
-    }
-}
-
-/// Three digits, whatever the size.
-fn significant(value: f64) -> String {
-    match value {
-        v if !(1e-3..1e4).contains(&v) => format!("{v:.2e}"),
-        v => format!("{v:.*}", (2 - v.log10().floor() as i32).max(0) as usize),
     }
 }
