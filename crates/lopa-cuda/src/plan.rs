@@ -169,7 +169,7 @@ impl<T: Real> Plan<T> {
         match &first {
             Form::Quadratic(quadratic) => {
                 self.job.outputs = quadratic.coefficients[4].len() as u32;
-                self.job.samples = quadratic.noise[0].len() as u32;
+                self.job.samples = quadratic.samples as u32;
             }
             Form::Linear { inner, columns, .. } => {
                 self.kind = Kind::Linear;
@@ -200,6 +200,13 @@ impl<T: Real> Plan<T> {
             (Form::Quadratic(own), _) => {
                 let all = own.coefficients.into_iter().chain(own.noise);
                 self.coefficients.iter_mut().zip(all).for_each(|(to, from)| to.extend(from));
+                if own.noise[0].is_empty() {
+                    let [n, p] = [self.job.n, self.job.p].map(|length| length as usize);
+                    let none = self.coefficients.iter_mut().skip(own.coefficients.len());
+                    for (to, length) in none.zip([1, 1, p, p, n]) {
+                        to.resize(to.len() + own.samples * length, T::zero());
+                    }
+                }
                 for own in &mut self.own {
                     own.push(own.last().copied().unwrap_or(0) + self.job.samples);
                 }

@@ -193,11 +193,14 @@ pub fn labels(runs: &[(&str, &Saved)]) -> Option<Figure> {
     (!panels.is_empty()).then_some(Figure { about, panels, columns: 3, note })
 }
 
+/// Nodes whose labels are drawn: more would be thinner than a pixel each.
+const DRAWN: usize = 1000;
+
 fn heat(saved: &Saved) -> Option<Heat> {
     let row = |row: &Vec<usize>| row.iter().map(|&count| count as u64).collect();
     let counts: Vec<Vec<u64>> = saved.worlds().first()?.class_counts.iter().map(row).collect();
     let columns = saved.manifest.classes.clone()?;
-    let whole = !counts.is_empty() && !columns.is_empty();
+    let whole = !counts.is_empty() && !columns.is_empty() && counts.len() <= DRAWN;
     (whole && counts.iter().all(|row| row.len() == columns.len()))
         .then_some(Heat { columns, counts })
 }

@@ -110,6 +110,7 @@ mod tests {
             diagnosis: None,
             messages: None,
             nodes: Vec::new(),
+            spread: Default::default(),
         };
         let saved = Saved {
             name: "run".into(),

@@ -5,10 +5,11 @@
 
 pub mod compare;
 pub mod init;
-mod parallel;
 pub mod reproduce;
 pub mod seeds;
 pub mod sentences;
 pub mod statistics;
 pub mod theory;
 pub mod tune;
+
+use lopa::math::parallel;

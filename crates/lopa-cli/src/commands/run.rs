@@ -131,6 +131,7 @@ fn dry_run(experiment: &Experiment, data: Option<&Data>, output: &Output) -> Res
             "nodes": world.graph.nodes(),
             "edges": world.graph.edges().count(),
             "rho": world.analysis.rho,
+            "estimated": world.analysis.estimated,
             "x": dims.n,
             "theta": dims.p,
             "samples": world.partition.nodes.iter().map(Vec::len).sum::<usize>(),

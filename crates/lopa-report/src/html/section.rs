@@ -62,6 +62,11 @@ fn facts(saved: &Saved) -> String {
         n @ ..=8 => ("Seeds", format!("{n} ({})", listed.join(", "))),
         n => ("Seeds", n.to_string()),
     });
+    // Of a network that is too large to be drawn.
+    if let Some(world) = saved.worlds().first().filter(|world| world.weights.is_empty()) {
+        let estimate = if world.estimated { " or more, an estimate" } else { "" };
+        facts.push(("ρ", format!("{:.3}{estimate}", world.rho)));
+    }
     if *status != Status::Done {
         facts.push(("Status", status.name().into()));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lopa::folder::ResultEntry;
+use lopa::folder::{Quartiles, ResultEntry};
 use lopa::run::trace::majority_of;
 use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
@@ -140,12 +140,18 @@ impl Column<'_> {
     }
 }
 
+/// Nodes that are listed one by one; of more, quartiles are.
+const LISTED: usize = 1000;
+
 /// The final measures of every node: one table per measure, one row per node, means over the seeds
-/// that did not diverge.
+/// that did not diverge. Of many nodes only how the measures spread.
 pub fn nodes(saved: &Saved) -> String {
+    let sound = || saved.results.iter().filter(|result| !result.diverged());
+    if sound().any(|result| result.nodes.len() > LISTED || !result.spread.is_empty()) {
+        return spreads(&sound().collect::<Vec<_>>(), &saved.algorithms());
+    }
     let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
-    let sound = saved.results.iter().filter(|result| !result.diverged());
-    for ResultEntry { algorithm, nodes, .. } in sound {
+    for ResultEntry { algorithm, nodes, .. } in sound() {
         for (i, node) in nodes.iter().enumerate() {
             for (name, value) in node {
                 let of_measure = values.entry(name).or_default();
@@ -158,6 +164,37 @@ pub fn nodes(saved: &Saved) -> String {
         node_table(name, values, &algorithms)
     };
     values.iter().map(one).collect()
+}
+
+/// How the final measures spread over the nodes: one table per measure, one row per algorithm, means
+/// over seeds.
+fn spreads(results: &[&ResultEntry], algorithms: &[&str]) -> String {
+    let mut found: BTreeMap<String, BTreeMap<&str, Vec<Quartiles>>> = BTreeMap::new();
+    for ResultEntry { algorithm, nodes, spread, .. } in results {
+        let spread = if spread.is_empty() { Quartiles::of_nodes(nodes) } else { spread.clone() };
+        for (name, quartiles) in spread {
+            found.entry(name).or_default().entry(algorithm).or_default().push(quartiles);
+        }
+    }
+    let of = |&Quartiles { min, lower, median, upper, max }: &Quartiles| {
+        [min, lower, median, upper, max]
+    };
+    let one = |(name, found): (&String, &BTreeMap<&str, Vec<Quartiles>>)| {
+        let all: Vec<f64> = found.values().flatten().flat_map(of).collect();
+        let format = Format::of(name, &all);
+        let row = |algorithm: &&str| {
+            let seeds = found.get(algorithm)?;
+            let mean =
+                |at: usize| seeds.iter().map(|q| of(q)[at]).sum::<f64>() / seeds.len() as f64;
+            let cells = (0..5).map(|at| format!("<td>{}</td>", format.write(mean(at))));
+            let head = format!("<th scope=\"row\">{}</th>", escape(algorithm));
+            Some([head].into_iter().chain(cells).collect())
+        };
+        let caption = format!("{} over the nodes: mean over seeds", quantity::title(name));
+        let titles = ["Algorithm", "Least", "Lower quartile", "Median", "Upper quartile", "Most"];
+        table("numbers", &caption, &titles, algorithms.iter().filter_map(row).collect())
+    };
+    found.iter().map(one).collect()
 }
 
 fn node_table(

@@ -249,7 +249,7 @@ pub struct Samples<T> {
     stored: Arc<Stored>,
     packed: Arc<Packed<T>>,
     labels: Arc<[u32]>,
-    rows: Vec<u32>,
+    rows: Arc<[u32]>, // clones share them
 }
 
 impl<T: Real> Samples<T> {
@@ -261,7 +261,7 @@ impl<T: Real> Samples<T> {
         stored: Arc<Stored>,
         packed: Arc<Packed<T>>,
         labels: Arc<[u32]>,
-        rows: Vec<u32>,
+        rows: Arc<[u32]>,
     ) -> Samples<T> {
         assert!(rows.iter().all(|&row| (row as usize) < stored.rows()), "row out of range");
         Samples { stored, packed, labels, rows }

@@ -54,6 +54,7 @@ pub struct Dataset {
     groups: Option<Groups>,
     owned: Option<Vec<Range<u32>>>,
     held: Option<Held>,
+    every: OnceLock<Arc<[u32]>>, // the numbers of all rows
 }
 
 /// The rows whose features are kept: the position of each row among them, and their labels.
@@ -84,8 +85,8 @@ impl Dataset {
     fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
         assert_eq!(stored.rows(), labels.len(), "one label per row");
         let (stored, labels) = (Arc::new(stored), labels.into());
-        let (single, double) = (OnceLock::new(), OnceLock::new());
-        Dataset { stored, single, double, labels, groups: None, owned: None, held: None }
+        let (single, double, every) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Dataset { stored, single, double, labels, groups: None, owned: None, held: None, every }
     }
 
     /// Assigns each row to a group.
@@ -151,18 +152,34 @@ impl Dataset {
 
     /// Some rows, in the given order, in precision `T`; the features are shared, not copied.
     pub fn samples<T: Real>(&self, rows: Vec<u32>) -> Samples<T> {
+        let rows = match &self.held {
+            None => rows,
+            Some(Held { positions, .. }) => {
+                rows.into_iter().map(|row| positions[row as usize]).collect()
+            }
+        };
+        self.shared(rows.into())
+    }
+
+    /// All rows, whose numbers are shared, too: test samples of many nodes.
+    pub fn every<T: Real>(&self) -> Samples<T> {
+        match &self.held {
+            None => {
+                let all = || (0..self.len() as u32).collect();
+                self.shared(self.every.get_or_init(all).clone())
+            }
+            Some(_) => self.samples((0..self.len() as u32).collect()),
+        }
+    }
+
+    fn shared<T: Real>(&self, rows: Arc<[u32]>) -> Samples<T> {
         let single = || self.single.get_or_init(|| Arc::new(self.double().cast().settled()));
         let any: Box<dyn std::any::Any> = match T::BYTES {
             8 => Box::new(self.double().clone()),
             _ => Box::new(single().clone()),
         };
         let packed = *any.downcast::<Arc<Packed<T>>>().expect("T is f32 or f64");
-        let (labels, rows) = match &self.held {
-            None => (&self.labels, rows),
-            Some(Held { positions, labels }) => {
-                (labels, rows.into_iter().map(|row| positions[row as usize]).collect())
-            }
-        };
+        let labels = self.held.as_ref().map_or(&self.labels, |held| &held.labels);
         Samples::new(self.stored.clone(), packed, labels.clone(), rows)
     }
 

@@ -40,7 +40,8 @@ pub fn solve(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64]) -> Solution 
     let at = At { x, theta: &theta };
     let mut b = vec![0.0; theta.len()];
     part.grad_theta_f(at, &all_f, &mut b);
-    let (v, linear) = inverse_product(part, at, &all_g, &b, TOLERANCE);
+    let (cg, linear) = inverse_product(part, at, &all_g, &b, TOLERANCE);
+    let (v, _) = cg.into_parts();
     let phi = part.f(at, &all_f);
     let (mut grad, mut cross_v) = (vec![0.0; x.len()], vec![0.0; x.len()]);
     part.grad_x_f(at, &all_f, &mut grad);
@@ -66,7 +67,6 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
     part.grad_theta_g(At { x, theta: &theta }, all, &mut grad);
     let target = (TOLERANCE * size(part, x, all, &grad)).max(1e-14);
     let mut value = part.g(At { x, theta: &theta }, all);
-    let mut trial = theta.clone();
     for _ in 0..100 {
         let norm = dot(&grad, &grad).sqrt();
         if norm <= target {
@@ -75,7 +75,9 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
         // An inexact Newton step: looser far from the solution, tight near it.
         let forcing = (norm.sqrt() * 0.1).min(0.1).max(target / norm * 0.1);
         let at = At { x, theta: &theta };
-        let (step, _) = inverse_product(part, at, all, &grad, forcing);
+        let (cg, _) = inverse_product(part, at, all, &grad, forcing);
+        // θ may have millions of entries: the trial point lies where a direction was.
+        let (step, mut trial) = cg.into_parts();
         let slope = dot(&grad, &step);
         let mut length = 1.0;
         let accepted = loop {
@@ -94,7 +96,8 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
         if !accepted {
             return (theta, false);
         }
-        std::mem::swap(&mut theta, &mut trial);
+        theta = trial;
+        drop(step);
         part.grad_theta_g(At { x, theta: &theta }, all, &mut grad);
     }
     (theta, false)
@@ -114,7 +117,7 @@ fn inverse_product(
     all: &[u32],
     b: &[f64],
     tolerance: f64,
-) -> (Vec<f64>, bool) {
+) -> (ConjugateGradients<f64>, bool) {
     let mut cg = ConjugateGradients::new(b.len());
     if let Some(diagonal) = part.shortcuts().and_then(|known| known.hess_diagonal(at)) {
         cg = cg.with_diagonal(diagonal);
@@ -128,7 +131,8 @@ pub fn conjugate_gradients(
     b: &[f64],
     tolerance: f64,
 ) -> (Vec<f64>, bool) {
-    descend(ConjugateGradients::new(b.len()), product, b, tolerance)
+    let (cg, converged) = descend(ConjugateGradients::new(b.len()), product, b, tolerance);
+    (cg.v, converged)
 }
 
 fn descend(
@@ -136,19 +140,19 @@ fn descend(
     mut product: impl FnMut(&[f64], &mut [f64]),
     b: &[f64],
     tolerance: f64,
-) -> (Vec<f64>, bool) {
+) -> (ConjugateGradients<f64>, bool) {
     cg.begin(b);
     let target = (tolerance * cg.residual()).max(1e-14);
     for _ in 0..10 * b.len() + 100 {
         if cg.residual() <= target {
-            return (cg.v, true);
+            return (cg, true);
         }
         if !cg.step(&mut product) {
-            return (cg.v, false);
+            return (cg, false);
         }
     }
     let solved = cg.residual() <= target;
-    (cg.v, solved)
+    (cg, solved)
 }
 
 /// The largest eigenvalue of ∇²_θθ g at a point, by power iteration: an estimate from below.

@@ -11,11 +11,11 @@ pub mod watch;
 use std::collections::BTreeMap;
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::evaluate::exact::{Solution, solve};
 use crate::evaluate::mean::Mean;
+use crate::math::parallel;
 use crate::math::real::{axpy, dot};
 use crate::problem::{At, Bilevel};
 
@@ -162,22 +162,7 @@ pub fn all(
     pool: Option<&ThreadPool>,
 ) -> Vec<Local> {
     let mean = mean(points.iter().map(|(x, _)| &x[..]));
-    some(parts, points, &mean, exact, pool)
-}
-
-/// The contributions of some nodes, with x̄ of all.
-pub fn some(
-    parts: &mut [Box<dyn Bilevel<f64>>],
-    points: &[Point],
-    mean: &[f64],
-    exact: bool,
-    pool: Option<&ThreadPool>,
-) -> Vec<Local> {
-    let one = |(part, (x, theta)): (&mut Box<dyn Bilevel<f64>>, &Point)| {
-        local(&mut **part, At { x, theta }, mean, exact)
-    };
-    match pool {
-        None => parts.iter_mut().zip(points).map(one).collect(),
-        Some(pool) => pool.install(|| parts.par_iter_mut().zip(points).map(one).collect()),
-    }
+    parallel::map(pool, parts.iter_mut().zip(points), |(part, (x, theta))| {
+        local(&mut **part, At { x, theta }, &mean, exact)
+    })
 }

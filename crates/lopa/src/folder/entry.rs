@@ -1,7 +1,10 @@
 //! A line of `metrics.jsonl` and an entry of `results.json`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use super::LISTED;
 use crate::evaluate::Point;
 use crate::messages::Tally;
 use crate::run::Outcome;
@@ -33,8 +36,8 @@ pub struct ResultEntry {
     /// The last measurement.
     #[serde(flatten)]
     pub row: Row,
-    /// Seconds of measuring, beside those of the run itself; of all its parts if it was resumed.
-    /// Left out if nobody counted them.
+    /// Seconds of making the nodes and of measuring, beside those of the iterations; of all its parts if it
+    /// was resumed. Left out if nobody counted them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub measuring: f64,
     /// Why it diverged, if it did.
@@ -43,9 +46,49 @@ pub struct ResultEntry {
     /// What happened to messages, where a file has `[messages]` or `[attack]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Tally>,
-    /// The problem's metrics of every node, at the end; NaN for one that was not finite.
+    /// The problem's metrics of every node, at the end; NaN for one that was not finite. Empty if there
+    /// are more than [`LISTED`](super::LISTED) nodes.
     #[serde(default, with = "nodes")]
     pub nodes: Vec<Vec<(String, f64)>>,
+    /// How the metrics spread over the nodes, where they are not listed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spread: BTreeMap<String, Quartiles>,
+}
+
+/// How a metric spreads over nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quartiles {
+    /// The smallest.
+    pub min: f64,
+    /// A quarter of the nodes are not above it.
+    pub lower: f64,
+    /// Half of the nodes are not above it.
+    pub median: f64,
+    /// Three quarters of the nodes are not above it.
+    pub upper: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Quartiles {
+    /// Of values that are finite; `None` if there are none.
+    pub fn of(values: impl Iterator<Item = f64>) -> Option<Quartiles> {
+        let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let last = values.len().checked_sub(1)?;
+        let [min, lower, median, upper, max] = [0, 1, 2, 3, 4].map(|part| values[last * part / 4]);
+        Some(Quartiles { min, lower, median, upper, max })
+    }
+
+    /// Of every metric of some nodes.
+    pub fn of_nodes(nodes: &[Vec<(String, f64)>]) -> BTreeMap<String, Quartiles> {
+        let names = nodes.first().into_iter().flatten().enumerate();
+        let spread = |(at, (name, _)): (usize, &(String, f64))| {
+            let values = nodes.iter().filter_map(|node| Some(node.get(at)?.1));
+            Some((name.clone(), Quartiles::of(values)?))
+        };
+        names.filter_map(spread).collect()
+    }
 }
 
 impl ResultEntry {
@@ -78,6 +121,10 @@ impl From<&Outcome> for ResultEntry {
     fn from(outcome: &Outcome) -> ResultEntry {
         let Outcome { algorithm, seed, stop, diagnosis, row, measuring, nodes, digest, .. } =
             outcome;
+        let (nodes, spread) = match nodes.len() <= LISTED {
+            true => (nodes.clone(), BTreeMap::new()),
+            false => (Vec::new(), Quartiles::of_nodes(nodes)),
+        };
         ResultEntry {
             algorithm: algorithm.clone(),
             seed: *seed,
@@ -87,7 +134,8 @@ impl From<&Outcome> for ResultEntry {
             measuring: *measuring,
             diagnosis: diagnosis.clone(),
             messages: outcome.messages,
-            nodes: nodes.clone(),
+            nodes,
+            spread,
         }
     }
 }
@@ -126,5 +174,20 @@ mod nodes {
         };
         let nodes = Vec::<Map<String, Value>>::deserialize(input)?;
         nodes.into_iter().map(|node| node.into_iter().map(number).collect()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_of_known_values() {
+        let found = Quartiles::of([5.0, 1.0, f64::NAN, 4.0, 2.0, 3.0].into_iter()).unwrap();
+        let expected = Quartiles { min: 1.0, lower: 2.0, median: 3.0, upper: 4.0, max: 5.0 };
+        assert_eq!(found, expected);
+        assert_eq!(Quartiles::of([f64::NAN].into_iter()), None);
+        let nodes = [vec![("loss".to_string(), 2.0)], vec![("loss".to_string(), 1.0)]];
+        assert_eq!(Quartiles::of_nodes(&nodes)["loss"].max, 2.0);
     }
 }

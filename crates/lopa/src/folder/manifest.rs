@@ -81,6 +81,11 @@ impl Status {
     }
 }
 
+/// A folder lists what belongs to each node up to this many nodes. More would be most of the folder,
+/// and nobody reads them: the experiment makes the same network again, models have every node, and
+/// results say how measures spread.
+pub const LISTED: usize = 10_000;
+
 /// The network and partition of a seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorldNote {
@@ -93,7 +98,10 @@ pub struct WorldNote {
     /// What the rounds of a changing graph do; edges and weights are then those of all its links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Joint>,
-    /// Pairs of neighbours.
+    /// Whether ρ is an estimate: the true one is not smaller.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+    /// Pairs of neighbours. Empty, as are all lists by nodes, if there are more than [`LISTED`] nodes.
     pub edges: Vec<[usize; 2]>,
     /// The rows of W: (j, w_ij) where w_ij is not zero.
     #[serde(default)]

@@ -14,6 +14,7 @@
 //!
 //! [`RunFolder`] writes and resumes it, [`RunReader`] reads it.
 
+mod compact;
 mod complete;
 mod entry;
 mod line;
@@ -26,9 +27,9 @@ mod traces;
 mod writer;
 
 pub use complete::complete;
-pub use entry::{MetricsRow, ResultEntry};
+pub use entry::{MetricsRow, Quartiles, ResultEntry};
 pub use machine::simd;
-pub use manifest::{Machine, Manifest, Status, WorldNote};
+pub use manifest::{LISTED, Machine, Manifest, Status, WorldNote};
 pub use reader::RunReader;
 pub use resume::times;
 pub use traces::{Run, Traces};

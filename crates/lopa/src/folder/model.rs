@@ -1,16 +1,16 @@
 //! Trained models on disk: one safetensors file with x_i and θ_i of every node and what it takes to
 //! use them on new data, but none of the data they were trained on.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use safetensors::tensor::{Dtype, SafeTensors, View};
+use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use toml::Table;
 
+use super::compact::{self, Blocks, Rows, Tensor};
 use crate::config::Registry;
 use crate::data::{Columns, Features, Scaling, Scalings};
 use crate::error::{Error, Kind, Result, nearest};
@@ -76,6 +76,9 @@ struct Header {
     about: About,
     /// Of everything else, to detect damage.
     sha256: String,
+    /// How θ lies, if not as one tensor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    theta: Option<Blocks>,
 }
 
 impl Model {
@@ -101,16 +104,14 @@ impl Model {
             SafeTensors::read_metadata(&file).map_err(|error| wrong(error.to_string()))?;
         let entry = header.metadata().as_ref().and_then(|metadata| metadata.get("lopa"));
         let entry = entry.ok_or_else(|| wrong("the header has no entry `lopa`".into()))?;
-        let Header { about, sha256 } =
+        let Header { about, sha256, theta } =
             serde_json::from_str(entry).map_err(|error| wrong(error.to_string()))?;
         let tensors = SafeTensors::deserialize(&file).map_err(|error| wrong(error.to_string()))?;
+        let view = |name: &str| tensors.tensor(name).map_err(|error| wrong(error.to_string()));
         let read = |name: &str| -> Result<(Vec<f64>, Vec<usize>)> {
-            let view = tensors.tensor(name).map_err(|error| wrong(error.to_string()))?;
-            if view.dtype() != Dtype::F64 {
-                return Err(wrong(format!("the tensor `{name}` is not of type F64")));
-            }
-            let (words, _) = view.data().as_chunks::<8>();
-            Ok((words.iter().map(|&w| f64::from_le_bytes(w)).collect(), view.shape().to_vec()))
+            let view = view(name)?;
+            let other = || wrong(format!("the tensor `{name}` is not of type F64 or F32"));
+            Ok((compact::numbers(&view).ok_or_else(other)?, view.shape().to_vec()))
         };
         let rows = |name: &str| -> Result<Vec<Vec<f64>>> {
             let (values, shape) = read(name)?;
@@ -120,10 +121,19 @@ impl Model {
                 _ => Err(wrong(format!("the tensor `{name}` is not a matrix"))),
             }
         };
+        let theta = match theta {
+            None => rows("theta")?,
+            Some(blocks) => {
+                let [start, index] = [view("theta.start")?, view("theta.index")?];
+                let (data, _) = read("theta.data")?;
+                let unfit = || wrong("the blocks of `theta` do not fit together".into());
+                blocks.rows(&start, &index, &data).ok_or_else(unfit)?
+            }
+        };
         let (shift, factor) = (read("scaling.shift")?, read("scaling.factor")?);
         let unfit = || wrong("its tensors do not fit together".into());
         let scaling = scalings(&about, shift, factor).ok_or_else(unfit)?;
-        let model = Model { about, x: rows("x")?, theta: rows("theta")?, scaling };
+        let model = Model { about, x: rows("x")?, theta, scaling };
         let scaled = |values: &[f64]| values.is_empty() || values.len() == model.about.features;
         let scalings = model.scaling.as_slice();
         let fits = model.x.len() == model.theta.len()
@@ -267,13 +277,18 @@ pub(super) fn save(path: &Path, about: &About, points: &[Point], all: &Scalings)
     let digest = digest(about, x.clone().chain(theta.clone()), all);
     let rows = all.as_slice().iter();
     let alone = rows.len() == 1;
-    let tensors = [
-        ("x", Rows::of(x, false)),
-        ("theta", Rows::of(theta, false)),
-        ("scaling.shift", Rows::of(rows.clone().map(|scaling| &scaling.shift), alone)),
-        ("scaling.factor", Rows::of(rows.map(|scaling| &scaling.factor), alone)),
-    ];
-    let header = Header { about: about.clone(), sha256: digest };
+    let large = theta.clone().map(Vec::len).sum::<usize>() > SMALL;
+    let blocks = Blocks::of(about.classes.len(), theta.clone()).filter(|_| large);
+    let (layout, mut tensors) = match blocks {
+        None => (None, vec![("theta", Tensor::Rows(Rows::of(theta, false).in_f32_if(large)))]),
+        Some((layout, packed)) => (Some(layout), packed.tensors()),
+    };
+    tensors.extend([
+        ("x", Tensor::Rows(Rows::of(x, false).in_f32_if(large))),
+        ("scaling.shift", Tensor::Rows(Rows::of(rows.clone().map(|s| &s.shift), alone))),
+        ("scaling.factor", Tensor::Rows(Rows::of(rows.map(|s| &s.factor), alone))),
+    ]);
+    let header = Header { about: about.clone(), sha256: digest, theta: layout };
     let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
     let metadata = HashMap::from([("lopa".to_string(), header)]);
     let file = safetensors::serialize(tensors, Some(metadata))
@@ -281,42 +296,8 @@ pub(super) fn save(path: &Path, about: &About, points: &[Point], all: &Scalings)
     replace(path, &file).map_err(|error| cannot_write(path, &error))
 }
 
-/// Rows of numbers as a tensor, turned into bytes only when they are written.
-struct Rows<'a> {
-    rows: Vec<&'a Vec<f64>>,
-    shape: Vec<usize>,
-}
-
-impl<'a> Rows<'a> {
-    /// A matrix, or a vector if there is only one row.
-    fn of(rows: impl Iterator<Item = &'a Vec<f64>>, vector: bool) -> Rows<'a> {
-        let rows: Vec<&Vec<f64>> = rows.collect();
-        let width = rows.first().map_or(0, |row| row.len());
-        let shape = if vector { vec![width] } else { vec![rows.len(), width] };
-        Rows { rows, shape }
-    }
-}
-
-impl View for Rows<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F64
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        let numbers = self.rows.iter().flat_map(|row| row.iter());
-        let mut bytes = Vec::with_capacity(self.data_len());
-        numbers.for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
-        bytes.into()
-    }
-
-    fn data_len(&self) -> usize {
-        size_of::<f64>() * self.rows.iter().map(|row| row.len()).sum::<usize>()
-    }
-}
+/// Models with no more numbers in θ lie as one tensor in double precision: any reader opens them.
+const SMALL: usize = 1 << 17;
 
 /// SHA-256 of the metadata and of every number.
 fn digest<'a>(

@@ -1,6 +1,6 @@
 //! Writing a run folder.
 
-use std::io::ErrorKind;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -12,7 +12,9 @@ use super::manifest::{Manifest, Status, WorldNote};
 use super::model::{self, About, Model};
 use super::reader::{Lines, read};
 use super::resume::{is_abandoned, lock};
-use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, line, model_path};
+use super::{
+    LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, line, model_path,
+};
 use crate::config::Choice;
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
@@ -239,9 +241,8 @@ impl Store for RunFolder {
         if self.manifest.worlds.iter().any(|world| world.seed == seed) {
             return Ok(());
         }
-        let edges: Vec<_> = world.graph.edges().map(|(i, j)| [i, j]).collect();
-        let weights = world.mixing.rows().to_vec();
-        let graph = serde_json::to_vec(&(&edges, &weights)).expect("numbers are JSON");
+        let mut edges: Vec<_> = world.graph.edges().map(|(i, j)| [i, j]).collect();
+        let graph_digest = graph_digest(&edges, world.mixing.rows());
         let partition = &world.partition;
         let ModelParts { labels, classes, .. } = &self.about;
         let divided = !partition.nodes.is_empty();
@@ -249,17 +250,27 @@ impl Store for RunFolder {
             let path = self.path.join(format!("partition-seed{seed}.json"));
             partition.write(&path, labels.len())?;
         }
+        let listed = world.graph.nodes() <= LISTED;
+        if !listed {
+            edges = Vec::new();
+        }
+        let weights = if listed { world.mixing.rows().to_vec() } else { Vec::new() };
+        let nodes = if listed { &partition.nodes[..] } else { &[] };
         self.manifest.worlds.push(WorldNote {
             seed,
-            graph_digest: hex(&Sha256::digest(&graph)),
+            graph_digest,
             rho: world.analysis.rho,
             rounds: world.joint,
+            estimated: world.analysis.estimated,
             edges,
             weights,
             partition_digest: divided.then(|| partition.digest()),
-            samples: partition.nodes.iter().map(Vec::len).collect(),
+            samples: nodes.iter().map(Vec::len).collect(),
             classes: classes.clone(),
-            class_counts: partition.counts(labels, classes.len()),
+            class_counts: match listed {
+                true => partition.counts(labels, classes.len()),
+                false => Vec::new(),
+            },
         });
         self.write_manifest()
     }
@@ -359,6 +370,24 @@ impl Store for RunFolder {
         }
         Ok(())
     }
+}
+
+/// SHA-256 of edges and weights as JSON, which is never whole in memory.
+fn graph_digest(edges: &[[usize; 2]], weights: &[Vec<(usize, f64)>]) -> String {
+    struct Hashed(Sha256);
+    impl Write for Hashed {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.update(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut hashed = BufWriter::new(Hashed(Sha256::new()));
+    serde_json::to_writer(&mut hashed, &(edges, weights)).expect("numbers are JSON");
+    let Hashed(hasher) = hashed.into_inner().ok().expect("a hash is written to memory");
+    hex(&hasher.finalize())
 }
 
 /// The names of the nodes: those of their files, or of the groups that they are.

@@ -20,6 +20,11 @@ impl<T: Real> ConjugateGradients<T> {
         ConjugateGradients { v, inverse: None, r, p, z, rz: T::zero() }
     }
 
+    /// The iterate, and memory of the same length that is no longer needed.
+    pub fn into_parts(self) -> (Vec<T>, Vec<T>) {
+        (self.v, self.p)
+    }
+
     /// Preconditions with an estimate of H's diagonal, which saves steps where it varies. Tiny
     /// entries are raised so that their inverses stay finite.
     pub fn with_diagonal(mut self, mut diagonal: Vec<T>) -> ConjugateGradients<T> {

@@ -1,8 +1,9 @@
-//! The scalar type, random numbers, step sizes, conjugate gradients, ranks, scratch memory; numbers for
-//! people.
+//! The scalar type, random numbers, step sizes, conjugate gradients, ranks, threads, scratch memory;
+//! numbers for people.
 
 pub mod conjugate;
 mod number;
+pub mod parallel;
 pub mod random;
 pub mod rank;
 pub mod real;

@@ -21,6 +21,10 @@ pub struct Analysis {
     pub doubly_stochastic: bool,
     /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper: 0 averages in one step, 1 never.
     pub rho: f64,
+    /// Whether ρ and the eigenvalues are estimates from inside, so that the true ρ is not smaller:
+    /// large networks are given a bounded number of Lanczos iterations.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
     /// ‖W − 11ᵀ/m‖, not squared, as other papers have it.
     pub sigma: f64,
     /// The second largest eigenvalue of W (0 for one node).
@@ -37,9 +41,16 @@ pub struct Analysis {
     pub degree_max: usize,
     /// Edges whose loss disconnects the network.
     pub bridges: Vec<(usize, usize)>,
-    /// The largest number of hops between two nodes, if connected.
+    /// The largest number of hops between two nodes, if connected and known.
     pub diameter: Option<usize>,
+    /// Its bounds from below and from above, where it is not known: it would take a search from every
+    /// node of a large network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diameter_between: Option<(usize, usize)>,
 }
+
+/// Neighbours that are looked at for the diameter: all of ten thousand nodes of degree four.
+const DIAMETER_WORK: usize = 500_000_000;
 
 /// How W contracts differences between nodes: all that a run needs to know about a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,17 +59,21 @@ pub struct Spectrum {
     pub rho: f64,
     /// The smallest eigenvalue of W.
     pub lambda_min: f64,
+    /// Whether both are estimates from inside: the true ρ is not smaller.
+    pub estimated: bool,
 }
 
 impl Mixing {
     /// The second largest and the smallest eigenvalue of W; for one node 0 and 1.
     pub fn eigenvalues(&self) -> (f64, f64) {
+        let ends = self.ends();
+        (ends.high, ends.low)
+    }
+
+    fn ends(&self) -> spectrum::Ends {
         match self.nodes() {
-            1 => (0.0, 1.0),
-            _ => {
-                let (lambda_min, lambda_2) = spectrum::ends(self.rows());
-                (lambda_2, lambda_min)
-            }
+            1 => spectrum::Ends { low: 1.0, high: 0.0, converged: true },
+            _ => spectrum::ends(self.rows(), spectrum::Effort::USUAL),
         }
     }
 
@@ -69,8 +84,9 @@ impl Mixing {
 
     /// ρ and the smallest eigenvalue.
     pub fn spectrum(&self) -> Spectrum {
-        let ends = self.eigenvalues();
-        Spectrum { rho: sigma(self.nodes(), ends).powi(2), lambda_min: ends.1 }
+        let spectrum::Ends { low, high, converged } = self.ends();
+        let rho = sigma(self.nodes(), (high, low)).powi(2);
+        Spectrum { rho, lambda_min: low, estimated: !converged }
     }
 
     /// Analyses W and its graph.
@@ -80,11 +96,12 @@ impl Mixing {
     pub fn analyse(&self, graph: &Graph) -> Analysis {
         let m = graph.nodes();
         assert_eq!(self.nodes(), m, "a mixing matrix and its graph have the same nodes");
-        let (lambda_2, lambda_min) = self.eigenvalues();
+        let spectrum::Ends { low: lambda_min, high: lambda_2, converged } = self.ends();
         let sigma = sigma(m, (lambda_2, lambda_min));
         let rho = sigma * sigma;
         let (edges, components) = (graph.edges().count(), graph.components().len());
         let symmetric = self.check_symmetry().is_ok();
+        let diameter = graph.diameter_within(DIAMETER_WORK);
         Analysis {
             nodes: m,
             edges,
@@ -93,6 +110,7 @@ impl Mixing {
             symmetric,
             doubly_stochastic: symmetric && self.check_sums().is_ok(),
             rho,
+            estimated: !converged,
             sigma,
             lambda_2,
             lambda_min,
@@ -101,7 +119,8 @@ impl Mixing {
             degree_mean: 2.0 * edges as f64 / m as f64,
             degree_max: graph.max_degree(),
             bridges: graph.bridges(),
-            diameter: graph.diameter(),
+            diameter: diameter.filter(|(low, high)| low == high).map(|(low, _)| low),
+            diameter_between: diameter.filter(|(low, high)| low < high),
         }
     }
 }

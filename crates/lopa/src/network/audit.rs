@@ -7,6 +7,8 @@
 //! Σ_j w_ij x_j, a linear equation in the x_j that a does not see; some of these have a unique
 //! solution.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 
 use super::{Graph, Mixing};
@@ -40,9 +42,14 @@ impl Audit {
     /// Audits every node of a network.
     pub fn new(graph: &Graph, mixing: &Mixing) -> Audit {
         let near: Vec<Vec<usize>> = (0..graph.nodes()).map(|i| closed(graph, i)).collect();
-        let mut nodes: Vec<Exposure> = (0..graph.nodes()).map(|i| exposure(&near, i)).collect();
+        let largest = near.iter().fold([0; 2], |[first, second], nodes| {
+            let now = nodes.len();
+            [first.max(now), second.max(now.min(first))]
+        });
+        let exposed = |i| exposure(&near, largest, i);
+        let mut nodes: Vec<Exposure> = (0..graph.nodes()).map(exposed).collect();
         for peer in 0..graph.nodes() {
-            for node in solved(graph, mixing, &near[peer], peer) {
+            for node in solved(graph, mixing, &near, peer) {
                 nodes[node].two_hops.push(peer);
             }
         }
@@ -68,33 +75,88 @@ fn closed(graph: &Graph, i: usize) -> Vec<usize> {
     nodes
 }
 
-fn exposure(near: &[Vec<usize>], i: usize) -> Exposure {
+fn exposure(near: &[Vec<usize>], largest: [usize; 2], i: usize) -> Exposure {
     let mut found = Exposure::default();
-    let sees = |a: usize, j: usize| near[a].binary_search(&j).is_ok();
+    let all = near[i].len();
+    // A helper other than i sees at most this many nodes: those of a star's middle need no look.
+    let most = if all == largest[0] { largest[1] } else { largest[0] };
+    let mut unseen_by: HashMap<usize, Vec<usize>> = HashMap::new();
     // At least one of them must see node i itself.
     for &a in near[i].iter().filter(|&&a| a != i) {
-        let unseen: Vec<usize> = near[i].iter().copied().filter(|&j| !sees(a, j)).collect();
+        if all > near[a].len() + most {
+            continue;
+        }
+        let unseen = apart(&near[i], &near[a]);
         let Some(&first) = unseen.first() else {
             found.one.push(a);
             continue;
         };
-        let other = |b: usize| b != i && b != a && unseen.iter().all(|&j| sees(b, j));
-        let others = near[first].iter().copied().filter(|&b| other(b));
-        found.pairs.extend(others.map(|b| (a.min(b), a.max(b))));
+        for &b in near[first].iter().filter(|&&b| b != i && b != a) {
+            if near[b].len() < unseen.len() {
+                continue;
+            }
+            let other = unseen_by.entry(b).or_insert_with(|| apart(&near[i], &near[b]));
+            if disjoint(&unseen, other) {
+                found.pairs.push((a.min(b), a.max(b)));
+            }
+        }
     }
-    found.pairs.retain(|(a, b)| !found.one.contains(a) && !found.one.contains(b));
+    let one: HashSet<usize> = found.one.iter().copied().collect();
+    found.pairs.retain(|(a, b)| !one.contains(a) && !one.contains(b));
     found.pairs.sort_unstable();
     found.pairs.dedup();
     found
 }
 
+/// The nodes of the first list that are not in the second; both increase.
+fn apart(these: &[usize], those: &[usize]) -> Vec<usize> {
+    if 16 * these.len() < those.len() {
+        // A star's middle is not read once for every leaf.
+        return these.iter().copied().filter(|node| those.binary_search(node).is_err()).collect();
+    }
+    let mut those = those.iter().peekable();
+    let mut is_there = |i: usize| {
+        while those.next_if(|&&j| j < i).is_some() {}
+        those.peek().is_some_and(|&&j| j == i)
+    };
+    these.iter().copied().filter(|&i| !is_there(i)).collect()
+}
+
+/// Whether two increasing lists have no node in common.
+fn disjoint(these: &[usize], those: &[usize]) -> bool {
+    let (short, long) = if these.len() < those.len() { (these, those) } else { (those, these) };
+    short.iter().all(|node| long.binary_search(node).is_err())
+}
+
+/// How many nodes of N\[i\] a peer does not see, at least.
+fn unseen_at_least(near: &[Vec<usize>], i: usize, peer: usize) -> usize {
+    near[i].len().saturating_sub(near[peer].len())
+}
+
 /// The nodes that a peer does not see, but whose x its neighbours' equations determine.
-fn solved(graph: &Graph, mixing: &Mixing, near: &[usize], peer: usize) -> Vec<usize> {
-    let unseen = |&(j, _): &(usize, f64)| near.binary_search(&j).is_err();
+fn solved(graph: &Graph, mixing: &Mixing, near: &[Vec<usize>], peer: usize) -> Vec<usize> {
+    let seen = &near[peer];
+    // The equation of a neighbour with two unknowns that no other has determines nothing. A hub's is
+    // such a one to most of its neighbours, and too long to be written down for each of them.
+    let mut ways: Vec<usize> = graph.neighbours(peer).to_vec();
+    let unknowns_of = |i: usize| near[i].len(); // at most
+    let mut others: usize = ways.iter().map(|&i| unknowns_of(i)).sum();
+    ways.sort_by_key(|&i| std::cmp::Reverse(near[i].len()));
+    let mut skipped = 0;
+    for &i in &ways {
+        let rest = others - unknowns_of(i);
+        if unseen_at_least(near, i, peer) < rest + 2 {
+            break;
+        }
+        (others, skipped) = (rest, skipped + 1);
+    }
+    let mut ways = ways.split_off(skipped);
+    ways.sort_unstable();
+    let unseen = |&(j, _): &(usize, f64)| seen.binary_search(&j).is_err();
     let row = |&i: &usize| -> Vec<(usize, f64)> {
         mixing.row(i).iter().copied().filter(unseen).collect()
     };
-    let sparse: Vec<Vec<(usize, f64)>> = graph.neighbours(peer).iter().map(row).collect();
+    let sparse: Vec<Vec<(usize, f64)>> = ways.iter().map(row).collect();
     let mut unknown: Vec<usize> = sparse.iter().flatten().map(|&(j, _)| j).collect();
     unknown.sort_unstable();
     unknown.dedup();

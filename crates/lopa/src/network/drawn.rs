@@ -1,7 +1,5 @@
 //! Random graphs.
 
-use std::collections::HashSet;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -118,16 +116,18 @@ pub(super) fn random_regular(with: &RandomRegular, m: usize, seed: u64) -> Resul
     check_edges(m * degree / 2)?;
     let middle = (!degree.is_multiple_of(2)).then_some(m / 2);
     let regular = around(m, (1..=degree / 2).chain(middle))?;
-    let draw = |stream: &mut Stream| Graph::from_edges(m, swapped(&regular, stream));
+    let draw = |stream: &mut Stream| Graph::from_edges(m, swapped(&regular, degree, stream));
     let what = format!("random-regular graph of degree {degree}");
     until_connected(own.unwrap_or(seed), draw, &what, "take a degree of 3 or more".into())
 }
 
 /// Swaps the ends of random pairs of edges, ten times per edge: degrees stay, everything else is
 /// randomised.
-fn swapped(graph: &Graph, stream: &mut Stream) -> Vec<(usize, usize)> {
+fn swapped(graph: &Graph, degree: usize, stream: &mut Stream) -> Vec<(usize, usize)> {
     let mut edges: Vec<_> = graph.edges().collect();
-    let mut present: HashSet<_> = edges.iter().copied().collect();
+    // Rows of neighbours in any order: with four of them, a tenth of the time of a set of all edges.
+    let mut near: Vec<u32> =
+        (0..graph.nodes()).flat_map(|i| graph.neighbours(i).iter().map(|&j| j as u32)).collect();
     let sorted = |i: usize, j: usize| (i.min(j), i.max(j));
     for _ in 0..10 * edges.len() {
         let (a, b) = (stream.below(edges.len()), stream.below(edges.len()));
@@ -135,14 +135,16 @@ fn swapped(graph: &Graph, stream: &mut Stream) -> Vec<(usize, usize)> {
         if stream.below(2) == 1 {
             (k, l) = (l, k);
         }
-        let (one, other) = (sorted(i, l), sorted(k, j));
-        if i == l || k == j || present.contains(&one) || present.contains(&other) {
+        let joined = |i: usize, j: usize| near[i * degree..][..degree].contains(&(j as u32));
+        if i == l || k == j || joined(i, l) || joined(k, j) {
             continue;
         }
-        present.remove(&edges[a]);
-        present.remove(&edges[b]);
-        present.extend([one, other]);
-        (edges[a], edges[b]) = (one, other);
+        for (of, old, new) in [(i, j, l), (j, i, k), (k, l, j), (l, k, i)] {
+            let row = &mut near[of * degree..][..degree];
+            let at = row.iter().position(|&n| n as usize == old).expect("they share an edge");
+            row[at] = new as u32;
+        }
+        (edges[a], edges[b]) = (sorted(i, l), sorted(k, j));
     }
     edges
 }

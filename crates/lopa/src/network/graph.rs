@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 
-/// The largest number of nodes accepted, so that a mistyped size is refused and not allocated.
-pub const MAX_NODES: usize = 100_000;
+/// The largest number of nodes accepted, by files, commands and runs alike, so that a mistyped size is
+/// refused and not allocated.
+pub const MAX_NODES: usize = 1_000_000;
 
 /// The largest number of edges accepted.
 pub const MAX_EDGES: usize = 10_000_000;

@@ -80,12 +80,25 @@ impl Graph {
     /// The two sides of a bipartite graph: every edge goes from one to the other.
     pub fn sides(&self) -> Option<[Vec<usize>; 2]> {
         let mut side = vec![UNREACHED; self.nodes()];
-        for component in self.components() {
-            let distance = self.distances(component[0]);
-            component.iter().for_each(|&i| side[i] = distance[i] % 2);
+        let mut queue = VecDeque::new();
+        for start in 0..self.nodes() {
+            if side[start] != UNREACHED {
+                continue;
+            }
+            side[start] = 0;
+            queue.push_back(start);
+            while let Some(i) = queue.pop_front() {
+                for &j in self.neighbours(i) {
+                    if side[j] == UNREACHED {
+                        side[j] = 1 - side[i];
+                        queue.push_back(j);
+                    } else if side[j] == side[i] {
+                        return None;
+                    }
+                }
+            }
         }
-        let crossing = self.edges().all(|(i, j)| side[i] != side[j]);
-        crossing.then(|| [0, 1].map(|s| (0..self.nodes()).filter(|&i| side[i] == s).collect()))
+        Some([0, 1].map(|s| (0..self.nodes()).filter(|&i| side[i] == s).collect()))
     }
 
     /// Whether the graph is bipartite.
@@ -95,26 +108,108 @@ impl Graph {
 
     /// The largest number of hops between two nodes, if the graph is connected.
     pub fn diameter(&self) -> Option<usize> {
-        let farthest = |i| self.distances(i).into_iter().max().expect("there are nodes");
-        (0..self.nodes()).map(farthest).max().filter(|&d| d != UNREACHED)
+        self.diameter_within(usize::MAX).map(|(diameter, _)| diameter)
     }
 
-    /// Hops from a node to every node, [`UNREACHED`] where there is no path.
-    fn distances(&self, from: usize) -> Vec<usize> {
-        let mut distance = vec![UNREACHED; self.nodes()];
-        distance[from] = 0;
-        let (mut queue, mut missing) = (VecDeque::from([from]), self.nodes() - 1);
+    /// Bounds of the diameter, from below and from above, by searches that look at about `work`
+    /// neighbours in all; equal where that is enough. `None` if the graph is not connected.
+    ///
+    /// Nodes are searched from the outside in, as seen from a node c in the middle of a long path
+    /// (Crescenzi et al., *Theoretical Computer Science* 514, 2013): two nodes at most r hops from c
+    /// are at most 2r apart. Trees, grids and other long graphs take a few searches; random ones,
+    /// where most nodes are far out, up to one a node.
+    pub fn diameter_within(&self, work: usize) -> Option<(usize, usize)> {
+        let mut search = Search::new(self);
+        let hub = (0..self.nodes()).max_by_key(|&i| self.degree(i))?;
+        // Twice from the farthest node found, to find two ends of a long path.
+        let (mut longest, mut end) = (0, hub);
+        for _ in 0..3 {
+            let farthest = search.from(end)?;
+            (longest, end) = (longest.max(farthest.hops), farthest.node);
+        }
+        let middle = search.halfway(end);
+        search.from(middle)?;
+        let around = search.rings();
+        for (radius, ring) in around.iter().enumerate().rev() {
+            if longest >= 2 * radius {
+                return Some((longest, longest));
+            }
+            for &node in ring {
+                if search.looked > work {
+                    return Some((longest, 2 * radius));
+                }
+                longest = longest.max(search.from(node)?.hops);
+            }
+        }
+        Some((longest, longest))
+    }
+}
+
+/// Searches for the hops from a node to all others, in memory of its own.
+struct Search<'a> {
+    graph: &'a Graph,
+    hops: Vec<usize>,
+    order: Vec<usize>, // the nodes as they were found
+    looked: usize,     // neighbours, over all searches
+}
+
+/// The last node that a search found.
+struct Farthest {
+    node: usize,
+    hops: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Graph) -> Search<'a> {
+        Search { graph, hops: vec![UNREACHED; graph.nodes()], order: Vec::new(), looked: 0 }
+    }
+
+    /// Searches from a node; `None` if some node is out of reach.
+    fn from(&mut self, start: usize) -> Option<Farthest> {
+        let Search { graph, hops, order, looked } = self;
+        hops.fill(UNREACHED);
+        *looked += hops.len();
+        hops[start] = 0;
+        order.clear();
+        order.push(start);
+        let mut next = 0;
         // Stopping at the last node found makes dense graphs cheap.
-        while let Some(i) = queue.pop_front().filter(|_| missing > 0) {
-            for &j in self.neighbours(i) {
-                if distance[j] == UNREACHED {
-                    distance[j] = distance[i] + 1;
-                    missing -= 1;
-                    queue.push_back(j);
+        while next < order.len() && order.len() < graph.nodes() {
+            let i = order[next];
+            next += 1;
+            let neighbours = graph.neighbours(i);
+            *looked += neighbours.len();
+            for &j in neighbours {
+                if hops[j] == UNREACHED {
+                    hops[j] = hops[i] + 1;
+                    order.push(j);
                 }
             }
         }
-        distance
+        let node = *order.last().expect("it found the start");
+        (order.len() == graph.nodes()).then_some(Farthest { node, hops: hops[node] })
+    }
+
+    /// The node halfway from a node back to the start of the last search.
+    fn halfway(&self, end: usize) -> usize {
+        let mut node = end;
+        while 2 * self.hops[node] > self.hops[end] {
+            let nearer = |&&j: &&usize| self.hops[j] < self.hops[node];
+            node = *self.graph.neighbours(node).iter().find(nearer).expect("on the way back");
+        }
+        node
+    }
+
+    /// The nodes found by the last search, by their hops.
+    fn rings(&self) -> Vec<Vec<usize>> {
+        let mut rings: Vec<Vec<usize>> = Vec::new();
+        for &node in &self.order {
+            match self.hops[node] < rings.len() {
+                true => rings[self.hops[node]].push(node),
+                false => rings.push(vec![node]),
+            }
+        }
+        rings
     }
 }
 
@@ -135,6 +230,39 @@ mod tests {
         assert_eq!(graph(1, &[]).diameter(), Some(0));
         assert_eq!(graph(4, &[(0, 1), (1, 2), (2, 3)]).diameter(), Some(3));
         assert_eq!(graph(5, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]).diameter(), Some(2));
+    }
+
+    /// The same, by a search from every node.
+    fn plain_diameter(graph: &Graph) -> Option<usize> {
+        let mut search = Search::new(graph);
+        (0..graph.nodes()).map(|i| Some(search.from(i)?.hops)).try_fold(0, |a, b| Some(a.max(b?)))
+    }
+
+    #[test]
+    fn diameters_are_those_of_plain_searches_and_bounds_enclose_them() {
+        let mut stream =
+            crate::math::random::Stream::new(1, crate::math::random::Purpose::Graph, 7);
+        for _ in 0..2000 {
+            let m = 1 + stream.below(14);
+            let edges = (0..m).flat_map(|j| (0..j).map(move |i| (i, j)));
+            let p = stream.unit();
+            let edges: Vec<_> = edges.filter(|_| stream.unit() < p).collect();
+            let graph = graph(m, &edges);
+            let plain = plain_diameter(&graph);
+            assert_eq!(graph.diameter(), plain, "{edges:?}");
+            let few = graph.diameter_within(stream.below(200));
+            let encloses =
+                |(low, high): (usize, usize)| plain.is_some_and(|d| low <= d && d <= high);
+            assert!(few.map_or(plain.is_none(), encloses), "{edges:?}: {few:?}");
+        }
+    }
+
+    #[test]
+    fn few_searches_are_enough_for_a_star_and_a_path() {
+        let star = Graph::from_edges(100_000, (1..100_000).map(|i| (0, i))).unwrap();
+        assert_eq!(star.diameter_within(3_000_000), Some((2, 2)));
+        let path = Graph::from_edges(100_000, (1..100_000).map(|i| (i - 1, i))).unwrap();
+        assert_eq!(path.diameter_within(3_000_000), Some((99_999, 99_999)));
     }
 
     #[test]

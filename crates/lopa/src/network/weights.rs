@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{GraphFile, InFile};
 use super::parse::read_matrix;
-use super::{Graph, Mixing, spectrum};
+use super::spectrum::{self, Effort};
+use super::{Graph, Mixing};
 use crate::config::{Entry, NoParams, Params, Registry};
 use crate::error::{Error, Fault, Result};
 
@@ -74,6 +75,10 @@ fn lazy(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     Mixing::on(graph, |i, j| 0.5 * metropolis(graph, i, j))
 }
 
+/// Laplacians of up to so many nodes are iterated until their largest eigenvalue has converged: it is
+/// part of the weights.
+const LAPLACIAN: Effort = Effort { exact: 100_000, ..Effort::USUAL };
+
 fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     if graph.nodes() == 1 {
         return Mixing::on(graph, |_, _| 0.0);
@@ -84,7 +89,8 @@ fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
         row
     };
     let rows: Vec<_> = (0..graph.nodes()).map(row).collect();
-    let (_, largest) = spectrum::ends(&rows);
+    // An estimate of a large network's from below leaves W a smallest eigenvalue above −1.
+    let largest = spectrum::ends(&rows, LAPLACIAN).high;
     Mixing::on(graph, |_, _| 2.0 / (3.0 * largest))
 }
 

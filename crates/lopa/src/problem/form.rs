@@ -45,6 +45,8 @@ pub struct Term<'a, T> {
 pub struct Quadratic<'a, T> {
     /// A, B, c, D, e, R, q, matrices row by row.
     pub coefficients: [&'a [T]; 7],
-    /// a, b, γ, φ, χ, sample by sample.
+    /// The number of samples.
+    pub samples: usize,
+    /// a, b, γ, φ, χ, sample by sample; empty where all are zero.
     pub noise: [&'a [T]; 5],
 }

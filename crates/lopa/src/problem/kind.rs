@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rayon::ThreadPool;
+
 use super::predictor::Predictor;
 use super::scope::Scope;
 use super::{At, Bilevel, Directions, Minibatches};
@@ -30,6 +32,8 @@ pub struct Setting<'a> {
     pub holdout: &'a [Vec<u32>],
     /// Whether g has all samples of a node, and f the same ones: x is fixed, and only θ is sought.
     pub whole: bool,
+    /// Threads to make parts on; `None` for this thread alone.
+    pub pool: Option<&'a ThreadPool>,
 }
 
 /// A problem with its parameters, usually the struct of parameters itself.

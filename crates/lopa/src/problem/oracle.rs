@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::form::Form;
-use super::{Ask, At, Bilevel, Directions, Minibatches, SingleLevel};
+use super::{Ask, At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
+use crate::math::scratch::lent;
 
 /// Which of an iteration's independent minibatches: ξ₁, ξ₂, … of g, ς₁, ς₂ of f.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,8 +150,32 @@ pub struct Oracle<T: Real> {
     counts: Counts,
     differences: Option<Differences<T>>,
     scripted: Option<std::vec::IntoIter<usize>>,
-    scratch: Vec<T>, // of length n or p, whichever is larger
+    scratch: Vec<T>, // for answers together with other nodes; others share that of the thread
 }
+
+/// Scratch memory of a thread, of length n or p, whichever is larger.
+#[derive(Default)]
+struct Room<T>(Vec<T>);
+
+impl<T: Real> Room<T> {
+    fn of(&mut self, length: usize) -> &mut [T] {
+        if self.0.len() < length {
+            self.0.resize(length, T::zero());
+        }
+        &mut self.0[..length]
+    }
+}
+
+/// 0, 1, 2, …: all samples of most nodes.
+static FIRST: [u32; 4096] = {
+    let mut all = [0; 4096];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = at as u32;
+        at += 1;
+    }
+    all
+};
 
 /// ∂/∂θ of a gradient along v, by [∇(x, θ + δv) − ∇(x, θ − δv)] / 2δ on one minibatch.
 struct Differences<T> {
@@ -190,7 +215,7 @@ struct Sampler {
     address: u64, // 0 at the start, k + 1 in iteration k
     shared: bool,
     full: bool,
-    all: Vec<u32>,
+    all: Vec<u32>,        // 0, 1, 2, … where there are more than in `FIRST`
     drawn: [Vec<u32>; 5], // as many as are wanted at the same time
 }
 
@@ -211,7 +236,7 @@ impl Sampler {
         }
         std::array::from_fn(|i| match of[i] {
             (_, Some(_), _) if !self.full => &self.drawn[i][..],
-            (.., of) => &self.all[..of],
+            (.., of) => FIRST.get(..of).unwrap_or_else(|| &self.all[..of]),
         })
     }
 }
@@ -226,13 +251,14 @@ impl<T: Real> Oracle<T> {
         seed: u64,
         node: usize,
     ) -> Oracle<T> {
-        let all = (0..part.samples_f().max(part.samples_g()) as u32).collect();
-        let scratch = vec![T::zero(); part.dims().n.max(part.dims().p)];
+        let samples = part.samples_f().max(part.samples_g());
+        let all = if samples > FIRST.len() { (0..samples as u32).collect() } else { Vec::new() };
         let stream = Stream::new(seed, Purpose::Sampling, node);
         let drawn = Default::default();
         let sampler = Sampler { stream, address: 0, shared, full: false, all, drawn };
         let counts = Counts::default();
-        Oracle { part, sampler, batches, counts, differences: None, scripted: None, scratch }
+        let (differences, scripted, scratch) = (None, None, Vec::new());
+        Oracle { part, sampler, batches, counts, differences, scripted, scratch }
     }
 
     /// Puts a fixed sequence in place of the random truncations, to compare with another
@@ -339,14 +365,17 @@ impl<T: Real> Oracle<T> {
     /// Answers what a step asked for.
     pub fn answer(&mut self, wanted: Wanted<T>) {
         if self.joins() {
-            let Ask { at, v, on, out, .. } = question(
-                &mut self.sampler,
-                &mut self.counts,
-                &mut self.scratch,
-                (&*self.part, self.batches),
-                wanted,
-            );
-            return self.part.directions(at, v, on, out);
+            let length = self.room();
+            return lent(|room: &mut Room<T>| {
+                let Ask { at, v, on, out, .. } = question(
+                    &mut self.sampler,
+                    &mut self.counts,
+                    room.of(length),
+                    (&*self.part, self.batches),
+                    wanted,
+                );
+                self.part.directions(at, v, on, out);
+            });
         }
         let Wanted { at, v, draws, d, h, s } = wanted;
         self.grad_theta_g(at, draws.xi[0], d);
@@ -356,7 +385,9 @@ impl<T: Real> Oracle<T> {
 
     /// What a step asked for, with its minibatches, to be answered together with other nodes'.
     pub fn ask<'a>(&'a mut self, node: usize, wanted: Wanted<'a, T>) -> Ask<'a, T> {
+        let length = self.room();
         let Oracle { part, sampler, batches, counts, scratch, .. } = self;
+        scratch.resize(length, T::zero());
         Ask { node, ..question(sampler, counts, scratch, (&**part, *batches), wanted) }
     }
 
@@ -374,11 +405,17 @@ impl<T: Real> Oracle<T> {
 
     /// `out` ← `out` − what `find` writes.
     fn minus(&mut self, out: &mut [T], find: impl FnOnce(&mut Self, &mut [T])) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let found = &mut scratch[..out.len()];
-        find(self, found);
-        update(out, [found], |out, [found]| out - found);
-        self.scratch = scratch;
+        lent(|room: &mut Room<T>| {
+            let found = room.of(out.len());
+            find(self, found);
+            update(out, [found], |out, [found]| out - found);
+        });
+    }
+
+    /// The length of scratch memory.
+    fn room(&self) -> usize {
+        let Dims { n, p } = self.part.dims();
+        n.max(p)
     }
 
     /// ∇_θ ĝ(x, θ; ξ)

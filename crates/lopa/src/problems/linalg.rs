@@ -42,16 +42,19 @@ impl<T: Real> Matrix<T> {
         Matrix { rows: self.rows, cols: self.cols, values: cast(&self.values) }
     }
 
+    /// The matrix, borrowed.
+    pub fn view(&self) -> View<'_, T> {
+        View { cols: self.cols, values: &self.values }
+    }
+
     /// `out += a M x`.
     pub fn add_product(&self, a: T, x: &[T], out: &mut [T]) {
-        assert_eq!(out.len(), self.rows, "one entry a row");
-        out.iter_mut().enumerate().for_each(|(i, out)| *out += a * dot(self.row(i), x));
+        self.view().add_product(a, x, out);
     }
 
     /// `out += a Mᵀ x`.
     pub fn add_transposed_product(&self, a: T, x: &[T], out: &mut [T]) {
-        assert_eq!(x.len(), self.rows, "one entry a row");
-        x.iter().enumerate().for_each(|(i, &x)| axpy(a * x, self.row(i), out));
+        self.view().add_transposed_product(a, x, out);
     }
 
     /// M x.
@@ -75,6 +78,39 @@ impl<T: Real> Matrix<T> {
 
     /// ½ xᵀ M x.
     pub fn half_square(&self, x: &[T]) -> T {
+        self.view().half_square(x)
+    }
+}
+
+/// A dense matrix, row after row, that lies somewhere else.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a, T> {
+    /// Number of columns.
+    pub cols: usize,
+    /// All entries, row after row.
+    pub values: &'a [T],
+}
+
+impl<'a, T: Real> View<'a, T> {
+    /// Row i.
+    pub fn row(self, i: usize) -> &'a [T] {
+        &self.values[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// `out += a M x`.
+    pub fn add_product(self, a: T, x: &[T], out: &mut [T]) {
+        assert_eq!(out.len() * self.cols, self.values.len(), "one entry a row");
+        out.iter_mut().enumerate().for_each(|(i, out)| *out += a * dot(self.row(i), x));
+    }
+
+    /// `out += a Mᵀ x`.
+    pub fn add_transposed_product(self, a: T, x: &[T], out: &mut [T]) {
+        assert_eq!(x.len() * self.cols, self.values.len(), "one entry a row");
+        x.iter().enumerate().for_each(|(i, &x)| axpy(a * x, self.row(i), out));
+    }
+
+    /// ½ xᵀ M x.
+    pub fn half_square(self, x: &[T]) -> T {
         let sum: T = x.iter().enumerate().map(|(i, &xi)| xi * dot(self.row(i), x)).sum();
         sum / (T::one() + T::one())
     }

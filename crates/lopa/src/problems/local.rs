@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::data;
 use crate::data::{Data, Samples};
 use crate::error::{Error, Result};
+use crate::math::parallel;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::Real;
 use crate::problem::Setting;
@@ -43,17 +44,16 @@ impl<T: Real> Local<T> {
         setting: &Setting,
         nodes: Range<usize>,
     ) -> Result<Vec<Local<T>>> {
-        nodes
-            .map(|i| {
-                Local::of_node(name, i, setting, |rows, stream| {
-                    stream.shuffle(rows);
-                    match validation == 0.0 || setting.whole {
-                        true => Some((rows.to_vec(), rows.to_vec())),
-                        false => cut(rows, validation),
-                    }
-                })
+        let one = |i| {
+            Local::of_node(name, i, setting, |rows, stream| {
+                stream.shuffle(rows);
+                match validation == 0.0 || setting.whole {
+                    true => Some((rows.to_vec(), rows.to_vec())),
+                    false => cut(rows, validation),
+                }
             })
-            .collect()
+        };
+        parallel::map(setting.pool, nodes, one).into_iter().collect()
     }
 
     /// Node i's samples; `share` splits its rows into those of g and of f, or returns `None` if there
@@ -79,10 +79,12 @@ impl<T: Real> Local<T> {
                     format!("node {node} has {found} sample(s), too few to split for `{name}`");
                 Error::data("data/too-few-samples", message).hint(hint)
             })?;
+        let same = train == validation;
+        let train = data.train.samples(train);
         Ok(Local {
-            train: data.train.samples(train),
-            validation: data.train.samples(validation),
-            test: data.test.samples(tests(data, node).collect()),
+            validation: if same { train.clone() } else { data.train.samples(validation) },
+            train,
+            test: tests(data, node),
             holdout: data.train.samples(setting.holdout.get(node).cloned().unwrap_or_default()),
             classes: data.classes.len(),
         })
@@ -127,10 +129,10 @@ impl<T: Real> Local<T> {
 }
 
 /// The test rows of a node: its own where nodes have files of their own, else all.
-fn tests(data: &Data, node: usize) -> Range<u32> {
+fn tests<T: Real>(data: &Data, node: usize) -> Samples<T> {
     match data.test.owners() {
-        Some(own) => own[node].clone(),
-        None => 0..data.test.len() as u32,
+        Some(own) => data.test.samples(own[node].clone().collect()),
+        None => data.test.every(),
     }
 }
 

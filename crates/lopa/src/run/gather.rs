@@ -6,50 +6,77 @@ use crate::evaluate::{self, Point};
 use crate::math::real::{Real, cast};
 use crate::problem::At;
 use crate::problem::scope::Scope;
-
-/// The points of all nodes.
-pub struct Points {
-    /// (x_i, θ_i) of every node.
-    pub all: Vec<Point>,
-    /// Whether all of them are finite.
-    pub sound: bool,
-}
+use crate::store::bytes::{Reader, Writer};
 
 /// The points of all nodes. A personal θ_i never leaves its peer: other peers see NaN in its place.
-pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Points> {
-    let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Vec<Point>> {
     let own = own_points(cluster);
     if scope == Scope::Personal && cluster.independent().is_some() {
-        let told = |(x, theta): &Point| [&x[..], &[f64::from(finite(theta))]].concat();
-        let mut all = cluster.everyone(own.iter().map(told).collect())?;
-        let flags: Vec<f64> = all.iter_mut().filter_map(Vec::pop).collect();
-        let sound = flags.iter().all(|&sound| sound == 1.0) && all.iter().all(|x| finite(x));
+        let all = cluster.everyone(own.iter().map(|(x, _)| x.clone()).collect())?;
         let unknown = vec![f64::NAN; own[0].1.len()];
         let mut all: Vec<Point> = all.into_iter().map(|x| (x, unknown.clone())).collect();
         all.splice(cluster.here(), own);
-        return Ok(Points { all, sound });
+        return Ok(all);
     }
     if cluster.is_whole() {
-        let sound = own.iter().all(|(x, theta)| finite(x) && finite(theta));
-        return Ok(Points { all: own, sound });
+        return Ok(own);
     }
     let n = own[0].0.len();
     let all = cluster.everyone(own.into_iter().map(|(x, theta)| [x, theta].concat()).collect())?;
-    let sound = all.iter().all(|point| finite(point));
     let point = |mut x: Vec<f64>| {
         let theta = x.split_off(n);
         (x, theta)
     };
-    Ok(Points { all: all.into_iter().map(point).collect(), sound })
+    Ok(all.into_iter().map(point).collect())
 }
 
 /// The points of the nodes here.
-pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
+fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
         (cast(x), cast(theta))
     };
     cluster.nodes().iter().map(point).collect()
+}
+
+/// x of all nodes, and whether all points are finite.
+pub struct Xs {
+    /// x_i of every node.
+    pub all: Vec<Vec<f64>>,
+    /// Whether all x_i and θ_i are finite.
+    pub sound: bool,
+}
+
+/// x of all nodes: all that others need of a point whose θ is personal.
+pub fn xs<T: Real>(cluster: &mut Cluster<T>) -> Result<Xs> {
+    let finite = |values: &[T]| values.iter().all(|value| value.is_finite());
+    let told = |node: &Node<T>| {
+        let At { x, theta } = node.algorithm.at();
+        let mut told: Vec<f64> = Vec::with_capacity(x.len() + 1);
+        told.extend(x.iter().map(|&x| x.to_f64()));
+        told.push(f64::from(finite(x) && finite(theta)));
+        told
+    };
+    let ours = cluster.nodes().iter().map(told).collect();
+    let mut all = cluster.everyone(ours)?;
+    let sound = all.iter_mut().filter_map(Vec::pop).all(|sound| sound == 1.0);
+    Ok(Xs { all, sound })
+}
+
+/// A node's point, packed in its own precision.
+pub fn packed<T: Real>(node: &Node<T>) -> Vec<u8> {
+    let At { x, theta } = node.algorithm.at();
+    let mut out = Writer::default();
+    out.packed(x);
+    out.packed(theta);
+    out.done()
+}
+
+/// The point that was packed; `None` if it is not one of this node.
+pub fn unpacked<T: Real>(node: &Node<T>, bytes: &[u8]) -> Option<Point> {
+    let At { x, theta } = node.algorithm.at();
+    let mut bytes = Reader::new(bytes);
+    Some((cast(&bytes.packed::<T>(x.len())?), cast(&bytes.packed::<T>(theta.len())?)))
 }
 
 /// ‖mean y − mean z‖, and how much of it may be rounding.

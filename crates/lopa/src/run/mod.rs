@@ -21,6 +21,7 @@ pub use world::{Setup, World};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use rayon::ThreadPool;
 
@@ -185,7 +186,8 @@ pub struct Outcome {
     pub diagnosis: Option<String>,
     /// The last measurement.
     pub row: Row,
-    /// Seconds of measuring, beside those of the run itself; of all its parts if it was resumed.
+    /// Seconds of making the nodes and of measuring, beside those of the iterations; of all its parts if it
+    /// was resumed.
     pub measuring: f64,
     /// What happened to messages, where the file has `[messages]` or `[attack]`.
     pub messages: Option<Tally>,
@@ -291,7 +293,8 @@ impl Experiment {
         if transport.size() == 1 && transport.independent().is_none() {
             self.check_device(scene)?;
         }
-        let mut evaluators = self.parts_of::<f64>(scene.data, scene.world, scene.seed, here)?.each;
+        let Scene { data, world, seed, .. } = scene;
+        let mut evaluators = self.parts_on::<f64>(data, world, seed, here, pool)?.each;
         let mut outcomes = Vec::new();
         for (at, algorithm) in self.algorithms.iter().enumerate() {
             let ended = observers.store.ended(&algorithm.label, scene.seed)?;
@@ -327,7 +330,7 @@ impl Experiment {
         let Scene { data, world, seed, .. } = scene;
         for algorithm in &self.algorithms {
             let part = self.parts_of::<f64>(data, world, seed, 0..1)?.each;
-            let nodes = self.nodes_of(part, 0, seed, &algorithm.choice.build)?;
+            let nodes = self.nodes_of(part, 0, seed, &algorithm.choice.build, None)?;
             nodes[0].algorithm.law().map_err(|why| {
                 let message = format!("the device cannot run `{}`: {why}", algorithm.label);
                 let hint = "leave it out, or run on the processor: `device = \"cpu\"`";
@@ -375,13 +378,12 @@ impl Job<'_> {
             observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
         }
         self.warn_of_messages(observers);
-        let mut clock = Clock::default();
-        clock.go();
+        let begun = Instant::now();
         let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
         let Scene { data, world, seed, .. } = self.scene;
         let Parts { each, together } =
-            self.experiment.parts_of::<T>(data, world, seed, here.clone())?;
-        let mut nodes = self.experiment.nodes_of(each, here.start, seed, method)?;
+            self.experiment.parts_on::<T>(data, world, seed, here.clone(), context.pool)?;
+        let mut nodes = self.experiment.nodes_of(each, here.start, seed, method, context.pool)?;
         let kept = observers.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
         let own = transport.independent().is_some();
@@ -397,12 +399,12 @@ impl Job<'_> {
             .answered_by(together)
             .done_by(device)
             .by(traffic);
-        clock.halt();
+        let mut clock = Clock::default();
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
             clock.from(state.seconds);
         }
-        let mut record = Record::new(self, evaluators, context, observers.reborrow());
+        let mut record = Record::new(self, evaluators, context, observers.reborrow()).since(begun);
         let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
         record.leave(&mut cluster, done)
     }

@@ -67,7 +67,7 @@ impl Experiment {
         for algorithm in &self.algorithms {
             let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?.each;
             entries = parts[0].dims().n;
-            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice.build)?;
+            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice.build, None)?;
             let Limits { message, broadcast } = limits(self, &nodes[0]);
             most = most.max(message).max(broadcast);
         }

@@ -13,18 +13,20 @@ use sha2::{Digest, Sha256};
 
 use super::agreed::{Agreed, agree, agree_on_time, interrupts, own_costs};
 use super::clock::Clock;
-use super::gather::{Points, Tracking, own_points, points, tracking};
+use super::gather::{Tracking, Xs, packed, points, tracking, xs};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
 use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
-use crate::engine::{Cluster, stopped};
+use crate::engine::{Cluster, Node, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::watch::{self, Culprit, Watch};
-use crate::evaluate::{self, Local, Point};
+use crate::evaluate::{self, Local};
 use crate::experiment::{Exactly, Target};
+use crate::math::parallel;
 use crate::math::real::Real;
-use crate::problem::Bilevel;
+use crate::math::scratch::lent;
 use crate::problem::scope::Scope;
+use crate::problem::{At, Bilevel};
 use crate::run::checkpoint::{self, State};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::{Hash, Reader, Writer};
@@ -46,7 +48,7 @@ pub struct Record<'a> {
     measured: u64,
     row: Option<Row>,
     nodes: Vec<Vec<(String, f64)>>,
-    good: Vec<Point>,
+    good: Vec<Vec<u8>>, // per node here: its point at the last measurement before anything grew
     culprit: Option<Culprit>,
     probing: Option<Box<dyn Probing>>,
     measuring: f64,      // seconds
@@ -84,6 +86,12 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Counts the time since then as spent on what is not the run itself: its nodes were made.
+    pub fn since(mut self, begun: Instant) -> Self {
+        self.measuring += begun.elapsed().as_secs_f64();
+        self
+    }
+
     /// Starts with the first measurement, or from the state of an earlier run.
     pub fn begin<T: Real>(
         &mut self,
@@ -102,9 +110,7 @@ impl<'a> Record<'a> {
         };
         self.trails = trails;
         self.restore(&state.record, cluster).ok_or_else(misfit)?;
-        // The points of other nodes are not needed here, and peers that have moved on cannot be asked.
-        self.good = vec![Point::default(); cluster.here().start];
-        self.good.extend(own_points(cluster));
+        self.good = cluster.nodes().iter().map(packed).collect();
         self.serial = state.serial + 1;
         self.last = Some(State { links: Vec::new(), ..state });
         Ok(None)
@@ -302,13 +308,16 @@ impl<'a> Record<'a> {
     ) -> Result<()> {
         cluster.fetch()?;
         self.hash(cluster);
-        let Points { all: points, sound } = points(cluster, self.job.experiment.scope)?;
+        let (scope, pool) = (self.job.experiment.scope, self.context.pool);
+        // A personal θ stays where it is: it may be far larger than x.
+        let Xs { all, sound } = xs(cluster)?;
         let mut row = agree(cluster, clock, false)?.costs;
         if sound {
-            let (scope, pool) = (self.job.experiment.scope, self.context.pool);
-            let locals = self.locals(cluster, &points, exact && scope == Scope::Personal)?;
+            let mean = evaluate::mean(self.honest(&all).iter().map(|x| &x[..]));
+            let locals = self.locals(cluster, &mean, exact && scope == Scope::Personal)?;
             row.values = evaluate::summarise(&self.honest(&locals));
             if scope == Scope::Global {
+                let points = points(cluster, scope)?;
                 self.observers.listener.measuring(0, points.len(), exact);
                 let everyone = &mut |ours| cluster.everyone(ours);
                 row.values.extend(evaluate::common(
@@ -320,7 +329,7 @@ impl<'a> Record<'a> {
                 )?);
             }
             // A probe sees the variables of all nodes, which one process alone has.
-            let whole = cluster.nodes().len() == points.len();
+            let whole = cluster.nodes().len() == all.len();
             if let Some(probing) = self.probing.as_mut().filter(|_| whole) {
                 let Scene { data, world, seed, .. } = self.job.scene;
                 let setup = Setup { experiment: self.job.experiment, data, world, seed, pool };
@@ -333,7 +342,7 @@ impl<'a> Record<'a> {
             self.nodes = locals.into_iter().map(|local| local.values).collect();
             // What has begun to grow is no point to judge steps by.
             if self.watch.is_calm() {
-                self.good = points;
+                self.good = cluster.nodes().iter().map(packed).collect();
             }
         }
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
@@ -365,24 +374,25 @@ impl<'a> Record<'a> {
         honest.map(|(_, one)| one.clone()).collect::<Vec<_>>().into()
     }
 
-    /// What every node contributes to a measurement.
+    /// What every node contributes to a measurement, with x̄.
     fn locals<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
-        points: &[Point],
+        mean: &[f64],
         exact: bool,
     ) -> Result<Vec<Local>> {
-        let honest = self.honest(points);
-        let mean = evaluate::mean(honest.iter().map(|(x, _)| &x[..]));
-        let here = &points[cluster.here()];
-        let mut ours = Vec::with_capacity(here.len());
+        let here = cluster.here().len();
+        let mut ours = Vec::with_capacity(here);
         // A few nodes at a time where it may take long, so that somebody hears of it; enough for all
         // threads.
-        let threads = self.context.pool.map_or(1, ThreadPool::current_num_threads);
-        let some = if exact { here.len().div_ceil(20).max(2 * threads) } else { here.len() };
-        for (parts, points) in self.evaluators.chunks_mut(some).zip(here.chunks(some)) {
-            self.observers.listener.measuring(ours.len(), here.len(), exact);
-            ours.extend(evaluate::some(parts, points, &mean, exact, self.context.pool));
+        let pool = self.context.pool;
+        let threads = pool.map_or(1, ThreadPool::current_num_threads);
+        let some = if exact { here.div_ceil(20).max(2 * threads) } else { here };
+        let nodes = cluster.nodes_mut().chunks_mut(some);
+        for (parts, nodes) in self.evaluators.chunks_mut(some).zip(nodes) {
+            self.observers.listener.measuring(ours.len(), here, exact);
+            let both = parts.iter_mut().zip(nodes);
+            ours.extend(parallel::map(pool, both, |(part, node)| one(part, node, mean, exact)));
         }
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
@@ -397,17 +407,20 @@ impl<'a> Record<'a> {
         locals.collect::<Option<_>>().ok_or_else(unlike)
     }
 
-    fn hash<T: Real>(&mut self, cluster: &Cluster<T>) {
-        let mut bytes = Vec::new();
-        for (node, trail) in cluster.nodes().iter().zip(&mut self.trails) {
-            bytes.clear();
-            bytes.extend_from_slice(trail);
-            bytes.extend_from_slice(&cluster.progress().k.to_le_bytes());
-            for (_, values) in node.algorithm.variables() {
-                T::extend_le(values, &mut bytes);
-            }
-            *trail = Sha256::digest(&bytes).into();
-        }
+    fn hash<T: Real>(&mut self, cluster: &mut Cluster<T>) {
+        let k = cluster.progress().k;
+        let nodes = cluster.nodes_mut().iter_mut().zip(&mut self.trails);
+        parallel::map(self.context.pool, nodes, |(node, trail)| {
+            lent(|bytes: &mut Vec<u8>| {
+                bytes.clear();
+                bytes.extend_from_slice(trail);
+                bytes.extend_from_slice(&k.to_le_bytes());
+                for (_, values) in node.algorithm.variables() {
+                    T::extend_le(values, bytes);
+                }
+                *trail = Sha256::digest(&bytes[..]).into();
+            });
+        });
     }
 
     /// The last measurement, and the outcome.
@@ -430,6 +443,7 @@ impl<'a> Record<'a> {
         }
         self.observers.listener.progress(k, 1.0);
         let diagnosis = self.diagnosis(cluster)?;
+        self.good = Vec::new();
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
         let trails = cluster.everyone_bytes(trails)?;
         Ok(Outcome {
@@ -442,9 +456,31 @@ impl<'a> Record<'a> {
             messages: self.job.mails().then_some(cluster.progress().tally),
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
-            models: points(cluster, self.job.experiment.scope)?.all,
+            models: points(cluster, self.job.experiment.scope)?,
         })
     }
+}
+
+/// What one node contributes to a measurement, from a copy of its point in double precision.
+fn one<T: Real>(
+    part: &mut Box<dyn Bilevel<f64>>,
+    node: &mut Node<T>,
+    mean: &[f64],
+    exact: bool,
+) -> Local {
+    #[derive(Default)]
+    struct Copied([Vec<f64>; 2]);
+    let at = node.algorithm.at();
+    let mut found = None;
+    lent(|Copied(copies): &mut Copied| {
+        for (copy, values) in copies.iter_mut().zip([at.x, at.theta]) {
+            copy.clear();
+            copy.extend(values.iter().map(|&value| value.to_f64()));
+        }
+        let [x, theta] = &*copies;
+        found = Some(evaluate::local(&mut **part, At { x, theta }, mean, exact));
+    });
+    found.expect("it was lent memory")
 }
 
 /// The error of metrics that cannot be averaged over nodes.

@@ -12,8 +12,9 @@ use crate::data::{self, Data, Where};
 use crate::engine::Node;
 use crate::error::{Error, Result};
 use crate::experiment::{DataSpec, Exactly, Experiment};
+use crate::math::parallel;
 use crate::math::random::{Purpose, Stream};
-use crate::math::real::{Real, cast};
+use crate::math::real::{Real, Vector, cast};
 use crate::network::time::Timetable;
 use crate::network::{self, Graph, Joint, Mixing, Rounds, Spectrum};
 use crate::problem::oracle::Oracle;
@@ -65,7 +66,9 @@ pub struct Setup<'a> {
 impl Setup<'_> {
     /// The nodes' parts, to measure with.
     pub fn parts(&self) -> Result<Vec<Box<dyn Bilevel<f64>>>> {
-        self.experiment.parts(self.data, self.world, self.seed)
+        let Setup { experiment, data, world, seed, pool } = *self;
+        let all = 0..experiment.network.nodes;
+        Ok(experiment.parts_on(data, world, seed, all, pool)?.each)
     }
 }
 
@@ -140,6 +143,18 @@ impl Experiment {
         seed: u64,
         nodes: Range<usize>,
     ) -> Result<Parts<T>> {
+        self.parts_on(data, world, seed, nodes, None)
+    }
+
+    /// The same, made on a pool's threads if there is one.
+    pub fn parts_on<T: Real>(
+        &self,
+        data: Option<&Data>,
+        world: &World,
+        seed: u64,
+        nodes: Range<usize>,
+        pool: Option<&ThreadPool>,
+    ) -> Result<Parts<T>> {
         let setting = Setting {
             nodes: self.network.nodes,
             seed,
@@ -148,6 +163,7 @@ impl Experiment {
             data,
             partition: &world.partition.nodes,
             holdout: &world.holdout,
+            pool,
             ..Setting::default()
         };
         let count = nodes.len();
@@ -184,16 +200,18 @@ impl Experiment {
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
         let parts = self.parts_of(data, world, seed, 0..self.network.nodes)?;
-        self.nodes_of(parts.each, 0, seed, method)
+        self.nodes_of(parts.each, 0, seed, method, None)
     }
 
-    /// The same, from given parts; the first of them belongs to node `first`.
+    /// The same, from given parts, made on a pool's threads if there is one; the first of them belongs
+    /// to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
         parts: Vec<Box<dyn Bilevel<T>>>,
         first: usize,
         seed: u64,
         method: &AnyMethod,
+        pool: Option<&ThreadPool>,
     ) -> Result<Vec<Node<T>>> {
         let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
             return Ok(Vec::new());
@@ -202,7 +220,7 @@ impl Experiment {
         let mut blocks =
             [n, p, p, p, p, n].map(|length| aligned_rows(parts.len(), length).into_iter());
         let mut rows = || blocks.each_mut().map(|block| block.next().expect("a row for each part"));
-        let make = |(i, part): (usize, Box<dyn Bilevel<T>>)| {
+        let make = |(i, part, rows): (usize, Box<dyn Bilevel<T>>, [Vector<T>; 6])| {
             let x = part.start_x(&mut Stream::new(seed, Purpose::Start, 0));
             let theta = part.start_theta(&mut Stream::new(seed, Purpose::Start, 1 + i));
             if (x.len(), theta.len()) != (n, p) {
@@ -212,7 +230,7 @@ impl Experiment {
                 );
                 return Err(Error::config("problem/malformed", message).at("[problem]"));
             }
-            let [mut own_x, mut own_theta, v, d, h, s] = rows();
+            let [mut own_x, mut own_theta, v, d, h, s] = rows;
             own_x.copy_from_slice(&cast(&x));
             own_theta.copy_from_slice(&cast(&theta));
             let batches = self.run.batch.batches();
@@ -234,7 +252,8 @@ impl Experiment {
                 None => Ok(Node { algorithm, oracle }),
             }
         };
-        (first..).zip(parts).map(make).collect()
+        let each = (first..).zip(parts).map(|(i, part)| (i, part, rows()));
+        parallel::map(pool, each, make).into_iter().collect()
     }
 }
 

@@ -22,6 +22,7 @@ mod field;
 mod files;
 mod folder;
 mod golden;
+mod large;
 mod messages;
 mod network;
 mod new_rows;

@@ -14,6 +14,8 @@ use crate::program::Program;
 const SCALAR: u64 = 8;
 /// At most this many names per cell of a table.
 const SHOWN: usize = 6;
+/// At most this many nodes in a table; a document has all.
+const LISTED: usize = 1000;
 
 #[derive(Debug, Args)]
 pub struct AuditArgs {
@@ -47,7 +49,11 @@ pub fn audit(args: &AuditArgs, program: &Program) -> Result<ExitCode> {
             vec![i.to_string(), list(&node.one), list(&pairs), list(&node.two_hops)]
         };
         let head = ["node", "rebuilt by one peer", "by a pair", "GT: x known two hops away to"];
-        output.text(&output.list(&head, audit.nodes.iter().enumerate().map(row).collect()));
+        let listed = audit.nodes.iter().enumerate().take(LISTED);
+        output.text(&output.list(&head, listed.map(row).collect()));
+        if audit.nodes.len() > LISTED {
+            output.text(&format!("… {} more nodes (`--json` has all)", audit.nodes.len() - LISTED));
+        }
     }
     let m = audit.nodes.len();
     let bridges: Vec<String> = audit.bridges.iter().map(|(i, j)| format!("{i}–{j}")).collect();

@@ -116,8 +116,21 @@ fn properties(analysis: &Analysis, joint: Option<&Joint>, output: &Output) -> St
         Value::Array(pairs) => bridges(pairs),
         other => other.to_string(),
     };
-    let row = |(key, value): (&String, &Value)| vec![key.replace('_', " "), shown(value)];
-    output.list(&["property", "value"], object.iter().map(row).collect())
+    let row = |(key, value): (&String, &Value)| match key.as_str() {
+        "diameter_between" => {
+            vec!["diameter between".into(), format!("{} and {}", value[0], value[1])]
+        }
+        "estimated" => vec![
+            "estimated".into(),
+            "rho, sigma, lambda 2, lambda min: the true rho is not smaller".into(),
+        ],
+        _ => vec![key.replace('_', " "), shown(value)],
+    };
+    // What stands below in bounds need not stand as unknown.
+    let known = |(key, _): &(&String, &Value)| {
+        key.as_str() != "diameter" || analysis.diameter_between.is_none()
+    };
+    output.list(&["property", "value"], object.iter().filter(known).map(row).collect())
 }
 
 fn bridges(pairs: &[Value]) -> String {

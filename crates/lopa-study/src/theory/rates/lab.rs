@@ -180,7 +180,7 @@ impl Trial {
             let parts = self.experiment.parts::<f64>(None, &world, self.seed)?;
             Ok(tilt(parts, self.tilt, self.seed))
         };
-        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, &choice.build)?;
+        let nodes = self.experiment.nodes_of(parts()?, 0, self.seed, &choice.build, None)?;
         let mut parts = parts()?;
         let gradient = LinearGradient::of(&mut parts);
         let mut simulation = Simulation::new(nodes, &world.mixing, None);

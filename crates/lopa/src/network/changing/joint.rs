@@ -89,21 +89,22 @@ fn log_norm_squared(cursor: &mut Cursor, first: u64, window: u64) -> f64 {
         shrinks.push(shrink);
         update(&mut v, [&image], |_, [image]| image / shrink);
     }
-    let (_, largest) = spectrum::ends_of(m, 1.0, |v, out| {
-        image.copy_from_slice(v);
-        for (at, shrink) in shrinks.iter().enumerate() {
-            cursor.go(first + at as u64);
-            cursor.mixing().apply(&image, out);
-            spectrum::centre(out);
-            update(&mut image, [out], |_, [out]| out / shrink);
-        }
-        for (at, shrink) in shrinks.iter().enumerate().rev() {
-            cursor.go(first + at as u64);
-            cursor.mixing().apply_transposed(&image, out);
-            spectrum::centre(out);
-            update(&mut image, [out], |_, [out]| out / shrink);
-        }
-        out.copy_from_slice(&image);
-    });
+    let spectrum::Ends { high: largest, .. } =
+        spectrum::ends_of(m, 1.0, spectrum::enough(m), |v, out| {
+            image.copy_from_slice(v);
+            for (at, shrink) in shrinks.iter().enumerate() {
+                cursor.go(first + at as u64);
+                cursor.mixing().apply(&image, out);
+                spectrum::centre(out);
+                update(&mut image, [out], |_, [out]| out / shrink);
+            }
+            for (at, shrink) in shrinks.iter().enumerate().rev() {
+                cursor.go(first + at as u64);
+                cursor.mixing().apply_transposed(&image, out);
+                spectrum::centre(out);
+                update(&mut image, [out], |_, [out]| out / shrink);
+            }
+            out.copy_from_slice(&image);
+        });
     largest.max(0.0).ln() + 2.0 * shrinks.iter().map(|shrink| shrink.ln()).sum::<f64>()
 }

@@ -96,20 +96,44 @@ impl Coefficients {
 
 /// The minimiser x* of Φ; `None` if Φ is not strongly convex, as a file's R may make it.
 pub fn x_star(nodes: &[Coefficients]) -> Option<Vec<f64>> {
-    let n = nodes.first()?.dims().n;
-    let sum = |each: &dyn Fn(&Coefficients) -> Vec<f64>| {
-        let mut sum = vec![0.0; n];
-        nodes.iter().for_each(|node| axpy(1.0, &each(node), &mut sum));
-        sum
-    };
-    let column = |j: usize| {
-        let axis: Vec<f64> = (0..n).map(|t| f64::from(u8::from(t == j))).collect();
-        sum(&|node| node.hess_phi(&axis))
-    };
-    let columns: Vec<Vec<f64>> = (0..n).map(column).collect();
-    let hessian = Matrix::from_fn(n, n, |i, j| columns[j][i]);
-    // ∇Φ(0) + ∇²Φ x* = 0
-    let mut x = sum(&|node| node.grad_phi(&vec![0.0; n]));
-    x.iter_mut().for_each(|x| *x = -*x);
-    Some(Cholesky::new(&hessian)?.solve(&x))
+    let mut sums = Sums::default();
+    nodes.iter().for_each(|node| sums.add(&Sums::of(node)));
+    sums.x_star()
+}
+
+/// Σ_i of the columns of ∇²Φ_i and of ∇Φ_i(0), in the order of the nodes: all that x* needs of them.
+#[derive(Debug, Default)]
+pub(super) struct Sums(Vec<f64>);
+
+impl Sums {
+    /// What one node adds.
+    pub(super) fn of(node: &Coefficients) -> Vec<f64> {
+        let n = node.dims().n;
+        let mut own = Vec::with_capacity(n * (n + 1));
+        let mut axis = vec![0.0; n];
+        for j in 0..n {
+            axis[j] = 1.0;
+            own.extend(node.hess_phi(&axis));
+            axis[j] = 0.0;
+        }
+        own.extend(node.grad_phi(&axis));
+        own
+    }
+
+    /// Adds what the next node adds.
+    pub(super) fn add(&mut self, own: &[f64]) {
+        self.0.resize(own.len(), 0.0);
+        axpy(1.0, own, &mut self.0);
+    }
+
+    /// The minimiser of Φ.
+    pub(super) fn x_star(self) -> Option<Vec<f64>> {
+        // n (n + 1) numbers
+        let n = self.0.len().isqrt();
+        let (columns, gradient) = self.0.split_at_checked(n * n)?;
+        let hessian = Matrix::from_fn(n, n, |i, j| columns[j * n + i]);
+        // ∇Φ(0) + ∇²Φ x* = 0
+        let x: Vec<f64> = gradient.iter().map(|x| -*x).collect();
+        (n > 0).then(|| Some(Cholesky::new(&hessian)?.solve(&x)))?
+    }
 }

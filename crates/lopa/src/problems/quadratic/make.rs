@@ -35,12 +35,8 @@ impl Draws<'_> {
     }
 }
 
-/// Coefficients for every node.
-pub(super) fn make(options: &Options, nodes: usize, seed: u64) -> Vec<Coefficients> {
-    (0..nodes).map(|i| make_node(options, seed, i)).collect()
-}
-
-fn make_node(options: &Options, seed: u64, node: usize) -> Coefficients {
+/// The coefficients of a node.
+pub(super) fn make_node(options: &Options, seed: u64, node: usize) -> Coefficients {
     let &Options { n, p, condition, heterogeneity, .. } = options;
     let common = Stream::new(seed, Purpose::Problem, 0);
     let own = &mut Stream::new(seed, Purpose::Problem, node + 1);

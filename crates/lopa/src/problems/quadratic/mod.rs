@@ -24,6 +24,7 @@ mod file;
 mod make;
 mod noise;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,12 +33,15 @@ use serde::{Deserialize, Serialize};
 
 pub use self::exact::{Coefficients, x_star};
 
+use self::exact::Sums;
 use self::noise::Noise;
-use super::linalg::Matrix;
+use super::linalg::{Cholesky, Matrix, View};
 
 use crate::config::Params;
 use crate::error::{Fault, Result};
-use crate::math::real::{Real, cast, dot, update};
+use crate::math::parallel;
+use crate::math::real::{Real, axpy, cast, dot, update};
+use crate::math::scratch::lent;
 use crate::problem::form::{self, Form};
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
@@ -100,71 +104,101 @@ impl Params for Options {
 
 impl<T: Real> Problem<T> for Options {
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
-        let all = coefficients(self, setting.nodes, setting.seed)?;
-        let x_star: Option<Arc<[f64]>> = match setting.scope {
-            Scope::Personal => x_star(&all),
-            Scope::Global => Coefficients::mean(&all).and_then(|mean| x_star(&[mean])),
-        }
-        .map(Arc::from);
-        let part = |(i, exact): (usize, Coefficients)| {
-            let noise = Noise::draw(self.noise, self.samples, exact.dims(), setting.seed, i);
-            Quadratic::new(exact, noise, x_star.clone())
+        let given = match (&self.file, setting.scope) {
+            (None, Scope::Personal) => None,
+            _ => Some(coefficients(self, setting.nodes, setting.seed)?),
         };
-        let some = all.into_iter().enumerate().skip(nodes.start).take(nodes.len());
-        Ok(some.map(part).collect())
+        let common = match (&given, setting.scope) {
+            (Some(all), Scope::Global) => Coefficients::mean(all).and_then(|mean| x_star(&[mean])),
+            _ => None,
+        };
+        let (mut parts, mut sums) = (Vec::with_capacity(nodes.len()), Sums::default());
+        // Some at a time: of nodes elsewhere, and of their contributions to x*, only sums are kept.
+        for some in pieces(setting.nodes) {
+            let made = parallel::map(setting.pool, some, |i| {
+                let exact = match &given {
+                    Some(all) => Cow::Borrowed(&all[i]),
+                    None => Cow::Owned(make::make_node(self, setting.seed, i)),
+                };
+                let noise = || Noise::draw(self.noise, self.samples, exact.dims(), setting.seed, i);
+                let part = nodes.contains(&i).then(|| Quadratic::new(&exact, noise()));
+                (part, (setting.scope == Scope::Personal).then(|| Sums::of(&exact)))
+            });
+            for (part, own) in made {
+                parts.extend(part);
+                own.iter().for_each(|own| sums.add(own));
+            }
+        }
+        let x_star: Option<Arc<[f64]>> = common.or_else(|| sums.x_star()).map(Arc::from);
+        let with = |part| Quadratic { x_star: x_star.clone(), ..part };
+        Ok(parts.into_iter().map(with).collect())
     }
+}
+
+/// Pieces of `0..nodes`, small enough for what is made of each node to be held for a while.
+fn pieces(nodes: usize) -> impl Iterator<Item = Range<usize>> {
+    const PIECE: usize = 1 << 12;
+    (0..nodes).step_by(PIECE).map(move |start| start..nodes.min(start + PIECE))
 }
 
 /// The coefficients of every node, made at random or read from a file as the options say.
 pub fn coefficients(options: &Options, nodes: usize, seed: u64) -> Result<Vec<Coefficients>> {
     match &options.file {
         Some(path) => file::read(path, nodes),
-        None => Ok(make::make(options, nodes, seed)),
+        None => Ok((0..nodes).map(|i| make::make_node(options, seed, i)).collect()),
     }
 }
 
-/// A node's part.
+/// A node's part. A million of them have to fit: its numbers lie in one piece.
 pub struct Quadratic<T> {
-    exact: Coefficients,
-    a: Matrix<T>,
-    b: Matrix<T>,
-    c: Vec<T>,
-    d: Matrix<T>,
-    e: Vec<T>,
-    r: Matrix<T>,
-    q: Vec<T>,
+    dims: Dims,
+    numbers: Box<[T]>,         // A, B, c, D, e, R, q
+    exact: Option<Box<[f64]>>, // A, B, c in double precision, where T is not
     noise: Noise<T>,
     x_star: Option<Arc<[f64]>>,
-    residual: Vec<T>,
+}
+
+/// The coefficients of a part where they lie.
+struct Numbers<'a, T> {
+    a: View<'a, T>,
+    b: View<'a, T>,
+    c: &'a [T],
+    d: View<'a, T>,
+    e: &'a [T],
+    r: View<'a, T>,
+    q: &'a [T],
 }
 
 impl<T: Real> Quadratic<T> {
-    fn new(exact: Coefficients, noise: Noise<T>, x_star: Option<Arc<[f64]>>) -> Quadratic<T> {
-        Quadratic {
-            a: exact.a.cast(),
-            b: exact.b.cast(),
-            c: cast(&exact.c),
-            d: exact.d.cast(),
-            e: cast(&exact.e),
-            r: exact.r.cast(),
-            q: cast(&exact.q),
-            noise,
-            x_star,
-            residual: vec![T::zero(); exact.e.len()],
-            exact,
-        }
+    fn new(exact: &Coefficients, noise: Noise<T>) -> Quadratic<T> {
+        let Coefficients { a, b, c, d, e, r, q, .. } = exact;
+        let inner = [a.values(), b.values(), c];
+        let all = inner.into_iter().chain([d.values(), e, r.values(), q]);
+        let numbers = all.flatten().map(|&number| T::of(number)).collect();
+        let kept = || inner.into_iter().flatten().copied().collect();
+        let exact_abc = (T::BYTES < f64::BYTES).then(kept);
+        Quadratic { dims: exact.dims(), numbers, exact: exact_abc, noise, x_star: None }
     }
 
-    /// residual ← D θ − e.
-    fn find_residual(&mut self, theta: &[T]) {
-        update(&mut self.residual, [&self.e], |_, [e]| -e);
-        self.d.add_product(T::one(), theta, &mut self.residual);
+    #[inline]
+    fn numbers(&self) -> Numbers<'_, T> {
+        let Dims { n, p } = self.dims;
+        // D has as many rows as e has entries: the rest of the numbers.
+        let rows = (self.numbers.len() - (p * p + p * n + p + n * n + n)) / (p + 1);
+        let (a, rest) = self.numbers.split_at(p * p);
+        let (b, rest) = rest.split_at(p * n);
+        let (c, rest) = rest.split_at(p);
+        let (d, rest) = rest.split_at(rows * p);
+        let (e, rest) = rest.split_at(rows);
+        let (r, q) = rest.split_at(n * n);
+        let view = |values, cols| View { cols, values };
+        Numbers { a: view(a, p), b: view(b, n), c, d: view(d, p), e, r: view(r, n), q }
     }
 }
 
 impl<T: Real> Bilevel<T> for Quadratic<T> {
     fn dims(&self) -> Dims {
-        self.exact.dims()
+        self.dims
     }
 
     fn samples_f(&self) -> usize {
@@ -176,47 +210,59 @@ impl<T: Real> Bilevel<T> for Quadratic<T> {
     }
 
     fn f(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        self.find_residual(at.theta);
-        let half = dot(&self.residual, &self.residual).to_f64() / 2.0;
-        let own = half + (self.r.half_square(at.x) - dot(at.x, &self.q)).to_f64();
-        own + self.noise.phi.dot(batch, at.theta) + self.noise.chi.dot(batch, at.x)
+        let Numbers { d, e, r, q, .. } = self.numbers();
+        let mut half = 0.0;
+        lent(|residual: &mut Vec<T>| {
+            residual.clear();
+            residual.extend(e.iter().map(|&e| -e));
+            d.add_product(T::one(), at.theta, residual);
+            half = dot(residual, residual).to_f64() / 2.0;
+        });
+        let own = half + (r.half_square(at.x) - dot(at.x, q)).to_f64();
+        own + self.noise.phi().dot(batch, at.theta) + self.noise.chi().dot(batch, at.x)
     }
 
     fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        let (a, b) = (self.noise.a(batch), self.noise.b(batch));
-        let bx: T = at.theta.iter().enumerate().map(|(i, &t)| t * dot(self.b.row(i), at.x)).sum();
-        let own = a * self.a.half_square(at.theta) - b * bx - dot(at.theta, &self.c);
-        own.to_f64() - self.noise.gamma.dot(batch, at.theta)
+        let Numbers { a, b, c, .. } = self.numbers();
+        let (by_a, by_b) = (self.noise.a(batch), self.noise.b(batch));
+        let bx: T = at.theta.iter().enumerate().map(|(i, &t)| t * dot(b.row(i), at.x)).sum();
+        let own = by_a * a.half_square(at.theta) - by_b * bx - dot(at.theta, c);
+        own.to_f64() - self.noise.gamma().dot(batch, at.theta)
     }
 
     fn grad_x_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        update(out, [&self.q], |_, [q]| -q);
-        self.r.add_product(T::one(), at.x, out);
-        self.noise.chi.add_mean(batch, T::one(), out);
+        let Numbers { r, q, .. } = self.numbers();
+        update(out, [q], |_, [q]| -q);
+        r.add_product(T::one(), at.x, out);
+        self.noise.chi().add_mean(batch, T::one(), out);
     }
 
     fn grad_theta_f(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
+        let Numbers { d, e, .. } = self.numbers();
         out.fill(T::zero());
-        self.find_residual(at.theta);
-        self.d.add_transposed_product(T::one(), &self.residual, out);
-        self.noise.phi.add_mean(batch, T::one(), out);
+        for (i, &e) in e.iter().enumerate() {
+            let residual = -e + dot(d.row(i), at.theta);
+            axpy(residual, d.row(i), out);
+        }
+        self.noise.phi().add_mean(batch, T::one(), out);
     }
 
     fn grad_theta_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]) {
-        update(out, [&self.c], |_, [c]| -c);
-        self.a.add_product(self.noise.a(batch), at.theta, out);
-        self.b.add_product(-self.noise.b(batch), at.x, out);
-        self.noise.gamma.add_mean(batch, -T::one(), out);
+        let Numbers { a, b, c, .. } = self.numbers();
+        update(out, [c], |_, [c]| -c);
+        a.add_product(self.noise.a(batch), at.theta, out);
+        b.add_product(-self.noise.b(batch), at.x, out);
+        self.noise.gamma().add_mean(batch, -T::one(), out);
     }
 
     fn hess_g(&mut self, _at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
         out.fill(T::zero());
-        self.a.add_product(self.noise.a(batch), v, out);
+        self.numbers().a.add_product(self.noise.a(batch), v, out);
     }
 
     fn cross_g(&mut self, _at: At<T>, batch: &[u32], v: &[T], out: &mut [T]) {
         out.fill(T::zero());
-        self.b.add_transposed_product(-self.noise.b(batch), v, out);
+        self.numbers().b.add_transposed_product(-self.noise.b(batch), v, out);
     }
 
     /// `loss` is f, `x_error` is |x − x*|².
@@ -231,9 +277,10 @@ impl<T: Real> Bilevel<T> for Quadratic<T> {
     }
 
     fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
-        let Quadratic { a, b, c, d, e, r, q, noise, .. } = self;
-        let coefficients = [a.values(), b.values(), c, d.values(), e, r.values(), q];
-        Ok(Form::Quadratic(form::Quadratic { coefficients, noise: noise.all() }))
+        let Numbers { a, b, c, d, e, r, q } = self.numbers();
+        let coefficients = [a.values, b.values, c, d.values, e, r.values, q];
+        let (samples, noise) = (self.noise.samples(), self.noise.all());
+        Ok(Form::Quadratic(form::Quadratic { coefficients, samples, noise }))
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
@@ -254,6 +301,21 @@ impl<T: Real> SingleLevel<T> for Quadratic<T> {
 
 impl<T: Real> Shortcuts<T> for Quadratic<T> {
     fn theta_star(&mut self, x: &[T]) -> Option<Vec<T>> {
-        Some(cast(&self.exact.theta_star(&cast(x))))
+        let Dims { n, p } = self.dims;
+        // Factorised anew: it takes no longer than the solves that follow.
+        let owned: Vec<f64>;
+        let abc = match &self.exact {
+            Some(exact) => exact,
+            None => {
+                owned = cast(&self.numbers[..p * p + p * n + p]);
+                &owned[..]
+            }
+        };
+        let (a, rest) = abc.split_at(p * p);
+        let (b, c) = rest.split_at(p * n);
+        let factor = Cholesky::new(&Matrix::from_fn(p, p, |i, j| a[i * p + j]))?;
+        let mut rhs = c.to_vec();
+        View { cols: n, values: b }.add_product(1.0, &cast::<T, f64>(x), &mut rhs);
+        Some(cast(&factor.solve(&rhs)))
     }
 }

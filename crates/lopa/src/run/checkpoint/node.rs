@@ -13,7 +13,7 @@ pub fn save<T: Real>(node: &Node<T>, trail: &Hash, messages: &[u8]) -> Vec<u8> {
     node.oracle.counts().to_array().into_iter().for_each(|count| out.u64(count));
     for (name, values) in node.algorithm.variables() {
         out.bytes(name.as_bytes());
-        out.reals(values);
+        out.packed(values);
     }
     out.raw(messages);
     out.done()
@@ -29,11 +29,10 @@ pub fn restore<'b, T: Real>(node: &mut Node<T>, bytes: &'b [u8]) -> Option<(Hash
         *count = bytes.u64()?;
     }
     for (name, values) in node.algorithm.variables_mut() {
-        let (known, kept) = (bytes.bytes()?, bytes.reals()?);
-        if known != name.as_bytes() || kept.len() != values.len() {
+        if bytes.bytes()? != name.as_bytes() {
             return None;
         }
-        values.copy_from_slice(&kept);
+        values.copy_from_slice(&bytes.packed(values.len())?);
     }
     node.oracle.count_from(Counts::from_array(counts));
     Some((trail, bytes.rest()))

@@ -3,12 +3,14 @@
 use super::Record;
 use crate::engine::Cluster;
 use crate::error::Result;
+use crate::evaluate::Point;
 use crate::evaluate::diagnose::diagnose;
 use crate::evaluate::watch::Culprit;
 use crate::math::number;
 use crate::math::real::Real;
 use crate::problem::At;
 use crate::run::Scene;
+use crate::run::gather::unpacked;
 
 /// The mean square of a feature above which it should be scaled.
 const LARGE: f64 = 100.0;
@@ -24,7 +26,9 @@ impl Record<'_> {
         let mut ours = vec![Vec::new(); here.len()];
         if here.contains(&culprit.node) {
             let at = culprit.node - here.start;
-            ours[at] = self.explain(&culprit, at).into_bytes();
+            let good = self.good.get(at).and_then(|good| unpacked(&cluster.nodes()[at], good));
+            let why = good.map(|good| self.explain(&culprit, at, good));
+            ours[at] = why.unwrap_or_else(|| "it never had a finite point".into()).into_bytes();
         }
         let said = cluster.everyone_bytes(ours)?;
         Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
@@ -47,12 +51,11 @@ impl Record<'_> {
     }
 
     /// The diagnosis in words that a user can act on.
-    fn explain(&mut self, culprit: &Culprit, evaluator: usize) -> String {
-        let (x, theta) = &self.good[culprit.node];
+    fn explain(&mut self, culprit: &Culprit, evaluator: usize, (x, theta): Point) -> String {
         let part = &mut *self.evaluators[evaluator];
         let params = self.job.algorithm.choice.params();
         let facts = &self.job.algorithm.choice.build.facts;
-        let why = diagnose(culprit, facts, params, part, At { x, theta });
+        let why = diagnose(culprit, facts, params, part, At { x: &x, theta: &theta });
         if let Some(remedy) = self.unscaled(culprit.node) {
             return why + &remedy;
         }
