@@ -168,9 +168,9 @@ fn memory<T: Real>(hidden: usize, batch: usize) -> (f64, f64) {
     let n = (features + 1) * hidden;
     let p = (hidden + 1) * classes;
     let samples = rows as f64 * 0.99 / nodes as f64;
-    let numbers = 9 * n + 4 * p;
+    let numbers = 8 * n + 4 * p;
     drop(simulation);
-    let row_numbers = 5.0 * samples + rows as f64 * 0.01 + 5.0 * batch as f64;
+    let row_numbers = 2.0 * samples + 5.0 * batch as f64;
     (held, (numbers * T::BYTES) as f64 + 4.0 * row_numbers + 3000.0)
 }
 
