@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
             timing.restore(nodes, &mut bytes)?;
         }
         // Checkpoints of earlier builds end here.
-        self.measuring = bytes.f64().unwrap_or(0.0);
+        self.measuring += bytes.f64().unwrap_or(0.0);
         bytes.end()
     }
 
