@@ -104,7 +104,7 @@ impl Experiment {
         let (rounds, joint) = rounds.unzip();
         let analysis = match (&rounds, &joint) {
             (Some(rounds), Some(Joint { rho_round: rho, .. })) => {
-                Spectrum { rho: *rho, lambda_min: rounds.lambda_min() }
+                Spectrum { rho: *rho, lambda_min: rounds.lambda_min(), estimated: false }
             }
             _ => mixing.spectrum(),
         };

@@ -109,7 +109,7 @@ fn one_rule_says_how_many_nodes_there_may_be() {
         )
     };
     let read =
-        |nodes| Experiment::read(&Source::new("t.toml", &text(nodes)), &Registries::default());
+        |nodes| Experiment::read(&Source::new("t.toml", text(nodes)), &Registries::default());
     assert_eq!(read(MAX_NODES).unwrap().network.nodes, MAX_NODES);
     assert!(read(MAX_NODES + 1).is_err());
     let path = |m: usize| Graph::from_edges(m, (1..m).map(|i| (i - 1, i)));
@@ -187,7 +187,8 @@ fn large_models_take_the_room_of_what_is_not_zero() {
     close(size(&|i, at| 0.1 + (i + at) as f64), 8 * dense + 4 * x);
     close(size(&|i, at| 0.5 + (i + at) as f64), 4 * dense + 4 * x);
     // One word in ten, another one at every node; a single weight of a word is not alone.
-    let of = |i: usize, at: usize, value: f64| if (at / 5 + i) % 10 == 0 { value } else { 0.0 };
+    let of =
+        |i: usize, at: usize, value: f64| if (at / 5 + i).is_multiple_of(10) { value } else { 0.0 };
     close(size(&|i, at| of(i, at, 0.1)), (8 * dense + 4 * dense / 5) / 10 + 4 * x);
     close(size(&|i, at| of(i, at, -0.25)), (4 * dense + 4 * dense / 5) / 10 + 4 * x);
     // Minus zero is no zero.
