@@ -2,6 +2,6 @@
 #   docker build -t lopa .
 #   docker run --rm --user "$(id -u)" -v "$PWD:/work" lopa run experiment.toml
 FROM scratch
-COPY target/x86_64-unknown-linux-musl/release/lopa /bin/lopa
+COPY target/x86_64-unknown-linux-musl/dist/lopa /bin/lopa
 WORKDIR /work
 ENTRYPOINT ["/bin/lopa"]
