@@ -227,6 +227,7 @@ impl Card {
         let mut fit = 0;
         // SAFETY: the type is that of cuda.h; drivers that know no clusters do not have it.
         let code = match unsafe { self.api._library.get::<Ask>(b"cuOccupancyMaxActiveClusters") } {
+            // SAFETY: pointers are to variables of the types that the driver reads and writes.
             Ok(ask) => unsafe { ask(&mut fit, kernel.function, &config) },
             Err(_) => return Ok(0),
         };

@@ -48,7 +48,6 @@
 //! }
 //! ```
 #![allow(unsafe_code)]
-#![warn(clippy::undocumented_unsafe_blocks)]
 
 mod aligned;
 mod blocks;

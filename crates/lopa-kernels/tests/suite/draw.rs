@@ -35,6 +35,11 @@ macro_rules! scalar {
 scalar!(f32);
 scalar!(f64);
 
+/// A limit of shapes, and the one under Miri, which interprets and is some thousand times slower.
+pub const fn most(usual: usize, interpreted: usize) -> usize {
+    if cfg!(miri) { interpreted } else { usual }
+}
+
 /// The bits of numbers.
 pub fn bits<T: Scalar>(of: &[T]) -> Vec<u64> {
     of.iter().map(|value| value.bits()).collect()
