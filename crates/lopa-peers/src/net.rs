@@ -123,15 +123,10 @@ impl Net {
             .map_err(|error| cannot(error.to_string()))?;
         let endpoint = builder.bind().await.map_err(|error| cannot(error.to_string()))?;
         let reasons = Mutex::new(vec![None; neighbours.len()]);
-        // The node with the smaller number calls, if it can.
-        let role = |neighbour: &Neighbour| match node < neighbour.node || !callable {
-            true => Role::Caller,
-            false => Role::Fallback,
-        };
         let slot = |neighbour: Neighbour| Slot {
             line: Mutex::new(Line {
                 live: None,
-                dialling: Dialling::new(role(&neighbour), Duration::ZERO),
+                dialling: Dialling::new(Role::of(node, neighbour.node, callable), Duration::ZERO),
             }),
             neighbour,
             changed: Notify::new(),

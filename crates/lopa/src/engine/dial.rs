@@ -80,6 +80,15 @@ impl Dialling {
 }
 
 impl Role {
+    /// The role of a node on its link to another: the one with the smaller number calls. One that nobody
+    /// can call always does.
+    pub fn of(node: usize, neighbour: usize, callable: bool) -> Role {
+        match node < neighbour || !callable {
+            true => Role::Caller,
+            false => Role::Fallback,
+        }
+    }
+
     /// How long this end leaves calling to the other.
     fn head_start(self, given: Duration) -> Duration {
         match self {

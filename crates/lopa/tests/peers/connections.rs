@@ -119,8 +119,13 @@ impl Connections {
     }
 
     fn dialling(&self, me: usize, peer: usize) -> Dialling {
-        let calls = me < peer || self.mistakes.contains(&Mistake::BothCall);
-        Dialling::new(if calls { Role::Caller } else { Role::Fallback }, self.now)
+        let callable = !self.mistakes.contains(&Mistake::BothCall);
+        Dialling::new(Role::of(me, peer, callable), self.now)
+    }
+
+    /// How often a machine has called.
+    pub fn calls(&self, from: usize) -> usize {
+        self.calls.values().filter(|call| call.ends[0] == from).count()
     }
 
     /// Whether a frame sent from one machine to another would arrive.

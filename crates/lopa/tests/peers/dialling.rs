@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lopa::engine::dial::{BACK_OFF, Dialling, Role};
 use lopa::math::random::{Purpose, Stream};
 
 use super::connections::{Air, Change, Connections, Mistake};
@@ -100,6 +101,55 @@ fn a_slow_network_costs_no_second_link() {
         }
         let (settled, flaps) = settles(seed, 0.5, false, &[]);
         assert!(settled && flaps == 0, "seed {seed}");
+    }
+}
+
+/// How often each of two machines calls on a network that loses nothing.
+fn calls(delay: f64, mistakes: &[Mistake]) -> [usize; 2] {
+    let stream = Stream::new(1, Purpose::Tuning, 4);
+    let mut air = Slow { stream, delay, loss: 0.0, cuts: Vec::new(), calm: Duration::ZERO };
+    let mut all = Connections::new(&[(0, 1)], mistakes);
+    all.advance(seconds(60.0), &mut air);
+    [0, 1].map(|node| all.calls(node))
+}
+
+#[test]
+fn one_end_calls_once_and_the_other_never() {
+    for delay in [0.001, 0.05, 0.2] {
+        assert_eq!(calls(delay, &[]), [1, 0], "{delay} s");
+        assert_eq!(calls(delay, &[Mistake::BothCall]), [1, 1], "{delay} s");
+    }
+}
+
+/// Pauses between the loss of a link and the next call, of links that last so many seconds each.
+fn pauses(lasting: f64, jitter: f64) -> Vec<f64> {
+    let mut now = Duration::ZERO;
+    let mut dialling = Dialling::new(Role::Caller, now);
+    let mut pauses = Vec::new();
+    for _ in 0..12 {
+        now = dialling.due().unwrap();
+        dialling.called();
+        now += seconds(0.1);
+        dialling.up(now);
+        dialling.answered(now, jitter);
+        assert_eq!(dialling.due(), None, "there is a link");
+        now += seconds(lasting);
+        dialling.down(now, jitter);
+        pauses.push((dialling.due().unwrap() - now).as_secs_f64());
+    }
+    pauses
+}
+
+/// Changes of a link must not undo the pauses that it earned; lasting does.
+#[test]
+fn a_link_that_comes_and_goes_is_called_less_and_less() {
+    let (first, longest) = (BACK_OFF.0.as_secs_f64(), BACK_OFF.1.as_secs_f64());
+    for jitter in [0.0, 0.3, 1.0] {
+        let share = 0.5 + 0.5 * jitter;
+        let pauses = pauses(1.0, jitter);
+        assert!(pauses.is_sorted(), "{pauses:?}");
+        assert!((pauses[11] - longest * share).abs() < 1e-6, "{pauses:?}");
+        assert!(self::pauses(30.0, jitter).iter().all(|pause| *pause <= first * share + 1e-6));
     }
 }
 
