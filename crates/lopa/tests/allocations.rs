@@ -55,6 +55,7 @@ fn field() -> Vec<(&'static [Scope], String)> {
         (personal, format!("name = 'spdb', {steps}, hv_steps = 4")),
         (Scope::BOTH, format!("name = 'd-soba', {steps}, order = 'first'")),
         (Scope::BOTH, format!("name = 'sldbo', {steps}, radius = 1")),
+        (Scope::BOTH, format!("name = 'sparkle', {steps}, upper = 'extra', lower = 'gt'")),
         (
             Scope::BOTH,
             format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1, order = 'alternating'"),

@@ -25,6 +25,7 @@ macro_rules! variables {
     };
 }
 
+pub mod c2dfb;
 pub mod cost;
 pub mod d_soba;
 pub mod dgd;
@@ -39,6 +40,7 @@ pub mod prometheus;
 pub mod single_level;
 pub mod slam;
 pub mod sldbo;
+pub mod sparkle;
 pub mod spdb;
 pub mod zhang;
 
@@ -293,6 +295,10 @@ pub const FIELD: [&str; 19] = [
     "local",
 ];
 
+/// What was published after the paper that this library is about: checked like the field, but not yet
+/// searched for, and so not compared, on every problem.
+pub const NEWER: [&str; 2] = ["sparkle", "c2dfb"];
+
 /// The algorithms that come with the library.
 pub fn algorithms() -> Registry<AnyMethod, Facts> {
     use self::lopa::{Lopa, Scheme};
@@ -370,6 +376,18 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
             "no loops, STORM and tracking on three levels",
             zhang::FACTS,
             |params: zhang::ZhangParams| params,
+        ),
+        algorithm_entry(
+            "sparkle",
+            "no loops, exact diffusion, EXTRA or tracking on each level",
+            sparkle::FACTS,
+            |params: sparkle::SparkleParams| params,
+        ),
+        algorithm_entry(
+            "c2dfb",
+            "gradients alone: a penalty in place of the Hessian, tracking",
+            c2dfb::FACTS,
+            |params: c2dfb::C2dfbParams| params,
         ),
         algorithm_entry(
             "prometheus",

@@ -196,6 +196,64 @@ def sldbo(P, W, Wi, o):
         tx, tth, tv = W @ tx + dx - ox, Wi @ tth + dth - oth, Wi @ tv + dv - ov
 
 
+def sparkle(P, W, Wi, o):
+    """In the paper's form, with the square roots that no node could apply."""
+    start = {"x": P.start["x"], "theta": P.start["th"], "v": P.start["v"]}
+    eye = np.eye(P.m)
+
+    def matrices(w, strategy):
+        values, vectors = np.linalg.eigh(eye - w)
+        root = vectors @ np.diag(np.sqrt(np.maximum(values, 0))) @ vectors.T
+        return {"ed": (w, root, w), "extra": (eye, root, w), "gt": (w, eye - w, w @ w)}[strategy]
+
+    ABC = {"x": matrices(W, o["upper"]), "theta": matrices(Wi, o["lower"]),
+           "v": matrices(Wi, o["lower"])}
+    w = dict(start)
+    # Tracking that starts from different values: B p cancels W^2 w - W w in the first step.
+    tracked = {"x": o["upper"], "theta": o["lower"], "v": o["lower"]}
+    dual = {k: -(W if k == "x" else Wi) @ w[k] if tracked[k] == "gt" else np.zeros_like(w[k])
+            for k in w}
+
+    def move(k, step, q):
+        A, B, C = ABC[k]
+        w[k] = C @ w[k] - A @ (step * q) - B @ dual[k]
+        dual[k] = dual[k] + B @ w[k]
+
+    def upper(r):
+        s = P.Fx(w["x"], w["theta"]) - P.Jv(w["x"], w["theta"], w["v"])
+        return (1 - o["gamma"]) * r + o["gamma"] * s
+
+    r = upper(np.zeros_like(w["x"]))
+    while True:
+        yield dict(w, r=r)
+        move("x", o["alpha"], r)
+        move("theta", o["beta"], P.Gth(w["x"], w["theta"]))
+        move("v", o["lambda"], P.Hv(w["x"], w["theta"], w["v"]) - P.Fth(w["x"], w["theta"]))
+        r = upper(r)
+
+
+def c2dfb(P, W, Wi, o):
+    x, y, z = P.start["x"], P.start["th"], P.start["th"]
+    sigma, tau = o["penalty"], o["tau"]
+    G, Gi = (1 - tau) * np.eye(P.m) + tau * W, (1 - tau) * np.eye(P.m) + tau * Wi
+
+    def penalised():
+        return P.Fx(x, y) + sigma * (P.Gx(x, y) - P.Gx(x, z))
+
+    u = penalised()
+    t, ty, tz, q, d = u, 0 * y, 0 * y, 0 * y, 0 * y
+    while True:
+        yield dict(x=x, theta=z, y=y, u=u, t=t, q=q, d=d, t_y=ty, t_theta=tz)
+        x = G @ x - o["alpha"] * t
+        for _ in range(o["inner_steps"]):
+            qn, dn = P.Gth(x, y) + P.Fth(x, y) / sigma, P.Gth(x, z)
+            ty, tz = Gi @ ty + qn - q, Gi @ tz + dn - d
+            q, d = qn, dn
+            y, z = Gi @ y - o["beta"] * ty, Gi @ z - o["beta"] * tz
+        un = penalised()
+        t, u = G @ t + un - u, un
+
+
 def slam(P, W, Wi, o):
     x, th = P.start["x"], P.start["th"]
     Mx, Mth = np.zeros_like(x), np.zeros_like(th)
@@ -410,6 +468,8 @@ LOPA = STEPS | {"gamma": 0.4, "tau": 0.6}
 MA = STEPS | {"gamma": 0.3, "inner_steps": 2, "hv_steps": 3}
 STORM = STEPS | {"eta": 0.5, "gamma": 0.3}
 ALPHA = {"alpha": 0.2}
+SPARKLE = STEPS | {"gamma": 0.3, "upper": "ed", "lower": "ed"}
+C2DFB = {"alpha": 0.07, "beta": 0.3, "penalty": 4.0, "inner_steps": 3, "tau": 0.7}
 
 
 def cases(n, p):
@@ -437,6 +497,14 @@ def cases(n, p):
          STEPS | {"gamma": 0.3, "order": "first", "delta": 0.01}, both(n, n + 2 * p)),
         ("sldbo", "sldbo", sldbo, STEPS, both(2 * n, 2 * n + 4 * p)),
         ("sldbo projected", "sldbo", sldbo, STEPS | {"radius": 0.8}, both(2 * n, 2 * n + 4 * p)),
+        ("sparkle", "sparkle", sparkle, SPARKLE, both(n, n + 2 * p, 3)),
+        ("sparkle extra", "sparkle", sparkle, SPARKLE | {"upper": "extra", "lower": "extra"},
+         both(n, n + 2 * p, 3)),
+        ("sparkle gt", "sparkle", sparkle, SPARKLE | {"upper": "gt", "lower": "gt"},
+         both(2 * n, 2 * n + 4 * p, 3)),
+        ("sparkle ed gt", "sparkle", sparkle, SPARKLE | {"lower": "gt"},
+         both(n, n + 4 * p, 3)),
+        ("c2dfb", "c2dfb", c2dfb, C2DFB, both(2 * n, 2 * n + 3 * 4 * p, 4)),
         ("slam", "slam", slam, STEPS | SHIA, only),
         ("slam neumann", "slam", slam, STEPS | NEUMANN, only),
         ("mdbo", "mdbo", mdbo_of(False), STORM | SHIA, both(2 * n, 2 * n + 2 * p)),

@@ -43,7 +43,12 @@ fn variants() -> Vec<(Scope, String, &'static [&'static str])> {
     let plain = registry.iter().flat_map(|entry| {
         entry.facts.scopes.iter().map(|&scope| (scope, entry.name.clone(), &[][..]))
     });
-    let more: [(&[Scope], &str, &[&str]); 14] = [
+    let more: [(&[Scope], &str, &[&str]); 19] = [
+        (Scope::BOTH, "sparkle", &["upper=extra", "lower=extra"]),
+        (Scope::BOTH, "sparkle", &["upper=gt", "lower=gt"]),
+        (&[Scope::Global], "sparkle", &["lower=gt"]),
+        (&[Scope::Global], "sparkle", &["upper=extra"]),
+        (Scope::BOTH, "c2dfb", &["penalty=40.0", "inner_steps=2", "tau=0.5"]),
         (Scope::BOTH, "lopa-gt", &["start=zero"]),
         (&[Scope::Personal], "spdb", &["consensus=gt"]),
         (&[Scope::Personal], "spdb", &["inverse=neumann"]),
@@ -292,6 +297,25 @@ fn costs(scope: Scope, name: &str, params: &Table, k: u64) -> Option<Costs> {
             (times(k + 1, each), sent(&["x"], &["theta", "v"]))
         }
         "sldbo" => (times(k + 1, one), sent(&["x", "tx"], &["theta", "t_theta", "v", "tv"])),
+        "sparkle" => {
+            rounds = if global { 3 } else { 1 };
+            // s alone at the first point.
+            let mut batch = times(k, one);
+            batch += counts(0, 0, 1, 0, 1);
+            let twice = |key: &str| if word(key) == "gt" { 2 } else { 1 };
+            let (upper, lower) =
+                (["x"].repeat(twice("upper")), ["theta", "v"].repeat(twice("lower")));
+            (batch, sent(&upper, &lower))
+        }
+        "c2dfb" => {
+            rounds = if global { 1 + inner } else { 1 };
+            let outer =
+                |times| Counts { grad_x_f: times, grad_x_g: 2 * times, ..Counts::default() };
+            let mut batch = outer(k + 1);
+            batch += times(k * inner, counts(2, 0, 0, 1, 0));
+            let loops = ["y", "t_y", "theta", "t_theta"].repeat(inner as usize);
+            (batch, sent(&["x", "t"], &loops))
+        }
         "zhang" => {
             let alternating = word("order") == "alternating";
             rounds = if alternating && global { 3 } else { 1 };

@@ -78,6 +78,7 @@ impl Ring {
 fn tracking_and_duals_are_exact_where_nodes_differ() {
     let ring = Ring::new(false);
     let loopless = "alpha = 0.02, beta = 0.1, lambda = 0.1";
+    let gentle = "alpha = 0.005, beta = 0.1, lambda = 0.1";
     let storm = "eta = 0.5, alpha = 0.04, beta = 0.2, gamma = 0.5";
     for scope in [Scope::Personal, Scope::Global] {
         for algorithm in [
@@ -85,6 +86,10 @@ fn tracking_and_duals_are_exact_where_nodes_differ() {
             format!("name = 'sldbo', {loopless}"),
             format!("name = 'zhang', {storm}, lambda = 0.2"),
             format!("name = 'zhang', {storm}, lambda = 0.2, order = 'alternating'"),
+            format!("name = 'sparkle', {gentle}"),
+            format!("name = 'sparkle', {gentle}, upper = 'extra', lower = 'extra'"),
+            format!("name = 'sparkle', {gentle}, upper = 'gt', lower = 'gt'"),
+            format!("name = 'sparkle', {gentle}, lower = 'gt'"),
         ] {
             let grad = ring.gradient(scope, &algorithm, 6000);
             assert!(grad < 1e-10, "{algorithm} ({}): |∇Φ| = {grad:e}", scope.name());
@@ -139,6 +144,25 @@ fn biases_shrink_with_the_step() {
     }
 }
 
+// y stands off θ* by about 1/σ, and so does what is found.
+#[test]
+fn a_penalty_stops_at_a_distance_of_the_order_of_its_inverse() {
+    let ring = Ring::new(false);
+    for scope in [Scope::Personal, Scope::Global] {
+        let at = |penalty: f64| {
+            let steps = "alpha = 0.01, beta = 0.1, inner_steps = 10";
+            let algorithm = format!("name = 'c2dfb', {steps}, penalty = {penalty}");
+            ring.gradient(scope, &algorithm, 6000)
+        };
+        let [coarse, fine, finer] = [50.0, 100.0, 200.0].map(at);
+        for (before, after) in [(coarse, fine), (fine, finer)] {
+            let times = before / after;
+            assert!((1.8..2.2).contains(&times), "{}: {before:e}, {after:e}", scope.name());
+        }
+        assert!(finer > 1e-4, "{}: |∇Φ| = {finer:e} without a bias", scope.name());
+    }
+}
+
 #[test]
 fn local_hessians_stop_short_of_the_global_solution_unless_the_g_agree() {
     let (different, equal) = (Ring::new(false), Ring::new(true));
@@ -164,7 +188,12 @@ fn schedules_lead_where_constant_steps_lead() {
     let (alpha, beta, lambda) = (over("alpha", 0.1), over("beta", 0.4), over("lambda", 0.4));
     let storm = format!("eta = 0.5, {}, {}, gamma = 0.5", over("alpha", 0.2), over("beta", 0.8));
     let both = [Scope::Personal, Scope::Global];
-    let cases: [(String, &[Scope]); 10] = [
+    let cases: [(String, &[Scope]); 12] = [
+        (
+            format!("name = 'sparkle', {alpha}, {beta}, {lambda}, gamma = 0.8, upper = 'extra'"),
+            &both,
+        ),
+        (format!("name = 'sparkle', {alpha}, {beta}, {lambda}, gamma = 0.8, upper = 'gt'"), &both),
         (format!("name = 'lopa-gt', {alpha}, {beta}, {lambda}"), &both),
         (format!("name = 'sldbo', {alpha}, {beta}, {lambda}"), &both),
         (format!("name = 'zhang', {storm}, lambda = 0.4"), &both),
@@ -262,7 +291,12 @@ fn trackers_have_the_means_of_what_they_track() {
     let storm = "eta = 0.5, alpha = 0.04, beta = 0.2, gamma = 0.5";
     let loopless = "alpha = 0.02, beta = 0.1, lambda = 0.1";
     let levels = [("Zu", "u"), ("Ze", "e"), ("Zc", "c")];
-    let cases: [(String, &[(&str, &str)]); 6] = [
+    let sparkle = "name = 'sparkle', upper = 'gt', lower = 'gt'";
+    let trackers = [("memory_x", "r"), ("memory_theta", "last_theta"), ("memory_v", "last_v")];
+    let c2dfb = "name = 'c2dfb', alpha = 0.02, beta = 0.1, tau = 0.7";
+    let cases: [(String, &[(&str, &str)]); 8] = [
+        (format!("{sparkle}, {loopless}"), &trackers),
+        (c2dfb.into(), &[("t", "u"), ("t_y", "q"), ("t_theta", "d")]),
         (format!("name = 'lopa-gt', {loopless}"), &[("y", "z"), ("y_theta", "d"), ("y_v", "h")]),
         (format!("name = 'sldbo', {loopless}"), &[("tx", "s"), ("t_theta", "d"), ("tv", "h")]),
         (format!("name = 'zhang', {storm}, lambda = 0.2"), &levels),
@@ -287,12 +321,18 @@ fn minus_all(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
 
 #[test]
 fn duals_sum_to_zero() {
-    let simulation =
-        noisy(Scope::Global, &format!("name = 'slam', alpha = 0.02, beta = 0.2, {SERIES}"));
-    for name in ["M_x", "M_theta"] {
-        let dual = rows(&simulation, name);
-        assert!(norm(&mean(&dual)) < 1e-13, "{name}: {:?}", mean(&dual));
-        assert!(spread(&dual) > 1e-6, "{name} does nothing");
+    let steps = "alpha = 0.02, beta = 0.2";
+    let slam = format!("name = 'slam', {steps}, {SERIES}");
+    let extra =
+        format!("name = 'sparkle', {steps}, lambda = 0.2, upper = 'extra', lower = 'extra'");
+    let levels = ["memory_x", "memory_theta", "memory_v"];
+    for (algorithm, duals) in [(slam, &["M_x", "M_theta"][..]), (extra, &levels)] {
+        let simulation = noisy(Scope::Global, &algorithm);
+        for name in duals {
+            let dual = rows(&simulation, name);
+            assert!(norm(&mean(&dual)) < 1e-13, "{name}: {:?}", mean(&dual));
+            assert!(spread(&dual) > 1e-6, "{name} does nothing");
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::bench::*;
-use lopa::algorithms::{FIELD, algorithms};
+use lopa::algorithms::{FIELD, NEWER, algorithms};
 use lopa::engine::Simulation;
 use lopa::network::Mixing;
 use lopa::problem::oracle::Counts;
@@ -146,13 +146,14 @@ fn internal(name: &str, variable: &str) -> bool {
         "gt-sgd" => ["q", "psi"].contains(&variable),
         "d-soba" => variable == "steps",
         "mdbo" | "vrdbo" | "zhang" => variable.ends_with("_old"),
+        "sparkle" => ["memory", "ahead", "last"].iter().any(|part| variable.starts_with(part)),
         _ => false,
     }
 }
 
-/// LoPA's trackers of d and h, which are d and h in the personal scope.
+/// Trackers of inner directions, which are these directions in the personal scope.
 fn only_global(variable: &str) -> bool {
-    ["y_theta", "y_v"].contains(&variable)
+    ["y_theta", "y_v", "t_y", "t_theta"].contains(&variable)
 }
 
 fn check_all(file: &str) {
@@ -177,7 +178,7 @@ fn nobody_is_left_out() {
     let golden = read("path3");
     let elsewhere = [("spdb", "personal"), ("ma-dsbo", "personal"), ("local", "personal")];
     let registry = algorithms();
-    for name in FIELD {
+    for name in FIELD.into_iter().chain(NEWER) {
         for scope in registry.find(name).unwrap().facts.scopes {
             let here = |case: &Case| case.name == name && case.scope == scope.name();
             let found = golden.algorithms.iter().any(here);

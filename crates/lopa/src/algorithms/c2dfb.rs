@@ -1,0 +1,268 @@
+//! C²DFB (Wen, Liu, Abdelmoniem, Zhou, Xu, arXiv 2410.14115, 2024): gradients alone.
+//!
+//! θ*(x) is kept by a penalty: with y(σ) = argmin_θ f / σ + g, the gradient of Φ is that of
+//! f(x, y) + σ (g(x, y) − g(x, θ*)) up to an error of the order of 1 / σ.
+//!
+//! ```text
+//! 1 exchange of x, t       x⁺ = x − τ (x − Σ_j w_ij x_j) − α t
+//! N exchanges of the rest  q⁺ = ∇_θ ĝ(x⁺, y; ξ) + ∇_θ f̂(x⁺, y; ς) / σ
+//!                          ty ← ty − τ (ty − Σ_j w_ij ty_j) + q⁺ − q
+//!                          y  ← y − τ (y − Σ_j w_ij y_j) − β ty
+//!                          θ and tθ likewise, with d = ∇_θ ĝ(x⁺, θ; ξ) in place of q
+//! then                     u⁺ = ∇_x f̂(x⁺, y) + σ (∇_x ĝ(x⁺, y) − ∇_x ĝ(x⁺, θ)), one minibatch of g
+//!                          t⁺ = t − τ (t − Σ_j w_ij t_j) + u⁺ − u
+//! ```
+//!
+//! Only the abstract was available, and two facts from it: gradients alone, in a min-min-max problem;
+//! and loops that send compressed residuals. The equations are from general knowledge \[K\]; that
+//! trackers go on from one iteration to the next, and that y's step is β / σ for f + σ g, are ours.
+//! Its σ is printed λ, its θ z, its N K. Compression is not part of this file: `[messages]` does it for
+//! every algorithm, by the same differences to what both ends hold. With personal y and θ the loops are
+//! plain gradient steps \[D\].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cost::{Cost, Count, Task, n, p, steps};
+use super::parts::consensus::{Pieces, add_change, relax};
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, Vector, axpy, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
+use crate::problem::At;
+use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI3};
+use crate::problem::scope::Scope;
+
+/// C²DFB's step sizes, penalty and loop.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct C2dfbParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ, and of y.
+    pub beta: Schedule,
+    /// σ: the weight of g against f. The larger, the nearer to the solution, and the noisier.
+    #[serde(default = "ten")]
+    pub penalty: f64,
+    /// N: steps on θ and y in an iteration.
+    #[serde(default = "five")]
+    pub inner_steps: usize,
+    /// τ: the weight of the neighbours.
+    #[serde(default = "one")]
+    pub tau: f64,
+}
+
+fn ten() -> f64 {
+    10.0
+}
+
+fn five() -> usize {
+    5
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Default for C2dfbParams {
+    fn default() -> C2dfbParams {
+        C2dfbParams {
+            alpha: 0.02.into(),
+            beta: 0.3.into(),
+            penalty: ten(),
+            inner_steps: five(),
+            tau: one(),
+        }
+    }
+}
+
+impl Params for C2dfbParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        let sane = self.penalty > 0.0 && self.penalty.is_finite();
+        Fault::unless(sane, "penalty", self.penalty, "a positive number")?;
+        let fits = (1..=MAX_PASSES).contains(&self.inner_steps);
+        Fault::unless(fits, "inner_steps", self.inner_steps, "from 1 to 500")?;
+        let weight = self.tau > 0.0 && self.tau <= 1.0;
+        Fault::unless(weight, "tau", self.tau, "above 0 and at most 1")
+    }
+}
+
+/// Metadata of C²DFB.
+pub const FACTS: Facts = Facts {
+    source: "Wen et al., arXiv 2410.14115, 2024 [K]; without mixing θ and y [D]",
+    sends: "x, t (+ N y, N ty, N θ, N tθ)",
+    loops: "N on θ and y",
+    complexity: "ε⁻² log 1/ε",
+    needs_lazy: true,
+    second_order: false,
+    steps: &[("theta", "beta"), ("y", "beta"), ("x", "alpha"), ("u", "alpha"), ("t", "alpha")],
+    ..Facts::LOOPLESS
+};
+
+/// θ or y.
+struct Inner<T> {
+    value: Vec<T>,
+    tracker: Vec<T>, // in the global scope
+    q: Vec<T>,
+    new: Vec<T>, // q⁺
+}
+
+impl<T: Real> Inner<T> {
+    fn new(scope: Scope, value: &[T]) -> Inner<T> {
+        let [q, new] = [(); 2].map(|()| vec![T::zero(); value.len()]);
+        let tracker = if scope == Scope::Global { q.clone() } else { Vec::new() };
+        Inner { value: value.to_vec(), tracker, q, new }
+    }
+
+    /// One step along q⁺, with the mixed value and tracker; they are empty in the personal scope.
+    fn turn(&mut self, mixed: [&[T]; 2], tau: T, beta: T) {
+        let Inner { value, tracker, q, new } = self;
+        if tracker.is_empty() {
+            axpy(-beta, new, value);
+        } else {
+            relax(tracker, mixed[1], tau);
+            add_change(tracker, new, q);
+            relax(value, mixed[0], tau);
+            axpy(-beta, tracker, value);
+        }
+        std::mem::swap(q, new);
+    }
+}
+
+struct C2dfb<T> {
+    params: C2dfbParams,
+    scope: Scope,
+    x: Vector<T>,
+    t: Vec<T>,
+    u: Vec<T>,
+    u_old: Vec<T>,
+    grad_x: Vec<T>,
+    y: Inner<T>,
+    theta: Inner<T>,
+}
+
+impl Method for C2dfbParams {
+    fn cost(&self, task: Task) -> Cost {
+        let loops = || steps("N", self.inner_steps);
+        Cost {
+            floats: n() * 2.0 + task.if_global(loops() * p() * 4.0),
+            rounds: Count::from(1.0) + task.if_global(loops()),
+            grad_theta_g: loops() * 2.0,
+            grad_theta_f: loops(),
+            grad_x_f: 1.0.into(),
+            grad_x_g: 2.0.into(),
+            ..Cost::default()
+        }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let Start { x, theta, scope, oracle, .. } = start;
+        oracle.single_level()?;
+        let [u, u_old, grad_x] = [(); 3].map(|()| vec![T::zero(); x.len()]);
+        let [y, theta] = [(); 2].map(|()| Inner::new(scope, &theta));
+        let t = u.clone();
+        let params = self.clone();
+        let mut node = C2dfb { params, scope, x, t, u, u_old, grad_x, y, theta };
+        node.outer(oracle);
+        Ok(Box::new(node))
+    }
+}
+
+impl<T: Real> C2dfb<T> {
+    /// Step `e` of the loop on y and θ.
+    fn inner(&mut self, e: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+        let C2dfb { params, scope, x, y, theta, .. } = self;
+        let (tau, beta) = (T::of(params.tau), T::of(params.beta.at(oracle.k())));
+        let per_penalty = T::of(1.0 / params.penalty);
+        let at = At { x, theta: &y.value };
+        // q is overwritten below where nothing is tracked; θ's is free until its turn.
+        oracle.grad_theta_f(at, SIGMA1.pass(e), &mut theta.new);
+        oracle.grad_theta_g(at, XI1.pass(e), &mut y.new);
+        axpy(per_penalty, &theta.new, &mut y.new);
+        oracle.grad_theta_g(At { x, theta: &theta.value }, XI1.pass(e), &mut theta.new);
+        let mut pieces = Pieces::new(mixed, *scope);
+        for level in [y, theta] {
+            let sent = [(); 2].map(|()| pieces.inner(level.value.len()));
+            level.turn(sent, tau, beta);
+        }
+    }
+
+    /// u⁺, and t⁺ where t is mixed already.
+    fn outer(&mut self, oracle: &mut Oracle<T>) {
+        let C2dfb { params, x, t, u, u_old, grad_x, y, theta, .. } = self;
+        let penalty = T::of(params.penalty);
+        let (there, here) = (At { x, theta: &y.value }, At { x, theta: &theta.value });
+        std::mem::swap(u, u_old);
+        oracle.grad_x_g(there, XI3, u);
+        oracle.grad_x_g(here, XI3, grad_x);
+        update(u, [grad_x], |there, [here]| penalty * (there - here));
+        oracle.grad_x_f(there, SIGMA2, grad_x);
+        update(u, [grad_x], |u, [grad]| u + grad);
+        add_change(t, u, u_old);
+    }
+}
+
+impl<T: Real> Algorithm<T> for C2dfb<T> {
+    fn exchanges(&self) -> usize {
+        match self.scope {
+            Scope::Personal => 1,
+            Scope::Global => 1 + self.params.inner_steps,
+        }
+    }
+
+    fn share(&self, e: usize, message: &mut Vec<T>) {
+        let of = match e {
+            0 => [&self.x[..], &self.t, &[], &[]],
+            _ => [&self.y.value[..], &self.y.tracker, &self.theta.value, &self.theta.tracker],
+        };
+        of.iter().for_each(|vector| message.extend_from_slice(vector));
+    }
+
+    fn lengths(&self, e: usize) -> Vec<usize> {
+        match e {
+            0 => vec![self.x.len(); 2],
+            _ => vec![self.y.value.len(); 4],
+        }
+    }
+
+    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let mixed = mixed.whole();
+        if e == 0 {
+            let (alpha, tau) = (T::of(self.params.alpha.at(oracle.k())), T::of(self.params.tau));
+            let (wx, wt) = mixed.split_at(self.x.len());
+            relax(&mut self.x, wx, tau);
+            axpy(-alpha, &self.t, &mut self.x);
+            relax(&mut self.t, wt, tau);
+        }
+        match (self.scope, e) {
+            (Scope::Personal, _) => {
+                (0..self.params.inner_steps).for_each(|t| self.inner(t, &[], oracle));
+                self.outer(oracle);
+            }
+            (Scope::Global, 0) => {}
+            (Scope::Global, e) => {
+                self.inner(e - 1, mixed, oracle);
+                if e == self.params.inner_steps {
+                    self.outer(oracle);
+                }
+            }
+        }
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.x, theta: &self.theta.value }
+    }
+
+    variables! { C2dfb { x, t, u, y, theta, .. } =>
+        "theta": theta.value, "y": y.value, "u": u, "t": t, "x": x, "d": theta.q, "q": y.q,
+        "t_theta": theta.tracker, "t_y": y.tracker,
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        Some((&self.t, &self.u))
+    }
+}

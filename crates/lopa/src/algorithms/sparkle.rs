@@ -1,0 +1,284 @@
+//! SPARKLE (Zhu, Kong, Lu, Huang, Yuan, *NeurIPS* 2024; arXiv 2411.14166), no loops.
+//!
+//! One primal-dual step for each of x, θ and v, whose matrices A, B, C are made of W:
+//!
+//! ```text
+//! w⁺ = C w − A η q − B p,    p⁺ = p + B w⁺           (w, η, q) = (x, α, r), (θ, β, d), (v, λ, h)
+//!
+//!         C    A   B²           the same without B, which a node cannot apply
+//! ed      W    W   I − W        ψ⁺ = w − η q,   w⁺ = W (ψ⁺ + w − ψ),   ψ⁰ = w⁰
+//! extra   W    I   I − W        w⁺ = W w − η q − M,   M⁺ = M + w⁺ − W w⁺,   M⁰ = 0
+//! gt      W²   W   (I − W)²     w⁺ = W (w − η y),   y⁺ = W y + q⁺ − q,   y = q in the first step
+//!
+//! in turn:  x⁺ with r
+//!           θ⁺ with d = ∇_θ ĝ(x⁺, θ; ξ₁)
+//!           v⁺ with h = ∇²_θθ ĝ(x⁺, θ⁺; ξ₂) v − ∇_θ f̂(x⁺, θ⁺; ς₁)
+//!           r⁺ = (1 − γ) r + γ s,   s = ∇_x f̂(x⁺, θ⁺; ς₂) − ∇²_xθ ĝ(x⁺, θ⁺; ξ₃) v⁺
+//! ```
+//!
+//! Abstract and figures were available, the equations were not \[K\]: the primal-dual form with these
+//! A, B, C (its authors' earlier unification of single-level methods; `gt` is its one-exchange form),
+//! the momentum on x alone and the order θ, v, x are from general knowledge; so is γ's place. The cycle
+//! begins at x here, with r⁰ = 0, so that one exchange does in the personal scope; there θ and v are
+//! not mixed \[D\].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cost::{Cost, Task, n, p};
+use super::parts::consensus::{add_change, dual};
+use super::parts::directions::Directions;
+use super::parts::estimator::average;
+use super::{Algorithm, Facts, Method, Start};
+use crate::config::Params;
+use crate::error::{Fault, Result};
+use crate::math::real::{Real, axpy, update};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
+use crate::problem::At;
+use crate::problem::oracle::{FIVE, Oracle};
+use crate::problem::scope::Scope;
+
+/// SPARKLE's step sizes and strategies.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SparkleParams {
+    /// Step size of x.
+    pub alpha: Schedule,
+    /// Step size of θ.
+    pub beta: Schedule,
+    /// Step size of v.
+    pub lambda: Schedule,
+    /// Weight of the moving average.
+    #[serde(default = "a_fifth")]
+    pub gamma: Schedule,
+    /// How the nodes agree on x.
+    #[serde(default)]
+    pub upper: Strategy,
+    /// How they agree on θ and v in the global scope.
+    #[serde(default)]
+    pub lower: Strategy,
+}
+
+/// How nodes that differ come to agree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Exact diffusion: one vector.
+    #[default]
+    Ed,
+    /// EXTRA: one vector.
+    Extra,
+    /// Gradient tracking: two vectors.
+    Gt,
+}
+
+fn a_fifth() -> Schedule {
+    Schedule::Constant(0.2)
+}
+
+impl Default for SparkleParams {
+    fn default() -> SparkleParams {
+        SparkleParams {
+            alpha: 0.02.into(),
+            beta: 0.3.into(),
+            lambda: 0.3.into(),
+            gamma: a_fifth(),
+            upper: Strategy::default(),
+            lower: Strategy::default(),
+        }
+    }
+}
+
+impl Params for SparkleParams {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        self.alpha.check("alpha")?;
+        self.beta.check("beta")?;
+        self.lambda.check("lambda")?;
+        self.gamma.check_weight("gamma")
+    }
+}
+
+/// Metadata of SPARKLE.
+pub const FACTS: Facts = Facts {
+    source: "Zhu et al., NeurIPS 2024 [K]; without mixing θ and v [D]",
+    sends: "x (+ θ, v); with `gt` each with its y",
+    complexity: "ε⁻²",
+    messages: Some(
+        "`ed` and `extra` are derived for one W that stays: where links fail or messages are \
+         compressed, nothing is known of them",
+    ),
+    needs_lazy: true,
+    fixed_graph: true,
+    steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha")],
+    ..Facts::LOOPLESS
+};
+
+/// One of x, θ, v, and what its strategy remembers.
+struct Level<T> {
+    strategy: Strategy,
+    shared: bool,
+    value: Vec<T>,
+    memory: Vec<T>, // ψ, M or y
+    ahead: Vec<T>,  // for the coming exchange: ψ⁺ + w − ψ, η q or w − η y
+    last: Vec<T>,   // the q that y has seen
+}
+
+impl<T: Real> Level<T> {
+    fn new(strategy: Strategy, shared: bool, value: &[T]) -> Level<T> {
+        let zeros = |needed: bool| vec![T::zero(); if needed { value.len() } else { 0 }];
+        let mut memory = zeros(shared);
+        if strategy == Strategy::Ed && shared {
+            memory.copy_from_slice(value);
+        }
+        let last = zeros(shared && strategy == Strategy::Gt);
+        Level { strategy, shared, value: value.to_vec(), memory, ahead: zeros(shared), last }
+    }
+
+    /// Takes the direction of the coming step: the step itself, where nothing is mixed.
+    fn adapt(&mut self, q: &[T], eta: T) {
+        let Level { strategy, shared, value, memory, ahead, last } = self;
+        match strategy {
+            _ if !*shared => axpy(-eta, q, value),
+            Strategy::Ed => {
+                update(ahead, [value, q, memory], |_, [w, q, psi]| (w - eta * q) + (w - psi));
+                update(memory, [value, q], |_, [w, q]| w - eta * q);
+            }
+            Strategy::Extra => update(ahead, [q], |_, [q]| eta * q),
+            Strategy::Gt => {
+                add_change(memory, q, last);
+                last.copy_from_slice(q);
+                update(ahead, [value, memory], |_, [w, y]| w - eta * y);
+            }
+        }
+    }
+
+    /// The vectors that are mixed.
+    fn sent(&self) -> [&[T]; 2] {
+        match self.strategy {
+            _ if !self.shared => [&[], &[]],
+            Strategy::Ed => [&self.ahead, &[]],
+            Strategy::Extra => [&self.value, &[]],
+            Strategy::Gt => [&self.ahead, &self.memory],
+        }
+    }
+
+    /// w⁺ from the mix of what was sent in iteration `k`.
+    fn combine(&mut self, mixed: &[T], k: u64) {
+        let (ww, wy) = mixed.split_at(self.value.len());
+        match self.strategy {
+            Strategy::Ed => self.value.copy_from_slice(ww),
+            Strategy::Extra => {
+                if k > 0 {
+                    dual(&mut self.memory, &self.value, ww);
+                }
+                let with = [ww, &self.ahead, &self.memory];
+                update(&mut self.value, with, |_, [ww, ahead, dual]| ww - ahead - dual);
+            }
+            Strategy::Gt => {
+                self.value.copy_from_slice(ww);
+                self.memory.copy_from_slice(wy);
+            }
+        }
+    }
+}
+
+/// The order of the levels.
+const X: usize = 0;
+const THETA: usize = 1;
+const V: usize = 2;
+
+struct Sparkle<T> {
+    params: SparkleParams,
+    levels: [Level<T>; 3],
+    r: Vec<T>, // moving average of s
+    now: Directions<T>,
+}
+
+impl Method for SparkleParams {
+    fn cost(&self, task: Task) -> Cost {
+        let vectors = |strategy| if strategy == Strategy::Gt { 2.0 } else { 1.0 };
+        let inner = p() * (2.0 * vectors(self.lower));
+        let once = Cost::loopless(n() * vectors(self.upper) + task.if_global(inner));
+        Cost { rounds: once.rounds + task.if_global(2.0.into()), ..once }
+    }
+
+    fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
+        let Start { x, theta, v, scope, oracle, .. } = start;
+        let inner = |value: &[T]| Level::new(self.lower, scope == Scope::Global, value);
+        let levels = [Level::new(self.upper, true, &x), inner(&theta), inner(&v)];
+        let now = Directions::new(x.len(), theta.len(), FIVE);
+        let r = vec![T::zero(); x.len()];
+        let mut node = Sparkle { params: self.clone(), levels, r, now };
+        node.direct_x(0, oracle);
+        Ok(Box::new(node))
+    }
+}
+
+impl<T: Real> Sparkle<T> {
+    /// d, once x has moved.
+    fn direct_theta(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let [x, theta, _] = &mut self.levels;
+        self.now.of_theta(At { x: &x.value, theta: &theta.value }, oracle);
+        theta.adapt(&self.now.d, T::of(self.params.beta.at(k)));
+    }
+
+    /// h, once θ has moved.
+    fn direct_v(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let [x, theta, v] = &mut self.levels;
+        self.now.of_v(At { x: &x.value, theta: &theta.value }, &v.value, oracle);
+        v.adapt(&self.now.h, T::of(self.params.lambda.at(k)));
+    }
+
+    /// s and r, once v has moved, for the x of iteration `k`.
+    fn direct_x(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let [x, theta, v] = &mut self.levels;
+        self.now.of_x(At { x: &x.value, theta: &theta.value }, &v.value, oracle);
+        average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k)));
+        x.adapt(&self.r, T::of(self.params.alpha.at(k)));
+    }
+}
+
+impl<T: Real> Algorithm<T> for Sparkle<T> {
+    fn exchanges(&self) -> usize {
+        self.levels.iter().filter(|level| level.shared).count()
+    }
+
+    fn share(&self, e: usize, message: &mut Vec<T>) {
+        self.levels[e].sent().iter().for_each(|vector| message.extend_from_slice(vector));
+    }
+
+    fn lengths(&self, e: usize) -> Vec<usize> {
+        let lengths = self.levels[e].sent().map(<[T]>::len);
+        lengths.into_iter().filter(|&length| length > 0).collect()
+    }
+
+    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        let k = oracle.k();
+        self.levels[e].combine(mixed.whole(), k);
+        // In the personal scope all three follow each other in one exchange.
+        let last = if self.levels[THETA].shared { e } else { V };
+        for moved in e..=last {
+            match moved {
+                X => self.direct_theta(k, oracle),
+                THETA => self.direct_v(k, oracle),
+                _ => self.direct_x(k + 1, oracle),
+            }
+        }
+    }
+
+    fn at(&self) -> At<'_, T> {
+        At { x: &self.levels[X].value, theta: &self.levels[THETA].value }
+    }
+
+    variables! { Sparkle { levels: [x, theta, v], r, .. } =>
+        "theta": theta.value, "v": v.value, "r": r, "x": x.value,
+        "memory_theta": theta.memory, "memory_v": v.memory, "memory_x": x.memory,
+        "ahead_x": x.ahead, "last_theta": theta.last, "last_v": v.last, "last_x": x.last,
+    }
+
+    fn tracked(&self) -> Option<(&[T], &[T])> {
+        let x = &self.levels[X];
+        (x.strategy == Strategy::Gt).then_some((&x.memory[..], &self.r[..]))
+    }
+}
