@@ -112,6 +112,40 @@ fn messages_give_the_same_results() {
     same(GLOBAL, &[&NOISY[..], cases[1], &["run.precision=f32"]].concat(), &[3]);
 }
 
+/// Messages, a graph that changes and the clock in one file: replicas belong to links, of which a round
+/// uses some, and some of those fail.
+#[test]
+fn messages_on_changing_graphs_give_the_same_results() {
+    let cases = [
+        &[
+            "network.graph=one-peer-exponential",
+            "messages.compress={name='top-k',share=0.4}",
+            "messages.drop=0.2",
+        ][..],
+        &[
+            "network.graph=random-matching",
+            "messages.compress={name='quantise',bits=4}",
+            "messages.active=0.8",
+            "messages.late=0.3",
+        ],
+        &[
+            "network.graph={ name = 'random-edges', base = 'complete', p = 0.4 }",
+            "messages.bursts={begin=0.2,end=0.5}",
+            "messages.late=0.3",
+            "messages.clip=2.0",
+        ],
+        &[
+            "network.graph={ name = 'sequence', graphs = ['path', 'star'], every = 4 }",
+            "messages.compress='sign'",
+            "attack={nodes=[1,6],kind='noise'}",
+        ],
+    ];
+    for case in cases {
+        same(PERSONAL, &[&NOISY[..], case, &[TIME]].concat(), &[2, 3, 8]);
+    }
+    same(GLOBAL, &[&NOISY[..], cases[1], &[TIME, "run.precision=f32"]].concat(), &[3]);
+}
+
 #[test]
 fn every_graph_gives_the_same_results() {
     let graphs = ["star", "complete", "path", "{ name = 'erdos-renyi', p = 0.4 }"];

@@ -27,6 +27,13 @@ fn messages_give_the_digest_of_one_process() {
         &["messages.compress={name='quantise',bits=4}", "messages.clip={median=2.0}"],
         &["messages.late=0.3", "messages.active=0.7", "attack={nodes=[2],kind='sign-flip'}"],
         &["messages.compress='sign'", "time={compute=0.001,links='home'}"],
+        &[
+            "network.graph=random-matching",
+            "messages.compress={name='top-k',share=0.4}",
+            "messages.drop=0.3",
+            "messages.late=0.3",
+            "time={compute=0.001,links='home'}",
+        ],
     ] {
         same(QUADRATIC, &sets.iter().flat_map(|set| ["--set", *set]).collect::<Vec<_>>());
     }

@@ -137,8 +137,11 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// Sends messages as this traffic says.
+    /// Sends messages as this traffic says, and lets clocks know of failures.
     pub fn by(mut self, traffic: Option<Box<Traffic<T>>>) -> Self {
+        if let (Some(timing), Some(traffic)) = (&mut self.timing, &traffic) {
+            timing.fail(traffic.failures(), self.team.nodes[0].algorithm.exchanges());
+        }
         self.traffic = traffic;
         self
     }
@@ -151,8 +154,14 @@ impl<'a, T: Real> Cluster<'a, T> {
         (mixing, seed): (&Mixing, u64),
     ) -> Self {
         let lengths = lengths(&*self.team.nodes[0].algorithm);
+        let lambda_min = match &self.rounds {
+            Some(cursor) => cursor.rounds().lambda_min(),
+            None => mixing.spectrum().lambda_min,
+        };
         let site = Site {
             mixing,
+            changes: self.rounds.is_some(),
+            spread: 1.0 - lambda_min,
             seed,
             size: self.transport.size(),
             rank: self.transport.rank(),

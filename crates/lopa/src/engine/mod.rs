@@ -3,6 +3,7 @@
 mod cluster;
 pub mod device;
 pub mod dial;
+mod failing;
 mod links;
 #[cfg(feature = "mpi")]
 mod mpi;

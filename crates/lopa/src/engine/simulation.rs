@@ -37,7 +37,7 @@ impl<'p, T: Real> Simulation<'p, T> {
     }
 
     /// Sends messages as `[messages]` and `[attack]` say, on this network, drawn from a
-    /// seed; the nodes are at their start.
+    /// seed; the nodes are at their start. Where the graph changes, call [`Simulation::over`] first.
     pub fn mailed(self, messages: &Messages, attack: Option<&Attack>, of: (&Mixing, u64)) -> Self {
         Simulation(self.0.mailed(messages, attack, of))
     }

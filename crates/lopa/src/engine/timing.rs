@@ -6,18 +6,21 @@
 //! everybody moves all clocks over the same rounds. Messages carry no time, and nobody waits for it.
 
 use crate::math::real::Real;
+use crate::messages::Failures;
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
 use crate::problem::oracle::Counts;
 use crate::store::bytes::{Reader, Writer};
 
 use super::Node;
+use super::failing::Failing;
 
 /// The clocks of all nodes, and what the nodes here did since.
 pub struct Timing<'a> {
     table: &'a Timetable,
     mixing: &'a Mixing,
     rounds: Option<Cursor<'a>>,
+    failing: Option<Failing>,
     clocks: Vec<u64>, // nanoseconds, of all nodes
     memory: (Vec<u64>, Vec<u64>),
     first: usize,         // the first node here
@@ -49,6 +52,7 @@ impl<'a> Timing<'a> {
             table,
             mixing,
             rounds: rounds.map(Rounds::cursor),
+            failing: None,
             clocks: vec![0; m],
             memory: (vec![0; m], vec![0; m]),
             first,
@@ -56,6 +60,12 @@ impl<'a> Timing<'a> {
             turns: Vec::with_capacity(64),
             computed: Vec::with_capacity(64 * here),
         }
+    }
+
+    /// Lets links and nodes fail, in so many exchanges an iteration.
+    pub fn fail(&mut self, failures: &Failures, exchanges: usize) {
+        let failing = || Failing::new(failures.clone(), self.mixing, exchanges);
+        self.failing = failures.any().then(failing);
     }
 
     /// Notes what the nodes here computed in a round; `k` is its iteration, unless it is the start.
@@ -82,7 +92,7 @@ impl<'a> Timing<'a> {
 
     /// Moves the clocks over all noted rounds; `computed(i, t)` is what node i computed in the t-th.
     pub fn pass(&mut self, computed: impl Fn(usize, usize) -> u64) {
-        let Timing { table, mixing, rounds, clocks, memory, turns, .. } = self;
+        let Timing { table, mixing, rounds, failing, clocks, memory, turns, .. } = self;
         for (t, &Turn { k, round, bytes }) in turns.iter().enumerate() {
             let mixing = match rounds {
                 None => *mixing,
@@ -93,7 +103,13 @@ impl<'a> Timing<'a> {
             };
             let exchange = (bytes > 0).then_some((mixing, bytes));
             let memory = (&mut memory.0[..], &mut memory.1[..]);
-            table.pass(clocks, exchange, k, |i| computed(i, t), memory);
+            let compute = |i| computed(i, t);
+            match (&mut *failing, k) {
+                (Some(failing), Some(k)) => {
+                    failing.pass(table, clocks, exchange, k, compute, memory);
+                }
+                _ => table.pass(clocks, exchange, k, compute, memory),
+            }
         }
         self.turns.clear();
         self.computed.clear();
@@ -126,6 +142,9 @@ impl<'a> Timing<'a> {
             [k.unwrap_or(START), *round, *bytes].into_iter().for_each(|value| out.u64(value));
         }
         self.computed.iter().for_each(|&computed| out.u64(computed));
+        if let Some(failing) = &self.failing {
+            failing.save(out);
+        }
     }
 
     /// Restores what was saved, for nodes that have counted as much; `None` if it does not fit.
@@ -144,6 +163,9 @@ impl<'a> Timing<'a> {
         self.computed.clear();
         for _ in 0..self.turns.len() * self.counted.len() {
             self.computed.push(bytes.u64()?);
+        }
+        if let Some(failing) = &mut self.failing {
+            failing.restore(bytes)?;
         }
         let counted = self.counted.iter_mut().zip(nodes);
         counted.for_each(|(counted, node)| *counted = node.oracle.counts());

@@ -109,6 +109,12 @@ const SECTIONS: [&str; 14] = [
 ];
 
 impl Experiment {
+    /// Whether its messages are anything but sent as they are.
+    pub fn mails(&self) -> bool {
+        let messages = self.messages.as_ref();
+        messages.is_some_and(|messages| *messages != Messages::default()) || self.attack.is_some()
+    }
+
     /// Reads and checks an experiment file with its overrides.
     pub fn read(source: &Source, registries: &Registries) -> Result<Experiment> {
         let mut root = source.root()?;
@@ -160,7 +166,6 @@ impl Experiment {
                 .at("run.device")
                 .hint("leave `[messages]` and `[attack]` out, or run on the processor"));
         }
-        check_company(&network, messages.as_ref(), attack.as_ref(), time.as_ref())?;
         // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
@@ -312,36 +317,6 @@ fn read_network(mut section: Section, registries: &Registries) -> Result<Network
     };
     section.finish(&["nodes", "graph", "weights", "seed"])?;
     Ok(NetworkSpec { nodes, graph, weights, seed })
-}
-
-/// What `[messages]` and `[attack]` do not go with.
-fn check_company(
-    network: &NetworkSpec,
-    messages: Option<&Messages>,
-    attack: Option<&Attack>,
-    time: Option<&TimeSpec>,
-) -> Result<()> {
-    let section = match (messages, attack) {
-        (Some(_), _) => "messages",
-        (None, Some(_)) => "attack",
-        (None, None) => return Ok(()),
-    };
-    if network.graph.build.changes() {
-        // Both ends of a link keep a replica, and some of these graphs use links in one direction.
-        let name = &network.graph.name;
-        let message = format!("`[{section}]` needs a graph that stays, and `{name}` changes");
-        return Err(Error::config("config/messages-changing", message)
-            .at("[network] graph")
-            .hint(format!("use a fixed graph, or leave `[{section}]` out")));
-    }
-    let fails = messages.is_some_and(|messages| messages.fail() || messages.rules.late > 0.0);
-    if time.is_some() && fails {
-        let message = "the clock of `[time]` does not know what failures of `[messages]` take";
-        return Err(Error::config("config/messages-timed", message)
-            .at("[time]")
-            .hint("leave `[time]` out, or `drop`, `bursts`, `active` and `late`"));
-    }
-    Ok(())
 }
 
 /// Nodes that lie must be nodes, and leave some that do not.

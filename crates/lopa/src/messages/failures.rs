@@ -42,6 +42,16 @@ impl Failures {
         self.drop > 0.0 || self.late > 0.0 || self.active < 1.0 || self.bursts.is_some()
     }
 
+    /// Whether messages may be late.
+    pub fn delays(&self) -> bool {
+        self.late > 0.0
+    }
+
+    /// The number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
     fn at(&self, k: u64, (i, j): (usize, usize), slot: u32) -> Stream {
         let mut draw = Stream::new(self.seed, Purpose::Failures, i * self.nodes + j);
         draw.seek(k, slot);

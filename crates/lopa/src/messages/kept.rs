@@ -23,15 +23,15 @@ impl<T: Real> Traffic<T> {
         let remembers = self.remembers();
         for slot in &mut self.slots {
             let known = if remembers { self.map.known(i) } else { Vec::new() };
-            let values = known.into_iter().map(|way| (way, true)).chain([(i, false)]);
-            for (at, is_value) in values {
+            for way in known {
                 let kept = bytes.reals::<T>()?;
-                let place = if is_value { &mut slot.values[at] } else { &mut slot.reach[at] };
-                if kept.len() != place.len() {
-                    return None;
-                }
-                place.copy_from_slice(&kept);
+                // What is held of a node here it knows best itself: of a link that was down, a
+                // neighbour in another process may have held something older.
+                let whose = self.map.ways[way].from;
+                let better = way < self.map.ours && whose != self.map.here.start + i;
+                put(&kept, &mut slot.values[way], !better)?;
             }
+            put(&bytes.reals::<T>()?, &mut slot.reach[i], true)?;
         }
         bytes.end()
     }
@@ -40,4 +40,15 @@ impl<T: Real> Traffic<T> {
     fn remembers(&self) -> bool {
         self.delays || (self.compressor.is_some() && self.feedback)
     }
+}
+
+/// Puts back what was kept, if it is wanted; `None` if it does not fit.
+fn put<T: Real>(kept: &[T], place: &mut [T], wanted: bool) -> Option<()> {
+    if kept.len() != place.len() {
+        return None;
+    }
+    if wanted {
+        place.copy_from_slice(kept);
+    }
+    Some(())
 }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use super::clip::{Clipping, distance, factor, median};
 use super::failures::Fate;
+use super::links::Links;
 use super::map::Map;
 use super::slot::{Desk, pieces};
 use crate::math::real::{Real, update};
@@ -12,10 +13,7 @@ use crate::math::real::{Real, update};
 pub struct Mail<'a, T: Real> {
     pub(super) map: &'a Map,
     pub(super) clip: Option<Clipping<T>>,
-    pub(super) fates: &'a [Fate],
-    pub(super) weights: &'a [T],
-    pub(super) before: &'a [Fate],
-    pub(super) awake: &'a [bool],
+    pub(super) links: &'a Links<T>,
     pub(super) liars: &'a [bool],
     pub(super) desks: &'a [Mutex<Desk<T>>],
     pub(super) lengths: &'a [usize],
@@ -27,7 +25,7 @@ pub struct Mail<'a, T: Real> {
 impl<T: Real> Mail<'_, T> {
     /// Whether a node here takes part in this iteration.
     pub fn is_awake(&self, i: usize) -> bool {
-        self.awake[self.map.here.start + i]
+        self.links.awake[self.map.here.start + i]
     }
 
     /// Whether a node here has neighbours in other processes.
@@ -43,15 +41,15 @@ impl<T: Real> Mail<'_, T> {
     /// What is held of a node here and of its neighbour, over each link that counts.
     fn pairs<'m>(&'m self, i: usize, own: &'m [T]) -> impl Iterator<Item = (T, &'m [T], &'m [T])> {
         self.map.links[i].iter().filter_map(move |link| {
-            let values = match self.fates[link.edge] {
+            let values = match self.links.fates[link.edge] {
                 Fate { up: false, .. } => return None,
-                Fate { late: true, .. } if !self.before[link.edge].up => return None,
+                Fate { late: true, .. } if !self.links.before[link.edge] => return None,
                 Fate { late: true, .. } => self.old,
                 Fate { late: false, .. } => self.values,
             };
             // A liar knows better than to believe what it said.
             let ours = if self.liars[i] { own } else { &values[link.out][..] };
-            Some((self.weights[link.edge], &values[link.into][..], ours))
+            Some((self.links.weights[link.edge], &values[link.into][..], ours))
         })
     }
 

@@ -68,10 +68,7 @@ impl Map {
         let beside = |i: usize| mixing.row(i).iter().map(|&(j, _)| j).filter(move |&j| j != i);
         let edges: Vec<(usize, usize)> =
             (0..m).flat_map(|i| beside(i).filter(move |&j| i < j).map(move |j| (i, j))).collect();
-        // Edges are sorted, as rows are.
-        let edge = |i: usize, j: usize| {
-            edges.binary_search(&(i.min(j), i.max(j))).expect("W is symmetric")
-        };
+        let edge = |i: usize, j: usize| position(&edges, i, j);
         let way = |from: usize, to: usize| Way { from, to: if apart { to } else { from } };
         let out = here.clone().flat_map(|i| beside(i).map(move |j| way(i, j)));
         let out: BTreeSet<Way> = out.collect();
@@ -113,6 +110,11 @@ impl Map {
         Map { here, ways, ours, edge_of, crosses, links, borders, edges }
     }
 
+    /// The number of the edge between two neighbours.
+    pub fn edge(&self, i: usize, j: usize) -> usize {
+        position(&self.edges, i, j)
+    }
+
     /// Whether a node here has neighbours in other processes.
     pub fn is_far(&self, i: usize) -> bool {
         self.links[i].iter().any(|link| link.into >= self.ours)
@@ -125,4 +127,9 @@ impl Map {
         own.extend(self.links[i].iter().map(|link| link.into));
         own
     }
+}
+
+/// The place of an edge in the list of all, which is sorted, as rows of W are.
+fn position(edges: &[(usize, usize)], i: usize, j: usize) -> usize {
+    edges.binary_search(&(i.min(j), i.max(j))).expect("neighbours share an edge")
 }

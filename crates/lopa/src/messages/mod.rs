@@ -18,6 +18,7 @@ mod clip;
 pub mod compress;
 mod failures;
 mod kept;
+mod links;
 mod mail;
 mod map;
 mod slot;
@@ -33,7 +34,7 @@ pub use failures::{Failures, Fate};
 pub use mail::Mail;
 pub use slot::Desk;
 pub use spec::{Adaptive, Bursts, Clip, Compress, Messages, Rules};
-pub use traffic::{Opened, Site, Tally, Traffic, wire_bytes};
+pub use traffic::{Opened, Site, Tally, Traffic, check_replicas, wire_bytes};
 
 /// The lengths of the vectors that a node shares in each exchange of an iteration.
 pub fn lengths<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<usize>> {

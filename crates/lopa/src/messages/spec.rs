@@ -31,7 +31,7 @@ pub struct Compress {
 #[serde(deny_unknown_fields, default)]
 pub struct Rules {
     /// The part of each weighted difference between neighbours that a node moves by: above 0 and at
-    /// most 1. By default 1, or what suits the compressor.
+    /// most 1. By default 1, or what suits the compressor and W.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consensus_step: Option<f64>,
     /// The probability that a link carries nothing in an iteration, in either direction.
@@ -143,10 +143,9 @@ impl Messages {
         Ok(Messages { compress, rules: section.read()? })
     }
 
-    /// The section with every default filled in.
+    /// The section with every default filled in that does not depend on W.
     pub fn to_table(&self) -> Table {
         let mut table = Table::try_from(&self.rules).expect("rules are TOML");
-        table.insert("consensus_step".into(), Value::Float(self.consensus_step()));
         if let Some(Compress { choice, feedback }) = &self.compress {
             let mut compress = choice.to_table();
             compress.insert("feedback".into(), Value::Boolean(*feedback));
@@ -155,10 +154,11 @@ impl Messages {
         table
     }
 
-    /// The consensus step size: as the file says, or as suits the compressor.
-    pub fn consensus_step(&self) -> f64 {
-        let suits = self.compress.as_ref().map(|compress| compress.choice.build.consensus_step);
-        self.rules.consensus_step.or(suits).unwrap_or(1.0)
+    /// The consensus step size: as the file says, or as suits the compressor on a W whose eigenvalues lie
+    /// between 1 − `spread` and 1.
+    pub fn consensus_step(&self, spread: f64) -> f64 {
+        let suits = || Some(self.compress.as_ref()?.choice.build.consensus_step(spread));
+        self.rules.consensus_step.or_else(suits).unwrap_or(1.0)
     }
 
     /// Whether links or nodes fail.

@@ -10,12 +10,13 @@ use rayon::prelude::*;
 use super::attack::Attack;
 use super::clip::Clipping;
 use super::compress::Compressor;
-use super::failures::{Failures, Fate};
+use super::failures::Failures;
+use super::links::Links;
 use super::mail::Mail;
 use super::map::{Border, Map};
 use super::slot::{Address, Desk, Slot, receive, send};
 use super::spec::Messages;
-use crate::engine::Parcel;
+use crate::engine::{Parcel, block};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::network::Mixing;
@@ -36,8 +37,12 @@ pub struct Tally {
 /// Where the traffic is: whose, on which network, in which process.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    /// W, the same in all rounds.
+    /// W; of a graph that changes as if all its links were used in every round.
     pub mixing: &'a Mixing,
+    /// Whether rounds use some of these links only: see [`Traffic::turn`].
+    pub changes: bool,
+    /// 1 less the smallest eigenvalue of any W.
+    pub spread: f64,
     /// The seed of the run.
     pub seed: u64,
     /// The number of processes.
@@ -52,41 +57,33 @@ pub struct Site<'a> {
 
 /// The messages of the nodes here, from `share` to `step`.
 pub struct Traffic<T: Real> {
-    /// Parcels to send.
-    pub out: Vec<Parcel>,
-    /// Parcels to receive.
-    pub into: Vec<Parcel>,
+    out: Vec<Parcel>,  // to send; those of this exchange come first
+    into: Vec<Parcel>, // to receive, likewise
+    open: Vec<usize>,  // the borders that they cross
     pub(super) map: Map,
+    links: Links<T>,
     pub(super) slots: Vec<Slot<T>>,
     pub(super) compressor: Option<Arc<dyn Compressor<T>>>,
     pub(super) feedback: bool,
     clip: Option<Clipping<T>>,
-    failures: Failures,
     attack: Option<Attack>,
     seed: u64,
     nodes: usize,
-    now: Option<u64>, // the iteration of the fates
-    fates: Vec<Fate>,
-    used: Vec<Fate>,   // the same, but for links of weight 0
-    weights: Vec<T>,   // of edges: the consensus step times w_ij
-    before: Vec<Fate>, // one iteration before
-    awake: Vec<bool>,
     pub(super) delays: bool,
     lies: Vec<Vec<T>>, // of the nodes here; empty for honest ones
     liars: Vec<bool>,
     wires: Vec<Vec<u8>>,
     desks: Vec<Mutex<Desk<T>>>,
-    once: Tally, // of the current iteration, for an exchange
 }
 
 impl<T: Real> Traffic<T> {
     /// The traffic of a run at its start.
     pub fn new(messages: &Messages, attack: Option<&Attack>, site: Site) -> Traffic<T> {
-        let Site { mixing, seed, size, rank, threads, lengths } = site;
+        let Site { mixing, changes, spread, seed, size, rank, threads, lengths } = site;
         let nodes = mixing.nodes();
         let compressor = messages.compress.as_ref().map(|with| with.choice.build.get::<T>());
         let feedback = messages.compress.as_ref().is_some_and(|with| with.feedback);
-        let map = Map::new(mixing, (size, rank), apart(messages));
+        let map = Map::new(mixing, (size, rank), apart(messages, changes));
         let clip = messages.rules.clip.map(Clipping::new);
         let told = clip.is_some_and(|clip: Clipping<T>| clip.is_told());
         let delays = messages.rules.late > 0.0;
@@ -110,75 +107,76 @@ impl<T: Real> Traffic<T> {
             moved: Vec::with_capacity(most),
             distances: Vec::with_capacity(map.links.iter().map(Vec::len).max().unwrap_or(0)),
         };
-        let parcel = |border: &Border| Parcel { rank: border.rank, bytes: Vec::new() };
+        let wire = slots.iter().map(|slot| slot.wire).max().unwrap_or(0);
+        let parcels = |ways: fn(&Border) -> usize| {
+            let parcel = |border: &Border| Parcel {
+                rank: border.rank,
+                bytes: Vec::with_capacity(ways(border) * wire),
+            };
+            map.borders.iter().map(parcel).collect()
+        };
         let liar = |i: usize| attack.is_some_and(|attack| attack.nodes.contains(&i));
-        // W may be symmetric up to rounding only: both ends take the same entry.
-        let step = messages.consensus_step();
-        let weights = map.edges.iter().map(|&(i, j)| T::of(step * mixing.weight(i, j))).collect();
+        let failures = Failures::new(&messages.rules, seed, nodes);
+        let mut links = Links::new(&map, failures, messages.consensus_step(spread), lengths.len());
+        if !changes {
+            links.turn(&map, mixing);
+        }
         Traffic {
-            out: map.borders.iter().map(parcel).collect(),
-            into: map.borders.iter().map(parcel).collect(),
+            out: parcels(|border| border.out.len()),
+            into: parcels(|border| border.into.len()),
+            open: Vec::with_capacity(map.borders.len()),
+            links,
             compressor,
             feedback,
             clip,
-            failures: Failures::new(&messages.rules, seed, nodes),
             attack: attack.cloned(),
             seed,
             nodes,
-            now: None,
-            fates: vec![Fate { up: true, late: false }; map.edges.len()],
-            before: vec![Fate::default(); map.edges.len()],
-            awake: vec![true; nodes],
             delays,
             lies: vec![Vec::new(); map.here.len()],
             liars: map.here.clone().map(liar).collect(),
-            wires: vec![Vec::new(); map.ours],
+            // Room for all, since a way may be used for the first time in any iteration.
+            wires: (0..map.ours).map(|_| Vec::with_capacity(wire)).collect(),
             desks: (0..threads).map(|_| Mutex::new(desk())).collect(),
-            once: Tally::default(),
-            used: vec![Fate { up: true, late: false }; map.edges.len()],
-            weights,
             slots,
             map,
         }
     }
 
+    /// Uses the links of a round, whose W this is, where they change.
+    pub fn turn(&mut self, mixing: &Mixing) {
+        self.links.turn(&self.map, mixing);
+    }
+
+    /// Rounds in an iteration: exchanges in which something is said.
+    pub fn rounds(&self) -> u64 {
+        self.slots.iter().filter(|slot| slot.length > 0).count() as u64
+    }
+
+    /// Whether exchange `e` of iteration `k` needs to know what the same one carried an iteration
+    /// before, and does not: a run was resumed. Set its round, and let it [`recall`](Traffic::recall).
+    pub fn forgot(&self, at: (u64, usize)) -> bool {
+        self.links.forgot(at)
+    }
+
+    /// Finds again what exchange `e` of iteration `k − 1` carried.
+    pub fn recall(&mut self, at: (u64, usize)) {
+        self.links.recall(&self.map, at);
+    }
+
+    /// Whether nodes here have neighbours in other processes.
+    pub fn spans(&self) -> bool {
+        !self.map.borders.is_empty()
+    }
+
+    /// How links and nodes fail.
+    pub fn failures(&self) -> &Failures {
+        self.links.failures()
+    }
+
     /// Bytes per number of a parcel: 1 if its content is compressed.
     pub fn scalar(&self) -> usize {
         if self.compressor.is_some() { 1 } else { T::BYTES }
-    }
-
-    /// Draws what becomes of links and nodes in iteration `k`.
-    fn draw(&mut self, k: u64) {
-        if self.now == Some(k) {
-            return;
-        }
-        if self.failures.any() {
-            match self.now {
-                Some(now) if now + 1 == k => std::mem::swap(&mut self.before, &mut self.fates),
-                _ if k > 0 => {
-                    fates(&self.failures, k - 1, &self.map, &mut self.awake, &mut self.before);
-                }
-                _ => {}
-            }
-            fates(&self.failures, k, &self.map, &mut self.awake, &mut self.fates);
-        }
-        self.now = Some(k);
-    }
-
-    /// The links that are used in this exchange, and what that costs.
-    fn choose(&mut self) {
-        let Traffic { fates, used, weights, map, awake, .. } = self;
-        let mut once = Tally::default();
-        let links = used.iter_mut().zip(fates.iter().zip(weights.iter().zip(&map.edges)));
-        for (used, (fate, (weight, &(i, j)))) in links {
-            let has = *weight != T::zero();
-            *used = Fate { up: fate.up && has, late: fate.late && has };
-            once.sent += 2 * u64::from(used.up);
-            once.late += 2 * u64::from(used.late);
-            once.lost += 2 * u64::from(has && !used.up && awake[i] && awake[j]);
-        }
-        once.slept = awake.iter().filter(|awake| !**awake).count() as u64;
-        self.once = once;
     }
 
     /// Takes the messages of exchange `e` of iteration `k`: fills the parcels to send, and makes room
@@ -189,8 +187,7 @@ impl<T: Real> Traffic<T> {
         messages: &[Vec<T>],
         pool: Option<&ThreadPool>,
     ) -> Result<()> {
-        self.draw(k);
-        self.choose();
+        self.links.choose(&self.map, (k, e));
         if let Some(attack) = &self.attack {
             let liars = self.liars.iter().enumerate().filter(|(_, liar)| **liar);
             for (i, _) in liars {
@@ -198,8 +195,9 @@ impl<T: Real> Traffic<T> {
                 attack.lie(whose, (k, e), &messages[i], &mut self.lies[i]);
             }
         }
-        let Traffic { map, slots, compressor, feedback, used, lies, liars, desks, .. } = self;
-        let (map, compressor, fates, lies, liars) = (&*map, &*compressor, &*used, &*lies, &*liars);
+        let Traffic { map, links, slots, compressor, feedback, lies, liars, desks, .. } = self;
+        let (map, compressor, fates) = (&*map, &*compressor, &links.fates[..]);
+        let (lies, liars) = (&*lies, &*liars);
         let (desks, feedback) = (&*desks, *feedback);
         let Slot { lengths, length, values, old, reach, .. } = &mut slots[e];
         let (lengths, length, reach) = (&*lengths, *length, &*reach);
@@ -269,26 +267,35 @@ impl<T: Real> Traffic<T> {
         Ok(())
     }
 
+    /// Fills the parcels of the borders that links of this exchange cross.
     fn pack(&mut self, e: usize) {
-        let Traffic { map, used: fates, wires, out, into, slots, .. } = self;
-        let up = |edges: &[usize]| edges.iter().any(|&edge| fates[edge].up);
-        for (border, (out, into)) in map.borders.iter().zip(out.iter_mut().zip(into)) {
+        let Traffic { map, links, wires, out, into, open, slots, .. } = self;
+        let up = |edges: &[usize]| edges.iter().any(|&edge| links.fates[edge].up);
+        open.clear();
+        for (at, border) in map.borders.iter().enumerate() {
+            let count = border.into.iter().filter(|(_, edges)| up(edges)).count();
+            if count == 0 {
+                continue; // both ends know
+            }
+            let (out, into) = (&mut out[open.len()], &mut into[open.len()]);
+            (out.rank, into.rank) = (border.rank, border.rank);
             out.bytes.clear();
             for (way, _) in border.out.iter().filter(|(_, edges)| up(edges)) {
                 out.bytes.extend_from_slice(&wires[*way]);
             }
-            let count = border.into.iter().filter(|(_, edges)| up(edges)).count();
             into.bytes.resize(count * slots[e].wire, 0);
+            open.push(at);
         }
     }
 
     /// Takes the messages of other processes out of their parcels.
     pub fn unpack(&mut self, (k, e): (u64, usize)) -> Result<()> {
-        let Traffic { map, used: fates, into, slots, compressor, desks, .. } = self;
+        let Traffic { map, links, open, into, slots, compressor, desks, .. } = self;
         let Slot { lengths, length, wire, values, old, .. } = &mut slots[e];
         let desk = &mut *desks[0].lock().expect("nothing panics with a desk");
-        let up = |edges: &[usize]| edges.iter().any(|&edge| fates[edge].up);
-        for (border, parcel) in map.borders.iter().zip(into) {
+        let up = |edges: &[usize]| edges.iter().any(|&edge| links.fates[edge].up);
+        for (&at, parcel) in open.iter().zip(into) {
+            let border = &map.borders[at];
             let ways = border.into.iter().filter(|(_, edges)| up(edges));
             for (&(way, _), bytes) in ways.zip(parcel.bytes.chunks_exact((*wire).max(1))) {
                 let value = &mut values[way];
@@ -328,31 +335,18 @@ impl<T: Real> Traffic<T> {
     /// The rest of an exchange: what it cost.
     pub fn tally(&self, e: usize) -> (Tally, u64) {
         let Slot { length, wire, .. } = &self.slots[e];
-        let once = if *length > 0 { self.once } else { Tally::default() };
-        let slept = if e == 0 { self.once.slept } else { 0 };
+        let once = if *length > 0 { self.links.once } else { Tally::default() };
+        let slept = if e == 0 { self.links.once.slept } else { 0 };
         (Tally { slept, ..once }, once.sent * *wire as u64)
     }
 
     /// What mixing needs of exchange `e`, and each node's radii, which it renews.
     pub fn mail(&mut self, e: usize) -> Opened<'_, T> {
-        let Traffic { map, slots, clip, used, before, awake, liars, desks, out, into, .. } = self;
-        let weights = &self.weights;
+        let Traffic { map, links, slots, clip, liars, desks, out, into, open, .. } = self;
         let Slot { lengths, length, values, old, reach, .. } = &mut slots[e];
-        let mail = Mail {
-            map,
-            clip: *clip,
-            fates: used,
-            weights,
-            before,
-            awake,
-            liars,
-            desks,
-            lengths,
-            length: *length,
-            values,
-            old,
-        };
-        (mail, reach, out, into)
+        let mail =
+            Mail { map, clip: *clip, links, liars, desks, lengths, length: *length, values, old };
+        (mail, reach, &out[..open.len()], &mut into[..open.len()])
     }
 }
 
@@ -362,9 +356,40 @@ pub type Opened<'a, T> = (Mail<'a, T>, &'a mut [Vec<T>], &'a [Parcel], &'a mut [
 /// A way of the nodes here: what is held, what was held, and its bytes.
 type Work<'w, T> = (usize, ((&'w mut Vec<T>, Option<&'w mut Vec<T>>), &'w mut Vec<u8>));
 
-/// Whether each neighbour has a replica of its own: where links fail, neighbours hold different ones.
-fn apart(messages: &Messages) -> bool {
-    messages.compress.as_ref().is_some_and(|with| with.feedback) && messages.fail()
+/// Whether each neighbour has a replica of its own: where links fail or change, neighbours hold
+/// different ones.
+fn apart(messages: &Messages, changes: bool) -> bool {
+    let feedback = messages.compress.as_ref().is_some_and(|with| with.feedback);
+    feedback && (changes || messages.fail())
+}
+
+/// Replicas that a process may keep, in bytes.
+const MOST: u64 = 8 << 30;
+
+/// Refuses to keep a replica for every neighbour that a node may ever have, where that is too much.
+pub fn check_replicas<T: Real>(messages: &Messages, site: &Site) -> Result<()> {
+    if !apart(messages, site.changes) {
+        return Ok(());
+    }
+    let here = block(site.mixing.nodes(), site.size, site.rank);
+    let near = |i: usize| site.mixing.row(i).iter().filter(move |(j, _)| *j != i);
+    let sent: usize = here.clone().map(|i| near(i).count()).sum();
+    let heard: usize =
+        here.clone().map(|i| near(i).filter(|(j, _)| !here.contains(j)).count()).sum();
+    let (count, length) = ((sent + heard) as u64, site.lengths.iter().flatten().sum::<usize>());
+    let copies = if messages.rules.late > 0.0 { 2 } else { 1 };
+    let bytes = count.saturating_mul((copies * length * T::BYTES) as u64);
+    if bytes <= MOST {
+        return Ok(());
+    }
+    let message = format!(
+        "compression would keep {count} replicas of {length} numbers, {:.1} GB: one for each \
+         direction of each link that is ever used",
+        bytes as f64 / 1e9
+    );
+    Err(Error::config("config/messages-replicas", message)
+        .at("[messages] compress")
+        .hint("use a graph with fewer links, such as `base = \"ring\"`, or more processes"))
 }
 
 /// Bytes of a message with vectors of these lengths.
@@ -379,14 +404,6 @@ pub fn wire_bytes<T: Real>(messages: &Messages, lengths: &[usize]) -> usize {
         }
     };
     bytes + radii
-}
-
-/// The fates of all links in iteration `k`, and which nodes take part.
-fn fates(failures: &Failures, k: u64, map: &Map, awake: &mut [bool], fates: &mut [Fate]) {
-    awake.iter_mut().enumerate().for_each(|(i, awake)| *awake = failures.awake(k, i));
-    for (fate, &(i, j)) in fates.iter_mut().zip(&map.edges) {
-        *fate = if awake[i] && awake[j] { failures.fate(k, (i, j)) } else { Fate::default() };
-    }
 }
 
 fn garbled(from: usize, k: u64) -> Error {

@@ -6,14 +6,12 @@ use super::{Job, Observers};
 use crate::engine::{Node, Transport};
 use crate::error::{Error, Result};
 use crate::math::real::Real;
-use crate::messages::{Messages, Site, Traffic, lengths};
+use crate::messages::{Messages, Site, Traffic, check_replicas, lengths};
 
 impl Job<'_> {
     /// Whether its messages are anything but sent as they are.
     pub(super) fn mails(&self) -> bool {
-        let messages = self.experiment.messages.as_ref();
-        messages.is_some_and(|messages| *messages != Messages::default())
-            || self.experiment.attack.is_some()
+        self.experiment.mails()
     }
 
     /// The traffic of the nodes here at the start.
@@ -35,14 +33,18 @@ impl Job<'_> {
                 .at("[messages] compress")
                 .hint("let nodes wait for their neighbours: `--policy wait`"));
         }
+        let lengths = lengths(&*node.algorithm);
         let site = Site {
             mixing: &self.scene.world.mixing,
+            changes: self.scene.world.rounds.is_some(),
+            spread: 1.0 - self.scene.world.analysis.lambda_min,
             seed: self.scene.seed,
             size: transport.size(),
             rank: transport.rank(),
             threads: pool.map_or(1, ThreadPool::current_num_threads),
-            lengths: &lengths(&*node.algorithm),
+            lengths: &lengths,
         };
+        check_replicas::<T>(messages, &site)?;
         Ok(Some(Box::new(Traffic::new(messages, self.experiment.attack.as_ref(), site))))
     }
 

@@ -15,6 +15,7 @@ use crate::experiment::{DataSpec, Exactly, Experiment};
 use crate::math::parallel;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, Vector, cast};
+use crate::messages::Clip;
 use crate::network::time::Timetable;
 use crate::network::{self, Graph, Joint, Mixing, Rounds, Spectrum};
 use crate::problem::oracle::Oracle;
@@ -102,6 +103,10 @@ impl Experiment {
         let rounds = network::rounds(&spec.graph, &spec.weights, whole, graph_seed)
             .map_err(|error| error.at("[network]"))?;
         let (rounds, joint) = rounds.unzip();
+        if self.mails() {
+            check_both_ways(&spec.graph.name, rounds.as_ref())?;
+            self.check_radius(rounds.as_ref())?;
+        }
         let analysis = match (&rounds, &joint) {
             (Some(rounds), Some(Joint { rho_round: rho, .. })) => {
                 Spectrum { rho: *rho, lambda_min: rounds.lambda_min(), estimated: false }
@@ -123,6 +128,23 @@ impl Experiment {
             }
         }
         Ok(World { graph, mixing, analysis, rounds, joint, time, partition, holdout })
+    }
+
+    /// A radius is made of the distances to the neighbours of one iteration, and must serve those of the
+    /// next.
+    fn check_radius(&self, rounds: Option<&Rounds>) -> Result<()> {
+        let clip = self.messages.as_ref().and_then(|messages| messages.rules.clip);
+        if rounds.is_none() || !matches!(clip, Some(Clip::Adaptive(_))) {
+            return Ok(());
+        }
+        let name = &self.network.graph.name;
+        let message = format!(
+            "`clip = {{ median = … }}` needs neighbours that stay, and those of `{name}` change: how far \
+             the last ones were says nothing of the next"
+        );
+        Err(Error::config("config/clip-changing", message)
+            .at("[messages] clip")
+            .hint("give a radius, such as `clip = 1.0`, or use a graph that stays"))
     }
 
     /// The nodes' parts of the problem.
@@ -278,4 +300,18 @@ fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<
         Dims { n: 0, .. } | Dims { p: 0, .. } => malformed("has an empty x or θ".into()),
         _ => Ok(parts),
     }
+}
+
+/// Both ends of a link use what it carries, or neither does; hence it must carry something both ways.
+fn check_both_ways(name: &str, rounds: Option<&Rounds>) -> Result<()> {
+    if rounds.is_none_or(Rounds::is_symmetric) {
+        return Ok(());
+    }
+    let message = format!(
+        "`[messages]` and `[attack]` need links that work in both directions, and with this number of \
+         nodes those of `{name}` work in one"
+    );
+    Err(Error::config("config/messages-one-way", message)
+        .at("[network] graph")
+        .hint("take a power of two for `nodes`, or a graph of pairs: \"random-matching\""))
 }

@@ -8,7 +8,9 @@ use lopa::math::random::{Purpose, Stream};
 
 use super::cluster::{Setup, TestPolicy};
 use super::faulty::Faults;
-use super::{GLOBAL, PERSONAL, drawn_connections, drawn_faults, read, seeds, single_process};
+use super::{
+    GLOBAL, PERSONAL, drawn_connections, drawn_faults, drawn_messages, read, seeds, single_process,
+};
 
 const KINDS: [&str; 6] = [
     "one-peer-exponential",
@@ -25,7 +27,7 @@ fn drawn(stream: &mut Stream, symmetric: bool) -> Experiment {
     let directed = !symmetric && kind.starts_with("one-peer");
     let nodes = if directed { 3 + stream.below(4) } else { [3, 4, 4, 5][stream.below(4)] };
     let nodes = if symmetric && kind.starts_with("one-peer") { 4 } else { nodes };
-    let sets = [
+    let mut sets = vec![
         format!("network.nodes={nodes}"),
         format!("network.graph={kind}"),
         "problem.n=2".into(),
@@ -39,6 +41,11 @@ fn drawn(stream: &mut Stream, symmetric: bool) -> Experiment {
         format!("checkpoint.iterations={}", 1 + stream.below(7)),
         "time={ compute = 0.001, links = 'home', stragglers = { p = 0.2, factor = 5 } }".into(),
     ];
+    // Links that work in one direction carry messages as they are.
+    if !kind.starts_with("one-peer") || nodes == 4 {
+        let messages = drawn_messages(stream).into_iter();
+        sets.extend(messages.filter(|set| !set.contains("median")));
+    }
     let mut experiment = read(if stream.unit() < 0.3 { GLOBAL } else { PERSONAL }, &sets);
     let first = stream.below(experiment.algorithms.len());
     experiment.algorithms.rotate_left(first);
@@ -49,13 +56,14 @@ fn drawn(stream: &mut Stream, symmetric: bool) -> Experiment {
 /// Losses, crashes and resumptions change nothing.
 #[test]
 fn faulty_clusters_reach_the_digest_of_one_process() {
-    let mut deaths = 0;
+    let (mut deaths, mut mailed) = (0, 0);
     for seed in seeds("LOPA_CLUSTERS", 0..400) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 3);
         let experiment = drawn(&mut stream, false);
         let drawn_faults = if seed % 4 == 0 { drawn_connections } else { drawn_faults };
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
         let graph = experiment.network.graph.to_table();
+        mailed += u32::from(experiment.mails());
         let want = &single_process(&experiment)[0];
         let fates = Setup::new(&experiment, seed, faults, TestPolicy::Wait).run();
         for (node, fate) in fates.into_iter().enumerate() {
@@ -66,9 +74,11 @@ fn faulty_clusters_reach_the_digest_of_one_process() {
             assert_eq!(done[0].row.bytes, want.row.bytes, "{what}");
             assert!(want.row.virtual_seconds.is_some_and(|seconds| seconds > 0.01));
             assert_eq!(done[0].row.virtual_seconds, want.row.virtual_seconds, "{what}");
+            assert_eq!(done[0].messages, want.messages, "{what}");
         }
     }
     assert!(deaths > 100, "{deaths} deaths: too few faults");
+    assert!(mailed > 100, "{mailed}");
 }
 
 /// Under `skip-link` both ends of a link skip it or neither does, and all nodes agree at the end.
@@ -77,7 +87,8 @@ fn links_of_a_round_can_be_skipped() {
     let mut skips = 0;
     for seed in seeds("LOPA_CLUSTERS", 0..200) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 4);
-        let experiment = drawn(&mut stream, true);
+        let mut experiment = drawn(&mut stream, true);
+        experiment.messages.iter_mut().for_each(|messages| messages.compress = None);
         let faults = drawn_faults(&mut stream, experiment.network.nodes);
         let fates = Setup::new(&experiment, seed, faults, TestPolicy::Skip(0.3)).run();
         let mut told = BTreeSet::new();

@@ -113,6 +113,19 @@ fn messages_go_on_where_they_were() {
         &["messages.clip={median=1.0}", "messages.compress='sign'"],
         &["messages.clip={median=1.0}", "attack={nodes=[1],kind='noise'}"],
         &["messages.compress='f16'", "time={compute=0.001,links='home'}"],
+        &[
+            "network.graph=random-matching",
+            "messages.compress={name='top-k',share=0.5}",
+            "messages.late=0.4",
+            "messages.active=0.8",
+            "time={compute=0.001,links='home'}",
+        ],
+        &[
+            "network.graph={name='random-edges',base='complete',p=0.5}",
+            "messages.late=0.5",
+            "messages.drop=0.3",
+            "time={compute=0.001,links='home',stragglers={p=0.3,factor=4}}",
+        ],
     ];
     for more in sets {
         for precision in ["run.precision=f64", "run.precision=f32"] {
@@ -120,6 +133,7 @@ fn messages_go_on_where_they_were() {
         }
     }
     check_cuts(&read(GLOBAL, sets[1]));
+    check_cuts(&read(GLOBAL, sets[7]));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod bad_data;
 mod changing;
 mod checkpoint;
 mod clock;
+mod clock_failing;
 mod common;
 mod config;
 mod conformance;

@@ -8,7 +8,8 @@ use crate::engine::Node;
 use crate::engine::transport::Round;
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
-use crate::messages::{Mail, Tally};
+use crate::messages::{Mail, Tally, Traffic};
+use crate::network::Cursor;
 use crate::network::mixed::Mixed;
 use crate::problem::{Ask, Together};
 
@@ -16,7 +17,16 @@ impl<T: Real> Cluster<'_, T> {
     /// One iteration of every node, with messages as `[messages]` and `[attack]` say.
     pub(super) fn advance_by_mail(&mut self) -> Result<()> {
         let Cluster {
-            here, team, messages, progress, transport, together, timing, traffic, ..
+            here,
+            team,
+            messages,
+            rounds,
+            progress,
+            transport,
+            together,
+            timing,
+            traffic,
+            ..
         } = self;
         let Some(traffic) = traffic else { return Ok(()) };
         let exchanges = team.nodes[0].algorithm.exchanges();
@@ -24,6 +34,7 @@ impl<T: Real> Cluster<'_, T> {
         let careful = traffic.scalar() == 1 && transport.independent().is_some();
         let k = progress.k;
         for e in 0..exchanges {
+            find_round(rounds.as_mut(), traffic, (k, e), progress.exchanges);
             traffic.begin((k, e), messages, team.pool)?;
             if careful && !traffic.is_finite(e) {
                 return Err(not_finite(here.start, "would send", k)
@@ -34,7 +45,7 @@ impl<T: Real> Cluster<'_, T> {
             let (mail, reach, out, into) = traffic.mail(e);
             transport
                 .exchange(round, out, into, &mut || team.step_by(&step, &mail, reach, false))?;
-            if !into.is_empty() {
+            if traffic.spans() {
                 traffic.unpack((k, e))?;
                 if careful && !traffic.is_finite(e) {
                     return Err(not_finite(here.start, "was sent", k));
@@ -71,6 +82,31 @@ impl<T: Real> Cluster<'_, T> {
         }
         progress.k += 1;
         Ok(())
+    }
+}
+
+/// Goes to the links of a round. Where messages may be late, a run that was resumed finds again what the
+/// same exchange carried one iteration before.
+fn find_round<T: Real>(
+    rounds: Option<&mut Cursor>,
+    traffic: &mut Traffic<T>,
+    at: (u64, usize),
+    round: u64,
+) {
+    let forgot = traffic.forgot(at);
+    let Some(rounds) = rounds else {
+        if forgot {
+            traffic.recall(at);
+        }
+        return;
+    };
+    if forgot {
+        rounds.go(round - traffic.rounds());
+        traffic.turn(rounds.mixing());
+        traffic.recall(at);
+    }
+    if rounds.go(round) || forgot {
+        traffic.turn(rounds.mixing());
     }
 }
 

@@ -41,7 +41,7 @@ impl<T: Real> Compressor<T> for Bf16 {
         Some(())
     }
 
-    fn consensus_step(&self) -> f64 {
+    fn consensus_step(&self, _: f64) -> f64 {
         1.0
     }
 }
@@ -118,7 +118,7 @@ impl<T: Real> Compressor<T> for F16 {
         Some(())
     }
 
-    fn consensus_step(&self) -> f64 {
+    fn consensus_step(&self, _: f64) -> f64 {
         1.0
     }
 }

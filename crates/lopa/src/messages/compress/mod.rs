@@ -38,15 +38,14 @@ pub trait Compressor<T: Real>: Send + Sync + 'static {
         replica: &mut [T],
     ) -> Option<()>;
 
-    /// The consensus step size that suits it, above 0 and at most 1: the more is lost, the smaller.
-    fn consensus_step(&self) -> f64;
+    /// The consensus step size that suits it, above 0 and at most 1: the more is lost, the smaller. The
+    /// eigenvalues of W lie between 1 − `spread` and 1.
+    fn consensus_step(&self, spread: f64) -> f64;
 }
 
 /// A compressor with its parameters, in both precisions.
 pub struct AnyCompressor {
     both: Both<Compressors>,
-    /// The consensus step size that suits it.
-    pub consensus_step: f64,
 }
 
 struct Compressors;
@@ -58,13 +57,14 @@ impl Family for Compressors {
 impl AnyCompressor {
     /// Of a compressor in either precision.
     pub fn new<C: Compressor<f32> + Compressor<f64>>(compressor: C) -> AnyCompressor {
-        let consensus_step = Compressor::<f64>::consensus_step(&compressor);
         let double = Arc::new(compressor);
         let single: Arc<dyn Compressor<f32>> = double.clone();
-        AnyCompressor {
-            both: Both::new(single, double as Arc<dyn Compressor<f64>>),
-            consensus_step,
-        }
+        AnyCompressor { both: Both::new(single, double as Arc<dyn Compressor<f64>>) }
+    }
+
+    /// The consensus step size that suits it on a W whose eigenvalues lie between 1 − `spread` and 1.
+    pub fn consensus_step(&self, spread: f64) -> f64 {
+        self.get::<f64>().consensus_step(spread)
     }
 
     /// The one in precision `T`.
@@ -112,9 +112,16 @@ fn check_share(share: f64) -> Result<(), Fault> {
     Fault::unless(share > 0.0 && share <= 1.0, "share", share, "above 0 and at most 1")
 }
 
-/// The step size that keeps what is lost, a share of 1 − δ, from feeding on itself.
-fn step_for(delta: f64) -> f64 {
-    delta / (2.0 - delta)
+/// The largest step γ ≤ 1 with γ · `spread` ≤ `most`, in two digits, so that it does not depend on how an
+/// eigenvalue was rounded.
+fn limited(most: f64, spread: f64) -> f64 {
+    if spread <= most {
+        return 1.0;
+    }
+    let step = most / spread;
+    let unit = 10f64.powf(1.0 - step.log10().floor());
+    // What has two digits must not lose one to rounding.
+    (step * unit + 1e-6).floor() / unit
 }
 
 /// The number in some bytes.

@@ -79,7 +79,7 @@ impl<T: Real> Compressor<T> for Quantise {
         Some(())
     }
 
-    fn consensus_step(&self) -> f64 {
+    fn consensus_step(&self, _: f64) -> f64 {
         1.0 - 1.0 / f64::from(1 << (self.bits - 1))
     }
 }

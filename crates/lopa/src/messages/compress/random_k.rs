@@ -1,6 +1,6 @@
 //! Entries drawn at random. Both ends draw the same, so that only values are sent.
 
-use super::{Compressor, check_share, entries, number, step_for};
+use super::{Compressor, check_share, entries, limited, number};
 use crate::config::Params;
 use crate::error::Fault;
 use crate::math::random::Stream;
@@ -53,7 +53,9 @@ impl<T: Real> Compressor<T> for RandomK {
         Some(())
     }
 
-    fn consensus_step(&self) -> f64 {
-        step_for(self.share)
+    /// What is lost, a share of 1 − δ in the mean, must not feed on itself: with a step of
+    /// 2 δ / (2 − δ) / (1 − λ_min) at most, it does not.
+    fn consensus_step(&self, spread: f64) -> f64 {
+        limited(2.0 * self.share / (2.0 - self.share), spread)
     }
 }

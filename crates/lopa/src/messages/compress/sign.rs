@@ -36,7 +36,7 @@ impl<T: Real> Compressor<T> for Sign {
         Some(())
     }
 
-    fn consensus_step(&self) -> f64 {
+    fn consensus_step(&self, _: f64) -> f64 {
         0.2
     }
 }

@@ -104,6 +104,11 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
+    /// The rounds that it goes through.
+    pub fn rounds(&self) -> &Rounds {
+        self.rounds
+    }
+
     /// Goes to a round; whether W may differ from the one before.
     pub fn go(&mut self, round: u64) -> bool {
         let at = match &self.rounds.kind {

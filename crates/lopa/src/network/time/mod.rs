@@ -124,6 +124,21 @@ impl Timetable {
         }
     }
 
+    /// Calls `f` with each node, each of those that it hears in a round, and the place of that one among
+    /// all that it ever hears.
+    pub fn each_way(&self, mixing: &Mixing, mut f: impl FnMut(usize, usize, usize)) {
+        for (i, row) in mixing.rows().iter().enumerate() {
+            let mut place = 0;
+            for &(j, _) in row.iter().filter(|(j, _)| *j != i) {
+                // Both lists increase.
+                while self.senders[i][place] != j {
+                    place += 1;
+                }
+                f(i, j, place);
+            }
+        }
+    }
+
     /// Moves all clocks over a round: W says who hears whom, `bytes` is the content of a message, and
     /// node i then computes for `compute(i)`. Without W nothing is sent. `k` is the iteration, unless
     /// it is the start. `next` and `sent` are memory.
@@ -133,28 +148,36 @@ impl Timetable {
         exchange: Option<(&Mixing, u64)>,
         k: Option<u64>,
         compute: impl Fn(usize) -> u64,
+        memory: (&mut [u64], &mut [u64]),
+    ) {
+        self.pass_where(clocks, exchange, k, compute, memory, (|_, _| true, |_, _, there| there));
+    }
+
+    /// The same where not every message comes: `carries(i, place)` says whether a way carries one to
+    /// node i, and `waits(i, place, there)` until when node i waits for what it uses of it, if what is
+    /// sent now is there at `there`.
+    pub fn pass_where(
+        &self,
+        clocks: &mut [u64],
+        exchange: Option<(&Mixing, u64)>,
+        k: Option<u64>,
+        compute: impl Fn(usize) -> u64,
         (next, sent): (&mut [u64], &mut [u64]),
+        (carries, mut waits): (impl Fn(usize, usize) -> bool, impl FnMut(usize, usize, u64) -> u64),
     ) {
         next.copy_from_slice(clocks);
         if let Some((mixing, bytes)) = exchange {
             sent.fill(0);
-            for (i, row) in mixing.rows().iter().enumerate() {
-                row.iter().filter(|(j, _)| *j != i).for_each(|&(j, _)| sent[j] += 1);
-            }
+            self.each_way(mixing, |i, j, place| sent[j] += u64::from(carries(i, place)));
             let bytes = bytes + self.overhead;
-            for (i, row) in mixing.rows().iter().enumerate() {
-                let mut place = 0;
-                for &(j, _) in row.iter().filter(|(j, _)| *j != i) {
-                    // Both lists increase.
-                    while self.senders[i][place] != j {
-                        place += 1;
-                    }
+            self.each_way(mixing, |i, j, place| {
+                if carries(i, place) {
                     let Way { latency, rate } = self.links[i][place];
-                    let transfer =
-                        travel(bytes, rate).max(travel(sent[j] * bytes, self.uplinks[j]));
-                    next[i] = next[i].max(clocks[j] + latency + transfer);
+                    let shared = travel(sent[j] * bytes, self.uplinks[j]);
+                    let there = clocks[j] + latency + travel(bytes, rate).max(shared);
+                    next[i] = next[i].max(waits(i, place, there));
                 }
-            }
+            });
         }
         for (i, (clock, next)) in clocks.iter_mut().zip(next).enumerate() {
             *clock = next.saturating_add(self.taken(i, k, compute(i)));

@@ -91,7 +91,22 @@ impl Bench {
 
     /// All nodes at their start, as a run has them.
     pub fn start<T: Real>(&self) -> Simulation<'static, T> {
-        let simulation = Simulation::new(self.nodes(), &self.world.mixing, None);
+        assert!(self.world.rounds.is_none(), "on a graph that changes: `begin`");
+        self.mailed(Simulation::new(self.nodes(), &self.world.mixing, None))
+    }
+
+    /// The same on a graph that may change.
+    pub fn begin<T: Real>(&self) -> Simulation<'_, T> {
+        self.begin_with(self.nodes())
+    }
+
+    /// The same with nodes that start elsewhere.
+    pub fn begin_with<T: Real>(&self, nodes: Vec<Node<T>>) -> Simulation<'_, T> {
+        let World { mixing, rounds, .. } = &self.world;
+        self.mailed(Simulation::new(nodes, mixing, None).over(rounds.as_ref(), mixing))
+    }
+
+    fn mailed<'s, T: Real>(&self, simulation: Simulation<'s, T>) -> Simulation<'s, T> {
         let Experiment { messages, attack, .. } = &self.experiment;
         if messages.is_none() && attack.is_none() {
             return simulation;

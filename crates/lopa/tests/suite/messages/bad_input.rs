@@ -94,44 +94,62 @@ fn attack() {
     check(&cases);
 }
 
-/// Sections that do not go together say which, and what to do.
+/// Messages, graphs that change and the clock go together, but for links that work in one direction.
 #[test]
 fn company() {
-    let text = |network: &str, sections: &str| {
+    let text = |nodes: usize, graph: &str, sections: &str| {
         format!(
             "algorithm = [{{ {GT} }}]
              problem = {{ name = 'quadratic' }}
-             network = {{ nodes = 4, graph = {network} }}
+             network = {{ nodes = {nodes}, graph = {graph} }}
+             time = {{ compute = 0.001, links = {{}} }}
              run = {{ iterations = 5 }}
              {sections}"
         )
     };
-    let attack = "attack = { nodes = [1], kind = 'noise' }";
-    let changing = [
+    let world = |text: String| read(&text).and_then(|read| read.world(None, 1).map(|_| ()));
+    let sections = [
+        "messages = { compress = 'bf16', clip = 1 }",
+        "messages = { drop = 0.1 }",
+        "messages = { bursts = { begin = 0.1, end = 0.1 } }",
+        "messages = { active = 0.9 }",
+        "messages = { late = 0.1 }",
+        "attack = { nodes = [1], kind = 'noise' }",
+    ];
+    let graphs = [
+        "'ring'",
         "'one-peer-exponential'",
         "{ name = 'random-matching', base = 'complete' }",
         "{ name = 'random-edges', base = 'ring', p = 0.5 }",
         "{ name = 'sequence', graphs = ['ring', 'path'], every = 10 }",
     ];
-    for graph in changing {
-        read(&text(graph, "")).unwrap_or_else(|error| panic!("{error}"));
-        for (section, name) in [("messages = { drop = 0.1 }", "[messages]"), (attack, "[attack]")] {
-            let error = read(&text(graph, section)).expect_err("refused");
-            assert_eq!(error.id, "config/messages-changing", "{graph}: {error}");
-            assert!(error.message.contains(name), "{graph}: {error}");
-            assert!(error.hint.is_some_and(|hint| hint.contains("fixed graph")), "{graph}");
+    for section in sections {
+        for graph in graphs {
+            world(text(4, graph, section)).unwrap_or_else(|error| panic!("{error}"));
         }
+        let error = world(text(5, graphs[1], section)).expect_err("refused");
+        assert_eq!(error.id, "config/messages-one-way", "{section}: {error}");
+        assert_eq!(error.kind, lopa::error::Kind::Config);
+        assert!(error.place.is_some_and(|place| place.contains("graph")), "{section}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("power of two")), "{section}");
     }
-    let time = "time = { compute = 0.001, links = {} }";
-    let fails = ["drop = 0.1", "bursts = { begin = 0.1, end = 0.1 }", "active = 0.9", "late = 0.1"];
-    for messages in fails {
-        let error = read(&text("'ring'", &format!("{time}\nmessages = {{ {messages} }}")));
-        let error = error.expect_err("refused");
-        assert_eq!(error.id, "config/messages-timed", "{messages}: {error}");
-        assert!(error.hint.is_some_and(|hint| hint.contains(&messages[..4])), "{messages}");
+    for graph in &graphs[1..] {
+        let error =
+            world(text(4, graph, "messages = { clip = { median = 1 } }")).expect_err("refused");
+        assert_eq!(error.id, "config/clip-changing", "{graph}: {error}");
+        assert!(error.place.is_some_and(|place| place.contains("clip")), "{graph}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("radius")), "{graph}");
     }
-    for fits in ["messages = { compress = 'bf16', clip = 1 }", attack] {
-        read(&text("'ring'", &format!("{time}\n{fits}"))).unwrap_or_else(|error| panic!("{error}"));
+    // A section that says nothing asks for nothing.
+    world(text(5, graphs[1], "messages = {}")).unwrap_or_else(|error| panic!("{error}"));
+    // What is wrong in one of them is still told there.
+    for (graph, section, named) in [
+        (graphs[1], "messages = { drop = 2 }", "drop"),
+        ("{ name = 'random-edges', base = 'ring', p = 2 }", sections[0], "p = 2"),
+        ("{ name = 'random-matching', window = 1 }", sections[1], "window"),
+    ] {
+        let error = world(text(4, graph, section)).expect_err("refused").to_string();
+        assert!(error.contains(named), "{graph}, {section}: {error}");
     }
 }
 

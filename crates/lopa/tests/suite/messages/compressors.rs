@@ -170,7 +170,7 @@ fn a_stranger_adds_one() {
             to.iter_mut().zip(first).for_each(|(to, first)| *to += first);
             Some(())
         }
-        fn consensus_step(&self) -> f64 {
+        fn consensus_step(&self, _: f64) -> f64 {
             0.5
         }
     }

@@ -2,6 +2,7 @@
 //! reach what they reached before; and the naive ways do not.
 
 mod bad_input;
+mod changing;
 mod compressors;
 mod failures;
 mod golden;
@@ -16,7 +17,7 @@ use lopa::experiment::{Experiment, Registries};
 use lopa::run::{Context, Outcome};
 
 /// Every option by itself, and some together.
-pub const OPTIONS: [&str; 14] = [
+pub const OPTIONS: [&str; 15] = [
     "compress = { name = 'top-k', share = 0.4 }",
     "compress = { name = 'random-k', share = 0.5 }",
     "compress = { name = 'quantise', bits = 4 }",
@@ -31,6 +32,7 @@ pub const OPTIONS: [&str; 14] = [
     "clip = { median = 1.5 }",
     "compress = { name = 'top-k', share = 0.5 }, drop = 0.1, late = 0.1, clip = { median = 2 }",
     "compress = 'f16', active = 0.9, bursts = { begin = 0.1, end = 0.5, drop = 0.7 }, clip = 5",
+    "compress = { name = 'top-k', share = 0.5 }, drop = 0.1, late = 0.1, clip = 2",
 ];
 
 /// Nodes with very different quadratics, without noise.
@@ -43,7 +45,27 @@ pub fn heterogeneous(messages: &str, more: &str) -> String {
     )
 }
 
+/// Graphs that change, for eight nodes.
+pub const CHANGING: [&str; 4] = [
+    "'one-peer-exponential'",
+    "'random-matching'",
+    "{ name = 'random-edges', base = 'complete', p = 0.3 }",
+    "{ name = 'sequence', graphs = ['path', 'star', 'ring'], every = 2 }",
+];
+
+/// The options that serve graphs that change: a radius that adapts needs neighbours that stay.
+pub fn options() -> impl Iterator<Item = &'static str> {
+    OPTIONS.into_iter().filter(|messages| !messages.contains("median"))
+}
+
+/// The same setup with eight nodes on another graph.
+pub fn on(graph: &str, setup: &str) -> String {
+    setup.replace("nodes = 5, graph = 'ring'", &format!("nodes = 8, graph = {graph}"))
+}
+
 pub const GT: &str = "name = 'lopa-gt', alpha = 0.03, beta = 0.9, lambda = 0.9";
+/// With steps that suit rounds of one neighbour.
+pub const CAREFUL: &str = "name = 'lopa-gt', alpha = 0.015, beta = 0.9, lambda = 0.9";
 pub const LG: &str = "name = 'lopa-lg', alpha = 0.03, beta = 0.9, lambda = 0.9";
 
 pub fn read(text: &str) -> lopa::error::Result<Experiment> {
