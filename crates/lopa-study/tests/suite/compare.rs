@@ -259,8 +259,16 @@ fn comparison_files_have_every_algorithm_and_a_search_on_other_seeds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/compare");
     let paths = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let files = experiments(paths.filter(|path| path.extension().is_some_and(|e| e == "toml")));
-    let problems =
-        ["quadratic", "libsvm", "home", "mnist", "covtype", "representation", "hyper-cleaning"];
+    let problems = [
+        "quadratic",
+        "libsvm",
+        "home",
+        "bursts",
+        "mnist",
+        "covtype",
+        "representation",
+        "hyper-cleaning",
+    ];
     for problem in problems {
         for scope in Scope::BOTH {
             let expected = format!("{problem}-{}", scope.name());
@@ -271,7 +279,7 @@ fn comparison_files_have_every_algorithm_and_a_search_on_other_seeds() {
             assert!(searched, "{name}: steps are searched on at least three seeds");
         }
     }
-    assert_eq!(files.len(), 14);
+    assert_eq!(files.len(), 16);
 }
 
 #[test]

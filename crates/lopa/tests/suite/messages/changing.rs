@@ -157,7 +157,7 @@ fn too_many_replicas_are_refused() {
             lopa::run::Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
         read(&text).unwrap().run(&context, &mut (), &mut ())
     };
-    let error = run(text("compress = 'sign', late = 0.1", "")).err().expect("8.6 GB");
+    let Err(error) = run(text("compress = 'sign', late = 0.1", "")) else { panic!("8.6 GB") };
     assert_eq!(error.id, "config/messages-replicas");
     assert!(error.message.contains("89700 replicas of 6000 numbers, 8.6 GB"), "{error}");
     assert!(error.hint.is_some_and(|hint| hint.contains("fewer links")));
