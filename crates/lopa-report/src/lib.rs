@@ -16,6 +16,7 @@ pub mod html;
 pub mod live;
 pub mod lyapunov;
 pub mod paper;
+pub mod pdf;
 pub mod pictures;
 pub mod png;
 pub mod quantity;

@@ -48,7 +48,7 @@ pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
         };
         for name in ["fig1", "fig2"] {
             let runs = of(name, &[]);
-            add(name, &runs, by_measure(&runs, &["loss", "test_accuracy", "grad_phi_sq"]), 3);
+            add(name, &runs, by_measure(&runs, &["loss", "train_accuracy", "test_accuracy"]), 3);
         }
         let runs = of("fig3", &[]);
         add("fig3", &runs, by_variant(&runs, &["test_accuracy", "loss"]), 2);

@@ -9,6 +9,7 @@ use lopa_study::statistics::Summary;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
 use crate::lyapunov::lyapunov;
+use crate::pdf;
 use crate::png;
 use crate::quantity::{self, is_cost};
 use crate::saved::Saved;
@@ -248,13 +249,15 @@ pub enum ImageFormat {
     Svg,
     /// PNG, which only builds with the feature `png` can write.
     Png,
+    /// PDF, likewise.
+    Pdf,
 }
 
 impl ImageFormat {
     /// The formats that this build can write.
     pub fn available() -> &'static [ImageFormat] {
         match png::check() {
-            Ok(()) => &[ImageFormat::Svg, ImageFormat::Png],
+            Ok(()) => &[ImageFormat::Svg, ImageFormat::Png, ImageFormat::Pdf],
             Err(_) => &[ImageFormat::Svg],
         }
     }
@@ -263,7 +266,7 @@ impl ImageFormat {
     fn check(self) -> Result<()> {
         match self {
             ImageFormat::Svg => Ok(()),
-            ImageFormat::Png => png::check(),
+            ImageFormat::Png | ImageFormat::Pdf => png::check(),
         }
     }
 
@@ -271,6 +274,7 @@ impl ImageFormat {
         match self {
             ImageFormat::Svg => "svg",
             ImageFormat::Png => "png",
+            ImageFormat::Pdf => "pdf",
         }
     }
 
@@ -278,6 +282,7 @@ impl ImageFormat {
         match self {
             ImageFormat::Svg => Ok(svg.as_bytes().to_vec()),
             ImageFormat::Png => png::png(svg, 3.0),
+            ImageFormat::Pdf => pdf::pdf(svg),
         }
     }
 }

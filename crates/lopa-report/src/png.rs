@@ -5,9 +5,23 @@ use lopa::error::{Error, Result};
 /// Renders a drawing as PNG, with `scale` pixels per unit of the drawing.
 #[cfg(feature = "png")]
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
+    use resvg::tiny_skia::{Pixmap, Transform};
+
+    let failed = |what: String| Error::storage("storage/picture", what);
+    let tree = tree(svg)?;
+    let size = tree.size();
+    let [width, height] = [size.width(), size.height()].map(|side| (side * scale).ceil() as u32);
+    let mut pixels = Pixmap::new(width, height)
+        .ok_or_else(|| failed(format!("{width} x {height} pixels are too many")))?;
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    pixels.encode_png().map_err(|error| failed(format!("cannot write PNG: {error}")))
+}
+
+/// A drawing as shapes: text becomes the outlines of its letters.
+#[cfg(feature = "png")]
+pub(crate) fn tree(svg: &str) -> Result<resvg::usvg::Tree> {
     use std::sync::Arc;
 
-    use resvg::tiny_skia::{Pixmap, Transform};
     use resvg::usvg::fontdb::Database;
     use resvg::usvg::{Options, Tree};
 
@@ -16,7 +30,6 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
         include_bytes!("../assets/Inter-Regular.otf"),
         include_bytes!("../assets/Inter-SemiBold.otf"),
     ];
-    let failed = |what: String| Error::storage("storage/picture", what);
     let mut fonts = Database::new();
     FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
     // The bold one names itself a family of its own, under which nothing looks for it.
@@ -27,14 +40,9 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
     }
     fonts.set_sans_serif_family("Inter");
     let options = Options { fontdb: Arc::new(fonts), ..Options::default() };
-    let tree = Tree::from_str(svg, &options)
-        .map_err(|error| failed(format!("the drawing is not SVG: {error}")))?;
-    let size = tree.size();
-    let [width, height] = [size.width(), size.height()].map(|side| (side * scale).ceil() as u32);
-    let mut pixels = Pixmap::new(width, height)
-        .ok_or_else(|| failed(format!("{width} x {height} pixels are too many")))?;
-    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| failed(format!("cannot write PNG: {error}")))
+    Tree::from_str(svg, &options).map_err(|error| {
+        Error::storage("storage/picture", format!("the drawing is not SVG: {error}"))
+    })
 }
 
 /// Fails: this build cannot render PNG.
@@ -49,7 +57,7 @@ pub fn check() -> Result<()> {
 }
 
 fn unsupported() -> Error {
-    Error::config("config/no-png", "this build cannot render PNG").hint(
+    Error::config("config/no-png", "this build cannot render PNG or PDF").hint(
         "install one that can with `cargo install --path crates/lopa-cli --features png`, or ask \
          for SVG",
     )

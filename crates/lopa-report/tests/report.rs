@@ -211,13 +211,15 @@ fn figures_are_reproducible_byte_for_byte() {
     }
     #[cfg(feature = "png")]
     {
-        assert_eq!(ImageFormat::available(), [ImageFormat::Svg, ImageFormat::Png]);
+        let all = [ImageFormat::Svg, ImageFormat::Png, ImageFormat::Pdf];
+        assert_eq!(ImageFormat::available(), all);
         let (first, second) =
             (write("three", ImageFormat::available()), write("four", ImageFormat::available()));
         assert_eq!(first, second);
-        assert_eq!(first.len(), 10);
-        for pair in first.chunks(2) {
-            assert!(pair[0].starts_with(b"<svg") && pair[1].starts_with(b"\x89PNG"));
+        assert_eq!(first.len(), 15);
+        let begins: [&[u8]; 3] = [b"<svg", b"\x89PNG", b"%PDF-1.4"];
+        for (at, file) in first.iter().enumerate() {
+            assert!(file.starts_with(begins[at % 3]));
         }
     }
 }

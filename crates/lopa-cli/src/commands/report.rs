@@ -62,6 +62,8 @@ enum FigureFormat {
     Svg,
     /// PNG; needs a build with the feature `png`
     Png,
+    /// PDF, for LaTeX; needs a build with the feature `png`
+    Pdf,
 }
 
 pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
@@ -97,6 +99,7 @@ fn formats(args: &ReportArgs) -> Vec<ImageFormat> {
     let format = |format: &FigureFormat| match format {
         FigureFormat::Svg => ImageFormat::Svg,
         FigureFormat::Png => ImageFormat::Png,
+        FigureFormat::Pdf => ImageFormat::Pdf,
     };
     match args.figure_format.is_empty() {
         true => ImageFormat::available().to_vec(),

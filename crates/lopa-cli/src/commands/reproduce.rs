@@ -1,6 +1,7 @@
 //! `lopa reproduce`: the paper's figures and claims.
 
 mod figures;
+mod readings;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,6 +53,9 @@ pub struct ReproduceArgs {
 
 pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
+    if let Some(seeds) = args.figures.readings()? {
+        return readings::readings(args, seeds, program);
+    }
     let parts = figures::parts(&args.figures, &program.registries)?;
     let environment = Environment::new(&args.threads, &args.data)?;
     let (context, signals) = (environment.context(), &environment.signals);

@@ -99,7 +99,9 @@ fn rates_are_written_and_drawn() {
     let args = ["theory", "rates", "--quick", "--only", "gt-deterministic", "--page", "rates.md"];
     let done = folder.lopa(&args).good();
     assert!(done.stdout.contains("gt-deterministic"), "{}", done.stdout);
-    assert!(folder.read("rates.md").contains("](rates/gt-deterministic.svg)"));
+    let page = folder.read("rates.md");
+    assert!(page.contains("](rates/gt-deterministic.svg)"));
+    assert!(page.contains("## What holds") && page.contains("](#gt-deterministic): "), "{page}");
     assert!(folder.read("rates/gt-deterministic.svg").starts_with("<svg"));
     let json = folder.lopa(&[&args[..5], &["--format", "json"]].concat()).good().json();
     let fitted = json["rates"][0]["fitted"]["mean"].as_f64().unwrap();

@@ -5,6 +5,7 @@ mod evidence;
 mod judge;
 mod page;
 pub mod paper;
+pub mod readings;
 mod sentences;
 pub mod topics;
 

@@ -9,6 +9,7 @@ use lopa::experiment::Experiment;
 use lopa::folder::{Run, RunReader, Traces, complete};
 use lopa::run::{Context, Listener, Outcome};
 use lopa_study::reproduce::claims::{Claim, Judgement, Test, Verdict};
+use lopa_study::reproduce::readings::{Found, READINGS, page};
 use lopa_study::reproduce::topics::Topic;
 use lopa_study::reproduce::{Pages, Part, entries, judge};
 use serde_json::Value;
@@ -204,4 +205,56 @@ fn variants_with_different_steps_are_not_compared() {
 fn pages<'a>(entries: &'a [Value], judged: &'a [Judgement], quick: bool) -> Pages<'a> {
     let (command, appendix) = ("lopa reproduce", "tables.md");
     Pages { command, entries, judged, pictures: &[], appendix, quick, times: false }
+}
+
+// ---- settings that the paper leaves open ----
+
+#[test]
+fn every_reading_is_an_experiment_with_three_steps_of_x() {
+    let registries = lopa::experiment::Registries::default();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    for reading in READINGS {
+        let text = fs::read_to_string(folder.join(format!("fig5-6-{}.toml", reading.dataset)));
+        let all = reading.experiments(&text.unwrap(), 2, &registries).unwrap();
+        let [low, usual, high] = [0, 1, 2].map(|at| all[at].0);
+        assert!((low / usual - 0.1).abs() < 1e-12 && (high / usual - 3.0).abs() < 1e-12);
+        for (alpha, experiment) in &all {
+            assert_eq!((experiment.run.seeds.len(), experiment.algorithms.len()), (2, 1));
+            let choice = &experiment.algorithms[0].choice;
+            let params = choice.params();
+            assert_eq!((&choice.name[..], params["alpha"].as_float()), ("lopa-gt", Some(*alpha)));
+        }
+    }
+    let files = READINGS.iter().filter(|reading| reading.reading.is_empty());
+    assert_eq!(files.count(), 3, "every data set begins with its file");
+}
+
+#[test]
+fn readings_near_the_paper_are_named_unless_they_diverged() {
+    let one = |reading, accuracy, diverged| Found {
+        dataset: "covtype",
+        reading,
+        alpha: 3.0,
+        seeds: 2,
+        diverged,
+        loss: None,
+        accuracy: lopa_study::statistics::Summary::of([accuracy]),
+        majority: Some(0.5),
+        paper: 0.69,
+    };
+    let found = [one("as in the file", 0.96, 0), one("near", 0.695, 0), one("lucky", 0.69, 1)];
+    let text = page(&found);
+    assert!(
+        text.contains(
+            "The paper has 0.690, the file 0.960. Within 0.01 of the paper's: *near* (0.695).\n"
+        ),
+        "{text}"
+    );
+    let row = "| lucky | 0.690 | 0.690 | +0.000 | 0.500 | – | 3 | 2, 1 diverged |";
+    assert!(text.contains(row), "{text}");
+    let text = page(&[found[0].clone(), one("off", 0.71, 0)]);
+    assert!(
+        text.contains("No reading comes within 0.01 of the paper's; nearest is *off* (0.710)."),
+        "{text}"
+    );
 }

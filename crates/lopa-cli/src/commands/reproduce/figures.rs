@@ -13,7 +13,7 @@ use lopa_study::reproduce::Part;
 /// Which experiments to run, and how much of them.
 #[derive(Debug, Args)]
 pub struct FigureArgs {
-    /// Figures: fig1 to fig8, or all
+    /// Figures: fig1 to fig8, or all; or `readings`, the settings that the paper leaves open
     #[arg(required = true)]
     figures: Vec<String>,
     /// A tenth of the iterations on two seeds: under a minute
@@ -28,6 +28,25 @@ pub struct FigureArgs {
 }
 
 impl FigureArgs {
+    /// The number of seeds, if `readings` are asked for; they are no figure.
+    pub fn readings(&self) -> Result<Option<u64>> {
+        let asked = self.figures.iter().any(|figure| figure == READINGS);
+        match (asked, self.figures.len()) {
+            (false, _) => Ok(None),
+            (true, 1) => Ok(Some(self.seeds.unwrap_or(if self.quick { 1 } else { 3 }).max(1) as u64)),
+            _ => Err(Error::config("config/usage", "`readings` stands alone").hint(
+                "run `lopa reproduce readings` and `lopa reproduce` with the figures one after the other",
+            )),
+        }
+    }
+
+    /// The file that readings of a data set change.
+    pub fn text(&self, dataset: &str) -> Result<String> {
+        let name = format!("fig5-6-{dataset}");
+        let files = files();
+        text(files.iter().find(|file| file.name == name).expect("a file of the figures"), self)
+    }
+
     /// Whether only a tenth is run.
     pub fn quick(&self) -> bool {
         self.quick
@@ -91,7 +110,9 @@ fn files() -> Vec<File> {
     files.into_iter().flatten().collect()
 }
 
-const FIGURES: [&str; 9] = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "all"];
+const READINGS: &str = "readings";
+const FIGURES: [&str; 10] =
+    ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "all", READINGS];
 
 /// What `--quick` runs: the share of the budget, and the number of seeds.
 const QUICK: (f64, usize) = (0.1, 2);
@@ -117,30 +138,27 @@ pub fn parts(args: &FigureArgs, registries: &Registries) -> Result<Vec<Part>> {
     files().iter().filter(|file| asked(file)).map(|file| part(file, args, registries)).collect()
 }
 
+/// The text of a file: built in, or from the folder of changed ones.
+fn text(file: &File, args: &FigureArgs) -> Result<String> {
+    let Some(folder) = &args.experiments else { return Ok(file.text.to_string()) };
+    let path = folder.join(format!("{}.toml", file.name));
+    read_text(&path, limits::EXPERIMENT).map_err(|error| {
+        Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
+            .at(path.display().to_string())
+    })
+}
+
 fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part> {
-    let name = format!("{}.toml", file.name);
-    let text = match &args.experiments {
-        None => file.text.to_string(),
-        Some(folder) => {
-            let path = folder.join(&name);
-            read_text(&path, limits::EXPERIMENT).map_err(|error| {
-                Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
-                    .at(path.display().to_string())
-            })?
-        }
-    };
-    let mut experiment = Experiment::read(&Source::new(&name, text), registries)?;
+    let source = Source::new(format!("{}.toml", file.name), text(file, args)?);
+    let mut experiment = Experiment::read(&source, registries)?;
     let run = &mut experiment.run;
     let seeds = args.seeds.unwrap_or(if args.quick { QUICK.1 } else { run.seeds.len() });
     run.seeds = (1..=seeds.max(1) as u64).collect();
     if args.quick {
         run.shorten(QUICK.0);
         run.evaluations = 3;
-        // Exact solves dominate the time of the large problems, which take them only at the end.
-        run.exact = match run.exact {
-            Exactly::Always => Exactly::End,
-            _ => Exactly::Never,
-        };
+        // Exact solves would dominate the time of the large problems.
+        run.exact = Exactly::Never;
     }
     let File { figures, dataset, variant, steps, .. } = *file;
     Ok(Part { figures, dataset, variant, steps, experiment })

@@ -1,4 +1,5 @@
-//! The rates of the corollaries, measured on quadratics, where ∇Φ is exact.
+//! The rates of the corollaries, measured on quadratics, where ∇Φ is known in closed form, and on logistic
+//! regression, where it is found by exact solves.
 //!
 //! Every claim is a power law. There is one run per seed and value of the varied quantity; a
 //! straight line is fitted to the logarithms for each seed, and the slopes give the exponent with
@@ -6,6 +7,7 @@
 
 mod claims;
 mod fit;
+mod gradient;
 mod lab;
 mod page;
 mod tilted;

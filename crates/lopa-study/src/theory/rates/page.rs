@@ -2,12 +2,17 @@
 
 use super::{Rate, Seen, Sense};
 
-/// The text above the table.
+/// The text above the sentences.
 const HEAD: &str = "# Measured rates
 
 The powers that the paper's corollaries predict, and those that runs show. This page is written by
 `lopa theory rates --page docs/theory.md`; see [the theory](theory-guide.md) and
 [differences from the paper](errata.md) for the background.
+
+";
+
+/// The text above the table.
+const METHOD: &str = "## The table
 
 Every line is a power law y ~ x^e. For each seed a straight line is fitted to the logarithms of the
 points; the exponent is the mean of the seeds' slopes, with its 95 % confidence interval by Student's
@@ -19,10 +24,12 @@ runs that grow less are *within* them, which neither contradicts nor confirms th
 
 /// The page in Markdown; `figure` names the file of a claim's figure.
 pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>) -> String {
-    let mut text = HEAD.to_string();
+    let mut text = HEAD.to_string() + &summary(rates) + METHOD;
     text.push_str(&format!(
-        "Seeds 1 to {seeds}, on random quadratics with exact gradients. The unit of alpha is 1 over \
-         the largest curvature of the Phi_i, which differs between seeds.\n\n"
+        "Seeds 1 to {seeds}, on random quadratics, whose gradients are known in closed form, and on \
+         logistic regression with learnt regularisation, whose gradients are solved for to 1e-10. On \
+         quadratics the unit of alpha is 1 over the largest curvature of the Phi_i, which differs between \
+         seeds.\n\n"
     ));
     text.push_str("| claim | paper | predicted | fitted | 95 % interval | verdict |\n|---|---|---|---|---|---|\n");
     for rate in rates {
@@ -59,6 +66,56 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
         }
     }
     text
+}
+
+/// One sentence a claim, by what came of it, each with a link to its evidence.
+fn summary(rates: &[Rate]) -> String {
+    let all = [
+        ("What holds", "seen", "These powers are seen, with the whole interval within 0.1:"),
+        ("", "within", "These are upper bounds, which runs stay below without confirming them:"),
+        (
+            "What does not hold",
+            "not seen",
+            "These powers are not seen: none of the interval is within 0.1.",
+        ),
+        ("", "exceeded", "These upper bounds are exceeded:"),
+        (
+            "What cannot be told",
+            "cannot be told",
+            "The seeds differ too much, or the power is too near to the margin:",
+        ),
+    ];
+    let mut text = String::new();
+    for (head, verdict, opening) in all {
+        let own: Vec<&Rate> = rates.iter().filter(|rate| rate.verdict() == verdict).collect();
+        if !head.is_empty() {
+            text += &format!("## {head}\n\n");
+        }
+        match (own.is_empty(), head.is_empty()) {
+            (true, true) => continue,
+            (true, false) => text += "Nothing.\n\n",
+            (false, _) => {
+                text += &format!("{opening}\n\n");
+                own.iter().for_each(|rate| text += &format!("- {}\n", sentence(rate)));
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+/// What was claimed, what was found, and the first thing to know about it.
+fn sentence(rate: &Rate) -> String {
+    let found = match &rate.fitted {
+        Some(f) => format!("{:.2} ({:.2} to {:.2})", f.mean, f.low, f.high),
+        None => "nothing could be fitted".into(),
+    };
+    let remark = match rate.remark {
+        "" => String::new(),
+        remark => format!(" {}.", capital(remark)),
+    };
+    let (claim, id) = (capital(rate.claim), rate.id);
+    format!("[{claim}](#{id}): {found}, where {} is predicted.{remark}", rate.prediction())
 }
 
 fn remark(rate: &Rate) -> Option<String> {
