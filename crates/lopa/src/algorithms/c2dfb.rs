@@ -94,7 +94,7 @@ impl Params for C2dfbParams {
 /// Metadata of C²DFB.
 pub const FACTS: Facts = Facts {
     source: "Wen et al., arXiv 2410.14115, 2024 [K]; without mixing θ and y [D]",
-    sends: "x, t (+ N y, N ty, N θ, N tθ)",
+    sends: "x, t (+ N y, t, θ, t)",
     loops: "N on θ and y",
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,

@@ -102,7 +102,7 @@ impl Params for SparkleParams {
 /// Metadata of SPARKLE.
 pub const FACTS: Facts = Facts {
     source: "Zhu et al., NeurIPS 2024 [K]; without mixing θ and v [D]",
-    sends: "x (+ θ, v); with `gt` each with its y",
+    sends: "x (+ θ, v); + y (gt)",
     complexity: "ε⁻²",
     messages: Some(
         "`ed` and `extra` are derived for one W that stays: where links fail or messages are \
