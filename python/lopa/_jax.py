@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _parts
 from ._data import Data
-from ._parts import Array, Slot, number, side
+from ._parts import Array, Slot, cut, number, side
 
 if TYPE_CHECKING:
     from ._problem import Node, Problem
@@ -125,15 +125,11 @@ class Parts(_parts.Parts):
         kind = "f" if jnp.issubdtype(found.dtype, jnp.floating) else str(found.dtype)
         return tuple(found.shape), kind
 
-    def directions(
-        self, nodes: tuple[int, ...], x: Array, theta: Array, v: Array, slots: tuple[Slot, ...], rows: Array
-    ) -> tuple[Array, Array, Array]:
+    def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
         with _double(self.double):
             if (nodes, slots) not in self.compiled:
                 self.compiled[nodes, slots] = self.for_all(nodes, slots)
-            found = self.compiled[nodes, slots](x, theta, v, rows, self.data["inner"], self.data["outer"])
-            d, h, s = map(np.asarray, found)
-        return self.array(d), self.array(h), self.array(s)
+            return np.asarray(self.compiled[nodes, slots](at, rows, self.data))
 
     def for_all(self, nodes: tuple[int, ...], slots: tuple[Slot, ...]) -> Any:
         """One compiled function for all nodes: (6) to (8) on batches of these lengths."""
@@ -154,10 +150,11 @@ class Parts(_parts.Parts):
         sides = ["inner"] * 3 + ["outer"] * 2
         asked = list(zip(sides, slots, strict=True))
 
-        def all_nodes(x: Any, theta: Any, v: Any, rows: Any, inner: Any, outer: Any) -> Any:
-            arrays = {"inner": inner, "outer": outer}
-            batches = {(of, slot): self.batches(of, arrays[of], nodes, slot, rows) for of, slot in set(asked)}
-            return jax.vmap(node)(x, theta, v, batches)
+        def all_nodes(at: Any, rows: Any, data: Any) -> Any:
+            n, p = self.dims
+            x, theta, v = cut(at, len(nodes), n, p, p)
+            batches = {(of, slot): self.batches(of, data[of], nodes, slot, rows) for of, slot in dict.fromkeys(asked)}
+            return jnp.concatenate([found.ravel() for found in jax.vmap(node)(x, theta, v, batches)])
 
         return jax.jit(all_nodes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,10 +48,8 @@ class Parts:
         """The shape of a loss, and `f` if it is a floating-point number, else its type."""
         raise NotImplementedError
 
-    def directions(
-        self, nodes: tuple[int, ...], x: Array, theta: Array, v: Array, slots: tuple[Slot, ...], rows: Array
-    ) -> tuple[Array, Array, Array]:
-        """d, h and s of nodes whose batches have the same lengths: ∇_θ g on the first of five,
+    def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
+        """d, h and s of nodes whose batches have the same lengths, end to end: ∇_θ g on the first of five,
         ∇²_θθ g v - ∇_θ f on the second and the fourth, ∇_x f - ∇²_xθ g v on the fifth and the third."""
         raise NotImplementedError
 
@@ -78,36 +77,33 @@ class Parts:
         )
         return float(found) if name in ("f", "g") else self.array(found)
 
-    def room(self, count: int) -> tuple[Array, Array, Array]:
-        """x, theta and v of so many nodes, to be written and asked about again and again."""
+    def room(self, count: int, rows: int) -> tuple[Array, Array]:
+        """For x, theta and v of so many nodes and for so many rows, to be written again and again."""
         n, p = self.dims
-        return aligned(count, n, self.dtype), aligned(count, p, self.dtype), aligned(count, p, self.dtype)
+        return aligned(count * (n + 2 * p), self.dtype), aligned(rows, np.dtype(np.int32))
 
     def together(
-        self,
-        nodes: tuple[int, ...],
-        x: Array,
-        theta: Array,
-        v: Array,
-        slots: tuple[tuple[Slot, ...], ...],
-        indices: bytes,
-    ) -> tuple[Array, Array, Array]:
-        """d, h and s of several nodes: one call for all whose batches have the same lengths."""
-        flat = np.frombuffer(indices, np.int32)
+        self, nodes: tuple[int, ...], at: Array, slots: tuple[tuple[Slot, ...], ...], rows: Array
+    ) -> Array:
+        """Every node's d, then every h, then every s: one call for all nodes whose batches have the same
+        lengths. `at` is every node's x, then every theta, then every v; `rows` those drawn for each."""
         if len(slots) == 1:
-            return self.directions(nodes, x, theta, v, slots[0], flat.reshape(len(nodes), -1))
-        out = np.empty_like(theta), np.empty_like(theta), np.empty_like(x)
+            return self.array(self.directions(nodes, at, slots[0], rows.reshape(len(nodes), -1)))
+        n, p = self.dims
+        x, theta, v = cut(at, len(nodes), n, p, p)
+        out = np.empty_like(at)
+        whole = cut(out, len(nodes), p, p, n)
         widths = [max(0, *(begin + length for begin, length in five)) for five in slots]
         ends = np.cumsum(widths)
         groups: dict[tuple[Slot, ...], list[int]] = {}
-        for at, five in enumerate(slots):
-            groups.setdefault(five, []).append(at)
+        for node, five in enumerate(slots):
+            groups.setdefault(five, []).append(node)
         for alike, members in groups.items():
-            rows = np.stack([flat[ends[at] - widths[at] : ends[at]] for at in members])
-            own = tuple(nodes[at] for at in members)
-            found = self.directions(own, x[members], theta[members], v[members], alike, rows)
-            for whole, part in zip(out, found, strict=True):
-                whole[members] = part
+            own = np.stack([rows[ends[node] - widths[node] : ends[node]] for node in members])
+            there = np.concatenate([x[members].ravel(), theta[members].ravel(), v[members].ravel()])
+            found = self.array(self.directions(tuple(nodes[node] for node in members), there, alike, own))
+            for all_nodes, some in zip(whole, cut(found, len(members), p, p, n), strict=True):
+                all_nodes[members] = some
         return out
 
     def of(self, which: str) -> Data:
@@ -123,12 +119,18 @@ class Parts:
         return np.ascontiguousarray(found, dtype=self.dtype)
 
 
-def aligned(rows: int, cols: int, dtype: np.dtype[Any]) -> Array:
-    """A matrix that begins where a cache line does: frameworks use it as it is, and others as a copy."""
-    size, line = rows * cols * dtype.itemsize, 64
-    room = np.zeros(size + line, np.uint8)
-    begin = -room.ctypes.data % line
-    return room[begin : begin + size].view(dtype).reshape(rows, cols)
+def aligned(size: int, dtype: np.dtype[Any]) -> Array:
+    """A vector that begins where a cache line does: frameworks use it as it is, and others as a copy."""
+    room = np.zeros(size * dtype.itemsize + 64, np.uint8)
+    begin = -room.ctypes.data % 64
+    return room[begin : begin + size * dtype.itemsize].view(dtype)
+
+
+def cut(flat: Any, rows: int, *cols: int) -> list[Any]:
+    """The matrices that lie end to end in a vector of any framework, by their columns."""
+    ends = [rows * end for end in itertools.accumulate(cols)]
+    begins = [0, *ends[:-1]]
+    return [flat[a:b].reshape(rows, -1) for a, b in zip(begins, ends, strict=True)]
 
 
 def side(name: str) -> str:

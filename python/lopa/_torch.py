@@ -11,7 +11,7 @@ from . import _parts
 from ._data import Data
 from ._errors import ConfigError
 from ._modules import Functions, Layout
-from ._parts import FUNCTIONS, Array, Slot, number, side
+from ._parts import FUNCTIONS, Array, Slot, cut, number, side
 
 if TYPE_CHECKING:
     from ._problem import Node, Problem
@@ -79,16 +79,13 @@ class Parts(_parts.Parts):
         """Numbers of ours, where PyTorch computes; on the processor they stay where they are."""
         return torch.from_numpy(array).to(self.where)
 
-    def leaves(self, layout: Layout, flat: Array, differentiated: bool) -> list[Any]:
+    def leaves(self, layout: Layout, flat: Any, differentiated: bool) -> list[Any]:
         """The leaves of a flat vector, or of a matrix with a row for each node."""
-        whole = self.tensor(flat)
-        return [leaf.requires_grad_(differentiated) for leaf in layout.split(whole)]
+        return [leaf.requires_grad_(differentiated) for leaf in layout.split(flat)]
 
-    def back(self, found: list[Any], rows: int | None = None) -> Array:
-        """Leaves as a flat vector, or as a matrix."""
-        shape = (-1,) if rows is None else (rows, -1)
-        flat = torch.cat([leaf.detach().reshape(shape) for leaf in found], dim=-1)
-        return self.array(flat.cpu().numpy())
+    def back(self, found: list[Any]) -> Array:
+        """Leaves as a flat vector."""
+        return self.array(torch.cat([leaf.detach().ravel() for leaf in found]).cpu().numpy())
 
     def on(self, which: str, node: int, rows: Any) -> Any:
         """Some or all rows of a node."""
@@ -103,8 +100,8 @@ class Parts(_parts.Parts):
         loss, batch = self.loss[name[-1]], self.on(side(name), node, rows)
         wants_x = name in ("cross_g", "grad_x_f", "grad_x_g")
         wants_theta = name not in (*FUNCTIONS, "grad_x_f", "grad_x_g")
-        xs = self.leaves(self.problem.x_layout, x.copy(), wants_x)
-        thetas = self.leaves(self.problem.theta_layout, theta.copy(), wants_theta)
+        xs = self.leaves(self.problem.x_layout, self.tensor(x.copy()), wants_x)
+        thetas = self.leaves(self.problem.theta_layout, self.tensor(theta.copy()), wants_theta)
         with torch.set_grad_enabled(wants_x or wants_theta):
             value = self.functions.call(loss, xs, thetas, batch)
             if name in FUNCTIONS:
@@ -112,7 +109,7 @@ class Parts(_parts.Parts):
             value = self.total(name[-1], value)
             if v is None:
                 return self.back(gradient(value, xs if wants_x else thetas))
-            along = self.leaves(self.problem.theta_layout, v.copy(), False)
+            along = self.leaves(self.problem.theta_layout, self.tensor(v.copy()), False)
             slope = product(gradient(value, thetas, graph=True), along)
             return self.back(gradient(slope, xs if name == "cross_g" else thetas))
 
@@ -134,10 +131,9 @@ class Parts(_parts.Parts):
     def changed(self) -> str | None:
         return self.functions.changed()
 
-    def directions(
-        self, nodes: tuple[int, ...], x: Array, theta: Array, v: Array, slots: tuple[Slot, ...], rows: Array
-    ) -> tuple[Array, Array, Array]:
-        m = len(nodes)
+    def directions(self, nodes: tuple[int, ...], at: Array, slots: tuple[Slot, ...], rows: Array) -> Array:
+        (n, p), m = self.dims, len(nodes)
+        x, theta, v = cut(self.tensor(at), m, n, p, p)
         xs = self.leaves(self.problem.x_layout, x, True)
         thetas = self.leaves(self.problem.theta_layout, theta, True)
         along = self.leaves(self.problem.theta_layout, v, False)
@@ -160,7 +156,9 @@ class Parts(_parts.Parts):
                 s, minus_h = found[: len(xs)], found[len(xs) :]
             else:
                 minus_h, s = both(1, 3, None, thetas), both(2, 4, None, xs)
-        return self.back(slope, m), -self.back(minus_h, m), self.back(s, m)
+        flat = [torch.cat([leaf.reshape(m, -1) for leaf in leaves], 1) for leaves in (slope, minus_h, s)]
+        flat[1] = -flat[1]
+        return self.back(flat)
 
     def batches(self, which: str, nodes: tuple[int, ...], slot: Slot, index: Any) -> Any:
         """The batches of nodes for a derivative, one along the first axis."""
@@ -188,8 +186,8 @@ class Parts(_parts.Parts):
         values = [("loss", float(self.derivative("f", node, x, theta, None, None)))]
         if self.problem.metrics:
             batch = self.on("outer", node, None)
-            xs = self.leaves(self.problem.x_layout, x.copy(), False)
-            thetas = self.leaves(self.problem.theta_layout, theta.copy(), False)
+            xs = self.leaves(self.problem.x_layout, self.tensor(x.copy()), False)
+            thetas = self.leaves(self.problem.theta_layout, self.tensor(theta.copy()), False)
             with torch.no_grad():
                 for name, metric in self.problem.metrics.items():
                     values.append((name, number(name, self.functions.call(metric, xs, thetas, batch))))

@@ -23,7 +23,7 @@ alpha = 0.05
 beta = 0.2
 lambda = 0.2
 [[algorithm]]
-name = "ma-dbo"
+name = "spdb"
 alpha = 0.05
 beta = 0.2
 lambda = 0.2

@@ -15,7 +15,7 @@ NEEDS = {"jax_problem": "jax", "pytorch_model": "torch", "quickstart": "sklearn"
 
 def test_all_are_there() -> None:
     names = {book.stem for book in BOOKS}
-    assert names >= {"quickstart", "jax_problem", "comparing", "organisations"}, names
+    assert names >= {"quickstart", "jax_problem", "pytorch_model", "comparing", "organisations"}, names
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=[book.stem for book in BOOKS])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import lopa
 import numpy as np
 import pytest
+from commands import as_peers, command
 from experiments import STEPS, built_in, experiment, rows_of, small_steps, start_of
 
 
@@ -140,12 +138,6 @@ def file(folder: Path, kit: Any) -> Path:
     return folder
 
 
-def command(*args: str, fails: bool = False) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([sys.executable, "-m", "lopa", *args], capture_output=True, text=True)
-    assert fails or done.returncode == 0, f"{args}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
 def test_a_file_runs_everywhere(file: Path) -> None:
     run = lopa.run("mine.toml")
     done = command("run", "mine.toml", "--out", "by-command")
@@ -168,25 +160,8 @@ def test_a_changed_file_is_another_experiment(file: Path, kit: Any) -> None:
 
 
 def test_two_peers(file: Path) -> None:
-    import socket
-
     want = [result.digest for result in lopa.run("mine.toml", out="one").results]
-    for name in ("alice", "bob"):
-        key = command("key", "new", f"{name}.key").stdout.strip()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-            free.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{free.getsockname()[1]}"
-        command("roster", "add", "roster.toml", name, key, address)
-    nodes = []
-    for name in ("alice", "bob"):
-        args = ["node", "mine.toml", "--roster", "roster.toml", "--name", name, "--key", f"{name}.key"]
-        more = ["--deadline", "60", "--format", "json", "--out", name]
-        whole = [sys.executable, "-m", "lopa", *args, *more]
-        nodes.append(subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    for node in nodes:
-        out, said = node.communicate(timeout=200)
-        assert node.returncode == 0, said
-        assert [result["digest"] for result in json.loads(out)] == want
+    assert as_peers("mine.toml", ["alice", "bob"]) == [want, want]
 
 
 def test_a_problem_of_another_process_is_not_here(file: Path, kit: Any) -> None:
