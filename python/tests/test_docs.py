@@ -55,7 +55,7 @@ def test_the_readmes_file_runs_as_two_peers(folder: Path) -> None:
     assert alice == bob
     # XLA may sum in another order where it computes two nodes at once.
     one = lopa.run("mine.toml", out="one").rows[-1]["loss"]
-    assert lopa.Run.load(next(Path("alice").iterdir())).rows[-1]["loss"] == pytest.approx(one, rel=1e-4)
+    assert lopa.Run.load(next(Path("alice/alice").iterdir())).rows[-1]["loss"] == pytest.approx(one, rel=1e-4)
     assert not (folder / "report.html").exists()
 
 
