@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use lopa::data::NewRows;
 use lopa::error::{Error, Kind, Result, nearest};
 use lopa::folder::model::Model;
 use lopa::folder::{ResultEntry, RunReader};
+use lopa::serve::Truth;
 use lopa_study::seeds::Ended;
 
 use crate::output::Output;
@@ -189,4 +191,30 @@ pub fn one_each<'a>(runs: &[&'a ResultEntry]) -> Vec<&'a ResultEntry> {
 /// The algorithms of some runs.
 pub fn names(runs: &[&ResultEntry]) -> Vec<String> {
     runs.iter().map(|run| run.algorithm.clone()).collect()
+}
+
+/// A last column that nobody called labels may be anything, and shift the features: unless it holds
+/// classes, the file is refused.
+pub fn check_guess(
+    rows: &NewRows,
+    classes: &[String],
+    input: &Path,
+    output: &Output,
+) -> Result<()> {
+    let Some(labels) = rows.labels.as_ref().filter(|_| rows.guessed) else { return Ok(()) };
+    let truth = Truth::new(labels, classes);
+    let Some(row) = truth.numbers.iter().position(Option::is_none) else {
+        output.note(
+            "labels: the last column, which is one more than the features (--label names another)",
+        );
+        return Ok(());
+    };
+    let message = format!(
+        "there is one column more than the model has features, and the last one holds no labels: \
+         `{}` is no class of the model",
+        labels[row]
+    );
+    Err(Error::data("data/no-labels", message)
+        .at(format!("{}, row {}", input.display(), row + 1))
+        .hint("take out the column that is no feature, or name the column of labels with --label"))
 }

@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::data::{NewRows, new_rows};
+use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use lopa::problem::predictor::decide;
-use lopa::serve::Truth;
 use lopa::store::files::replace;
 use serde_json::{Map, Value, json};
 
-use super::finished::{LabelArgs, ModelArgs, one_model};
+use super::finished::{LabelArgs, ModelArgs, check_guess, one_model};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
@@ -44,7 +43,7 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let rows = new_rows(&args.input, features, columns, args.label.label.as_deref())?;
     let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
     let classes = &model.about.classes;
-    check_guess(&rows, classes, &args.input)?;
+    check_guess(&rows, classes, &args.input, output)?;
     let predicted = decide(&found, classes.len());
     let said = Predictions { classes, predicted: &predicted, found: &found };
     match (&args.out, kind) {
@@ -68,22 +67,6 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let count = predicted.len();
     output.note(&format!("{count} rows, predicted by {algorithm}, seed {seed}, node {node}"));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A last column that nobody called labels may be anything, and shift the features: unless it holds
-/// classes, the file is refused.
-fn check_guess(rows: &NewRows, classes: &[String], input: &Path) -> Result<()> {
-    let Some(labels) = rows.labels.as_ref().filter(|_| rows.guessed) else { return Ok(()) };
-    let truth = Truth::new(labels, classes);
-    let Some(row) = truth.numbers.iter().position(Option::is_none) else { return Ok(()) };
-    let message = format!(
-        "there is one column more than the model has features, and the last one holds no labels: \
-         `{}` is no class of the model",
-        labels[row]
-    );
-    Err(Error::data("data/no-labels", message)
-        .at(format!("{}, row {}", input.display(), row + 1))
-        .hint("take out the column that is no feature, or name the column of labels with --label"))
 }
 
 /// How predictions are written.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::bars::Bars;
 use super::environment::Environment;
-use super::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
+use super::run_folder::{Destination, exit_code, show, status};
 use super::source::experiment;
 use super::summary;
 use crate::args::{ExperimentArgs, Resume, ResumeArgs, ThreadArgs};
@@ -82,11 +82,9 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     // The first error is the one that matters.
     let outcomes = done?;
     finished?;
-    show(&experiment, &outcomes, &folder, output);
-    if signals.code().is_some() {
-        output.note(INTERRUPTED);
-    }
-    Ok(ExitCode::from(exit_code(&outcomes, signals.code())))
+    let signal = signals.code();
+    show(&experiment, &outcomes, &folder, signal, output);
+    Ok(ExitCode::from(exit_code(&outcomes, signal)))
 }
 
 /// The experiment with measured times, if its file asks for them: those of a run to be resumed, or new

@@ -61,19 +61,34 @@ pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> Status {
     }
 }
 
-/// Prints the results.
-pub fn show(experiment: &Experiment, outcomes: &[Outcome], folder: &RunFolder, output: &Output) {
+/// Prints the results; of runs that were stopped, what there is, and no judgement.
+pub fn show(
+    experiment: &Experiment,
+    outcomes: &[Outcome],
+    folder: &RunFolder,
+    signal: Option<u8>,
+    output: &Output,
+) {
     if output.json() {
         let results: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
         output.document(&json!(results));
     } else {
         output.text(&summary::table(experiment, outcomes, output));
     }
-    output.note(&format!("\n{}", summary::closing(experiment, outcomes)));
+    if signal.is_some() {
+        output.note(&format!("\n{}", summary::so_far(experiment, outcomes)));
+    } else {
+        output.note(&format!("\n{}", summary::closing(experiment, outcomes)));
+    }
     output.note(&summary::time(outcomes));
     summary::slow(&experiment.run, outcomes).into_iter().for_each(|text| output.warn(&text));
-    output.note(&format!("trajectory digest {}", summary::digest(outcomes)));
+    if signal.is_none() {
+        output.note(&format!("trajectory digest {}", summary::digest(outcomes)));
+    }
     output.note(&format!("results in {}", folder.path().display()));
+    if signal.is_some() {
+        output.note(INTERRUPTED);
+    }
 }
 
 /// The exit code for how runs ended.

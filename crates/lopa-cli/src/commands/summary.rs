@@ -1,7 +1,7 @@
 //! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::{Exactly, Experiment, RunSpec};
-use lopa::run::trace::majority_of;
+use lopa::run::trace::{Stop, majority_of};
 use lopa::run::{Outcome, hex};
 use lopa_study::seeds::Seeds;
 use lopa_study::sentences;
@@ -142,6 +142,13 @@ fn majority<'a>(
 pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let labels: Vec<&str> = experiment.algorithms.iter().map(|spec| spec.label.as_str()).collect();
     sentences::closing(&labels, &limits(experiment), outcomes)
+}
+
+/// How many runs had ended when a signal came.
+pub fn so_far(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+    let ended = outcomes.iter().filter(|outcome| outcome.stop != Stop::Interrupted).count();
+    let all = experiment.run.seeds.len() * experiment.algorithms.len();
+    format!("{ended} of {all} runs have ended; the table shows how far the others came")
 }
 
 /// Seconds of all iterations, and of measuring.

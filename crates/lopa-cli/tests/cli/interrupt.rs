@@ -1,7 +1,7 @@
 //! Signals that stop a run.
 #![cfg(unix)]
 
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::program::{Folder, QUADRATIC};
 
 /// Starts an endless run, sends a signal once it has started, and waits.
-fn interrupted(signal: &str) -> (Folder, i32, Value) {
+fn interrupted(signal: &str, more: &[&str]) -> (Folder, Output) {
     let folder = Folder::with(&[("q.toml", QUADRATIC)]);
     let endless = ["--set", "run.iterations=4000000000", "--set", "algorithm.lopa-gt.alpha=1e-5"];
-    let args = [&["run", "q.toml", "--format", "json", "-q"], &endless[..]].concat();
-    let mut child = folder.program(&args).stdout(Stdio::piped()).spawn().unwrap();
+    let args = [&["run", "q.toml"], more, &endless].concat();
+    let mut program = folder.program(&args);
+    let mut child = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // The first measurement is written when the first algorithm starts.
     let started = || {
         let runs = std::fs::read_dir(folder.path().join("runs")).ok()?;
@@ -27,16 +28,15 @@ fn interrupted(signal: &str) -> (Folder, i32, Value) {
     }
     let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
-    let output = child.wait_with_output().unwrap();
-    let results = serde_json::from_slice(&output.stdout).unwrap();
-    (folder, output.status.code().unwrap(), results)
+    (folder, child.wait_with_output().unwrap())
 }
 
 #[test]
 fn a_signal_ends_a_run_cleanly() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        let (folder, ended, results) = interrupted(signal);
-        assert_eq!(ended, code);
+        let (folder, ended) = interrupted(signal, &["--format", "json", "-q"]);
+        assert_eq!(ended.status.code(), Some(code));
+        let results: Value = serde_json::from_slice(&ended.stdout).unwrap();
         assert_eq!(results.as_array().unwrap().len(), 1, "only the first algorithm was started");
         assert_eq!(results[0]["stop"], "interrupted");
         let run = folder.run_folder();
@@ -46,4 +46,13 @@ fn a_signal_ends_a_run_cleanly() {
         // What it left is intact.
         folder.lopa(&["evaluate", run.to_str().unwrap()]).good();
     }
+}
+
+#[test]
+fn what_was_stopped_is_not_judged() {
+    let (_folder, ended) = interrupted("-INT", &[]);
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains("\n0 of "), "{said}");
+    assert!(said.contains("run the same command to resume"), "{said}");
+    assert!(!said.contains("trajectory digest") && !said.contains("ends with"), "{said}");
 }

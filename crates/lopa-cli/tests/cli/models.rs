@@ -342,12 +342,15 @@ fn a_last_column_that_holds_no_classes_is_not_taken_for_labels() {
     folder.write("named.csv", format!("x,y,weight\n{rows}").as_bytes());
     let known: String = blobs().lines().skip(1).map(|line| line.to_string() + "\n").collect();
     folder.write("known.csv", known.as_bytes());
-    let predict = |input: &str, more: &[&str]| {
-        let args = ["predict", &run, "-a", "lopa-gt", "-n", "0", "-i", input];
+    let on = |command: &str, input: &str, more: &[&str]| {
+        let args = [command, &run, "-a", "lopa-gt", "-n", "0", "-i", input];
         folder.lopa(&[&args[..], more].concat())
     };
-    for input in ["numbered.csv", "named.csv"] {
-        let refused = predict(input, &[]);
+    let predict = |input: &str, more: &[&str]| on("predict", input, more);
+    let refused = ["numbered.csv", "named.csv"]
+        .iter()
+        .flat_map(|input| ["predict", "evaluate"].map(|command| on(command, input, &[])));
+    for refused in refused {
         assert_eq!(refused.code, 3, "{}{}", refused.stdout, refused.stderr);
         assert!(refused.stderr.contains("error[data/no-labels]"), "{}", refused.stderr);
         assert!(refused.stderr.contains("--label"), "{}", refused.stderr);
@@ -356,6 +359,11 @@ fn a_last_column_that_holds_no_classes_is_not_taken_for_labels() {
     // Whoever says which column is none of the features is believed.
     let said = predict("numbered.csv", &["--label", "0"]).good().stdout;
     assert_eq!(predict("known.csv", &[]).good().stdout, said);
+    // A guess that may be right is spoken of.
+    let guessed = on("evaluate", "known.csv", &[]).good();
+    assert!(guessed.stderr.contains("labels: the last column"), "{}", guessed.stderr);
+    let told = on("evaluate", "known.csv", &["--label", "-1"]).good();
+    assert!(told.stdout == guessed.stdout && !told.stderr.contains("labels:"), "{}", told.stderr);
 }
 
 #[test]

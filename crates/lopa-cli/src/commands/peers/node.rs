@@ -151,7 +151,7 @@ fn leave(
             outcomes
         }
     };
-    show(experiment, &outcomes, &folder, output);
+    show(experiment, &outcomes, &folder, None, output);
     Ok(ExitCode::from(exit_code(&outcomes, None)))
 }
 

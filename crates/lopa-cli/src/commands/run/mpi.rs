@@ -16,7 +16,7 @@ use lopa::run::{Context, Outcome};
 use crate::args::{ExperimentArgs, Resume, ThreadArgs};
 use crate::commands::bars::Bars;
 use crate::commands::environment::Environment;
-use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
+use crate::commands::run_folder::{Destination, exit_code, show, status};
 use crate::commands::signals::Signals;
 use crate::commands::source::experiment;
 use crate::commands::summary;
@@ -82,10 +82,7 @@ fn together(
     let signal = agreed_signal(mpi, signals, &outcomes)?;
     if let Some(mut folder) = folder {
         folder.finish(status(&Ok(Vec::new()), signal))?;
-        show(&experiment, &outcomes, &folder, output);
-        if signal.is_some() {
-            output.note(INTERRUPTED);
-        }
+        show(&experiment, &outcomes, &folder, signal, output);
     }
     // Process 0 knows the runs that ended earlier.
     let codes = mpi.all(&[exit_code(&outcomes, signal)])?;
