@@ -31,9 +31,9 @@ pub struct ModelArgs {
 /// Where the labels are in a data file.
 #[derive(Debug, Args)]
 pub struct LabelArgs {
-    /// Column of the labels, by name or by number from 0; in an .npz file, their array
+    /// Column of the labels, by name or by number from 0 (-1 is the last); in an .npz file, their array
     /// [default: the last column, or `y`]
-    #[arg(long, requires = "input")]
+    #[arg(long, requires = "input", allow_negative_numbers = true)]
     pub label: Option<String>,
 }
 

@@ -17,9 +17,9 @@ pub struct StatsArgs {
     /// Names of data sets, or files: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy, .npz or IDX
     #[arg(value_name = "NAME|FILE")]
     names: Vec<String>,
-    /// Column of the labels, by name or by number from 0; in an .npz file, their array
+    /// Column of the labels, by name or by number from 0 (-1 is the last); in an .npz file, their array
     /// [default: the last column, or `y`]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     label: Option<String>,
     #[command(flatten)]
     data: DataArgs,

@@ -315,8 +315,9 @@ mod tests {
         let lab = Lab::new(base(), 1.0, None).unwrap();
         let trial = lab.logistic(3).unwrap();
         let steps = Steps { alpha: 1.0, beta: 0.3, lambda: 0.3, gamma: 0.8, tau: 0.5 };
-        let run = trial.lopa(Scheme::GradientTracking, steps, 400).unwrap();
-        assert!(run.at.len() < 300 && run.at.last() == Some(&400), "{:?}", run.at);
+        let run = trial.lopa(Scheme::GradientTracking, steps, 2000).unwrap();
+        assert!(run.at.len() < 600 && run.at.last() == Some(&2000), "{:?}", run.at);
+        // Φ is not convex: the gradient grows before it falls.
         let last = run.squares[run.squares.len() - 1];
         assert!(last > 0.0 && last < 0.1 * run.squares[0], "{:?}", run.squares);
         assert!(run.b_sq > 1e-6, "nodes differ: {}", run.b_sq);
