@@ -51,3 +51,30 @@ def kit(request: pytest.FixtureRequest) -> Any:
     """Problems in a framework; where it is not installed, the test is skipped, and says so."""
     pytest.importorskip(request.param)
     return importlib.import_module({"jax": "problems", "torch": "torch_problems"}[request.param])
+
+
+FILE = """
+name = "file"
+problem = { name = "python", file = "mine.py:problem" }
+network = { nodes = 2, graph = "complete" }
+run = { seeds = [1, 2], iterations = 60, evaluations = 2, batch = 4 }
+tune = { seeds = [101], trials = 2, share = 0.2 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.05
+beta = 0.2
+lambda = 0.2
+[[algorithm]]
+name = "spdb"
+alpha = 0.05
+beta = 0.2
+lambda = 0.2
+"""
+
+
+@pytest.fixture
+def file(folder: Path, kit: Any) -> Path:
+    """A problem in a file of its own, and an experiment that names it."""
+    Path("mine.py").write_text(kit.FILE)
+    Path("mine.toml").write_text(FILE)
+    return folder

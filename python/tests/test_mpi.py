@@ -7,52 +7,32 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import lopa
 import pytest
+from commands import command
 
-TOML = """
-name = "across"
-problem = { name = "python", file = "mine.py:problem" }
-network = { nodes = 2, graph = "complete" }
-run = { seeds = [1, 2], iterations = 30, evaluations = 2, batch = 4, precision = "f64" }
-[[algorithm]]
-name = "lopa-gt"
-alpha = 0.05
-beta = 0.2
-lambda = 0.2
-[[algorithm]]
-name = "spdb"
-alpha = 0.05
-beta = 0.2
-lambda = 0.2
-"""
+# Short, and in double precision.
+SETS = {"run.iterations": 30, "run.precision": "f64"}
 
 
 def across(*args: str) -> subprocess.CompletedProcess[str]:
     mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
-    program = [sys.executable, "-m", "lopa", "run", "mine.toml", "--engine", "mpi", "--format", "json", *args]
+    sets = [word for key, value in SETS.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    program = [sys.executable, "-m", "lopa", "run", "mine.toml", "--engine", "mpi", "--format", "json", *sets, *args]
     return subprocess.run([*mpirun, *program], capture_output=True, text=True, timeout=250)
 
 
 def has_mpi() -> bool:
     """Whether this build has it."""
-    done = subprocess.run([sys.executable, "-m", "lopa", "run", "no.toml", "--engine", "mpi"], capture_output=True, text=True)
+    done = command("run", "no.toml", "--engine", "mpi", fails=True)
     return "this build has no `lopa run --engine mpi`" not in done.stderr
-
-
-@pytest.fixture
-def file(folder: Path, kit: Any) -> Path:
-    Path("mine.py").write_text(kit.FILE)
-    Path("mine.toml").write_text(TOML)
-    return folder
 
 
 def test_two_processes(file: Path) -> None:
     if shutil.which("mpirun") is None or not has_mpi():
         pytest.skip("MPI is not there, or not in this build")
-    want = [result.digest for result in lopa.run("mine.toml", out="one").results]
+    want = [result.digest for result in lopa.run("mine.toml", set=SETS, out="one").results]
     done = across("--out", "two")
     assert done.returncode == 0, done.stderr
     assert [result["digest"] for result in json.loads(done.stdout)] == want
@@ -71,6 +51,6 @@ def test_an_exception_ends_all_processes(file: Path) -> None:
 def test_a_build_without_it_says_what_is_missing() -> None:
     if has_mpi():
         pytest.skip("this build has MPI")
-    done = subprocess.run([sys.executable, "-m", "lopa", "run", "no.toml", "--engine", "mpi"], capture_output=True, text=True)
+    done = command("run", "no.toml", "--engine", "mpi", fails=True)
     assert done.returncode == 2
     assert "MATURIN_PEP517_ARGS='--features full,mpi' pip install ./python" in done.stderr

@@ -112,32 +112,6 @@ def test_an_interrupted_run_resumes_to_the_same_digest(kit: Any) -> None:
     assert len(list(Path("parts").iterdir())) == 1
 
 
-TOML = """
-name = "file"
-problem = { name = "python", file = "mine.py:problem" }
-network = { nodes = 2, graph = "complete" }
-run = { seeds = [1, 2], iterations = 60, evaluations = 2, batch = 4 }
-tune = { seeds = [101], trials = 2, share = 0.2 }
-[[algorithm]]
-name = "lopa-gt"
-alpha = 0.05
-beta = 0.2
-lambda = 0.2
-[[algorithm]]
-name = "spdb"
-alpha = 0.05
-beta = 0.2
-lambda = 0.2
-"""
-
-
-@pytest.fixture
-def file(folder: Path, kit: Any) -> Path:
-    Path("mine.py").write_text(kit.FILE)
-    Path("mine.toml").write_text(TOML)
-    return folder
-
-
 def test_a_file_runs_everywhere(file: Path) -> None:
     run = lopa.run("mine.toml")
     done = command("run", "mine.toml", "--out", "by-command")

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use lopa::folder::model::Model;
 use lopa::serve::{Score, Truth};
 use serde_json::Value;
 
-use super::finished::{Finished, LabelArgs, ModelArgs, check_guess, models};
+use super::finished::{Finished, LabelArgs, ModelArgs, models, rows_for};
 use crate::args::{DataArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
@@ -52,9 +51,7 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
     let models = models(&args.model, output)?;
     // All models of a run share their features and classes.
     let about = &models[0].about;
-    let columns = about.columns.as_ref();
-    let rows = new_rows(input, about.features, columns, args.label.label.as_deref())?;
-    check_guess(&rows, &about.classes, input, output)?;
+    let rows = rows_for(about, input, &args.label, output)?;
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to compare with")
             .at(input.display().to_string())

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lopa::data::NewRows;
+use lopa::data::{NewRows, new_rows};
 use lopa::error::{Error, Kind, Result, nearest};
-use lopa::folder::model::Model;
+use lopa::folder::model::{About, Model};
 use lopa::folder::{ResultEntry, RunReader};
 use lopa::serve::Truth;
 use lopa_study::seeds::Ended;
@@ -193,19 +193,29 @@ pub fn names(runs: &[&ResultEntry]) -> Vec<String> {
     runs.iter().map(|run| run.algorithm.clone()).collect()
 }
 
+/// The rows of a file for a model.
+pub fn rows_for(
+    about: &About,
+    input: &Path,
+    label: &LabelArgs,
+    output: &Output,
+) -> Result<NewRows> {
+    let rows = new_rows(input, about.features, about.columns.as_ref(), label.label.as_deref())?;
+    if rows.guessed {
+        check_guess(&rows, &about.classes, input, output)?;
+    }
+    Ok(rows)
+}
+
 /// A last column that nobody called labels may be anything, and shift the features: unless it holds
 /// classes, the file is refused.
-pub fn check_guess(
-    rows: &NewRows,
-    classes: &[String],
-    input: &Path,
-    output: &Output,
-) -> Result<()> {
-    let Some(labels) = rows.labels.as_ref().filter(|_| rows.guessed) else { return Ok(()) };
+fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output) -> Result<()> {
+    let Some(labels) = &rows.labels else { return Ok(()) };
     let truth = Truth::new(labels, classes);
     let Some(row) = truth.numbers.iter().position(Option::is_none) else {
         output.note(
-            "labels: the last column, which is one more than the features (--label names another)",
+            "labels: the last column, since there is one more than the model has features (name another \
+             with --label)",
         );
         return Ok(());
     };

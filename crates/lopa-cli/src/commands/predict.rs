@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use lopa::problem::predictor::decide;
 use lopa::store::files::replace;
 use serde_json::{Map, Value, json};
 
-use super::finished::{LabelArgs, ModelArgs, check_guess, one_model};
+use super::finished::{LabelArgs, ModelArgs, one_model, rows_for};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
@@ -39,11 +38,9 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let kind = args.out.as_deref().map(Kind::of).transpose()?;
     let model = one_model(&args.model, output)?;
     let node = model.node(args.node.as_deref())?;
-    let (features, columns) = (model.about.features, model.about.columns.as_ref());
-    let rows = new_rows(&args.input, features, columns, args.label.label.as_deref())?;
+    let rows = rows_for(&model.about, &args.input, &args.label, output)?;
     let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
     let classes = &model.about.classes;
-    check_guess(&rows, classes, &args.input, output)?;
     let predicted = decide(&found, classes.len());
     let said = Predictions { classes, predicted: &predicted, found: &found };
     match (&args.out, kind) {

@@ -75,11 +75,11 @@ pub fn show(
     } else {
         output.text(&summary::table(experiment, outcomes, output));
     }
-    if signal.is_some() {
-        output.note(&format!("\n{}", summary::so_far(experiment, outcomes)));
-    } else {
-        output.note(&format!("\n{}", summary::closing(experiment, outcomes)));
-    }
+    let closing = match signal {
+        None => summary::closing(experiment, outcomes),
+        Some(_) => summary::so_far(experiment, outcomes),
+    };
+    output.note(&format!("\n{closing}"));
     output.note(&summary::time(outcomes));
     summary::slow(&experiment.run, outcomes).into_iter().for_each(|text| output.warn(&text));
     if signal.is_none() {

@@ -68,10 +68,10 @@ enum Style {
 }
 
 impl Style {
-    fn write(self, Summary { mean, sd, .. }: Summary) -> String {
+    fn write(self, summary: Summary) -> String {
+        let Summary { mean, sd, .. } = summary;
         match (self, sd) {
-            (Style::Share, Some(sd)) => format!("{mean:.3} ± {sd:.3}"),
-            (Style::Share, None) => format!("{mean:.3}"),
+            (Style::Share, _) => summary.to_thousandths(),
             (Style::Spread, Some(sd)) => format!("{} ± {}", number(mean), short(sd)),
             (Style::Spread | Style::Mean, _) => number(mean),
             (Style::Count, _) => format!("{mean:.0}"),

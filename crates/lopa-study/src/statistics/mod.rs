@@ -28,6 +28,14 @@ impl Summary {
         let (mean, sd) = spread(&numbers);
         Some(Summary { mean, sd: (numbers.len() > 1).then_some(sd), low, high })
     }
+
+    /// Mean and spread to a thousandth, as shares are written.
+    pub fn to_thousandths(&self) -> String {
+        match self.sd {
+            Some(sd) => format!("{:.3} ± {sd:.3}", self.mean),
+            None => format!("{:.3}", self.mean),
+        }
+    }
 }
 
 /// Mean and standard deviation (n − 1) of one number or more.

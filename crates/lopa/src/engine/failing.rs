@@ -61,13 +61,10 @@ impl Failing {
             _ => (Some(k), 0),
         };
         let Failing { failures, awake, fates, late, at: (_, e) } = self;
-        awake.iter_mut().enumerate().for_each(|(i, awake)| *awake = failures.awake(k, i));
+        failures.wake(k, awake);
         if let Some((mixing, _)) = exchange {
             table.each_way(mixing, |i, j, place| {
-                fates[i][place] = match awake[i] && awake[j] {
-                    true => failures.fate(k, (i.min(j), i.max(j))),
-                    false => Fate::default(),
-                };
+                fates[i][place] = failures.between(k, awake, (i, j));
             });
         }
         let mut late = late.get_mut(*e);

@@ -64,6 +64,19 @@ impl Failures {
         k == 0 || self.active >= 1.0 || self.at(k, (node, node), FATE).unit() < self.active
     }
 
+    /// Notes which nodes take part in iteration `k`.
+    pub fn wake(&self, k: u64, awake: &mut [bool]) {
+        awake.iter_mut().enumerate().for_each(|(i, awake)| *awake = self.awake(k, i));
+    }
+
+    /// What becomes of the link between two nodes in iteration `k`, in which these nodes take part.
+    pub fn between(&self, k: u64, awake: &[bool], (i, j): (usize, usize)) -> Fate {
+        match awake[i] && awake[j] {
+            true => self.fate(k, (i.min(j), i.max(j))),
+            false => Fate::default(),
+        }
+    }
+
     /// What becomes of the link i < j in iteration `k`, whose nodes take part.
     pub fn fate(&self, k: u64, link: (usize, usize)) -> Fate {
         let drop = match &self.bursts {

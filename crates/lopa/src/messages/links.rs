@@ -80,18 +80,11 @@ impl<T: Real> Links<T> {
             return;
         }
         let Links { fates, awake, failures, live, once, .. } = self;
-        let any = failures.any();
-        if any {
-            awake.iter_mut().enumerate().for_each(|(i, awake)| *awake = failures.awake(k, i));
-        }
+        failures.wake(k, awake);
         *once = Tally::default();
         for &edge in live.iter() {
             let (i, j) = map.edges[edge];
-            fates[edge] = match (any, awake[i] && awake[j]) {
-                (false, _) => Fate { up: true, late: false },
-                (true, true) => failures.fate(k, (i, j)),
-                (true, false) => Fate::default(),
-            };
+            fates[edge] = failures.between(k, awake, (i, j));
             once.sent += 2 * u64::from(fates[edge].up);
             once.late += 2 * u64::from(fates[edge].late);
             once.lost += 2 * u64::from(!fates[edge].up && awake[i] && awake[j]);

@@ -21,7 +21,7 @@ fn only_alpha(alpha: f64) -> Steps {
 }
 
 /// Step sizes for the logistic regression, whose g is steeper and whose Φ is flatter, all times `factor`.
-fn gentle(factor: f64) -> Steps {
+pub(super) fn gentle(factor: f64) -> Steps {
     let [alpha, beta, lambda, gamma] = [1.0, 0.3, 0.3, 0.8].map(|step| step * factor);
     Steps { alpha, beta, lambda, gamma, tau: 0.5 }
 }

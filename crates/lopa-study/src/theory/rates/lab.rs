@@ -292,6 +292,7 @@ impl Trial {
 
 #[cfg(test)]
 mod tests {
+    use super::super::claims::gentle;
     use super::*;
 
     #[test]
@@ -314,7 +315,7 @@ mod tests {
     fn logistic_regression_is_measured_by_exact_solves() {
         let lab = Lab::new(base(), 1.0, None).unwrap();
         let trial = lab.logistic(3).unwrap();
-        let steps = Steps { alpha: 1.0, beta: 0.3, lambda: 0.3, gamma: 0.8, tau: 0.5 };
+        let steps = gentle(1.0);
         let run = trial.lopa(Scheme::GradientTracking, steps, 2000).unwrap();
         assert!(run.at.len() < 600 && run.at.last() == Some(&2000), "{:?}", run.at);
         // Φ is not convex: the gradient grows before it falls.

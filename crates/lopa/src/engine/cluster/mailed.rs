@@ -88,24 +88,22 @@ impl<T: Real> Cluster<'_, T> {
 /// Goes to the links of a round. Where messages may be late, a run that was resumed finds again what the
 /// same exchange carried one iteration before.
 fn find_round<T: Real>(
-    rounds: Option<&mut Cursor>,
+    mut rounds: Option<&mut Cursor>,
     traffic: &mut Traffic<T>,
     at: (u64, usize),
     round: u64,
 ) {
     let forgot = traffic.forgot(at);
-    let Some(rounds) = rounds else {
-        if forgot {
-            traffic.recall(at);
-        }
-        return;
-    };
     if forgot {
-        rounds.go(round - traffic.rounds());
-        traffic.turn(rounds.mixing());
+        if let Some(rounds) = &mut rounds {
+            rounds.go(round - traffic.rounds());
+            traffic.turn(rounds.mixing());
+        }
         traffic.recall(at);
     }
-    if rounds.go(round) || forgot {
+    if let Some(rounds) = rounds
+        && (rounds.go(round) || forgot)
+    {
         traffic.turn(rounds.mixing());
     }
 }
