@@ -17,18 +17,18 @@ pub struct Shown {
     pub dataset: &'static str,
     /// What distinguishes it from other runs of the same figure: heterogeneity or network.
     pub variant: Option<&'static str>,
-    /// `paper` or `tuned`.
+    /// `given` or `tuned`.
     pub steps: &'static str,
     /// The run.
     pub saved: Saved,
 }
 
-/// The figures for which there are runs, with their file names: `fig2` with the paper's step sizes,
+/// The figures for which there are runs, with their file names: `fig2` with given step sizes,
 /// `fig2-tuned` with tuned ones. Figures over seconds are drawn only if `times` were measured.
 pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
     let mut figures = Vec::new();
-    for steps in ["paper", "tuned"] {
-        let suffix = if steps == "paper" { "" } else { "-tuned" };
+    for steps in ["given", "tuned"] {
+        let suffix = if steps == "given" { "" } else { "-tuned" };
         let of = |figure: &str, variants: &[&str]| -> Vec<&Shown> {
             let is = |run: &&Shown| {
                 let listed = |variant: &str| variants.is_empty() || variants.contains(&variant);
@@ -38,11 +38,13 @@ pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
             };
             runs.iter().filter(is).collect()
         };
-        let mut add = |name: &str, runs: &[&Shown], panels: Vec<Panel>, columns: usize| {
+        let mut add = |name: &str, runs: &[&Shown], mut panels: Vec<Panel>, columns: usize| {
             if !panels.is_empty() {
-                let how = if steps == "paper" { "the paper's" } else { "tuned" };
-                let about = format!("{name} with {how} step sizes");
-                let note = note(&panels, seeds(runs));
+                let about = format!("{name} with {steps} step sizes");
+                let mut note = note(&panels, seeds(runs));
+                if without_chance(&mut panels) {
+                    note += " Accuracies begin with the first measurement after the start.";
+                }
                 figures.push((format!("{name}{suffix}"), Figure { about, panels, columns, note }));
             }
         };
@@ -61,18 +63,19 @@ pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
             let panels = by_dataset(&runs, x, &["loss", "phi", "grad_phi_sq"]);
             add(name, &runs, panels, runs.len());
         }
+        // Here, too.
         let names = ["ring", "star", "random"];
         let metropolis = ["metropolis-92", "metropolis-79", "metropolis-42"];
         for (name, variants) in [("fig7", names), ("fig7-metropolis", metropolis)] {
             let runs = of("fig7", &variants);
             let networks = runs.iter().filter_map(|run| network_of(run));
-            let panels = networks.chain(by_network(&runs, &["test_accuracy", "loss", "consensus"]));
+            let panels = networks.chain(by_network(&runs, &["phi", "grad_phi_sq", "consensus"]));
             add(name, &runs, panels.collect(), 3);
         }
         let runs = of("fig8", &[]);
         add("fig8", &runs, by_dataset(&runs, "iteration", &["test_accuracy", "loss"]), runs.len());
     }
-    let is = |run: &&Shown| run.figures.contains(&"fig3") && run.steps == "paper";
+    let is = |run: &&Shown| run.figures.contains(&"fig3") && run.steps == "given";
     let runs: Vec<(&str, &Saved)> = runs
         .iter()
         .filter(is)
@@ -81,6 +84,21 @@ pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
     figures.extend(labels(&runs).map(|figure| ("fig4".to_string(), figure)));
     figures.sort_by(|a, b| a.0.cmp(&b.0));
     figures
+}
+
+/// Leaves out accuracies at the start, which are those of chance and would take most of the axis.
+fn without_chance(panels: &mut [Panel]) -> bool {
+    let mut any = false;
+    for panel in panels {
+        let Content::Curves(axes) = &mut panel.content else { continue };
+        if axes.y.to_lowercase().contains("accuracy") {
+            for curve in axes.curves.iter_mut().filter(|curve| curve.points.len() > 2) {
+                curve.points.remove(0);
+                any = true;
+            }
+        }
+    }
+    any
 }
 
 /// One picture of what LoPA saves: the Hessian-vector products that others need for the loss that
@@ -112,7 +130,7 @@ pub fn savings(judged: &[Judgement]) -> Option<Figure> {
         let content = Content::Forest(Forest { x, margin: 1.1, rows });
         Panel { title: title.to_string(), content }
     };
-    let panels: Vec<Panel> = [("paper", "The paper's step sizes"), ("tuned", "Tuned step sizes")]
+    let panels: Vec<Panel> = [("given", "Given step sizes"), ("tuned", "Tuned step sizes")]
         .map(panel)
         .into_iter()
         .filter(

@@ -22,6 +22,7 @@ use lopa_report::saved::Saved;
 use lopa_study::reproduce::claims::Judgement;
 use lopa_study::reproduce::topics::Topic;
 use lopa_study::reproduce::{Pages, Part, claims, count, entries, judge, once, paper, table};
+use lopa_study::tune::TuneSpec;
 use serde_json::{Value, json};
 
 use self::figures::FigureArgs;
@@ -93,7 +94,8 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     let mut figures = lopa_report::paper::figures(&shown, args.times);
     figures.extend(lopa_report::paper::savings(&judged).map(|one| ("savings".to_string(), one)));
     pictures::save(&args.out, &figures, ImageFormat::available())?;
-    write_results(args, &results, &judged, &figures)?;
+    let search = figures::search(&args.figures, &program.registries)?;
+    write_results(args, &results, &judged, &figures, search.as_ref())?;
     write_report(args, shown, &judged)?;
     if output.json() {
         output.document(&Value::Array(results));
@@ -147,6 +149,7 @@ fn write_results(
     results: &[Value],
     judged: &[Judgement],
     figures: &[(String, Figure)],
+    search: Option<&TuneSpec>,
 ) -> Result<()> {
     let command = figures::command(&args.figures, args.times, args.page.is_some());
     let pages = |folder: &str, appendix: &str| {
@@ -154,7 +157,7 @@ fn write_results(
         let pictures: Vec<String> = figures.iter().map(address).collect();
         let (quick, times) = (args.figures.quick(), args.times);
         let (command, entries, pictures) = (&command, results, &pictures);
-        let pages = Pages { command, entries, judged, pictures, appendix, quick, times };
+        let pages = Pages { command, entries, judged, pictures, appendix, search, quick, times };
         (pages.first(), pages.tables())
     };
     let pretty = |value: Value| format!("{value:#}\n");

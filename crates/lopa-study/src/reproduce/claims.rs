@@ -171,7 +171,7 @@ pub struct Judgement {
     pub claim: String,
     /// What was compared.
     pub test: String,
-    /// `paper` or `tuned`.
+    /// `given` or `tuned`.
     pub steps: &'static str,
     /// The verdict.
     pub verdict: Verdict,
@@ -200,6 +200,11 @@ impl Judgement {
             true => self.verdict.words().to_string(),
             false => format!("{}: {}", self.verdict.words(), self.obstacles.join("; ")),
         }
+    }
+
+    /// "5 seeds"; empty if there is no interval.
+    pub fn number(&self) -> String {
+        self.interval.map_or(String::new(), |by| format!("{} {}", by.pairs, self.units))
     }
 
     /// The difference with its interval: a factor, or a number with its sign.

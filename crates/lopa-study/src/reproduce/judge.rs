@@ -16,11 +16,11 @@ use crate::statistics::{Paired, holm};
 /// The level of every test.
 const ALPHA: f64 = 0.05;
 
-/// Judges those claims whose experiments were run, under the paper's and under tuned steps.
+/// Judges those claims whose experiments were run, under given and under tuned steps.
 pub fn judge(claims: &[Claim], all: &[(Part, Traces)]) -> Vec<Judgement> {
     let mut judged: Vec<(Judgement, Option<Paired>)> = claims
         .iter()
-        .flat_map(|claim| ["paper", "tuned"].map(|steps| evidence(claim, steps, all)))
+        .flat_map(|claim| ["given", "tuned"].map(|steps| evidence(claim, steps, all)))
         .flatten()
         .collect();
     correct(&mut judged);

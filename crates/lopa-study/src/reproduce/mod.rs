@@ -28,7 +28,7 @@ pub struct Part {
     pub dataset: &'static str,
     /// What distinguishes it within the figure: the heterogeneity, the network.
     pub variant: Option<&'static str>,
-    /// `paper` or `tuned`.
+    /// `given` or `tuned`.
     pub steps: &'static str,
     /// The experiment.
     pub experiment: Experiment,

@@ -8,6 +8,7 @@ use super::claims::Judgement;
 use super::paper::level;
 use super::topics::ten;
 use crate::seeds::Count;
+use crate::tune::TuneSpec;
 
 /// What the pages show.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,8 @@ pub struct Pages<'a> {
     pub pictures: &'a [String],
     /// The address of the appendix, seen from the first page.
     pub appendix: &'a str,
+    /// The search for tuned steps, if it was the same for all files but for the ranges.
+    pub search: Option<&'a TuneSpec>,
     /// Whether only a tenth was run, which is neither compared with the paper nor judged.
     pub quick: bool,
     /// Whether seconds were measured on an idle machine.
@@ -44,8 +47,8 @@ Every comparison is paired over seeds; where a claim is about several settings, 
 however many seeds it has. The interval is the 95 % confidence interval of the mean difference by \
 Student's t, above zero (a factor: above 1) where it favours the claim. A claim *held* or *did not hold* \
 if there is a difference at the 5 % level after Holm's correction for the number of claims about the \
-figure under the same steps. It is a *tie* if two one-sided tests at 5 % show the difference to be smaller than a margin \
-that was set beforehand: 0.5 points of accuracy, a factor of 1.1 in cost, 1.05 in loss and Φ, 2 in \
+figure under the same steps. It is a *tie*, even if there is a difference, if two one-sided tests at 5 % show it to be \
+smaller than a margin that was set beforehand: 0.5 points of accuracy, a factor of 1.1 in cost, 1.05 in loss and Φ, 2 in \
 squared distances. Otherwise it *cannot be told*. Where an algorithm diverged on a seed, its numbers are \
 those of the seeds that survived, which are no fair sample: nothing is decided by them. Where two \
 variants were run with different steps, the change is not the variant's alone, and nothing is decided.";
@@ -63,7 +66,7 @@ impl Pages<'_> {
             text.push_str("What of the paper's experiments holds, in ten sentences:\n\n");
             let link = |figure: &str| {
                 let section = SECTIONS.iter().find(|(.., figures)| figures.contains(&figure));
-                section.map_or("#statistics".into(), |(_, address, _)| address.to_string())
+                section.map_or(("Statistics", "#statistics"), |&(name, address, _)| (name, address))
             };
             text.push_str(&ten(self.judged, link));
         }
@@ -78,14 +81,16 @@ impl Pages<'_> {
             text,
             "\nEvery number was measured by this software and is written by the command that ran it:\n\n\
              ```sh\n{}\n```\n\n\
-             Settings are in `experiments/fig*.toml`. *Paper* steps are those it gives; where it gives \
-             none, the comment at the top of each file says what was chosen, which is not the same for \
-             every algorithm. *Tuned* steps come from `lopa tune`, with the same number of trials per \
-             algorithm, on other seeds. Levels are mean ± standard deviation over seeds at the end of \
+             Settings are in `experiments/fig*.toml`. *Given* steps are the paper's where it has \
+             any, which is for LoPA in Figures 1 to 4; all others were chosen here, as the top of each \
+             file says, and are not the same for every algorithm: where they decide, a comparison says \
+             more about them than about the algorithms. *Tuned* steps come from `lopa tune`{}. Levels are mean ± standard deviation over seeds at the end of \
              the run; the paper's are read from its figures by eye. [All numbers]({}) are in an \
              appendix, and [Differences from the paper](errata.md) states what is done here where the \
              paper is silent or wrong.\n\n## Statistics\n\n{STATISTICS}\n",
-            self.command, self.appendix,
+            self.command,
+            self.search.map_or(", as the top of each file says".into(), searched),
+            self.appendix,
         );
         if !self.times {
             text.push_str(
@@ -175,7 +180,7 @@ impl Pages<'_> {
         let far = |entry: &Value| {
             let paper = level(entry)?.test_accuracy;
             let ours = entry["test_accuracy"]["mean"].as_f64()?;
-            let here = entry["steps"] == "paper" && entry["algorithm"] == "lopa-gt";
+            let here = entry["steps"] == "given" && entry["algorithm"] == "lopa-gt";
             (here && (ours - paper).abs() > 0.05).then(|| {
                 format!(
                     "{} ({}): {ours:.3}, where the paper has {paper}",
@@ -187,9 +192,10 @@ impl Pages<'_> {
         let all: Vec<String> = once(self.entries).filter_map(far).collect();
         (!self.quick && !all.is_empty()).then(|| {
             format!(
-                "LoPA-GT's test accuracy is more than 5 points from the paper's in: {}. There the paper's \
-                 setting is not known well enough to repeat it, and a claim that holds or fails here \
-                 may do otherwise in it.",
+                "LoPA-GT's test accuracy with given steps is more than 5 points from the paper's in: \
+                 {}. There the paper's setting is not known well enough to repeat it, and a claim that \
+                 holds or fails here may do otherwise in it; [Readings](readings.md) says which other \
+                 settings come near.",
                 all.join("; ")
             )
         })
@@ -234,7 +240,9 @@ fn claims(text: &mut String, judged: &[&Judgement]) {
     if judged.is_empty() {
         return;
     }
-    text.push_str("\n| claim | with the paper's steps | with tuned steps |\n|---|---|---|\n");
+    text.push_str(
+        "\n| claim | compared | tie within | with given steps | with tuned steps |\n|---|---|---|---|---|\n",
+    );
     let mut shown: Vec<(&str, &str)> = Vec::new();
     for one in judged {
         let key = (one.claim.as_str(), one.test.as_str());
@@ -247,10 +255,12 @@ fn claims(text: &mut String, judged: &[&Judgement]) {
             let found = judged.iter().filter(is).find(|other| other.steps == steps);
             found.map_or(String::new(), |one| match one.effect() {
                 none if none.is_empty() => one.words(),
-                effect => format!("{}: {effect}", one.words()),
+                effect => format!("{}: {effect}, {}", one.words(), one.number()),
             })
         };
-        let _ = writeln!(text, "| {} | {} | {} |", one.claim, cell("paper"), cell("tuned"));
+        let (claim, test, margin) = (&one.claim, &one.test, one.margin.words);
+        let (given, tuned) = (cell("given"), cell("tuned"));
+        let _ = writeln!(text, "| {claim} | {test} | {margin} | {given} | {tuned} |");
     }
 }
 
@@ -262,8 +272,8 @@ pub fn table(judgements: &[Judgement]) -> String {
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for judgement in judgements {
-        let Judgement { figure, claim, test, steps, units, margin, .. } = judgement;
-        let number = judgement.interval.map_or(String::new(), |by| format!("{} {units}", by.pairs));
+        let Judgement { figure, claim, test, steps, margin, .. } = judgement;
+        let number = judgement.number();
         let p = |p: Option<f64>| match p {
             None => String::new(),
             Some(p) if p < 1e-3 => "< 0.001".into(),
@@ -280,6 +290,22 @@ pub fn table(judgements: &[Judgement]) -> String {
         );
     }
     text
+}
+
+/// ": 21 trials …", the search that every tuned file has behind it.
+fn searched(TuneSpec { trials, seeds, share, metric, confirm, .. }: &TuneSpec) -> String {
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    let seeds = seeds.join(", ");
+    let length = match share {
+        1.0 => "at full length".to_string(),
+        share => format!("with {share} of the budget"),
+    };
+    format!(
+        ": {trials} trials for every algorithm in every file, on seeds {seeds}, which are not those \
+         reported, {length}, by {metric}. The best trial was taken that survived {confirm} further seeds \
+         at full length, there also with steps a quarter larger; the top of each file says which, and \
+         where it is the largest or smallest value tried, so that a better one may lie beyond"
+    )
 }
 
 fn word(entry: &Value, key: &str) -> String {

@@ -29,6 +29,9 @@ pub enum Topic {
     SingleLevel,
 }
 
+/// The name and the address of a section.
+pub type Link = (&'static str, &'static str);
+
 impl Topic {
     /// All ten.
     pub const ALL: [Topic; 10] = [
@@ -44,40 +47,33 @@ impl Topic {
         Topic::SingleLevel,
     ];
 
-    /// The statement, and the figure whose section has the evidence.
-    fn statement(self) -> (&'static str, &'static str) {
+    /// The statement.
+    fn statement(self) -> &'static str {
         match self {
-            Topic::Spdb => {
-                ("LoPA needs fewer Hessian-vector products than SPDB for the same result", "fig1")
+            Topic::Spdb => "LoPA needs fewer Hessian-vector products than SPDB for the same result",
+            Topic::MaDsbo => {
+                "LoPA needs fewer Hessian-vector products than MA-DSBO for the same result"
             }
-            Topic::MaDsbo => (
-                "LoPA needs fewer Hessian-vector products than MA-DSBO for the same result",
-                "fig1",
-            ),
-            Topic::Time => ("LoPA needs less time than SPDB and MA-DSBO for the same loss", "fig5"),
-            Topic::Tracking => {
-                ("with gradient tracking LoPA ends with a better loss and accuracy", "fig2")
-            }
-            Topic::Consensus => {
-                ("with gradient tracking the nodes end closer to each other", "fig1")
-            }
-            Topic::Heterogeneity => ("the more the labels differ, the less accurate it is", "fig3"),
+            Topic::Time => "LoPA needs less time than SPDB and MA-DSBO for the same loss",
+            Topic::Tracking => "with gradient tracking LoPA ends with a better loss and accuracy",
+            Topic::Consensus => "with gradient tracking the nodes end closer to each other",
+            Topic::Heterogeneity => "the more the labels differ, the less accurate it is",
             Topic::HeterogeneityOfLocal => {
-                ("without gradient tracking it suffers more from labels that differ", "fig3")
+                "without gradient tracking it suffers more from labels that differ"
             }
-            Topic::Connectivity => ("the sparser the network, the worse it ends", "fig7"),
+            Topic::Connectivity => "the sparser the network, the worse it ends",
             Topic::ConnectivityOfTracking => {
-                ("with gradient tracking it suffers more from a sparse network", "fig7")
+                "with gradient tracking it suffers more from a sparse network"
             }
             Topic::SingleLevel => {
-                ("tuning the regularisation is more accurate than DGD with a fixed one", "fig8")
+                "tuning the regularisation is more accurate than DGD with a fixed one"
             }
         }
     }
 
     /// The statement with what became of it, in one sentence.
-    fn sentence(self, judged: &[Judgement], link: impl Fn(&str) -> String) -> String {
-        let (statement, figure) = self.statement();
+    fn sentence(self, judged: &[Judgement], link: impl Fn(&str) -> Link) -> String {
+        let statement = self.statement();
         let own: Vec<&Judgement> = judged.iter().filter(|one| one.of.topic == self).collect();
         if own.is_empty() {
             return format!("**Not judged**: {statement}.");
@@ -86,17 +82,27 @@ impl Topic {
         let all = own.len();
         let word = match (of(Verdict::Held), of(Verdict::Unknown)) {
             (held, _) if held == all => "Holds",
-            (_, unknown) if unknown == all => "Cannot be told",
+            (0, unknown) if 2 * unknown > all => "Cannot be told",
             (0, _) => "Does not hold",
+            (held, _) if 2 * held > all => "Holds mostly",
             _ => "Holds in part",
         };
-        let kinds = ["paper", "tuned"].into_iter().filter_map(|steps| counts(&own, steps));
+        let kinds = ["given", "tuned"].into_iter().filter_map(|steps| counts(&own, steps));
         let kinds = kinds.collect::<Vec<_>>().join("; ");
-        format!("**{word}**: {statement} ({kinds}). [Evidence]({})", link(figure))
+        let mut evidence: Vec<Link> = Vec::new();
+        for one in own {
+            let link = link(one.figure);
+            if !evidence.contains(&link) {
+                evidence.push(link);
+            }
+        }
+        let evidence = evidence.iter().map(|(name, address)| format!("[{name}]({address})"));
+        let evidence = evidence.collect::<Vec<_>>().join(", ");
+        format!("**{word}**: {statement} ({kinds}). Evidence: {evidence}.")
     }
 }
 
-/// "with the paper's steps held in 3 comparisons of 4, tie in 1".
+/// "of 4 comparisons with given steps 3 held, 1 tie".
 fn counts(judged: &[&Judgement], steps: &str) -> Option<String> {
     let own: Vec<_> = judged.iter().filter(|one| one.steps == steps).collect();
     let mut text = String::new();
@@ -107,12 +113,11 @@ fn counts(judged: &[&Judgement], steps: &str) -> Option<String> {
             let _ = write!(text, "{comma}{count} {}", verdict.words());
         }
     }
-    let whose = if steps == "paper" { "the paper's" } else { "tuned" };
-    (!own.is_empty()).then(|| format!("of {} comparisons with {whose} steps {text}", own.len()))
+    (!own.is_empty()).then(|| format!("of {} comparisons with {steps} steps {text}", own.len()))
 }
 
-/// The ten sentences, as a list; `link` gives the address of a figure's section.
-pub fn ten(judged: &[Judgement], link: impl Fn(&str) -> String) -> String {
+/// The ten sentences, as a list; `link` gives the section of a figure.
+pub fn ten(judged: &[Judgement], link: impl Fn(&str) -> Link) -> String {
     let mut text = String::new();
     for (number, topic) in Topic::ALL.into_iter().enumerate() {
         let _ = writeln!(text, "{}. {}", number + 1, topic.sentence(judged, &link));

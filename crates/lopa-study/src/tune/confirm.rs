@@ -42,8 +42,10 @@ impl Confirmation {
         match (self.stands, self.value.is_some(), self.above.is_some()) {
             (true, _, true) => format!("survives seeds {seeds}, also with steps a quarter larger"),
             (true, _, false) => format!("survives seeds {seeds}"),
-            (false, false, _) => format!("diverges on seeds {seeds}"),
-            (false, true, _) => format!("on the edge: a quarter above it, seeds {seeds} diverge"),
+            (false, false, _) => format!("diverges on one of seeds {seeds} or more"),
+            (false, true, _) => {
+                format!("on the edge: a quarter above it, one of seeds {seeds} or more diverges")
+            }
         }
     }
 }

@@ -35,6 +35,9 @@ pub fn file(
     );
     for trial in best {
         let _ = writeln!(text, "#   {}", line(trial, trials));
+        for edge in edges(trial, trials) {
+            let _ = writeln!(text, "#     {edge}");
+        }
         for test in tests.iter().filter(|test| test.algorithm == trial.algorithm) {
             let _ = writeln!(text, "#     trial {} {}", test.confirms, test.says());
         }
@@ -63,6 +66,24 @@ fn line(best: &Trial, trials: &[Trial]) -> String {
     let (algorithm, number) = (&best.algorithm, best.trial);
     let (value, own) = (shown(best.value), shown(own));
     format!("{algorithm}: trial {number}, {value} (the original: {own}): {}", values.join(", "))
+}
+
+/// "alpha: the largest value tried", where a better one may lie beyond.
+fn edges(best: &Trial, trials: &[Trial]) -> Vec<String> {
+    let own = |key: &str| -> Vec<f64> {
+        let own = trials.iter().filter(|trial| trial.algorithm == best.algorithm);
+        own.filter_map(|trial| trial.params.get(key).copied()).collect()
+    };
+    let edge = |(key, &value): (&String, &f64)| {
+        let tried = own(key);
+        let end = match (tried.iter().all(|&t| t >= value), tried.iter().all(|&t| t <= value)) {
+            (true, false) => "smallest",
+            (false, true) => "largest",
+            _ => return None,
+        };
+        Some(format!("{key}: the {end} value tried"))
+    };
+    best.params.iter().filter_map(edge).collect()
 }
 
 fn set(algorithm: &mut Value, trial: &Trial) {

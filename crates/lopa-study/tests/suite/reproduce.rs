@@ -121,7 +121,7 @@ fn entries_and_verdicts_come_from_the_folder() {
     let runs = tempfile::tempdir().expect("a folder");
     let (folder, _) = resume(runs.path());
     let traces = traces(&folder);
-    let entries = entries(&part("paper"), &traces);
+    let entries = entries(&part("given"), &traces);
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0]["algorithm"], "lopa-gt");
     assert_eq!(entries[0]["seeds"], serde_json::json!([1, 2, 3]));
@@ -135,11 +135,11 @@ fn entries_and_verdicts_come_from_the_folder() {
         panels: vec![("fig1", "mnist", None)],
         test: Test::Ends { measure: "consensus", better, worse },
     };
-    let all = [(part("paper"), traces)];
+    let all = [(part("given"), traces)];
     let pairs = [("lopa-gt", "lopa-lg"), ("lopa-lg", "lopa-gt"), ("lopa-gt", "lopa-gt")];
     let judged = judge(&pairs.map(|(better, worse)| claim(better, worse)), &all);
     let verdicts: Vec<_> = judged.iter().map(|one| (one.steps, one.verdict)).collect();
-    let wanted = [Verdict::Held, Verdict::DidNotHold, Verdict::Tie].map(|one| ("paper", one));
+    let wanted = [Verdict::Held, Verdict::DidNotHold, Verdict::Tie].map(|one| ("given", one));
     assert_eq!(verdicts, wanted, "nothing was run with tuned steps");
     assert!(judged.iter().all(|one| one.units == "seeds" && one.interval.unwrap().pairs == 3));
     let [p, corrected] = [judged[0].p, judged[0].p_corrected].map(Option::unwrap);
@@ -150,8 +150,10 @@ fn entries_and_verdicts_come_from_the_folder() {
         page.contains("**Holds in part**: with gradient tracking the nodes end closer"),
         "{page}"
     );
-    assert!(page.contains("of 3 comparisons with the paper's steps 1 held, 1 did not hold, 1 tie"));
-    assert!(page.contains("| lopa-gt is better | held: × "), "{page}");
+    assert!(page.contains("of 3 comparisons with given steps 1 held, 1 did not hold, 1 tie"));
+    let row = "| lopa-gt is better | ratio of consensus at the end | a factor of 2 | held: × ";
+    assert!(page.contains(row) && page.contains(", 3 seeds |"), "{page}");
+    assert!(page.contains("Evidence: [Figure 1](#figure-1)."), "{page}");
     let quick = pages(&entries, &[], true).first();
     assert!(
         quick.contains("neither compared with the paper nor judged") && !quick.contains("Holds")
@@ -165,8 +167,8 @@ fn entries_and_verdicts_come_from_the_folder() {
     assert_eq!((&entries[0]["diverged"], &entries[1]["diverged"]), (&0.into(), &1.into()));
     let judged = judge(&[claim("lopa-gt", "lopa-lg")], &[(part, traces)]);
     let page = pages(&entries, &judged, false).first();
-    assert!(page.contains("| lopa-lg | paper | 2 of 3, the others diverged |"), "{page}");
-    assert!(page.contains("1 of the 6 runs diverged: lopa-lg on 1 of 3 seeds (fig1, mnist, paper"));
+    assert!(page.contains("| lopa-lg | given | 2 of 3, the others diverged |"), "{page}");
+    assert!(page.contains("1 of the 6 runs diverged: lopa-lg on 1 of 3 seeds (fig1, mnist, given"));
     assert_eq!((judged[0].verdict, judged[0].interval), (Verdict::Unknown, None));
     let said = "cannot be told: lopa-lg diverged on 1 of 3 seeds and is not ranked";
     assert_eq!(judged[0].words(), said);
@@ -204,7 +206,7 @@ fn variants_with_different_steps_are_not_compared() {
 
 fn pages<'a>(entries: &'a [Value], judged: &'a [Judgement], quick: bool) -> Pages<'a> {
     let (command, appendix) = ("lopa reproduce", "tables.md");
-    Pages { command, entries, judged, pictures: &[], appendix, quick, times: false }
+    Pages { command, entries, judged, pictures: &[], appendix, search: None, quick, times: false }
 }
 
 // ---- settings that the paper leaves open ----

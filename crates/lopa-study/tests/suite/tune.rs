@@ -197,7 +197,11 @@ fn winners_survive_further_seeds_with_room_above_them() {
         assert_eq!(test.seeds, [12, 13, 14], "neither those of trials nor those of the run");
     }
     assert_eq!(journal.matches("\"confirms\"").count(), 3);
-    for part in ["trial 1 on the edge", "trial 0 survives seeds 12, 13, 14"] {
+    for part in [
+        "trial 1 on the edge",
+        "trial 0 survives seeds 12, 13, 14",
+        "beta: the smallest value tried",
+    ] {
         assert!(tuned.text.contains(part), "{part}\n{}", tuned.text);
     }
 }

@@ -9,6 +9,7 @@ use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::store::files::read_text;
 use lopa::store::limits;
 use lopa_study::reproduce::Part;
+use lopa_study::tune::TuneSpec;
 
 /// Which experiments to run, and how much of them.
 #[derive(Debug, Args)]
@@ -68,7 +69,7 @@ macro_rules! file {
         [
             File {
                 name: $name,
-                steps: "paper",
+                steps: "given",
                 text: include_str!(concat!("../../../experiments/", $name, ".toml")),
                 figures: &$figures,
                 dataset: $dataset,
@@ -162,6 +163,18 @@ fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part>
     }
     let File { figures, dataset, variant, steps, .. } = *file;
     Ok(Part { figures, dataset, variant, steps, experiment })
+}
+
+/// The search behind the tuned files, without ranges, if it was the same for all.
+pub fn search(args: &FigureArgs, registries: &Registries) -> Result<Option<TuneSpec>> {
+    let mut all: Vec<Option<TuneSpec>> = Vec::new();
+    for file in files().iter().filter(|file| file.steps == "given") {
+        let source = Source::new(format!("{}.toml", file.name), text(file, args)?);
+        let spec = TuneSpec::of(&source, &Experiment::read(&source, registries)?)?;
+        all.push(spec.map(|spec| TuneSpec { ranges: Default::default(), ..spec }));
+    }
+    let first = all.pop().flatten();
+    Ok(first.filter(|first| all.iter().all(|one| one.as_ref() == Some(first))))
 }
 
 /// The command that repeats this, with or without seconds and its page.
