@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::topics::Topic;
+use crate::sentences::in_words;
 use crate::statistics::Interval;
 use lopa::math::number;
 use lopa::run::trace::{more_is_better, spans_powers};
@@ -117,15 +118,15 @@ impl Test {
     /// What is compared, in words.
     pub fn words(&self) -> String {
         let how = if self.is_ratio() { "ratio" } else { "difference" };
+        let measure = in_words(self.measure());
         match self {
-            Test::Ends { measure, .. } => format!("{how} of {measure} at the end"),
-            Test::Cheaper { cost, measure, .. } => {
+            Test::Ends { .. } => format!("{how} of {measure} at the end"),
+            Test::Cheaper { cost, .. } => {
+                let cost = if *cost == "hessians" { "Hessian-vector products" } else { cost };
                 format!("ratio of {cost} to the {measure} that both reach")
             }
-            Test::Falls { measure, .. } => format!("{how} of {measure} at the end, here to there"),
-            Test::FallsMore { measure, .. } => {
-                format!("{how} of what {measure} loses from here to there")
-            }
+            Test::Falls { .. } => format!("{how} of {measure} at the end, here to there"),
+            Test::FallsMore { .. } => format!("{how} of what {measure} loses from here to there"),
         }
     }
 }

@@ -110,10 +110,17 @@ fn counts(judged: &[&Judgement], steps: &str) -> Option<String> {
         let count = own.iter().filter(|one| one.verdict == verdict).count();
         if count > 0 {
             let comma = if text.is_empty() { "" } else { ", " };
-            let _ = write!(text, "{comma}{count} {}", verdict.words());
+            let _ = match own.len() {
+                1 => write!(text, "{}", verdict.words()),
+                _ => write!(text, "{comma}{count} {}", verdict.words()),
+            };
         }
     }
-    (!own.is_empty()).then(|| format!("of {} comparisons with {steps} steps {text}", own.len()))
+    match own.len() {
+        0 => None,
+        1 => Some(format!("in one comparison with {steps} steps {text}")),
+        n => Some(format!("of {n} comparisons with {steps} steps {text}")),
+    }
 }
 
 /// The ten sentences, as a list; `link` gives the section of a figure.
