@@ -6,14 +6,19 @@
 //
 //   mix       x, y, z of LoPA (9) to (12), or x and r of D-SOBA, from all neighbours
 //   turn      theta and v, and the minibatches of the iteration
+//   descend, settle         theta and x of DGD, after its oracle
 //   forward   activations of one hidden layer                                  \
 //   heads     scores, slopes, curvatures; errors back to the layer             | representation
 //   rows      d and h                                                          |
 //   backward  s                                                                /
 //   scores, linear          d, h and s of hyperparameter
+//   whole     mix, turn, scores and linear, one block a node
 //   residual, quadratic     d, h and s of quadratic
-//   tick      the iteration is over
+//   tick      some iterations are over
 //   sizes     the largest entry of every variable
+//
+// Iterations are recorded in some number and launched together. `at` tells a kernel which of them it belongs to, and
+// which of the two buffers of x and y it reads: twice the number, and the buffer.
 //
 // `make` compiles this file into lopa.ptx.
 
@@ -22,7 +27,7 @@ typedef unsigned u32;
 typedef unsigned long long u64;
 typedef u64 usize;
 
-enum { TRACKING, LOCAL, ALONE, SOBA };
+enum { TRACKING, LOCAL, ALONE, SOBA, DESCENT };
 enum { XI1, XI2, XI3, SIGMA1, SIGMA2 };
 
 // Everything that a kernel needs; src/job.rs has the same fields in the same order.
@@ -35,17 +40,17 @@ template <class T> struct Job {
     u32 *picks;      // the samples of the five minibatches of each node
     const u32 *own[2], *owned[2]; // of g and of f: node i owns the rows owned[own[i]] ...
     const u32 *labels;
-    const void *table; // features, bytes or numbers
-    const T *shift;
+    const void *table; // features, bytes or numbers; rows are `stride` apart, a multiple of 4
+    const T *shift;    // as long as a row
     const T *weights; // of the losses, for each node and minibatch
     T *hidden, *slopes, *errors;
     const T *A, *B, *c, *D, *e, *R, *q, *noise_a, *noise_b, *gamma, *phi, *chi;
     T *rest; // D theta - e
     double *largest;
     T unit, ridge;
-    u32 m, n, p, scheme, features, units, classes, tanh, outputs, samples;
+    u32 m, n, p, scheme, features, stride, units, classes, tanh, outputs, samples;
     u32 size[5], start[5], slot[5], full[5], block[5];
-    u32 drawn, blocks, bytes, seed[2];
+    u32 drawn, blocks, bytes, both, seed[2];
 };
 
 __device__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
@@ -107,10 +112,45 @@ template <class T> __device__ T slope(T h, u32 tanh) {
     return tanh ? T(1) - h * h : h * (T(1) - h);
 }
 
-// Feature `at` of the table.
-template <class T, class S> __device__ T feature(const Job<T> &job, usize at, u32 column) {
-    T value = T(((const S *)job.table)[at]);
-    return sizeof(S) == 1 ? (job.shift ? value - job.shift[column] : value) * job.unit : value;
+// Some values, read at once.
+template <class T, int COUNT> struct alignas(COUNT == 4 ? (sizeof(T) == 1 ? 4 : 16) : sizeof(T)) Some {
+    T at[COUNT];
+};
+
+template <class T> using Four = Some<T, 4>;
+
+template <class T> __device__ Four<T> four(const T *from) { return *(const Four<T> *)from; }
+
+// COUNT features of a row from q on, before they are multiplied with `unit`.
+template <int COUNT, class T, class S>
+__device__ Some<T, COUNT> features(const Job<T> &job, u32 row, u32 q) {
+    auto from = (const S *)job.table + usize(row) * job.stride + q;
+    Some<T, COUNT> values;
+    if (COUNT == 4 && sizeof(S) == 1) {
+        u32 word = *(const u32 *)from;
+        // 2^23 + byte is a byte before the exponent of 2^23: faster than a conversion, and exact.
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            values.at[e] = T(__uint_as_float(__byte_perm(word, 0x4b000000, 0x7440 + e)) - 8388608.0f);
+    } else {
+        auto stored = *(const Some<S, COUNT> *)from;
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) values.at[e] = T(stored.at[e]);
+    }
+    if (job.shift)
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) values.at[e] = values.at[e] - job.shift[q + e];
+    return values;
+}
+
+// Feature q of a row.
+template <class T, class S> __device__ T feature(const Job<T> &job, u32 row, u32 q) {
+    return features<1, T, S>(job, row, q).at[0] * job.unit;
+}
+
+// alpha, beta, lambda, gamma and tau of the iteration.
+template <class T> __device__ const T *steps(const Job<T> &job, u32 at) {
+    return job.steps + usize(job.clock[1] + at / 2) * 5;
 }
 
 // own + sum of w_ij (message_j - own), in the order of the row
@@ -122,11 +162,8 @@ __device__ T mixed(const Job<T> &job, u32 i, T own, M message) {
     return sum;
 }
 
-template <class T> __device__ void mix(const Job<T> &job, u32 now) {
-    u32 chunks = (job.n + blockDim.x - 1) / blockDim.x;
-    u32 i = blockIdx.x / chunks, j = blockIdx.x % chunks * blockDim.x + threadIdx.x;
-    if (j >= job.n) return;
-    const T *steps = job.steps + usize(job.clock[1]) * 5;
+// Entry j of x, y and z of node i.
+template <class T> __device__ void mix(const Job<T> &job, u32 now, const T *steps, u32 i, u32 j) {
     T alpha = steps[0], gamma = steps[3], tau = steps[4];
     const T *x = job.x[now], *y = job.y[now];
     usize n = job.n, at = i * n + j;
@@ -139,19 +176,53 @@ template <class T> __device__ void mix(const Job<T> &job, u32 now) {
         return;
     }
     T z = job.z[at], average = s + (T(1) - gamma) * (z - s);
-    if (job.scheme == ALONE) {
-        job.x[1 - now][at] = own - tau * alpha * own_y;
-    } else {
-        T wx = mixed(job, i, own, [&](u32 k) { return x[k * n + j]; });
-        job.x[1 - now][at] = (T(1) - tau) * own + tau * (wx - alpha * own_y);
-    }
+    T wx = own, wy = own_y;
     if (job.scheme == TRACKING) {
-        T wy = mixed(job, i, own_y, [&](u32 k) { return y[k * n + j]; });
-        job.y[1 - now][at] = wy + average - z;
-    } else {
-        job.y[1 - now][at] = average;
+        // Both at once: a thread waits for its neighbours once.
+        for (u32 link = job.links[i]; link < job.links[i + 1]; link++) {
+            usize there = job.linked[link] * n + j;
+            wx = wx + job.w[link] * (x[there] - own);
+            wy = wy + job.w[link] * (y[there] - own_y);
+        }
+    } else if (job.scheme == LOCAL) {
+        wx = mixed(job, i, own, [&](u32 k) { return x[k * n + j]; });
     }
+    job.x[1 - now][at] = job.scheme == ALONE ? own - tau * alpha * own_y
+                                             : (T(1) - tau) * own + tau * (wx - alpha * own_y);
+    job.y[1 - now][at] = job.scheme == TRACKING ? wy + average - z : average;
     job.z[at] = average;
+}
+
+template <class T> __device__ void mix(const Job<T> &job, u32 at) {
+    u32 chunks = (job.n + blockDim.x - 1) / blockDim.x;
+    u32 i = blockIdx.x / chunks, j = blockIdx.x % chunks * blockDim.x + threadIdx.x;
+    if (j < job.n) mix(job, at % 2, steps(job, at), i, j);
+}
+
+// One thread an entry of theta or x. The new theta waits in v until all have read the old one.
+template <class T> __device__ void descend(const Job<T> &job, u32 at) {
+    u32 each = job.p + job.n;
+    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (entry >= usize(job.m) * each) return;
+    u32 i = entry / each, j = entry % each;
+    T alpha = steps(job, at)[0];
+    auto moved = [&](const T *from, const T *grad, usize length) {
+        usize own = i * length + j;
+        return mixed(job, i, from[own], [&](u32 k) { return from[k * length + j]; }) - alpha * grad[own];
+    };
+    if (j < job.p) {
+        job.v[usize(i) * job.p + j] = moved(job.theta, job.d, job.p);
+    } else {
+        j -= job.p;
+        T *to = job.x[1 - at % 2];
+        const T *x = job.x[at % 2];
+        to[usize(i) * job.n + j] = job.both ? moved(x, job.s, job.n) : x[usize(i) * job.n + j];
+    }
+}
+
+template <class T> __device__ void settle(const Job<T> &job) {
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at < usize(job.m) * job.p) job.theta[at] = job.v[at];
 }
 
 __device__ u32 turned(u32 a, int bits) { return a << bits | a >> (32 - bits); }
@@ -177,33 +248,49 @@ __device__ void words(const u32 *seed, u32 node, u32 address, u32 word, u32 *out
     for (int t = 0; t < 16; t++) out[t] += from[t];
 }
 
-template <class T> __device__ void turn(const Job<T> &job) {
-    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x, inner = usize(job.m) * job.p;
-    const T *steps = job.steps + usize(job.clock[1]) * 5;
-    if (at < inner) {
-        job.theta[at] = job.theta[at] - steps[1] * job.d[at];
-        job.v[at] = job.v[at] - steps[2] * job.h[at];
-        return;
-    }
-    at -= inner;
-    if (at >= usize(job.m) * job.blocks) return;
-    u32 i = at / job.blocks, b = at % job.blocks, batch = 0;
+// Entry `at` of theta and v.
+template <class T> __device__ void turn(const Job<T> &job, const T *steps, usize at, T &theta, T &v) {
+    job.theta[at] = theta = job.theta[at] - steps[1] * job.d[at];
+    job.v[at] = v = job.v[at] - steps[2] * job.h[at];
+}
+
+// Sixteen samples of the minibatches of node i, whose rows go to `picks`.
+template <class T> __device__ void draw(const Job<T> &job, u32 k, u32 i, u32 b, u32 *picks) {
+    u32 batch = 0;
     while (batch < 4 && b >= job.block[batch + 1]) batch++;
     b -= job.block[batch];
     u32 side = batch >= SIGMA1, first = job.own[side][i], count = job.own[side][i + 1] - first;
     u32 word[16];
-    words(job.seed, i, job.clock[0] + 1, (job.slot[batch] << 20) + b, word);
-    for (u32 t = 0; t < 16 && b * 16 + t < job.size[batch]; t++) {
-        u32 index = job.full[batch] ? b * 16 + t : u32(u64(word[t]) * count >> 32);
-        u32 row = job.owned[side] ? job.owned[side][first + index] : index;
-        job.picks[usize(i) * job.drawn + job.start[batch] + b * 16 + t] = row;
+    words(job.seed, i, k + 1, (job.slot[batch] << 20) + b, word);
+    u32 most = job.size[batch] - b * 16;
+    // All are asked for before the first is written.
+#pragma unroll
+    for (u32 t = 0; t < 16; t++) {
+        u32 index = job.full[batch] ? min(b * 16 + t, count - 1) : u32(u64(word[t]) * count >> 32);
+        word[t] = job.owned[side] ? __ldg(job.owned[side] + first + index) : index;
     }
+#pragma unroll
+    for (u32 t = 0; t < 16; t++)
+        if (t < most) picks[job.start[batch] + b * 16 + t] = word[t];
+}
+
+template <class T> __device__ void turn(const Job<T> &job, u32 at) {
+    usize entry = usize(blockIdx.x) * blockDim.x + threadIdx.x, inner = usize(job.m) * job.p;
+    if (entry < inner) {
+        T theta, v;
+        if (job.scheme != DESCENT) turn(job, steps(job, at), entry, theta, v);
+        return;
+    }
+    entry -= inner;
+    if (entry < usize(job.m) * job.blocks)
+        draw(job, job.clock[0] + at / 2, entry / job.blocks, entry % job.blocks,
+             job.picks + entry / job.blocks * job.drawn);
 }
 
 // The features of `row` from `q0` on, 16 bytes at once; zeros where there are none.
 template <class T> __device__ uint4 sixteen(const Job<T> &job, bool there, u32 row, u32 q0) {
     if (!there || q0 >= job.features) return make_uint4(0, 0, 0, 0);
-    return *(const uint4 *)((const u8 *)job.table + usize(row) * job.features + q0);
+    return *(const uint4 *)((const u8 *)job.table + usize(row) * job.stride + q0);
 }
 
 // Byte `e` of them as a feature; that after the last one is 1, for the bias.
@@ -214,13 +301,6 @@ template <class T> __device__ T feature_of(const Job<T> &job, const uint4 &bytes
     T value = T(word >> (e % 4 * 8) & 255);
     return (job.shift ? value - job.shift[q] : value) * job.unit;
 }
-
-// Four numbers, read at once.
-template <class T> struct alignas(16) Four {
-    T at[4];
-};
-
-template <class T> __device__ Four<T> four(const T *from) { return *(const Four<T> *)from; }
 
 // sum += a b^T
 template <class T> __device__ void add_product(Four<T> a, Four<T> b, T (&sum)[4][4]) {
@@ -264,7 +344,7 @@ template <class T, class S> __device__ void forward(const Job<T> &job, u32 now) 
             for (u32 j = t / 32; j < 64; j += 4) {
                 T value = T(0);
                 if (row0 + j < job.drawn && q < job.features)
-                    value = feature<T, S>(job, usize(picks[row0 + j]) * job.features + q, q);
+                    value = feature<T, S>(job, picks[row0 + j], q);
                 if (q == job.features) value = T(1);
                 rows[t % 32][j] = value;
             }
@@ -428,7 +508,7 @@ template <class T, class S> __device__ void backward(const Job<T> &job) {
                 u32 r = r0 + j;
                 T value = T(0);
                 if (r < count && q < job.features)
-                    value = feature<T, S>(job, usize(pick(r)) * job.features + q, q);
+                    value = feature<T, S>(job, pick(r), q);
                 if (q == job.features) value = T(1);
                 rows[j][t % 64] = value;
             }
@@ -455,111 +535,216 @@ __device__ double passed(double a, int lane) { return __shfl_xor_sync(~0u, a, la
 __device__ float passed(float a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
 
 // The sum over the lanes of a warp, in pairs.
-template <class T> __device__ __noinline__ T summed(T a) {
+template <class T> __device__ T summed(T a) {
     for (int lane = 16; lane > 0; lane /= 2) a = a + passed(a, lane);
     return a;
 }
 
-// Rows that a warp takes at once.
-#define TOGETHER(most) (most <= 16 ? 4 : 1)
+// The same as a function of its own, where there are many sums: inlined, they would make up most of the PTX.
+template <class T> __device__ __noinline__ T summed_there(T a) { return summed(a); }
 
-// Some rows a warp: slopes of the losses of a linear classifier.
-template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) {
+// Rows that a warp takes at once, and features that a thread does.
+#define TOGETHER(most) (most <= 16 ? 4 : 1)
+#define ABREAST(most) (most == 1 ? 4 : 1)
+
+// What a linear classifier of one node works on: in global memory, or near; there, zeros come after the last weight.
+template <class T, bool NEAR> struct Linear {
+    T *theta, *v, *slopes; // slopes of the losses of each row, times `unit`
+    u32 *picks;
+};
+
+template <class T> __device__ Linear<T, false> far(const Job<T> &job, u32 i) {
+    return {job.theta + usize(i) * job.p, job.v + usize(i) * job.p,
+            job.slopes + usize(i) * job.drawn * job.classes, job.picks + usize(i) * job.drawn};
+}
+
+// The scores of some rows, for all classes of one or two sets of weights. Each lane has four features of 128.
+template <int SETS, int MOST, bool NEAR, class T, class S>
+__device__ void products(const Job<T> &job, const u32 *pick, const T *const *weights,
+                         T (&out)[SETS][TOGETHER(MOST)][MOST]) {
+    constexpr int ROWS = TOGETHER(MOST), WIDE = ABREAST(MOST);
+    u32 classes = MOST == 1 ? 1 : job.classes;
+#pragma unroll
+    for (int k = 0; k < SETS; k++)
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) UNROLLED for (u32 c = 0; c < MOST; c++) out[k][j][c] = T(0);
+#pragma unroll (MOST == 1 ? 4 : 1)
+    for (u32 q = threadIdx.x % 32 * 4; q < job.features; q = q % 4 + WIDE < 4 ? q + WIDE : q / 4 * 4 + 128) {
+        Some<T, WIDE> values[ROWS];
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) values[j] = features<WIDE, T, S>(job, pick[j], q);
+#pragma unroll
+        for (int k = 0; k < SETS; k++) {
+            Four<T> some;
+            if (NEAR) some = four(weights[k] + q);
+#pragma unroll
+            for (int e = 0; e < WIDE; e++) UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
+                // Those beyond the last feature are multiplied with 0.
+                T weight = NEAR ? some.at[e] : q + e < job.features ? weights[k][(q + e) * classes + c] : T(0);
+#pragma unroll
+                for (int j = 0; j < ROWS; j++)
+                    out[k][j][c] = fused(values[j].at[e], weight, out[k][j][c]);
+            }
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < SETS; k++)
+#pragma unroll
+        for (int j = 0; j < ROWS; j++)
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (c < classes)
+                    out[k][j][c] = (MOST == 1 ? summed(out[k][j][c]) : summed_there(out[k][j][c])) * job.unit;
+}
+
+// Slopes of the losses: the rows of node i from r0 on, by a warp.
+template <int MOST, class S, class T, bool NEAR>
+__device__ void scores(const Job<T> &job, const Linear<T, NEAR> &own, u32 i, u32 r0) {
     constexpr int ROWS = TOGETHER(MOST);
-    u32 groups = (job.drawn + ROWS - 1) / ROWS, lane = threadIdx.x % 32, classes = job.classes;
-    usize group = usize(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    if (group >= usize(job.m) * groups) return;
-    u32 i = group / groups, r0 = group % groups * ROWS;
-    const T *theta = job.theta + usize(i) * job.p, *v = job.v + usize(i) * job.p;
+    u32 lane = threadIdx.x % 32, classes = job.classes;
     u32 pick[ROWS], batch[ROWS];
     bool any = false, curved = false;
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
         u32 r = min(r0 + j, job.drawn - 1);
-        pick[j] = job.picks[usize(i) * job.drawn + r];
-        batch[j] = 0;
-        while (batch[j] < 4 && r >= job.start[batch[j] + 1]) batch[j]++;
+        pick[j] = own.picks[r];
+        batch[j] = (r >= job.start[1]) + (r >= job.start[2]) + (r >= job.start[3]) + (r >= job.start[4]);
         curved |= batch[j] == XI2;
         any |= batch[j] != XI3 && batch[j] != SIGMA2; // s does not depend on samples
     }
     if (!any) return;
-    T p[ROWS][MOST], a[ROWS][MOST];
-    auto product = [&](const T *weights, T (&out)[ROWS][MOST]) {
-#pragma unroll
-        for (int j = 0; j < ROWS; j++) UNROLLED for (u32 c = 0; c < MOST; c++) out[j][c] = T(0);
-        for (u32 q = lane; q < job.features; q += 32) {
-            T value[ROWS];
-#pragma unroll
-            for (int j = 0; j < ROWS; j++)
-                value[j] = feature<T, S>(job, usize(pick[j]) * job.features + q, q);
-            UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
-                T weight = weights[q * classes + c];
-#pragma unroll
-                for (int j = 0; j < ROWS; j++) out[j][c] = fused(value[j], weight, out[j][c]);
-            }
-        }
-#pragma unroll
-        for (int j = 0; j < ROWS; j++)
-            UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) out[j][c] = summed(out[j][c]);
-    };
-    product(theta, p);
-    if (curved) product(v, a);
-#pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        if (r0 + j >= job.drawn || batch[j] == XI3 || batch[j] == SIGMA2) continue;
-        T weight = job.weights[usize(i) * 5 + batch[j]];
-        u32 label = job.labels[pick[j]];
-        if (batch[j] == SIGMA1) weight = -weight;
-        if (classes == 1) {
-            if (batch[j] == XI2) {
-                T small = sigmoid(-(p[j][0] < T(0) ? -p[j][0] : p[j][0]));
-                a[j][0] = a[j][0] * (weight * small * (T(1) - small));
-            } else {
-                T sign = label == 0 ? T(-1) : T(1);
-                p[j][0] = sigmoid(sign * p[j][0]) * (sign * weight);
-            }
+    if constexpr (MOST == 1) {
+        T out[2][ROWS][1];
+        const T *weights[2] = {own.theta, own.v};
+        if (curved) {
+            products<2, 1, NEAR, T, S>(job, pick, weights, out);
         } else {
-            softmax<MOST>(p[j], classes);
-            if (batch[j] == XI2) curve<MOST>(p[j], a[j], weight, classes);
-            slopes<MOST>(p[j], label, weight, classes);
+            T some[1][ROWS][1];
+            products<1, 1, NEAR, T, S>(job, pick, weights, some);
+#pragma unroll
+            for (int j = 0; j < ROWS; j++) out[0][j][0] = some[0][j][0], out[1][j][0] = T(0);
         }
-        T *to = job.slopes + (usize(i) * job.drawn + r0 + j) * classes;
-        UNROLLED for (u32 c = 0; c < MOST; c++)
-            if (c < classes && lane == 0) to[c] = batch[j] == XI2 ? a[j][c] : p[j][c];
+        // A lane a row.
+        T p = out[0][0][0], a = out[1][0][0];
+        u32 of = batch[0], row = pick[0];
+#pragma unroll
+        for (int j = 1; j < ROWS; j++)
+            if (lane == j) p = out[0][j][0], a = out[1][j][0], of = batch[j], row = pick[j];
+        if (lane >= ROWS || r0 + lane >= job.drawn || of == XI3 || of == SIGMA2) return;
+        T weight = job.weights[usize(i) * 5 + of];
+        T sign = job.labels[row] == 0 ? T(-1) : T(1);
+        T part = sigmoid(of == XI2 ? -(p < T(0) ? -p : p) : sign * p);
+        T slope = of == XI2 ? a * (weight * part * (T(1) - part)) : part * (sign * (of == SIGMA1 ? -weight : weight));
+        own.slopes[r0 + lane] = slope * job.unit;
+    } else {
+        T out[1][ROWS][MOST], a[ROWS][MOST];
+        const T *weights[1] = {own.v};
+        if (curved) {
+            products<1, MOST, NEAR, T, S>(job, pick, weights, out);
+#pragma unroll
+            for (int j = 0; j < ROWS; j++) UNROLLED for (u32 c = 0; c < MOST; c++) a[j][c] = out[0][j][c];
+        }
+        weights[0] = own.theta;
+        products<1, MOST, NEAR, T, S>(job, pick, weights, out);
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) {
+            if (r0 + j >= job.drawn || batch[j] == XI3 || batch[j] == SIGMA2) continue;
+            T weight = job.weights[usize(i) * 5 + batch[j]], *p = out[0][j];
+            if (batch[j] == SIGMA1) weight = -weight;
+            softmax<MOST>(p, classes);
+            if (batch[j] == XI2) curve<MOST>(p, a[j], weight, classes);
+            slopes<MOST>(p, job.labels[pick[j]], weight, classes);
+            T *to = own.slopes + (r0 + j) * classes;
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (c < classes && lane == 0) to[c] = (batch[j] == XI2 ? a[j][c] : p[c]) * job.unit;
+        }
     }
 }
 
-// One thread a feature: its rows of d and h, and s.
-template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
-    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (at >= usize(job.m) * job.features) return;
-    u32 i = at / job.features, q = at % job.features, classes = job.classes;
-    T strength = exponential(job.x[now][at]);
-    strength = strength + strength;
-    usize base = at * classes;
-    T sum[MOST];
-    auto start = [&](const T *from) {
-        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) sum[c] = strength * from[base + c];
-    };
-    auto add = [&](u32 batch) {
-#pragma unroll (MOST == 1 ? 8 : 2)
-        for (u32 r = job.start[batch]; r < job.start[batch] + job.size[batch]; r++) {
-            usize row = usize(i) * job.drawn + r;
-            T value = feature<T, S>(job, usize(job.picks[row]) * job.features + q, q);
-            UNROLLED for (u32 c = 0; c < MOST; c++)
-                if (c < classes) sum[c] = fused(value, job.slopes[row * classes + c], sum[c]);
+template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) {
+    u32 groups = (job.drawn + TOGETHER(MOST) - 1) / TOGETHER(MOST);
+    usize group = usize(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
+    if (group >= usize(job.m) * groups) return;
+    u32 i = group / groups;
+    scores<MOST, S>(job, far(job, i), i, group % groups * TOGETHER(MOST));
+}
+
+// Some features of node i: d and s, or h.
+template <int MOST, class S, class T, bool NEAR>
+__device__ void linear(const Job<T> &job, const Linear<T, NEAR> &own, u32 now, u32 i, u32 q0, bool of_h) {
+    constexpr int WIDE = ABREAST(MOST);
+    u32 classes = MOST == 1 ? 1 : job.classes, most = min(u32(WIDE), job.features - q0);
+    usize at = usize(i) * job.features + q0;
+    const T *from = of_h ? own.v : own.theta;
+    T strength[WIDE], sum[WIDE][MOST], more[WIDE][MOST];
+#pragma unroll
+    for (int e = 0; e < WIDE; e++) {
+        T half = exponential(e < most ? job.x[now][at + e] : T(0));
+        strength[e] = half + half;
+        UNROLLED for (u32 c = 0; c < MOST; c++) {
+            sum[e][c] = e < most && c < classes ? strength[e] * from[(q0 + e) * classes + c] : T(0);
+            more[e][c] = T(0);
+        }
+    }
+    auto add = [&](u32 r, T (&sum)[WIDE][MOST]) {
+        auto values = features<WIDE, T, S>(job, own.picks[r], q0);
+        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
+            T slope = own.slopes[r * classes + c];
+#pragma unroll
+            for (int e = 0; e < WIDE; e++) sum[e][c] = fused(values.at[e], slope, sum[e][c]);
         }
     };
-    start(job.theta);
-    add(XI1);
-    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) job.d[base + c] = sum[c];
-    start(job.v);
-    add(XI2);
-    add(SIGMA1);
-    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) job.h[base + c] = sum[c];
-    T dots = T(0);
-    for (u32 c = 0; c < classes; c++) dots = fused(job.theta[base + c], job.v[base + c], dots);
-    job.s[at] = -strength * dots;
+    u32 first = job.start[of_h ? XI2 : XI1], size = job.size[of_h ? XI2 : XI1];
+#pragma unroll (MOST == 1 ? 8 : 2)
+    for (u32 r = 0; r < size; r++) add(first + r, sum);
+    if (of_h)
+#pragma unroll (MOST == 1 ? 8 : 2)
+        for (u32 r = 0; r < job.size[SIGMA1]; r++) add(job.start[SIGMA1] + r, more);
+#pragma unroll
+    for (int e = 0; e < WIDE; e++) {
+        if (e >= most) break;
+        usize base = (at + e) * classes;
+        T *to = of_h ? job.h : job.d;
+        UNROLLED for (u32 c = 0; c < MOST; c++)
+            if (c < classes) to[base + c] = of_h ? sum[e][c] + more[e][c] : sum[e][c];
+        if (of_h) continue;
+        T dots = T(0);
+        for (u32 c = 0; c < classes; c++) {
+            u32 weight = (q0 + e) * classes + c;
+            dots = fused(own.theta[weight], own.v[weight], dots);
+        }
+        job.s[at + e] = -strength[e] * dots;
+    }
+}
+
+template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
+    u32 wide = (job.features + ABREAST(MOST) - 1) / ABREAST(MOST);
+    usize at = usize(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= usize(job.m) * 2 * wide) return;
+    u32 i = at / (2 * wide), q = at % (2 * wide);
+    linear<MOST, S>(job, far(job, i), now, i, q % wide * ABREAST(MOST), q >= wide);
+}
+
+// An iteration of node i with one class, all of which is near. Of others it reads x and y of the iteration before,
+// which nobody writes meanwhile.
+template <class T, class S> __device__ void whole(const Job<T> &job, u32 at) {
+    extern __shared__ __align__(16) u8 room[];
+    T *theta = (T *)room, *v = theta + job.stride, *slopes = v + job.stride;
+    Linear<T, true> near = {theta, v, slopes, (u32 *)(slopes + job.drawn)};
+    u32 i = blockIdx.x, t = threadIdx.x, all = blockDim.x;
+    const T *now = steps(job, at);
+    for (u32 b = t; b < job.blocks; b += all) draw(job, job.clock[0] + at / 2, i, b, near.picks);
+    for (u32 j = t; j < job.stride; j += all) {
+        theta[j] = v[j] = T(0);
+        if (j < job.p) turn(job, now, usize(i) * job.p + j, theta[j], v[j]);
+    }
+    for (u32 j = t; j < job.n; j += all) mix(job, at % 2, now, i, j);
+    __syncthreads();
+    for (u32 r = t / 32 * TOGETHER(1); r < job.drawn; r += all / 32 * TOGETHER(1))
+        scores<1, S>(job, near, i, r);
+    __syncthreads();
+    u32 wide = job.stride / ABREAST(1);
+    for (u32 q = t; q < 2 * wide; q += all)
+        linear<1, S>(job, near, 1 - at % 2, i, q % wide * ABREAST(1), q >= wide);
 }
 
 // sum of a[j] b[j]
@@ -621,8 +806,8 @@ template <class T> __device__ void quadratic(const Job<T> &job, u32 now) {
     }
 }
 
-template <class T> __device__ void tick(const Job<T> &job) {
-    if (threadIdx.x < 2) job.clock[threadIdx.x]++;
+template <class T> __device__ void tick(const Job<T> &job, u32 count) {
+    if (threadIdx.x < 2) job.clock[threadIdx.x] += count;
 }
 
 // The largest entry of a variable of a node, one block each; NaN if one is not finite.
@@ -649,28 +834,33 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     }
 }
 
-#define ENTRY(name, T, call) \
-    extern "C" __global__ void __launch_bounds__(128) name(const Job<T> job, u32 now) { call; }
+#define WIDE_ENTRY(threads, name, T, call) \
+    extern "C" __global__ void __launch_bounds__(threads) name(const Job<T> job, u32 at) { call; }
+#define ENTRY(name, T, call) WIDE_ENTRY(128, name, T, call)
 // For up to this many classes, on bytes or numbers.
 #define LINEAR(most, end, T) \
     ENTRY(scores_bytes_##most##_##end, T, (scores<most, T, u8>(job))) \
     ENTRY(scores_##most##_##end, T, (scores<most, T, T>(job))) \
-    ENTRY(linear_bytes_##most##_##end, T, (linear<most, T, u8>(job, now))) \
-    ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, now)))
+    ENTRY(linear_bytes_##most##_##end, T, (linear<most, T, u8>(job, at % 2))) \
+    ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, at % 2)))
 #define ENTRIES(end, T) \
-    ENTRY(mix_##end, T, mix(job, now)) \
-    ENTRY(turn_##end, T, turn(job)) \
-    ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, now))) \
-    ENTRY(forward_##end, T, (forward<T, T>(job, now))) \
+    ENTRY(mix_##end, T, mix(job, at)) \
+    ENTRY(descend_##end, T, descend(job, at)) \
+    ENTRY(settle_##end, T, settle(job)) \
+    ENTRY(turn_##end, T, turn(job, at)) \
+    ENTRY(forward_bytes_##end, T, (forward<T, u8>(job, at % 2))) \
+    ENTRY(forward_##end, T, (forward<T, T>(job, at % 2))) \
     ENTRY(heads_##end, T, (heads<64, 0>(job))) \
     ENTRY(rows_##end, T, rows(job)) \
     ENTRY(backward_bytes_##end, T, (backward<T, u8>(job))) \
     ENTRY(backward_##end, T, (backward<T, T>(job))) \
     LINEAR(1, end, T) LINEAR(16, end, T) LINEAR(64, end, T) \
+    WIDE_ENTRY(512, whole_bytes_##end, T, (whole<T, u8>(job, at))) \
+    WIDE_ENTRY(512, whole_##end, T, (whole<T, T>(job, at))) \
     ENTRY(residual_##end, T, residual(job)) \
-    ENTRY(quadratic_##end, T, quadratic(job, now)) \
-    ENTRY(tick_##end, T, tick(job)) \
-    ENTRY(sizes_##end, T, sizes(job, now))
+    ENTRY(quadratic_##end, T, quadratic(job, at % 2)) \
+    ENTRY(tick_##end, T, tick(job, at)) \
+    ENTRY(sizes_##end, T, sizes(job, at))
 
 ENTRY(heads_16_f32, float, (heads<16, 256>(job)))
 ENTRIES(f32, float)

@@ -3,11 +3,12 @@
 use lopa::engine::Node;
 use lopa::engine::device::{Device, Program};
 use lopa::error::{Error, Result};
+use lopa::math::real::Real;
 
 use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
 use crate::exponential::Scalar;
 use crate::job::{Address, Job};
-use crate::plan::{Kind, PLACES, Plan, Table, refused};
+use crate::plan::{DESCENT, Kind, PLACES, Plan, Table, refused};
 use crate::tensor;
 
 /// The kernels, for any card.
@@ -18,6 +19,12 @@ pub const AHEAD: usize = 1024;
 
 /// Iterations that are recorded as one, an even number.
 pub const MANY: usize = 16;
+
+/// Threads of a block that does all of a node.
+const WHOLE_THREADS: u32 = 512;
+
+/// The shared memory that it may have, in bytes: every card has as much.
+const NEAR: usize = 48 << 10;
 
 /// A run on the card.
 struct Run<T: Scalar> {
@@ -72,14 +79,14 @@ pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
     match tensor::should(&plan, card.capability) {
-        true => tensor::take(card, plan),
-        false => take(card, plan),
+        true => tensor::take(card, plan, program.nodes),
+        false => take(card, plan, program.nodes),
     }
 }
 
 /// Takes over a run with plain kernels.
 pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
-    take(Card::first()?, Plan::new(&program)?)
+    take(Card::first()?, Plan::new(&program)?, program.nodes)
 }
 
 /// Takes over a run on tensor cores wherever they can do it.
@@ -87,26 +94,34 @@ pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>>
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) && card.capability[0] == 9 {
-        true => tensor::take(card, plan),
+        true => tensor::take(card, plan, program.nodes),
         false => Err(refused("what tensor cores do not serve")),
     }
 }
 
 /// With plain kernels.
-fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T>>> {
+fn take<T: Scalar>(
+    mut card: Card,
+    mut plan: Plan<T>,
+    nodes: &[Node<T>],
+) -> Result<Box<dyn Device<T>>> {
     card.load(PTX)?;
     let mut rooms = Rooms::new(&card);
     let mut job = plan.job;
-    let start = std::mem::take(&mut plan.start);
     let m = job.m as usize;
     let of = |length: u32| m * length as usize;
     // The variables first, in the order of `PLACES`, so that their numbers are known.
-    let places: Vec<Address> =
-        start.iter().map(|values| rooms.copy(values)).collect::<Result<_>>()?;
+    let mut places = [0; 8];
+    for (at, length) in plan.lengths.into_iter().enumerate() {
+        places[at] = rooms.empty::<T>(m * length)?;
+        plan.hand_over(nodes, at, |i, values| card.put_at(&rooms.all[at], i * length, values))?;
+    }
+    let there = |at: usize| plan.lengths[at] > 0;
     [job.theta, job.d, job.v, job.h, job.s] = std::array::from_fn(|at| places[at]);
-    job.z = if start[5].is_empty() { 0 } else { places[5] };
-    job.y = [places[6], rooms.empty::<T>(start[6].len())?];
-    job.x = [places[7], rooms.empty::<T>(start[7].len())?];
+    job.z = if there(5) { places[5] } else { 0 };
+    let other_y = rooms.empty::<T>(m * plan.lengths[6])?;
+    job.y = if there(6) { [places[6], other_y] } else { [0; 2] };
+    job.x = [places[7], rooms.empty::<T>(m * plan.lengths[7])?];
     (job.links, job.linked) = (rooms.copy(&plan.links)?, rooms.copy(&plan.linked)?);
     job.w = rooms.copy(&plan.w)?;
     job.picks = rooms.empty::<u32>(of(job.drawn))?;
@@ -118,11 +133,11 @@ fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T
     }
     job.labels = rooms.copy(&plan.labels)?;
     job.table = match &plan.table {
-        Table::Bytes(bytes) => rooms.copy(bytes)?,
-        Table::Numbers(values) => rooms.copy(values)?,
+        Table::Bytes(bytes) => rooms.copy(&spaced(bytes, &job, 0))?,
+        Table::Numbers(values) => rooms.copy(&spaced(values, &job, T::zero()))?,
     };
     if plan.shift.iter().any(|&shift| shift != T::zero()) {
-        job.shift = rooms.copy(&plan.shift)?;
+        job.shift = rooms.copy(&spaced(&plan.shift, &job, T::zero()))?;
     }
     job.weights = rooms.copy(&plan.weights)?;
     job.hidden = rooms.empty::<T>(of(job.drawn * job.units))?;
@@ -143,15 +158,17 @@ fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
     let sizes = card.kernel(&format!("sizes_{}", T::END))?;
+    let tick = card.kernel(&format!("tick_{}", T::END))?;
     let kernels = kernels(&card, plan.kind, &job)?;
     let record = |count: u32, first: u32| {
         card.record(|| {
-            (first..first + count).try_for_each(|k| {
-                kernels.iter().try_for_each(|launch| {
-                    let now = (k + u32::from(launch.after)) % 2;
-                    card.launch(&launch.kernel, [launch.blocks, 1], &job, now)
-                })
-            })
+            for k in 0..count {
+                for launch in &kernels {
+                    let at = 2 * k + (first + k + u32::from(launch.after)) % 2;
+                    card.launch(&launch.kernel, [launch.blocks, 1], &job, at)?;
+                }
+            }
+            card.launch(&tick, [1, 1], &job, count)
         })
     };
     let one = [record(1, 0)?, record(1, 1)?];
@@ -175,6 +192,17 @@ fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T
     }))
 }
 
+/// Rows of features with the room between them that the kernels want.
+fn spaced<T: Real, V: Copy>(values: &[V], job: &Job<T>, zero: V) -> Vec<V> {
+    let [features, stride] = [job.features, job.stride].map(|length| length as usize);
+    let mut all = Vec::with_capacity(values.len() / features.max(1) * stride);
+    for row in values.chunks_exact(features.max(1)) {
+        all.extend_from_slice(row);
+        all.resize(all.len() + stride - features, zero);
+    }
+    all
+}
+
 /// A kernel of an iteration.
 struct Launch {
     kernel: Kernel,
@@ -191,20 +219,29 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
     let bytes = if job.bytes == 1 { "_bytes" } else { "" };
-    // The kernels for so many classes, and the rows that a warp takes at once there.
-    let (most, together) = match job.classes {
-        0..=1 if kind == Kind::Linear => (1, 4),
-        ..=16 => (16, 4),
-        _ => (64, 1),
+    // The kernels for so many classes, and the rows that a warp and the features that a thread takes at once there.
+    let (most, together, abreast) = match job.classes {
+        0..=1 if kind == Kind::Linear => (1, 4, 4),
+        ..=16 => (16, 4, 1),
+        _ => (64, 1, 1),
     };
     // Weights of the head are kept at hand where there is room for them.
-    let near = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
-    let mut all =
-        vec![("mix".to_string(), m * flat(n)), ("turn".to_string(), flat(m * (p + blocks)))];
+    let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
+    // One block does all of a node with one class, where it has room.
+    let near = (2 * job.stride as usize + job.drawn as usize) * T::BYTES + 4 * job.drawn as usize;
+    if kind == Kind::Linear && most == 1 && job.scheme != DESCENT && near <= NEAR {
+        let name = format!("whole{bytes}_{}", T::END);
+        let kernel = card.wide_kernel(&name, WHOLE_THREADS, near as u32)?;
+        return Ok(vec![Launch { kernel, blocks: job.m, after: false }]);
+    }
+    let mut all = vec![("turn".to_string(), flat(m * (p + blocks)))];
+    if job.scheme != DESCENT {
+        all.insert(0, ("mix".into(), m * flat(n)));
+    }
     match kind {
         Kind::Layer => all.extend([
             (format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
-            (format!("heads{near}"), m * flat(drawn)),
+            (format!("heads{at_hand}"), m * flat(drawn)),
             ("rows".into(), flat(m * p)),
             (format!("backward{bytes}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
         ]),
@@ -213,12 +250,15 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
                 format!("scores{bytes}_{most}"),
                 (m * drawn.div_ceil(together)).div_ceil(threads / 32),
             ),
-            (format!("linear{bytes}_{most}"), flat(m * features)),
+            (format!("linear{bytes}_{most}"), flat(m * 2 * features.div_ceil(abreast))),
         ]),
         Kind::Quadratic => all.extend([
             ("residual".into(), flat(m * outputs)),
             ("quadratic".into(), flat(m * (2 * p + n))),
         ]),
+    }
+    if job.scheme == DESCENT {
+        all.extend([("descend".into(), flat(m * (p + n))), ("settle".into(), flat(m * p))]);
     }
     let launch = |(name, blocks): (String, u64)| {
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks < 1 << 31);
@@ -228,12 +268,9 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
                 .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`")
         })?;
         let kernel = card.kernel(&format!("{name}_{}", T::END))?;
-        Ok(Launch { kernel, blocks, after: name != "mix" })
+        Ok(Launch { kernel, blocks, after: name != "mix" && job.scheme != DESCENT })
     };
-    let mut launches: Vec<Launch> = all.into_iter().map(launch).collect::<Result<_>>()?;
-    let kernel = card.kernel(&format!("tick_{}", T::END))?;
-    launches.push(Launch { kernel, blocks: 1, after: true });
-    Ok(launches)
+    all.into_iter().map(launch).collect()
 }
 
 impl<T: Scalar> Run<T> {

@@ -8,7 +8,7 @@ use lopa::math::real::Real;
 
 use crate::exponential::Scalar;
 use crate::job::Job;
-use crate::plan::{Kind, Plan, Table, refused};
+use crate::plan::{DESCENT, Kind, Plan, Table, refused};
 use crate::tensor;
 
 /// A run on an emulated card.
@@ -42,22 +42,26 @@ const SIGMA2: usize = 4;
 
 /// Takes over a run with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
-    Ok(Box::new(Emulation::new(Plan::new(&program)?, None)))
+    Ok(Box::new(Emulation::new(Plan::new(&program)?, program.nodes, None)))
 }
 
 /// Takes over a run on tensor cores wherever they can do it.
 pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) {
-        true => tensor::emulated(plan),
+        true => tensor::emulated(plan, program.nodes),
         false => Err(refused("what tensor cores do not serve")),
     }
 }
 
 impl<T: Scalar> Device<T> for Emulation<T> {
     fn advance(&mut self) -> Result<()> {
-        self.mix();
-        self.turn();
+        let descends = self.plan.job.scheme == DESCENT;
+        if !descends {
+            self.mix();
+            self.turn();
+        }
+        self.draw();
         match (self.plan.kind, self.oracle) {
             (Kind::Layer, Some(oracle)) => {
                 (0..self.plan.job.m as usize).for_each(|i| oracle(self, i));
@@ -73,6 +77,9 @@ impl<T: Scalar> Device<T> for Emulation<T> {
                 self.linear();
             }
             (Kind::Quadratic, _) => self.quadratic(),
+        }
+        if descends {
+            self.descend();
         }
         self.k += 1;
         Ok(())
@@ -133,8 +140,20 @@ fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
 }
 
 impl<T: Scalar> Emulation<T> {
-    pub fn new(mut plan: Plan<T>, oracle: Option<fn(&mut Emulation<T>, usize)>) -> Emulation<T> {
-        let now = std::mem::take(&mut plan.start);
+    pub fn new(
+        plan: Plan<T>,
+        nodes: &[Node<T>],
+        oracle: Option<fn(&mut Emulation<T>, usize)>,
+    ) -> Emulation<T> {
+        let now = std::array::from_fn(|at| {
+            let mut all = vec![T::zero(); nodes.len() * plan.lengths[at]];
+            let handed = plan.hand_over(nodes, at, |first, values| {
+                all[first * plan.lengths[at]..][..values.len()].copy_from_slice(values);
+                Ok(())
+            });
+            handed.expect("nothing fails");
+            all
+        });
         let Job { m, drawn, units, classes, size, .. } = plan.job;
         let of = |length: u32| vec![T::zero(); m as usize * length as usize];
         Emulation {
@@ -161,14 +180,17 @@ impl<T: Scalar> Emulation<T> {
         start[batch] as usize..(start[batch] + size[batch]) as usize
     }
 
-    fn feature(&self, row: usize, column: usize) -> T {
+    /// A feature before it is multiplied with `unit`.
+    fn stored(&self, row: usize, column: usize) -> T {
         let at = row * self.plan.job.features as usize + column;
         match &self.plan.table {
             Table::Numbers(values) => values[at],
-            Table::Bytes(bytes) => {
-                (T::of(f64::from(bytes[at])) - self.plan.shift[column]) * self.plan.job.unit
-            }
+            Table::Bytes(bytes) => T::of(f64::from(bytes[at])) - self.plan.shift[column],
         }
+    }
+
+    fn feature(&self, row: usize, column: usize) -> T {
+        self.stored(row, column) * self.plan.job.unit
     }
 
     fn mixed(&self, i: usize, own: T, message: impl Fn(usize) -> T) -> T {
@@ -214,6 +236,28 @@ impl<T: Scalar> Emulation<T> {
         let [theta, d, v, h, ..] = &mut self.now;
         theta.iter_mut().zip(d).for_each(|(theta, d)| *theta -= beta * *d);
         v.iter_mut().zip(h).for_each(|(v, h)| *v -= lambda * *h);
+    }
+
+    fn descend(&mut self) {
+        let [alpha, ..] = self.plan.steps(self.k);
+        let Job { m, both, .. } = self.plan.job;
+        let moved = |from: &[T], grad: &[T]| -> Vec<T> {
+            let length = from.len() / m as usize;
+            let entry = |at: usize| {
+                let (i, j) = (at / length, at % length);
+                self.mixed(i, from[at], |k| from[k * length + j]) - alpha * grad[at]
+            };
+            (0..from.len()).map(entry).collect()
+        };
+        let theta = moved(&self.now[THETA], &self.now[D]);
+        let x = (both == 1).then(|| moved(&self.now[X], &self.now[S]));
+        self.now[THETA] = theta;
+        if let Some(x) = x {
+            self.now[X] = x;
+        }
+    }
+
+    fn draw(&mut self) {
         let Plan { job: Job { m, drawn, size, start, slot, full, .. }, seed, .. } = self.plan;
         for i in 0..m as usize {
             let mut stream = Stream::new(seed, Purpose::Sampling, i);
@@ -350,7 +394,7 @@ impl<T: Scalar> Emulation<T> {
     }
 
     fn scores(&mut self) {
-        let Job { p: length, drawn, features, classes, .. } = self.plan.job;
+        let Job { p: length, drawn, features, classes, unit, .. } = self.plan.job;
         let (length, drawn, classes) = (length as usize, drawn as usize, classes as usize);
         let one = T::one();
         for at in 0..self.picks.len() {
@@ -360,17 +404,18 @@ impl<T: Scalar> Emulation<T> {
             }
             let mut weight = self.plan.weights[i * 5 + batch];
             let pick = self.picks[at] as usize;
-            let row: Vec<T> = (0..features as usize).map(|q| self.feature(pick, q)).collect();
-            // One sum for each lane of a warp, then in pairs.
+            let row: Vec<T> = (0..features as usize).map(|q| self.stored(pick, q)).collect();
+            // One sum for each lane of a warp, of four features in 128, then in pairs.
             let score = |weights: &[T], c: usize| {
                 let mut lanes = [T::zero(); 32];
                 for (q, value) in row.iter().enumerate() {
-                    lanes[q % 32] = value.mul_add(weights[q * classes + c], lanes[q % 32]);
+                    let lane = &mut lanes[q / 4 % 32];
+                    *lane = value.mul_add(weights[q * classes + c], *lane);
                 }
                 for by in [16, 8, 4, 2, 1] {
                     lanes = std::array::from_fn(|lane| lanes[lane] + lanes[lane ^ by]);
                 }
-                lanes[0]
+                lanes[0] * unit
             };
             let of = |place: usize| -> Vec<T> {
                 let weights = &self.now[place][i * length..][..length];
@@ -393,7 +438,8 @@ impl<T: Scalar> Emulation<T> {
                 let sign = if label == 0 { -one } else { one };
                 p[0] = sigmoid(sign * p[0]) * (sign * weight);
             }
-            let slopes = if batch == XI2 { &a } else { &p };
+            let slopes = if batch == XI2 { &mut a } else { &mut p };
+            slopes.iter_mut().for_each(|slope| *slope *= unit);
             self.slopes[at * classes..(at + 1) * classes].copy_from_slice(slopes);
         }
     }
@@ -409,12 +455,12 @@ impl<T: Scalar> Emulation<T> {
             let add = |batch: usize, sum: T| {
                 self.range(batch).fold(sum, |sum, r| {
                     let row = i * drawn + r;
-                    let value = self.feature(self.picks[row] as usize, q);
+                    let value = self.stored(self.picks[row] as usize, q);
                     value.mul_add(self.slopes[row * classes + c], sum)
                 })
             };
             let d = add(XI1, strength * self.now[THETA][at]);
-            let h = add(SIGMA1, add(XI2, strength * self.now[V][at]));
+            let h = add(XI2, strength * self.now[V][at]) + add(SIGMA1, T::zero());
             (self.now[D][at], self.now[H][at]) = (d, h);
             if c == 0 {
                 let sum = dot(&self.now[THETA][at..at + classes], &self.now[V][at..at + classes]);

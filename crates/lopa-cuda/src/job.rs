@@ -42,6 +42,7 @@ pub struct Job<T: Real> {
     pub p: u32,
     pub scheme: u32,
     pub features: u32,
+    pub stride: u32,
     pub units: u32,
     pub classes: u32,
     pub tanh: u32,
@@ -55,6 +56,7 @@ pub struct Job<T: Real> {
     pub drawn: u32,
     pub blocks: u32,
     pub bytes: u32,
+    pub both: u32,
     pub seed: [u32; 2],
 }
 

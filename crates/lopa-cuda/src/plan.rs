@@ -17,6 +17,12 @@ const CLASSES: usize = 64;
 /// The most entries of a sparse matrix when zeros are filled in.
 const ENTRIES: usize = 1 << 31;
 
+/// Numbers that are handed over at once.
+const AT_ONCE: usize = 1 << 20;
+
+/// The scheme of DGD in the kernels.
+pub const DESCENT: u32 = 4;
+
 /// The variables in the order of the kernels; r of D-SOBA takes the place of y.
 pub const PLACES: [&str; 8] = ["theta", "d", "v", "h", "s", "z", "y", "x"];
 
@@ -56,8 +62,8 @@ pub struct Plan<T: Real> {
     pub shift: Vec<T>,
     pub weights: Vec<T>,
     pub coefficients: [Vec<T>; 12],
-    /// The variables of all nodes, in the order of [`PLACES`].
-    pub start: [Vec<T>; 8],
+    /// The numbers of a node in each variable, in the order of [`PLACES`].
+    pub lengths: [usize; 8],
     /// The names of an algorithm's variables.
     names: Vec<&'static str>,
 }
@@ -80,11 +86,15 @@ impl<T: Real> Plan<T> {
         let law = nodes[0].algorithm.law().map_err(refused)?;
         let variables = nodes[0].algorithm.variables();
         let names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
-        let mut start: [Vec<T>; 8] = Default::default();
-        for node in nodes {
-            for (name, values) in node.algorithm.variables() {
-                place(name).into_iter().for_each(|at| start[at].extend_from_slice(values));
-            }
+        let mut lengths = [0; 8];
+        for (name, values) in variables {
+            place(name).into_iter().for_each(|at| lengths[at] = values.len());
+        }
+        if let Moves::Descent { .. } = law.moves {
+            // Room for d, v, h and s, which it does not keep.
+            let theta = lengths[0];
+            lengths[1..4].fill(theta);
+            lengths[4] = lengths[7];
         }
         let m = nodes.len();
         let mut links = vec![0];
@@ -103,14 +113,16 @@ impl<T: Real> Plan<T> {
             seed,
             job: Job {
                 m: m as u32,
-                n: (start[7].len() / m) as u32,
-                p: (start[0].len() / m) as u32,
+                n: lengths[7] as u32,
+                p: lengths[0] as u32,
                 scheme: match law.moves {
                     Moves::Tracking => 0,
                     Moves::Local => 1,
                     Moves::Alone => 2,
                     Moves::Combined => 3,
+                    Moves::Descent { .. } => DESCENT,
                 },
+                both: u32::from(law.moves == Moves::Descent { both: true }),
                 seed: [seed as u32, (seed >> 32) as u32],
                 ..Job::default()
             },
@@ -124,7 +136,7 @@ impl<T: Real> Plan<T> {
             shift: Vec::new(),
             weights: Vec::new(),
             coefficients: Default::default(),
-            start,
+            lengths,
             names,
         };
         plan.draw(program)?;
@@ -139,13 +151,24 @@ impl<T: Real> Plan<T> {
         let [xi1, xi2, xi3] = draws.xi;
         let [sigma1, sigma2] = draws.sigma;
         let samples: Vec<_> = program.nodes.iter().map(|node| node.oracle.samples()).collect();
-        let all = [
-            (xi1, grad_g, 1),
-            (xi2, hess_g, 1),
-            (xi3, cross_g, 1),
-            (sigma1, grad_theta_f, 0),
-            (sigma2, grad_x_f, 0),
-        ];
+        let none = Some(0);
+        let all = match self.law.moves {
+            // ∇_x of g instead of f, on the samples of ∇_θ.
+            Moves::Descent { .. } => [
+                (xi1, grad_g, 1),
+                (xi2, none, 1),
+                (xi3, none, 1),
+                (sigma1, none, 1),
+                (xi1, grad_g, 1),
+            ],
+            _ => [
+                (xi1, grad_g, 1),
+                (xi2, hess_g, 1),
+                (xi3, cross_g, 1),
+                (sigma1, grad_theta_f, 0),
+                (sigma2, grad_x_f, 0),
+            ],
+        };
         let job = &mut self.job;
         for (at, (draw, size, of)) in all.into_iter().enumerate() {
             let count = |&(f, g): &(usize, usize)| if of == 0 { f } else { g };
@@ -215,8 +238,10 @@ impl<T: Real> Plan<T> {
                 Form::Linear { inner, outer, .. } | Form::Layer { inner, outer, .. },
                 Form::Linear { inner: first, .. } | Form::Layer { inner: first, .. },
             ) => {
-                self.weigh(&inner, &outer);
-                for (side, term) in [inner, outer].into_iter().enumerate() {
+                // DGD's losses are all g's.
+                let outer = if self.job.scheme == DESCENT { &inner } else { &outer };
+                self.weigh(&inner, outer);
+                for (side, term) in [&inner, outer].into_iter().enumerate() {
                     if !term.samples.beside(first.samples) {
                         return Err(refused("nodes whose samples are in different tables"));
                     }
@@ -239,6 +264,8 @@ impl<T: Real> Plan<T> {
     fn take_table(&mut self, samples: &Samples<T>) -> Result<()> {
         let features = samples.cols();
         self.job.features = features as u32;
+        self.job.stride = features.next_multiple_of(4) as u32;
+        self.job.unit = T::one();
         self.labels = samples.labels().to_vec();
         match samples.table() {
             Stock::Bytes { bytes, unit, shift } => {
@@ -268,6 +295,29 @@ impl<T: Real> Plan<T> {
     pub fn steps(&self, k: u64) -> [T; 5] {
         let Law { alpha, beta, lambda, gamma, tau, .. } = self.law;
         [alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k)))
+    }
+
+    /// Hands the variable at this index of [`PLACES`] to `put`, those of some nodes at a time, with the number of
+    /// the first node.
+    pub fn hand_over(
+        &self,
+        nodes: &[Node<T>],
+        at: usize,
+        mut put: impl FnMut(usize, &[T]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(which) = self.names.iter().position(|name| place(name) == Some(at)) else {
+            return Ok(());
+        };
+        let together = (AT_ONCE / self.lengths[at].max(1)).max(1);
+        let mut values = Vec::with_capacity(together.min(nodes.len()) * self.lengths[at]);
+        for (some, nodes) in nodes.chunks(together).enumerate() {
+            values.clear();
+            nodes
+                .iter()
+                .for_each(|node| values.extend_from_slice(node.algorithm.variables()[which].1));
+            put(some * together, &values)?;
+        }
+        Ok(())
     }
 
     /// Hands the variables of all nodes to them; `fetch` is asked for each by its index in

@@ -1,6 +1,7 @@
 //! The oracle of kernels/tensor.cu on the processor: the same halves, scales and tiles. A tensor core adds the sixteen
 //! products of a step in an order of its own, here they are added exactly, so that bits may differ.
 
+use lopa::engine::Node;
 use lopa::engine::device::Device;
 use lopa::error::Result;
 use lopa::math::real::Real;
@@ -23,8 +24,8 @@ const ALL_CLASSES: usize = 16;
 const ONE: usize = UNITS as usize;
 
 /// Takes over a run that the kernels can do.
-pub fn take<T: Scalar>(plan: Plan<T>) -> Result<Box<dyn Device<T>>> {
-    Ok(Box::new(Emulation::new(plan, Some(oracle))))
+pub fn take<T: Scalar>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
+    Ok(Box::new(Emulation::new(plan, nodes, Some(oracle))))
 }
 
 fn single<T: Real>(value: T) -> f32 {

@@ -70,7 +70,11 @@ struct Run<T: Scalar> {
 }
 
 /// Takes over a run that the kernels can do.
-pub fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Device<T>>> {
+pub fn take<T: Scalar>(
+    mut card: Card,
+    mut plan: Plan<T>,
+    nodes: &[Node<T>],
+) -> Result<Box<dyn Device<T>>> {
     card.load(PTX)?;
     let job = plan.job;
     let layout = Layout::new(job.features, job.units);
@@ -94,24 +98,21 @@ pub fn take<T: Scalar>(mut card: Card, mut plan: Plan<T>) -> Result<Box<dyn Devi
         ..Work::default()
     };
     let mut rooms = Rooms::new(&card);
-    let start = std::mem::take(&mut plan.start);
     // The variables first, in the order of `PLACES`, so that their numbers are known.
     let mut places = [0; 8];
-    for (at, values) in start.into_iter().enumerate() {
-        places[at] = if at < WIDE {
-            rooms.copy(&values)?
-        } else if values.is_empty() {
-            rooms.empty::<T>(0)?
-        } else {
-            let address = rooms.empty::<T>(m * length)?;
-            let own = values.len() / m;
-            let mut packed = vec![T::zero(); length];
-            for (i, values) in values.chunks_exact(own).enumerate() {
-                layout.pack(values, &mut packed);
-                card.put_at(&rooms.all[at], i * length, &packed)?;
+    let mut packed = vec![T::zero(); length];
+    for (at, own) in plan.lengths.into_iter().enumerate() {
+        let room = if at < WIDE || own == 0 { own } else { length };
+        places[at] = rooms.empty::<T>(m * room)?;
+        plan.hand_over(nodes, at, |first, values| {
+            if at < WIDE {
+                return card.put_at(&rooms.all[at], first * own, values);
             }
-            address
-        };
+            values.chunks_exact(own).enumerate().try_for_each(|(i, values)| {
+                layout.pack(values, &mut packed);
+                card.put_at(&rooms.all[at], (first + i) * length, &packed)
+            })
+        })?;
     }
     [work.theta, work.d, work.v, work.h, work.s] = std::array::from_fn(|at| places[at]);
     work.z = if job.scheme == 3 { 0 } else { places[5] };

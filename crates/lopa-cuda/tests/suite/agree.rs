@@ -40,6 +40,18 @@ beta = 0.1
 lambda = 0.1
 "#;
 
+const PIXELS: &str = r#"
+problem = { name = "hyperparameter" }
+data = "mnist"
+network = { nodes = 5, graph = "complete" }
+run = { iterations = 40, batch = 19, precision = "f32", evaluations = 3 }
+[[algorithm]]
+name = "lopa-gt"
+alpha = 0.02
+beta = 0.1
+lambda = 0.1
+"#;
+
 /// Every problem in every shape, every algorithm, in both precisions.
 const CASES: &[(&str, &[&str])] = &[
     (QUADRATIC, &[]),
@@ -53,6 +65,19 @@ const CASES: &[(&str, &[&str])] = &[
     (LINEAR, &[]),
     (LINEAR, &["run.precision=f32", "algorithm.lopa-gt.name=local"]),
     (LINEAR, &["data.classes=[0, 1]", "data.scaling=centre", "run.precision=f32"]),
+    (LINEAR, &["data.classes=[4, 9]", "data.columns=[20, 21, 28, 35, 42, 43]"]),
+    (LINEAR, &["data.columns=[20, 21, 28, 35, 42]", "run.precision=f32", "network.nodes=70"]),
+    (PIXELS, &["data.classes=[0, 1]"]),
+    (PIXELS, &[]),
+];
+
+/// DGD moves θ alone, or x too.
+const DESCENT: &[(&str, &[&str])] = &[
+    (QUADRATIC, &["run.batch=full"]),
+    (LAYER, &[]),
+    (LAYER, &["run.precision=f64", "problem.activation=tanh"]),
+    (LINEAR, &["run.precision=f32"]),
+    (LINEAR, &["data.classes=[3, 8]"]),
 ];
 
 const SOBA: &[(&str, &[&str])] =
@@ -119,6 +144,12 @@ fn compare(text: &str, sets: &[&str], device: &str) {
     }
 }
 
+fn descent(text: &str) -> String {
+    let steps = "name = \"lopa-gt\"\nalpha";
+    let at = text.find(steps).unwrap();
+    format!("{}name = \"dgd\"\nalpha = 0.05\n", &text[..at])
+}
+
 fn soba(text: &str) -> String {
     text.replace("name = \"lopa-gt\"", "name = \"d-soba\"")
 }
@@ -127,6 +158,7 @@ fn soba(text: &str) -> String {
 fn the_emulation_agrees_with_the_processor() {
     CASES.iter().for_each(|(text, sets)| compare(text, sets, "emulated"));
     SOBA.iter().for_each(|(text, sets)| compare(&soba(text), sets, "emulated"));
+    DESCENT.iter().for_each(|(text, sets)| compare(&descent(text), sets, "emulated"));
 }
 
 #[test]
@@ -134,6 +166,7 @@ fn a_card_agrees_with_the_processor() {
     if card() {
         CASES.iter().for_each(|(text, sets)| compare(text, sets, "cuda"));
         SOBA.iter().for_each(|(text, sets)| compare(&soba(text), sets, "cuda"));
+        DESCENT.iter().for_each(|(text, sets)| compare(&descent(text), sets, "cuda"));
     }
 }
 

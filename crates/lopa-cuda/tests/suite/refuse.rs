@@ -40,12 +40,12 @@ fn a_refusal_names_what_it_refuses() {
 
 #[test]
 fn an_algorithm_is_refused_before_any_other_has_run() {
-    let two = format!("{FILE}[[algorithm]]\nname = \"dgd\"\nalpha = 0.1\n");
+    let two = format!("{FILE}[[algorithm]]\nname = \"extra\"\nalpha = 0.1\n");
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     let mut rows = Rows::default();
     let error = experiment(&two, &[]).unwrap().run(&context, &mut (), &mut rows).unwrap_err();
-    assert!(error.message.contains("`dgd`"), "{error}");
+    assert!(error.message.contains("`extra`"), "{error}");
     assert!(rows.0.is_empty());
 }
 

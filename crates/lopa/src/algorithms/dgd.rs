@@ -11,13 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cost::{Cost, Count, Task, n, p};
+use super::law::{Law, Moves};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, Vector, cast, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
-use crate::problem::oracle::{Oracle, XI1};
+use crate::problem::oracle::{Oracle, TWO, XI1};
 use crate::problem::{At, Trains};
 
 /// DGD's parameters.
@@ -140,6 +141,19 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
+    }
+
+    fn law(&self) -> std::result::Result<Law, &'static str> {
+        let one: Schedule = 1.0.into();
+        Ok(Law {
+            moves: Moves::Descent { both: self.both },
+            alpha: self.params.alpha,
+            beta: one,
+            lambda: one,
+            gamma: one,
+            tau: one,
+            draws: TWO,
+        })
     }
 
     variables! { Dgd { x, theta, .. } =>

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::device::Device;
+use super::device::{Device, count_derivatives};
 use super::links::Links;
 use super::timing::Timing;
 use super::transport::{Independent, Round, Transport, block};
@@ -183,7 +183,7 @@ impl<'a, T: Real> Cluster<'a, T> {
     pub fn advance(&mut self) -> Result<()> {
         if let Some(device) = &mut self.device {
             device.advance()?;
-            self.team.nodes.iter_mut().for_each(|node| node.oracle.count_directions());
+            count_derivatives(&mut self.team.nodes);
             let length = self.messages[0].len() as u64;
             self.note(length * T::BYTES as u64);
             self.progress.exchanges += u64::from(length > 0);

@@ -8,6 +8,7 @@
 //! [`Law`]: crate::algorithms::law::Law
 
 use super::Node;
+use crate::algorithms::law::Moves;
 use crate::config::{Entry, NoParams, Registry};
 use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
@@ -43,6 +44,15 @@ pub trait Device<T: Real>: Send {
     /// The largest entry of each variable of each node, in the order in which algorithms list
     /// them; NaN if an entry is not finite.
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>>;
+}
+
+/// Counts the derivatives that a device computed in an iteration.
+pub(super) fn count_derivatives<T: Real>(nodes: &mut [Node<T>]) {
+    let moves = nodes[0].algorithm.law().map(|law| law.moves);
+    nodes.iter_mut().for_each(|node| match moves {
+        Ok(Moves::Descent { both }) => node.oracle.count_gradients(both),
+        _ => node.oracle.count_directions(),
+    });
 }
 
 /// Where iterations are done: what `device` names in a file.

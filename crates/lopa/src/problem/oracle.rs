@@ -343,6 +343,14 @@ impl<T: Real> Oracle<T> {
         self.counts += Counts { samples, ..ONCE };
     }
 
+    /// Counts the gradients of g that a device computed, with respect to θ and perhaps x.
+    pub fn count_gradients(&mut self, both: bool) {
+        let size = self.batches.grad_g.unwrap_or(self.part.samples_g()) as u64;
+        let grad_x_g = u64::from(both);
+        let samples = size * (1 + grad_x_g);
+        self.counts += Counts { grad_theta_g: 1, grad_x_g, samples, ..Counts::default() };
+    }
+
     /// The problem's part, for what needs no minibatch.
     pub fn part(&mut self) -> &mut dyn Bilevel<T> {
         &mut *self.part
