@@ -1,7 +1,9 @@
 """LoPA-GT, all nodes on one card, as a researcher writes it in JAX: vmap, scan, gathers.
 
 usage: yardstick.py PROBLEM NODES [FEATURES CLASSES bytes|numbers]
-PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss).
+       yardstick.py rows FILE FEATURES CLASSES bytes|numbers
+PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). `rows` writes the
+samples that such a problem is run on.
 """
 
 import sys
@@ -85,6 +87,10 @@ def build(m, problem, features, classes, kind):
     return jax.jit(some, donate_argnums=0), (x, theta, theta + 0, now[2] + 0, now[2] * 1) + tuple(now)
 
 
+if sys.argv[1] == "rows":
+    table, labels = data(int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    np.savez(sys.argv[2], X=table, y=labels)
+    sys.exit()
 problem, m, shape = sys.argv[1], int(sys.argv[2]), sys.argv[3:] or ["784", "10", "bytes"]
 for precision in ("highest", "tf32"):
     jax.config.update("jax_default_matmul_precision", "highest" if precision == "highest" else None)

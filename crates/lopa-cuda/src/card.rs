@@ -20,11 +20,12 @@ pub const AHEAD: usize = 1024;
 /// Iterations that are recorded as one, an even number.
 pub const MANY: usize = 16;
 
-/// Threads of a block that does all of a node.
-const WHOLE_THREADS: u32 = 512;
-
-/// The shared memory that it may have, in bytes: every card has as much.
+/// The shared memory that a block may have that does all of a node, in bytes: every card has as much.
 const NEAR: usize = 48 << 10;
+
+/// From so many nodes on, or up to so many features, one block does all of a node.
+const MANY_NODES: u64 = 64;
+const FEW_FEATURES: u64 = 1024;
 
 /// A run on the card.
 struct Run<T: Scalar> {
@@ -219,25 +220,33 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
     let bytes = if job.bytes == 1 { "_bytes" } else { "" };
-    // The kernels for so many classes, and the rows that a warp and the features that a thread takes at once there.
-    let (most, together, abreast) = match job.classes {
-        0..=1 if kind == Kind::Linear => (1, 4, 4),
-        ..=16 => (16, 4, 1),
-        _ => (64, 1, 1),
+    // The kernels for so many classes, and the rows that a warp takes at once there.
+    let (most, together) = match job.classes {
+        0..=1 if kind == Kind::Linear => (1, 1),
+        ..=16 => (16, 4),
+        _ => (64, 1),
     };
     // Weights of the head are kept at hand where there is room for them.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
-    // One block does all of a node with one class, where it has room.
+    // One block does all of a node with one class, where it has room and there are enough nodes or little to do.
     let near = (2 * job.stride as usize + job.drawn as usize) * T::BYTES + 4 * job.drawn as usize;
-    if kind == Kind::Linear && most == 1 && job.scheme != DESCENT && near <= NEAR {
+    if kind == Kind::Linear
+        && most == 1
+        && job.scheme != DESCENT
+        && near <= NEAR
+        && (m >= MANY_NODES || features <= FEW_FEATURES)
+    {
         let name = format!("whole{bytes}_{}", T::END);
-        let kernel = card.wide_kernel(&name, WHOLE_THREADS, near as u32)?;
+        // Small blocks where many can share a multiprocessor, else large ones, which are done sooner.
+        let threads = match (m, features) {
+            (..512, _) => 1024,
+            (_, ..=128) => 128,
+            _ => 512,
+        };
+        let kernel = card.wide_kernel(&name, threads, near as u32)?;
         return Ok(vec![Launch { kernel, blocks: job.m, after: false }]);
     }
-    let mut all = vec![("turn".to_string(), flat(m * (p + blocks)))];
-    if job.scheme != DESCENT {
-        all.insert(0, ("mix".into(), m * flat(n)));
-    }
+    let mut all = vec![("move".to_string(), flat(m * blocks) + flat(m * p) + m * flat(n))];
     match kind {
         Kind::Layer => all.extend([
             (format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
@@ -250,7 +259,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
                 format!("scores{bytes}_{most}"),
                 (m * drawn.div_ceil(together)).div_ceil(threads / 32),
             ),
-            (format!("linear{bytes}_{most}"), flat(m * 2 * features.div_ceil(abreast))),
+            (format!("linear{bytes}_{most}"), m * flat(3 * features)),
         ]),
         Kind::Quadratic => all.extend([
             ("residual".into(), flat(m * outputs)),
@@ -268,7 +277,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
                 .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`")
         })?;
         let kernel = card.kernel(&format!("{name}_{}", T::END))?;
-        Ok(Launch { kernel, blocks, after: name != "mix" && job.scheme != DESCENT })
+        Ok(Launch { kernel, blocks, after: name != "move" && job.scheme != DESCENT })
     };
     all.into_iter().map(launch).collect()
 }

@@ -180,17 +180,26 @@ impl<T: Scalar> Emulation<T> {
         start[batch] as usize..(start[batch] + size[batch]) as usize
     }
 
-    /// A feature before it is multiplied with `unit`.
+    /// A feature as the table has it.
     fn stored(&self, row: usize, column: usize) -> T {
         let at = row * self.plan.job.features as usize + column;
         match &self.plan.table {
             Table::Numbers(values) => values[at],
-            Table::Bytes(bytes) => T::of(f64::from(bytes[at])) - self.plan.shift[column],
+            Table::Bytes(bytes) => T::of(f64::from(bytes[at])),
         }
     }
 
     fn feature(&self, row: usize, column: usize) -> T {
-        self.stored(row, column) * self.plan.job.unit
+        let stored = self.stored(row, column);
+        match &self.plan.table {
+            Table::Numbers(_) => stored,
+            Table::Bytes(_) => (stored - self.plan.shift[column]) * self.plan.job.unit,
+        }
+    }
+
+    /// What is taken off the features of the table, if anything is.
+    fn shift(&self) -> Option<&[T]> {
+        self.plan.shift.iter().any(|&shift| shift != T::zero()).then_some(&self.plan.shift[..])
     }
 
     fn mixed(&self, i: usize, own: T, message: impl Fn(usize) -> T) -> T {
@@ -405,11 +414,16 @@ impl<T: Scalar> Emulation<T> {
             let mut weight = self.plan.weights[i * 5 + batch];
             let pick = self.picks[at] as usize;
             let row: Vec<T> = (0..features as usize).map(|q| self.stored(pick, q)).collect();
-            // One sum for each lane of a warp, of four features in 128, then in pairs.
+            // One sum for each lane of a warp, of four features in 128 or one in 32, then in pairs.
+            let wide = if classes == 1 { 4 } else { 1 };
             let score = |weights: &[T], c: usize| {
                 let mut lanes = [T::zero(); 32];
+                for (q, &shift) in self.shift().into_iter().flatten().enumerate() {
+                    let lane = &mut lanes[q / wide % 32];
+                    *lane = (-shift).mul_add(weights[q * classes + c], *lane);
+                }
                 for (q, value) in row.iter().enumerate() {
-                    let lane = &mut lanes[q / 4 % 32];
+                    let lane = &mut lanes[q / wide % 32];
                     *lane = value.mul_add(weights[q * classes + c], *lane);
                 }
                 for by in [16, 8, 4, 2, 1] {
@@ -453,6 +467,10 @@ impl<T: Scalar> Emulation<T> {
             let strength = self.now[X][i * n + q].exponential();
             let strength = strength + strength;
             let add = |batch: usize, sum: T| {
+                let slopes = self.range(batch).map(|r| self.slopes[(i * drawn + r) * classes + c]);
+                let sum = self.shift().map_or(sum, |shift| {
+                    (-shift[q]).mul_add(slopes.fold(T::zero(), |total, slope| total + slope), sum)
+                });
                 self.range(batch).fold(sum, |sum, r| {
                     let row = i * drawn + r;
                     let value = self.stored(self.picks[row] as usize, q);

@@ -1,11 +1,11 @@
-//! What kernels are handed: `Job` of kernels/lopa.cu, field by field.
+//! What kernels are handed: `Job` of kernels/job.cuh, field by field.
 
 use lopa::math::real::Real;
 
 /// An address on the card; 0 stands for nothing.
 pub type Address = u64;
 
-/// See kernels/lopa.cu.
+/// See kernels/job.cuh.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Job<T: Real> {
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         for (end, size) in [("f32", size_of::<Job<f32>>()), ("f64", size_of::<Job<f64>>())] {
-            let parameter = format!(".param .align 8 .b8 mix_{end}_param_0[{size}]");
+            let parameter = format!(".param .align 8 .b8 move_{end}_param_0[{size}]");
             assert!(PTX.contains(&parameter), "{parameter}");
         }
     }

@@ -11,7 +11,17 @@ fn check(ptx: &str, names: &str, sources: &[&[u8]]) {
 
 #[test]
 fn the_ptx_is_made_from_the_source() {
-    check(lopa_cuda::PTX, "lopa.cu", &[include_bytes!("../../kernels/lopa.cu")]);
+    let sources: [&[u8]; 7] = [
+        include_bytes!("../../kernels/lopa.cu"),
+        include_bytes!("../../kernels/job.cuh"),
+        include_bytes!("../../kernels/move.cuh"),
+        include_bytes!("../../kernels/losses.cuh"),
+        include_bytes!("../../kernels/layer.cuh"),
+        include_bytes!("../../kernels/linear.cuh"),
+        include_bytes!("../../kernels/quadratic.cuh"),
+    ];
+    let names = "lopa.cu job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh";
+    check(lopa_cuda::PTX, names, &sources);
     let sources: [&[u8]; 3] = [
         include_bytes!("../../kernels/tensor.cu"),
         include_bytes!("../../kernels/tensor.cuh"),

@@ -1,0 +1,135 @@
+// What a run is on the card, and what all kernels share: functions, features, step sizes.
+
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned u32;
+typedef unsigned long long u64;
+typedef u64 usize;
+
+enum { TRACKING, LOCAL, ALONE, SOBA, DESCENT };
+enum { XI1, XI2, XI3, SIGMA1, SIGMA2 };
+
+// Everything that a kernel needs; src/job.rs has the same fields in the same order.
+template <class T> struct Job {
+    T *x[2], *y[2], *z, *s, *theta, *v, *d, *h; // y is r in D-SOBA
+    const u32 *links, *linked;                  // row i of W: linked[links[i]] ...
+    const T *w;
+    const T *steps;  // alpha, beta, lambda, gamma, tau of each iteration of the table
+    u32 *clock;      // the iteration, its row in the table
+    u32 *picks;      // the samples of the five minibatches of each node
+    const u32 *own[2], *owned[2]; // of g and of f: node i owns the rows owned[own[i]] ...
+    const u32 *labels;
+    const void *table; // features, bytes or numbers; rows are `stride` apart, a multiple of 4
+    const T *shift;    // as long as a row
+    const T *weights; // of the losses, for each node and minibatch
+    T *hidden, *slopes, *errors;
+    const T *A, *B, *c, *D, *e, *R, *q, *noise_a, *noise_b, *gamma, *phi, *chi;
+    T *rest; // D theta - e
+    double *largest;
+    T unit, ridge;
+    u32 m, n, p, scheme, features, stride, units, classes, tanh, outputs, samples;
+    u32 size[5], start[5], slot[5], full[5], block[5];
+    u32 drawn, blocks, bytes, both, seed[2];
+};
+
+__device__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+
+__device__ float power(int k) { return __int_as_float((k + 127) << 23); }
+
+// A function of its own: inlined wherever it is called, it would make up most of the PTX.
+__device__ __noinline__ float exponential(float x) {
+    if (!(x > -87.0f)) return x != x ? x : 0.0f;
+    if (x > 88.0f) return __int_as_float(0x7f800000);
+    float k = rintf(x * 1.44269504f);
+    float r = fused(-k, 0.693359375f, x);
+    r = fused(-k, -2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = fused(p, r, 1.3981999507e-3f);
+    p = fused(p, r, 8.3334519073e-3f);
+    p = fused(p, r, 4.1665795894e-2f);
+    p = fused(p, r, 1.6666665459e-1f);
+    p = fused(p, r, 5.0000001201e-1f);
+    p = fused(p, r * r, r) + 1.0f;
+    int half = (int)k / 2;
+    return p * power(half) * power((int)k - half);
+}
+
+__device__ __noinline__ double exponential(double x) {
+    if (!(x > -708.0)) return x != x ? x : 0.0;
+    if (x > 709.0) return __longlong_as_double(0x7ff0000000000000ll);
+    double k = rint(x * 1.4426950408889634);
+    double r = fused(-k, 6.93147180369123816490e-01, x);
+    r = fused(-k, 1.90821492927058770002e-10, r);
+    double p = 1.0 / 6227020800.0;
+    p = fused(p, r, 1.0 / 479001600.0);
+    p = fused(p, r, 1.0 / 39916800.0);
+    p = fused(p, r, 1.0 / 3628800.0);
+    p = fused(p, r, 1.0 / 362880.0);
+    p = fused(p, r, 1.0 / 40320.0);
+    p = fused(p, r, 1.0 / 5040.0);
+    p = fused(p, r, 1.0 / 720.0);
+    p = fused(p, r, 1.0 / 120.0);
+    p = fused(p, r, 1.0 / 24.0);
+    p = fused(p, r, 1.0 / 6.0);
+    p = fused(p, r, 0.5);
+    p = fused(p, r, 1.0);
+    p = fused(p, r, 1.0);
+    int half = (int)k / 2;
+    double first = __longlong_as_double((u64)(half + 1023) << 52);
+    double second = __longlong_as_double((u64)((int)k - half + 1023) << 52);
+    return p * first * second;
+}
+
+template <class T> __device__ T sigmoid(T z) { return T(1) / (T(1) + exponential(-z)); }
+
+template <class T> __device__ T activation(T z, u32 tanh) {
+    return tanh ? T(1) - T(2) / (exponential(z + z) + T(1)) : sigmoid(z);
+}
+
+template <class T> __device__ T slope(T h, u32 tanh) {
+    return tanh ? T(1) - h * h : h * (T(1) - h);
+}
+
+// Some values, read at once.
+template <class T, int COUNT> struct alignas(COUNT == 4 ? (sizeof(T) == 1 ? 4 : 16) : sizeof(T)) Some {
+    T at[COUNT];
+};
+
+template <class T> using Four = Some<T, 4>;
+
+template <class T> __device__ Four<T> four(const T *from) { return *(const Four<T> *)from; }
+
+// COUNT features of a row from q on as the table has them: without `shift` and `unit`.
+template <int COUNT, class T, class S>
+__device__ Some<T, COUNT> features(const Job<T> &job, u32 row, u32 q) {
+    usize first;
+    // One instruction, which the compiler does not find.
+    asm("mul.wide.u32 %0, %1, %2;" : "=l"(first) : "r"(row), "r"(job.stride * u32(sizeof(S))));
+    auto from = (const S *)((const u8 *)((const S *)job.table + q) + first);
+    Some<T, COUNT> values;
+    if (COUNT == 4 && sizeof(S) == 1) {
+        u32 word = *(const u32 *)from;
+        // 2^23 + byte is a byte before the exponent of 2^23: faster than a conversion, and exact.
+#pragma unroll
+        for (int e = 0; e < COUNT; e++)
+            values.at[e] = T(__uint_as_float(__byte_perm(word, 0x4b000000, 0x7440 + e)) - 8388608.0f);
+    } else {
+        auto stored = *(const Some<S, COUNT> *)from;
+#pragma unroll
+        for (int e = 0; e < COUNT; e++) values.at[e] = T(stored.at[e]);
+    }
+    return values;
+}
+
+// Feature q of a row.
+template <class T, class S> __device__ T feature(const Job<T> &job, u32 row, u32 q) {
+    T value = features<1, T, S>(job, row, q).at[0];
+    return sizeof(S) == 1 ? (job.shift ? value - job.shift[q] : value) * job.unit : value;
+}
+
+// alpha, beta, lambda, gamma and tau of the iteration.
+template <class T> __device__ const T *steps(const Job<T> &job, u32 at) {
+    return job.steps + usize(job.clock[1] + at / 2) * 5;
+}
