@@ -88,6 +88,9 @@ fn a_report_is_self_contained_and_makes_no_requests() {
     // Text from users is escaped.
     assert!(!html.contains("<i>GT") && !html.contains("Two </title>"));
     assert!(html.contains("dgd-and-co"));
+    // Costs that nobody counted have no column.
+    let page = html.split("<script type=\"application/json\"").next().unwrap();
+    assert!(page.contains("Samples per node") && !page.contains("Virtual seconds"));
 
     let data = embedded(&html);
     for (run, saved) in data["runs"].as_array().unwrap().iter().zip(&runs) {

@@ -27,9 +27,10 @@ pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     ending(traces, &measures, styles, "Quality: mean ± standard deviation over seeds")
 }
 
-/// The total costs, one row per algorithm.
+/// The total costs that were measured, one row per algorithm.
 pub fn costs(traces: &[Trace], styles: &Styles) -> String {
-    let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).collect();
+    let measured = |name: &&str| traces.iter().any(|trace| trace.last.contains_key(*name));
+    let names: Vec<&str> = COSTS.iter().map(|cost| cost.name).filter(measured).collect();
     ending(traces, &names, styles, "Cost: mean ± standard deviation over seeds")
 }
 
