@@ -24,8 +24,8 @@ pub const MANY: usize = 16;
 const NEAR: usize = 48 << 10;
 
 /// From so many nodes on, or up to so many features, one block does all of a node.
-const MANY_NODES: u64 = 64;
-const FEW_FEATURES: u64 = 1024;
+const MANY_NODES: u32 = 64;
+const FEW_FEATURES: u32 = 1024;
 
 /// A run on the card.
 struct Run<T: Scalar> {
@@ -212,6 +212,26 @@ struct Launch {
     after: bool,
 }
 
+/// The kernel in which one block does all of a linear classifier of one class: where that has room, and there are enough
+/// nodes or little to do.
+fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
+    let Job { m, features, stride, drawn, classes, scheme, bytes, .. } = *job;
+    let near = (2 * stride as usize + drawn as usize) * T::BYTES + 4 * drawn as usize;
+    let pays = m >= MANY_NODES || features <= FEW_FEATURES;
+    if classes > 1 || scheme == DESCENT || near > NEAR || !pays {
+        return Ok(None);
+    }
+    // Small blocks where many can share a multiprocessor, else large ones, which are done sooner.
+    let threads = match (m, features) {
+        (..512, _) => 1024,
+        (_, ..=128) => 128,
+        _ => 512,
+    };
+    let name = format!("whole{}_{}", if bytes == 1 { "_bytes" } else { "" }, T::END);
+    let kernel = card.wide_kernel(&name, threads, near as u32)?;
+    Ok(Some(Launch { kernel, blocks: m, after: false }))
+}
+
 /// The kernels of an iteration, in order.
 fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launch>> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
@@ -228,23 +248,10 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     };
     // Weights of the head are kept at hand where there is room for them.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
-    // One block does all of a node with one class, where it has room and there are enough nodes or little to do.
-    let near = (2 * job.stride as usize + job.drawn as usize) * T::BYTES + 4 * job.drawn as usize;
     if kind == Kind::Linear
-        && most == 1
-        && job.scheme != DESCENT
-        && near <= NEAR
-        && (m >= MANY_NODES || features <= FEW_FEATURES)
+        && let Some(whole) = whole(card, job)?
     {
-        let name = format!("whole{bytes}_{}", T::END);
-        // Small blocks where many can share a multiprocessor, else large ones, which are done sooner.
-        let threads = match (m, features) {
-            (..512, _) => 1024,
-            (_, ..=128) => 128,
-            _ => 512,
-        };
-        let kernel = card.wide_kernel(&name, threads, near as u32)?;
-        return Ok(vec![Launch { kernel, blocks: job.m, after: false }]);
+        return Ok(vec![whole]);
     }
     let mut all = vec![("move".to_string(), flat(m * blocks) + flat(m * p) + m * flat(n))];
     match kind {
