@@ -47,13 +47,28 @@ fn trace(saved: &Saved, algorithm: &str) -> Trace {
     let sound: Vec<&Run> = all.sound().collect();
     let longest = sound.iter().map(|run| run.rows.len()).max().unwrap_or(0);
     let at = |k: usize| together(sound.iter().filter_map(|run| run.rows.get(k)));
+    let mut points: Vec<_> = (0..longest).map(at).collect();
+    forget_rounding(&mut points);
     Trace {
         algorithm: algorithm.to_string(),
         seeds,
         count: all.count(),
-        points: (0..longest).map(at).collect(),
+        points,
         last: together(sound.iter().filter_map(|run| run.rows.last())),
         lost: runs.iter().filter(|run| run.diverged).cloned().collect(),
+    }
+}
+
+/// All copies start equal. What is measured as their distance then is rounding, which would take most of the room of
+/// a logarithmic axis.
+fn forget_rounding(points: &mut [BTreeMap<String, Summary>]) {
+    let [first, second, ..] = points else { return };
+    for name in ["consensus", "theta_consensus"] {
+        if let (Some(start), Some(next)) = (first.get_mut(name), second.get(name))
+            && start.high < 1e-12 * next.mean
+        {
+            *start = Summary { mean: 0.0, sd: start.sd.map(|_| 0.0), low: 0.0, high: 0.0 };
+        }
     }
 }
 
@@ -129,6 +144,20 @@ mod tests {
         assert_eq!(trace.last["loss"].mean, 1.0);
         assert_eq!((trace.lost[0].seed, trace.lost[0].rows.len()), (3, 2));
         assert!(trace.quantities().any(|(name, value)| (name, value) == ("loss", 2.8e144)));
+    }
+
+    #[test]
+    fn copies_that_differ_by_rounding_are_equal() {
+        let point = |consensus: f64| {
+            BTreeMap::from([("consensus".to_string(), Summary::of(vec![consensus; 2]).unwrap())])
+        };
+        let mut points = [point(1e-29), point(1e-3), point(1e-29)];
+        forget_rounding(&mut points);
+        let means: Vec<f64> = points.iter().map(|point| point["consensus"].mean).collect();
+        assert_eq!(means, [0.0, 1e-3, 1e-29]);
+        let mut apart = [point(1e-9), point(1e-3)];
+        forget_rounding(&mut apart);
+        assert_eq!(apart[0]["consensus"].mean, 1e-9);
     }
 
     fn manifest() -> Manifest {
