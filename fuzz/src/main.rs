@@ -18,4 +18,4 @@ fn chosen() -> Target {
     })
 }
 
-fuzz_target!(|bytes: &[u8]| { (CHOSEN.get_or_init(chosen).1)(bytes) });
+fuzz_target!(|bytes: &[u8]| (CHOSEN.get_or_init(chosen).1)(bytes));

@@ -8,11 +8,9 @@ use lopa::math::real::Real;
 use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
 use crate::exponential::Scalar;
 use crate::job::{Address, Job};
+use crate::kernels::ptx;
 use crate::plan::{DESCENT, Kind, PLACES, Plan, Table, refused};
 use crate::tensor;
-
-/// The kernels, for any card.
-pub const PTX: &str = include_str!("../kernels/lopa.ptx");
 
 /// Iterations in the table of step sizes.
 pub const AHEAD: usize = 1024;
@@ -106,7 +104,7 @@ fn take<T: Scalar>(
     mut plan: Plan<T>,
     nodes: &[Node<T>],
 ) -> Result<Box<dyn Device<T>>> {
-    card.load(PTX)?;
+    card.load(&ptx())?;
     let mut rooms = Rooms::new(&card);
     let mut job = plan.job;
     let m = job.m as usize;

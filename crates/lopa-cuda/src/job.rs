@@ -63,14 +63,15 @@ pub struct Job<T: Real> {
 #[cfg(test)]
 mod tests {
     use super::Job;
-    use crate::PTX;
+    use crate::kernels::ptx;
 
     /// The kernels' parameters have this size, too.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
+        let ptx = ptx();
         for (end, size) in [("f32", size_of::<Job<f32>>()), ("f64", size_of::<Job<f64>>())] {
             let parameter = format!(".param .align 8 .b8 move_{end}_param_0[{size}]");
-            assert!(PTX.contains(&parameter), "{parameter}");
+            assert!(ptx.contains(&parameter), "{parameter}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod driver;
 mod emulate;
 mod exponential;
 mod job;
+mod kernels;
 mod plan;
 mod tensor;
 
@@ -21,8 +22,7 @@ use lopa::config::Entry;
 use lopa::engine::device::{Place, device_entry};
 use lopa::error::Result;
 
-pub use card::PTX;
-pub use tensor::PTX as TENSOR_PTX;
+pub use kernels::{ptx, tensor_ptx};
 
 /// Every device of this crate: the card, each of its two kinds of kernels, and the emulation of both.
 pub fn devices() -> [Entry<Place>; 5] {

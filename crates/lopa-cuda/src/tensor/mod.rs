@@ -10,7 +10,7 @@ use lopa::math::real::Real;
 use crate::plan::{Kind, Plan, Table};
 
 pub use emulate::take as emulated;
-pub use run::{PTX, take};
+pub use run::take;
 
 /// The most hidden units, classes, and samples of a minibatch.
 const UNITS: u32 = 28;

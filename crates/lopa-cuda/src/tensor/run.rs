@@ -11,10 +11,8 @@ use super::work::Work;
 use crate::card::{AHEAD, MANY, Rooms};
 use crate::driver::{Card, Graph, Kernel, Memory};
 use crate::exponential::Scalar;
+use crate::kernels::tensor_ptx;
 use crate::plan::{PLACES, Plan, Table};
-
-/// The kernels, for Hopper cards.
-pub const PTX: &str = include_str!("../../kernels/tensor.ptx");
 
 /// The blocks of a cluster, and the most neighbours of its node.
 const SPREAD: u32 = 8;
@@ -75,7 +73,7 @@ pub fn take<T: Scalar>(
     mut plan: Plan<T>,
     nodes: &[Node<T>],
 ) -> Result<Box<dyn Device<T>>> {
-    card.load(PTX)?;
+    card.load(&tensor_ptx())?;
     let job = plan.job;
     let layout = Layout::new(job.features, job.units);
     let (m, length) = (job.m as usize, layout.length());

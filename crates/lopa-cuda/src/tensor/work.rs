@@ -47,12 +47,12 @@ pub struct Work {
 #[cfg(test)]
 mod tests {
     use super::Work;
-    use crate::tensor::PTX;
+    use crate::kernels::tensor_ptx;
 
     /// The kernels' parameters have this size, too.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".param .align 8 .b8 mix_32_param_0[{}]", size_of::<Work>());
-        assert!(PTX.contains(&parameter), "{parameter}");
+        assert!(tensor_ptx().contains(&parameter), "{parameter}");
     }
 }

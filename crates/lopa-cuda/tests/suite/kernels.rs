@@ -21,11 +21,11 @@ fn the_ptx_is_made_from_the_source() {
         include_bytes!("../../kernels/quadratic.cuh"),
     ];
     let names = "lopa.cu job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh";
-    check(lopa_cuda::PTX, names, &sources);
+    check(&lopa_cuda::ptx(), names, &sources);
     let sources: [&[u8]; 3] = [
         include_bytes!("../../kernels/tensor.cu"),
         include_bytes!("../../kernels/tensor.cuh"),
         include_bytes!("../../kernels/cluster.cuh"),
     ];
-    check(lopa_cuda::TENSOR_PTX, "tensor.cu tensor.cuh cluster.cuh", &sources);
+    check(&lopa_cuda::tensor_ptx(), "tensor.cu tensor.cuh cluster.cuh", &sources);
 }
