@@ -105,13 +105,13 @@ template <class T> __device__ Four<T> four(const T *from) { return *(const Four<
 template <int COUNT, class T, class S>
 __device__ Some<T, COUNT> features(const Job<T> &job, u32 row, u32 q) {
     usize first;
-    // One instruction, which the compiler does not find.
+    // One instruction, where the compiler takes several.
     asm("mul.wide.u32 %0, %1, %2;" : "=l"(first) : "r"(row), "r"(job.stride * u32(sizeof(S))));
     auto from = (const S *)((const u8 *)((const S *)job.table + q) + first);
     Some<T, COUNT> values;
     if (COUNT == 4 && sizeof(S) == 1) {
         u32 word = *(const u32 *)from;
-        // 2^23 + byte is a byte before the exponent of 2^23: faster than a conversion, and exact.
+        // With the byte in its last place, 2^23 becomes 2^23 + byte: exact, and faster than a conversion.
 #pragma unroll
         for (int e = 0; e < COUNT; e++)
             values.at[e] = T(__uint_as_float(__byte_perm(word, 0x4b000000, 0x7440 + e)) - 8388608.0f);

@@ -8,29 +8,27 @@
 __device__ double passed(double a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
 __device__ float passed(float a, int lane) { return __shfl_xor_sync(~0u, a, lane); }
 
-// The sum over the lanes of a warp, in pairs. A function of its own: inlined, sums would make up most of the PTX.
-template <class T> __device__ __noinline__ T summed(T a) {
-    for (int lane = 16; lane > 0; lane /= 2) a = a + passed(a, lane);
+// The sum over lanes, in pairs that are `lane` apart, then half as far, and so on.
+template <class T> __device__ T in_pairs(T a, int lane) {
+#pragma unroll
+    for (; lane > 0; lane /= 2) a = a + passed(a, lane);
     return a;
 }
 
-// The same for some rows: of 4, each eighth part of a warp ends with one. Half of the lanes send away the half of the
-// rows that the others keep, so that every sum has the same pairs as above.
+// The sum over the lanes of a warp. A function of its own: inlined, sums would make up most of the PTX.
+template <class T> __device__ __noinline__ T summed(T a) { return in_pairs(a, 16); }
+
+// The same for one row or four; of four, eight lanes each end with one. Lanes keep half of the rows and send the other
+// half to their partners, so that every sum has the same pairs as above.
 template <class T> __device__ T row_sum(const T (&rows)[1][1]) {
-    T a = rows[0][0];
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) a = a + passed(a, lane);
-    return a;
+    return in_pairs(rows[0][0], 16);
 }
 
 template <class T> __device__ T row_sum(const T (&rows)[4][1]) {
     bool upper = threadIdx.x & 16, last = threadIdx.x & 8;
     T first = (upper ? rows[2][0] : rows[0][0]) + passed(upper ? rows[0][0] : rows[2][0], 16);
     T second = (upper ? rows[3][0] : rows[1][0]) + passed(upper ? rows[1][0] : rows[3][0], 16);
-    T a = (last ? second : first) + passed(last ? first : second, 8);
-#pragma unroll
-    for (int lane = 4; lane > 0; lane /= 2) a = a + passed(a, lane);
-    return a;
+    return in_pairs((last ? second : first) + passed(last ? first : second, 8), 4);
 }
 
 // Rows that a warp takes at once, where a node has many blocks.
@@ -121,7 +119,7 @@ __device__ void scores(const Job<T> &job, const Linear<T, NEAR> &own, u32 i, u32
     }
     if (!any) return;
     if constexpr (MOST == 1) {
-        // The first of the lanes that have a row's sum needs these; it asks for them before.
+        // One lane per row needs these once it has the sum; loaded early, they are there by then.
         u32 at = lane / (32 / ROWS), of = batch[0], row = pick[0];
 #pragma unroll
         for (int j = 1; j < ROWS; j++)
@@ -246,8 +244,8 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
     items<1, MOST, S>(job, far(job, i), now, i, blockIdx.x % chunks * blockDim.x + threadIdx.x);
 }
 
-// An iteration of node i with one class, all of which is near. Of others it reads x and y of the iteration before,
-// which nobody writes meanwhile.
+// An iteration of node i with one class, in shared memory. Of other nodes it reads only x and y of the iteration
+// before, which nobody writes meanwhile.
 template <class T, class S> __device__ void whole(const Job<T> &job, u32 at) {
     extern __shared__ __align__(16) u8 room[];
     T *theta = (T *)room, *v = theta + job.stride, *slopes = v + job.stride;
@@ -264,9 +262,9 @@ template <class T, class S> __device__ void whole(const Job<T> &job, u32 at) {
     __syncthreads();
     for (u32 r = t / 32 * 4; r < job.drawn; r += all / 32 * 4) scores<4, 1, S>(job, near, i, r);
     __syncthreads();
-    // Numbers of four rows would take all registers.
+    // Four numbers at once would take too many registers.
     constexpr int WIDE = sizeof(S) == 1 ? 4 : 1;
     u32 wide = (job.features + WIDE - 1) / WIDE;
-    // Whole warps, for `passed`.
+    // Whole warps, because `passed` needs them.
     for (u32 q = t; q < (3 * wide + 31) / 32 * 32; q += all) items<WIDE, 1, S>(job, near, 1 - at % 2, i, q);
 }

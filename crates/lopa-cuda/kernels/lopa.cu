@@ -11,7 +11,7 @@
 //   rows      d and h                                                          |
 //   backward  s                                                                /
 //   scores, linear          d, h and s of hyperparameter
-//   whole     move, scores and linear, one block a node
+//   whole     move, scores and linear, one block per node
 //   residual, quadratic     d, h and s of quadratic
 //   tick      some iterations are over
 //   sizes     the largest entry of every variable
@@ -19,7 +19,7 @@
 // Iterations are recorded in some number and launched together. `at` tells a kernel which of them it belongs to, and
 // which of the two buffers of x and y it reads: twice the number, and the buffer.
 //
-// `make` compiles this file into lopa.ptx; the oracles and what comes before them are in files of their own.
+// `make` compiles this file into lopa.ptx.gz; the oracles and what comes before them are in files of their own.
 
 #include "layer.cuh"
 #include "linear.cuh"

@@ -18,10 +18,10 @@ pub const AHEAD: usize = 1024;
 /// Iterations that are recorded as one, an even number.
 pub const MANY: usize = 16;
 
-/// The shared memory that a block may have that does all of a node, in bytes: every card has as much.
+/// The most shared memory of a block that does all of a node, in bytes; every card has this much.
 const NEAR: usize = 48 << 10;
 
-/// From so many nodes on, or up to so many features, one block does all of a node.
+/// One block does all of a node from this many nodes on, or up to this many features.
 const MANY_NODES: u32 = 64;
 const FEW_FEATURES: u32 = 1024;
 

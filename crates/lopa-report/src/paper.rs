@@ -63,7 +63,7 @@ pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
             let panels = by_dataset(&runs, x, &["loss", "phi", "grad_phi_sq"]);
             add(name, &runs, panels, runs.len());
         }
-        // Here, too.
+        // The same holds for the networks.
         let names = ["ring", "star", "random"];
         let metropolis = ["metropolis-92", "metropolis-79", "metropolis-42"];
         for (name, variants) in [("fig7", names), ("fig7-metropolis", metropolis)] {

@@ -42,9 +42,9 @@ impl Confirmation {
         match (self.stands, self.value.is_some(), self.above.is_some()) {
             (true, _, true) => format!("survives seeds {seeds}, also with steps a quarter larger"),
             (true, _, false) => format!("survives seeds {seeds}"),
-            (false, false, _) => format!("diverges on one of seeds {seeds} or more"),
+            (false, false, _) => format!("diverges on at least one of seeds {seeds}"),
             (false, true, _) => {
-                format!("on the edge: a quarter above it, one of seeds {seeds} or more diverges")
+                format!("on the edge: a quarter above it, at least one of seeds {seeds} diverges")
             }
         }
     }

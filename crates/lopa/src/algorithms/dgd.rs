@@ -144,7 +144,7 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
     }
 
     fn law(&self) -> std::result::Result<Law, &'static str> {
-        let one: Schedule = 1.0.into();
+        let one: Schedule = 1.0.into(); // α is its only step
         Ok(Law {
             moves: Moves::Descent { both: self.both },
             alpha: self.params.alpha,

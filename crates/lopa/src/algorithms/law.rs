@@ -3,7 +3,7 @@
 use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
 
-/// The updates of x, θ and v in the personal scope, all of which but DGD's end by asking for d, h and s.
+/// The updates of x, θ and v in the personal scope. All but DGD's end by asking for d, h and s.
 #[derive(Debug, Clone, Copy)]
 pub struct Law {
     /// How x moves.
@@ -33,9 +33,9 @@ pub enum Moves {
     Alone,
     /// `d-soba`; variables x, r, and the steps of the iteration to come.
     Combined,
-    /// `dgd`; variables θ and x, which it moves only if it trains both.
+    /// `dgd`; variables θ and x.
     Descent {
-        /// Whether it does.
+        /// Whether x moves, too.
         both: bool,
     },
 }
