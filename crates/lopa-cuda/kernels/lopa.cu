@@ -73,13 +73,18 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(backward_bytes_##end, T, (backward<T, u8>(job))) \
     ENTRY(backward_##end, T, (backward<T, T>(job))) \
     LINEAR(1, end, T) LINEAR(16, end, T) LINEAR(64, end, T) \
-    WIDE_ENTRY(1024, whole_bytes_##end, T, (whole<T, u8>(job, at))) \
-    WIDE_ENTRY(1024, whole_##end, T, (whole<T, T>(job, at))) \
+    WIDE_ENTRY(1024, whole_bytes_1_##end, T, (whole<1, T, u8>(job, at))) \
+    WIDE_ENTRY(1024, whole_1_##end, T, (whole<1, T, T>(job, at))) \
     ENTRY(residual_##end, T, residual(job)) \
     ENTRY(quadratic_##end, T, quadratic(job, at % 2)) \
     ENTRY(tick_##end, T, tick(job, at)) \
     ENTRY(sizes_##end, T, sizes(job, at))
 
+// More classes: sums of these fill the registers.
+#define WHOLE(most) \
+    WIDE_ENTRY(512, whole_bytes_##most##_f32, float, (whole<most, float, u8>(job, at))) \
+    WIDE_ENTRY(512, whole_##most##_f32, float, (whole<most, float, float>(job, at)))
+WHOLE(10) WHOLE(16)
 ENTRY(heads_16_f32, float, (heads<16, 256>(job)))
 ENTRIES(f32, float)
 ENTRIES(f64, double)

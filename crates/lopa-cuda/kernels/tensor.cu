@@ -90,14 +90,14 @@ template <int NODES, bool MOVED> __device__ __forceinline__ void mix(const Work 
             if (!MOVED) __stcs((float4 *)(job.z + o), average);
         }
         *(float4 *)(job.x[1 - now] + o) = new_x;
-        *(float4 *)(job.y[1 - now] + o) = new_y;
+        __stcs((float4 *)(job.y[1 - now] + o), new_y); // the oracle reads x only
     }
 }
 
 #define MIX(name, nodes, moved, blocks) \
     extern "C" __global__ void __launch_bounds__(256, blocks) name(const __grid_constant__ Work job, u32 now) { mix<nodes, moved>(job, now); }
-MIX(mix_32, 32, false, 4)
-MIX(mix_32_moved, 32, true, 5)
+MIX(mix_64, 64, false, 4)
+MIX(mix_64_moved, 64, true, 5)
 MIX(mix_128, 128, false, 4)
 MIX(mix_128_moved, 128, true, 4)
 
@@ -152,7 +152,8 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
     const int chunks = job.chunks * 8 / PG; // a group of 16 features follows the last
     const u32 stride = 128 * (job.chunks + 1), tail = 128 * job.chunks, bias = (8 * job.chunks + 1) * GROUP;
     const int tid = threadIdx.x, w = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, wi = w & 3;
-    const u32 node = blockIdx.x;
+    // The last node first: what `mix` wrote last is still in the cache, and what is there at the end is what it reads first.
+    const u32 node = gridDim.x - 1 - blockIdx.x;
     float *const theta = (float *)(sm + O::T), *const v = (float *)(sm + O::V), *const B1 = (float *)(sm + O::B);
     float *const most = (float *)(sm + O::M), *const weight = (float *)(sm + O::W);
     u8 *const label = sm + O::L;
@@ -173,8 +174,8 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
     auto load_x = [&](int c) {
         if (c < chunks || w == 0) {
             const float *p = x + usize(PG * c + w) * GROUP;
-            xa[0] = once(p + lane * 4); xa[1] = once(p + 128 + lane * 4); xa[2] = once(p + 256 + lane * 4);
-            if (t < 2) xa[3] = once(p + 384 + fo * 4);
+            xa[0] = four(p + lane * 4); xa[1] = four(p + 128 + lane * 4); xa[2] = four(p + 256 + lane * 4);
+            if (t < 2) xa[3] = four(p + 384 + fo * 4);
         }
     };
     // Columns of the second factor: 28 high, then 28 low.
@@ -381,7 +382,7 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
             __stcs((float4 *)(job.z + nx + o), next);
             EACH(s, at(next, c) - at(z, c))
         }
-        __stcs((float4 *)(job.s + nx + o), s);
+        *(float4 *)(job.s + nx + o) = s;
     };
     if (MOVES) load_z(0);
     copied<1>();

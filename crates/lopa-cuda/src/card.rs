@@ -18,7 +18,7 @@ pub const AHEAD: usize = 1024;
 /// Iterations that are recorded as one, an even number.
 pub const MANY: usize = 16;
 
-/// The most shared memory of a block that does all of a node, in bytes; every card has this much.
+/// The most shared memory of a block that does all of a node with one class, in bytes; every card has this much.
 const NEAR: usize = 48 << 10;
 
 /// One block does all of a node from this many nodes on, or up to this many features.
@@ -210,13 +210,23 @@ struct Launch {
     after: bool,
 }
 
-/// The kernel in which one block does all of a linear classifier of one class: where that has room, and there are enough
-/// nodes or little to do.
+/// The kernel in which one block does all of a linear classifier: where that has room, and there are enough nodes or
+/// little to do.
 fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
     let Job { m, features, stride, drawn, classes, scheme, bytes, .. } = *job;
-    let near = (2 * stride as usize + drawn as usize) * T::BYTES + 4 * drawn as usize;
+    // Sums of more classes have room in registers in f32 only, and two blocks should share a multiprocessor.
+    let (most, room) = match (classes, T::BYTES) {
+        (1, _) => (1, NEAR),
+        (10, 4) => (10, card.near / 2),
+        (2..=16, 4) => (16, card.near / 2),
+        _ => return Ok(None),
+    };
+    let across = if most == 1 { 1 } else { classes.next_multiple_of(4) };
+    let [stride, drawn, classes, across] =
+        [stride, drawn, classes, across].map(|count| count as usize);
+    let near = (2 * classes * stride + drawn * across) * T::BYTES + 4 * drawn;
     let pays = m >= MANY_NODES || features <= FEW_FEATURES;
-    if classes > 1 || scheme == DESCENT || near > NEAR || !pays {
+    if scheme == DESCENT || near > room || !pays {
         return Ok(None);
     }
     // Small blocks where many can share a multiprocessor, else large ones, which are done sooner.
@@ -225,7 +235,8 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
         (_, ..=128) => 128,
         _ => 512,
     };
-    let name = format!("whole{}_{}", if bytes == 1 { "_bytes" } else { "" }, T::END);
+    let threads = if most == 1 { threads } else { threads / 2 };
+    let name = format!("whole{}_{most}_{}", if bytes == 1 { "_bytes" } else { "" }, T::END);
     let kernel = card.wide_kernel(&name, threads, near as u32)?;
     Ok(Some(Launch { kernel, blocks: m, after: false }))
 }
@@ -264,7 +275,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
                 format!("scores{bytes}_{most}"),
                 (m * drawn.div_ceil(together)).div_ceil(threads / 32),
             ),
-            (format!("linear{bytes}_{most}"), m * flat(3 * features)),
+            (format!("linear{bytes}_{most}"), m * flat(features * if most == 1 { 3 } else { 1 })),
         ]),
         Kind::Quadratic => all.extend([
             ("residual".into(), flat(m * outputs)),

@@ -120,6 +120,8 @@ pub struct Card {
     pub name: String,
     /// Its compute capability.
     pub capability: [i32; 2],
+    /// The most shared memory of a block, in bytes.
+    pub near: usize,
     api: &'static Api,
     context: Handle,
     stream: Handle,
@@ -152,17 +154,19 @@ impl Card {
             api.check("open the card", (api.current)(context))?;
             api.check("open a stream", (api.stream)(&mut stream, 1))?;
         }
-        let mut capability = [0; 2];
-        for (value, attribute) in capability.iter_mut().zip([75, 76]) {
+        // Compute capability, and shared memory of a block that asks for all it can have.
+        let mut described = [0; 3];
+        for (value, attribute) in described.iter_mut().zip([75, 76, 97]) {
             // SAFETY: as above.
             api.check("describe itself", unsafe { (api.attribute)(value, attribute, device) })?;
         }
         // SAFETY: the driver has written a string that ends with 0.
         let name = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
-        let [major, minor] = capability;
+        let [major, minor, near] = described;
+        let (capability, near) = ([major, minor], near.max(0) as usize);
         let (cuda, point) = (version / 1000, version % 1000 / 10);
         let name = format!("{name}, compute capability {major}.{minor}, CUDA {cuda}.{point}");
-        Ok(Card { name, capability, api, context, stream, module: std::ptr::null_mut() })
+        Ok(Card { name, capability, near, api, context, stream, module: std::ptr::null_mut() })
     }
 
     /// Makes the card's context that of this thread.

@@ -414,16 +414,15 @@ impl<T: Scalar> Emulation<T> {
             let mut weight = self.plan.weights[i * 5 + batch];
             let pick = self.picks[at] as usize;
             let row: Vec<T> = (0..features as usize).map(|q| self.stored(pick, q)).collect();
-            // One sum for each lane of a warp, of four features in 128 or one in 32, then in pairs.
-            let wide = if classes == 1 { 4 } else { 1 };
+            // One sum for each lane of a warp, of four features in 128, then in pairs.
             let score = |weights: &[T], c: usize| {
                 let mut lanes = [T::zero(); 32];
                 for (q, &shift) in self.shift().into_iter().flatten().enumerate() {
-                    let lane = &mut lanes[q / wide % 32];
+                    let lane = &mut lanes[q / 4 % 32];
                     *lane = (-shift).mul_add(weights[q * classes + c], *lane);
                 }
                 for (q, value) in row.iter().enumerate() {
-                    let lane = &mut lanes[q / wide % 32];
+                    let lane = &mut lanes[q / 4 % 32];
                     *lane = value.mul_add(weights[q * classes + c], *lane);
                 }
                 for by in [16, 8, 4, 2, 1] {

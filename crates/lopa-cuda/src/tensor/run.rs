@@ -199,7 +199,7 @@ struct Pair {
 impl Pair {
     fn new(card: &Card, work: &Work) -> Result<Pair> {
         let Work { m, n, chunks, .. } = *work;
-        let nodes = if (65..FEW).contains(&m) { 128 } else { 32 };
+        let nodes = if (65..FEW).contains(&m) { 128 } else { 64 };
         let mix = |end: &str| card.wide_kernel(&format!("mix_{nodes}{end}"), 256, 0);
         let mix = [mix("")?, mix("_moved")?];
         let grid = [n / 64 + nodes / 8, m.div_ceil(nodes)];

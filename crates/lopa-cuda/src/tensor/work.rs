@@ -52,7 +52,7 @@ mod tests {
     /// The kernels' parameters have this size, too.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
-        let parameter = format!(".param .align 8 .b8 mix_32_param_0[{}]", size_of::<Work>());
+        let parameter = format!(".param .align 8 .b8 mix_64_param_0[{}]", size_of::<Work>());
         assert!(tensor_ptx().contains(&parameter), "{parameter}");
     }
 }

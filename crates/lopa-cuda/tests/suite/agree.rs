@@ -55,6 +55,10 @@ const CASES: &[(&str, &[&str])] = &[
     (LINEAR, &["data.classes=[0, 1]", "data.scaling=centre", "run.precision=f32"]),
     (LINEAR, &["data.classes=[4, 9]", "data.columns=[20, 21, 28, 35, 42, 43]"]),
     (LINEAR, &["data.columns=[20, 21, 28, 35, 42]", "run.precision=f32", "network.nodes=70"]),
+    (LINEAR, &["data.scaling=centre", "run.precision=f32"]),
+    (LINEAR, &["data.scaling=standardise", "run.precision=f32"]),
+    (LINEAR, &["data.classes=[1, 4, 7]", "data.scaling=centre", "run.precision=f32"]),
+    (LINEAR, &["data.classes=[1, 4, 7]", "data.scaling=standardise", "run.precision=f32"]),
 ];
 
 /// `LINEAR` on more features than a warp takes at once.
