@@ -12,6 +12,7 @@ use lopa_study::reproduce::claims::{Claim, Judgement, Test, Verdict};
 use lopa_study::reproduce::readings::{Found, READINGS, page};
 use lopa_study::reproduce::topics::Topic;
 use lopa_study::reproduce::{Pages, Part, entries, judge};
+use lopa_study::tune::TuneSpec;
 use serde_json::Value;
 
 const EXPERIMENT: &str = r#"
@@ -207,6 +208,46 @@ fn variants_with_different_steps_are_not_compared() {
 fn pages<'a>(entries: &'a [Value], judged: &'a [Judgement], quick: bool) -> Pages<'a> {
     let (command, appendix) = ("lopa reproduce", "tables.md");
     Pages { command, entries, judged, pictures: &[], appendix, search: None, quick, times: false }
+}
+
+#[test]
+fn every_tuned_file_was_searched_alike() {
+    let registries = lopa::experiment::Registries::default();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let read = |name: &str| {
+        let source = Source::new(name, fs::read_to_string(folder.join(name)).expect("a file"));
+        let experiment = Experiment::read(&source, &registries).expect("a good file");
+        (source, experiment)
+    };
+    let names = fs::read_dir(&folder).expect("a folder").filter_map(|entry| {
+        let name = entry.expect("an entry").file_name().into_string().expect("plain");
+        Some(format!("{}.toml", name.strip_suffix("-tuned.toml")?))
+    });
+    let mut specs: Vec<TuneSpec> = Vec::new();
+    for name in names {
+        let (source, experiment) = read(&name);
+        let (tuned_source, tuned) = read(&name.replace(".toml", "-tuned.toml"));
+        let spec = TuneSpec::of(&source, &experiment).expect("a good section").expect("a section");
+        let TuneSpec { trials, seeds, metric, share, .. } = &spec;
+        let head = format!(
+            "# Search: grid, {trials} trials per algorithm, seeds {seeds:?}, by {metric} after {share} of the budget.\n"
+        );
+        assert!(tuned_source.text.contains(&head), "{name}: its search is another one");
+        for algorithm in &experiment.algorithms {
+            let line = format!("\n#   {}: trial ", algorithm.label);
+            assert!(tuned_source.text.contains(&line), "{name}: {}", algorithm.label);
+        }
+        // The two differ in steps alone.
+        let setting = |experiment: &Experiment| {
+            let mut all = experiment.resolved();
+            all.retain(|key, _| key != "name" && key != "algorithm");
+            all
+        };
+        assert_eq!(setting(&experiment), setting(&tuned), "{name}");
+        specs.push(TuneSpec { ranges: Default::default(), ..spec });
+    }
+    assert_eq!(specs.len(), 17);
+    assert!(specs.iter().all(|spec| *spec == specs[0]), "budgets differ");
 }
 
 // ---- settings that the paper leaves open ----
