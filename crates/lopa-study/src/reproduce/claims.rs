@@ -215,7 +215,13 @@ impl Judgement {
             let [mean, low, high] = [mean, low, high].map(|log| number(log.exp()));
             format!("× {mean} ({low} to {high})")
         } else {
-            format!("{mean:+.4} ({low:+.4} to {high:+.4})")
+            // Two digits of what is largest.
+            let most = mean.abs().max(low.abs()).max(high.abs());
+            if most == 0.0 {
+                return "±0".into();
+            }
+            let digits = (1.0 - most.log10().floor()).clamp(4.0, 9.0) as usize;
+            format!("{mean:+.digits$} ({low:+.digits$} to {high:+.digits$})")
         }
     }
 }

@@ -76,8 +76,9 @@ fn evidence(
         };
         let differences = claim.test.differences(&here.1, &there.1);
         settings.push(differences.into_iter().map(|(_, difference)| difference).collect());
+        let of = if claim.panels.len() > 1 { format!("{}: ", panel.1) } else { String::new() };
         for label in claim.test.algorithms() {
-            obstacles.extend(obstacle(label, here, there));
+            obstacles.extend(obstacle(label, here, there).into_iter().map(|why| of.clone() + &why));
         }
     }
     obstacles.dedup();

@@ -51,7 +51,10 @@ figure under the same steps. It is a *tie*, even if there is a difference, if tw
 smaller than a margin that was set beforehand: 0.5 points of accuracy, a factor of 1.1 in cost, 1.05 in loss and Φ, 2 in \
 squared distances. Otherwise it *cannot be told*. Where an algorithm diverged on a seed, its numbers are \
 those of the seeds that survived, which are no fair sample: nothing is decided by them. Where two \
-variants were run with different steps, the change is not the variant's alone, and nothing is decided.";
+variants were run with different steps, the change is not the variant's alone, and nothing is decided.
+
+One of the ten sentences *holds* if all its comparisons held, *mostly* if more than half of them did, *in part* if fewer \
+did. If none held, it *cannot be told* where more than half cannot, and *does not hold* otherwise.";
 
 impl Pages<'_> {
     /// The first page: ten sentences, then a section per figure.
