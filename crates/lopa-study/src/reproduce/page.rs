@@ -53,8 +53,9 @@ squared distances. Otherwise it *cannot be told*. Where an algorithm diverged on
 those of the seeds that survived, which are no fair sample: nothing is decided by them. Where two \
 variants were run with different steps, the change is not the variant's alone, and nothing is decided.
 
-One of the ten sentences *holds* if all its comparisons held, *mostly* if more than half of them did, *in part* if fewer \
-did. If none held, it *cannot be told* where more than half cannot, and *does not hold* otherwise.";
+One of the ten sentences *holds* if all its comparisons held, *mostly* if more than half of them did, and *mostly does \
+not* if more than half did not hold; *in part* if neither is so, but some held. If none held, it *cannot be told* where more \
+than half cannot, and *does not hold* otherwise.";
 
 impl Pages<'_> {
     /// The first page: ten sentences, then a section per figure.

@@ -80,11 +80,12 @@ impl Topic {
         }
         let of = |verdict| own.iter().filter(|one| one.verdict == verdict).count();
         let all = own.len();
-        let word = match (of(Verdict::Held), of(Verdict::Unknown)) {
-            (held, _) if held == all => "Holds",
-            (0, unknown) if 2 * unknown > all => "Cannot be told",
-            (0, _) => "Does not hold",
-            (held, _) if 2 * held > all => "Holds mostly",
+        let word = match [Verdict::Held, Verdict::DidNotHold, Verdict::Unknown].map(of) {
+            [held, ..] if held == all => "Holds",
+            [0, _, unknown] if 2 * unknown > all => "Cannot be told",
+            [0, ..] => "Does not hold",
+            [held, ..] if 2 * held > all => "Holds mostly",
+            [_, not, _] if 2 * not > all => "Mostly does not hold",
             _ => "Holds in part",
         };
         let kinds = ["given", "tuned"].into_iter().filter_map(|steps| counts(&own, steps));
