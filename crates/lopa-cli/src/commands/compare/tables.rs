@@ -88,8 +88,10 @@ fn verdict(lead: &Lead) -> String {
     match (&lead.runner_up, lead.by) {
         (None, _) => "no other".into(),
         (_, None) => "one seed".into(),
-        _ if lead.significant => "yes".into(),
-        _ => format!("no: on a par with {}", few(&lead.on_a_par)),
+        _ if !lead.significant => format!("no: on a par with {}", few(&lead.on_a_par)),
+        _ if lead.on_a_par.is_empty() => "yes".into(),
+        // The next is always behind by a little; another, behind by more on the whole, not on every seed.
+        _ => format!("over the next; on a par with {}", few(&lead.on_a_par)),
     }
 }
 
