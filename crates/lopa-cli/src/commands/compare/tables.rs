@@ -199,13 +199,15 @@ pub fn closing(answer: &Comparison) -> String {
             }
         };
     }
-    let unsure = |standing: &&Standing| {
-        standing.lead.as_ref().is_some_and(|lead| lead.runner_up.is_some() && !lead.significant)
-    };
+    let unsure =
+        |standing: &&Standing| standing.lead.as_ref().is_some_and(|lead| !lead.on_a_par.is_empty());
     let ties: Vec<&str> =
         answer.standings.iter().filter(unsure).map(|standing| plain(standing.cost)).collect();
     if !ties.is_empty() {
-        text += &format!(" Under {} the lead is within the spread over seeds.", ties.join(", "));
+        let under = ties.join(", ");
+        text += &format!(
+            " Under {under} others are on a par: the lead is within the spread over seeds."
+        );
     }
     text + &diverged
 }
