@@ -39,7 +39,7 @@ template <class T, bool NEAR> struct Linear {
     u32 *picks;
 };
 
-// Slopes of a row lie so far from those of the next.
+// The distance between the slopes of one row and the next.
 template <int MOST, bool NEAR> __device__ u32 across(u32 classes) {
     return NEAR && MOST > 1 ? (classes + 3) / 4 * 4 : classes;
 }
@@ -49,13 +49,18 @@ template <class T> __device__ Linear<T, false> far(const Job<T> &job, u32 i) {
             job.slopes + usize(i) * job.drawn * job.classes, job.picks + usize(i) * job.drawn};
 }
 
+// The weight of feature q for class c.
+template <bool NEAR, class T> __device__ T weight_of(const Job<T> &job, const T *weights, u32 q, u32 c) {
+    return weights[NEAR ? c * job.stride + q : q * job.classes + c];
+}
+
 // The weights of class c for four features from q on; beyond the last feature 0.
 template <bool NEAR, class T> __device__ Four<T> four_weights(const Job<T> &job, const T *weights, u32 q, u32 c) {
     Four<T> some;
     if (NEAR) some = four(weights + c * job.stride + q);
     else
 #pragma unroll
-        for (int e = 0; e < 4; e++) some.at[e] = q + e < job.features ? weights[(q + e) * job.classes + c] : T(0);
+        for (int e = 0; e < 4; e++) some.at[e] = q + e < job.features ? weight_of<false>(job, weights, q + e, c) : T(0);
     return some;
 }
 
@@ -69,7 +74,8 @@ template <bool NEAR, class T> __device__ __noinline__ T shift_sum(const Job<T> &
     return sum;
 }
 
-// The scores of one of some rows, for all classes of one or two sets of weights. Each lane has four features of 128.
+// Scores for all classes, by one or two sets of weights. Each lane takes four features in 128 of ROWS rows, and ends with
+// the scores of one of them.
 template <int SETS, int ROWS, int MOST, bool NEAR, class S, class T>
 __device__ void products(const Job<T> &job, const u32 *pick, const T *const *weights, T (&out)[SETS][MOST]) {
     u32 classes = CLASSES(MOST);
@@ -168,11 +174,6 @@ __device__ void strengths(const Job<T> &job, u32 now, u32 i, u32 q0, u32 most, T
     }
 }
 
-// A weight of a node.
-template <bool NEAR, class T> __device__ T weight_of(const Job<T> &job, const T *weights, u32 q, u32 c) {
-    return weights[NEAR ? c * job.stride + q : q * job.classes + c];
-}
-
 // The slopes of row r.
 template <int MOST, class T, bool NEAR>
 __device__ void slopes_of(const Linear<T, NEAR> &own, u32 classes, u32 r, T (&slope)[MOST]) {
@@ -189,7 +190,7 @@ __device__ void slopes_of(const Linear<T, NEAR> &own, u32 classes, u32 r, T (&sl
     }
 }
 
-// What a minibatch is to d or h of some features, and the regularisation with it.
+// The contribution of a minibatch to d or h of some features, and that of the regulariser.
 template <int WIDE, int MOST, class S, class T, bool NEAR>
 __device__ void slope_sums(const Job<T> &job, const Linear<T, NEAR> &own, u32 batch, u32 q0, u32 most,
                            const T (&strength)[WIDE], T (&sum)[WIDE][MOST]) {
@@ -223,7 +224,7 @@ __device__ void slope_sums(const Job<T> &job, const Linear<T, NEAR> &own, u32 ba
     }
 }
 
-// What was summed up for some features; with d also s.
+// Stores d or h of some features; with d, also s.
 template <int WIDE, int MOST, class T, bool NEAR>
 __device__ void store(const Job<T> &job, const Linear<T, NEAR> &own, T *to, u32 i, u32 q0, u32 most,
                       const T (&strength)[WIDE], const T (&sum)[WIDE][MOST]) {
@@ -240,8 +241,8 @@ __device__ void store(const Job<T> &job, const Linear<T, NEAR> &own, T *to, u32 
     }
 }
 
-// Item q of a node: both parts of h of some features, for which neighbouring lanes add, come first; then d and s. Whole
-// warps call it together.
+// Item q of a node. The first items are the two parts of h, which neighbouring lanes add; d and s follow. A warp calls it
+// as a whole.
 template <int WIDE, int MOST, class S, class T, bool NEAR>
 __device__ void item(const Job<T> &job, const Linear<T, NEAR> &own, u32 now, u32 i, u32 q) {
     u32 wide = (job.features + WIDE - 1) / WIDE;
@@ -264,7 +265,7 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
     u32 i = blockIdx.x / chunks, q = blockIdx.x % chunks * blockDim.x + threadIdx.x;
     auto own = far(job, i);
     if (MOST == 1) return item<1, MOST, S>(job, own, now, i, q);
-    // With more classes a feature is enough for a thread, and neighbours read neighbouring features.
+    // With more classes, one feature is enough work for a thread, and neighbouring threads read neighbouring features.
     if (q >= job.features) return;
     T strength[1], sum[1][MOST], h[1][MOST];
     strengths(job, now, i, q, 1, strength);

@@ -80,7 +80,7 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(tick_##end, T, tick(job, at)) \
     ENTRY(sizes_##end, T, sizes(job, at))
 
-// More classes: sums of these fill the registers.
+// With more classes, the sums fill the registers.
 #define WHOLE(most) \
     WIDE_ENTRY(512, whole_bytes_##most##_f32, float, (whole<most, float, u8>(job, at))) \
     WIDE_ENTRY(512, whole_##most##_f32, float, (whole<most, float, float>(job, at)))

@@ -10,7 +10,7 @@
 // same bits every time; the order within a tensor core is the card's own, so that src/tensor/emulate.rs comes close
 // to its bits only. Products are fused only where `fmaf` is written (-fmad=false).
 //
-// `make` compiles this file into tensor.ptx.
+// `make` compiles this file into tensor.ptx.gz.
 
 #include "tensor.cuh"
 #include "cluster.cuh"
@@ -152,7 +152,7 @@ template <int NW, bool MOVES> __device__ __forceinline__ void oracle(const Work 
     const int chunks = job.chunks * 8 / PG; // a group of 16 features follows the last
     const u32 stride = 128 * (job.chunks + 1), tail = 128 * job.chunks, bias = (8 * job.chunks + 1) * GROUP;
     const int tid = threadIdx.x, w = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, wi = w & 3;
-    // The last node first: what `mix` wrote last is still in the cache, and what is there at the end is what it reads first.
+    // The last node first: what `mix` wrote last is still in the cache, and what this leaves there `mix` reads first.
     const u32 node = gridDim.x - 1 - blockIdx.x;
     float *const theta = (float *)(sm + O::T), *const v = (float *)(sm + O::V), *const B1 = (float *)(sm + O::B);
     float *const most = (float *)(sm + O::M), *const weight = (float *)(sm + O::W);

@@ -214,7 +214,7 @@ struct Launch {
 /// little to do.
 fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
     let Job { m, features, stride, drawn, classes, scheme, bytes, .. } = *job;
-    // Sums of more classes have room in registers in f32 only, and two blocks should share a multiprocessor.
+    // With more classes, only f32 sums fit into registers, and two blocks should fit on a multiprocessor.
     let (most, room) = match (classes, T::BYTES) {
         (1, _) => (1, NEAR),
         (10, 4) => (10, card.near / 2),

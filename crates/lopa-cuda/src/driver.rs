@@ -154,7 +154,7 @@ impl Card {
             api.check("open the card", (api.current)(context))?;
             api.check("open a stream", (api.stream)(&mut stream, 1))?;
         }
-        // Compute capability, and shared memory of a block that asks for all it can have.
+        // Compute capability, and the most shared memory that a block can ask for.
         let mut described = [0; 3];
         for (value, attribute) in described.iter_mut().zip([75, 76, 97]) {
             // SAFETY: as above.

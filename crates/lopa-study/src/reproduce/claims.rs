@@ -215,7 +215,7 @@ impl Judgement {
             let [mean, low, high] = [mean, low, high].map(|log| number(log.exp()));
             format!("× {mean} ({low} to {high})")
         } else {
-            // Two digits of what is largest.
+            // Two significant digits of the largest number.
             let most = mean.abs().max(low.abs()).max(high.abs());
             if most == 0.0 {
                 return "±0".into();

@@ -76,9 +76,10 @@ fn evidence(
         };
         let differences = claim.test.differences(&here.1, &there.1);
         settings.push(differences.into_iter().map(|(_, difference)| difference).collect());
-        let of = if claim.panels.len() > 1 { format!("{}: ", panel.1) } else { String::new() };
+        let place = if claim.panels.len() > 1 { format!("{}: ", panel.1) } else { String::new() };
         for label in claim.test.algorithms() {
-            obstacles.extend(obstacle(label, here, there).into_iter().map(|why| of.clone() + &why));
+            obstacles
+                .extend(obstacle(label, here, there).into_iter().map(|why| place.clone() + &why));
         }
     }
     obstacles.dedup();

@@ -90,7 +90,7 @@ fn verdict(lead: &Lead) -> String {
         (_, None) => "one seed".into(),
         _ if !lead.significant => format!("no: on a par with {}", few(&lead.on_a_par)),
         _ if lead.on_a_par.is_empty() => "yes".into(),
-        // The next is always behind by a little; another, behind by more on the whole, not on every seed.
+        // The next is behind on every seed, by a little; another by more on average, but not on every seed.
         _ => format!("over the next; on a par with {}", few(&lead.on_a_par)),
     }
 }
