@@ -12,7 +12,7 @@ use lopa::data::partition::Partition;
 use lopa::data::{Where, new_rows};
 use lopa::engine::{
     Begin, Event, Frame, FrameKind, Independent, Journal, Limits, Parcel, Peers, Place, Policy,
-    Round, Settings, Transport, Wire,
+    Progress, Round, Settings, Transport, Wire,
 };
 use lopa::error::Result;
 use lopa::experiment::{Experiment, Registries};
@@ -341,7 +341,17 @@ fn checkpoint_summed(bytes: &[u8]) {
             for (at, piece) in self.0.iter().enumerate() {
                 match at {
                     0 => replaced(&mut state.record, piece),
-                    at => state.nodes.get_mut(at - 1).into_iter().for_each(|n| replaced(n, piece)),
+                    at if at <= state.nodes.len() => replaced(&mut state.nodes[at - 1], piece),
+                    _ => {
+                        let Progress { k, exchanges, floats, bytes, .. } = &mut state.progress;
+                        for (count, word) in
+                            [k, exchanges, floats, bytes].into_iter().zip(piece.chunks(7))
+                        {
+                            let mut by = [0; 8];
+                            by[..word.len()].copy_from_slice(word);
+                            *count = (*count ^ u64::from_le_bytes(by)).min(1 << 53); // see `Reader::count`
+                        }
+                    }
                 }
             }
             let checkpoint = Checkpoint { run: [1; 32], metrics: 0, state };
@@ -364,7 +374,7 @@ fn checkpoint_summed(bytes: &[u8]) {
         kept.1
     };
     let state = STATE.with(|state| state.get_or_init(make).clone());
-    run(&text, &mut Kept(pieces(bytes, 4), state));
+    run(&text, &mut Kept(pieces(bytes, 5), state));
 }
 
 fn run(text: &str, store: &mut dyn Store) {

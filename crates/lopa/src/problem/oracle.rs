@@ -113,7 +113,8 @@ impl Counts {
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         let (ours, theirs) = (self.to_array(), other.to_array());
-        *self = Counts::from_array(std::array::from_fn(|at| ours[at] + theirs[at]));
+        // Each may come from a file.
+        *self = Counts::from_array(std::array::from_fn(|at| ours[at].saturating_add(theirs[at])));
     }
 }
 

@@ -115,6 +115,12 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(self.raw(8)?.try_into().ok()?))
     }
 
+    /// A count. More than 2⁵³, which no run reaches, is malformed: whoever goes on counting from there
+    /// cannot overflow.
+    pub fn count(&mut self) -> Option<u64> {
+        self.u64().filter(|&count| count <= 1 << 53)
+    }
+
     /// A number, bit for bit.
     pub fn f64(&mut self) -> Option<f64> {
         self.u64().map(f64::from_bits)

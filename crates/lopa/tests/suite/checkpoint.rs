@@ -68,9 +68,13 @@ impl run::Store for Keeper {
 }
 
 fn run(experiment: &Experiment, store: &mut dyn run::Store) -> Vec<Outcome> {
+    try_run(experiment, store).unwrap()
+}
+
+fn try_run(experiment: &Experiment, store: &mut dyn run::Store) -> Result<Vec<Outcome>> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run(&context, store, &mut ()).unwrap()
+    experiment.run(&context, store, &mut ())
 }
 
 /// What of an outcome may not depend on where a run was cut.
@@ -190,13 +194,18 @@ fn changing_graphs_and_clocks_go_on_as_they_would() {
 
 // ---- files ----
 
-/// A small checkpoint of a real run.
-fn small() -> Checkpoint {
+/// A small run.
+fn little() -> Experiment {
     let sets = ["network.nodes=2", "problem.n=1", "problem.p=2", "network.graph=path"];
     let mut experiment = read(PERSONAL, &sets);
     experiment.algorithms.truncate(1);
+    experiment
+}
+
+/// A checkpoint of it.
+fn small() -> Checkpoint {
     let mut keeper = Keeper::default();
-    run(&experiment, &mut keeper);
+    run(&little(), &mut keeper);
     Checkpoint { run: [7; 32], metrics: 0, state: keeper.states.pop().unwrap().1 }
 }
 
@@ -241,6 +250,20 @@ fn sections_that_changed_places_are_refused() {
     let (two, links) = two.split_at(length);
     assert!(Checkpoint::from_bytes(&[rest, one, two, links].concat()).is_ok());
     assert!(Checkpoint::from_bytes(&[rest, two, one, links].concat()).is_err());
+}
+
+#[test]
+fn counts_that_no_run_reaches_are_refused() {
+    let header = Checkpoint::from_bytes(&at(u64::MAX).to_bytes());
+    assert_eq!(header, Err("its header is malformed"));
+    // The first count of each node comes after the 32 bytes of its trail.
+    let mut keeper = Keeper::default();
+    run(&little(), &mut keeper);
+    let (_, mut state) = keeper.states.pop().unwrap();
+    state.nodes.iter_mut().for_each(|node| node[32..40].fill(0xff));
+    let from = vec![(little().algorithms[0].label.clone(), state)];
+    let refused = try_run(&little(), &mut Keeper { from, ..Keeper::default() });
+    assert_eq!(refused.unwrap_err().id, "storage/checkpoint");
 }
 
 /// The same checkpoint, later.

@@ -104,9 +104,10 @@ impl Checkpoint {
 fn read_head(head: &[u8]) -> Option<(Checkpoint, usize)> {
     let mut head = Reader::new(head);
     let (run, metrics) = (head.hash()?, head.u64()?);
-    let (k, exchanges, floats, bytes) = (head.u64()?, head.u64()?, head.u64()?, head.u64()?);
-    let tally =
-        Tally { sent: head.u64()?, lost: head.u64()?, late: head.u64()?, slept: head.u64()? };
+    let (k, exchanges, floats, bytes) =
+        (head.count()?, head.count()?, head.count()?, head.count()?);
+    let (sent, lost, late, slept) = (head.count()?, head.count()?, head.count()?, head.count()?);
+    let tally = Tally { sent, lost, late, slept };
     let progress = Progress { k, exchanges, floats, bytes, tally };
     let (serial, seconds, record) = (head.u64()?, head.f64()?, head.bytes()?.to_vec());
     let nodes = usize::try_from(head.u64()?).ok()?;

@@ -26,7 +26,7 @@ pub fn restore<'b, T: Real>(node: &mut Node<T>, bytes: &'b [u8]) -> Option<(Hash
     let trail = bytes.hash()?;
     let mut counts = Counts::default().to_array();
     for count in &mut counts {
-        *count = bytes.u64()?;
+        *count = bytes.count()?;
     }
     for (name, values) in node.algorithm.variables_mut() {
         if bytes.bytes()? != name.as_bytes() {
