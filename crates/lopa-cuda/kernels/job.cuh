@@ -33,6 +33,13 @@ template <class T> struct Job {
     u32 drawn, blocks, bytes, both, seed[2];
 };
 
+// Shared memory that a kernel was given when it was launched.
+__device__ u32 shared_bytes() {
+    u32 bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
+
 __device__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 
@@ -101,31 +108,38 @@ template <class T> using Four = Some<T, 4>;
 
 template <class T> __device__ Four<T> four(const T *from) { return *(const Four<T> *)from; }
 
-// COUNT features of a row from q on as the table has them: without `shift` and `unit`.
-template <int COUNT, class T, class S>
-__device__ Some<T, COUNT> features(const Job<T> &job, u32 row, u32 q) {
+// Some features as the table has them: numbers or bytes, four of which are one word.
+template <class S, int COUNT> struct Stored { Some<S, COUNT> some; };
+template <> struct Stored<u8, 4> { u32 word; };
+
+// COUNT features of a row from q on, without `shift` and `unit`.
+template <int COUNT, class S, class T> __device__ Stored<S, COUNT> stored(const Job<T> &job, u32 row, u32 q) {
     usize first;
     // One instruction, where the compiler takes several.
     asm("mul.wide.u32 %0, %1, %2;" : "=l"(first) : "r"(row), "r"(job.stride * u32(sizeof(S))));
-    auto from = (const S *)((const u8 *)((const S *)job.table + q) + first);
+    return *(const Stored<S, COUNT> *)((const u8 *)((const S *)job.table + q) + first);
+}
+
+// The same as numbers.
+template <class T, class S, int COUNT> __device__ Some<T, COUNT> numbers(Stored<S, COUNT> stored) {
     Some<T, COUNT> values;
-    if (COUNT == 4 && sizeof(S) == 1) {
-        u32 word = *(const u32 *)from;
-        // With the byte in its last place, 2^23 becomes 2^23 + byte: exact, and faster than a conversion.
 #pragma unroll
-        for (int e = 0; e < COUNT; e++)
-            values.at[e] = T(__uint_as_float(__byte_perm(word, 0x4b000000, 0x7440 + e)) - 8388608.0f);
-    } else {
-        auto stored = *(const Some<S, COUNT> *)from;
+    for (int e = 0; e < COUNT; e++) values.at[e] = T(stored.some.at[e]);
+    return values;
+}
+
+template <class T> __device__ Four<T> numbers(Stored<u8, 4> stored) {
+    Four<T> values;
+    // With the byte in its last place, 2^23 becomes 2^23 + byte: exact, and faster than a conversion.
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) values.at[e] = T(stored.at[e]);
-    }
+    for (int e = 0; e < 4; e++)
+        values.at[e] = T(__uint_as_float(__byte_perm(stored.word, 0x4b000000, 0x7440 + e)) - 8388608.0f);
     return values;
 }
 
 // Feature q of a row.
 template <class T, class S> __device__ T feature(const Job<T> &job, u32 row, u32 q) {
-    T value = features<1, T, S>(job, row, q).at[0];
+    T value = numbers<T>(stored<1, S>(job, row, q)).at[0];
     return sizeof(S) == 1 ? (job.shift ? value - job.shift[q] : value) * job.unit : value;
 }
 

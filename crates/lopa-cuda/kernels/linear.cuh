@@ -29,35 +29,34 @@ template <class T> __device__ T row_sum(const T (&rows)[4]) {
 // The number of classes: kernels are made for one, for ten, and for up to 16 and 64.
 #define CLASSES(most) (most == 1 || most == 10 ? most : job.classes)
 
-// Rows that a warp takes at once, where a node has many blocks.
-#define TOGETHER(most) (most <= 16 && most > 1 ? 4 : 1)
+// Whether there are some, but few.
+#define FEW(most) (most > 1 && most <= 16)
 
-// What a linear classifier of one node works on: in global memory, feature after feature, or near, class after class,
-// where zeros come after the last weight of a class.
-template <class T, bool NEAR> struct Linear {
+// What a linear classifier of one node works on. Weights are feature after feature, as everywhere else, or class after
+// class, `stride` apart, with zeros after the last weight of a class.
+template <class T, bool BY_CLASS> struct Linear {
     T *theta, *v, *slopes; // slopes of the losses of each row, times `unit`
     u32 *picks;
 };
 
-// The distance between the slopes of one row and the next.
-template <int MOST, bool NEAR> __device__ u32 across(u32 classes) {
-    return NEAR && MOST > 1 ? (classes + 3) / 4 * 4 : classes;
-}
+// The distance between the slopes of one row and the next; card.rs has the same.
+__device__ u32 across(u32 classes) { return classes == 1 ? 1 : (classes + 3) / 4 * 4; }
 
-template <class T> __device__ Linear<T, false> far(const Job<T> &job, u32 i) {
+// In global memory.
+template <bool BY_CLASS, class T> __device__ Linear<T, BY_CLASS> far(const Job<T> &job, u32 i) {
     return {job.theta + usize(i) * job.p, job.v + usize(i) * job.p,
-            job.slopes + usize(i) * job.drawn * job.classes, job.picks + usize(i) * job.drawn};
+            job.slopes + usize(i) * job.drawn * across(job.classes), job.picks + usize(i) * job.drawn};
 }
 
 // The weight of feature q for class c.
-template <bool NEAR, class T> __device__ T weight_of(const Job<T> &job, const T *weights, u32 q, u32 c) {
-    return weights[NEAR ? c * job.stride + q : q * job.classes + c];
+template <bool BY_CLASS, class T> __device__ T weight_of(const Job<T> &job, const T *weights, u32 q, u32 c) {
+    return weights[BY_CLASS ? c * job.stride + q : q * job.classes + c];
 }
 
 // The weights of class c for four features from q on; beyond the last feature 0.
-template <bool NEAR, class T> __device__ Four<T> four_weights(const Job<T> &job, const T *weights, u32 q, u32 c) {
+template <bool BY_CLASS, class T> __device__ Four<T> four_weights(const Job<T> &job, const T *weights, u32 q, u32 c) {
     Four<T> some;
-    if (NEAR) some = four(weights + c * job.stride + q);
+    if (BY_CLASS) some = four(weights + c * job.stride + q);
     else
 #pragma unroll
         for (int e = 0; e < 4; e++) some.at[e] = q + e < job.features ? weight_of<false>(job, weights, q + e, c) : T(0);
@@ -65,10 +64,10 @@ template <bool NEAR, class T> __device__ Four<T> four_weights(const Job<T> &job,
 }
 
 // Minus the sum of shift times weight over a lane's features.
-template <bool NEAR, class T> __device__ __noinline__ T shift_sum(const Job<T> &job, const T *weights, u32 c) {
+template <bool BY_CLASS, class T> __device__ __noinline__ T shift_sum(const Job<T> &job, const T *weights, u32 c) {
     T sum = T(0);
     for (u32 q = threadIdx.x % 32 * 4; q < job.features; q += 128) {
-        auto some = four_weights<NEAR>(job, weights, q, c);
+        auto some = four_weights<BY_CLASS>(job, weights, q, c);
         for (int e = 0; e < 4; e++) sum = fused(-job.shift[q + e], some.at[e], sum);
     }
     return sum;
@@ -76,7 +75,7 @@ template <bool NEAR, class T> __device__ __noinline__ T shift_sum(const Job<T> &
 
 // Scores for all classes, by one or two sets of weights. Each lane takes four features in 128 of ROWS rows, and ends with
 // the scores of one of them.
-template <int SETS, int ROWS, int MOST, bool NEAR, class S, class T>
+template <int SETS, int ROWS, int MOST, bool BY_CLASS, class S, class T>
 __device__ void products(const Job<T> &job, const u32 *pick, const T *const *weights, T (&out)[SETS][MOST]) {
     u32 classes = CLASSES(MOST);
     T sum[SETS][MOST][ROWS];
@@ -84,23 +83,48 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
     for (int k = 0; k < SETS; k++) UNROLLED for (u32 c = 0; c < MOST; c++) {
         // The shift of all rows at once.
         T start = T(0);
-        if (job.shift && c < classes) start = shift_sum<NEAR>(job, weights[k], c);
+        if (job.shift && c < classes) start = shift_sum<BY_CLASS>(job, weights[k], c);
 #pragma unroll
         for (int j = 0; j < ROWS; j++) sum[k][c][j] = start;
     }
-#pragma unroll (MOST == 1 ? 4 : 1)
-    for (u32 q = threadIdx.x % 32 * 4; q < job.features; q += 128) {
+    // Adds four features of each row from q on.
+    auto add = [&](const Stored<S, 4> (&stored)[ROWS], u32 q) {
         Four<T> values[ROWS];
 #pragma unroll
-        for (int j = 0; j < ROWS; j++) values[j] = features<4, T, S>(job, pick[j], q);
+        for (int j = 0; j < ROWS; j++) values[j] = numbers<T>(stored[j]);
 #pragma unroll
         for (int k = 0; k < SETS; k++) UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
-            auto some = four_weights<NEAR>(job, weights[k], q, c);
+            auto some = four_weights<BY_CLASS>(job, weights[k], q, c);
 #pragma unroll
             for (int e = 0; e < 4; e++)
 #pragma unroll
                 for (int j = 0; j < ROWS; j++)
                     sum[k][c][j] = fused(values[j].at[e], some.at[e], sum[k][c][j]);
+        }
+    };
+    // Fetches them; beyond the last feature any will do.
+    auto fetch = [&](Stored<S, 4> (&to)[ROWS], u32 q) {
+#pragma unroll
+        for (int j = 0; j < ROWS; j++) to[j] = stored<4, S>(job, pick[j], q < job.features ? q : 0);
+    };
+    // Loads take long: many are under way before the first is waited for, or some during the arithmetic.
+    constexpr int AHEAD = MOST > 1 ? 2 : sizeof(S) == 1 ? (ROWS == 1 ? 12 : 4) : (ROWS == 1 ? 4 : 1);
+    Stored<S, 4> ahead[AHEAD][ROWS];
+    u32 q = threadIdx.x % 32 * 4;
+    if (MOST == 1) {
+        for (; q < job.features; q += 128 * AHEAD) {
+#pragma unroll
+            for (int s = 0; s < AHEAD; s++) fetch(ahead[s], q + 128 * s);
+#pragma unroll
+            for (int s = 0; s < AHEAD; s++) if (q + 128 * s < job.features) add(ahead[s], q + 128 * s);
+        }
+    } else {
+        fetch(ahead[1], q);
+        for (; q < job.features; q += 128) {
+#pragma unroll
+            for (int j = 0; j < ROWS; j++) ahead[0][j] = ahead[1][j];
+            fetch(ahead[1], q + 128);
+            add(ahead[0], q);
         }
     }
 #pragma unroll
@@ -109,8 +133,8 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
 }
 
 // Slopes of the losses: the rows of node i from r0 on, by a warp.
-template <int ROWS, int MOST, class S, class T, bool NEAR>
-__device__ void scores(const Job<T> &job, const Linear<T, NEAR> &own, u32 i, u32 r0) {
+template <int ROWS, int MOST, class S, class T, bool BY_CLASS>
+__device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i, u32 r0) {
     u32 lane = threadIdx.x % 32, classes = CLASSES(MOST);
     u32 pick[ROWS], batch[ROWS];
     bool any = false, curved = false;
@@ -133,35 +157,80 @@ __device__ void scores(const Job<T> &job, const Linear<T, NEAR> &own, u32 i, u32
     T out[2][MOST];
     const T *weights[2] = {own.v, own.theta};
     if (MOST == 1 && curved) {
-        products<2, ROWS, MOST, NEAR, S>(job, pick, weights, out);
+        products<2, ROWS, MOST, BY_CLASS, S>(job, pick, weights, out);
     } else {
         // With more classes, registers have no room for the sums of both.
 #pragma unroll
         for (int k = 0; k < 2; k++)
             if (k == 1 || MOST > 1 && curved)
-                products<1, ROWS, MOST, NEAR, S>(job, pick, weights + k, (T(&)[1][MOST])out[k]);
+                products<1, ROWS, MOST, BY_CLASS, S>(job, pick, weights + k, (T(&)[1][MOST])out[k]);
     }
+    T *a = out[0], *p = out[1];
+    if (MOST > 1) softmax<MOST, 32 / ROWS>(p, classes);
     if (lane % (32 / ROWS) != 0 || r0 + at >= job.drawn || of == XI3 || of == SIGMA2) return;
     if (of == SIGMA1) weight = -weight;
-    T *a = out[0], *p = out[1], *to = own.slopes + (r0 + at) * across<MOST, NEAR>(classes);
+    T *to = own.slopes + (r0 + at) * across(classes);
     if (MOST == 1) {
         T sign = label == 0 ? T(-1) : T(1);
         T part = sigmoid(of == XI2 ? -(*p < T(0) ? -*p : *p) : sign * *p);
         *to = (of == XI2 ? *a * (weight * part * (T(1) - part)) : part * (sign * weight)) * job.unit;
         return;
     }
-    softmax<MOST>(p, classes);
     if (of == XI2) curve<MOST>(p, a, weight, classes);
     else slopes<MOST>(p, label, weight, classes);
     UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) to[c] = (of == XI2 ? a[c] : p[c]) * job.unit;
 }
 
+// Loads and stores by the threads of a block, each for some j below `length`; several loads before the first store.
+template <int AHEAD, class Load, class Store> __device__ void pass_over(u32 length, Load load, Store store) {
+    for (u32 j = threadIdx.x; j < length; j += AHEAD * blockDim.x) {
+        decltype(load(j)) some[AHEAD];
+#pragma unroll
+        for (u32 e = 0; e < AHEAD; e++) if (j + e * blockDim.x < length) some[e] = load(j + e * blockDim.x);
+#pragma unroll
+        for (u32 e = 0; e < AHEAD; e++) if (j + e * blockDim.x < length) store(j + e * blockDim.x, some[e]);
+    }
+}
+
+// Puts weights class after class that are feature after feature in place j.
+template <int MOST, class T> __device__ void put(const Job<T> &job, const Linear<T, true> &near, u32 j, Both<T> both) {
+    u32 classes = CLASSES(MOST), to = j % classes * job.stride + j / classes;
+    near.theta[to] = both.theta, near.v[to] = both.v;
+}
+
+// Puts zeros after the last weight of each class.
+template <int MOST, class T> __device__ void put_zeros(const Job<T> &job, const Linear<T, true> &near) {
+    u32 gap = job.stride - job.features;
+    for (u32 t = threadIdx.x; t < CLASSES(MOST) * gap; t += blockDim.x) {
+        u32 to = t / gap * job.stride + job.features + t % gap;
+        near.theta[to] = near.v[to] = T(0);
+    }
+}
+
+// Some rows of a node, which has many blocks.
 template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) {
-    u32 groups = (job.drawn + TOGETHER(MOST) - 1) / TOGETHER(MOST);
-    usize group = usize(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32;
-    if (group >= usize(job.m) * groups) return;
-    u32 i = group / groups;
-    scores<TOGETHER(MOST), MOST, S>(job, far(job, i), i, group % groups * TOGETHER(MOST));
+    constexpr u32 ROWS = FEW(MOST) ? 4 : 1;
+    u32 each = blockDim.x / 32 * ROWS, chunks = (job.drawn + each - 1) / each;
+    u32 i = blockIdx.x / chunks, r0 = blockIdx.x % chunks * each, r = r0 + threadIdx.x / 32 * ROWS;
+    auto own = far<false>(job, i);
+    if constexpr (FEW(MOST)) {
+        // Kernels that know the number of classes are used where there is room only.
+        if (MOST == 10 || shared_bytes() > 0) {
+            extern __shared__ __align__(16) u8 room[];
+            T *theta = (T *)room;
+            Linear<T, true> near = {theta, theta + CLASSES(MOST) * job.stride, own.slopes, own.picks};
+            pass_over<8>(job.p, [&](u32 j) { return Both<T>{own.theta[j], own.v[j]}; },
+                         [&](u32 j, Both<T> both) { put<MOST>(job, near, j, both); });
+            put_zeros<MOST>(job, near);
+            __syncthreads();
+            if (r < job.drawn) scores<ROWS, MOST, S>(job, near, i, r);
+            return;
+        }
+    }
+    if (r >= job.drawn || MOST == 10) return;
+    // A single class lies as it should, if no zeros need to come after its last weight.
+    if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), i, r);
+    else scores<ROWS, MOST, S>(job, own, i, r);
 }
 
 // 2 exp(x) for some features of node i.
@@ -175,31 +244,31 @@ __device__ void strengths(const Job<T> &job, u32 now, u32 i, u32 q0, u32 most, T
 }
 
 // The slopes of row r.
-template <int MOST, class T, bool NEAR>
-__device__ void slopes_of(const Linear<T, NEAR> &own, u32 classes, u32 r, T (&slope)[MOST]) {
-    const T *from = own.slopes + r * across<MOST, NEAR>(classes);
-    if constexpr (NEAR && MOST > 1) {
+template <int MOST, class T, bool BY_CLASS>
+__device__ void slopes_of(const Linear<T, BY_CLASS> &own, u32 classes, u32 r, T (&slope)[MOST]) {
+    const T *from = own.slopes + r * across(classes);
+    if constexpr (MOST == 1) {
+        slope[0] = from[0];
+    } else {
 #pragma unroll
         for (u32 c = 0; c < MOST; c += 4) if (c < classes) {
             auto some = four(from + c);
 #pragma unroll
             for (int e = 0; e < 4; e++) if (c + e < MOST) slope[c + e] = some.at[e];
         }
-    } else {
-        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) slope[c] = from[c];
     }
 }
 
 // The contribution of a minibatch to d or h of some features, and that of the regulariser.
-template <int WIDE, int MOST, class S, class T, bool NEAR>
-__device__ void slope_sums(const Job<T> &job, const Linear<T, NEAR> &own, u32 batch, u32 q0, u32 most,
+template <int WIDE, int MOST, class S, class T, bool BY_CLASS>
+__device__ void slope_sums(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 batch, u32 q0, u32 most,
                            const T (&strength)[WIDE], T (&sum)[WIDE][MOST]) {
     u32 classes = CLASSES(MOST);
     const T *from = batch == XI2 ? own.v : own.theta;
 #pragma unroll
     for (int e = 0; e < WIDE; e++) UNROLLED for (u32 c = 0; c < MOST; c++) {
         bool starts = e < most && c < classes && batch != SIGMA1;
-        sum[e][c] = starts ? strength[e] * weight_of<NEAR>(job, from, q0 + e, c) : T(0);
+        sum[e][c] = starts ? strength[e] * weight_of<BY_CLASS>(job, from, q0 + e, c) : T(0);
     }
     u32 first = job.start[batch], size = most > 0 ? job.size[batch] : 0;
     T slope[MOST];
@@ -214,19 +283,25 @@ __device__ void slope_sums(const Job<T> &job, const Linear<T, NEAR> &own, u32 ba
             UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes)
                 sum[e][c] = fused(-job.shift[q0 + e], total[c], sum[e][c]);
     }
-#pragma unroll (MOST == 1 ? 10 : NEAR ? 5 : 2)
-    for (u32 r = first; r < first + size; r++) {
-        auto values = features<WIDE, T, S>(job, own.picks[r], q0);
-        slopes_of(own, classes, r, slope);
-        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes)
+    constexpr int AHEAD = MOST == 1 ? (WIDE == 1 ? 25 : 10) : FEW(MOST) ? 5 : 2;
+    for (u32 r0 = first; r0 < first + size; r0 += AHEAD) {
+        Stored<S, WIDE> some[AHEAD];
 #pragma unroll
-            for (int e = 0; e < WIDE; e++) sum[e][c] = fused(values.at[e], slope[c], sum[e][c]);
+        for (u32 r = 0; r < AHEAD; r++) some[r] = stored<WIDE, S>(job, own.picks[min(r0 + r, first + size - 1)], q0);
+#pragma unroll
+        for (u32 r = 0; r < AHEAD; r++) if (r0 + r < first + size) {
+            auto values = numbers<T>(some[r]);
+            slopes_of(own, classes, r0 + r, slope);
+            UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes)
+#pragma unroll
+                for (int e = 0; e < WIDE; e++) sum[e][c] = fused(values.at[e], slope[c], sum[e][c]);
+        }
     }
 }
 
 // Stores d or h of some features; with d, also s.
-template <int WIDE, int MOST, class T, bool NEAR>
-__device__ void store(const Job<T> &job, const Linear<T, NEAR> &own, T *to, u32 i, u32 q0, u32 most,
+template <int WIDE, int MOST, class T, bool BY_CLASS>
+__device__ void store(const Job<T> &job, const Linear<T, BY_CLASS> &own, T *to, u32 i, u32 q0, u32 most,
                       const T (&strength)[WIDE], const T (&sum)[WIDE][MOST]) {
     u32 classes = CLASSES(MOST);
 #pragma unroll
@@ -236,15 +311,15 @@ __device__ void store(const Job<T> &job, const Linear<T, NEAR> &own, T *to, u32 
         if (to != job.d) continue;
         T dots = T(0);
         for (u32 c = 0; c < classes; c++)
-            dots = fused(weight_of<NEAR>(job, own.theta, q0 + e, c), weight_of<NEAR>(job, own.v, q0 + e, c), dots);
+            dots = fused(weight_of<BY_CLASS>(job, own.theta, q0 + e, c), weight_of<BY_CLASS>(job, own.v, q0 + e, c), dots);
         job.s[at] = -strength[e] * dots;
     }
 }
 
 // Item q of a node. The first items are the two parts of h, which neighbouring lanes add; d and s follow. A warp calls it
 // as a whole.
-template <int WIDE, int MOST, class S, class T, bool NEAR>
-__device__ void item(const Job<T> &job, const Linear<T, NEAR> &own, u32 now, u32 i, u32 q) {
+template <int WIDE, int MOST, class S, class T, bool BY_CLASS>
+__device__ void item(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 now, u32 i, u32 q) {
     u32 wide = (job.features + WIDE - 1) / WIDE;
     bool pairs = q < 2 * wide;
     u32 batch = !pairs ? XI1 : q % 2 == 0 ? XI2 : SIGMA1;
@@ -260,21 +335,24 @@ __device__ void item(const Job<T> &job, const Linear<T, NEAR> &own, u32 now, u32
     if (batch != SIGMA1) store(job, own, pairs ? job.h : job.d, i, q0, most, strength, sum);
 }
 
+// Some items of a node, which has many blocks.
 template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, u32 now) {
-    u32 each = MOST == 1 ? 3 * job.features : job.features, chunks = (each + blockDim.x - 1) / blockDim.x;
+    u32 chunks = (3 * job.features + blockDim.x - 1) / blockDim.x, all = job.drawn * across(CLASSES(MOST));
     u32 i = blockIdx.x / chunks, q = blockIdx.x % chunks * blockDim.x + threadIdx.x;
-    auto own = far(job, i);
-    if (MOST == 1) return item<1, MOST, S>(job, own, now, i, q);
-    // With more classes, one feature is enough work for a thread, and neighbouring threads read neighbouring features.
-    if (q >= job.features) return;
-    T strength[1], sum[1][MOST], h[1][MOST];
-    strengths(job, now, i, q, 1, strength);
-    slope_sums<1, MOST, S>(job, own, XI2, q, 1, strength, h);
-    slope_sums<1, MOST, S>(job, own, SIGMA1, q, 1, strength, sum);
-    UNROLLED for (u32 c = 0; c < MOST; c++) h[0][c] = h[0][c] + sum[0][c];
-    store(job, own, job.h, i, q, 1, strength, h);
-    slope_sums<1, MOST, S>(job, own, XI1, q, 1, strength, sum);
-    store(job, own, job.d, i, q, 1, strength, sum);
+    auto own = far<false>(job, i);
+    if (shared_bytes() > 0) {
+        // Every thread reads these.
+        extern __shared__ __align__(16) u8 room[];
+        T *slopes = (T *)room;
+        u32 *picks = (u32 *)(slopes + all);
+        typedef Some<T, MOST == 1 ? 1 : 4> Slopes; // `all` is a multiple of this
+        pass_over<6>(all / (sizeof(Slopes) / sizeof(T)), [&](u32 j) { return ((const Slopes *)own.slopes)[j]; },
+                     [&](u32 j, Slopes some) { ((Slopes *)slopes)[j] = some; });
+        for (u32 j = threadIdx.x; j < job.drawn; j += blockDim.x) picks[j] = own.picks[j];
+        __syncthreads();
+        own.slopes = slopes, own.picks = picks;
+    }
+    item<1, MOST, S>(job, own, now, i, q);
 }
 
 // An iteration of node i in shared memory. Of other nodes it reads only x and y of the iteration before, which nobody
@@ -283,20 +361,17 @@ template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u
     extern __shared__ __align__(16) u8 room[];
     u32 i = blockIdx.x, t = threadIdx.x, all = blockDim.x, classes = CLASSES(MOST);
     u32 length = classes * job.stride;
-    T *theta = (T *)room, *v = theta + length, *slopes = v + length;
-    Linear<T, true> near = {theta, v, slopes, (u32 *)(slopes + job.drawn * across<MOST, true>(classes))};
+    T *theta = (T *)room, *slopes = theta + 2 * length;
+    Linear<T, true> near = {theta, theta + length, slopes, (u32 *)(slopes + job.drawn * across(classes))};
     const T *now = steps(job, at);
     // The last warps draw while the first ones move.
     for (u32 b = all - 1 - t; b < job.blocks; b += all) draw(job, job.clock[0] + at / 2, i, b, near.picks);
-    for (u32 j = t; j < job.p; j += all) {
-        u32 to = j % classes * job.stride + j / classes;
-        turn(job, now, usize(i) * job.p + j, theta[to], v[to]);
-    }
-    u32 gap = job.stride - job.features;
-    if (t < classes * gap) {
-        u32 to = t / gap * job.stride + job.features + t % gap;
-        theta[to] = v[to] = T(0);
-    }
+    usize first = usize(i) * job.p;
+    pass_over<4>(job.p, [&](u32 j) { return turn(job, now, first + j); }, [&](u32 j, Both<T> both) {
+        keep(job, first + j, both);
+        put<MOST>(job, near, j, both);
+    });
+    put_zeros<MOST>(job, near);
     for (u32 j = t; j < job.n; j += all) mix(job, at % 2, now, i, j);
     __syncthreads();
     for (u32 r = t / 32 * 4; r < job.drawn; r += all / 32 * 4) scores<4, MOST, S>(job, near, i, r);

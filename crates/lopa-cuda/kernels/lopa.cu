@@ -58,8 +58,8 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
 #define ENTRY(name, T, call) WIDE_ENTRY(128, name, T, call)
 // For up to this many classes, on bytes or numbers.
 #define LINEAR(most, end, T) \
-    ENTRY(scores_bytes_##most##_##end, T, (scores<most, T, u8>(job))) \
-    ENTRY(scores_##most##_##end, T, (scores<most, T, T>(job))) \
+    WIDE_ENTRY(256, scores_bytes_##most##_##end, T, (scores<most, T, u8>(job))) \
+    WIDE_ENTRY(256, scores_##most##_##end, T, (scores<most, T, T>(job))) \
     ENTRY(linear_bytes_##most##_##end, T, (linear<most, T, u8>(job, at % 2))) \
     ENTRY(linear_##most##_##end, T, (linear<most, T, T>(job, at % 2)))
 #define ENTRIES(end, T) \
@@ -85,6 +85,7 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     WIDE_ENTRY(512, whole_bytes_##most##_f32, float, (whole<most, float, u8>(job, at))) \
     WIDE_ENTRY(512, whole_##most##_f32, float, (whole<most, float, float>(job, at)))
 WHOLE(10) WHOLE(16)
+LINEAR(10, f32, float)
 ENTRY(heads_16_f32, float, (heads<16, 256>(job)))
 ENTRIES(f32, float)
 ENTRIES(f64, double)

@@ -18,6 +18,25 @@ template <int MOST, class T> __device__ void softmax(T *z, u32 classes) {
     UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) z[c] = z[c] / sum;
 }
 
+// The same by neighbouring lanes that have the same scores: each does the exponential and the quotient of some.
+template <int MOST, int LANES, class T> __device__ void softmax(T *z, u32 classes) {
+    u32 own = threadIdx.x % LANES;
+    T top = z[0], sum = T(0);
+    UNROLLED for (u32 c = 1; c < MOST; c++) if (c < classes) top = z[c] > top ? z[c] : top;
+    auto each = [&](auto f) {
+        UNROLLED for (u32 round = 0; round * LANES < MOST; round++) {
+            T mine = top;
+            UNROLLED for (u32 c = 0; c < MOST; c++) if (c == round * LANES + own) mine = z[c];
+            mine = f(mine);
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (c / LANES == round) z[c] = __shfl_sync(~0u, mine, c % LANES, LANES);
+        }
+    };
+    each([&](T score) { return exponential(score - top); });
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) sum = sum + z[c];
+    each([&](T part) { return part / sum; });
+}
+
 // a to the weighted curvature of the loss along it, given probabilities.
 template <int MOST, class T> __device__ void curve(const T *p, T *a, T weight, u32 classes) {
     T mean = T(0);

@@ -103,10 +103,16 @@ __device__ void words(const u32 *seed, u32 node, u32 address, u32 word, u32 *out
     for (int t = 0; t < 16; t++) out[t] += from[t];
 }
 
-// Entry `at` of theta and v.
-template <class T> __device__ void turn(const Job<T> &job, const T *steps, usize at, T &theta, T &v) {
-    job.theta[at] = theta = job.theta[at] - steps[1] * job.d[at];
-    job.v[at] = v = job.v[at] - steps[2] * job.h[at];
+// An entry of theta and one of v.
+template <class T> struct Both { T theta, v; };
+
+// Entry `at` after the step.
+template <class T> __device__ Both<T> turn(const Job<T> &job, const T *steps, usize at) {
+    return {job.theta[at] - steps[1] * job.d[at], job.v[at] - steps[2] * job.h[at]};
+}
+
+template <class T> __device__ void keep(const Job<T> &job, usize at, Both<T> both) {
+    job.theta[at] = both.theta, job.v[at] = both.v;
 }
 
 // Sixteen samples of the minibatches of node i, whose rows go to `picks`.
@@ -145,8 +151,7 @@ template <class T> __device__ void move(const Job<T> &job, u32 at) {
     usize inner = usize(job.m) * job.p, turners = (inner + width - 1) / width;
     if (block < turners) {
         usize entry = usize(block) * width + threadIdx.x;
-        T theta, v;
-        if (entry < inner) turn(job, steps(job, at), entry, theta, v);
+        if (entry < inner) keep(job, entry, turn(job, steps(job, at), entry));
         return;
     }
     block -= turners;

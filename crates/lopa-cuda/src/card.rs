@@ -21,7 +21,7 @@ pub const MANY: usize = 16;
 /// The most shared memory of a block that does all of a node with one class, in bytes; every card has this much.
 const NEAR: usize = 48 << 10;
 
-/// One block does all of a node from this many nodes on, or up to this many features.
+/// One block does all of a node from this many nodes on; with one class, also up to this many features.
 const MANY_NODES: u32 = 64;
 const FEW_FEATURES: u32 = 1024;
 
@@ -140,7 +140,7 @@ fn take<T: Scalar>(
     }
     job.weights = rooms.copy(&plan.weights)?;
     job.hidden = rooms.empty::<T>(of(job.drawn * job.units))?;
-    job.slopes = rooms.empty::<T>(of(job.drawn * job.classes))?;
+    job.slopes = rooms.empty::<T>(of(job.drawn * across(job.classes)))?;
     job.errors = rooms.empty::<T>(of((job.size[4] + job.size[2]) * job.units))?;
     for (address, values) in job.coefficients.iter_mut().zip(&plan.coefficients) {
         *address = rooms.copy(values)?;
@@ -221,11 +221,10 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
         (2..=16, 4) => (16, card.near / 2),
         _ => return Ok(None),
     };
-    let across = if most == 1 { 1 } else { classes.next_multiple_of(4) };
     let [stride, drawn, classes, across] =
-        [stride, drawn, classes, across].map(|count| count as usize);
+        [stride, drawn, classes, across(classes)].map(|count| count as usize);
     let near = (2 * classes * stride + drawn * across) * T::BYTES + 4 * drawn;
-    let pays = m >= MANY_NODES || features <= FEW_FEATURES;
+    let pays = m >= MANY_NODES || most == 1 && features <= FEW_FEATURES;
     if scheme == DESCENT || near > room || !pays {
         return Ok(None);
     }
@@ -241,6 +240,53 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
     Ok(Some(Launch { kernel, blocks: m, after: false }))
 }
 
+/// The distance between the slopes of one row and the next.
+fn across(classes: u32) -> u32 {
+    if classes == 1 { 1 } else { classes.next_multiple_of(4) }
+}
+
+/// A kernel that is wanted: its name without the precision, and how to launch it.
+struct Wanted {
+    name: String,
+    threads: u32,
+    shared: u32,
+    blocks: u64,
+}
+
+/// The kernels of a linear classifier where a node has many blocks.
+fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
+    let Job { features, stride, drawn, classes, .. } = *job;
+    let bytes = if job.bytes == 1 { "_bytes" } else { "" };
+    // What all threads of a block read is near them if there is room.
+    let near = |count: u64, most: usize| if count > most as u64 { 0 } else { count as u32 };
+    let [wide, size] = [u64::from(classes) * u64::from(stride), T::BYTES as u64];
+    let weights = if (2..=16).contains(&classes) { near(2 * wide * size, card.near) } else { 0 };
+    let slopes = near(u64::from(drawn) * (u64::from(across(classes)) * size + 4), NEAR);
+    // The kernels for so many classes, and the rows that a warp takes at once there.
+    let (most, together) = match classes {
+        0 | 1 => (1, 1),
+        10 if weights > 0 && T::BYTES == 4 => (10, 4),
+        2..=16 => (16, 4),
+        _ => (64, 1),
+    };
+    let threads = if weights > 0 { 2 * THREADS } else { THREADS };
+    let blocks = |count: u32, each: u32| u64::from(job.m) * u64::from(count.div_ceil(each));
+    [
+        Wanted {
+            name: format!("scores{bytes}_{most}"),
+            threads,
+            shared: weights,
+            blocks: blocks(drawn, threads / 32 * together),
+        },
+        Wanted {
+            name: format!("linear{bytes}_{most}"),
+            threads: THREADS,
+            shared: slopes,
+            blocks: blocks(3 * features, THREADS),
+        },
+    ]
+}
+
 /// The kernels of an iteration, in order.
 fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launch>> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
@@ -249,12 +295,6 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
     let bytes = if job.bytes == 1 { "_bytes" } else { "" };
-    // The kernels for so many classes, and the rows that a warp takes at once there.
-    let (most, together) = match job.classes {
-        0..=1 if kind == Kind::Linear => (1, 1),
-        ..=16 => (16, 4),
-        _ => (64, 1),
-    };
     // Weights of the head are kept at hand where there is room for them.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     if kind == Kind::Linear
@@ -262,37 +302,36 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     {
         return Ok(vec![whole]);
     }
-    let mut all = vec![("move".to_string(), flat(m * blocks) + flat(m * p) + m * flat(n))];
+    let plain =
+        |name: &str, blocks: u64| Wanted { name: name.into(), threads: THREADS, shared: 0, blocks };
+    let mut all = vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))];
     match kind {
         Kind::Layer => all.extend([
-            (format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
-            (format!("heads{at_hand}"), m * flat(drawn)),
-            ("rows".into(), flat(m * p)),
-            (format!("backward{bytes}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
-        ]),
-        Kind::Linear => all.extend([
-            (
-                format!("scores{bytes}_{most}"),
-                (m * drawn.div_ceil(together)).div_ceil(threads / 32),
+            plain(&format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
+            plain(&format!("heads{at_hand}"), m * flat(drawn)),
+            plain("rows", flat(m * p)),
+            plain(
+                &format!("backward{bytes}"),
+                m * (features + 1).div_ceil(64) * units.div_ceil(32),
             ),
-            (format!("linear{bytes}_{most}"), m * flat(features * if most == 1 { 3 } else { 1 })),
         ]),
+        Kind::Linear => all.extend(linear(card, job)),
         Kind::Quadratic => all.extend([
-            ("residual".into(), flat(m * outputs)),
-            ("quadratic".into(), flat(m * (2 * p + n))),
+            plain("residual", flat(m * outputs)),
+            plain("quadratic", flat(m * (2 * p + n))),
         ]),
     }
     if job.scheme == DESCENT {
-        all.extend([("descend".into(), flat(m * (p + n))), ("settle".into(), flat(m * p))]);
+        all.extend([plain("descend", flat(m * (p + n))), plain("settle", flat(m * p))]);
     }
-    let launch = |(name, blocks): (String, u64)| {
+    let launch = |Wanted { name, threads, shared, blocks }| {
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks < 1 << 31);
         let blocks = blocks.ok_or_else(|| {
             Error::config("device/refused", "the device cannot run this: too many nodes")
                 .at("run.device")
                 .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`")
         })?;
-        let kernel = card.kernel(&format!("{name}_{}", T::END))?;
+        let kernel = card.wide_kernel(&format!("{name}_{}", T::END), threads, shared)?;
         Ok(Launch { kernel, blocks, after: name != "move" && job.scheme != DESCENT })
     };
     all.into_iter().map(launch).collect()

@@ -59,6 +59,18 @@ const CASES: &[(&str, &[&str])] = &[
     (LINEAR, &["data.scaling=standardise", "run.precision=f32"]),
     (LINEAR, &["data.classes=[1, 4, 7]", "data.scaling=centre", "run.precision=f32"]),
     (LINEAR, &["data.classes=[1, 4, 7]", "data.scaling=standardise", "run.precision=f32"]),
+    // As many nodes as have a block each, whatever the classes.
+    (LINEAR, &["data.scaling=standardise", "run.precision=f32", "network.nodes=70"]),
+    (LINEAR, &["data.classes=[1, 4, 7]", "run.precision=f32", "network.nodes=70"]),
+    (
+        LINEAR,
+        &[
+            "data.classes=[1, 4, 7]",
+            "data.scaling=standardise",
+            "run.precision=f32",
+            "network.nodes=70",
+        ],
+    ),
 ];
 
 /// `LINEAR` on more features than a warp takes at once.
@@ -142,15 +154,23 @@ fn compare(text: &str, sets: &[&str], device: &str) {
 
 type Case = (String, &'static [&'static str]);
 
+fn pixels() -> impl Iterator<Item = Case> {
+    PIXELS.iter().map(|&sets| (LINEAR.replace("digits", "mnist"), sets))
+}
+
 fn every_shape() -> impl Iterator<Item = Case> {
-    let pixels = LINEAR.replace("digits", "mnist");
     let cases = CASES.iter().map(|&(text, sets)| (text.to_string(), sets));
-    cases.chain(PIXELS.iter().map(move |&sets| (pixels.clone(), sets)))
+    cases.chain(pixels())
 }
 
 fn every_algorithm() -> impl Iterator<Item = Case> {
     let soba = SOBA.iter().map(|&(text, sets)| (soba(text), sets));
-    every_shape().chain(soba).chain(DESCENT.iter().map(|&(text, sets)| (descent(text), sets)))
+    let descent = DESCENT
+        .iter()
+        .map(|&(text, sets)| (text.to_string(), sets))
+        .chain(pixels())
+        .map(|(text, sets)| (descent(&text), sets));
+    every_shape().chain(soba).chain(descent)
 }
 
 fn descent(text: &str) -> String {
@@ -222,7 +242,7 @@ fn a_card_and_its_emulation_have_the_same_bits() {
     if !card() {
         return;
     }
-    for (text, sets) in every_shape() {
+    for (text, sets) in every_algorithm() {
         let digest = |device| run(&text, &[sets, &[device][..]].concat()).unwrap().0.digest;
         let first = digest("run.device=plain");
         assert_eq!(first, digest("run.device=plain"), "a card repeats itself: {sets:?}");
