@@ -29,7 +29,7 @@ template <class T> __device__ T row_sum(const T (&rows)[4]) {
 // The number of classes: kernels are made for one, for ten, and for up to 16 and 64.
 #define CLASSES(most) (most == 1 || most == 10 ? most : job.classes)
 
-// Whether there are some, but few.
+// Whether that is more than one, but few.
 #define FEW(most) (most > 1 && most <= 16)
 
 // What a linear classifier of one node works on. Weights are feature after feature, as everywhere else, or class after
@@ -42,7 +42,7 @@ template <class T, bool BY_CLASS> struct Linear {
 // The distance between the slopes of one row and the next; card.rs has the same.
 __device__ u32 across(u32 classes) { return classes == 1 ? 1 : (classes + 3) / 4 * 4; }
 
-// In global memory.
+// The data of node i in global memory.
 template <bool BY_CLASS, class T> __device__ Linear<T, BY_CLASS> far(const Job<T> &job, u32 i) {
     return {job.theta + usize(i) * job.p, job.v + usize(i) * job.p,
             job.slopes + usize(i) * job.drawn * across(job.classes), job.picks + usize(i) * job.drawn};
@@ -181,7 +181,7 @@ __device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i,
     UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) to[c] = (of == XI2 ? a[c] : p[c]) * job.unit;
 }
 
-// Loads and stores by the threads of a block, each for some j below `length`; several loads before the first store.
+// The threads of a block load and store every j below `length`, each several before its first store.
 template <int AHEAD, class Load, class Store> __device__ void pass_over(u32 length, Load load, Store store) {
     for (u32 j = threadIdx.x; j < length; j += AHEAD * blockDim.x) {
         decltype(load(j)) some[AHEAD];
@@ -192,13 +192,13 @@ template <int AHEAD, class Load, class Store> __device__ void pass_over(u32 leng
     }
 }
 
-// Puts weights class after class that are feature after feature in place j.
+// Stores entry j of theta and v, which are feature after feature, in its place class after class.
 template <int MOST, class T> __device__ void put(const Job<T> &job, const Linear<T, true> &near, u32 j, Both<T> both) {
     u32 classes = CLASSES(MOST), to = j % classes * job.stride + j / classes;
     near.theta[to] = both.theta, near.v[to] = both.v;
 }
 
-// Puts zeros after the last weight of each class.
+// Stores zeros after the last weight of each class.
 template <int MOST, class T> __device__ void put_zeros(const Job<T> &job, const Linear<T, true> &near) {
     u32 gap = job.stride - job.features;
     for (u32 t = threadIdx.x; t < CLASSES(MOST) * gap; t += blockDim.x) {
@@ -214,7 +214,7 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) 
     u32 i = blockIdx.x / chunks, r0 = blockIdx.x % chunks * each, r = r0 + threadIdx.x / 32 * ROWS;
     auto own = far<false>(job, i);
     if constexpr (FEW(MOST)) {
-        // Kernels that know the number of classes are used where there is room only.
+        // Kernels that know the number of classes are used only where there is room.
         if (MOST == 10 || shared_bytes() > 0) {
             extern __shared__ __align__(16) u8 room[];
             T *theta = (T *)room;

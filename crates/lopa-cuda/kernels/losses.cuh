@@ -18,7 +18,8 @@ template <int MOST, class T> __device__ void softmax(T *z, u32 classes) {
     UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) z[c] = z[c] / sum;
 }
 
-// The same by neighbouring lanes that have the same scores: each does the exponential and the quotient of some.
+// The same by neighbouring lanes that have the same scores: each computes the exponentials
+// and quotients of some classes.
 template <int MOST, int LANES, class T> __device__ void softmax(T *z, u32 classes) {
     u32 own = threadIdx.x % LANES;
     T top = z[0], sum = T(0);

@@ -213,7 +213,7 @@ struct Launch {
 /// The kernel in which one block does all of a linear classifier: where that has room, and there are enough nodes or
 /// little to do.
 fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
-    let Job { m, features, stride, drawn, classes, scheme, bytes, .. } = *job;
+    let Job { m, features, classes, scheme, .. } = *job;
     // With more classes, only f32 sums fit into registers, and two blocks should fit on a multiprocessor.
     let (most, room) = match (classes, T::BYTES) {
         (1, _) => (1, NEAR),
@@ -221,11 +221,9 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
         (2..=16, 4) => (16, card.near / 2),
         _ => return Ok(None),
     };
-    let [stride, drawn, classes, across] =
-        [stride, drawn, classes, across(classes)].map(|count| count as usize);
-    let near = (2 * classes * stride + drawn * across) * T::BYTES + 4 * drawn;
+    let near = shared_bytes(job).iter().sum::<u64>();
     let pays = m >= MANY_NODES || most == 1 && features <= FEW_FEATURES;
-    if scheme == DESCENT || near > room || !pays {
+    if scheme == DESCENT || near > room as u64 || !pays {
         return Ok(None);
     }
     // Small blocks where many can share a multiprocessor, else large ones, which are done sooner.
@@ -235,7 +233,7 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
         _ => 512,
     };
     let threads = if most == 1 { threads } else { threads / 2 };
-    let name = format!("whole{}_{most}_{}", if bytes == 1 { "_bytes" } else { "" }, T::END);
+    let name = format!("whole{}_{most}_{}", form(job), T::END);
     let kernel = card.wide_kernel(&name, threads, near as u32)?;
     Ok(Some(Launch { kernel, blocks: m, after: false }))
 }
@@ -245,7 +243,20 @@ fn across(classes: u32) -> u32 {
     if classes == 1 { 1 } else { classes.next_multiple_of(4) }
 }
 
-/// A kernel that is wanted: its name without the precision, and how to launch it.
+/// Bytes of θ and v of a node, class after class, and of the slopes and the numbers of its rows.
+fn shared_bytes<T: Scalar>(job: &Job<T>) -> [u64; 2] {
+    let Job { stride, drawn, classes, .. } = *job;
+    let [stride, drawn, classes, across] = [stride, drawn, classes, across(classes)].map(u64::from);
+    let size = T::BYTES as u64;
+    [2 * classes * stride * size, drawn * (across * size + 4)]
+}
+
+/// What the names of kernels say of features: whether they are bytes.
+fn form<T: Scalar>(job: &Job<T>) -> &'static str {
+    if job.bytes == 1 { "_bytes" } else { "" }
+}
+
+/// A kernel to launch: its name without the precision, the threads and shared memory of a block, the blocks.
 struct Wanted {
     name: String,
     threads: u32,
@@ -255,13 +266,13 @@ struct Wanted {
 
 /// The kernels of a linear classifier where a node has many blocks.
 fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
-    let Job { features, stride, drawn, classes, .. } = *job;
-    let bytes = if job.bytes == 1 { "_bytes" } else { "" };
-    // What all threads of a block read is near them if there is room.
-    let near = |count: u64, most: usize| if count > most as u64 { 0 } else { count as u32 };
-    let [wide, size] = [u64::from(classes) * u64::from(stride), T::BYTES as u64];
-    let weights = if (2..=16).contains(&classes) { near(2 * wide * size, card.near) } else { 0 };
-    let slopes = near(u64::from(drawn) * (u64::from(across(classes)) * size + 4), NEAR);
+    let Job { features, drawn, classes, .. } = *job;
+    let bytes = form(job);
+    // What all threads of a block read is in shared memory if it fits.
+    let fitting = |bytes: u64, room: usize| if bytes <= room as u64 { bytes as u32 } else { 0 };
+    let [weights, slopes] = shared_bytes(job);
+    let weights = if (2..=16).contains(&classes) { fitting(weights, card.near) } else { 0 };
+    let slopes = fitting(slopes, NEAR);
     // The kernels for so many classes, and the rows that a warp takes at once there.
     let (most, together) = match classes {
         0 | 1 => (1, 1),
@@ -294,7 +305,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
         [job.units, job.features, job.outputs, job.blocks].map(u64::from);
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
-    let bytes = if job.bytes == 1 { "_bytes" } else { "" };
+    let bytes = form(job);
     // Weights of the head are kept at hand where there is room for them.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     if kind == Kind::Linear

@@ -59,7 +59,7 @@ const CASES: &[(&str, &[&str])] = &[
     (LINEAR, &["data.scaling=standardise", "run.precision=f32"]),
     (LINEAR, &["data.classes=[1, 4, 7]", "data.scaling=centre", "run.precision=f32"]),
     (LINEAR, &["data.classes=[1, 4, 7]", "data.scaling=standardise", "run.precision=f32"]),
-    // As many nodes as have a block each, whatever the classes.
+    // Enough nodes for one block each, with several classes.
     (LINEAR, &["data.scaling=standardise", "run.precision=f32", "network.nodes=70"]),
     (LINEAR, &["data.classes=[1, 4, 7]", "run.precision=f32", "network.nodes=70"]),
     (

@@ -113,7 +113,7 @@ impl Counts {
 impl std::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         let (ours, theirs) = (self.to_array(), other.to_array());
-        // Each may come from a file.
+        // They may come from a file.
         *self = Counts::from_array(std::array::from_fn(|at| ours[at].saturating_add(theirs[at])));
     }
 }

@@ -194,18 +194,18 @@ fn changing_graphs_and_clocks_go_on_as_they_would() {
 
 // ---- files ----
 
-/// A small run.
-fn little() -> Experiment {
+/// A small run of one algorithm.
+fn small_run() -> Experiment {
     let sets = ["network.nodes=2", "problem.n=1", "problem.p=2", "network.graph=path"];
     let mut experiment = read(PERSONAL, &sets);
     experiment.algorithms.truncate(1);
     experiment
 }
 
-/// A checkpoint of it.
+/// Its last checkpoint.
 fn small() -> Checkpoint {
     let mut keeper = Keeper::default();
-    run(&little(), &mut keeper);
+    run(&small_run(), &mut keeper);
     Checkpoint { run: [7; 32], metrics: 0, state: keeper.states.pop().unwrap().1 }
 }
 
@@ -257,12 +257,10 @@ fn counts_that_no_run_reaches_are_refused() {
     let header = Checkpoint::from_bytes(&at(u64::MAX).to_bytes());
     assert_eq!(header, Err("its header is malformed"));
     // The first count of each node comes after the 32 bytes of its trail.
-    let mut keeper = Keeper::default();
-    run(&little(), &mut keeper);
-    let (_, mut state) = keeper.states.pop().unwrap();
+    let Checkpoint { mut state, .. } = small();
     state.nodes.iter_mut().for_each(|node| node[32..40].fill(0xff));
-    let from = vec![(little().algorithms[0].label.clone(), state)];
-    let refused = try_run(&little(), &mut Keeper { from, ..Keeper::default() });
+    let from = vec![(small_run().algorithms[0].label.clone(), state)];
+    let refused = try_run(&small_run(), &mut Keeper { from, ..Keeper::default() });
     assert_eq!(refused.unwrap_err().id, "storage/checkpoint");
 }
 
