@@ -33,7 +33,7 @@ template <class T> __device__ T row_sum(const T (&rows)[4]) {
 #define FEW(most) (most > 1 && most <= 16)
 
 // What a linear classifier of one node works on. Weights are feature after feature, as everywhere else, or class after
-// class, `stride` apart, with zeros after the last weight of a class.
+// class, `apart` from each other, with zeros after the last weight of a class.
 template <class T, bool BY_CLASS> struct Linear {
     T *theta, *v, *slopes; // slopes of the losses of each row, times `unit`
     u32 *picks;
@@ -41,6 +41,12 @@ template <class T, bool BY_CLASS> struct Linear {
 
 // The distance between the slopes of one row and the next; card.rs has the same.
 __device__ u32 across(u32 classes) { return classes == 1 ? 1 : (classes + 3) / 4 * 4; }
+
+// The distance between the weights of one class and the next: in shared memory, ten neighbours of different classes are
+// then in different banks. card.rs has the same.
+template <class T> __device__ u32 apart(const Job<T> &job) {
+    return job.classes == 1 ? job.stride : (job.stride + 27) / 32 * 32 + 4;
+}
 
 // The data of node i in global memory.
 template <bool BY_CLASS, class T> __device__ Linear<T, BY_CLASS> far(const Job<T> &job, u32 i) {
@@ -50,26 +56,27 @@ template <bool BY_CLASS, class T> __device__ Linear<T, BY_CLASS> far(const Job<T
 
 // The weight of feature q for class c.
 template <bool BY_CLASS, class T> __device__ T weight_of(const Job<T> &job, const T *weights, u32 q, u32 c) {
-    return weights[BY_CLASS ? c * job.stride + q : q * job.classes + c];
+    return weights[BY_CLASS ? c * apart(job) + q : q * job.classes + c];
 }
 
-// The weights of class c for four features from q on; beyond the last feature 0.
-template <bool BY_CLASS, class T> __device__ Four<T> four_weights(const Job<T> &job, const T *weights, u32 q, u32 c) {
-    Four<T> some;
-    if (BY_CLASS) some = four(weights + c * job.stride + q);
+// The weights of class c for some features from q on; beyond the last feature 0.
+template <int COUNT, bool BY_CLASS, class T>
+__device__ Some<T, COUNT> some_weights(const Job<T> &job, const T *weights, u32 q, u32 c) {
+    Some<T, COUNT> some;
+    if (BY_CLASS) some = *(const Some<T, COUNT> *)(weights + c * apart(job) + q);
     else
 #pragma unroll
-        for (int e = 0; e < 4; e++) some.at[e] = q + e < job.features ? weight_of<false>(job, weights, q + e, c) : T(0);
+        for (int e = 0; e < COUNT; e++) some.at[e] = q + e < job.features ? weight_of<false>(job, weights, q + e, c) : T(0);
     return some;
 }
 
-// Minus the sum of shift times weight over a lane's features.
-template <bool BY_CLASS, class T> __device__ __noinline__ T shift_sum(const Job<T> &job, const T *weights, u32 c) {
+// Minus the sum of shift times weight over a lane's features, whose weights are `step` apart. It has no job as its
+// argument, since that would be copied for the call.
+template <class T>
+__device__ __noinline__ T shift_sum(const T *shift, u32 features, const T *weights, u32 step) {
     T sum = T(0);
-    for (u32 q = threadIdx.x % 32 * 4; q < job.features; q += 128) {
-        auto some = four_weights<BY_CLASS>(job, weights, q, c);
-        for (int e = 0; e < 4; e++) sum = fused(-job.shift[q + e], some.at[e], sum);
-    }
+    for (u32 q = threadIdx.x % 32 * 4; q < features; q += 128)
+        for (u32 e = q; e < min(q + 4, features); e++) sum = fused(-shift[e], weights[e * step], sum);
     return sum;
 }
 
@@ -83,7 +90,9 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
     for (int k = 0; k < SETS; k++) UNROLLED for (u32 c = 0; c < MOST; c++) {
         // The shift of all rows at once.
         T start = T(0);
-        if (job.shift && c < classes) start = shift_sum<BY_CLASS>(job, weights[k], c);
+        if (job.shift && c < classes)
+            start = BY_CLASS ? shift_sum(job.shift, job.features, weights[k] + c * apart(job), 1)
+                             : shift_sum(job.shift, job.features, weights[k] + c, classes);
 #pragma unroll
         for (int j = 0; j < ROWS; j++) sum[k][c][j] = start;
     }
@@ -94,7 +103,7 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
         for (int j = 0; j < ROWS; j++) values[j] = numbers<T>(stored[j]);
 #pragma unroll
         for (int k = 0; k < SETS; k++) UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) {
-            auto some = four_weights<BY_CLASS>(job, weights[k], q, c);
+            auto some = some_weights<4, BY_CLASS>(job, weights[k], q, c);
 #pragma unroll
             for (int e = 0; e < 4; e++)
 #pragma unroll
@@ -102,10 +111,10 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
                     sum[k][c][j] = fused(values[j].at[e], some.at[e], sum[k][c][j]);
         }
     };
-    // Fetches them; beyond the last feature any will do.
+    // Fetches them.
     auto fetch = [&](Stored<S, 4> (&to)[ROWS], u32 q) {
 #pragma unroll
-        for (int j = 0; j < ROWS; j++) to[j] = stored<4, S>(job, pick[j], q < job.features ? q : 0);
+        for (int j = 0; j < ROWS; j++) to[j] = stored<4, S>(job, pick[j], q);
     };
     // Loads take long: many are under way before the first is waited for, or some during the arithmetic.
     constexpr int AHEAD = MOST > 1 ? 2 : sizeof(S) == 1 ? (ROWS == 1 ? 12 : 4) : (ROWS == 1 ? 4 : 1);
@@ -114,16 +123,16 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
     if (MOST == 1) {
         for (; q < job.features; q += 128 * AHEAD) {
 #pragma unroll
-            for (int s = 0; s < AHEAD; s++) fetch(ahead[s], q + 128 * s);
+            for (int s = 0; s < AHEAD; s++) fetch(ahead[s], q + 128 * s < job.features ? q + 128 * s : 0);
 #pragma unroll
             for (int s = 0; s < AHEAD; s++) if (q + 128 * s < job.features) add(ahead[s], q + 128 * s);
         }
     } else {
-        fetch(ahead[1], q);
+        if (q < job.features) fetch(ahead[1], q);
         for (; q < job.features; q += 128) {
 #pragma unroll
             for (int j = 0; j < ROWS; j++) ahead[0][j] = ahead[1][j];
-            fetch(ahead[1], q + 128);
+            if (q + 128 < job.features) fetch(ahead[1], q + 128);
             add(ahead[0], q);
         }
     }
@@ -132,53 +141,60 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
         UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) out[k][c] = row_sum(sum[k][c]) * job.unit;
 }
 
-// Slopes of the losses: the rows of node i from r0 on, by a warp.
+// Rows with slopes: those of xi2 come first, since they take longest, then those of xi1 and sigma1. On others nothing
+// depends.
+template <class T> __device__ u32 sloped(const Job<T> &job) { return job.size[XI2] + job.size[XI1] + job.size[SIGMA1]; }
+
+struct Row { u32 at, batch; };
+
+// Row k of those; the last one, if there are fewer.
+template <class T> __device__ Row row_of(const Job<T> &job, u32 k) {
+    k = min(k, sloped(job) - 1);
+    if (k < job.size[XI2]) return {job.start[XI2] + k, XI2};
+    k -= job.size[XI2];
+    if (k < job.size[XI1]) return {job.start[XI1] + k, XI1};
+    return {job.start[SIGMA1] + k - job.size[XI1], SIGMA1};
+}
+
+// The slopes of some rows of node i, from row k0 on, by a warp.
 template <int ROWS, int MOST, class S, class T, bool BY_CLASS>
-__device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i, u32 r0) {
-    u32 lane = threadIdx.x % 32, classes = CLASSES(MOST);
-    u32 pick[ROWS], batch[ROWS];
-    bool any = false, curved = false;
+__device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i, u32 k0) {
+    u32 lane = threadIdx.x % 32, classes = CLASSES(MOST), k = k0 + lane / (32 / ROWS), pick[ROWS];
 #pragma unroll
-    for (int j = 0; j < ROWS; j++) {
-        u32 r = min(r0 + j, job.drawn - 1);
-        pick[j] = own.picks[r];
-        batch[j] = (r >= job.start[1]) + (r >= job.start[2]) + (r >= job.start[3]) + (r >= job.start[4]);
-        curved |= batch[j] == XI2;
-        any |= batch[j] != XI3 && batch[j] != SIGMA2; // s does not depend on samples
-    }
-    if (!any) return;
+    for (int j = 0; j < ROWS; j++) pick[j] = own.picks[row_of(job, k0 + j).at];
+    bool curved = k0 < job.size[XI2];
     // One lane per row needs these once it has the sums; loaded early, they are there by then.
-    u32 at = lane / (32 / ROWS), of = batch[0], row = pick[0];
-#pragma unroll
-    for (int j = 1; j < ROWS; j++)
-        if (at == j) of = batch[j], row = pick[j];
-    T weight = job.weights[usize(i) * 5 + of];
-    u32 label = job.labels[row];
-    T out[2][MOST];
-    const T *weights[2] = {own.v, own.theta};
+    auto [at, batch] = row_of(job, k);
+    T weight = job.weights[usize(i) * 5 + batch];
+    u32 label = job.labels[own.picks[at]];
+    T a[MOST], p[MOST]; // scores by v and by theta
     if (MOST == 1 && curved) {
+        T out[2][MOST];
+        const T *weights[2] = {own.v, own.theta};
         products<2, ROWS, MOST, BY_CLASS, S>(job, pick, weights, out);
+        *a = *out[0], *p = *out[1];
     } else {
-        // With more classes, registers have no room for the sums of both.
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-            if (k == 1 || MOST > 1 && curved)
-                products<1, ROWS, MOST, BY_CLASS, S>(job, pick, weights + k, (T(&)[1][MOST])out[k]);
+        // With more classes, registers have no room for the sums of both, nor the cache for the loop twice.
+#pragma unroll 1
+        for (int round = curved ? 0 : 1; round < 2; round++) {
+            UNROLLED for (u32 c = 0; c < MOST; c++) if (round == 1) a[c] = p[c];
+            const T *weights = round == 0 ? own.v : own.theta;
+            products<1, ROWS, MOST, BY_CLASS, S>(job, pick, &weights, (T(&)[1][MOST])p);
+        }
     }
-    T *a = out[0], *p = out[1];
     if (MOST > 1) softmax<MOST, 32 / ROWS>(p, classes);
-    if (lane % (32 / ROWS) != 0 || r0 + at >= job.drawn || of == XI3 || of == SIGMA2) return;
-    if (of == SIGMA1) weight = -weight;
-    T *to = own.slopes + (r0 + at) * across(classes);
+    if (lane % (32 / ROWS) != 0 || k >= sloped(job)) return;
+    if (batch == SIGMA1) weight = -weight;
+    T *to = own.slopes + at * across(classes);
     if (MOST == 1) {
         T sign = label == 0 ? T(-1) : T(1);
-        T part = sigmoid(of == XI2 ? -(*p < T(0) ? -*p : *p) : sign * *p);
-        *to = (of == XI2 ? *a * (weight * part * (T(1) - part)) : part * (sign * weight)) * job.unit;
+        T part = sigmoid(batch == XI2 ? -(*p < T(0) ? -*p : *p) : sign * *p);
+        *to = (batch == XI2 ? *a * (weight * part * (T(1) - part)) : part * (sign * weight)) * job.unit;
         return;
     }
-    if (of == XI2) curve<MOST>(p, a, weight, classes);
+    if (batch == XI2) curve<MOST>(p, a, weight, classes);
     else slopes<MOST>(p, label, weight, classes);
-    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) to[c] = (of == XI2 ? a[c] : p[c]) * job.unit;
+    UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) to[c] = (batch == XI2 ? a[c] : p[c]) * job.unit;
 }
 
 // The threads of a block load and store every j below `length`, each several before its first store.
@@ -192,45 +208,52 @@ template <int AHEAD, class Load, class Store> __device__ void pass_over(u32 leng
     }
 }
 
-// Stores entry j of theta and v, which are feature after feature, in its place class after class.
-template <int MOST, class T> __device__ void put(const Job<T> &job, const Linear<T, true> &near, u32 j, Both<T> both) {
-    u32 classes = CLASSES(MOST), to = j % classes * job.stride + j / classes;
-    near.theta[to] = both.theta, near.v[to] = both.v;
+// Stores entry j of weights, which are feature after feature, in its place class after class.
+template <int MOST, class T> __device__ void put(const Job<T> &job, T *weights, u32 j, T value) {
+    u32 classes = CLASSES(MOST);
+    weights[j % classes * apart(job) + j / classes] = value;
 }
 
 // Stores zeros after the last weight of each class.
 template <int MOST, class T> __device__ void put_zeros(const Job<T> &job, const Linear<T, true> &near) {
     u32 gap = job.stride - job.features;
     for (u32 t = threadIdx.x; t < CLASSES(MOST) * gap; t += blockDim.x) {
-        u32 to = t / gap * job.stride + job.features + t % gap;
+        u32 to = t / gap * apart(job) + job.features + t % gap;
         near.theta[to] = near.v[to] = T(0);
     }
 }
 
+// The warps of a block that compute scores where a node has many blocks; card.rs has the same. Others help to copy.
+enum { WARPS = 4 };
+
 // Some rows of a node, which has many blocks.
 template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) {
     constexpr u32 ROWS = FEW(MOST) ? 4 : 1;
-    u32 each = blockDim.x / 32 * ROWS, chunks = (job.drawn + each - 1) / each;
-    u32 i = blockIdx.x / chunks, r0 = blockIdx.x % chunks * each, r = r0 + threadIdx.x / 32 * ROWS;
+    u32 each = WARPS * ROWS, chunks = (sloped(job) + each - 1) / each;
+    u32 i = blockIdx.x / chunks, k0 = blockIdx.x % chunks * each, k = k0 + threadIdx.x / 32 * ROWS;
+    bool some = threadIdx.x < 32 * WARPS && k < sloped(job);
     auto own = far<false>(job, i);
     if constexpr (FEW(MOST)) {
         // Kernels that know the number of classes are used only where there is room.
         if (MOST == 10 || shared_bytes() > 0) {
             extern __shared__ __align__(16) u8 room[];
             T *theta = (T *)room;
-            Linear<T, true> near = {theta, theta + CLASSES(MOST) * job.stride, own.slopes, own.picks};
-            pass_over<8>(job.p, [&](u32 j) { return Both<T>{own.theta[j], own.v[j]}; },
-                         [&](u32 j, Both<T> both) { put<MOST>(job, near, j, both); });
+            Linear<T, true> near = {theta, theta + CLASSES(MOST) * apart(job), own.slopes, own.picks};
+            auto copy = [&](const T *from, T *to) {
+                pass_over<8>(job.p, [&](u32 j) { return from[j]; }, [&](u32 j, T value) { put<MOST>(job, to, j, value); });
+            };
+            copy(own.theta, near.theta);
+            if (k0 < job.size[XI2]) copy(own.v, near.v);
             put_zeros<MOST>(job, near);
             __syncthreads();
-            if (r < job.drawn) scores<ROWS, MOST, S>(job, near, i, r);
+            if (some) scores<ROWS, MOST, S>(job, near, i, k);
             return;
         }
     }
-    if (r >= job.drawn || MOST == 10) return;
+    if (!some || MOST == 10) return;
     // A single class lies as it should, if no zeros need to come after its last weight.
-    if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), i, r);
-    else scores<ROWS, MOST, S>(job, own, i, r);
+    if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), i, k);
+    else scores<ROWS, MOST, S>(job, own, i, k);
 }
 
 // 2 exp(x) for some features of node i.
@@ -265,10 +288,12 @@ __device__ void slope_sums(const Job<T> &job, const Linear<T, BY_CLASS> &own, u3
                            const T (&strength)[WIDE], T (&sum)[WIDE][MOST]) {
     u32 classes = CLASSES(MOST);
     const T *from = batch == XI2 ? own.v : own.theta;
+    bool starts = most > 0 && batch != SIGMA1;
+    UNROLLED for (u32 c = 0; c < MOST; c++) {
+        Some<T, WIDE> some = {};
+        if (starts && c < classes) some = some_weights<WIDE, BY_CLASS>(job, from, q0, c);
 #pragma unroll
-    for (int e = 0; e < WIDE; e++) UNROLLED for (u32 c = 0; c < MOST; c++) {
-        bool starts = e < most && c < classes && batch != SIGMA1;
-        sum[e][c] = starts ? strength[e] * weight_of<BY_CLASS>(job, from, q0 + e, c) : T(0);
+        for (int e = 0; e < WIDE; e++) sum[e][c] = strength[e] * some.at[e];
     }
     u32 first = job.start[batch], size = most > 0 ? job.size[batch] : 0;
     T slope[MOST];
@@ -283,11 +308,22 @@ __device__ void slope_sums(const Job<T> &job, const Linear<T, BY_CLASS> &own, u3
             UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes)
                 sum[e][c] = fused(-job.shift[q0 + e], total[c], sum[e][c]);
     }
+    // As in `products`, many rows are fetched at once, or some during the arithmetic.
     constexpr int AHEAD = MOST == 1 ? (WIDE == 1 ? 25 : 10) : FEW(MOST) ? 5 : 2;
-    for (u32 r0 = first; r0 < first + size; r0 += AHEAD) {
-        Stored<S, WIDE> some[AHEAD];
+    Stored<S, WIDE> some[AHEAD], next[AHEAD];
+    auto fetch = [&](Stored<S, WIDE> (&to)[AHEAD], u32 r0) {
 #pragma unroll
-        for (u32 r = 0; r < AHEAD; r++) some[r] = stored<WIDE, S>(job, own.picks[min(r0 + r, first + size - 1)], q0);
+        for (u32 r = 0; r < AHEAD; r++) to[r] = stored<WIDE, S>(job, own.picks[min(r0 + r, first + size - 1)], q0);
+    };
+    if (MOST > 1 && size > 0) fetch(next, first);
+    for (u32 r0 = first; r0 < first + size; r0 += AHEAD) {
+        if (MOST == 1) {
+            fetch(some, r0);
+        } else {
+#pragma unroll
+            for (u32 r = 0; r < AHEAD; r++) some[r] = next[r];
+            if (r0 + AHEAD < first + size) fetch(next, r0 + AHEAD);
+        }
 #pragma unroll
         for (u32 r = 0; r < AHEAD; r++) if (r0 + r < first + size) {
             auto values = numbers<T>(some[r]);
@@ -304,16 +340,32 @@ template <int WIDE, int MOST, class T, bool BY_CLASS>
 __device__ void store(const Job<T> &job, const Linear<T, BY_CLASS> &own, T *to, u32 i, u32 q0, u32 most,
                       const T (&strength)[WIDE], const T (&sum)[WIDE][MOST]) {
     u32 classes = CLASSES(MOST);
+    usize at = usize(i) * job.features + q0;
+    if (WIDE == 4 && MOST == 10 && job.features % WIDE == 0) {
+        // All that a thread has are neighbours: four at a time take a fourth of the time.
 #pragma unroll
-    for (int e = 0; e < WIDE; e++) if (e < most) {
-        usize at = usize(i) * job.features + q0 + e;
-        UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) to[at * classes + c] = sum[e][c];
-        if (to != job.d) continue;
-        T dots = T(0);
-        for (u32 c = 0; c < classes; c++)
-            dots = fused(weight_of<BY_CLASS>(job, own.theta, q0 + e, c), weight_of<BY_CLASS>(job, own.v, q0 + e, c), dots);
-        job.s[at] = -strength[e] * dots;
+        for (int k = 0; k < WIDE * MOST; k += 4) {
+            Four<T> some;
+#pragma unroll
+            for (int e = 0; e < 4; e++) some.at[e] = sum[(k + e) / MOST][(k + e) % MOST];
+            if (most > 0) *(Four<T> *)(to + at * MOST + k) = some;
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < WIDE; e++)
+            UNROLLED for (u32 c = 0; c < MOST; c++)
+                if (e < most && c < classes) to[(at + e) * classes + c] = sum[e][c];
     }
+    if (to != job.d || most == 0) return;
+    T dots[WIDE] = {};
+    for (u32 c = 0; c < classes; c++) {
+        auto theta = some_weights<WIDE, BY_CLASS>(job, own.theta, q0, c);
+        auto v = some_weights<WIDE, BY_CLASS>(job, own.v, q0, c);
+#pragma unroll
+        for (int e = 0; e < WIDE; e++) dots[e] = fused(theta.at[e], v.at[e], dots[e]);
+    }
+#pragma unroll
+    for (int e = 0; e < WIDE; e++) if (e < most) job.s[at + e] = -strength[e] * dots[e];
 }
 
 // Item q of a node. The first items are the two parts of h, which neighbouring lanes add; d and s follow. A warp calls it
@@ -340,7 +392,7 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
     u32 chunks = (3 * job.features + blockDim.x - 1) / blockDim.x, all = job.drawn * across(CLASSES(MOST));
     u32 i = blockIdx.x / chunks, q = blockIdx.x % chunks * blockDim.x + threadIdx.x;
     auto own = far<false>(job, i);
-    if (shared_bytes() > 0) {
+    if (MOST == 10 || shared_bytes() > 0) {
         // Every thread reads these.
         extern __shared__ __align__(16) u8 room[];
         T *slopes = (T *)room;
@@ -350,9 +402,11 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
                      [&](u32 j, Slopes some) { ((Slopes *)slopes)[j] = some; });
         for (u32 j = threadIdx.x; j < job.drawn; j += blockDim.x) picks[j] = own.picks[j];
         __syncthreads();
-        own.slopes = slopes, own.picks = picks;
+        // Called here, it is compiled for shared memory.
+        item<1, MOST, S>(job, Linear<T, false>{own.theta, own.v, slopes, picks}, now, i, q);
+    } else if (MOST != 10) {
+        item<1, MOST, S>(job, own, now, i, q);
     }
-    item<1, MOST, S>(job, own, now, i, q);
 }
 
 // An iteration of node i in shared memory. Of other nodes it reads only x and y of the iteration before, which nobody
@@ -360,7 +414,7 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
 template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u32 at) {
     extern __shared__ __align__(16) u8 room[];
     u32 i = blockIdx.x, t = threadIdx.x, all = blockDim.x, classes = CLASSES(MOST);
-    u32 length = classes * job.stride;
+    u32 length = classes * apart(job);
     T *theta = (T *)room, *slopes = theta + 2 * length;
     Linear<T, true> near = {theta, theta + length, slopes, (u32 *)(slopes + job.drawn * across(classes))};
     const T *now = steps(job, at);
@@ -369,12 +423,13 @@ template <int MOST, class T, class S> __device__ void whole(const Job<T> &job, u
     usize first = usize(i) * job.p;
     pass_over<4>(job.p, [&](u32 j) { return turn(job, now, first + j); }, [&](u32 j, Both<T> both) {
         keep(job, first + j, both);
-        put<MOST>(job, near, j, both);
+        put<MOST>(job, near.theta, j, both.theta);
+        put<MOST>(job, near.v, j, both.v);
     });
     put_zeros<MOST>(job, near);
     for (u32 j = t; j < job.n; j += all) mix(job, at % 2, now, i, j);
     __syncthreads();
-    for (u32 r = t / 32 * 4; r < job.drawn; r += all / 32 * 4) scores<4, MOST, S>(job, near, i, r);
+    for (u32 k = t / 32 * 4; k < sloped(job); k += all / 32 * 4) scores<4, MOST, S>(job, near, i, k);
     __syncthreads();
     // Four numbers at once would take too many registers.
     constexpr int WIDE = sizeof(S) == 1 ? 4 : 1;

@@ -81,10 +81,10 @@ template <class T> __device__ void sizes(const Job<T> &job, u32 now) {
     ENTRY(sizes_##end, T, sizes(job, at))
 
 // With more classes, the sums fill the registers.
-#define WHOLE(most) \
-    WIDE_ENTRY(512, whole_bytes_##most##_f32, float, (whole<most, float, u8>(job, at))) \
-    WIDE_ENTRY(512, whole_##most##_f32, float, (whole<most, float, float>(job, at)))
-WHOLE(10) WHOLE(16)
+#define WHOLE(most, threads) \
+    WIDE_ENTRY(threads, whole_bytes_##most##_f32, float, (whole<most, float, u8>(job, at))) \
+    WIDE_ENTRY(threads, whole_##most##_f32, float, (whole<most, float, float>(job, at)))
+WHOLE(10, 640) WHOLE(16, 512)
 LINEAR(10, f32, float)
 ENTRY(heads_16_f32, float, (heads<16, 256>(job)))
 ENTRIES(f32, float)

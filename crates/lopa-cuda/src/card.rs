@@ -25,6 +25,9 @@ const NEAR: usize = 48 << 10;
 const MANY_NODES: u32 = 64;
 const FEW_FEATURES: u32 = 1024;
 
+/// The warps of a block that compute scores where a node has many blocks.
+const WARPS: u32 = THREADS / 32;
+
 /// A run on the card.
 struct Run<T: Scalar> {
     plan: Plan<T>,
@@ -226,13 +229,18 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
     if scheme == DESCENT || near > room as u64 || !pays {
         return Ok(None);
     }
-    // Small blocks where many can share a multiprocessor, else large ones, which are done sooner.
-    let threads = match (m, features) {
-        (..512, _) => 1024,
-        (_, ..=128) => 128,
+    // As many threads as have enough registers, in small blocks where many can share a multiprocessor, else in large
+    // ones, which are done sooner.
+    let threads = match most {
+        1 => 1024,
+        10 => 640,
         _ => 512,
     };
-    let threads = if most == 1 { threads } else { threads / 2 };
+    let threads = match (m, features) {
+        (..512, _) => threads,
+        (_, ..=128) => 128,
+        _ => threads / 2,
+    };
     let name = format!("whole{}_{most}_{}", form(job), T::END);
     let kernel = card.wide_kernel(&name, threads, near as u32)?;
     Ok(Some(Launch { kernel, blocks: m, after: false }))
@@ -246,9 +254,11 @@ fn across(classes: u32) -> u32 {
 /// Bytes of θ and v of a node, class after class, and of the slopes and the numbers of its rows.
 fn shared_bytes<T: Scalar>(job: &Job<T>) -> [u64; 2] {
     let Job { stride, drawn, classes, .. } = *job;
-    let [stride, drawn, classes, across] = [stride, drawn, classes, across(classes)].map(u64::from);
+    // The distance between the weights of one class and the next.
+    let apart = if classes == 1 { stride } else { (stride + 27) / 32 * 32 + 4 };
+    let [apart, drawn, classes, across] = [apart, drawn, classes, across(classes)].map(u64::from);
     let size = T::BYTES as u64;
-    [2 * classes * stride * size, drawn * (across * size + 4)]
+    [2 * classes * apart * size, drawn * (across * size + 4)]
 }
 
 /// What the names of kernels say of features: whether they are bytes.
@@ -266,7 +276,7 @@ struct Wanted {
 
 /// The kernels of a linear classifier where a node has many blocks.
 fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
-    let Job { features, drawn, classes, .. } = *job;
+    let Job { features, classes, size: [xi1, xi2, _, sigma1, _], .. } = *job;
     let bytes = form(job);
     // What all threads of a block read is in shared memory if it fits.
     let fitting = |bytes: u64, room: usize| if bytes <= room as u64 { bytes as u32 } else { 0 };
@@ -276,10 +286,11 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
     // The kernels for so many classes, and the rows that a warp takes at once there.
     let (most, together) = match classes {
         0 | 1 => (1, 1),
-        10 if weights > 0 && T::BYTES == 4 => (10, 4),
+        10 if weights > 0 && slopes > 0 && T::BYTES == 4 => (10, 4),
         2..=16 => (16, 4),
         _ => (64, 1),
     };
+    // More threads than `WARPS` only help to copy weights.
     let threads = if weights > 0 { 2 * THREADS } else { THREADS };
     let blocks = |count: u32, each: u32| u64::from(job.m) * u64::from(count.div_ceil(each));
     [
@@ -287,7 +298,7 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
             name: format!("scores{bytes}_{most}"),
             threads,
             shared: weights,
-            blocks: blocks(drawn, threads / 32 * together),
+            blocks: blocks(xi1 + xi2 + sigma1, WARPS * together),
         },
         Wanted {
             name: format!("linear{bytes}_{most}"),
