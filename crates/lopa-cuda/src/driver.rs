@@ -196,12 +196,11 @@ impl Card {
         let code = unsafe { (self.api.function)(&mut function, self.module, text.as_ptr()) };
         self.api.check(&format!("find the kernel `{name}`"), code)?;
         if shared > 0 {
-            // The largest dynamic shared memory, and all of the cache for it.
-            for (attribute, value) in [(8, shared as c_int), (9, 100)] {
-                // SAFETY: takes no pointers but the function.
-                let code = unsafe { (self.api.set_function)(function, attribute, value) };
-                self.api.check("give a kernel shared memory", code)?;
-            }
+            const LARGEST_DYNAMIC: c_int = 8;
+            // SAFETY: takes no pointers but the function.
+            let code =
+                unsafe { (self.api.set_function)(function, LARGEST_DYNAMIC, shared as c_int) };
+            self.api.check("give a kernel shared memory", code)?;
         }
         Ok(Kernel { function, threads, shared })
     }
