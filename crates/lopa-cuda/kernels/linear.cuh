@@ -141,8 +141,8 @@ __device__ void products(const Job<T> &job, const u32 *pick, const T *const *wei
         UNROLLED for (u32 c = 0; c < MOST; c++) if (c < classes) out[k][c] = row_sum(sum[k][c]) * job.unit;
 }
 
-// Rows with slopes: those of xi2 come first, since they take longest, then those of xi1 and sigma1. On others nothing
-// depends.
+// Rows with slopes: those of xi2 come first, since they take longest, then those of xi1 and sigma1. Nothing depends on
+// other rows.
 template <class T> __device__ u32 sloped(const Job<T> &job) { return job.size[XI2] + job.size[XI1] + job.size[SIGMA1]; }
 
 struct Row { u32 at, batch; };
@@ -231,7 +231,7 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) 
     constexpr u32 ROWS = FEW(MOST) ? 4 : 1;
     u32 each = WARPS * ROWS, chunks = (sloped(job) + each - 1) / each;
     u32 i = blockIdx.x / chunks, k0 = blockIdx.x % chunks * each, k = k0 + threadIdx.x / 32 * ROWS;
-    bool some = threadIdx.x < 32 * WARPS && k < sloped(job);
+    bool busy = threadIdx.x < 32 * WARPS && k < sloped(job);
     auto own = far<false>(job, i);
     if constexpr (FEW(MOST)) {
         // Kernels that know the number of classes are used only where there is room.
@@ -246,11 +246,11 @@ template <int MOST, class T, class S> __device__ void scores(const Job<T> &job) 
             if (k0 < job.size[XI2]) copy(own.v, near.v);
             put_zeros<MOST>(job, near);
             __syncthreads();
-            if (some) scores<ROWS, MOST, S>(job, near, i, k);
+            if (busy) scores<ROWS, MOST, S>(job, near, i, k);
             return;
         }
     }
-    if (!some || MOST == 10) return;
+    if (!busy || MOST == 10) return;
     // A single class lies as it should, if no zeros need to come after its last weight.
     if (MOST == 1 && job.stride == job.features) scores<ROWS, MOST, S>(job, far<MOST == 1>(job, i), i, k);
     else scores<ROWS, MOST, S>(job, own, i, k);
