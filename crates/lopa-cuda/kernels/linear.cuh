@@ -33,7 +33,7 @@ template <class T> __device__ T row_sum(const T (&rows)[4]) {
 #define FEW(most) (most > 1 && most <= 16)
 
 // What a linear classifier of one node works on. Weights are feature after feature, as everywhere else, or class after
-// class, `apart` from each other, with zeros after the last weight of a class.
+// class, `apart` numbers from one class to the next, with zeros after the last weight of a class.
 template <class T, bool BY_CLASS> struct Linear {
     T *theta, *v, *slopes; // slopes of the losses of each row, times `unit`
     u32 *picks;
@@ -42,8 +42,8 @@ template <class T, bool BY_CLASS> struct Linear {
 // The distance between the slopes of one row and the next; card.rs has the same.
 __device__ u32 across(u32 classes) { return classes == 1 ? 1 : (classes + 3) / 4 * 4; }
 
-// The distance between the weights of one class and the next: in shared memory, ten neighbours of different classes are
-// then in different banks. card.rs has the same.
+// The distance between the weights of one class and the next. With this one, neighbouring classes do not start in the
+// same bank of shared memory. card.rs has the same.
 template <class T> __device__ u32 apart(const Job<T> &job) {
     return job.classes == 1 ? job.stride : (job.stride + 27) / 32 * 32 + 4;
 }
@@ -54,11 +54,6 @@ template <bool BY_CLASS, class T> __device__ Linear<T, BY_CLASS> far(const Job<T
             job.slopes + usize(i) * job.drawn * across(job.classes), job.picks + usize(i) * job.drawn};
 }
 
-// The weight of feature q for class c.
-template <bool BY_CLASS, class T> __device__ T weight_of(const Job<T> &job, const T *weights, u32 q, u32 c) {
-    return weights[BY_CLASS ? c * apart(job) + q : q * job.classes + c];
-}
-
 // The weights of class c for some features from q on; beyond the last feature 0.
 template <int COUNT, bool BY_CLASS, class T>
 __device__ Some<T, COUNT> some_weights(const Job<T> &job, const T *weights, u32 q, u32 c) {
@@ -66,12 +61,12 @@ __device__ Some<T, COUNT> some_weights(const Job<T> &job, const T *weights, u32 
     if (BY_CLASS) some = *(const Some<T, COUNT> *)(weights + c * apart(job) + q);
     else
 #pragma unroll
-        for (int e = 0; e < COUNT; e++) some.at[e] = q + e < job.features ? weight_of<false>(job, weights, q + e, c) : T(0);
+        for (int e = 0; e < COUNT; e++) some.at[e] = q + e < job.features ? weights[(q + e) * job.classes + c] : T(0);
     return some;
 }
 
-// Minus the sum of shift times weight over a lane's features, whose weights are `step` apart. It has no job as its
-// argument, since that would be copied for the call.
+// Minus the sum of shift times weight over a lane's features, whose weights are `step` apart. It does not take the job,
+// which would be copied for the call.
 template <class T>
 __device__ __noinline__ T shift_sum(const T *shift, u32 features, const T *weights, u32 step) {
     T sum = T(0);
@@ -147,7 +142,7 @@ template <class T> __device__ u32 sloped(const Job<T> &job) { return job.size[XI
 
 struct Row { u32 at, batch; };
 
-// Row k of those; the last one, if there are fewer.
+// The k-th of these rows, or the last if there are fewer.
 template <class T> __device__ Row row_of(const Job<T> &job, u32 k) {
     k = min(k, sloped(job) - 1);
     if (k < job.size[XI2]) return {job.start[XI2] + k, XI2};
@@ -174,7 +169,7 @@ __device__ void scores(const Job<T> &job, const Linear<T, BY_CLASS> &own, u32 i,
         products<2, ROWS, MOST, BY_CLASS, S>(job, pick, weights, out);
         *a = *out[0], *p = *out[1];
     } else {
-        // With more classes, registers have no room for the sums of both, nor the cache for the loop twice.
+        // With more classes, the sums of both would not fit in registers. One copy of the loop is faster than two.
 #pragma unroll 1
         for (int round = curved ? 0 : 1; round < 2; round++) {
             UNROLLED for (u32 c = 0; c < MOST; c++) if (round == 1) a[c] = p[c];
@@ -223,7 +218,8 @@ template <int MOST, class T> __device__ void put_zeros(const Job<T> &job, const 
     }
 }
 
-// The warps of a block that compute scores where a node has many blocks; card.rs has the same. Others help to copy.
+// How many warps of a block compute scores where a node has many blocks; the others only help to copy weights. card.rs
+// has the same.
 enum { WARPS = 4 };
 
 // Some rows of a node, which has many blocks.
@@ -342,7 +338,7 @@ __device__ void store(const Job<T> &job, const Linear<T, BY_CLASS> &own, T *to, 
     u32 classes = CLASSES(MOST);
     usize at = usize(i) * job.features + q0;
     if (WIDE == 4 && MOST == 10 && job.features % WIDE == 0) {
-        // All that a thread has are neighbours: four at a time take a fourth of the time.
+        // The numbers of a thread are neighbours, so that four can be stored at once.
 #pragma unroll
         for (int k = 0; k < WIDE * MOST; k += 4) {
             Four<T> some;
@@ -402,7 +398,7 @@ template <int MOST, class T, class S> __device__ void linear(const Job<T> &job, 
                      [&](u32 j, Slopes some) { ((Slopes *)slopes)[j] = some; });
         for (u32 j = threadIdx.x; j < job.drawn; j += blockDim.x) picks[j] = own.picks[j];
         __syncthreads();
-        // Called here, it is compiled for shared memory.
+        // Called here, it is compiled for slopes in shared memory.
         item<1, MOST, S>(job, Linear<T, false>{own.theta, own.v, slopes, picks}, now, i, q);
     } else if (MOST != 10) {
         item<1, MOST, S>(job, own, now, i, q);

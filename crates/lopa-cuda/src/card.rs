@@ -25,7 +25,7 @@ const NEAR: usize = 48 << 10;
 const MANY_NODES: u32 = 64;
 const FEW_FEATURES: u32 = 1024;
 
-/// The warps of a block that compute scores where a node has many blocks.
+/// How many warps of a block compute scores where a node has many blocks; the others only help to copy weights.
 const WARPS: u32 = THREADS / 32;
 
 /// A run on the card.
@@ -254,7 +254,7 @@ fn across(classes: u32) -> u32 {
 /// Bytes of θ and v of a node, class after class, and of the slopes and the numbers of its rows.
 fn shared_bytes<T: Scalar>(job: &Job<T>) -> [u64; 2] {
     let Job { stride, drawn, classes, .. } = *job;
-    // The distance between the weights of one class and the next.
+    // The distance between the weights of one class and the next, as in kernels/linear.cuh.
     let apart = if classes == 1 { stride } else { (stride + 27) / 32 * 32 + 4 };
     let [apart, drawn, classes, across] = [apart, drawn, classes, across(classes)].map(u64::from);
     let size = T::BYTES as u64;
@@ -277,7 +277,7 @@ struct Wanted {
 /// The kernels of a linear classifier where a node has many blocks.
 fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
     let Job { features, classes, size: [xi1, xi2, _, sigma1, _], .. } = *job;
-    let bytes = form(job);
+    let form = form(job);
     // What all threads of a block read is in shared memory if it fits.
     let fitting = |bytes: u64, room: usize| if bytes <= room as u64 { bytes as u32 } else { 0 };
     let [weights, slopes] = shared_bytes(job);
@@ -290,18 +290,17 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
         2..=16 => (16, 4),
         _ => (64, 1),
     };
-    // More threads than `WARPS` only help to copy weights.
     let threads = if weights > 0 { 2 * THREADS } else { THREADS };
     let blocks = |count: u32, each: u32| u64::from(job.m) * u64::from(count.div_ceil(each));
     [
         Wanted {
-            name: format!("scores{bytes}_{most}"),
+            name: format!("scores{form}_{most}"),
             threads,
             shared: weights,
             blocks: blocks(xi1 + xi2 + sigma1, WARPS * together),
         },
         Wanted {
-            name: format!("linear{bytes}_{most}"),
+            name: format!("linear{form}_{most}"),
             threads: THREADS,
             shared: slopes,
             blocks: blocks(3 * features, THREADS),
@@ -316,7 +315,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
         [job.units, job.features, job.outputs, job.blocks].map(u64::from);
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
-    let bytes = form(job);
+    let form = form(job);
     // Weights of the head are kept at hand where there is room for them.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     if kind == Kind::Linear
@@ -329,13 +328,10 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let mut all = vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))];
     match kind {
         Kind::Layer => all.extend([
-            plain(&format!("forward{bytes}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
+            plain(&format!("forward{form}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
             plain(&format!("heads{at_hand}"), m * flat(drawn)),
             plain("rows", flat(m * p)),
-            plain(
-                &format!("backward{bytes}"),
-                m * (features + 1).div_ceil(64) * units.div_ceil(32),
-            ),
+            plain(&format!("backward{form}"), m * (features + 1).div_ceil(64) * units.div_ceil(32)),
         ]),
         Kind::Linear => all.extend(linear(card, job)),
         Kind::Quadratic => all.extend([
