@@ -528,9 +528,9 @@ fn frames(bytes: &[u8]) {
         peers.begin(begin).expect("a start without a past");
         let parcel = |rank| Parcel { rank, bytes: vec![0; 16] };
         for k in 0..4 {
-            let round = Round { k, e: 0, scalar: 8 };
+            let round = Round { k, e: 0 };
             let mut into = [parcel(0), parcel(2)];
-            let sent = peers.exchange(round, &[parcel(0), parcel(2)], &mut into, &mut || ());
+            let sent = peers.exchange(round, 8, &[parcel(0), parcel(2)], &mut into, &mut || ());
             if sent.is_err() || peers.all(b"x").is_err() {
                 break;
             }

@@ -208,8 +208,10 @@ pub fn listing() -> String {
         .map(|entry| {
             let scopes: Vec<_> = entry.facts.scopes.iter().map(|scope| scope.name()).collect();
             let facts = &entry.facts;
+            let typical = all.algorithms.typical(&entry.name).ok().flatten();
+            let sends = typical.and_then(|typical| typical.build.sends().ok()).unwrap_or_default();
             json!({ "name": entry.name, "about": entry.about, "scopes": scopes,
-                    "sends": facts.sends, "loops": facts.loops, "source": facts.source })
+                    "sends": sends, "loops": facts.loops, "source": facts.source })
         })
         .collect();
     fn plain<B: ?Sized>(entries: &[lopa::config::Entry<B>]) -> Vec<Value> {

@@ -402,7 +402,7 @@ impl<T: Scalar> Device<T> for Run<T> {
             (6 | 7, 1) => place + 2,
             _ => place,
         };
-        plan.give_back(nodes, self.k, |place, to| card.get(&memory[number(place)], to))
+        plan.give_back(nodes, |place, to| card.get(&memory[number(place)], to))
     }
 
     fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
@@ -411,6 +411,6 @@ impl<T: Scalar> Device<T> for Run<T> {
         let mut largest = vec![0.0; self.job.m as usize * PLACES.len()];
         self.card.launch(&self.sizes, [largest.len() as u32, 1], &self.job, self.now)?;
         self.card.get(&self.memory[self.largest], &mut largest)?;
-        Ok(self.plan.sorted(&largest, self.k))
+        Ok(self.plan.sorted(&largest))
     }
 }

@@ -90,7 +90,7 @@ impl<T: Scalar> Device<T> for Emulation<T> {
     }
 
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()> {
-        self.plan.give_back(nodes, self.k, |place, to| {
+        self.plan.give_back(nodes, |place, to| {
             to.copy_from_slice(&self.now[place]);
             Ok(())
         })
@@ -105,7 +105,7 @@ impl<T: Scalar> Device<T> for Emulation<T> {
                 sizes.push(largest(&values[i * length..(i + 1) * length]));
             }
         }
-        Ok(self.plan.sorted(&sizes, self.k))
+        Ok(self.plan.sorted(&sizes))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A run as plain arrays, for the card and for its emulation; refuses what neither can do.
 
-use lopa::algorithms::law::{Law, Moves};
+use lopa::algorithms::update_rule::{UpdateRule, XUpdate};
 use lopa::data::{Features, Samples, Stock};
 use lopa::engine::Node;
 use lopa::engine::device::Program;
@@ -43,7 +43,7 @@ pub enum Kind {
 /// A run as plain arrays.
 pub struct Plan<T: Real> {
     pub kind: Kind,
-    pub law: Law,
+    pub rule: UpdateRule,
     /// Iterations done.
     pub k: u64,
     /// The seed of minibatches.
@@ -64,8 +64,8 @@ pub struct Plan<T: Real> {
     pub coefficients: [Vec<T>; 12],
     /// The numbers of a node in each variable, in the order of [`PLACES`].
     pub lengths: [usize; 8],
-    /// The names of an algorithm's variables.
-    names: Vec<&'static str>,
+    /// The index in [`PLACES`] of each of the algorithm's variables.
+    places: Vec<usize>,
 }
 
 pub fn refused(why: impl std::fmt::Display) -> Error {
@@ -74,23 +74,25 @@ pub fn refused(why: impl std::fmt::Display) -> Error {
         .hint("change that, or run it on the processor: `device = \"cpu\"`")
 }
 
-/// The index in [`PLACES`]; `None` for what a device does not keep.
-fn place(name: &str) -> Option<usize> {
-    let name = if name == "r" { "y" } else { name };
-    PLACES.iter().position(|known| *known == name)
+/// The index in [`PLACES`].
+fn place(name: &str) -> Result<usize> {
+    let known = if name == "r" { "y" } else { name };
+    let found = PLACES.iter().position(|place| *place == known);
+    found.ok_or_else(|| refused(format!("the algorithm's variable `{name}` has no place there")))
 }
 
 impl<T: Real> Plan<T> {
     pub fn new(program: &Program<T>) -> Result<Plan<T>> {
         let Program { nodes, mixing, seed, k, .. } = *program;
-        let law = nodes[0].algorithm.law().map_err(refused)?;
+        let rule = nodes[0].algorithm.update_rule().map_err(refused)?;
         let variables = nodes[0].algorithm.variables();
-        let names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
+        let places: Vec<usize> =
+            variables.iter().map(|(name, _)| place(name)).collect::<Result<_>>()?;
         let mut lengths = [0; 8];
-        for (name, values) in variables {
-            place(name).into_iter().for_each(|at| lengths[at] = values.len());
+        for (&at, (_, values)) in places.iter().zip(&variables) {
+            lengths[at] = values.len();
         }
-        if let Moves::Descent { .. } = law.moves {
+        if let XUpdate::Descent { .. } = rule.x {
             // Room for d, v, h and s, which it does not keep.
             let theta = lengths[0];
             lengths[1..4].fill(theta);
@@ -108,21 +110,21 @@ impl<T: Real> Plan<T> {
         }
         let mut plan = Plan {
             kind: Kind::Quadratic,
-            law,
+            rule,
             k,
             seed,
             job: Job {
                 m: m as u32,
                 n: lengths[7] as u32,
                 p: lengths[0] as u32,
-                scheme: match law.moves {
-                    Moves::Tracking => 0,
-                    Moves::Local => 1,
-                    Moves::Alone => 2,
-                    Moves::Combined => 3,
-                    Moves::Descent { .. } => DESCENT,
+                scheme: match rule.x {
+                    XUpdate::Tracking => 0,
+                    XUpdate::Local => 1,
+                    XUpdate::Alone => 2,
+                    XUpdate::Combined => 3,
+                    XUpdate::Descent { .. } => DESCENT,
                 },
-                both: u32::from(law.moves == Moves::Descent { both: true }),
+                both: u32::from(rule.x == XUpdate::Descent { both: true }),
                 seed: [seed as u32, (seed >> 32) as u32],
                 ..Job::default()
             },
@@ -137,7 +139,7 @@ impl<T: Real> Plan<T> {
             weights: Vec::new(),
             coefficients: Default::default(),
             lengths,
-            names,
+            places,
         };
         plan.draw(program)?;
         plan.take_forms(nodes)?;
@@ -147,14 +149,14 @@ impl<T: Real> Plan<T> {
     /// Where minibatches lie.
     fn draw(&mut self, program: &Program<T>) -> Result<()> {
         let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = program.batches;
-        let Law { draws, .. } = self.law;
+        let UpdateRule { draws, .. } = self.rule;
         let [xi1, xi2, xi3] = draws.xi;
         let [sigma1, sigma2] = draws.sigma;
         let samples: Vec<_> = program.nodes.iter().map(|node| node.oracle.samples()).collect();
         let none = Some(0);
-        let all = match self.law.moves {
+        let all = match self.rule.x {
             // ∇_x of g instead of f, on the samples of ∇_θ.
-            Moves::Descent { .. } => [
+            XUpdate::Descent { .. } => [
                 (xi1, grad_g, 1),
                 (xi2, none, 1),
                 (xi3, none, 1),
@@ -293,7 +295,7 @@ impl<T: Real> Plan<T> {
 
     /// alpha, beta, lambda, gamma and tau of an iteration.
     pub fn steps(&self, k: u64) -> [T; 5] {
-        let Law { alpha, beta, lambda, gamma, tau, .. } = self.law;
+        let UpdateRule { alpha, beta, lambda, gamma, tau, .. } = self.rule;
         [alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k)))
     }
 
@@ -305,7 +307,7 @@ impl<T: Real> Plan<T> {
         at: usize,
         mut put: impl FnMut(usize, &[T]) -> Result<()>,
     ) -> Result<()> {
-        let Some(which) = self.names.iter().position(|name| place(name) == Some(at)) else {
+        let Some(which) = self.places.iter().position(|&place| place == at) else {
             return Ok(());
         };
         let together = (AT_ONCE / self.lengths[at].max(1)).max(1);
@@ -325,24 +327,16 @@ impl<T: Real> Plan<T> {
     pub fn give_back(
         &self,
         nodes: &mut [Node<T>],
-        k: u64,
         mut fetch: impl FnMut(usize, &mut [T]) -> Result<()>,
     ) -> Result<()> {
-        let steps = self.steps(k);
         let mut all = Vec::new();
-        for (at, &name) in self.names.iter().enumerate() {
-            let length = nodes[0].algorithm.variables()[at].1.len();
-            if let Some(place) = place(name) {
-                all.resize(nodes.len() * length, T::zero());
-                fetch(place, &mut all)?;
-            }
+        for (at, &place) in self.places.iter().enumerate() {
+            let length = self.lengths[place];
+            all.resize(nodes.len() * length, T::zero());
+            fetch(place, &mut all)?;
             for (i, node) in nodes.iter_mut().enumerate() {
                 let to = node.algorithm.variables_mut().swap_remove(at).1;
-                match place(name) {
-                    Some(_) => to.copy_from_slice(&all[i * length..(i + 1) * length]),
-                    // The steps of the iteration to come.
-                    None => to.copy_from_slice(&steps[..length]),
-                }
+                to.copy_from_slice(&all[i * length..(i + 1) * length]);
             }
         }
         Ok(())
@@ -350,12 +344,8 @@ impl<T: Real> Plan<T> {
 
     /// Each node's sizes in the order of the algorithm's variables, from those in the order of
     /// [`PLACES`].
-    pub fn sorted(&self, largest: &[f64], k: u64) -> Vec<Vec<f64>> {
-        let steps =
-            self.steps(k)[..3].iter().fold(0.0, |most: f64, step| most.max(Real::to_f64(*step)));
-        let one = |sizes: &[f64]| {
-            self.names.iter().map(|name| place(name).map_or(steps, |at| sizes[at])).collect()
-        };
+    pub fn sorted(&self, largest: &[f64]) -> Vec<Vec<f64>> {
+        let one = |sizes: &[f64]| self.places.iter().map(|&at| sizes[at]).collect();
         largest.chunks_exact(PLACES.len()).map(one).collect()
     }
 }

@@ -33,7 +33,7 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
     let mut times = Vec::new();
     for k in 0..rounds as u64 {
         let start = Instant::now();
-        peers.exchange(Round { k, e: 0, scalar: 8 }, &out, &mut into, &mut || {}).unwrap();
+        peers.exchange(Round { k, e: 0 }, 8, &out, &mut into, &mut || {}).unwrap();
         if k % 100 == 99 {
             // As after a checkpoint: neighbours drop the frames before it.
             let own = peers.independent().expect("peers are independent");

@@ -27,8 +27,8 @@ fn main() {
         let mut times = Vec::new();
         for k in 0..rounds as u64 {
             let start = Instant::now();
-            let round = Round { k, e: 0, scalar: 8 };
-            mpi.exchange(round, &parcels, &mut into, &mut || {}).unwrap();
+            let round = Round { k, e: 0 };
+            mpi.exchange(round, 8, &parcels, &mut into, &mut || {}).unwrap();
             times.push(start.elapsed().as_secs_f64());
         }
         let (ours, raw) = (median(times), median(raw.rounds(entries, rounds)));

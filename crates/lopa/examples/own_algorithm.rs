@@ -13,7 +13,6 @@
 
 mod common;
 
-use lopa::algorithms::parts::directions::Directions;
 use lopa::prelude::*;
 
 params! {
@@ -45,14 +44,13 @@ const FACTS: Facts = Facts {
 
 impl Method for Diffusion {
     fn cost(&self, _: Task) -> Cost {
-        Cost::loopless(n())
+        Cost::loopless()
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let now = start.directions(FIVE);
         let Start { x, theta, v, .. } = start;
-        let alpha = [T::of(self.alpha.at(0))];
-        Ok(Box::new(Node { params: self.clone(), x, theta, v, now, alpha }))
+        Ok(Box::new(Node { params: self.clone(), x, theta, v, now }))
     }
 }
 
@@ -61,25 +59,25 @@ struct Node<T> {
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,
-    now: Directions<T>, // d, h, s at (x, θ, v)
-    alpha: [T; 1],      // α of the iteration to come
+    now: DirectionBuffers<T>, // d, h, s at (x, θ, v)
 }
 
 impl<T: Real> Algorithm<T> for Node<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend(self.x.iter().zip(self.now.s.iter()).map(|(&x, &s)| x - self.alpha[0] * s));
+    fn share(&self, round: Round, out: &mut Outbox<T>) {
+        let alpha = T::of(self.params.alpha.at(round.k));
+        out.formed("x", [&self.x, &self.now.s], |[x, s]| x - alpha * s);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let Diffusion { alpha, beta, lambda } = &self.params;
+        let Diffusion { beta, lambda, .. } = &self.params;
         let k = oracle.k();
-        self.x.copy_from_slice(mixed.whole());
+        let [wx] = mixed.vectors();
+        self.x.copy_from_slice(wx);
         axpy(-T::of(beta.at(k)), &self.now.d, &mut self.theta);
         axpy(-T::of(lambda.at(k)), &self.now.h, &mut self.v);
-        self.alpha = [T::of(alpha.at(k + 1))];
     }
 
-    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+    fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
     }
 
@@ -87,8 +85,8 @@ impl<T: Real> Algorithm<T> for Node<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { Node { x, theta, v, now, alpha, .. } =>
-        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "x": x, "alpha": alpha,
+    variables! { Node { x, theta, v, now, .. } =>
+        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "x": x,
     }
 }
 

@@ -80,7 +80,8 @@ pub mod macros {
 
 /// What examples and small programs need: `use lopa::prelude::*`.
 pub mod prelude {
-    pub use crate::algorithms::cost::{Cost, Task, n, p, steps};
+    pub use crate::algorithms::cost::{Cost, Task, p, steps};
+    pub use crate::algorithms::parts::directions::DirectionBuffers;
     pub use crate::algorithms::{Algorithm, Facts, Method, Start, algorithm_entry};
     pub use crate::config::{NoParams, Params, Source};
     pub use crate::data::partition::{Partition, partition_entry};
@@ -93,9 +94,10 @@ pub mod prelude {
     pub use crate::math::schedule::Schedule;
     pub use crate::messages::{Compressor, compressor_entry};
     pub use crate::network::mixed::Mixed;
+    pub use crate::network::outbox::{Outbox, Round};
     pub use crate::network::{Graph, Mixing, graph_entry, weights_entry};
     pub use crate::problem::oracle::{
-        Batches, FIVE, Oracle, SIGMA1, SIGMA2, TWO, Wanted, XI1, XI2, XI3,
+        Batches, FIVE, Oracle, SIGMA1, SIGMA2, TWO, DirectionRequest, XI1, XI2, XI3,
     };
     pub use crate::problem::scope::Scope;
     pub use crate::problem::{

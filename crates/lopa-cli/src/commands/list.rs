@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use lopa::algorithms::cost::Count;
-use lopa::algorithms::{AnyMethod, Cost, Facts, Task};
+use lopa::algorithms::{AnyMethod, Facts, Task};
 use lopa::config::Entry;
 use lopa::error::Result;
 use lopa::experiment::Registries;
@@ -118,14 +118,15 @@ fn lines(what: What, registries: &Registries) -> Value {
 }
 
 fn algorithm(entry: &Entry<AnyMethod, Facts>, registries: &Registries) -> Value {
-    let Facts { scopes, sends, loops, source, .. } = &entry.facts;
+    let Facts { scopes, loops, source, .. } = &entry.facts;
     let names: Vec<_> = scopes.iter().map(|scope| scope.name()).collect();
     let typical = registries.algorithms.typical(&entry.name).ok().flatten();
+    let method = typical.as_ref().map(|typical| &typical.build);
     // One cost per scope; once, where they agree.
-    let cost = |part: fn(&Cost) -> &Count| {
-        let method = &typical.as_ref()?.build;
-        let of = |&scope: &Scope| part(&method.cost(Task { scope, ..Task::default() })).to_string();
-        let mut costs: Vec<String> = scopes.iter().map(of).collect();
+    let cost = |of: &dyn Fn(&AnyMethod, Task) -> Option<Count>| -> Option<String> {
+        let one = |&scope: &Scope| of(method?, Task { scope, ..Task::default() });
+        let costs: Option<Vec<Count>> = scopes.iter().map(one).collect();
+        let mut costs: Vec<String> = costs?.iter().map(Count::to_string).collect();
         costs.dedup();
         Some(costs.join("; "))
     };
@@ -133,9 +134,9 @@ fn algorithm(entry: &Entry<AnyMethod, Facts>, registries: &Registries) -> Value 
         "name": entry.name,
         "about": entry.about,
         "scope": names.join(", "),
-        "sends": sends,
-        "hessians": cost(|cost| &cost.hess_g),
-        "floats": cost(|cost| &cost.floats),
+        "sends": method.and_then(|method| method.sends().ok()),
+        "hessians": cost(&|method, task| Some(method.cost(task).hess_g)),
+        "floats": cost(&|method, task| Some(method.sent(task).ok()?.floats)),
         "loops": loops,
         "source": source,
     })

@@ -319,7 +319,7 @@ impl<T: Scalar> Device<T> for Run<T> {
         let Run { plan, memory, card, layout, x, y, work, .. } = self;
         let length = layout.length();
         let mut packed = vec![T::zero(); length];
-        plan.give_back(nodes, self.k, |place, to| {
+        plan.give_back(nodes, |place, to| {
             let number = match place {
                 6 => y[0],
                 7 => x[0],
@@ -344,6 +344,6 @@ impl<T: Scalar> Device<T> for Run<T> {
         let work = self.work_now();
         self.card.launch(&self.sizes, [largest.len() as u32, 1], &work, 0)?;
         self.card.get_at(&self.memory[self.largest], 0, &mut largest)?;
-        Ok(self.plan.sorted(&largest, self.k))
+        Ok(self.plan.sorted(&largest))
     }
 }

@@ -23,14 +23,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Count, Task, n, p, steps};
-use super::parts::consensus::{Pieces, add_change, relax};
+use super::cost::{Cost, Task, steps};
+use super::parts::consensus::{add_change, relax};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI3};
 use crate::problem::scope::Scope;
@@ -94,7 +95,6 @@ impl Params for C2dfbParams {
 /// Metadata of C²DFB.
 pub const FACTS: Facts = Facts {
     source: "Wen et al., arXiv 2410.14115, 2024 [K]; without mixing θ and y [D]",
-    sends: "x, t (+ N y, t, θ, t)",
     loops: "N on θ and y",
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
@@ -119,14 +119,14 @@ impl<T: Real> Inner<T> {
     }
 
     /// One step along q⁺, with the mixed value and tracker; they are empty in the personal scope.
-    fn turn(&mut self, mixed: [&[T]; 2], tau: T, beta: T) {
+    fn turn(&mut self, [mixed, mixed_tracker]: [&[T]; 2], tau: T, beta: T) {
         let Inner { value, tracker, q, new } = self;
         if tracker.is_empty() {
             axpy(-beta, new, value);
         } else {
-            relax(tracker, mixed[1], tau);
+            relax(tracker, mixed_tracker, tau);
             add_change(tracker, new, q);
-            relax(value, mixed[0], tau);
+            relax(value, mixed, tau);
             axpy(-beta, tracker, value);
         }
         std::mem::swap(q, new);
@@ -146,11 +146,9 @@ struct C2dfb<T> {
 }
 
 impl Method for C2dfbParams {
-    fn cost(&self, task: Task) -> Cost {
+    fn cost(&self, _: Task) -> Cost {
         let loops = || steps("N", self.inner_steps);
         Cost {
-            floats: n() * 2.0 + task.if_global(loops() * p() * 4.0),
-            rounds: Count::from(1.0) + task.if_global(loops()),
             grad_theta_g: loops() * 2.0,
             grad_theta_f: loops(),
             grad_x_f: 1.0.into(),
@@ -174,8 +172,8 @@ impl Method for C2dfbParams {
 
 impl<T: Real> C2dfb<T> {
     /// Step `e` of the loop on y and θ.
-    fn inner(&mut self, e: usize, mixed: &[T], oracle: &mut Oracle<T>) {
-        let C2dfb { params, scope, x, y, theta, .. } = self;
+    fn inner(&mut self, e: usize, [wy, w_theta]: [[&[T]; 2]; 2], oracle: &mut Oracle<T>) {
+        let C2dfb { params, x, y, theta, .. } = self;
         let (tau, beta) = (T::of(params.tau), T::of(params.beta.at(oracle.k())));
         let per_penalty = T::of(1.0 / params.penalty);
         let at = At { x, theta: &y.value };
@@ -184,11 +182,8 @@ impl<T: Real> C2dfb<T> {
         oracle.grad_theta_g(at, XI1.pass(e), &mut y.new);
         axpy(per_penalty, &theta.new, &mut y.new);
         oracle.grad_theta_g(At { x, theta: &theta.value }, XI1.pass(e), &mut theta.new);
-        let mut pieces = Pieces::new(mixed, *scope);
-        for level in [y, theta] {
-            let sent = [(); 2].map(|()| pieces.inner(level.value.len()));
-            level.turn(sent, tau, beta);
-        }
+        y.turn(wy, tau, beta);
+        theta.turn(w_theta, tau, beta);
     }
 
     /// u⁺, and t⁺ where t is mixed already.
@@ -214,42 +209,35 @@ impl<T: Real> Algorithm<T> for C2dfb<T> {
         }
     }
 
-    fn share(&self, e: usize, message: &mut Vec<T>) {
-        let of = match e {
-            0 => [&self.x[..], &self.t, &[], &[]],
-            _ => [&self.y.value[..], &self.y.tracker, &self.theta.value, &self.theta.tracker],
-        };
-        of.iter().for_each(|vector| message.extend_from_slice(vector));
-    }
-
-    fn lengths(&self, e: usize) -> Vec<usize> {
-        match e {
-            0 => vec![self.x.len(); 2],
-            _ => vec![self.y.value.len(); 4],
+    fn share(&self, round: Round, out: &mut Outbox<T>) {
+        if round.e == 0 {
+            out.vector("x", &self.x);
+            out.vector("t", &self.t);
+        } else {
+            out.vector("y", &self.y.value);
+            out.vector("t_y", &self.y.tracker);
+            out.vector("theta", &self.theta.value);
+            out.vector("t_theta", &self.theta.tracker);
         }
     }
 
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
-        if e == 0 {
-            let (alpha, tau) = (T::of(self.params.alpha.at(oracle.k())), T::of(self.params.tau));
-            let (wx, wt) = mixed.split_at(self.x.len());
-            relax(&mut self.x, wx, tau);
-            axpy(-alpha, &self.t, &mut self.x);
-            relax(&mut self.t, wt, tau);
-        }
-        match (self.scope, e) {
-            (Scope::Personal, _) => {
-                (0..self.params.inner_steps).for_each(|t| self.inner(t, &[], oracle));
+        if e > 0 {
+            let [wy, w_ty, w_theta, w_t_theta] = mixed.vectors();
+            self.inner(e - 1, [[wy, w_ty], [w_theta, w_t_theta]], oracle);
+            if e == self.params.inner_steps {
                 self.outer(oracle);
             }
-            (Scope::Global, 0) => {}
-            (Scope::Global, e) => {
-                self.inner(e - 1, mixed, oracle);
-                if e == self.params.inner_steps {
-                    self.outer(oracle);
-                }
-            }
+            return;
+        }
+        let [wx, wt] = mixed.vectors();
+        let (alpha, tau) = (T::of(self.params.alpha.at(oracle.k())), T::of(self.params.tau));
+        relax(&mut self.x, wx, tau);
+        axpy(-alpha, &self.t, &mut self.x);
+        relax(&mut self.t, wt, tau);
+        if self.scope == Scope::Personal {
+            (0..self.params.inner_steps).for_each(|t| self.inner(t, [[&[]; 2]; 2], oracle));
+            self.outer(oracle);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an iteration costs, as counts that can be evaluated and shown: `2n + 4p`.
+//! The derivatives that an iteration evaluates, as counts that can be evaluated and shown: `Q − 1`.
 
 use std::fmt;
 use std::ops::{Add, Mul, Sub};
@@ -25,13 +25,9 @@ impl Task {
     }
 }
 
-/// The cost of an iteration at one node, once the first few are over.
+/// The derivatives of an iteration at one node, once the first few iterations are over.
 #[derive(Debug, Clone, Default)]
 pub struct Cost {
-    /// Scalars sent to each neighbour.
-    pub floats: Count,
-    /// Exchanges with neighbours.
-    pub rounds: Count,
     /// Calls of ∇_θ g.
     pub grad_theta_g: Count,
     /// Calls of ∇²_θθ g · v.
@@ -47,12 +43,10 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of a method without inner loops: one exchange, each of the five derivatives once.
-    pub fn loopless(floats: Count) -> Cost {
+    /// Of a method without inner loops: each of the five derivatives once.
+    pub fn loopless() -> Cost {
         let once = || Count::from(1.0);
         Cost {
-            floats,
-            rounds: once(),
             grad_theta_g: once(),
             hess_g: once(),
             cross_g: once(),

@@ -21,9 +21,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Count, Task, n, p};
-use super::law::{Law, Moves};
-use super::parts::directions::Directions;
+use super::cost::{Cost, Count, Task};
+use super::update_rule::{UpdateRule, XUpdate};
+use super::parts::directions::DirectionBuffers;
 use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
@@ -31,8 +31,9 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
-use crate::problem::oracle::{Oracle, TWO, Wanted};
+use crate::problem::oracle::{Oracle, TWO, DirectionRequest};
 use crate::problem::scope::Scope;
 
 /// D-SOBA's step sizes.
@@ -102,7 +103,6 @@ impl Params for DSobaParams {
 /// Metadata of D-SOBA.
 pub const FACTS: Facts = Facts {
     source: "Kong et al., JMLR 26(240), 2025 [V]; without mixing θ and v [D]",
-    sends: "x (+ θ, v)",
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity of ∇g",
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("s", "alpha")],
@@ -116,21 +116,19 @@ struct DSoba<T> {
     theta: Vector<T>,
     v: Vector<T>,
     r: Vec<T>,          // moving average of s
-    now: Directions<T>, // d, h, s at (x, θ, v)
-    steps: [T; 3],      // α, β, λ of the iteration to come
+    now: DirectionBuffers<T>, // d, h, s at (x, θ, v)
 }
 
 impl Method for DSobaParams {
-    fn cost(&self, task: Task) -> Cost {
-        let second = Cost::loopless(n() + task.if_global(p() * 2.0));
+    fn cost(&self, _: Task) -> Cost {
         match self.order {
-            Order::Second => second,
+            Order::Second => Cost::loopless(),
             Order::First => Cost {
                 grad_theta_g: 3.0.into(),
                 grad_x_g: 2.0.into(),
                 hess_g: Count::default(),
                 cross_g: Count::default(),
-                ..second
+                ..Cost::loopless()
             },
         }
     }
@@ -142,8 +140,8 @@ impl Method for DSobaParams {
         }
         let now = start.directions(TWO);
         let Start { x, theta, v, scope, .. } = start;
-        let (r, steps) = (vec![T::zero(); x.len()], params.steps(0));
-        Ok(Box::new(DSoba { params, scope, x, theta, v, r, now, steps }))
+        let r = vec![T::zero(); x.len()];
+        Ok(Box::new(DSoba { params, scope, x, theta, v, r, now }))
     }
 }
 
@@ -155,48 +153,37 @@ impl DSobaParams {
 }
 
 impl<T: Real> Algorithm<T> for DSoba<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        let [alpha, beta, lambda] = self.steps;
-        let mut half_step = |x: &[T], step: T, direction: &[T]| {
-            message.extend(x.iter().zip(direction).map(|(&x, &d)| x - step * d));
-        };
-        half_step(&self.x, alpha, &self.r);
+    fn share(&self, round: Round, out: &mut Outbox<T>) {
+        let [alpha, beta, lambda]: [T; 3] = self.params.steps(round.k);
+        let DirectionBuffers { d, h, .. } = &self.now;
+        out.formed("x", [&self.x, &self.r], |[x, r]| x - alpha * r);
         if self.scope == Scope::Global {
-            half_step(&self.theta, beta, &self.now.d);
-            half_step(&self.v, lambda, &self.now.h);
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let (n, p) = (self.x.len(), self.theta.len());
-        match self.scope {
-            Scope::Personal => vec![n],
-            Scope::Global => vec![n, p, p],
+            out.formed("theta", [&self.theta, d], |[theta, d]| theta - beta * d);
+            out.formed("v", [&self.v, h], |[v, h]| v - lambda * h);
         }
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
         let k = oracle.k();
-        let [_, beta, lambda] = self.steps;
-        let (wx, inner) = mixed.split_at(self.x.len());
-        self.x.copy_from_slice(wx); // (9)
         match self.scope {
-            Scope::Global => {
-                let (w_theta, wv) = inner.split_at(self.theta.len());
-                self.theta.copy_from_slice(w_theta); // (10)
-                self.v.copy_from_slice(wv); // (11)
-            }
             Scope::Personal => {
+                let [_, beta, lambda]: [T; 3] = self.params.steps(k);
+                let [wx] = mixed.vectors();
+                self.x.copy_from_slice(wx); // (9)
                 axpy(-beta, &self.now.d, &mut self.theta);
                 axpy(-lambda, &self.now.h, &mut self.v);
             }
+            Scope::Global => {
+                let [wx, w_theta, wv] = mixed.vectors();
+                self.x.copy_from_slice(wx); // (9)
+                self.theta.copy_from_slice(w_theta); // (10)
+                self.v.copy_from_slice(wv); // (11)
+            }
         }
         average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k))); // (12)
-        self.steps = self.params.steps(k + 1);
     }
 
-    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+    fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
     }
 
@@ -204,19 +191,19 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn law(&self) -> std::result::Result<Law, &'static str> {
+    fn update_rule(&self) -> std::result::Result<UpdateRule, &'static str> {
         let DSobaParams { alpha, beta, lambda, gamma, order, .. } = self.params;
         match (self.scope, order) {
             (Scope::Global, _) => Err("devices serve the personal scope only"),
             (_, Order::First) => Err("devices take no differences: `order = \"second\"` only"),
             _ => {
                 let tau = 1.0.into();
-                Ok(Law { moves: Moves::Combined, alpha, beta, lambda, gamma, tau, draws: TWO })
+                Ok(UpdateRule { x: XUpdate::Combined, alpha, beta, lambda, gamma, tau, draws: TWO })
             }
         }
     }
 
-    variables! { DSoba { x, theta, v, r, now, steps, .. } =>
-        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "r": r, "x": x, "steps": steps,
+    variables! { DSoba { x, theta, v, r, now, .. } =>
+        "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "r": r, "x": x,
     }
 }

@@ -10,14 +10,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Count, Task, n, p};
-use super::law::{Law, Moves};
+use super::cost::{Cost, Count, Task};
+use super::update_rule::{UpdateRule, XUpdate};
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, Vector, cast, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::oracle::{Oracle, TWO, XI1};
 use crate::problem::{At, Trains};
 
@@ -49,7 +50,6 @@ impl Params for DgdParams {
 /// Metadata of DGD.
 pub const FACTS: Facts = Facts {
     source: "Lian et al., NeurIPS 2017 [K]",
-    sends: "θ, or x and θ",
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity",
     second_order: false,
@@ -68,7 +68,7 @@ struct Dgd<T> {
 
 impl Method for DgdParams {
     fn cost(&self, task: Task) -> Cost {
-        single_level_cost(task, 1.0)
+        single_level_cost(task)
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -80,19 +80,13 @@ impl Method for DgdParams {
     }
 }
 
-/// The cost of a single-level method that sends this many vectors of the length of what it trains.
-pub(super) fn single_level_cost(task: Task, vectors: f64) -> Cost {
-    let (trained, of_x) = match task.trains {
-        Trains::Theta => (p(), Count::default()),
-        Trains::Both => (p() + n(), 1.0.into()),
+/// The cost of a single-level method: one gradient of what it trains.
+pub(super) fn single_level_cost(task: Task) -> Cost {
+    let grad_x_g = match task.trains {
+        Trains::Theta => Count::default(),
+        Trains::Both => 1.0.into(),
     };
-    Cost {
-        floats: trained * vectors,
-        rounds: 1.0.into(),
-        grad_theta_g: 1.0.into(),
-        grad_x_g: of_x,
-        ..Cost::default()
-    }
+    Cost { grad_theta_g: 1.0.into(), grad_x_g, ..Cost::default() }
 }
 
 /// The x that a single-level method starts from, and whether it trains x, too.
@@ -114,22 +108,14 @@ pub(super) fn single<T: Real>(
 }
 
 impl<T: Real> Algorithm<T> for Dgd<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.theta);
-        if self.both {
-            message.extend_from_slice(&self.x);
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let trained = [self.theta.len(), self.x.len()];
-        trained[..if self.both { 2 } else { 1 }].to_vec()
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        out.vector("theta", &self.theta);
+        out.vector_if(self.both, "x", &self.x);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [w_theta, wx] = mixed.vectors();
         let alpha = T::of(self.params.alpha.at(oracle.k()));
-        let (w_theta, wx) = mixed.split_at(self.theta.len());
         let at = At { x: &self.x, theta: &self.theta };
         oracle.grad_theta_g(at, XI1, &mut self.grad_theta);
         if self.both {
@@ -143,10 +129,10 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn law(&self) -> std::result::Result<Law, &'static str> {
+    fn update_rule(&self) -> std::result::Result<UpdateRule, &'static str> {
         let one: Schedule = 1.0.into(); // α is its only step
-        Ok(Law {
-            moves: Moves::Descent { both: self.both },
+        Ok(UpdateRule {
+            x: XUpdate::Descent { both: self.both },
             alpha: self.params.alpha,
             beta: one,
             lambda: one,

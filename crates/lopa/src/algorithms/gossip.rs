@@ -20,8 +20,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p, steps};
-use super::parts::consensus::{Pieces, combine};
+use super::cost::{Cost, Task, p, steps};
+use super::parts::consensus::combine;
 use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
@@ -29,6 +29,7 @@ use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, Vector, axpy, dot, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::scope::Scope;
@@ -85,7 +86,6 @@ impl Params for GossipParams {
 /// Metadata of Gossip-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Yang et al., NeurIPS 2022 [K]; without mixing θ [D]",
-    sends: "x (+ θ, s, h, U, V)",
     loops: "Q on matrices",
     complexity: "ε⁻² log 1/ε",
     assumes: "bounded gradients",
@@ -126,11 +126,8 @@ struct New<T> {
 }
 
 impl Method for GossipParams {
-    fn cost(&self, task: Task) -> Cost {
-        let q = || steps("Q", self.hv_steps);
-        let inner = n() + p() * 2.0 + n() * p() + q() * p() * p();
-        let floats = n() + task.if_global(inner);
-        Cost { hess_g: q() * p(), cross_g: p(), ..Cost::loopless(floats) }
+    fn cost(&self, _: Task) -> Cost {
+        Cost { hess_g: steps("Q", self.hv_steps) * p(), cross_g: p(), ..Cost::loopless() }
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -213,40 +210,33 @@ impl<T: Real> Gossip<T> {
 }
 
 impl<T: Real> Algorithm<T> for Gossip<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        if self.scope == Scope::Global {
-            let inner: [&[T]; 5] = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
-            inner.into_iter().for_each(|values| message.extend_from_slice(values));
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let inner: [&[T]; 5] = [&self.theta, &self.s, &self.h, &self.u, &self.hess];
-        let inner = inner.into_iter().filter(|_| self.scope == Scope::Global);
-        [&self.x[..]].into_iter().chain(inner).map(<[T]>::len).collect()
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        let global = self.scope == Scope::Global;
+        out.vector("x", &self.x);
+        out.vector_if(global, "theta", &self.theta);
+        out.vector_if(global, "s", &self.s);
+        out.vector_if(global, "h", &self.h);
+        out.vector_if(global, "U", &self.u);
+        out.vector_if(global, "V", &self.hess);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, w_theta, ws, wh, wu, w_hess] = mixed.vectors();
         let k = oracle.k();
         let GossipParams { alpha, beta, gamma, .. } = self.params;
         let [alpha, beta, gamma] = [alpha, beta, gamma].map(|schedule| T::of(schedule.at(k)));
         self.new.evaluate(At { x: &self.x, theta: &self.theta }, oracle);
-        let mut pieces = Pieces::new(mixed, self.scope);
-        let (n, p) = (self.x.len(), self.theta.len());
-        combine(&mut self.x, pieces.next(n));
+        combine(&mut self.x, wx);
         self.move_x(alpha); // 4
-        combine(&mut self.theta, pieces.inner(p));
+        combine(&mut self.theta, w_theta);
         axpy(-beta, &self.new.grad_theta_g, &mut self.theta); // 5
         let averages = [
-            (&mut self.s, &self.new.grad_x_f),     // 6
-            (&mut self.h, &self.new.grad_theta_f), // 7
-            (&mut self.u, &self.new.jacobian),     // 8
-            (&mut self.hess, &self.new.hessians),  // 11
+            (&mut self.s, ws, &self.new.grad_x_f),        // 6
+            (&mut self.h, wh, &self.new.grad_theta_f),    // 7
+            (&mut self.u, wu, &self.new.jacobian),        // 8
+            (&mut self.hess, w_hess, &self.new.hessians), // 11
         ];
-        for (values, new) in averages {
-            let mixed = pieces.inner(values.len());
+        for (values, mixed, new) in averages {
             combine(values, mixed);
             average(values, new, gamma);
         }

@@ -14,8 +14,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p};
-use super::parts::consensus::{Pieces, combine};
+use super::cost::{Cost, Task};
+use super::parts::consensus::combine;
 use super::parts::estimator::average;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
@@ -24,6 +24,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{Oracle, XI1};
 use crate::problem::scope::Scope;
@@ -79,7 +80,6 @@ impl GossipMfParams {
 /// Metadata of Gossip-DSBO without matrices.
 pub const FACTS: Facts = Facts {
     source: "after Gao et al., AISTATS 2023 [D]",
-    sends: "x (+ r, θ)",
     loops: "Q on v",
     assumes: "i.i.d. data (global)",
     warning: Some(LOCAL_HESSIANS),
@@ -98,9 +98,8 @@ struct GossipMf<T> {
 }
 
 impl Method for GossipMfParams {
-    fn cost(&self, task: Task) -> Cost {
-        let floats = n() + task.if_global(n() + p());
-        Cost { hess_g: self.series().products(), ..Cost::loopless(floats) }
+    fn cost(&self, _: Task) -> Cost {
+        Cost { hess_g: self.series().products(), ..Cost::loopless() }
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -113,36 +112,25 @@ impl Method for GossipMfParams {
 }
 
 impl<T: Real> Algorithm<T> for GossipMf<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        if self.scope == Scope::Global {
-            message.extend_from_slice(&self.r);
-            message.extend_from_slice(&self.theta);
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let (n, p) = (self.x.len(), self.theta.len());
-        match self.scope {
-            Scope::Personal => vec![n],
-            Scope::Global => vec![n, n, p],
-        }
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        let global = self.scope == Scope::Global;
+        out.vector("x", &self.x);
+        out.vector_if(global, "r", &self.r);
+        out.vector_if(global, "theta", &self.theta);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, wr, w_theta] = mixed.vectors();
         let k = oracle.k();
         let GossipMfParams { alpha, beta, gamma, .. } = self.params;
         let [alpha, beta, gamma] = [alpha, beta, gamma].map(|schedule| T::of(schedule.at(k)));
         let at = At { x: &self.x, theta: &self.theta };
         self.hyper.evaluate(at, oracle);
         oracle.grad_theta_g(at, XI1, &mut self.d);
-        let (n, p) = (self.x.len(), self.theta.len());
-        let mut pieces = Pieces::new(mixed, self.scope);
-        update(&mut self.x, [pieces.next(n), &self.r], |_, [wx, r]| wx - alpha * r);
-        combine(&mut self.r, pieces.inner(n));
+        update(&mut self.x, [wx, &self.r], |_, [wx, r]| wx - alpha * r);
+        combine(&mut self.r, wr);
         average(&mut self.r, &self.hyper.u, gamma);
-        combine(&mut self.theta, pieces.inner(p));
+        combine(&mut self.theta, w_theta);
         axpy(-beta, &self.d, &mut self.theta);
     }
 

@@ -31,18 +31,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Count, Task, n, p};
-use super::law::{Law, Moves};
+use super::cost::{Cost, Task};
+use super::update_rule::{UpdateRule, XUpdate};
 use super::parts::consensus::add_change;
-use super::parts::directions::Directions;
+use super::parts::directions::DirectionBuffers;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle, Wanted};
+use crate::problem::oracle::{FIVE, Oracle, DirectionRequest};
 use crate::problem::scope::Scope;
 
 /// LoPA's step sizes.
@@ -119,15 +120,14 @@ pub enum Scheme {
 pub fn facts(scheme: Scheme) -> Facts {
     let (published, both) =
         ("Niu et al., JMLR 26(76), 2025 [V]; global scope ours [D]", Scope::BOTH);
-    let (source, scopes, sends, complexity, assumes) = match scheme {
-        Scheme::LocalGradient => (published, both, "x (+ θ, v)", "ε⁻²", "bounded dissimilarity"),
-        Scheme::GradientTracking => (published, both, "x, y (+ θ, yθ, v, yv)", "ε⁻²", "none"),
-        Scheme::Alone => ("ours, a baseline", &[Scope::Personal][..], "nothing", "–", "none"),
+    let (source, scopes, complexity, assumes) = match scheme {
+        Scheme::LocalGradient => (published, both, "ε⁻²", "bounded dissimilarity"),
+        Scheme::GradientTracking => (published, both, "ε⁻²", "none"),
+        Scheme::Alone => ("ours, a baseline", &[Scope::Personal][..], "–", "none"),
     };
     Facts {
         source,
         scopes,
-        sends,
         complexity,
         assumes,
         needs_lazy: scheme == Scheme::GradientTracking,
@@ -154,12 +154,8 @@ pub struct Lopa {
 }
 
 impl Method for Lopa {
-    fn cost(&self, task: Task) -> Cost {
-        match self.scheme {
-            Scheme::LocalGradient => Cost::loopless(n() + task.if_global(p() * 2.0)),
-            Scheme::GradientTracking => Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0)),
-            Scheme::Alone => Cost { rounds: Count::default(), ..Cost::loopless(Count::default()) },
-        }
+    fn cost(&self, _: Task) -> Cost {
+        Cost::loopless()
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -190,7 +186,7 @@ struct LopaNode<T> {
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,       // tracks [∇²_θθ g]⁻¹ ∇_θ f
-    now: Directions<T>, // d of θ, h of v, and s, the estimate of ∇Φ_i
+    now: DirectionBuffers<T>, // d of θ, h of v, and s, the estimate of ∇Φ_i
     z: Vec<T>,          // moving average of s
     y: Vec<T>,          // direction of x
     y_theta: Vec<T>,    // direction of θ; empty in the personal scope, as are the next three
@@ -200,27 +196,15 @@ struct LopaNode<T> {
 }
 
 impl<T: Real> Algorithm<T> for LopaNode<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        let LopaNode { x, y, theta, v, y_theta, y_v, .. } = self;
-        let shared: &[&[T]] = match (self.scheme, self.scope) {
-            (Scheme::Alone, _) => &[],
-            (Scheme::LocalGradient, Scope::Personal) => &[x],
-            (Scheme::LocalGradient, Scope::Global) => &[x, theta, v],
-            (Scheme::GradientTracking, Scope::Personal) => &[x, y],
-            (Scheme::GradientTracking, Scope::Global) => &[x, y, theta, y_theta, v, y_v],
-        };
-        shared.iter().for_each(|vector| message.extend_from_slice(vector));
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let (n, p) = (self.x.len(), self.theta.len());
-        match (self.scheme, self.scope) {
-            (Scheme::Alone, _) => Vec::new(),
-            (Scheme::LocalGradient, Scope::Personal) => vec![n],
-            (Scheme::LocalGradient, Scope::Global) => vec![n, p, p],
-            (Scheme::GradientTracking, Scope::Personal) => vec![n; 2],
-            (Scheme::GradientTracking, Scope::Global) => vec![n, n, p, p, p, p],
-        }
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        let tracks = self.scheme == Scheme::GradientTracking;
+        let global = self.scope == Scope::Global;
+        out.vector_if(self.scheme != Scheme::Alone, "x", &self.x);
+        out.vector_if(tracks, "y", &self.y);
+        out.vector_if(global, "theta", &self.theta);
+        out.vector_if(global && tracks, "y_theta", &self.y_theta);
+        out.vector_if(global, "v", &self.v);
+        out.vector_if(global && tracks, "y_v", &self.y_v);
     }
 
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
@@ -231,7 +215,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         let relaxed = |x, wx, y| (T::one() - tau) * x + tau * (wx - alpha * y);
         let average = |s, z| s + (T::one() - gamma) * (z - s);
 
-        let LopaNode { x, theta, v, now: Directions { d, h, s, .. }, z, y, .. } = self;
+        let LopaNode { x, theta, v, now: DirectionBuffers { d, h, s, .. }, z, y, .. } = self;
         match self.scheme {
             Scheme::GradientTracking => {
                 mixed.each_piece([x, y], [z], [s], |[wx, wy], [x, y], [z], [s]| {
@@ -280,12 +264,12 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         }
     }
 
-    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+    fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v)) // (6) – (8)
     }
 
     fn finish(&mut self, _: usize) {
-        let Directions { d, h, .. } = &self.now;
+        let DirectionBuffers { d, h, .. } = &self.now;
         for (y, new, old) in [(&mut self.y_theta, d, &self.old_d), (&mut self.y_v, h, &self.old_h)]
         {
             match (self.scope, self.scheme) {
@@ -307,17 +291,17 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         "z": z, "y": y, "x": x,
     }
 
-    fn law(&self) -> std::result::Result<Law, &'static str> {
+    fn update_rule(&self) -> std::result::Result<UpdateRule, &'static str> {
         if self.scope == Scope::Global {
             return Err("devices serve the personal scope only");
         }
-        let moves = match self.scheme {
-            Scheme::GradientTracking => Moves::Tracking,
-            Scheme::LocalGradient => Moves::Local,
-            Scheme::Alone => Moves::Alone,
+        let x = match self.scheme {
+            Scheme::GradientTracking => XUpdate::Tracking,
+            Scheme::LocalGradient => XUpdate::Local,
+            Scheme::Alone => XUpdate::Alone,
         };
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = self.params;
-        Ok(Law { moves, alpha, beta, lambda, gamma, tau, draws: FIVE })
+        Ok(UpdateRule { x, alpha, beta, lambda, gamma, tau, draws: FIVE })
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -29,7 +29,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p, steps};
+use super::cost::{Cost, Task, steps};
 use super::parts::consensus::track;
 use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
@@ -38,6 +38,7 @@ use crate::error::{Error, Fault, Result};
 use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use crate::problem::scope::Scope;
@@ -106,7 +107,6 @@ impl Params for MaDsboParams {
 /// Metadata of MA-DSBO.
 pub const FACTS: Facts = Facts {
     source: "Chen et al., ICML 2023 [V]; without mixing θ and v [D]",
-    sends: "x (+ N θ, Q v, Q d)",
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     assumes: "Lipschitz f",
@@ -117,13 +117,11 @@ pub const FACTS: Facts = Facts {
 impl Method for MaDsboParams {
     fn cost(&self, task: Task) -> Cost {
         let (n_steps, q) = (|| steps("N", self.inner_steps), || steps("Q", self.hv_steps));
-        let once = Cost::loopless(n() + task.if_global(n_steps() * p() + q() * p() * 2.0));
         Cost {
-            rounds: once.rounds + task.if_global(n_steps() + q()),
             grad_theta_g: n_steps(),
             hess_g: q(),
             grad_theta_f: q() + task.if_global(1.0.into()),
-            ..once
+            ..Cost::loopless()
         }
     }
 
@@ -213,9 +211,8 @@ impl<T: Real> MaDsbo<T> {
         self.v.fill(T::zero());
     }
 
-    fn higp(&mut self, t: usize, mixed: &[T], oracle: &mut Oracle<T>) {
+    fn higp(&mut self, t: usize, [wv, wd]: [&[T]; 2], oracle: &mut Oracle<T>) {
         let lambda = T::of(self.params.lambda.at(oracle.k()));
-        let (wv, wd) = mixed.split_at(self.v.len());
         update(&mut self.v, [wv, &self.tracked], |_, [wv, d]| wv - lambda * d);
         std::mem::swap(&mut self.h, &mut self.old_h);
         self.hv_direction(t + 1, oracle);
@@ -241,41 +238,34 @@ impl<T: Real> Algorithm<T> for MaDsbo<T> {
         }
     }
 
-    fn share(&self, e: usize, message: &mut Vec<T>) {
-        match self.phase(e) {
-            Phase::Inner(_) => message.extend_from_slice(&self.theta),
+    fn share(&self, round: Round, out: &mut Outbox<T>) {
+        match self.phase(round.e) {
+            Phase::Inner(_) => out.vector("theta", &self.theta),
             Phase::Higp(_) => {
-                message.extend_from_slice(&self.v);
-                message.extend_from_slice(&self.tracked);
+                out.vector("v", &self.v);
+                out.vector("d", &self.tracked);
             }
-            Phase::Outer => message.extend_from_slice(&self.x),
-        }
-    }
-
-    fn lengths(&self, e: usize) -> Vec<usize> {
-        match self.phase(e) {
-            Phase::Inner(_) => vec![self.theta.len()],
-            Phase::Higp(_) => vec![self.v.len(), self.tracked.len()],
-            Phase::Outer => vec![self.x.len()],
+            Phase::Outer => out.vector("x", &self.x),
         }
     }
 
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
         match self.phase(e) {
             Phase::Inner(t) => {
+                let [w_theta] = mixed.vectors();
                 let beta = self.inner_direction(t, oracle);
-                update(&mut self.theta, [mixed, &self.d], |_, [wt, d]| wt - beta * d);
+                update(&mut self.theta, [w_theta, &self.d], |_, [wt, d]| wt - beta * d);
                 if t + 1 == self.params.inner_steps {
                     self.begin_higp(oracle);
                 }
             }
-            Phase::Higp(t) => self.higp(t, mixed, oracle),
+            Phase::Higp(t) => self.higp(t, mixed.vectors(), oracle),
             Phase::Outer => {
+                let [wx] = mixed.vectors();
                 if self.scope == Scope::Personal {
                     self.personal_loops(oracle);
                 }
-                self.outer(mixed, oracle);
+                self.outer(wx, oracle);
             }
         }
     }

@@ -19,8 +19,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p};
-use super::parts::consensus::{Pieces, relax, track};
+use super::cost::{Cost, Task};
+use super::parts::consensus::{relax, track};
 use super::parts::estimator::{average, storm};
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
@@ -29,6 +29,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{Oracle, XI1};
 use crate::problem::scope::Scope;
@@ -98,7 +99,6 @@ pub enum Estimator {
 pub fn facts(estimator: Estimator) -> Facts {
     Facts {
         source: "Gao et al., AISTATS 2023 [V]; without mixing θ [D]",
-        sends: "x, Zf (+ θ, Zg)",
         loops: "Q on v",
         complexity: match estimator {
             Estimator::Momentum => "ε⁻² log 1/ε",
@@ -154,7 +154,7 @@ pub struct Mdbo {
 }
 
 impl Method for Mdbo {
-    fn cost(&self, task: Task) -> Cost {
+    fn cost(&self, _: Task) -> Cost {
         let points = if self.estimator == Estimator::Storm { 2.0 } else { 1.0 };
         Cost {
             grad_theta_g: points.into(),
@@ -162,7 +162,7 @@ impl Method for Mdbo {
             cross_g: points.into(),
             grad_theta_f: points.into(),
             grad_x_f: points.into(),
-            ..Cost::loopless(n() * 2.0 + task.if_global(p() * 2.0))
+            ..Cost::default()
         }
     }
 
@@ -229,29 +229,17 @@ impl<T: Real> MdboNode<T> {
 }
 
 impl<T: Real> Algorithm<T> for MdboNode<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        message.extend_from_slice(&self.zf);
-        if self.scope == Scope::Global {
-            message.extend_from_slice(&self.theta);
-            message.extend_from_slice(&self.zg);
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let (n, p) = (self.x.len(), self.theta.len());
-        match self.scope {
-            Scope::Personal => vec![n; 2],
-            Scope::Global => vec![n, n, p, p],
-        }
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        let global = self.scope == Scope::Global;
+        out.vector("x", &self.x);
+        out.vector("Zf", &self.zf);
+        out.vector_if(global, "theta", &self.theta);
+        out.vector_if(global, "Zg", &self.zg);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, w_zf, w_theta, w_zg] = mixed.vectors();
         let k = oracle.k();
-        let mut pieces = Pieces::new(mixed, self.scope);
-        let [wx, w_zf] = [self.x.len(); 2].map(|length| pieces.next(length));
-        let [w_theta, w_zg] = [self.theta.len(); 2].map(|length| pieces.inner(length));
         if k == 0 {
             self.first(oracle);
         } else {

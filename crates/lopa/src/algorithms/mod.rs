@@ -31,33 +31,36 @@ pub mod d_soba;
 pub mod dgd;
 pub mod gossip;
 pub mod gossip_mf;
-pub mod law;
 pub mod lopa;
 pub mod ma_dsbo;
 pub mod mdbo;
 pub mod parts;
 pub mod prometheus;
+pub mod sent;
 pub mod single_level;
 pub mod slam;
 pub mod sldbo;
 pub mod sparkle;
 pub mod spdb;
+pub mod update_rule;
 pub mod zhang;
 
 pub use cost::{Cost, Task};
 pub use parts::hypergradient::Inverse;
+pub use sent::Sent;
 
 use std::sync::Arc;
 
-use parts::directions::Directions;
+use parts::directions::DirectionBuffers;
 use toml::Table;
 
 use crate::config::{Entry, Params, Registry};
 use crate::error::{Fault, Result};
 use crate::math::real::{Both, Family, Real, Vector};
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
-use crate::problem::oracle::{Draws, Oracle, Wanted};
+use crate::problem::oracle::{Draws, Oracle, DirectionRequest};
 use crate::problem::scope::Scope;
 
 /// One node's side of an algorithm.
@@ -71,21 +74,17 @@ pub trait Algorithm<T: Real>: Send {
         1
     }
 
-    /// Appends what this node shares in exchange `e`; the same length at every node, always.
-    fn share(&self, e: usize, message: &mut Vec<T>);
+    /// Names the vectors that this node sends in a round, in order. Their lengths are the same at every
+    /// node and in every iteration; messages are compressed and clipped vector by vector.
+    fn share(&self, round: Round, out: &mut Outbox<T>);
 
-    /// The lengths of the vectors that the message of exchange `e` consists of, in their order:
-    /// whoever compresses or clips messages does so vector by vector. None stands for a single one.
-    fn lengths(&self, _e: usize) -> Vec<usize> {
-        Vec::new()
-    }
-
-    /// Continues with `mixed` = Σ_j w_ij message_j. `oracle.k()` is the current iteration.
+    /// Continues with `mixed`, the weighted sums Σ_j w_ij of the vectors that were sent, in their order.
+    /// `oracle.k()` is the current iteration.
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>);
 
     /// The directions (6) to (8) that this step ends by asking for, if it does. The engine answers,
     /// for each node alone or for all at once, before anything is shared.
-    fn asks(&mut self, _e: usize) -> Option<Wanted<'_, T>> {
+    fn asks(&mut self, _e: usize) -> Option<DirectionRequest<'_, T>> {
         None
     }
 
@@ -103,7 +102,7 @@ pub trait Algorithm<T: Real>: Send {
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])>;
 
     /// What an iteration does, for a device that does it elsewhere; or why no device can.
-    fn law(&self) -> std::result::Result<law::Law, &'static str> {
+    fn update_rule(&self) -> std::result::Result<update_rule::UpdateRule, &'static str> {
         Err("no device runs this algorithm")
     }
 
@@ -132,11 +131,11 @@ pub struct Start<'a, T: Real> {
 }
 
 impl<T: Real> Start<'_, T> {
-    /// Directions at the start, on these minibatches.
-    pub fn directions(&mut self, draws: Draws) -> Directions<T> {
+    /// DirectionBuffers at the start, on these minibatches.
+    pub fn directions(&mut self, draws: Draws) -> DirectionBuffers<T> {
         let mut now = match self.rows.take() {
-            Some(rows) => Directions::of(rows, draws),
-            None => Directions::new(self.x.len(), self.theta.len(), draws),
+            Some(rows) => DirectionBuffers::of(rows, draws),
+            None => DirectionBuffers::new(self.x.len(), self.theta.len(), draws),
         };
         self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v));
         now
@@ -145,7 +144,7 @@ impl<T: Real> Start<'_, T> {
 
 /// An algorithm with its parameters, usually the struct of parameters itself.
 pub trait Method: Send + Sync + 'static {
-    /// What an iteration costs.
+    /// The derivatives that an iteration evaluates. What it sends follows from [`Algorithm::share`].
     fn cost(&self, task: Task) -> Cost;
 
     /// A node that runs it.
@@ -160,8 +159,6 @@ pub struct Facts {
     pub source: &'static str,
     /// The scopes it serves.
     pub scopes: &'static [Scope],
-    /// The vectors sent to each neighbour in an iteration; (+ what the global scope adds).
-    pub sends: &'static str,
     /// The loops inside an iteration.
     pub loops: &'static str,
     /// Samples to an ε-stationary point, as its authors claim.
@@ -190,7 +187,6 @@ impl Facts {
     pub const LOOPLESS: Facts = Facts {
         source: "",
         scopes: Scope::BOTH,
-        sends: "x",
         loops: "none",
         complexity: "–",
         assumes: "none",
@@ -227,7 +223,7 @@ impl AnyMethod {
         AnyMethod { facts, cost: Box::new(move |task| method.cost(task)), start }
     }
 
-    /// What an iteration costs.
+    /// The derivatives that an iteration evaluates.
     pub fn cost(&self, task: Task) -> Cost {
         (self.cost)(task)
     }

@@ -16,7 +16,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n};
+use super::cost::{Cost, Task};
 use super::parts::consensus::track;
 use super::parts::estimator::storm;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
@@ -27,6 +27,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{Oracle, XI1};
 use crate::problem::scope::Scope;
@@ -156,7 +157,6 @@ impl PrometheusParams {
 pub const PROMETHEUS: Facts = Facts {
     source: "Liu et al., ICML 2023 [V]",
     scopes: &[Scope::Personal],
-    sends: "x, y",
     loops: "Q on v",
     complexity: "ε⁻¹ √samples",
     needs_lazy: true,
@@ -210,7 +210,7 @@ impl Method for InteractParams {
             cross_g: points.into(),
             grad_theta_f: points.into(),
             grad_x_f: points.into(),
-            ..Cost::loopless(n() * 2.0)
+            ..Cost::default()
         }
     }
 
@@ -281,20 +281,15 @@ impl<T: Real> Prometheus<T> {
 }
 
 impl<T: Real> Algorithm<T> for Prometheus<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        message.extend_from_slice(&self.y);
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        vec![self.x.len(); 2]
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        out.vector("x", &self.x);
+        out.vector("y", &self.y);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, wy] = mixed.vectors();
         let k = oracle.k();
         let (alpha, beta) = (T::of(self.params.alpha.at(k)), T::of(self.params.beta.at(k)));
-        let (wx, wy) = mixed.split_at(self.x.len());
         let prox = self.prox;
         self.old.x.copy_from_slice(&self.x);
         self.old.theta.copy_from_slice(&self.theta);

@@ -22,6 +22,7 @@ use super::{Algorithm, Facts, Method, Start};
 use crate::error::Result;
 use crate::math::real::{Real, update};
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{Oracle, XI1};
 
@@ -43,10 +44,6 @@ pub fn facts(scheme: Scheme) -> Facts {
             Scheme::GradientTracking => "Pu and Nedić, Math. Programming 187, 2021 [K]",
             Scheme::Extra => "Shi et al., SIAM J. Optimization 25(2), 2015 [K]",
             Scheme::ExactDiffusion => "Yuan et al., IEEE Trans. Signal Processing 67(3), 2019 [K]",
-        },
-        sends: match scheme {
-            Scheme::GradientTracking => "θ, y, or x, θ, y",
-            _ => "θ, or x and θ",
         },
         complexity: match scheme {
             Scheme::GradientTracking => "ε⁻²",
@@ -89,8 +86,7 @@ pub struct SingleLevel {
 
 impl Method for SingleLevel {
     fn cost(&self, task: Task) -> Cost {
-        let vectors = if self.scheme == Scheme::GradientTracking { 2.0 } else { 1.0 };
-        single_level_cost(task, vectors)
+        single_level_cost(task)
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -139,28 +135,33 @@ impl<T: Real> SingleLevelNode<T> {
 }
 
 impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        if self.scheme != Scheme::ExactDiffusion {
-            message.extend_from_slice(&self.w[..self.moving]);
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        let (theta, x) = self.w[..self.moving].split_at(self.p);
+        let (y_theta, y_x) = self.y.split_at(self.p);
+        match self.scheme {
+            Scheme::ExactDiffusion => {
+                out.vector("theta", y_theta); // φ
+                out.vector("x", y_x);
+            }
+            _ => {
+                out.vector("theta", theta);
+                out.vector("x", x);
+            }
         }
-        if self.scheme != Scheme::Extra {
-            message.extend_from_slice(&self.y);
+        if self.scheme == Scheme::GradientTracking {
+            out.vector("y_theta", y_theta);
+            out.vector("y_x", y_x);
         }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let mut one = vec![self.p.min(self.moving), self.moving.saturating_sub(self.p)];
-        one.retain(|&length| length > 0);
-        one.repeat(if self.scheme == Scheme::GradientTracking { 2 } else { 1 })
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let mut sums = mixed.sums();
         let (k, moving, half) = (oracle.k(), self.moving, T::of(0.5));
         let alpha = T::of(self.params.alpha.at(k));
-        let (first, wy) = mixed.split_at(moving);
+        let first = sums.together(2);
         match self.scheme {
             Scheme::GradientTracking => {
+                let wy = sums.together(2);
                 update(&mut self.w[..moving], [first, &self.y], |_, [ww, y]| ww - alpha * y);
                 self.evaluate(oracle);
                 update(&mut self.y, [wy, &self.q, &self.q_old], |_, [wy, q, old]| wy + q - old);

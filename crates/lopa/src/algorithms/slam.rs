@@ -15,8 +15,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p};
-use super::parts::consensus::{Pieces, dual};
+use super::cost::{Cost, Task};
+use super::parts::consensus::dual;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
 use crate::config::Params;
@@ -24,6 +24,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{Oracle, XI1};
 use crate::problem::scope::Scope;
@@ -76,7 +77,6 @@ impl SlamParams {
 pub const FACTS: Facts = Facts {
     source: "Lu et al., NeurIPS 2022 [K]: its text was not available",
     scopes: &[Scope::Global],
-    sends: "x, θ",
     loops: "Q on v",
     complexity: "ε⁻² log 1/ε",
     assumes: "none claimed; with local Hessians, g_i that agree",
@@ -106,7 +106,7 @@ struct Slam<T> {
 
 impl Method for SlamParams {
     fn cost(&self, _: Task) -> Cost {
-        Cost { hess_g: self.series().products(), ..Cost::loopless(n() + p()) }
+        Cost { hess_g: self.series().products(), ..Cost::loopless() }
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -120,21 +120,15 @@ impl Method for SlamParams {
 }
 
 impl<T: Real> Algorithm<T> for Slam<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        message.extend_from_slice(&self.theta);
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        vec![self.x.len(), self.theta.len()]
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        out.vector("x", &self.x);
+        out.vector("theta", &self.theta);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, w_theta] = mixed.vectors();
         let k = oracle.k();
         let (alpha, beta) = (T::of(self.params.alpha.at(k)), T::of(self.params.beta.at(k)));
-        let mut pieces = Pieces::new(mixed, Scope::Global);
-        let [wx, w_theta] = [self.x.len(), self.theta.len()].map(|length| pieces.next(length));
         if k > 0 {
             dual(&mut self.dual_x, &self.x, wx);
             dual(&mut self.dual_theta, &self.theta, w_theta);

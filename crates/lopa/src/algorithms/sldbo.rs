@@ -16,17 +16,18 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p};
-use super::parts::consensus::{Pieces, add_change, combine, project};
-use super::parts::directions::Directions;
+use super::cost::{Cost, Task};
+use super::parts::consensus::{add_change, combine, project};
+use super::parts::directions::DirectionBuffers;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
 use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle, Wanted};
+use crate::problem::oracle::{FIVE, Oracle, DirectionRequest};
 use crate::problem::scope::Scope;
 
 /// SLDBO's step sizes.
@@ -63,7 +64,6 @@ impl Params for SldboParams {
 /// Metadata of SLDBO.
 pub const FACTS: Facts = Facts {
     source: "Dong et al., arXiv 2311.08945 [K]; without mixing θ and v [D]",
-    sends: "x, tx (+ θ, tθ, v, tv)",
     complexity: "ε⁻¹ (deterministic)",
     needs_lazy: true,
     steps: &[
@@ -83,22 +83,22 @@ struct Sldbo<T> {
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,
-    now: Directions<T>, // d, h, s at (x, θ, v)
-    old: Directions<T>, // at the previous point
+    now: DirectionBuffers<T>, // d, h, s at (x, θ, v)
+    old: DirectionBuffers<T>, // at the previous point
     tx: Vec<T>,
     t_theta: Vec<T>,
     tv: Vec<T>,
 }
 
 impl Method for SldboParams {
-    fn cost(&self, task: Task) -> Cost {
-        Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0))
+    fn cost(&self, _: Task) -> Cost {
+        Cost::loopless()
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let now = start.directions(FIVE);
         let Start { x, theta, v, scope, .. } = start;
-        let old = Directions::new(x.len(), theta.len(), FIVE);
+        let old = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
         let params = self.clone();
         Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
@@ -106,33 +106,21 @@ impl Method for SldboParams {
 }
 
 impl<T: Real> Algorithm<T> for Sldbo<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        message.extend_from_slice(&self.tx);
-        if self.scope == Scope::Global {
-            let inner: [&[T]; 4] = [&self.theta, &self.t_theta, &self.v, &self.tv];
-            inner.into_iter().for_each(|vector| message.extend_from_slice(vector));
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        let (n, p) = (self.x.len(), self.theta.len());
-        match self.scope {
-            Scope::Personal => vec![n; 2],
-            Scope::Global => vec![n, n, p, p, p, p],
-        }
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        let global = self.scope == Scope::Global;
+        out.vector("x", &self.x);
+        out.vector("tx", &self.tx);
+        out.vector_if(global, "theta", &self.theta);
+        out.vector_if(global, "t_theta", &self.t_theta);
+        out.vector_if(global, "v", &self.v);
+        out.vector_if(global, "tv", &self.tv);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, w_tx, w_theta, w_t_theta, wv, w_tv] = mixed.vectors();
         let k = oracle.k();
         let SldboParams { alpha, beta, lambda, radius } = &self.params;
         let [alpha, beta, lambda] = [alpha, beta, lambda].map(|schedule| T::of(schedule.at(k)));
-        let (n, p) = (self.x.len(), self.theta.len());
-        let mut pieces = Pieces::new(mixed, self.scope);
-        let [wx, w_tx] = [n, n].map(|length| pieces.next(length));
-        let [w_theta, w_t_theta, wv, w_tv] = [p; 4].map(|length| pieces.inner(length));
-
         update(&mut self.x, [wx, &self.tx], |_, [wx, t]| wx - alpha * t);
         combine(&mut self.theta, w_theta);
         axpy(-beta, &self.t_theta, &mut self.theta);
@@ -146,7 +134,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         combine(&mut self.tv, w_tv);
     }
 
-    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+    fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
     }
 

@@ -25,9 +25,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p};
+use super::cost::{Cost, Task};
 use super::parts::consensus::{add_change, dual};
-use super::parts::directions::Directions;
+use super::parts::directions::DirectionBuffers;
 use super::parts::estimator::average;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
@@ -35,6 +35,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{FIVE, Oracle};
 use crate::problem::scope::Scope;
@@ -102,7 +103,6 @@ impl Params for SparkleParams {
 /// Metadata of SPARKLE.
 pub const FACTS: Facts = Facts {
     source: "Zhu et al., NeurIPS 2024 [K]; without mixing θ and v [D]",
-    sends: "x (+ θ, v); + y (gt)",
     complexity: "ε⁻²",
     messages: Some(
         "`ed` and `extra` are derived for one W that stays: where links fail or messages are \
@@ -153,19 +153,15 @@ impl<T: Real> Level<T> {
         }
     }
 
-    /// The vectors that are mixed.
-    fn sent(&self) -> [&[T]; 2] {
-        match self.strategy {
-            _ if !self.shared => [&[], &[]],
-            Strategy::Ed => [&self.ahead, &[]],
-            Strategy::Extra => [&self.value, &[]],
-            Strategy::Gt => [&self.ahead, &self.memory],
-        }
+    /// Sends the vectors that are mixed.
+    fn share(&self, [name, tracker]: [&'static str; 2], out: &mut Outbox<T>) {
+        let value = if self.strategy == Strategy::Extra { &self.value } else { &self.ahead };
+        out.vector(name, value);
+        out.vector_if(self.strategy == Strategy::Gt, tracker, &self.memory);
     }
 
     /// w⁺ from the mix of what was sent in iteration `k`.
-    fn combine(&mut self, mixed: &[T], k: u64) {
-        let (ww, wy) = mixed.split_at(self.value.len());
+    fn combine(&mut self, [ww, wy]: [&[T]; 2], k: u64) {
         match self.strategy {
             Strategy::Ed => self.value.copy_from_slice(ww),
             Strategy::Extra => {
@@ -192,22 +188,19 @@ struct Sparkle<T> {
     params: SparkleParams,
     levels: [Level<T>; 3],
     r: Vec<T>, // moving average of s
-    now: Directions<T>,
+    now: DirectionBuffers<T>,
 }
 
 impl Method for SparkleParams {
-    fn cost(&self, task: Task) -> Cost {
-        let vectors = |strategy| if strategy == Strategy::Gt { 2.0 } else { 1.0 };
-        let inner = p() * (2.0 * vectors(self.lower));
-        let once = Cost::loopless(n() * vectors(self.upper) + task.if_global(inner));
-        Cost { rounds: once.rounds + task.if_global(2.0.into()), ..once }
+    fn cost(&self, _: Task) -> Cost {
+        Cost::loopless()
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Start { x, theta, v, scope, oracle, .. } = start;
         let inner = |value: &[T]| Level::new(self.lower, scope == Scope::Global, value);
         let levels = [Level::new(self.upper, true, &x), inner(&theta), inner(&v)];
-        let now = Directions::new(x.len(), theta.len(), FIVE);
+        let now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let r = vec![T::zero(); x.len()];
         let mut node = Sparkle { params: self.clone(), levels, r, now };
         node.direct_x(0, oracle);
@@ -244,18 +237,14 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
         self.levels.iter().filter(|level| level.shared).count()
     }
 
-    fn share(&self, e: usize, message: &mut Vec<T>) {
-        self.levels[e].sent().iter().for_each(|vector| message.extend_from_slice(vector));
-    }
-
-    fn lengths(&self, e: usize) -> Vec<usize> {
-        let lengths = self.levels[e].sent().map(<[T]>::len);
-        lengths.into_iter().filter(|&length| length > 0).collect()
+    fn share(&self, round: Round, out: &mut Outbox<T>) {
+        let names = [["x", "y"], ["theta", "y_theta"], ["v", "y_v"]];
+        self.levels[round.e].share(names[round.e], out);
     }
 
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
-        self.levels[e].combine(mixed.whole(), k);
+        self.levels[e].combine(mixed.vectors(), k);
         // In the personal scope all three follow each other in one exchange.
         let last = if self.levels[THETA].shared { e } else { V };
         for moved in e..=last {

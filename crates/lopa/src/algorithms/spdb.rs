@@ -19,7 +19,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, steps};
+use super::cost::{Cost, Task, steps};
 use super::parts::consensus::dual;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::{Algorithm, Facts, Method, Start};
@@ -28,6 +28,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, Vector, update};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{MAX_PASSES, Oracle, XI1};
 use crate::problem::scope::Scope;
@@ -105,7 +106,6 @@ impl SpdbParams {
 pub const FACTS: Facts = Facts {
     source: "Lu et al., ICASSP 2022 [K]: its text was not available",
     scopes: &[Scope::Personal],
-    sends: "x (al); x, y (gt)",
     loops: "N on θ, Q on v",
     complexity: "ε⁻² log 1/ε",
     needs_lazy: true,
@@ -133,11 +133,10 @@ struct Spdb<T> {
 
 impl Method for SpdbParams {
     fn cost(&self, _: Task) -> Cost {
-        let sent = if self.consensus == Consensus::Gt { 2.0 } else { 1.0 };
         Cost {
             grad_theta_g: steps("N", self.inner_steps),
             hess_g: self.series().products(),
-            ..Cost::loopless(n() * sent)
+            ..Cost::loopless()
         }
     }
 
@@ -170,24 +169,14 @@ impl<T: Real> Spdb<T> {
 }
 
 impl<T: Real> Algorithm<T> for Spdb<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        message.extend_from_slice(&self.x);
-        if self.params.consensus == Consensus::Gt {
-            message.extend_from_slice(&self.y);
-        }
-    }
-
-    fn lengths(&self, _: usize) -> Vec<usize> {
-        match self.params.consensus {
-            Consensus::Al => vec![self.x.len()],
-            Consensus::Gt => vec![self.x.len(); 2],
-        }
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        out.vector("x", &self.x);
+        out.vector_if(self.params.consensus == Consensus::Gt, "y", &self.y);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mixed = mixed.whole();
+        let [wx, wy] = mixed.vectors();
         let alpha = T::of(self.params.alpha.at(oracle.k()));
-        let (wx, wy) = mixed.split_at(self.x.len());
         match self.params.consensus {
             Consensus::Al => {
                 if oracle.k() > 0 {

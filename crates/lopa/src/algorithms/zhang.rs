@@ -21,9 +21,9 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cost::{Cost, Task, n, p};
+use super::cost::{Cost, Task};
 use super::parts::consensus::{relax, track};
-use super::parts::directions::Directions;
+use super::parts::directions::DirectionBuffers;
 use super::parts::estimator::storm;
 use super::{Algorithm, Facts, Method, Start};
 use crate::config::Params;
@@ -31,6 +31,7 @@ use crate::error::{Fault, Result};
 use crate::math::real::{Real, axpy};
 use crate::math::schedule::Schedule;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
 use crate::problem::oracle::{FIVE, Oracle};
 use crate::problem::scope::Scope;
@@ -91,7 +92,6 @@ impl Params for ZhangParams {
 /// Metadata of Zhang et al.
 pub const FACTS: Facts = Facts {
     source: "Zhang et al., arXiv 2311.11342 [K]; without mixing θ and v [D]",
-    sends: "x, Zu (+ θ, Ze, v, Zc)",
     complexity: "ε⁻³ᐟ²",
     needs_lazy: true,
     steps: &[
@@ -152,29 +152,26 @@ struct Zhang<T> {
     params: ZhangParams,
     scope: Scope,
     levels: [Level<T>; 3],
-    new: Directions<T>,
-    old: Directions<T>,
+    new: DirectionBuffers<T>,
+    old: DirectionBuffers<T>,
 }
 
 impl Method for ZhangParams {
-    fn cost(&self, task: Task) -> Cost {
-        let once = Cost::loopless(n() * 2.0 + task.if_global(p() * 4.0));
-        let alternating = self.order == Order::Alternating && task.scope == Scope::Global;
+    fn cost(&self, _: Task) -> Cost {
         Cost {
-            rounds: if alternating { 3.0 } else { 1.0 }.into(),
             grad_theta_g: 2.0.into(),
             hess_g: 2.0.into(),
             cross_g: 2.0.into(),
             grad_theta_f: 2.0.into(),
             grad_x_f: 2.0.into(),
-            ..once
+            ..Cost::default()
         }
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
         let Start { x, theta, v, scope, oracle, .. } = start;
-        let [new, old] = [(); 2].map(|()| Directions::new(x.len(), theta.len(), FIVE));
+        let [new, old] = [(); 2].map(|()| DirectionBuffers::new(x.len(), theta.len(), FIVE));
         let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
         let mut node = Zhang { params, scope, levels, new, old };
         if node.params.order == Order::Simultaneous {
@@ -219,7 +216,7 @@ impl<T: Real> Zhang<T> {
 
 /// d, h or s at (θ, v, x).
 fn evaluate<T: Real>(
-    into: &mut Directions<T>,
+    into: &mut DirectionBuffers<T>,
     level: usize,
     [theta, v, x]: [&[T]; 3],
     oracle: &mut Oracle<T>,
@@ -232,7 +229,7 @@ fn evaluate<T: Real>(
     }
 }
 
-fn direction<T>(of: &Directions<T>, level: usize) -> &[T] {
+fn direction<T>(of: &DirectionBuffers<T>, level: usize) -> &[T] {
     [&of.d, &of.h, &of.s][level]
 }
 
@@ -244,26 +241,20 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         }
     }
 
-    fn share(&self, e: usize, message: &mut Vec<T>) {
-        for level in self.served(e).filter(|&level| self.shared(level)) {
-            message.extend_from_slice(&self.levels[level].value);
-            message.extend_from_slice(&self.levels[level].tracker);
+    fn share(&self, round: Round, out: &mut Outbox<T>) {
+        let names = [["theta", "Ze"], ["v", "Zc"], ["x", "Zu"]];
+        for level in self.served(round.e) {
+            let [value, tracker] = names[level];
+            out.vector_if(self.shared(level), value, &self.levels[level].value);
+            out.vector_if(self.shared(level), tracker, &self.levels[level].tracker);
         }
     }
 
-    fn lengths(&self, e: usize) -> Vec<usize> {
-        let levels = self.served(e).filter(|&level| self.shared(level));
-        levels.flat_map(|level| [self.levels[level].value.len(); 2]).collect()
-    }
-
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
-        let mut mixed = mixed.whole();
-        let k = oracle.k();
-        let mut pieces = [[&mixed[..0]; 2]; 3];
-        for level in self.served(e).filter(|&level| self.shared(level)) {
-            for piece in &mut pieces[level] {
-                (*piece, mixed) = mixed.split_at(self.levels[level].value.len());
-            }
+        let (k, mut sums) = (oracle.k(), mixed.sums());
+        let mut pieces = [[&[][..]; 2]; 3];
+        for level in self.served(e) {
+            pieces[level] = [(); 2].map(|()| sums.together(1));
         }
         match self.params.order {
             Order::Simultaneous => {

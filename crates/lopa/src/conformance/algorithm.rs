@@ -15,6 +15,7 @@ use crate::config::{Entry, Source};
 use crate::error::{Error, Result};
 use crate::experiment::Registries;
 use crate::math::real::Real;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::Dims;
 use crate::problem::oracle::Counts;
 use crate::problem::scope::Scope;
@@ -141,30 +142,26 @@ fn unknown_key(registries: &Registries, entry: &Entry<AnyMethod, Facts>) -> Resu
     .map_err(|error| error.hint("declare parameters with `params!`, or `deny_unknown_fields`"))
 }
 
-/// Messages keep their length, at every node and for ever; `share` appends.
+/// Messages keep their length, at every node and in every iteration; their vectors have names.
 fn messages<T: Real>(lab: &Lab) -> Result<()> {
     let mut simulation = lab.start::<T>(&lab.method, None)?;
     let mut lengths = vec![None; simulation.nodes()[0].algorithm.exchanges()];
-    let before = [T::one(); 3];
     for k in 0..10 {
         for (i, node) in simulation.nodes().iter().enumerate() {
             for (e, length) in lengths.iter_mut().enumerate() {
-                let mut message = before.to_vec();
-                node.algorithm.share(e, &mut message);
-                ensure(message.starts_with(&before), "conformance/share", || {
-                    "`share` must append to the message, and not change what it holds".into()
+                let mut out = Outbox::default();
+                node.algorithm.share(Round { k, e }, &mut out);
+                let names: BTreeSet<_> = out.vectors().iter().map(|(name, _)| *name).collect();
+                ensure(names.len() == out.vectors().len(), "conformance/share", || {
+                    format!("a name stands twice in exchange {e}: {:?}", out.vectors())
                 })?;
-                let (here, first) = (message.len() - 3, *length.get_or_insert(message.len() - 3));
+                let here = out.values().len();
+                let first = *length.get_or_insert(here);
                 ensure(here == first, "conformance/message-length", || {
                     format!(
                         "messages of exchange {e} change their length: {here} at node {i} in \
                          iteration {k}, {first} at node 0 in iteration 0"
                     )
-                })?;
-                let vectors = node.algorithm.lengths(e);
-                let sum: usize = vectors.iter().sum();
-                ensure(vectors.is_empty() || sum == here, "conformance/lengths", || {
-                    format!("the vectors of exchange {e} have {sum} entries, its message {here}")
                 })?;
             }
         }
@@ -257,7 +254,7 @@ fn restored<T: Real>(lab: &Lab, method: &AnyMethod, cause: &str) -> Result<()> {
     })
 }
 
-/// `cost` is what counters and messages show.
+/// `cost` is what counters show, and messages are as long as those of a small node suggest.
 fn cost<T: Real>(lab: &Lab) -> Result<()> {
     const ITERATIONS: u64 = 40;
     let mut simulation = lab.start::<T>(&lab.method, None)?;
@@ -270,15 +267,14 @@ fn cost<T: Real>(lab: &Lab) -> Result<()> {
     let (counts_after, after) = (counts(&simulation), simulation.progress());
     let at = simulation.nodes()[0].algorithm.at();
     let dims = Dims { n: at.x.len(), p: at.theta.len() };
-    let said = lab.method.cost(Task { scope: lab.experiment.scope, ..Task::default() });
-    let Cost { floats, rounds, .. } = &said;
-    let links = lab.links();
-    let sent = [
-        ("floats", floats, (after.floats - before.floats) as f64 / links as f64),
-        ("rounds", rounds, (after.exchanges - before.exchanges) as f64),
-    ];
-    for (what, said, found) in sent {
-        exactly(what, said.at(dims), found / ITERATIONS as f64)?;
+    let task = Task { scope: lab.experiment.scope, ..Task::default() };
+    let (said, sent) = (lab.method.cost(task), lab.method.sent(task)?);
+    let floats = (after.floats - before.floats) as f64 / lab.links() as f64;
+    let rounds = (after.exchanges - before.exchanges) as f64;
+    for (what, said, found) in
+        [("floats", sent.floats.at(dims), floats), ("rounds", sent.rounds as f64, rounds)]
+    {
+        exactly(what, said, found / ITERATIONS as f64)?;
     }
     let spent: Vec<[f64; 7]> = counts_before
         .iter()

@@ -12,12 +12,13 @@ use rayon::prelude::*;
 use super::device::{Device, count_derivatives};
 use super::links::Links;
 use super::timing::Timing;
-use super::transport::{Independent, Round, Transport, block};
+use super::transport::{Independent, Transport, block};
 use super::{Node, Progress};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::messages::{Attack, Messages, Site, Traffic, lengths};
 use crate::network::mixed::{Mixed, Row};
+use crate::network::outbox::{Outbox, Round};
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
 use crate::problem::oracle::Counts;
@@ -29,7 +30,7 @@ use lopa_kernels::Pages;
 pub struct Cluster<'a, T: Real> {
     here: Range<usize>,
     team: Team<'a, T>,
-    messages: Vec<Vec<T>>,
+    messages: Vec<Outbox<T>>,
     links: Links<T>,
     arrows: u64,                // Σ_i neighbours of node i in this round, over all nodes
     rounds: Option<Cursor<'a>>, // which links a round uses, if that changes
@@ -45,7 +46,7 @@ pub struct Cluster<'a, T: Real> {
 struct Team<'a, T: Real> {
     nodes: Vec<Node<T>>,
     rows: Vec<Row<T>>,
-    next: Vec<Vec<T>>,
+    next: Vec<Outbox<T>>,
     scratch: Vec<Mutex<Vec<T>>>, // for weighted sums, one per thread
     pool: Option<&'a ThreadPool>,
 }
@@ -61,10 +62,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         let here = block(mixing.nodes(), transport.size(), transport.rank());
         assert_eq!(here.len(), nodes.len(), "one row of W for each node");
         let (links, rows) = Links::new(mixing, transport.size(), transport.rank());
-        let mut messages = vec![Vec::new(); nodes.len()];
-        for (node, message) in nodes.iter().zip(&mut messages) {
-            node.algorithm.share(0, message);
-        }
+        let mut messages = vec![Outbox::default(); nodes.len()];
+        share(&nodes, Round::default(), &mut messages);
         let arrows = mixing.arrows();
         let next = messages.clone();
         settle(&nodes, &[&messages, &next]);
@@ -120,6 +119,7 @@ impl<'a, T: Real> Cluster<'a, T> {
     /// Continues from the progress of an earlier run, whose nodes these are.
     pub fn from(mut self, progress: Progress) -> Self {
         self.progress = progress;
+        share(&self.team.nodes, Round { k: progress.k, e: 0 }, &mut self.messages);
         self
     }
 
@@ -184,7 +184,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         if let Some(device) = &mut self.device {
             device.advance()?;
             count_derivatives(&mut self.team.nodes);
-            let length = self.messages[0].len() as u64;
+            let length = self.messages[0].values().len() as u64;
             self.note(length * T::BYTES as u64);
             self.progress.exchanges += u64::from(length > 0);
             self.progress.floats += self.arrows * length;
@@ -206,21 +206,22 @@ impl<'a, T: Real> Cluster<'a, T> {
             }
             let Cluster { here, team, messages, links, transport, progress, .. } = self;
             let apart = self.together.is_some();
-            let step = Step { k: progress.k, e, exchanges, messages, apart };
+            let round = Round { k: progress.k, e };
+            let step = Step { round, exchanges, messages, apart };
             let (out, into) = links.pack(messages);
-            let round = Round { k: progress.k, e, scalar: T::BYTES };
+            let mut near = || team.work(&step, None, here.len());
             // Nodes whose neighbours are all here need not wait for messages on their way.
-            transport.exchange(round, out, into, &mut || team.work(&step, None, here.len()))?;
+            transport.exchange(round, T::BYTES, out, into, &mut near)?;
             if !into.is_empty() {
                 links.unpack();
                 team.work(&step, Some(&links.messages), here.len());
             }
             if let Some(together) = &mut self.together {
                 team.answer(&mut **together, e)?;
-                team.share((e, (e + 1) % exchanges));
+                team.share(round, exchanges);
             }
             team.check()?;
-            let length = messages[0].len() as u64;
+            let length = messages[0].values().len() as u64;
             self.note(length * T::BYTES as u64);
             self.progress.exchanges += u64::from(length > 0);
             self.progress.floats += self.arrows * length;
@@ -348,12 +349,20 @@ impl<'a, T: Real> Cluster<'a, T> {
     }
 }
 
+/// Lets all nodes share what they send in a round.
+fn share<T: Real>(nodes: &[Node<T>], round: Round, messages: &mut [Outbox<T>]) {
+    for (node, message) in nodes.iter().zip(messages) {
+        message.clear();
+        node.algorithm.share(round, message);
+    }
+}
+
 /// Asks for large pages for everything that iterations pass over.
-fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Vec<T>]]) {
+fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     let mut pages = Pages::default();
     let variables = nodes.iter().flat_map(|node| node.algorithm.variables());
     variables.for_each(|(_, variable)| pages.add(variable));
-    messages.iter().copied().flatten().for_each(|message| pages.add(message));
+    messages.iter().copied().flatten().for_each(|message| pages.add(message.values()));
     pages.settle();
 }
 
@@ -379,21 +388,21 @@ fn split<V>(all: &[Vec<u8>], take: impl Fn(&mut Reader) -> Option<V>) -> Result<
 
 /// One exchange of an iteration.
 struct Step<'s, T> {
-    k: u64,
-    e: usize,
+    round: Round,
     exchanges: usize,
-    messages: &'s [Vec<T>],
+    messages: &'s [Outbox<T>],
     apart: bool, // whether directions are answered for all nodes together, after their steps
 }
 
-type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Vec<T>));
+type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Outbox<T>));
 
 impl<T: Real> Team<'_, T> {
     /// Mixing, step and next message of the nodes without neighbours in other processes (`heard` is
     /// `None`), or of those with such neighbours. Neighbours from `count` on are elsewhere.
     fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
         let Team { nodes, rows, next, scratch, pool } = self;
-        let (&Step { k, e, exchanges, messages, apart }, pool) = (step, *pool);
+        let (&Step { round, exchanges, messages, apart }, pool) = (step, *pool);
+        let Round { k, e } = round;
         let far = |row: &Row<T>| row.iter().any(|&(j, _)| j >= count);
         let one = |(i, (node, next)): Work<T>| {
             if far(&rows[i]) != heard.is_some() {
@@ -401,7 +410,7 @@ impl<T: Real> Team<'_, T> {
             }
             let message = |j: usize| match heard {
                 Some(heard) if j >= count => &heard[j - count][..],
-                _ => &messages[j][..],
+                _ => messages[j].values(),
             };
             let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
             let scratch = &mut *scratch[thread].lock().expect("a step does not panic");
@@ -415,7 +424,7 @@ impl<T: Real> Team<'_, T> {
                 if let Some(wanted) = node.algorithm.asks(e) {
                     node.oracle.answer(wanted);
                 }
-                node.share((e, (e + 1) % exchanges), next);
+                node.share(round, exchanges, next);
             }
         };
         match pool {
@@ -439,9 +448,9 @@ impl<T: Real> Team<'_, T> {
     }
 
     /// The rest of every node's step, and its next message.
-    fn share(&mut self, exchanges: (usize, usize)) {
+    fn share(&mut self, round: Round, exchanges: usize) {
         let all = self.nodes.iter_mut().zip(&mut self.next);
-        all.for_each(|(node, next)| node.share(exchanges, next));
+        all.for_each(|(node, next)| node.share(round, exchanges, next));
     }
 
     /// Whether every derivative could be computed.
@@ -451,10 +460,10 @@ impl<T: Real> Team<'_, T> {
 }
 
 impl<T: Real> Node<T> {
-    /// The rest of the step of exchange `now`, and the message of exchange `then`.
-    fn share(&mut self, (now, then): (usize, usize), message: &mut Vec<T>) {
-        self.algorithm.finish(now);
+    /// The rest of the step of a round, and the message of the next one.
+    fn share(&mut self, round: Round, exchanges: usize, message: &mut Outbox<T>) {
+        self.algorithm.finish(round.e);
         message.clear();
-        self.algorithm.share(then, message);
+        self.algorithm.share(round.next(exchanges), message);
     }
 }

@@ -1,14 +1,14 @@
 //! All nodes of a run on a device of their own, such as a graphics card.
 //!
-//! A device takes over whole iterations: it is told what the method does ([`Law`]) and what each
+//! A device takes over whole iterations: it is told what the method does ([`UpdateRule`]) and what each
 //! node's part computes ([`Form`](crate::problem::form::Form)), starts from the variables of the
 //! nodes, and gives them back when somebody looks. All else is as everywhere: nodes are made and
 //! restored here, and measured and saved here.
 //!
-//! [`Law`]: crate::algorithms::law::Law
+//! [`UpdateRule`]: crate::algorithms::update_rule::UpdateRule
 
 use super::Node;
-use crate::algorithms::law::Moves;
+use crate::algorithms::update_rule::XUpdate;
 use crate::config::{Entry, NoParams, Registry};
 use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
@@ -48,9 +48,9 @@ pub trait Device<T: Real>: Send {
 
 /// Counts the derivatives that a device computed in an iteration.
 pub(super) fn count_derivatives<T: Real>(nodes: &mut [Node<T>]) {
-    let moves = nodes[0].algorithm.law().map(|law| law.moves);
+    let moves = nodes[0].algorithm.update_rule().map(|rule| rule.x);
     nodes.iter_mut().for_each(|node| match moves {
-        Ok(Moves::Descent { both }) => node.oracle.count_gradients(both),
+        Ok(XUpdate::Descent { both }) => node.oracle.count_gradients(both),
         _ => node.oracle.count_directions(),
     });
 }

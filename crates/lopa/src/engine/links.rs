@@ -7,6 +7,7 @@ use super::transport::{Parcel, block};
 use crate::math::real::Real;
 use crate::network::Mixing;
 use crate::network::mixed::Row;
+use crate::network::outbox::Outbox;
 
 /// The messages that this process exchanges with others.
 pub struct Links<T> {
@@ -141,13 +142,13 @@ impl<T: Real> Links<T> {
     }
 
     /// Fills the parcels with the local nodes' messages, which all have the same length.
-    pub fn pack(&mut self, messages: &[Vec<T>]) -> (&[Parcel], &mut [Parcel]) {
+    pub fn pack(&mut self, messages: &[Outbox<T>]) -> (&[Parcel], &mut [Parcel]) {
         let (out, into) = (&mut self.out[..self.sends], &mut self.into[..self.receives]);
         for (parcel, senders) in out.iter_mut().zip(&self.senders) {
             parcel.bytes.clear();
-            senders.iter().for_each(|&i| T::extend_le(&messages[i], &mut parcel.bytes));
+            senders.iter().for_each(|&i| T::extend_le(messages[i].values(), &mut parcel.bytes));
         }
-        let length = messages[0].len();
+        let length = messages[0].values().len();
         for (parcel, places) in into.iter_mut().zip(&self.places) {
             parcel.bytes.resize(places.len() * length * T::BYTES, 0);
         }

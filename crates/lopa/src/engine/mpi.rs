@@ -99,6 +99,7 @@ impl Transport for Mpi {
     fn exchange(
         &mut self,
         _: Round,
+        _: usize,
         out: &[Parcel],
         into: &mut [Parcel],
         meanwhile: &mut dyn FnMut(),

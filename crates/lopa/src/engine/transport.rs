@@ -4,17 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::network::Mixing;
-
-/// An exchange: when it happens and the size of its scalars.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Round {
-    /// The iteration.
-    pub k: u64,
-    /// The exchange within the iteration.
-    pub e: usize,
-    /// Bytes per scalar; 1 for what is compressed.
-    pub scalar: usize,
-}
+pub use crate::network::outbox::Round;
 
 /// Bytes to or from another process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,10 +24,11 @@ pub trait Transport: Send {
     fn size(&self) -> usize;
 
     /// Sends `out` and fills `into`, whose buffers have the lengths to receive; runs `meanwhile`
-    /// while messages travel.
+    /// while messages travel. `scalar` is the number of bytes per scalar, 1 for what is compressed.
     fn exchange(
         &mut self,
         round: Round,
+        scalar: usize,
         out: &[Parcel],
         into: &mut [Parcel],
         meanwhile: &mut dyn FnMut(),
@@ -131,6 +122,7 @@ impl Transport for Alone {
     fn exchange(
         &mut self,
         _: Round,
+        _: usize,
         _: &[Parcel],
         _: &mut [Parcel],
         meanwhile: &mut dyn FnMut(),

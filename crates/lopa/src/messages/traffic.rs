@@ -20,6 +20,7 @@ use crate::engine::{Parcel, block};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::network::Mixing;
+use crate::network::outbox::Outbox;
 
 /// What happened to messages so far, over all links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -184,7 +185,7 @@ impl<T: Real> Traffic<T> {
     pub fn begin(
         &mut self,
         (k, e): (u64, usize),
-        messages: &[Vec<T>],
+        messages: &[Outbox<T>],
         pool: Option<&ThreadPool>,
     ) -> Result<()> {
         self.links.choose(&self.map, (k, e));
@@ -192,7 +193,7 @@ impl<T: Real> Traffic<T> {
             let liars = self.liars.iter().enumerate().filter(|(_, liar)| **liar);
             for (i, _) in liars {
                 let whose = (self.seed, self.map.here.start + i);
-                attack.lie(whose, (k, e), &messages[i], &mut self.lies[i]);
+                attack.lie(whose, (k, e), messages[i].values(), &mut self.lies[i]);
             }
         }
         let Traffic { map, links, slots, compressor, feedback, lies, liars, desks, .. } = self;
@@ -212,7 +213,7 @@ impl<T: Real> Traffic<T> {
             if let Some(old) = old {
                 old.copy_from_slice(value);
             }
-            let said = if liars[i] { &lies[i] } else { &messages[i] };
+            let said = if liars[i] { &lies[i][..] } else { messages[i].values() };
             match compressor {
                 None => {
                     value[..length].copy_from_slice(said);

@@ -2,21 +2,23 @@
 
 use std::ops::Range;
 
+use super::outbox::Outbox;
 use crate::math::real::{Real, update};
 
 /// Row i of W in the precision of the run: (j, w_ij) for the neighbours of i, increasing j, without
 /// the node itself: see [`Mixed`].
 pub type Row<T> = Vec<(usize, T)>;
 
-/// Σ_j w_ij message_j, formed when a node asks for it: whole, or piece by piece by those who pass
-/// over long vectors only once.
+/// Σ_j w_ij message_j, formed when a node asks for it: all vectors at once ([`vectors`](Mixed::vectors)),
+/// or piece by piece ([`each_piece`](Mixed::each_piece)), so that long vectors are passed over only once.
+/// The sums come in the order in which `share` named the vectors.
 ///
 /// All engines mix here, at the receiver, as own + Σ_j w_ij (message_j − own), in the order of the
 /// row: that is why they agree to the last bit. The difference form makes exact consensus a fixed
 /// point to the bit.
 pub struct Mixed<'a, T> {
     row: &'a [(usize, T)],
-    own: &'a [T],
+    own: &'a Outbox<T>,
     message: &'a dyn Fn(usize) -> &'a [T],
     scratch: &'a mut Vec<T>,
     start: usize,           // of what is not yet mixed piece by piece
@@ -27,7 +29,7 @@ impl<'a, T: Real> Mixed<'a, T> {
     /// From row i of W, what this node shared, what node j shared, and memory for the sums.
     pub fn new(
         row: &'a [(usize, T)],
-        own: &'a [T],
+        own: &'a Outbox<T>,
         message: &'a dyn Fn(usize) -> &'a [T],
         scratch: &'a mut Vec<T>,
     ) -> Mixed<'a, T> {
@@ -35,22 +37,36 @@ impl<'a, T: Real> Mixed<'a, T> {
     }
 
     /// From what this node shared, and Σ_j w_ij (message_j − own), however that came about.
-    pub fn moved(own: &'a [T], moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
+    pub fn moved(own: &'a Outbox<T>, moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
         Mixed { row: &[], own, message: &|_| &[], scratch, start: 0, moved: Some(moved) }
     }
 
-    /// All of it.
-    pub fn whole(self) -> &'a [T] {
+    /// The sums of all N vectors of the message.
+    ///
+    /// # Panics
+    /// If the message does not have N vectors.
+    pub fn vectors<const N: usize>(self) -> [&'a [T]; N] {
+        let sent = self.own.vectors().len();
+        assert_eq!(N, sent, "`step` takes {N} sums, and `share` sent {sent} vectors");
+        let mut sums = self.sums();
+        std::array::from_fn(|_| sums.together(1))
+    }
+
+    /// The sums of all vectors of the message, to be taken in their order.
+    pub fn sums(self) -> Sums<'a, T> {
         let Mixed { row, own, message, scratch, moved, .. } = self;
-        scratch.resize(own.len().max(scratch.len()), T::zero());
-        if let Some(moved) = moved {
-            update(&mut scratch[..own.len()], [own, moved], |_, [own, moved]| own + moved);
-            return &scratch[..own.len()];
+        let (values, lengths) = (own.values(), own.vectors());
+        scratch.resize(values.len().max(scratch.len()), T::zero());
+        let sums = &mut scratch[..values.len()];
+        match moved {
+            Some(moved) => update(sums, [values, moved], |_, [own, moved]| own + moved),
+            None => {
+                for at in cut(values.len()) {
+                    mix(row, &values[at.clone()], message, at.start, &mut sums[at]);
+                }
+            }
         }
-        for at in cut(own.len()) {
-            mix(row, &own[at.clone()], message, at.start, &mut scratch[at]);
-        }
-        &scratch[..own.len()]
+        Sums { values: sums, lengths }
     }
 
     /// Calls `f` with the weighted sums of the next N vectors of the message, these vectors
@@ -89,6 +105,34 @@ impl<'a, T: Real> Mixed<'a, T> {
             );
         }
         self.start += N * length;
+    }
+}
+
+/// The sums of the vectors of a message, in their order.
+pub struct Sums<'a, T> {
+    values: &'a [T],
+    lengths: &'a [(&'static str, usize)],
+}
+
+impl<'a, T> Sums<'a, T> {
+    /// The sums of the next `count` vectors, one after the other.
+    ///
+    /// # Panics
+    /// If fewer vectors are left.
+    pub fn together(&mut self, count: usize) -> &'a [T] {
+        let (next, rest) = self.lengths.split_at(count);
+        let length = next.iter().map(|(_, length)| length).sum();
+        let (sums, values) = self.values.split_at(length);
+        (self.values, self.lengths) = (values, rest);
+        sums
+    }
+}
+
+impl<'a, T> Iterator for Sums<'a, T> {
+    type Item = &'a [T];
+
+    fn next(&mut self) -> Option<&'a [T]> {
+        (!self.lengths.is_empty()).then(|| self.together(1))
     }
 }
 

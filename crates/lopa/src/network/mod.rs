@@ -17,6 +17,7 @@ mod file;
 mod graph;
 pub mod mixed;
 mod mixing;
+pub mod outbox;
 mod parse;
 mod search;
 mod spectrum;

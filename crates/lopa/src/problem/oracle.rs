@@ -61,7 +61,7 @@ pub const TWO: Draws = Draws { xi: [XI1; 3], sigma: [SIGMA1; 2] };
 
 /// The directions that a step ends by asking for: see
 /// [`Algorithm::asks`](crate::algorithms::Algorithm::asks).
-pub struct Wanted<'a, T> {
+pub struct DirectionRequest<'a, T> {
     /// The point.
     pub at: At<'a, T>,
     /// v of (7) and (8).
@@ -372,7 +372,7 @@ impl<T: Real> Oracle<T> {
     }
 
     /// Answers what a step asked for.
-    pub fn answer(&mut self, wanted: Wanted<T>) {
+    pub fn answer(&mut self, wanted: DirectionRequest<T>) {
         if self.joins() {
             let length = self.room();
             return lent(|room: &mut Room<T>| {
@@ -386,14 +386,14 @@ impl<T: Real> Oracle<T> {
                 self.part.directions(at, v, on, out);
             });
         }
-        let Wanted { at, v, draws, d, h, s } = wanted;
+        let DirectionRequest { at, v, draws, d, h, s } = wanted;
         self.grad_theta_g(at, draws.xi[0], d);
         self.residual(at, v, (draws.xi[1], draws.sigma[0]), h);
         self.hypergradient(at, v, (draws.xi[2], draws.sigma[1]), s);
     }
 
     /// What a step asked for, with its minibatches, to be answered together with other nodes'.
-    pub fn ask<'a>(&'a mut self, node: usize, wanted: Wanted<'a, T>) -> Ask<'a, T> {
+    pub fn ask<'a>(&'a mut self, node: usize, wanted: DirectionRequest<'a, T>) -> Ask<'a, T> {
         let length = self.room();
         let Oracle { part, sampler, batches, counts, scratch, .. } = self;
         scratch.resize(length, T::zero());
@@ -508,7 +508,7 @@ fn question<'a, T: Real>(
     counts: &mut Counts,
     scratch: &'a mut [T],
     (part, sizes): (&dyn Bilevel<T>, Batches),
-    Wanted { at, v, draws, d, h, s }: Wanted<'a, T>,
+    DirectionRequest { at, v, draws, d, h, s }: DirectionRequest<'a, T>,
 ) -> Ask<'a, T> {
     let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
     let (f, g) = (part.samples_f(), part.samples_g());

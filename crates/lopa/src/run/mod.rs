@@ -331,7 +331,7 @@ impl Experiment {
         for algorithm in &self.algorithms {
             let part = self.parts_of::<f64>(data, world, seed, 0..1)?.each;
             let nodes = self.nodes_of(part, 0, seed, &algorithm.choice.build, None)?;
-            nodes[0].algorithm.law().map_err(|why| {
+            nodes[0].algorithm.update_rule().map_err(|why| {
                 let message = format!("the device cannot run `{}`: {why}", algorithm.label);
                 let hint = "leave it out, or run on the processor: `device = \"cpu\"`";
                 Error::config("device/refused", message).at("run.device").hint(hint)

@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use lopa::algorithms::cost::Count;
-use lopa::algorithms::{Cost, Facts, Task, algorithms};
+use lopa::algorithms::{AnyMethod, Facts, Task, algorithms};
 use lopa::config::Source;
 use lopa::experiment::{Experiment, Registries};
 use lopa::problem::scope::Scope;
 
 use crate::pages::{Page, marked, pages, root};
 
-/// Picks a count of a cost.
-type Show = fn(&Cost) -> &Count;
+/// Picks a count of a method's cost.
+type Show = fn(&AnyMethod, Task) -> Count;
 
 /// The algorithms of the README, in its order.
 const SHORT: [&str; 7] = ["lopa-gt", "lopa-lg", "ma-dsbo", "sldbo", "spdb", "dgd", "local"];
@@ -35,11 +35,20 @@ fn check_block(page: &str, name: &str, wanted: &str) {
     assert!(block == wanted, "{page} is out of date: run this test with UPDATE=1\n{wanted}");
 }
 
+/// An algorithm with its default parameters.
+fn typical(name: &str) -> Arc<AnyMethod> {
+    algorithms().typical(name).unwrap().expect("it has defaults").build
+}
+
+/// The scalars that it sends to each neighbour in an iteration.
+fn floats(method: &AnyMethod, task: Task) -> Count {
+    method.sent(task).unwrap().floats
+}
+
 /// What an iteration of an algorithm costs in each of the scopes; once, where they agree.
-fn cost(name: &str, scopes: &[Scope], show: fn(&Cost) -> &Count) -> String {
-    let typical = algorithms().typical(name).unwrap().expect("it has defaults");
-    let one =
-        |&scope: &Scope| show(&typical.build.cost(Task { scope, ..Task::default() })).to_string();
+fn cost(name: &str, scopes: &[Scope], show: Show) -> String {
+    let method = typical(name);
+    let one = |&scope: &Scope| show(&method, Task { scope, ..Task::default() }).to_string();
     let mut all: Vec<String> = scopes.iter().map(one).collect();
     all.dedup();
     all.join("; ")
@@ -56,7 +65,7 @@ fn the_readme_has_the_algorithms_to_begin_with() {
     let registry = algorithms();
     let rows = SHORT.iter().map(|name| {
         let entry = registry.iter().find(|entry| entry.name == *name).unwrap();
-        let floats = cost(name, &[Scope::Personal], |cost| &cost.floats);
+        let floats = cost(name, &[Scope::Personal], floats);
         [format!("`{name}`"), entry.about.clone(), entry.facts.loops.into(), floats]
     });
     let table = table(["algorithm", "what it is", "loops", "floats"], rows);
@@ -67,12 +76,13 @@ fn the_readme_has_the_algorithms_to_begin_with() {
 fn the_table_of_algorithms_is_the_registrys() {
     let registry = algorithms();
     let rows = registry.iter().map(|entry| {
-        let Facts { source, scopes, sends, loops, .. } = entry.facts;
+        let Facts { source, scopes, loops, .. } = entry.facts;
         let names: Vec<_> = scopes.iter().map(|scope| scope.name()).collect();
-        let hessians = cost(&entry.name, scopes, |cost| &cost.hess_g);
-        let floats = cost(&entry.name, scopes, |cost| &cost.floats);
+        let hessians = cost(&entry.name, scopes, |method, task| method.cost(task).hess_g);
+        let floats = cost(&entry.name, scopes, floats);
         let [name, about] = [&entry.name, &entry.about].map(String::clone);
-        let [sends, loops, source] = [sends, loops, source].map(String::from);
+        let sends = typical(&entry.name).sends().unwrap();
+        let [loops, source] = [loops, source].map(String::from);
         [name, about, names.join(", "), sends, hessians, floats, loops, source]
     });
     let head =
@@ -83,12 +93,12 @@ fn the_table_of_algorithms_is_the_registrys() {
 #[test]
 fn the_table_of_calls_is_the_registrys() {
     let calls: [(&str, Show); 6] = [
-        ("∇_θ g", |cost| &cost.grad_theta_g),
-        ("∇²_θθ g v", |cost| &cost.hess_g),
-        ("∇²_xθ g v", |cost| &cost.cross_g),
-        ("∇_θ f", |cost| &cost.grad_theta_f),
-        ("∇_x f", |cost| &cost.grad_x_f),
-        ("∇_x g", |cost| &cost.grad_x_g),
+        ("∇_θ g", |method, task| method.cost(task).grad_theta_g),
+        ("∇²_θθ g v", |method, task| method.cost(task).hess_g),
+        ("∇²_xθ g v", |method, task| method.cost(task).cross_g),
+        ("∇_θ f", |method, task| method.cost(task).grad_theta_f),
+        ("∇_x f", |method, task| method.cost(task).grad_x_f),
+        ("∇_x g", |method, task| method.cost(task).grad_x_g),
     ];
     let [a, b, c, d, e, f] = calls.map(|(head, _)| head);
     let registry = algorithms();

@@ -144,7 +144,6 @@ fn internal(name: &str, variable: &str) -> bool {
     match name {
         "extra" | "exact-diffusion" => ["y", "q", "psi"].contains(&variable),
         "gt-sgd" => ["q", "psi"].contains(&variable),
-        "d-soba" => variable == "steps",
         "mdbo" | "vrdbo" | "zhang" => variable.ends_with("_old"),
         "sparkle" => ["memory", "ahead", "last"].iter().any(|part| variable.starts_with(part)),
         _ => false,

@@ -6,6 +6,7 @@
 use crate::common::bench::*;
 use lopa::engine::Simulation;
 use lopa::math::real::Real;
+use lopa::network::outbox::{Outbox, Round};
 use lopa::problem::oracle::Counts;
 use lopa::problems::quadratic::{self, Coefficients, coefficients};
 
@@ -140,10 +141,10 @@ fn x_and_in_tracking_y_are_all_that_leaves_a_node() {
         let mut simulation = Bench::new(NOISY, &lopa(scheme, STEPS)).start::<f64>();
         for k in 1..=20 {
             for node in simulation.nodes() {
-                let mut message = Vec::new();
-                node.algorithm.share(0, &mut message);
+                let mut out = Outbox::default();
+                node.algorithm.share(Round { k, e: 0 }, &mut out);
                 let of = |name: &&str| variable(node, name).to_vec();
-                assert_eq!(message, vectors.iter().flat_map(of).collect::<Vec<_>>());
+                assert_eq!(out.values(), vectors.iter().flat_map(of).collect::<Vec<_>>());
             }
             simulation.iterate();
             let (degrees, n) = (2 * 8, 5);

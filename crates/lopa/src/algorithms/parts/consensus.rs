@@ -11,32 +11,6 @@
 //! what W = I would.
 
 use crate::math::real::{Real, update};
-use crate::problem::scope::Scope;
-
-/// The vectors of a mixed message, in the order they were shared.
-pub struct Pieces<'a, T> {
-    mixed: &'a [T],
-    scope: Scope,
-}
-
-impl<'a, T> Pieces<'a, T> {
-    /// From a mixed message.
-    pub fn new(mixed: &'a [T], scope: Scope) -> Pieces<'a, T> {
-        Pieces { mixed, scope }
-    }
-
-    /// The next vector, shared in both scopes.
-    pub fn next(&mut self, length: usize) -> &'a [T] {
-        let (piece, rest) = self.mixed.split_at(length);
-        self.mixed = rest;
-        piece
-    }
-
-    /// The next vector, shared in the global scope only; empty in the personal one.
-    pub fn inner(&mut self, length: usize) -> &'a [T] {
-        self.next(if self.scope == Scope::Global { length } else { 0 })
-    }
-}
 
 /// x ← Σ_j w_ij x_j
 pub fn combine<T: Real>(x: &mut [T], mixed: &[T]) {

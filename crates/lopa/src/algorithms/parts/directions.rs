@@ -8,10 +8,10 @@
 
 use crate::math::real::{Real, Vector};
 use crate::problem::At;
-use crate::problem::oracle::{Draws, Oracle, Wanted};
+use crate::problem::oracle::{Draws, Oracle, DirectionRequest};
 
 /// d, h and s.
-pub struct Directions<T> {
+pub struct DirectionBuffers<T> {
     /// Of θ.
     pub d: Vector<T>,
     /// Of v.
@@ -21,21 +21,21 @@ pub struct Directions<T> {
     draws: Draws,
 }
 
-impl<T: Real> Directions<T> {
+impl<T: Real> DirectionBuffers<T> {
     /// Zeros.
-    pub fn new(n: usize, p: usize, draws: Draws) -> Directions<T> {
-        Directions::of([p, p, n].map(|length| vec![T::zero(); length].into()), draws)
+    pub fn new(n: usize, p: usize, draws: Draws) -> DirectionBuffers<T> {
+        DirectionBuffers::of([p, p, n].map(|length| vec![T::zero(); length].into()), draws)
     }
 
     /// In these vectors, of length p, p and n.
-    pub fn of([d, h, s]: [Vector<T>; 3], draws: Draws) -> Directions<T> {
-        Directions { d, h, s, draws }
+    pub fn of([d, h, s]: [Vector<T>; 3], draws: Draws) -> DirectionBuffers<T> {
+        DirectionBuffers { d, h, s, draws }
     }
 
     /// Asks for all three at a point.
-    pub fn at<'a>(&'a mut self, at: At<'a, T>, v: &'a [T]) -> Wanted<'a, T> {
-        let Directions { d, h, s, draws } = self;
-        Wanted { at, v, draws: *draws, d, h, s }
+    pub fn at<'a>(&'a mut self, at: At<'a, T>, v: &'a [T]) -> DirectionRequest<'a, T> {
+        let DirectionBuffers { d, h, s, draws } = self;
+        DirectionRequest { at, v, draws: *draws, d, h, s }
     }
 
     /// d = ∇_θ ĝ

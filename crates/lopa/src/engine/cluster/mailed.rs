@@ -5,12 +5,12 @@ use rayon::prelude::*;
 
 use super::{Cluster, Step, Team};
 use crate::engine::Node;
-use crate::engine::transport::Round;
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::messages::{Mail, Tally, Traffic};
 use crate::network::Cursor;
 use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
 use crate::problem::{Ask, Together};
 
 impl<T: Real> Cluster<'_, T> {
@@ -40,11 +40,12 @@ impl<T: Real> Cluster<'_, T> {
                 return Err(not_finite(here.start, "would send", k)
                     .hint("the run diverges: use smaller step sizes"));
             }
-            let round = Round { k, e, scalar: traffic.scalar() };
-            let step = Step { k, e, exchanges, messages, apart: together.is_some() };
+            let round = Round { k, e };
+            let step = Step { round, exchanges, messages, apart: together.is_some() };
+            let scalar = traffic.scalar();
             let (mail, reach, out, into) = traffic.mail(e);
-            transport
-                .exchange(round, out, into, &mut || team.step_by(&step, &mail, reach, false))?;
+            let mut near = || team.step_by(&step, &mail, reach, false);
+            transport.exchange(round, scalar, out, into, &mut near)?;
             if traffic.spans() {
                 traffic.unpack((k, e))?;
                 if careful && !traffic.is_finite(e) {
@@ -58,11 +59,11 @@ impl<T: Real> Cluster<'_, T> {
                 team.answer_by(&mut **together, e, &mail)?;
                 let all = team.nodes.iter_mut().zip(&mut team.next).enumerate();
                 all.for_each(|(i, (node, next))| {
-                    node.share_by((e, (e + 1) % exchanges), mail.is_awake(i), next);
+                    node.share_by(round, exchanges, mail.is_awake(i), next);
                 });
             }
             team.check()?;
-            let length = messages[0].len() as u64;
+            let length = messages[0].values().len() as u64;
             let (Tally { sent, lost, late, slept }, bytes) = traffic.tally(e);
             if let Some(timing) = timing {
                 timing.note(&team.nodes, Some(k), progress.exchanges, traffic.wire(e));
@@ -113,14 +114,15 @@ fn not_finite(node: usize, what: &str, k: u64) -> Error {
     Error::new(Kind::Run, "peers/not-finite", message)
 }
 
-type Work<'w, T> = (usize, ((&'w mut Node<T>, &'w mut Vec<T>), &'w mut Vec<T>));
+type Work<'w, T> = (usize, ((&'w mut Node<T>, &'w mut Outbox<T>), &'w mut Vec<T>));
 
 impl<T: Real> Team<'_, T> {
     /// Mixing, step and next message of the nodes that have neighbours in other processes, or of those
     /// that have none. A node that sleeps only says again what it said.
     fn step_by(&mut self, step: &Step<T>, mail: &Mail<T>, reach: &mut [Vec<T>], far: bool) {
         let Team { nodes, next, scratch, pool, .. } = self;
-        let (&Step { k, e, exchanges, messages, apart }, pool) = (step, *pool);
+        let (&Step { round, exchanges, messages, apart }, pool) = (step, *pool);
+        let Round { k, e } = round;
         let one = |(i, ((node, next), reach)): Work<T>| {
             if mail.is_far(i) != far {
                 return;
@@ -130,7 +132,7 @@ impl<T: Real> Team<'_, T> {
                 let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
                 let desk = &mut *mail.desk(thread);
                 let scratch = &mut *scratch[thread].lock().expect("a step does not panic");
-                mail.moved(i, &messages[i], reach, desk);
+                mail.moved(i, messages[i].values(), reach, desk);
                 let mixed = Mixed::moved(&messages[i], &desk.moved, scratch);
                 if e == 0 {
                     node.oracle.begin(k);
@@ -141,7 +143,7 @@ impl<T: Real> Team<'_, T> {
                 if let Some(wanted) = node.algorithm.asks(e).filter(|_| awake) {
                     node.oracle.answer(wanted);
                 }
-                node.share_by((e, (e + 1) % exchanges), awake, next);
+                node.share_by(round, exchanges, awake, next);
             }
         };
         match pool {
@@ -170,13 +172,12 @@ impl<T: Real> Team<'_, T> {
 }
 
 impl<T: Real> Node<T> {
-    /// The rest of the step of exchange `now`, if the node took part in it, and the message of
-    /// exchange `then`.
-    fn share_by(&mut self, (now, then): (usize, usize), awake: bool, message: &mut Vec<T>) {
+    /// The rest of the step of a round, if the node took part in it, and the message of the next one.
+    fn share_by(&mut self, round: Round, exchanges: usize, awake: bool, message: &mut Outbox<T>) {
         if awake {
-            return self.share((now, then), message);
+            return self.share(round, exchanges, message);
         }
         message.clear();
-        self.algorithm.share(then, message);
+        self.algorithm.share(round.next(exchanges), message);
     }
 }

@@ -148,7 +148,7 @@ impl<W: Wire> Peers<W> {
 
     /// Whether the message of this exchange has arrived over a link; any other is refused.
     fn has_arrived(&mut self, at: usize) -> bool {
-        let (place, scalar) = (self.place(), self.round.scalar as u8);
+        let (place, scalar) = (self.place(), self.scalar as u8);
         let length = self.lengths.get(at).copied().unwrap_or(0);
         let link = &mut self.links[at];
         let Some(frame) = link.received(self.step).map(|frame| Frame::known(frame)) else {
@@ -260,7 +260,7 @@ impl<W: Wire> Peers<W> {
                 let own = out.iter().find(|own| own.rank == parcel.rank);
                 let own = own.expect("whoever is sent something sends something");
                 parcel.bytes.copy_from_slice(&own.bytes);
-                let Round { k, e, .. } = self.round;
+                let Round { k, e } = self.round;
                 (self.notify)(Note::Skipped { peer: parcel.rank, k, e });
             }
         }

@@ -75,6 +75,7 @@ pub struct Peers<W: Wire> {
     broadcasts: Broadcasts,
     limits: Limits,
     round: Round,
+    scalar: usize, // bytes per scalar in this exchange
     lengths: Vec<usize>, // of the messages of this exchange, by link
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
@@ -112,6 +113,7 @@ impl<W: Wire> Peers<W> {
             broadcasts: Broadcasts::new(nodes),
             limits: Limits::default(),
             round: Round::default(),
+            scalar: 0,
             lengths: Vec::new(),
             relayed: BTreeMap::new(),
             notices: 0,
@@ -129,7 +131,7 @@ impl<W: Wire> Peers<W> {
     }
 
     fn place(&self) -> Place {
-        let Round { k, e, .. } = self.round;
+        let Round { k, e } = self.round;
         Place { job: self.job, step: self.step, k, e: e as u32 }
     }
 
@@ -184,7 +186,7 @@ impl<W: Wire> Peers<W> {
 
     /// Sends this node's message to its neighbours.
     fn send_all(&mut self, out: &[Parcel]) -> Result<()> {
-        let Round { k, e, scalar } = self.round;
+        let (Round { k, e }, scalar) = (self.round, self.scalar);
         // There is one node here, so all parcels say the same, or nothing where a link is down. What is
         // compressed was looked at before.
         let said = out.iter().find(|parcel| !parcel.bytes.is_empty());
@@ -241,11 +243,12 @@ impl<W: Wire> Transport for Peers<W> {
     fn exchange(
         &mut self,
         round: Round,
+        scalar: usize,
         out: &[Parcel],
         into: &mut [Parcel],
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()> {
-        self.round = round;
+        (self.round, self.scalar) = (round, scalar);
         // Not every link is used in every round.
         for link in &mut self.links {
             link.idle = into.iter().all(|parcel| parcel.rank != link.peer);

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lopa::algorithms::parts::directions::Directions;
 use lopa::conformance::algorithm;
 use lopa::error::Kind;
 use lopa::prelude::*;
@@ -14,9 +13,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("iterations counted by the node", "conformance/not-restored"),
     ("a message that grows", "conformance/message-length"),
     ("a message whose length depends on x", "conformance/message-length"),
-    ("share clears the message", "conformance/share"),
+    ("two vectors of one name", "conformance/share"),
     ("cost without the second gradient", "conformance/cost"),
-    ("cost of another message", "conformance/cost"),
     ("allocation in the step", "conformance/allocates"),
     ("steps that are too large", "conformance/not-finite"),
     ("two variables of one name", "conformance/variables"),
@@ -70,8 +68,7 @@ struct Planted {
 
 impl Method for Planted {
     fn cost(&self, _: Task) -> Cost {
-        let sent = if self.mistake == "cost of another message" { p() } else { n() };
-        let mut cost = Cost::loopless(sent);
+        let mut cost = Cost::loopless();
         if self.mistake != "cost without the second gradient" {
             cost.grad_theta_g = 2.0.into();
         }
@@ -81,7 +78,7 @@ impl Method for Planted {
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Planted { mistake, params } = self;
         let Start { x, theta, v, oracle, .. } = start;
-        let mut now = Directions::new(x.len(), theta.len(), FIVE);
+        let mut now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         oracle.answer(now.at(At { x: &x, theta: &theta }, &v));
         let (mean, grad) = (vec![T::zero(); x.len()], vec![T::zero(); theta.len()]);
         let (mistake, params, k) = (*mistake, params.clone(), 0);
@@ -96,7 +93,7 @@ struct PlantedNode<T> {
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,
-    now: Directions<T>,
+    now: DirectionBuffers<T>,
     old: Vec<T>,   // d of the iteration before
     moved: Vec<T>, // the last change of θ
     mean: Vec<T>,  // a moving average of s
@@ -123,19 +120,15 @@ impl<T: Real> PlantedNode<T> {
 }
 
 impl<T: Real> Algorithm<T> for PlantedNode<T> {
-    fn share(&self, _: usize, message: &mut Vec<T>) {
-        if self.is("share clears the message") {
-            message.clear();
-        }
-        message.extend_from_slice(&self.x);
+    fn share(&self, _: Round, out: &mut Outbox<T>) {
+        out.vector("x", &self.x);
         let longer = match self.mistake {
             "a message that grows" => self.k > 3,
             "a message whose length depends on x" => self.x[0] > T::zero(),
             _ => false,
         };
-        if longer {
-            message.push(T::zero());
-        }
+        out.vector_if(longer, "more", &[T::zero()]);
+        out.vector_if(self.is("two vectors of one name"), "x", &[T::zero()]);
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
@@ -148,7 +141,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
         }
         // A second gradient, which nothing needs.
         oracle.grad_theta_g(At { x: &self.x, theta: &self.theta }, XI1.pass(1), &mut self.grad);
-        let wx = mixed.whole();
+        let wx = mixed.sums().together(1);
         if self.is("a division by zero without neighbours") && k > 10 {
             let gap = dot(&self.x, &self.x) - dot(wx, &self.x);
             self.mean.fill(gap * gap.recip());
@@ -179,7 +172,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
         }
     }
 
-    fn asks(&mut self, _: usize) -> Option<Wanted<'_, T>> {
+    fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
     }
 
@@ -189,7 +182,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
     }
 
     fn variables(&self) -> Vec<(&'static str, &[T])> {
-        let Directions { d, h, s, .. } = &self.now;
+        let DirectionBuffers { d, h, s, .. } = &self.now;
         let theta = match self.mistake {
             "no theta among the variables" => "inner",
             "two variables of one name" => "v",
@@ -203,7 +196,7 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
         let names: Vec<&'static str> = self.variables().into_iter().map(|(name, _)| name).collect();
         let swapped = self.is("variables_mut in another order");
-        let Directions { d, h, s, .. } = &mut self.now;
+        let DirectionBuffers { d, h, s, .. } = &mut self.now;
         let (old, moved) = (&mut self.old, &mut self.moved);
         let vectors: [&mut [T]; 8] =
             [&mut self.theta, d, &mut self.v, h, s, &mut self.x, old, moved];

@@ -3,6 +3,7 @@
 use lopa::engine::Node;
 use lopa::math::random::{Purpose, Stream};
 use lopa::network::mixed::{Mixed, Row};
+use lopa::network::outbox::{Outbox, Round};
 
 use super::{GT, OPTIONS, heterogeneous, run};
 use crate::common::bench::Bench;
@@ -63,11 +64,12 @@ fn one_way_losses_end_elsewhere() {
     let mut draw = Stream::new(1, Purpose::Failures, 0);
     let mut scratch = Vec::new();
     for k in 0..4000 {
-        let mut messages = vec![Vec::new(); 5];
-        nodes.iter().zip(&mut messages).for_each(|(node, to)| node.algorithm.share(0, to));
+        let mut messages = vec![Outbox::default(); 5];
+        let all = nodes.iter().zip(&mut messages);
+        all.for_each(|(node, out)| node.algorithm.share(Round { k, e: 0 }, out));
         for (i, node) in nodes.iter_mut().enumerate() {
             let lost: Vec<bool> = (0..5).map(|_| draw.unit() < 0.02).collect();
-            let heard = |j: usize| &messages[if lost[j] { i } else { j }][..];
+            let heard = |j: usize| messages[if lost[j] { i } else { j }].values();
             node.oracle.begin(k);
             let mixed = Mixed::new(&rows[i], &messages[i], &heard, &mut scratch);
             node.algorithm.step(0, mixed, &mut node.oracle);

@@ -5,9 +5,9 @@ use crate::problem::oracle::Draws;
 
 /// The updates of x, θ and v in the personal scope. All but DGD's end by asking for d, h and s.
 #[derive(Debug, Clone, Copy)]
-pub struct Law {
+pub struct UpdateRule {
     /// How x moves.
-    pub moves: Moves,
+    pub x: XUpdate,
     /// Step size of x.
     pub alpha: Schedule,
     /// Step size of θ: θ⁺ = θ − β d.
@@ -24,14 +24,14 @@ pub struct Law {
 
 /// How x moves; the formulas are in the files of the algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moves {
+pub enum XUpdate {
     /// `lopa-gt`; variables x, y, z.
     Tracking,
     /// `lopa-lg`; variables x, y, z.
     Local,
     /// `local`; variables x, y, z.
     Alone,
-    /// `d-soba`; variables x, r, and the steps of the iteration to come.
+    /// `d-soba`; variables x and r.
     Combined,
     /// `dgd`; variables θ and x.
     Descent {
