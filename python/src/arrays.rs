@@ -2,28 +2,25 @@
 
 use std::sync::Arc;
 
-use lopa::config::{Entry, NoParams, Params};
+use lopa::config::{Entry, NoParams};
 use lopa::data::{Class, Features, Part, Raw, SourceBuild, Table, Usual, Where, source_entry};
 use lopa::error::{Error, Result};
+use lopa::params;
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::errors::keep;
 
 const NAME: &str = "arrays";
 const ABOUT: &str = "arrays and sparse matrices of a Python process: `lopa.Arrays`";
 
-/// Parameters of `arrays`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Named {
-    /// SHA-256 of the features, labels and groups: other arrays are another experiment.
-    digest: String,
+params! {
+    /// Parameters of `arrays`.
+    pub struct Named {
+        /// SHA-256 of the features, labels and groups: other arrays are another experiment.
+        digest: String = String::new(), required;
+    }
 }
-
-impl Params for Named {}
 
 /// The entry of the registry: experiments name the arrays by their digest.
 pub fn entry() -> Entry<SourceBuild> {

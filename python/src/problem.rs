@@ -61,7 +61,7 @@ impl JsonSchema for PythonProblem {
 impl TryFrom<Named> for PythonProblem {
     type Error = String;
 
-    fn try_from(Named { file, digest }: Named) -> std::result::Result<PythonProblem, String> {
+    fn try_from(Named { file, digest }: Named) -> Result<PythonProblem, String> {
         Python::attach(|py| {
             let find = || -> PyResult<(Py<PyAny>, String)> {
                 let module = py.import("lopa._find")?;

@@ -21,7 +21,7 @@ macro_rules! api {
 
         impl Api {
             /// Finds all functions, or says which is missing.
-            fn load() -> std::result::Result<Api, String> {
+            fn load() -> Result<Api, String> {
                 let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
                 // SAFETY: the driver's initialisers are safe to run.
                 let library = unsafe { Library::new(name) };
@@ -75,7 +75,7 @@ api! {
 }
 
 fn api() -> Result<&'static Api> {
-    static API: OnceLock<std::result::Result<Api, String>> = OnceLock::new();
+    static API: OnceLock<Result<Api, String>> = OnceLock::new();
     let loaded = API.get_or_init(|| {
         let api = Api::load()?;
         // SAFETY: takes no pointers.

@@ -80,7 +80,7 @@ struct Live {
     connection: Connection,
     connected: Connected,
     queue: mpsc::Sender<Vec<u8>>,
-    writer: JoinHandle<std::result::Result<(), End>>,
+    writer: JoinHandle<Result<(), End>>,
 }
 
 impl Slot {
@@ -239,7 +239,7 @@ impl Net {
     }
 
     /// Tries to call a neighbour.
-    async fn call(&self, at: usize) -> std::result::Result<(Stream, Hello), End> {
+    async fn call(&self, at: usize) -> Result<(Stream, Hello), End> {
         let Neighbour { name, key, addresses, .. } = &self.slots[at].neighbour;
         let mut address = EndpointAddr::new(*key);
         for named in addresses {

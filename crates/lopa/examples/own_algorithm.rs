@@ -2,7 +2,7 @@
 //! then combine. It is registered under a name and run from an experiment file like any other.
 //!
 //! ```text
-//! share  x − α s
+//! send  x − α s
 //! x⁺ = Σ_j w_ij (x_j − α s_j)
 //! θ⁺ = θ − β d
 //! v⁺ = v − λ h
@@ -19,19 +19,11 @@ params! {
     /// Step sizes of `diffusion`.
     struct Diffusion {
         /// Step size of x.
-        alpha: Schedule = 0.01.into(),
+        alpha: Schedule = 0.01, step;
         /// Step size of θ.
-        beta: Schedule = 0.5.into(),
+        beta: Schedule = 0.5, step;
         /// Step size of v.
-        lambda: Schedule = 0.5.into(),
-    }
-}
-
-impl Params for Diffusion {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.lambda.check("lambda")
+        lambda: Schedule = 0.5, step;
     }
 }
 
@@ -43,10 +35,6 @@ const FACTS: Facts = Facts {
 };
 
 impl Method for Diffusion {
-    fn cost(&self, _: Task) -> Cost {
-        Cost::loopless()
-    }
-
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let now = start.directions(FIVE);
         let Start { x, theta, v, .. } = start;

@@ -18,13 +18,11 @@ params! {
     /// Parameters of `ridge`.
     struct Ridge {
         /// Entries of θ.
-        features: usize = 5,
+        features: usize = 5;
         /// Samples of f, and of g, at each node.
-        samples: usize = 8,
+        samples: usize = 8;
     }
 }
-
-impl Params for Ridge {}
 
 impl<T: Real> Problem<T> for Ridge {
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {

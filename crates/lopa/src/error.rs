@@ -55,7 +55,7 @@ pub struct Error {
 }
 
 /// The library's result.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// An error without place and hint; add them with [`Error::at`] and [`Error::hint`].
@@ -127,7 +127,7 @@ impl Fault {
         key: &'static str,
         value: impl std::fmt::Display,
         must: &str,
-    ) -> std::result::Result<(), Fault> {
+    ) -> Result<(), Fault> {
         match holds {
             true => Ok(()),
             false => Err(Fault { key, message: format!("`{key} = {value}` must be {must}") }),

@@ -76,6 +76,28 @@ pub mod store;
 pub mod macros {
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize, Serialize};
+
+    use crate::config::Params;
+    use crate::error::Fault;
+
+    /// Calls a check of parameters.
+    pub fn check<P: Params>(
+        params: &P,
+        check: impl Fn(&P) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        check(params)
+    }
+
+    /// Marks the required keys in a schema.
+    pub fn require<P: Params>(schema: &mut schemars::Schema) {
+        for key in P::required() {
+            let of = schema.get_mut("properties").and_then(|all| all.get_mut(key));
+            of.and_then(|key| key.as_object_mut()).map(|key| key.remove("default"));
+        }
+        if !P::required().is_empty() {
+            schema.insert("required".into(), P::required().into());
+        }
+    }
 }
 
 /// What examples and small programs need: `use lopa::prelude::*`.
@@ -97,7 +119,7 @@ pub mod prelude {
     pub use crate::network::outbox::{Outbox, Round};
     pub use crate::network::{Graph, Mixing, graph_entry, weights_entry};
     pub use crate::problem::oracle::{
-        Batches, FIVE, Oracle, SIGMA1, SIGMA2, TWO, DirectionRequest, XI1, XI2, XI3,
+        Batches, DirectionRequest, FIVE, Oracle, SIGMA1, SIGMA2, TWO, XI1, XI2, XI3,
     };
     pub use crate::problem::scope::Scope;
     pub use crate::problem::{
@@ -106,5 +128,5 @@ pub mod prelude {
     };
     pub use crate::run::trace::Row;
     pub use crate::run::{Context, Listener, Outcome, Setup, Store};
-    pub use crate::{params, variables};
+    pub use crate::{choices, params, variables};
 }

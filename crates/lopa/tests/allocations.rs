@@ -5,10 +5,12 @@
 mod common;
 
 use common::bench::Bench;
-use lopa::algorithms::algorithms;
+use lopa::algorithms::{Task, algorithms};
 use lopa::conformance::Counting;
 use lopa::math::real::Real;
 use lopa::problem::scope::Scope;
+use schemars::generate::SchemaSettings;
+use toml::{Table, Value};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -35,34 +37,45 @@ fn allocated<T: Real>(problem: &str, batch: &str, algorithm: &str) -> u64 {
     Counting::allocations() - before
 }
 
-/// Every algorithm with its typical parameters, and options of some that change what they do.
-fn field() -> Vec<(&'static [Scope], String)> {
-    let steps = "alpha = 0.001, beta = 0.1, lambda = 0.1";
-    let mut field: Vec<_> = algorithms()
-        .iter()
-        .map(|entry| {
-            let typical = entry.typical.iter().flatten();
-            let params: String = typical.map(|(key, value)| format!(", {key} = {value}")).collect();
-            (entry.facts.scopes, format!("name = '{}'{params}", entry.name))
-        })
-        .collect();
-    let personal = &[Scope::Personal][..];
-    field.extend([
-        (
-            personal,
-            format!("name = 'spdb', {steps}, inverse = 'shia', consensus = 'gt', inner_steps = 2"),
-        ),
-        (personal, format!("name = 'spdb', {steps}, hv_steps = 4")),
-        (Scope::BOTH, format!("name = 'd-soba', {steps}, order = 'first'")),
-        (Scope::BOTH, format!("name = 'sldbo', {steps}, radius = 1")),
-        (Scope::BOTH, format!("name = 'sparkle', {steps}, upper = 'extra', lower = 'gt'")),
-        (
-            Scope::BOTH,
-            format!("name = 'zhang', {steps}, eta = 0.5, gamma = 0.1, order = 'alternating'"),
-        ),
-        (personal, format!("name = 'prometheus', {steps}, period = 3, l1 = 0.1")),
-    ]);
+/// Every algorithm with its typical parameters; then with each other word that a parameter can be, with
+/// each switch turned, and with 1 for each number that is left out by default; where that has a meaning.
+fn field() -> Vec<(Vec<Scope>, String)> {
+    let mut field = Vec::new();
+    let registry = algorithms();
+    for entry in &registry {
+        let typical = entry.typical.clone().unwrap_or_default();
+        let line = |params: &Table| {
+            let method = registry.choose(&entry.name, params).unwrap().build;
+            let serves =
+                |scope: &Scope| method.sent(Task { scope: *scope, ..Task::default() }).is_ok();
+            let scopes = entry.facts.scopes.iter().copied().filter(serves).collect();
+            let params: String =
+                params.iter().map(|(key, value)| format!(", {key} = {value}")).collect();
+            (scopes, format!("name = '{}'{params}", entry.name))
+        };
+        field.push(line(&typical));
+        let inline = SchemaSettings::draft2020_12().with(|all| all.inline_subschemas = true);
+        let schema = entry.schema(&mut inline.into_generator()).to_value();
+        for (key, property) in schema["properties"].as_object().unwrap() {
+            for value in others(property, typical.get(key)) {
+                let mut params = typical.clone();
+                params.insert(key.clone(), value);
+                field.push(line(&params));
+            }
+        }
+    }
     field
+}
+
+/// The other values of a parameter.
+fn others(property: &serde_json::Value, now: Option<&Value>) -> Vec<Value> {
+    let words = property["oneOf"].as_array().into_iter().flatten();
+    let words = words.filter_map(|word| word["const"].as_str()).map(Value::from);
+    match now {
+        None if property["type"][0] == "number" => vec![Value::from(1.0)],
+        Some(Value::Boolean(now)) => vec![Value::from(!now)],
+        _ => words.filter(|word| Some(word) != now).collect(),
+    }
 }
 
 /// Runs the whole field on a problem.

@@ -5,37 +5,47 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use lopa::config::{Params, Section, Source};
+use lopa::config::{Section, Source};
 use lopa::error::{Error, Fault, Result};
 use lopa::experiment::{AlgorithmSpec, Experiment, RunSpec};
+use lopa::params;
 
-/// The search for step sizes: the same number of trials for every algorithm.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TuneSpec {
-    /// How the values to try are chosen.
-    #[serde(default)]
-    pub method: Method,
-    /// Trials per algorithm; the first uses the file's own values.
-    #[serde(default = "default_trials")]
-    pub trials: usize,
-    /// The seeds of the trials; they must differ from the run's seeds.
-    pub seeds: Vec<u64>,
-    /// The metric to optimise, at the end of a trial; metrics on test data are not accepted.
-    #[serde(default = "default_metric")]
-    pub metric: String,
-    /// The share of the run's budget that a trial gets.
-    #[serde(default = "default_share")]
-    pub share: f64,
-    /// Further seeds on which the best trial must survive at full length, and its neighbour with
-    /// steps a quarter larger; 0 takes the best trial as it is.
-    #[serde(default = "default_confirm")]
-    pub confirm: usize,
-    /// The values to try, by the label of the algorithm (`*` for all) and the parameter. Default:
-    /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, and
-    /// `lambda` equal to `beta`.
-    #[serde(default)]
-    pub ranges: BTreeMap<String, BTreeMap<String, Range>>,
+params! {
+    /// The search for step sizes: the same number of trials for every algorithm.
+    #[derive(PartialEq)]
+    pub struct TuneSpec {
+        /// How the values to try are chosen.
+        method: Method = Method::Random;
+        /// Trials per algorithm; the first uses the file's own values.
+        trials: usize = 16, from_to(1, 100_000);
+        /// The seeds of the trials; they must differ from the run's seeds.
+        seeds: Vec<u64> = Vec::new(), required;
+        /// The metric to optimise, at the end of a trial; metrics on test data are not accepted.
+        metric: String = "loss".into();
+        /// The share of the run's budget that a trial gets.
+        share: f64 = 1.0, weight;
+        /// Further seeds on which the best trial must survive at full length, and its neighbour with
+        /// steps a quarter larger; 0 takes the best trial as it is.
+        confirm: usize = 3, from_to(0, 1000);
+        /// The values to try, by the label of the algorithm (`*` for all) and the parameter. Default:
+        /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, and
+        /// `lambda` equal to `beta`.
+        ranges: BTreeMap<String, BTreeMap<String, Range>> = BTreeMap::new();
+    }
+    check |tune| {
+        let seeds = format!("{:?}", tune.seeds);
+        let valid = !tune.seeds.is_empty() && tune.seeds.iter().all(|&s| s <= i64::MAX as u64);
+        Fault::unless(valid, "seeds", seeds, "a list of at least one seed below 2^63")?;
+        let on_test = tune.metric.split('_').any(|word| word == "test");
+        let metric = format!("\"{}\"", tune.metric);
+        Fault::unless(!on_test, "metric", metric, "one that is not measured on test data")?;
+        for (key, range) in tune.ranges.values().flatten() {
+            let shown = format!("{{ {key} = … }}");
+            let must = "of finite numbers, from low to high";
+            Fault::unless(range.is_valid(), "ranges", shown, must)?;
+        }
+        Ok(())
+    }
 }
 
 /// How the values to try are chosen.
@@ -89,49 +99,6 @@ pub enum Scale {
     Log,
     /// Evenly.
     Linear,
-}
-
-fn default_trials() -> usize {
-    16
-}
-
-fn default_metric() -> String {
-    "loss".into()
-}
-
-fn default_confirm() -> usize {
-    3
-}
-
-fn default_share() -> f64 {
-    1.0
-}
-
-impl Params for TuneSpec {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let trials = (1..=100_000).contains(&self.trials);
-        Fault::unless(trials, "trials", self.trials, "from 1 to 100000")?;
-        let seeds = format!("{:?}", self.seeds);
-        let valid = !self.seeds.is_empty() && self.seeds.iter().all(|&s| s <= i64::MAX as u64);
-        Fault::unless(valid, "seeds", seeds, "a list of at least one seed below 2^63")?;
-        let share = self.share > 0.0 && self.share <= 1.0;
-        Fault::unless(share, "share", self.share, "in (0, 1]")?;
-        let confirm = self.confirm <= 1000;
-        Fault::unless(confirm, "confirm", self.confirm, "from 0 to 1000")?;
-        let on_test = self.metric.split('_').any(|word| word == "test");
-        let metric = format!("\"{}\"", self.metric);
-        Fault::unless(!on_test, "metric", metric, "one that is not measured on test data")?;
-        for (key, range) in self.ranges.values().flatten() {
-            let shown = format!("{{ {key} = … }}");
-            Fault::unless(
-                range.is_valid(),
-                "ranges",
-                shown,
-                "of finite numbers, from low to high",
-            )?;
-        }
-        Ok(())
-    }
 }
 
 impl Range {

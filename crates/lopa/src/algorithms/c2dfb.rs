@@ -20,75 +20,22 @@
 //! every algorithm, by the same differences to what both ends hold. With personal y and θ the loops are
 //! plain gradient steps \[D\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task, steps};
 use super::parts::consensus::{add_change, relax};
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, axpy, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI3};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// C²DFB's step sizes, penalty and loop.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct C2dfbParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ, and of y.
-    pub beta: Schedule,
-    /// σ: the weight of g against f. The larger, the nearer to the solution, and the noisier.
-    #[serde(default = "ten")]
-    pub penalty: f64,
-    /// N: steps on θ and y in an iteration.
-    #[serde(default = "five")]
-    pub inner_steps: usize,
-    /// τ: the weight of the neighbours.
-    #[serde(default = "one")]
-    pub tau: f64,
-}
-
-fn ten() -> f64 {
-    10.0
-}
-
-fn five() -> usize {
-    5
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-impl Default for C2dfbParams {
-    fn default() -> C2dfbParams {
-        C2dfbParams {
-            alpha: 0.02.into(),
-            beta: 0.3.into(),
-            penalty: ten(),
-            inner_steps: five(),
-            tau: one(),
-        }
-    }
-}
-
-impl Params for C2dfbParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        let sane = self.penalty > 0.0 && self.penalty.is_finite();
-        Fault::unless(sane, "penalty", self.penalty, "a positive number")?;
-        let fits = (1..=MAX_PASSES).contains(&self.inner_steps);
-        Fault::unless(fits, "inner_steps", self.inner_steps, "from 1 to 500")?;
-        let weight = self.tau > 0.0 && self.tau <= 1.0;
-        Fault::unless(weight, "tau", self.tau, "above 0 and at most 1")
+params! {
+    /// C²DFB's step sizes, penalty and loop.
+    pub struct C2dfbParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ, and of y.
+        beta: Schedule = 0.3, required, step;
+        /// σ: the weight of g against f. The larger, the nearer to the solution, and the noisier.
+        penalty: f64 = 10.0, positive;
+        /// N: steps on θ and y in an iteration.
+        inner_steps: usize = 5, passes;
+        /// τ: the weight of the neighbours.
+        tau: f64 = 1.0, weight;
     }
 }
 

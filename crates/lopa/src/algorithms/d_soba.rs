@@ -18,85 +18,35 @@
 //! Read in the paper \[V\]: its τα is α here, its h is r, its averaging weight θ is γ. It leaves the
 //! start open; here r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Count, Task};
-use super::update_rule::{UpdateRule, XUpdate};
-use super::parts::directions::DirectionBuffers;
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, axpy};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{Oracle, TWO, DirectionRequest};
-use crate::problem::scope::Scope;
+use super::prelude::*;
+use super::update_rule::{UpdateRule, XUpdate};
 
-/// D-SOBA's step sizes.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DSobaParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step size of v.
-    pub lambda: Schedule,
-    /// Weight of the moving average.
-    #[serde(default = "a_fifth")]
-    pub gamma: Schedule,
-    /// Exact products with second derivatives, or differences of gradients.
-    #[serde(default)]
-    pub order: Order,
-    /// δ of the differences, for `order = "first"`.
-    #[serde(default = "a_thousandth")]
-    pub delta: f64,
-}
-
-/// Which derivatives are asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// D-SOBA-SO.
-    #[default]
-    Second,
-    /// D-SOBA-FO.
-    First,
-}
-
-fn a_fifth() -> Schedule {
-    Schedule::Constant(0.2)
-}
-
-fn a_thousandth() -> f64 {
-    1e-3
-}
-
-impl Default for DSobaParams {
-    fn default() -> DSobaParams {
-        DSobaParams {
-            alpha: 0.02.into(),
-            beta: 0.5.into(),
-            lambda: 0.5.into(),
-            gamma: a_fifth(),
-            order: Order::default(),
-            delta: a_thousandth(),
-        }
+params! {
+    /// D-SOBA's step sizes.
+    pub struct DSobaParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step size of v.
+        lambda: Schedule = 0.5, required, step;
+        /// Weight of the moving average.
+        gamma: Schedule = 0.2, weight;
+        /// Exact products with second derivatives, or differences of gradients.
+        order: Order = Order::Second;
+        /// δ of the differences, for `order = "first"`.
+        delta: f64 = 1e-3, positive;
     }
 }
 
-impl Params for DSobaParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.lambda.check("lambda")?;
-        self.gamma.check_weight("gamma")?;
-        let sane = self.delta > 0.0 && self.delta.is_finite();
-        Fault::unless(sane, "delta", self.delta, "a positive number")
+choices! {
+    /// Which derivatives are asked for.
+    pub enum Order {
+        /// D-SOBA-SO.
+        Second,
+        /// D-SOBA-FO.
+        First,
     }
 }
 
@@ -115,7 +65,7 @@ struct DSoba<T> {
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,
-    r: Vec<T>,          // moving average of s
+    r: Vec<T>,                // moving average of s
     now: DirectionBuffers<T>, // d, h, s at (x, θ, v)
 }
 
@@ -191,12 +141,12 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn update_rule(&self) -> std::result::Result<UpdateRule, &'static str> {
+    fn update_rule(&self) -> Result<UpdateRule, &'static str> {
         let DSobaParams { alpha, beta, lambda, gamma, order, .. } = self.params;
-        match (self.scope, order) {
-            (Scope::Global, _) => Err("devices serve the personal scope only"),
-            (_, Order::First) => Err("devices take no differences: `order = \"second\"` only"),
-            _ => {
+        UpdateRule::serves(self.scope)?;
+        match order {
+            Order::First => Err("devices take no differences: `order = \"second\"` only"),
+            Order::Second => {
                 let tau = 1.0.into();
                 Ok(UpdateRule { x: XUpdate::Combined, alpha, beta, lambda, gamma, tau, draws: TWO })
             }

@@ -7,43 +7,18 @@
 //!
 //! The training loss is g. With `mu`, x is set so that its regularisation is μ/2 |θ|².
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Count, Task};
+use super::prelude::*;
 use super::update_rule::{UpdateRule, XUpdate};
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, Vector, cast, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::oracle::{Oracle, TWO, XI1};
-use crate::problem::{At, Trains};
+use crate::math::real::cast;
+use crate::problem::Trains;
 
-/// DGD's parameters.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DgdParams {
-    /// Step size.
-    pub alpha: Schedule,
-    /// Fixed regularisation μ/2 |θ|², in place of that of x⁰.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mu: Option<f64>,
-}
-
-impl Default for DgdParams {
-    fn default() -> DgdParams {
-        DgdParams { alpha: 0.1.into(), mu: None }
-    }
-}
-
-impl Params for DgdParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        let mu = self.mu.unwrap_or(1.0);
-        Fault::unless(mu > 0.0 && mu.is_finite(), "mu", mu, "a positive number")
+params! {
+    /// DGD's parameters.
+    pub struct DgdParams {
+        /// Step size.
+        alpha: Schedule = 0.1, required, step;
+        /// Fixed regularisation μ/2 |θ|², in place of that of x⁰.
+        mu: Option<f64> = None, positive;
     }
 }
 
@@ -129,7 +104,7 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    fn update_rule(&self) -> std::result::Result<UpdateRule, &'static str> {
+    fn update_rule(&self) -> Result<UpdateRule, &'static str> {
         let one: Schedule = 1.0.into(); // α is its only step
         Ok(UpdateRule {
             x: XUpdate::Descent { both: self.both },

@@ -17,69 +17,27 @@
 //! Matrices are formed by products with unit vectors and counted as such: Q p Hessian and p Jacobian
 //! products per iteration. With a personal θ only x is mixed \[D\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task, p, steps};
 use super::parts::consensus::combine;
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, Vector, axpy, dot, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 use lopa_kernels::{Level, each_block};
 
 /// The largest p that it accepts; matrices of p² entries are no method beyond it.
 pub const MAX_P: usize = 500;
 
-/// Gossip-DSBO's parameters.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GossipParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Weight of the moving averages.
-    pub gamma: Schedule,
-    /// 1 / L: step of the Hessian-inverse series.
-    pub lambda: f64,
-    /// Q: averaged Hessians, which are the terms of the series.
-    #[serde(default = "five")]
-    pub hv_steps: usize,
-}
-
-fn five() -> usize {
-    5
-}
-
-impl Default for GossipParams {
-    fn default() -> GossipParams {
-        GossipParams {
-            alpha: 0.02.into(),
-            beta: 0.5.into(),
-            gamma: 0.4.into(),
-            lambda: 0.5,
-            hv_steps: five(),
-        }
-    }
-}
-
-impl Params for GossipParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.gamma.check_weight("gamma")?;
-        let sane = self.lambda > 0.0 && self.lambda.is_finite();
-        Fault::unless(sane, "lambda", self.lambda, "a positive number")?;
-        let fits = (1..=MAX_PASSES).contains(&self.hv_steps);
-        Fault::unless(fits, "hv_steps", self.hv_steps, "from 1 to 500")
+params! {
+    /// Gossip-DSBO's parameters.
+    pub struct GossipParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Weight of the moving averages.
+        gamma: Schedule = 0.4, required, weight;
+        /// 1 / L: step of the Hessian-inverse series.
+        lambda: f64 = 0.5, required, positive;
+        /// Q: averaged Hessians, which are the terms of the series.
+        hv_steps: usize = 5, passes;
     }
 }
 

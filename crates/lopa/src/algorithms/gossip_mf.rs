@@ -11,63 +11,27 @@
 //! equations are the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a
 //! personal θ only x is mixed.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
+use super::LOCAL_HESSIANS;
 use super::parts::consensus::combine;
 use super::parts::estimator::average;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, axpy, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{Oracle, XI1};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// The parameters of Gossip-DSBO without matrices.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GossipMfParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Weight of the moving average.
-    pub gamma: Schedule,
-    /// Step of the Hessian-inverse series: at most 1 / L.
-    pub lambda: Schedule,
-    /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "super::ten")]
-    pub hv_steps: usize,
-    /// How the Hessian's inverse is approximated.
-    #[serde(default)]
-    pub inverse: Inverse,
-}
-
-impl Default for GossipMfParams {
-    fn default() -> GossipMfParams {
-        GossipMfParams {
-            alpha: 0.02.into(),
-            beta: 0.5.into(),
-            gamma: 0.4.into(),
-            lambda: 0.5.into(),
-            hv_steps: super::ten(),
-            inverse: Inverse::default(),
-        }
-    }
-}
-
-impl Params for GossipMfParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.gamma.check_weight("gamma")?;
-        self.series().check()
+params! {
+    /// The parameters of Gossip-DSBO without matrices.
+    pub struct GossipMfParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Weight of the moving average.
+        gamma: Schedule = 0.4, required, weight;
+        /// Step of the Hessian-inverse series: at most 1 / L.
+        lambda: Schedule = 0.5, required, step;
+        /// Q: terms of the Hessian-inverse series.
+        hv_steps: usize = 10, passes;
+        /// How the Hessian's inverse is approximated.
+        inverse: Inverse = Inverse::Neumann;
     }
 }
 

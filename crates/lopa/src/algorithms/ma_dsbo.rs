@@ -26,81 +26,32 @@
 //! 1 exchange of x, as above
 //! ```
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task, steps};
 use super::parts::consensus::track;
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Error, Fault, Result};
-use crate::math::real::{Real, Vector, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// MA-DSBO's step sizes and loops.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MaDsboParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step size of v.
-    pub lambda: Schedule,
-    /// Weight of the moving average; left out, it is alpha, as the paper prints it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gamma: Option<Schedule>,
-    /// N: steps on θ in an iteration.
-    #[serde(default = "five")]
-    pub inner_steps: usize,
-    /// Q: steps on v in an iteration.
-    #[serde(default = "five")]
-    pub hv_steps: usize,
-    /// Whether v starts from its last value instead of zero.
-    #[serde(default)]
-    pub warm: bool,
-}
-
-fn five() -> usize {
-    5
-}
-
-impl Default for MaDsboParams {
-    fn default() -> MaDsboParams {
-        MaDsboParams {
-            alpha: 0.02.into(),
-            beta: 0.5.into(),
-            lambda: 0.5.into(),
-            gamma: None,
-            inner_steps: five(),
-            hv_steps: five(),
-            warm: false,
-        }
+params! {
+    /// MA-DSBO's step sizes and loops.
+    pub struct MaDsboParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step size of v.
+        lambda: Schedule = 0.5, required, step;
+        /// Weight of the moving average; left out, it is alpha, as the paper prints it.
+        gamma: Option<Schedule> = None, weight;
+        /// N: steps on θ in an iteration.
+        inner_steps: usize = 5, passes;
+        /// Q: steps on v in an iteration.
+        hv_steps: usize = 5, passes;
+        /// Whether v starts from its last value instead of zero.
+        warm: bool = false;
     }
-}
-
-impl Params for MaDsboParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.lambda.check("lambda")?;
-        if let Some(gamma) = &self.gamma {
-            gamma.check_weight("gamma")?;
-        } else {
-            let weight = self.alpha.check_weight("alpha").is_ok();
-            let must =
-                "at most 1 where it is the weight of the average too: give gamma its own value";
-            Fault::unless(weight, "alpha", self.alpha.at(0), must)?;
-        }
-        let fits = |passes| (1..=MAX_PASSES).contains(&passes);
-        Fault::unless(fits(self.inner_steps), "inner_steps", self.inner_steps, "from 1 to 500")?;
-        Fault::unless(fits(self.hv_steps), "hv_steps", self.hv_steps, "from 1 to 500")
+    check |params| {
+        let weight = params.gamma.is_some() || params.alpha.check_weight("alpha").is_ok();
+        let must = "at most 1 where it is the weight of the average too: give gamma its own value";
+        Fault::unless(weight, "alpha", params.alpha.at(0), must)
     }
 }
 

@@ -16,67 +16,29 @@
 //! The paper assumes i.i.d. data: F uses local Hessians, and where the g_i differ, the mean of
 //! the F_i is not ∇Φ in the global scope. With a personal θ it is right, and exact \[D\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
+use super::LOCAL_HESSIANS;
 use super::parts::consensus::{relax, track};
 use super::parts::estimator::{average, storm};
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, axpy};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{Oracle, XI1};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// The parameters of MDBO and VRDBO.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MdboParams {
-    /// η: scales every step.
-    pub eta: f64,
-    /// Step size of x, times η.
-    pub alpha: Schedule,
-    /// Step size of θ, times η.
-    pub beta: Schedule,
-    /// Weight of new estimates: the paper's α₁ η (MDBO) and α₁ η² (VRDBO).
-    pub gamma: Schedule,
-    /// Step of the Hessian-inverse series: at most 1 / L.
-    pub lambda: Schedule,
-    /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "super::ten")]
-    pub hv_steps: usize,
-    /// How the Hessian's inverse is approximated.
-    #[serde(default)]
-    pub inverse: Inverse,
-}
-
-impl Default for MdboParams {
-    fn default() -> MdboParams {
-        MdboParams {
-            eta: 0.5,
-            alpha: 0.1.into(),
-            beta: 0.5.into(),
-            gamma: 0.5.into(),
-            lambda: 0.5.into(),
-            hv_steps: super::ten(),
-            inverse: Inverse::default(),
-        }
-    }
-}
-
-impl Params for MdboParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.series().check()?;
-        self.gamma.check_weight("gamma")?;
-        super::check_eta(self.eta)
+params! {
+    /// The parameters of MDBO and VRDBO.
+    pub struct MdboParams {
+        /// η: scales every step.
+        eta: f64 = 0.5, required, weight;
+        /// Step size of x, times η.
+        alpha: Schedule = 0.1, required, step;
+        /// Step size of θ, times η.
+        beta: Schedule = 0.5, required, step;
+        /// Weight of new estimates: the paper's α₁ η (MDBO) and α₁ η² (VRDBO).
+        gamma: Schedule = 0.5, required, weight;
+        /// Step of the Hessian-inverse series: at most 1 / L.
+        lambda: Schedule = 0.5, required, step;
+        /// Q: terms of the Hessian-inverse series.
+        hv_steps: usize = 10, passes;
+        /// How the Hessian's inverse is approximated.
+        inverse: Inverse = Inverse::Neumann;
     }
 }
 

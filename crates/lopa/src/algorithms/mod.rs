@@ -1,6 +1,6 @@
 //! Algorithms: one node's variables and one step, nothing of the network.
 //!
-//! To add one, copy `dgd.rs`, put the formulas on top, and add a line to [`algorithms`].
+//! To add one, copy `d_soba.rs`, put the formulas on top, and add a line to [`algorithms`].
 
 /// Lists an algorithm's variables once: where they are, then the name and place of each. Those that
 /// are empty, as in a scope that does not need them, are left out.
@@ -35,6 +35,7 @@ pub mod lopa;
 pub mod ma_dsbo;
 pub mod mdbo;
 pub mod parts;
+pub mod prelude;
 pub mod prometheus;
 pub mod sent;
 pub mod single_level;
@@ -55,12 +56,12 @@ use parts::directions::DirectionBuffers;
 use toml::Table;
 
 use crate::config::{Entry, Params, Registry};
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::math::real::{Both, Family, Real, Vector};
 use crate::network::mixed::Mixed;
 use crate::network::outbox::{Outbox, Round};
 use crate::problem::At;
-use crate::problem::oracle::{Draws, Oracle, DirectionRequest};
+use crate::problem::oracle::{DirectionRequest, Draws, Oracle};
 use crate::problem::scope::Scope;
 
 /// One node's side of an algorithm.
@@ -102,7 +103,7 @@ pub trait Algorithm<T: Real>: Send {
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])>;
 
     /// What an iteration does, for a device that does it elsewhere; or why no device can.
-    fn update_rule(&self) -> std::result::Result<update_rule::UpdateRule, &'static str> {
+    fn update_rule(&self) -> Result<update_rule::UpdateRule, &'static str> {
         Err("no device runs this algorithm")
     }
 
@@ -144,8 +145,11 @@ impl<T: Real> Start<'_, T> {
 
 /// An algorithm with its parameters, usually the struct of parameters itself.
 pub trait Method: Send + Sync + 'static {
-    /// The derivatives that an iteration evaluates. What it sends follows from [`Algorithm::share`].
-    fn cost(&self, task: Task) -> Cost;
+    /// The derivatives that an iteration evaluates; by default each of the five once. What it sends
+    /// follows from [`Algorithm::share`].
+    fn cost(&self, _task: Task) -> Cost {
+        Cost::loopless()
+    }
 
     /// A node that runs it.
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>>;
@@ -256,44 +260,6 @@ pub fn algorithm_entry<P: Params + Default, M: Method>(
 const LOCAL_HESSIANS: &str = "each node inverts its own Hessian, so that where the g_i differ, the \
     mean of the nodes' estimates is not the gradient of the global problem, and it stops short of \
     the solution";
-
-/// A usual number of terms.
-fn ten() -> usize {
-    10
-}
-
-/// η must be a weight.
-fn check_eta(eta: f64) -> std::result::Result<(), Fault> {
-    Fault::unless(eta > 0.0 && eta <= 1.0, "eta", eta, "above 0 and at most 1")
-}
-
-/// The published field: those that are compared in `experiments/`, and whose trajectories are checked
-/// against an independent implementation. Algorithms that come later need neither.
-pub const FIELD: [&str; 19] = [
-    "lopa-gt",
-    "lopa-lg",
-    "spdb",
-    "slam",
-    "ma-dsbo",
-    "gossip-dsbo",
-    "gossip-dsbo-mf",
-    "mdbo",
-    "vrdbo",
-    "d-soba",
-    "sldbo",
-    "zhang",
-    "prometheus",
-    "interact",
-    "dgd",
-    "gt-sgd",
-    "extra",
-    "exact-diffusion",
-    "local",
-];
-
-/// What was published after the paper that this library is about: checked and compared like the field,
-/// but not in `experiments/quadratic*.toml`, whose runs and digests stay as they are.
-pub const NEWER: [&str; 2] = ["sparkle", "c2dfb"];
 
 /// The algorithms that come with the library.
 pub fn algorithms() -> Registry<AnyMethod, Facts> {

@@ -13,130 +13,63 @@
 //! (Liu et al., 2022), of which the abstract was read, is taken to be the same without (8):
 //! x⁺ = Σ_j w_ij x_j − α y \[K\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
 use super::parts::consensus::track;
 use super::parts::estimator::storm;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
 use super::parts::prox::Prox;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, axpy, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{Oracle, XI1};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// INTERACT's parameters.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InteractParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step of the Hessian-inverse series: at most 1 / L.
-    pub lambda: Schedule,
-    /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "super::ten")]
-    pub hv_steps: usize,
-    /// How the Hessian's inverse is approximated.
-    #[serde(default = "shia")]
-    pub inverse: Inverse,
-    /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
-    #[serde(default = "ten_iterations")]
-    pub period: u64,
-}
-
-/// Prometheus's parameters.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PrometheusParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step of the Hessian-inverse series: at most 1 / L.
-    pub lambda: Schedule,
-    /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "super::ten")]
-    pub hv_steps: usize,
-    /// How the Hessian's inverse is approximated.
-    #[serde(default = "shia")]
-    pub inverse: Inverse,
-    /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
-    #[serde(default = "ten_iterations")]
-    pub period: u64,
-    /// τ of the proximal step.
-    #[serde(default = "one")]
-    pub tau: f64,
-    /// Weight of |x|₁, added to Φ.
-    #[serde(default)]
-    pub l1: f64,
-    /// Lower bound of every entry of x.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low: Option<f64>,
-    /// Upper bound of every entry of x.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub high: Option<f64>,
-}
-
-fn shia() -> Inverse {
-    Inverse::Shia
-}
-
-fn ten_iterations() -> u64 {
-    10
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-impl Default for InteractParams {
-    fn default() -> InteractParams {
-        InteractParams {
-            alpha: 0.05.into(),
-            beta: 0.5.into(),
-            lambda: 0.5.into(),
-            hv_steps: super::ten(),
-            inverse: shia(),
-            period: ten_iterations(),
-        }
+params! {
+    /// INTERACT's parameters.
+    pub struct InteractParams {
+        /// Step size of x.
+        alpha: Schedule = 0.05, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step of the Hessian-inverse series: at most 1 / L.
+        lambda: Schedule = 0.5, required, step;
+        /// Q: terms of the Hessian-inverse series.
+        hv_steps: usize = 10, passes;
+        /// How the Hessian's inverse is approximated.
+        inverse: Inverse = Inverse::Shia;
+        /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
+        period: u64 = 10;
     }
 }
 
-impl Default for PrometheusParams {
-    fn default() -> PrometheusParams {
-        let InteractParams { alpha, beta, lambda, hv_steps, inverse, period } = Default::default();
-        let (tau, l1, low, high) = (one(), 0.0, None, None);
-        PrometheusParams { alpha, beta, lambda, hv_steps, inverse, period, tau, l1, low, high }
+params! {
+    /// Prometheus's parameters.
+    pub struct PrometheusParams {
+        /// Step size of x.
+        alpha: Schedule = 0.05, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step of the Hessian-inverse series: at most 1 / L.
+        lambda: Schedule = 0.5, required, step;
+        /// Q: terms of the Hessian-inverse series.
+        hv_steps: usize = 10, passes;
+        /// How the Hessian's inverse is approximated.
+        inverse: Inverse = Inverse::Shia;
+        /// P: every P-th iteration uses all samples; 0 switches this and SPIDER off.
+        period: u64 = 10;
+        /// τ of the proximal step.
+        tau: f64 = 1.0, positive;
+        /// Weight of |x|₁, added to Φ.
+        l1: f64 = 0.0, not_negative;
+        /// Lower bound of every entry of x.
+        low: Option<f64> = None;
+        /// Upper bound of every entry of x.
+        high: Option<f64> = None;
     }
-}
-
-impl Params for InteractParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.series().check()
+    check |params| {
+        let Prox { low, high, .. } = params.prox();
+        Fault::unless(low <= high, "low", low, &format!("at most `high = {high}`"))
     }
 }
 
 impl InteractParams {
     fn series(&self) -> Series {
         Series { inverse: self.inverse, hv_steps: self.hv_steps, lambda: self.lambda }
-    }
-}
-
-impl Params for PrometheusParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.common().check()?;
-        self.prox().check()
     }
 }
 

@@ -92,10 +92,15 @@ impl AnyMethod {
     }
 }
 
+/// A number counts each vector from there on: `x, 5θ, v`.
 fn words(vectors: &[(&'static str, usize)]) -> String {
+    let mut before = 1;
     let word = |&(name, times): &(&str, usize)| {
         let name = name.replace("theta", "θ").replace('_', "");
-        if times == 1 { name } else { format!("{times} {name}") }
+        match std::mem::replace(&mut before, times) == times {
+            true => name,
+            false => format!("{times}{name}"),
+        }
     };
     vectors.iter().map(word).collect::<Vec<_>>().join(", ")
 }
@@ -159,9 +164,5 @@ impl SingleLevel<f64> for Blank {
 
     fn trains(&self) -> Trains {
         self.trains
-    }
-
-    fn ridge_x(&self, _: f64) -> Option<Vec<f64>> {
-        Some(vec![0.0; self.dims.n])
     }
 }

@@ -16,15 +16,8 @@
 //! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed
 //! 2019.
 
-use super::cost::{Cost, Task};
 use super::dgd::{DgdParams, single, single_level_cost};
-use super::{Algorithm, Facts, Method, Start};
-use crate::error::Result;
-use crate::math::real::{Real, update};
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{Oracle, XI1};
+use super::prelude::*;
 
 /// Which companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

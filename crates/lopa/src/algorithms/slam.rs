@@ -12,58 +12,24 @@
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so the duals are formed there.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
+use super::LOCAL_HESSIANS;
 use super::parts::consensus::dual;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, LOCAL_HESSIANS, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{Oracle, XI1};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// SLAM's step sizes and loop.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SlamParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step of the Hessian-inverse series: at most 1 / L.
-    pub lambda: Schedule,
-    /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "super::ten")]
-    pub hv_steps: usize,
-    /// How the Hessian's inverse is approximated.
-    #[serde(default)]
-    pub inverse: Inverse,
-}
-
-impl Default for SlamParams {
-    fn default() -> SlamParams {
-        SlamParams {
-            alpha: 0.05.into(),
-            beta: 0.5.into(),
-            lambda: 0.5.into(),
-            hv_steps: super::ten(),
-            inverse: Inverse::default(),
-        }
-    }
-}
-
-impl Params for SlamParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.series().check()
+params! {
+    /// SLAM's step sizes and loop.
+    pub struct SlamParams {
+        /// Step size of x.
+        alpha: Schedule = 0.05, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step of the Hessian-inverse series: at most 1 / L.
+        lambda: Schedule = 0.5, required, step;
+        /// Q: terms of the Hessian-inverse series.
+        hv_steps: usize = 10, passes;
+        /// How the Hessian's inverse is approximated.
+        inverse: Inverse = Inverse::Neumann;
     }
 }
 

@@ -13,51 +13,20 @@
 //! batches are the published setting; minibatches work, too. Without mixing θ and v, tθ = d and tv = h:
 //! our personal form \[D\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
 use super::parts::consensus::{add_change, combine, project};
-use super::parts::directions::DirectionBuffers;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, axpy, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle, DirectionRequest};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// SLDBO's step sizes.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SldboParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step size of v.
-    pub lambda: Schedule,
-    /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub radius: Option<f64>,
-}
-
-impl Default for SldboParams {
-    fn default() -> SldboParams {
-        SldboParams { alpha: 0.02.into(), beta: 0.5.into(), lambda: 0.5.into(), radius: None }
-    }
-}
-
-impl Params for SldboParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.lambda.check("lambda")?;
-        let radius = self.radius.unwrap_or(1.0);
-        Fault::unless(radius > 0.0 && radius.is_finite(), "radius", radius, "a positive number")
+params! {
+    /// SLDBO's step sizes.
+    pub struct SldboParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step size of v.
+        lambda: Schedule = 0.5, required, step;
+        /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
+        radius: Option<f64> = None, positive;
     }
 }
 
@@ -91,10 +60,6 @@ struct Sldbo<T> {
 }
 
 impl Method for SldboParams {
-    fn cost(&self, _: Task) -> Cost {
-        Cost::loopless()
-    }
-
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let now = start.directions(FIVE);
         let Start { x, theta, v, scope, .. } = start;

@@ -22,81 +22,37 @@
 //! begins at x here, with r⁰ = 0, so that one exchange does in the personal scope; there θ and v are
 //! not mixed \[D\].
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
 use super::parts::consensus::{add_change, dual};
-use super::parts::directions::DirectionBuffers;
 use super::parts::estimator::average;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// SPARKLE's step sizes and strategies.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SparkleParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step size of v.
-    pub lambda: Schedule,
-    /// Weight of the moving average.
-    #[serde(default = "a_fifth")]
-    pub gamma: Schedule,
-    /// How the nodes agree on x.
-    #[serde(default)]
-    pub upper: Strategy,
-    /// How they agree on θ and v in the global scope.
-    #[serde(default)]
-    pub lower: Strategy,
-}
-
-/// How nodes that differ come to agree.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// Exact diffusion: one vector.
-    #[default]
-    Ed,
-    /// EXTRA: one vector.
-    Extra,
-    /// Gradient tracking: two vectors.
-    Gt,
-}
-
-fn a_fifth() -> Schedule {
-    Schedule::Constant(0.2)
-}
-
-impl Default for SparkleParams {
-    fn default() -> SparkleParams {
-        SparkleParams {
-            alpha: 0.02.into(),
-            beta: 0.3.into(),
-            lambda: 0.3.into(),
-            gamma: a_fifth(),
-            upper: Strategy::default(),
-            lower: Strategy::default(),
-        }
+params! {
+    /// SPARKLE's step sizes and strategies.
+    pub struct SparkleParams {
+        /// Step size of x.
+        alpha: Schedule = 0.02, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.3, required, step;
+        /// Step size of v.
+        lambda: Schedule = 0.3, required, step;
+        /// Weight of the moving average.
+        gamma: Schedule = 0.2, weight;
+        /// How the nodes agree on x.
+        upper: Strategy = Strategy::Ed;
+        /// How they agree on θ and v in the global scope.
+        lower: Strategy = Strategy::Ed;
     }
 }
 
-impl Params for SparkleParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.lambda.check("lambda")?;
-        self.gamma.check_weight("gamma")
+choices! {
+    /// How nodes that differ come to agree.
+    pub enum Strategy {
+        /// Exact diffusion: one vector.
+        Ed,
+        /// EXTRA: one vector.
+        Extra,
+        /// Gradient tracking: two vectors.
+        Gt,
     }
 }
 
@@ -192,10 +148,6 @@ struct Sparkle<T> {
 }
 
 impl Method for SparkleParams {
-    fn cost(&self, _: Task) -> Cost {
-        Cost::loopless()
-    }
-
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Start { x, theta, v, scope, oracle, .. } = start;
         let inner = |value: &[T]| Level::new(self.lower, scope == Scope::Global, value);

@@ -16,83 +16,37 @@
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so M⁺ is formed there: one exchange does both.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task, steps};
 use super::parts::consensus::dual;
 use super::parts::hypergradient::{Hypergradient, Inverse, Series};
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, Vector, update};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{MAX_PASSES, Oracle, XI1};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// SPDB's step sizes and loops.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SpdbParams {
-    /// Step size of x.
-    pub alpha: Schedule,
-    /// Step size of θ.
-    pub beta: Schedule,
-    /// Step of the Hessian-inverse series: at most 1 / L.
-    pub lambda: Schedule,
-    /// N: steps on θ in an iteration.
-    #[serde(default = "one")]
-    pub inner_steps: usize,
-    /// Q: terms of the Hessian-inverse series.
-    #[serde(default = "super::ten")]
-    pub hv_steps: usize,
-    /// How the Hessian's inverse is approximated.
-    #[serde(default)]
-    pub inverse: Inverse,
-    /// How the nodes agree on x.
-    #[serde(default)]
-    pub consensus: Consensus,
-}
-
-/// How the nodes agree on x.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Consensus {
-    /// Linearised augmented Lagrangian: sends x.
-    #[default]
-    Al,
-    /// Gradient tracking: sends x and y.
-    Gt,
-}
-
-fn one() -> usize {
-    1
-}
-
-impl Default for SpdbParams {
-    fn default() -> SpdbParams {
-        SpdbParams {
-            alpha: 0.05.into(),
-            beta: 0.5.into(),
-            lambda: 0.5.into(),
-            inner_steps: one(),
-            hv_steps: super::ten(),
-            inverse: Inverse::default(),
-            consensus: Consensus::default(),
-        }
+params! {
+    /// SPDB's step sizes and loops.
+    pub struct SpdbParams {
+        /// Step size of x.
+        alpha: Schedule = 0.05, required, step;
+        /// Step size of θ.
+        beta: Schedule = 0.5, required, step;
+        /// Step of the Hessian-inverse series: at most 1 / L.
+        lambda: Schedule = 0.5, required, step;
+        /// N: steps on θ in an iteration.
+        inner_steps: usize = 1, passes;
+        /// Q: terms of the Hessian-inverse series.
+        hv_steps: usize = 10, passes;
+        /// How the Hessian's inverse is approximated.
+        inverse: Inverse = Inverse::Neumann;
+        /// How the nodes agree on x.
+        consensus: Consensus = Consensus::Al;
     }
 }
 
-impl Params for SpdbParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        let fits = (1..=MAX_PASSES).contains(&self.inner_steps);
-        Fault::unless(fits, "inner_steps", self.inner_steps, "from 1 to 500")?;
-        self.series().check()
+choices! {
+    /// How the nodes agree on x.
+    pub enum Consensus {
+        /// Linearised augmented Lagrangian: sends x.
+        Al,
+        /// Gradient tracking: sends x and y.
+        Gt,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
+use crate::problem::scope::Scope;
 
 /// The updates of x, θ and v in the personal scope. All but DGD's end by asking for d, h and s.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,16 @@ pub struct UpdateRule {
     pub tau: Schedule,
     /// The minibatches of the directions.
     pub draws: Draws,
+}
+
+impl UpdateRule {
+    /// Refuses the global scope, which no device serves.
+    pub fn serves(scope: Scope) -> Result<(), &'static str> {
+        match scope {
+            Scope::Personal => Ok(()),
+            Scope::Global => Err("devices serve the personal scope only"),
+        }
+    }
 }
 
 /// How x moves; the formulas are in the files of the algorithms.

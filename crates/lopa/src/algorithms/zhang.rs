@@ -18,74 +18,35 @@
 
 use std::ops::RangeInclusive;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::cost::{Cost, Task};
 use super::parts::consensus::{relax, track};
-use super::parts::directions::DirectionBuffers;
 use super::parts::estimator::storm;
-use super::{Algorithm, Facts, Method, Start};
-use crate::config::Params;
-use crate::error::{Fault, Result};
-use crate::math::real::{Real, axpy};
-use crate::math::schedule::Schedule;
-use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
-use crate::problem::At;
-use crate::problem::oracle::{FIVE, Oracle};
-use crate::problem::scope::Scope;
+use super::prelude::*;
 
-/// The parameters of Zhang et al.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ZhangParams {
-    /// η: scales every step.
-    pub eta: f64,
-    /// Step size of x, times η.
-    pub alpha: Schedule,
-    /// Step size of θ, times η.
-    pub beta: Schedule,
-    /// Step size of v, times η.
-    pub lambda: Schedule,
-    /// Weight of new estimates.
-    pub gamma: Schedule,
-    /// Whether all three move at once or one after the other.
-    #[serde(default)]
-    pub order: Order,
-}
-
-/// Whether all three move at once or one after the other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// At once: one exchange.
-    #[default]
-    Simultaneous,
-    /// θ, then v, then x: three exchanges in the global scope.
-    Alternating,
-}
-
-impl Default for ZhangParams {
-    fn default() -> ZhangParams {
-        ZhangParams {
-            eta: 0.5,
-            alpha: 0.05.into(),
-            beta: 0.5.into(),
-            lambda: 0.5.into(),
-            gamma: 0.5.into(),
-            order: Order::default(),
-        }
+params! {
+    /// The parameters of Zhang et al.
+    pub struct ZhangParams {
+        /// η: scales every step.
+        eta: f64 = 0.5, required, weight;
+        /// Step size of x, times η.
+        alpha: Schedule = 0.05, required, step;
+        /// Step size of θ, times η.
+        beta: Schedule = 0.5, required, step;
+        /// Step size of v, times η.
+        lambda: Schedule = 0.5, required, step;
+        /// Weight of new estimates.
+        gamma: Schedule = 0.5, required, weight;
+        /// Whether all three move at once or one after the other.
+        order: Order = Order::Simultaneous;
     }
 }
 
-impl Params for ZhangParams {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        self.alpha.check("alpha")?;
-        self.beta.check("beta")?;
-        self.lambda.check("lambda")?;
-        self.gamma.check_weight("gamma")?;
-        super::check_eta(self.eta)
+choices! {
+    /// Whether all three move at once or one after the other.
+    pub enum Order {
+        /// At once: one exchange.
+        Simultaneous,
+        /// θ, then v, then x: three exchanges in the global scope.
+        Alternating,
     }
 }
 

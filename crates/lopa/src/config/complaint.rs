@@ -71,10 +71,7 @@ impl Source {
             (text, [key, known @ ..]) if text.starts_with("unknown field") => {
                 unknown_key(key, known, path)
             }
-            (text, [key, ..]) if text.starts_with("missing field") => Error::config(
-                "config/missing-key",
-                format!("the key `{key}` is missing{}", inside(path)),
-            ),
+            (text, [key, ..]) if text.starts_with("missing field") => missing_key(key, path),
             (text, [value, known @ ..]) if text.starts_with("unknown variant") => Error::config(
                 "config/unknown-value",
                 format!("`{value}` is not one of the values allowed for `{path}`"),
@@ -84,6 +81,12 @@ impl Source {
         };
         complaint.at(self.place(&span))
     }
+}
+
+/// The error for a key that is not there.
+pub(super) fn missing_key(key: &str, path: &str) -> Error {
+    let message = format!("the key `{key}` is missing{}", inside(path));
+    Error::config("config/missing-key", message)
 }
 
 /// The error for an unknown key.

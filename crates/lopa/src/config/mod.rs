@@ -2,6 +2,7 @@
 
 mod complaint;
 mod overrides;
+pub mod range;
 mod registry;
 mod section;
 

@@ -30,7 +30,7 @@ impl Source {
 }
 
 /// A value as typed. A bare word is a string, so that quotes need not survive the shell.
-fn parse(text: &str) -> std::result::Result<Spanned<DeValue<'_>>, String> {
+fn parse(text: &str) -> Result<Spanned<DeValue<'_>>, String> {
     DeValue::parse(text).or_else(|error| match text.starts_with(['"', '\'', '[', '{']) {
         true => Err(format!("`{text}` is not a valid TOML value: {}", error.message().trim())),
         false => Ok(Spanned::new(0..text.len(), DeValue::String(text.into()))),
@@ -44,7 +44,7 @@ struct Override<'s> {
 }
 
 impl<'s> Override<'s> {
-    fn put(&self, table: &mut DeTable<'s>, keys: &[&'s str]) -> std::result::Result<(), String> {
+    fn put(&self, table: &mut DeTable<'s>, keys: &[&'s str]) -> Result<(), String> {
         let (first, rest) = keys.split_first().expect("a path has a key");
         let key = Spanned::new(self.span.clone(), (*first).into());
         if rest.is_empty() {
@@ -68,7 +68,7 @@ impl<'s> Override<'s> {
         list: &str,
         items: &mut DeArray<'s>,
         keys: &[&'s str],
-    ) -> std::result::Result<(), String> {
+    ) -> Result<(), String> {
         let (which, rest) = keys.split_first().expect("a path continues below a list");
         if rest.is_empty() {
             return Err(format!("`{list}` is a list: name the entry and its key"));

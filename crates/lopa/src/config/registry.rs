@@ -18,11 +18,16 @@ use crate::error::{Error, Fault, Result, nearest};
 
 /// The parameters of an entry: a plain struct, checked once, when a file is read.
 ///
-/// Derive `Serialize`, `Deserialize` (with `deny_unknown_fields`) and `JsonSchema`; the doc
-/// comments of the fields become the documentation that users and editors see.
+/// [`params!`](crate::params) declares one; the doc comments of the keys become the documentation that
+/// users and editors see.
 pub trait Params: DeserializeOwned + Serialize + JsonSchema + Send + Sync + 'static {
+    /// The keys that a file must give, although they have a default.
+    fn required() -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Whether the values make sense; the first one that does not is named.
-    fn check(&self) -> std::result::Result<(), Fault> {
+    fn check(&self) -> Result<(), Fault> {
         Ok(())
     }
 }
@@ -227,11 +232,13 @@ impl<B: ?Sized> fmt::Debug for Choice<B> {
     }
 }
 
-/// Declares a struct of parameters with their defaults, ready for a registry.
+/// Declares the parameters of an entry of a registry: their meaning, defaults and ranges.
 ///
-/// The doc comments become the help that users and editors see; a key that a file leaves out has
-/// its default, an unknown key is an error. Add `impl Params` for it, with a `check` where values
-/// can be wrong.
+/// The doc comments become the help that users and editors see; a key that a file leaves out has its
+/// default, an unknown key is an error. After the default come the ranges, functions of
+/// [`config::range`](crate::config::range): `step`, `weight`, `positive`, `from_to(1, 9)`, … A key that
+/// is `required` must be given; its default is used in lists and tests only. What involves several keys
+/// is checked by a function after the struct.
 ///
 /// ```
 /// use lopa::prelude::*;
@@ -240,37 +247,104 @@ impl<B: ?Sized> fmt::Debug for Choice<B> {
 ///     /// Parameters of `ridge`.
 ///     pub struct Ridge {
 ///         /// Entries of θ.
-///         features: usize = 5,
+///         features: usize = 5, from_to(1, 1000);
 ///         /// Step size of x.
-///         alpha: Schedule = 0.1.into(),
+///         alpha: Schedule = 0.1, required, step;
+///         /// Samples of f; by default as many as there are entries.
+///         samples: Option<usize> = None, at_least(1);
+///     }
+///     check |ridge| {
+///         let samples = ridge.samples.unwrap_or(ridge.features);
+///         Fault::unless(samples >= ridge.features, "samples", samples, "at least `features`")
 ///     }
 /// }
 ///
-/// impl Params for Ridge {}
-///
 /// assert_eq!(Ridge::default().features, 5);
+/// assert!(Ridge { features: 0, ..Ridge::default() }.check().is_err());
 /// ```
 #[macro_export]
 macro_rules! params {
     (
         $(#[$about:meta])*
         $visibility:vis struct $name:ident {
-            $($(#[$doc:meta])* $key:ident: $type:ty = $default:expr),* $(,)?
+            $(
+                $(#[$doc:meta])*
+                $key:ident: $type:ty = $default:expr $(, $range:ident $(($($bound:expr),+))?)*;
+            )*
         }
+        $(check $check:expr)?
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, $crate::macros::Serialize, $crate::macros::Deserialize)]
         #[derive($crate::macros::JsonSchema)]
         #[serde(crate = "lopa::macros::serde", default, deny_unknown_fields)]
-        #[schemars(crate = "lopa::macros::schemars")]
+        #[schemars(crate = "lopa::macros::schemars", transform = lopa::macros::require::<$name>)]
         $visibility struct $name {
             $($(#[$doc])* pub $key: $type,)*
         }
 
         impl Default for $name {
             fn default() -> Self {
-                $name { $($key: $default,)* }
+                $name {
+                    $($key: <$type as $crate::config::range::FromDefault<_>>::from_default($default),)*
+                }
             }
+        }
+
+        impl $crate::config::Params for $name {
+            fn required() -> Vec<&'static str> {
+                let words: &[(&str, &str)] = &[$($((stringify!($key), stringify!($range)),)*)*];
+                let required = words.iter().filter(|(_, word)| *word == "required");
+                required.map(|(key, _)| *key).collect()
+            }
+
+            fn check(&self) -> ::std::result::Result<(), $crate::error::Fault> {
+                $($(
+                    $crate::config::range::$range(&self.$key, stringify!($key) $(, $($bound),+)?)?;
+                )*)*
+                $($crate::macros::check(self, $check)?;)?
+                Ok(())
+            }
+        }
+    };
+}
+
+/// Declares an enumeration of the words that a parameter can be; the first is the default.
+///
+/// ```
+/// use lopa::prelude::*;
+///
+/// choices! {
+///     /// Which derivatives are asked for.
+///     pub enum Order {
+///         /// Second.
+///         Second,
+///         /// First.
+///         First,
+///     }
+/// }
+///
+/// assert_eq!(Order::default(), Order::Second);
+/// ```
+#[macro_export]
+macro_rules! choices {
+    (
+        $(#[$about:meta])*
+        $visibility:vis enum $name:ident {
+            $(#[$first_doc:meta])* $first:ident,
+            $($(#[$doc:meta])* $choice:ident,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[derive($crate::macros::Serialize, $crate::macros::Deserialize, $crate::macros::JsonSchema)]
+        #[serde(crate = "lopa::macros::serde", rename_all = "kebab-case")]
+        #[schemars(crate = "lopa::macros::schemars")]
+        $visibility enum $name {
+            $(#[$first_doc])*
+            #[default]
+            $first,
+            $($(#[$doc])* $choice,)*
         }
     };
 }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::complaint::{Places, inside, unknown_key};
+use super::complaint::{Places, inside, missing_key, unknown_key};
 use super::registry::Params;
 use super::{Source, below};
 use crate::error::{Error, Result, nearest};
@@ -104,10 +104,15 @@ impl<'s> Section<'s> {
     /// Reads the remaining keys as parameters; unknown keys and invalid values are errors.
     pub fn read<P: Params>(self) -> Result<P> {
         let Section { source, path, span, table } = self;
+        let span_of_section = span.clone();
         let places = Places::new(&path, span.clone()).with(&table);
+        let missing = P::required().into_iter().find(|key| !table.contains_key(*key));
         let value = Spanned::new(span, DeValue::Table(table));
         let params = P::deserialize(ValueDeserializer::from(value))
             .map_err(|error| source.complain(&places, &error))?;
+        if let Some(key) = missing {
+            return Err(missing_key(key, &path).at(source.place(&span_of_section)));
+        }
         params.check().map_err(|fault| {
             let message = format!("{}{}", fault.message, inside(&path));
             let place = source.place(places.span_of(fault.key));

@@ -126,7 +126,7 @@ impl PublishedFile {
     }
 
     /// Checks that a stream, gzipped or plain, has the published content.
-    pub fn verify(&self, stream: impl Read) -> std::result::Result<(), String> {
+    pub fn verify(&self, stream: impl Read) -> Result<(), String> {
         let mut stream = std::io::BufReader::with_capacity(1 << 16, stream);
         let packed = std::io::BufRead::fill_buf(&mut stream)
             .map_err(|error| error.to_string())?
@@ -137,7 +137,7 @@ impl PublishedFile {
         }
     }
 
-    fn verify_content(&self, content: impl Read) -> std::result::Result<(), String> {
+    fn verify_content(&self, content: impl Read) -> Result<(), String> {
         // One extra byte is enough to detect content that is too long.
         let mut content = content.take(self.bytes + 1);
         let (mut hash, mut read, mut buffer) = (Sha256::new(), 0, vec![0; 1 << 16]);

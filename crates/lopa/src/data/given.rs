@@ -118,7 +118,7 @@ impl Preparation {
     }
 
     /// `moments` must fit the scaling.
-    pub(super) fn check_moments(&self) -> std::result::Result<(), Fault> {
+    pub(super) fn check_moments(&self) -> Result<(), Fault> {
         let Some(moments) = &self.moments else { return Ok(()) };
         let scaled = self.scaling.is_some_and(|method| method != Method::None);
         Fault::unless(scaled, "moments", "…", "left out, or go with a `scaling`")?;

@@ -21,7 +21,7 @@ pub fn is_template(source: &Choice<SourceBuild>) -> bool {
 
 impl Preparation {
     /// Where nodes have files of their own, whatever depends on all rows must be in the experiment file.
-    pub(super) fn check_nodes(&self) -> std::result::Result<(), Fault> {
+    pub(super) fn check_nodes(&self) -> Result<(), Fault> {
         let Some(nodes) = &self.nodes else { return Ok(()) };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         let bad = |name: &&String| name.is_empty() || !name.chars().all(plain);

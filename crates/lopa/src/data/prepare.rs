@@ -71,7 +71,7 @@ const HOLD_OUT: u64 = 0;
 const SAMPLES: u64 = 1;
 
 impl Params for Preparation {
-    fn check(&self) -> std::result::Result<(), Fault> {
+    fn check(&self) -> Result<(), Fault> {
         let none = self.classes.as_ref().is_some_and(Vec::is_empty);
         Fault::unless(!none, "classes", "[]", "left out or name a class")?;
         Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;

@@ -3,61 +3,53 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Params;
 use crate::engine::device::CPU;
 use crate::error::Fault;
+use crate::params;
 use crate::problem::oracle::Batches;
 
-/// How long, on which seeds, measured how.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunSpec {
-    /// Each seed is a run of its own: graph, partition, start and minibatches are drawn from it,
-    /// the same for every algorithm.
-    #[serde(default = "first_seed")]
-    pub seeds: Vec<u64>,
-    /// The largest number of iterations.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<u64>,
-    /// Samples per minibatch: a number, "full", or a table with a size for each derivative.
-    #[serde(default)]
-    pub batch: BatchSpec,
-    /// One minibatch of f and one of g for all derivatives of an iteration, not five.
-    #[serde(default)]
-    pub shared_samples: bool,
-    /// δ: replaces products with second derivatives by central differences of gradients of this
-    /// width.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finite_differences: Option<f64>,
-    /// The precision of the run; measurements are always in f64.
-    #[serde(default)]
-    pub precision: Precision,
-    /// Where iterations are done: "cpu", or "cuda" for a graphics card.
-    #[serde(default = "cpu", skip_serializing_if = "is_cpu")]
-    pub device: String,
-    /// Measurements along the run, evenly spaced over its budget; one more at the start.
-    #[serde(default = "twenty")]
-    pub evaluations: u64,
-    /// When Φ and its gradient are measured by exact solves.
-    #[serde(default)]
-    pub exact: Exactly,
-    /// Whether the terms of the Lyapunov function V^k are measured too, for LoPA in the personal
-    /// scope.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lyapunov: bool,
-    /// What a run may cost.
-    #[serde(default, skip_serializing_if = "Budget::is_empty")]
-    pub budget: Budget,
-    /// Whether the first of several limits ends the run, or the last.
-    #[serde(default, skip_serializing_if = "Until::is_first")]
-    pub until: Until,
-    /// A measure that ends the run when it is reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<Target>,
-}
-
-fn cpu() -> String {
-    CPU.into()
+params! {
+    /// How long, on which seeds, measured how.
+    #[derive(PartialEq)]
+    pub struct RunSpec {
+        /// Each seed is a run of its own: graph, partition, start and minibatches are drawn from it,
+        /// the same for every algorithm.
+        seeds: Vec<u64> = vec![1];
+        /// The largest number of iterations.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        iterations: Option<u64> = None, from_to(1, u64::from(u32::MAX));
+        /// Samples per minibatch: a number, "full", or a table with a size for each derivative.
+        batch: BatchSpec = BatchSpec::default();
+        /// One minibatch of f and one of g for all derivatives of an iteration, not five.
+        shared_samples: bool = false;
+        /// δ: replaces products with second derivatives by central differences of gradients of this
+        /// width.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finite_differences: Option<f64> = None, positive;
+        /// The precision of the run; measurements are always in f64.
+        precision: Precision = Precision::F64;
+        /// Where iterations are done: "cpu", or "cuda" for a graphics card.
+        #[serde(skip_serializing_if = "is_cpu")]
+        device: String = CPU.into();
+        /// Measurements along the run, evenly spaced over its budget; one more at the start.
+        evaluations: u64 = 20, from_to(1, 1_000_000);
+        /// When Φ and its gradient are measured by exact solves.
+        exact: Exactly = Exactly::Always;
+        /// Whether the terms of the Lyapunov function V^k are measured too, for LoPA in the personal
+        /// scope.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        lyapunov: bool = false;
+        /// What a run may cost.
+        #[serde(skip_serializing_if = "Budget::is_empty")]
+        budget: Budget = Budget::default();
+        /// Whether the first of several limits ends the run, or the last.
+        #[serde(skip_serializing_if = "Until::is_first")]
+        until: Until = Until::First;
+        /// A measure that ends the run when it is reached.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<Target> = None;
+    }
+    check |run| run.check_rest()
 }
 
 fn is_cpu(device: &String) -> bool {
@@ -280,16 +272,9 @@ pub struct Target {
     pub at_most: Option<f64>,
 }
 
-fn first_seed() -> Vec<u64> {
-    vec![1]
-}
-
-fn twenty() -> u64 {
-    20
-}
-
-impl Params for RunSpec {
-    fn check(&self) -> std::result::Result<(), Fault> {
+impl RunSpec {
+    /// Checks what is more than a range.
+    fn check_rest(&self) -> Result<(), Fault> {
         let seeds = format!("{:?}", self.seeds);
         Fault::unless(!self.seeds.is_empty(), "seeds", &seeds, "a list of at least one seed")?;
         let mut distinct = self.seeds.clone();
@@ -301,19 +286,11 @@ impl Params for RunSpec {
         Fault::unless(distinct.iter().all(|&s| s <= most), "seeds", &seeds, "below 2^63")?;
         let end = self.iterations.is_some() || !self.budget.is_empty();
         Fault::unless(end, "iterations", "", "given, or a budget: a run needs an end")?;
-        let count = |n: Option<u64>| n.is_none_or(|n| (1..1 << 32).contains(&n));
-        let iterations = self.iterations.unwrap_or(1);
-        Fault::unless(count(self.iterations), "iterations", iterations, "from 1 to 4294967295")?;
-        let sane = (1..=1_000_000).contains(&self.evaluations);
-        Fault::unless(sane, "evaluations", self.evaluations, "from 1 to 1000000")?;
         let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = self.batch.batches();
         for size in [grad_g, hess_g, cross_g, grad_theta_f, grad_x_f].into_iter().flatten() {
             let fits = (1..1 << 24).contains(&size);
             Fault::unless(fits, "batch", size, "from 1 to 16777215, or \"full\"")?;
         }
-        let delta = self.finite_differences.unwrap_or(1.0);
-        let sane = delta > 0.0 && delta.is_finite();
-        Fault::unless(sane, "finite_differences", delta, "a positive number")?;
         for (name, limit) in self.budget.limits() {
             let sane = limit > 0.0 && limit.is_finite();
             let value = format!("{{ {name} = {limit} }}");

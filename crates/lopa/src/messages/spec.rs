@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::compress::AnyCompressor;
-use crate::config::{Choice, Params, Registry, Section};
+use crate::config::{Choice, Registry, Section};
 use crate::error::{Fault, Result};
+use crate::params;
 
 /// The `[messages]` section.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,32 +27,49 @@ pub struct Compress {
     pub feedback: bool,
 }
 
-/// How vectors travel from `share` to `step`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Rules {
-    /// The part of each weighted difference between neighbours that a node moves by: above 0 and at
-    /// most 1. By default 1, or what suits the compressor and W.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub consensus_step: Option<f64>,
-    /// The probability that a link carries nothing in an iteration, in either direction.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub drop: f64,
-    /// Outages that last: a link is good or bad, and changes between iterations (Gilbert–Elliott).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bursts: Option<Bursts>,
-    /// The probability that a node takes part in an iteration. One that sleeps neither computes nor
-    /// exchanges anything.
-    #[serde(skip_serializing_if = "is_one")]
-    pub active: f64,
-    /// The probability that what a link carries is late: both ends then use what it carried one
-    /// iteration before.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub late: f64,
-    /// The longest difference between neighbours that counts in full; longer ones are shortened to
-    /// it, at both ends alike. A radius, or a table for one that adapts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<Clip>,
+params! {
+    /// How vectors travel from `share` to `step`.
+    #[derive(PartialEq)]
+    pub struct Rules {
+        /// The part of each weighted difference between neighbours that a node moves by: above 0 and at
+        /// most 1. By default 1, or what suits the compressor and W.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        consensus_step: Option<f64> = None, weight;
+        /// The probability that a link carries nothing in an iteration, in either direction.
+        #[serde(skip_serializing_if = "is_zero")]
+        drop: f64 = 0.0, share_or_none;
+        /// Outages that last: a link is good or bad, and changes between iterations (Gilbert–Elliott).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bursts: Option<Bursts> = None;
+        /// The probability that a node takes part in an iteration. One that sleeps neither computes nor
+        /// exchanges anything.
+        #[serde(skip_serializing_if = "is_one")]
+        active: f64 = 1.0, weight;
+        /// The probability that what a link carries is late: both ends then use what it carried one
+        /// iteration before.
+        #[serde(skip_serializing_if = "is_zero")]
+        late: f64 = 0.0, share_or_none;
+        /// The longest difference between neighbours that counts in full; longer ones are shortened to
+        /// it, at both ends alike. A radius, or a table for one that adapts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        clip: Option<Clip> = None;
+    }
+    check |rules| {
+        if let Some(Bursts { begin, end, drop }) = rules.bursts {
+            let sane = [begin, end, drop].iter().all(|&value| value > 0.0 && value <= 1.0);
+            let value = format!("{{ begin = {begin}, end = {end}, drop = {drop} }}");
+            Fault::unless(sane, "bursts", value, "of numbers above 0 and at most 1")?;
+        }
+        let (value, radius) = match rules.clip {
+            None => (String::new(), 1.0),
+            Some(Clip::Radius(radius)) => (radius.to_string(), radius),
+            Some(Clip::Adaptive(Adaptive { median })) => {
+                (format!("{{ median = {median} }}"), median)
+            }
+        };
+        let sane = radius > 0.0 && radius.is_finite();
+        Fault::unless(sane, "clip", value, "a positive number, or `{ median = … }` of one")
+    }
 }
 
 /// Outages that last.
@@ -88,12 +106,6 @@ pub struct Adaptive {
     pub median: f64,
 }
 
-impl Default for Rules {
-    fn default() -> Rules {
-        Rules { consensus_step: None, drop: 0.0, bursts: None, active: 1.0, late: 0.0, clip: None }
-    }
-}
-
 fn one() -> f64 {
     1.0
 }
@@ -104,32 +116,6 @@ fn is_zero(value: &f64) -> bool {
 
 fn is_one(value: &f64) -> bool {
     *value == 1.0
-}
-
-impl Params for Rules {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let step = self.consensus_step.unwrap_or(1.0);
-        let weight = |value: f64| value > 0.0 && value <= 1.0;
-        Fault::unless(weight(step), "consensus_step", step, "above 0 and at most 1")?;
-        for (key, value) in [("drop", self.drop), ("late", self.late)] {
-            Fault::unless((0.0..1.0).contains(&value), key, value, "from 0 to below 1")?;
-        }
-        Fault::unless(weight(self.active), "active", self.active, "above 0 and at most 1")?;
-        if let Some(Bursts { begin, end, drop }) = self.bursts {
-            let sane = weight(begin) && weight(end) && weight(drop);
-            let value = format!("{{ begin = {begin}, end = {end}, drop = {drop} }}");
-            Fault::unless(sane, "bursts", value, "of numbers above 0 and at most 1")?;
-        }
-        let (value, radius) = match self.clip {
-            None => (String::new(), 1.0),
-            Some(Clip::Radius(radius)) => (radius.to_string(), radius),
-            Some(Clip::Adaptive(Adaptive { median })) => {
-                (format!("{{ median = {median} }}"), median)
-            }
-        };
-        let sane = radius > 0.0 && radius.is_finite();
-        Fault::unless(sane, "clip", value, "a positive number, or `{ median = … }` of one")
-    }
 }
 
 impl Messages {

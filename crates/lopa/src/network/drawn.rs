@@ -1,43 +1,25 @@
 //! Random graphs.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::families::{around, impossible};
 use super::graph::{Graph, check_edges};
-use crate::config::Params;
 use crate::error::{Error, Fault, Result};
 use crate::math::random::{Purpose, Stream};
+use crate::params;
 
 /// Maximum number of draws of a connected graph.
 const DRAWS: u64 = 1000;
 
-/// Parameters of an Erdős–Rényi graph.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ErdosRenyi {
-    /// Probability of each edge.
-    #[serde(default = "two_fifths")]
-    p: f64,
-    /// A seed for the graph alone; by default the run's seed.
-    seed: Option<u64>,
-}
+/// TOML integers end here.
+const MAX_SEED: u64 = i64::MAX as u64;
 
-fn two_fifths() -> f64 {
-    0.4
-}
-
-impl Params for ErdosRenyi {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        Fault::unless(self.p > 0.0 && self.p <= 1.0, "p", self.p, "above 0 and at most 1")?;
-        check_seed(self.seed)
+params! {
+    /// Parameters of an Erdős–Rényi graph.
+    pub(super) struct ErdosRenyi {
+        /// Probability of each edge.
+        p: f64 = 0.4, weight;
+        /// A seed for the graph alone; by default the run's seed.
+        seed: Option<u64> = None, from_to(0, MAX_SEED);
     }
-}
-
-/// TOML integers end at 2⁶³ − 1.
-fn check_seed(seed: Option<u64>) -> std::result::Result<(), Fault> {
-    let seed = seed.unwrap_or(0);
-    Fault::unless(i64::try_from(seed).is_ok(), "seed", seed, "below 2^63")
 }
 
 pub(super) fn erdos_renyi(with: &ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
@@ -76,26 +58,17 @@ fn bernoulli_pairs(m: usize, p: f64, stream: &mut Stream) -> impl Iterator<Item 
     })
 }
 
-/// Parameters of a random regular graph.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RandomRegular {
-    /// Neighbours per node.
-    #[serde(default = "four")]
-    degree: usize,
-    /// A seed for the graph alone; by default the run's seed.
-    seed: Option<u64>,
-}
-
-fn four() -> usize {
-    4
-}
-
-impl Params for RandomRegular {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let sane = self.degree < super::graph::MAX_NODES;
-        Fault::unless(sane, "degree", self.degree, "below the number of nodes")?;
-        check_seed(self.seed)
+params! {
+    /// Parameters of a random regular graph.
+    pub(super) struct RandomRegular {
+        /// Neighbours per node.
+        degree: usize = 4;
+        /// A seed for the graph alone; by default the run's seed.
+        seed: Option<u64> = None, from_to(0, MAX_SEED);
+    }
+    check |with| {
+        let sane = with.degree < super::graph::MAX_NODES;
+        Fault::unless(sane, "degree", with.degree, "below the number of nodes")
     }
 }
 

@@ -3,9 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::changing::{self, Rounds};
 use super::drawn::{erdos_renyi, random_regular};
 use super::file::{GraphFile, InFile};
@@ -13,6 +10,7 @@ use super::graph::{Graph, MAX_NODES, check_nodes};
 use super::{Mixing, WeightsBuild};
 use crate::config::{Entry, NoParams, Params, Registry};
 use crate::error::{Error, Fault, Result};
+use crate::params;
 
 /// A kind of graph, with its parameters.
 pub type GraphBuild = dyn Topology;
@@ -131,23 +129,14 @@ pub(super) fn complete_graph(m: usize) -> Result<Graph> {
     Graph::from_edges(m, (0..m).flat_map(|j| (0..j).map(move |i| (i, j))))
 }
 
-/// The shape of a grid or torus.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Shape {
-    /// Number of rows; without rows and columns the shape is the one nearest to a square.
-    rows: Option<usize>,
-    /// Number of columns.
-    cols: Option<usize>,
-}
-
-impl Params for Shape {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let sane = |side: usize| (1..=MAX_NODES).contains(&side);
-        let rows = self.rows.unwrap_or(1);
-        let cols = self.cols.unwrap_or(1);
-        Fault::unless(sane(rows), "rows", rows, "between 1 and the number of nodes")?;
-        Fault::unless(sane(cols), "cols", cols, "between 1 and the number of nodes")
+params! {
+    /// The shape of a grid or torus.
+    #[derive(Copy)]
+    struct Shape {
+        /// Number of rows; without rows and columns the shape is the one nearest to a square.
+        rows: Option<usize> = None, from_to(1, MAX_NODES);
+        /// Number of columns.
+        cols: Option<usize> = None, from_to(1, MAX_NODES);
     }
 }
 
@@ -194,26 +183,18 @@ fn torus(shape: &Shape, m: usize, _: u64) -> Result<Graph> {
     Graph::from_edges(m, across.chain(down))
 }
 
-/// The distances at which a node of a circulant graph has neighbours.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Offsets {
-    /// Distances along the ring, each between 1 and half the number of nodes.
-    #[serde(default = "two_a_side")]
-    offsets: Vec<usize>,
-}
-
-fn two_a_side() -> Vec<usize> {
-    vec![1, 2]
-}
-
-impl Params for Offsets {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let distinct: BTreeSet<_> = self.offsets.iter().collect();
-        let sane = distinct.len() == self.offsets.len()
-            && !self.offsets.is_empty()
-            && self.offsets.iter().all(|offset| (1..MAX_NODES).contains(offset));
-        let shown = format!("{:?}", self.offsets);
+params! {
+    /// The distances at which a node of a circulant graph has neighbours.
+    struct Offsets {
+        /// Distances along the ring, each between 1 and half the number of nodes.
+        offsets: Vec<usize> = vec![1, 2];
+    }
+    check |Offsets { offsets }| {
+        let distinct: BTreeSet<_> = offsets.iter().collect();
+        let sane = distinct.len() == offsets.len()
+            && !offsets.is_empty()
+            && offsets.iter().all(|offset| (1..MAX_NODES).contains(offset));
+        let shown = format!("{offsets:?}");
         Fault::unless(sane, "offsets", shown, "different distances from 1 to half the nodes")
     }
 }

@@ -13,23 +13,18 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::parse::{EdgeLine, from_edge_list, from_toml, read_text};
 use super::{Graph, Mixing};
-use crate::config::Params;
 use crate::error::{Error, Result};
+use crate::params;
 
-/// Parameters of a graph or of weights in a graph file.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct InFile {
-    /// The file: `graph.toml`, or an edge list by any other name.
-    pub path: PathBuf,
+params! {
+    /// Parameters of a graph or of weights in a graph file.
+    pub(super) struct InFile {
+        /// The file: `graph.toml`, or an edge list by any other name.
+        path: PathBuf = PathBuf::new(), required;
+    }
 }
-
-impl Params for InFile {}
 
 /// The format of a graph file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,10 +24,7 @@ impl Graph {
     }
 
     /// Like [`Graph::from_edges`], but the fault has the edge, so that a reader can name its line.
-    pub(super) fn checked(
-        m: usize,
-        edges: &[(usize, usize)],
-    ) -> std::result::Result<Graph, EdgeFault> {
+    pub(super) fn checked(m: usize, edges: &[(usize, usize)]) -> Result<Graph, EdgeFault> {
         let whole = |error| EdgeFault { edge: None, error };
         check_nodes(m).map_err(whole)?;
         check_edges(edges.len()).map_err(whole)?;

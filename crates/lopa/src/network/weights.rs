@@ -11,15 +11,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::file::{GraphFile, InFile};
 use super::parse::read_matrix;
 use super::spectrum::{self, Effort};
 use super::{Graph, Mixing};
 use crate::config::{Entry, NoParams, Params, Registry};
 use crate::error::{Error, Fault, Result};
+use crate::params;
 
 /// Builds the mixing matrix of a graph.
 pub type WeightsBuild = dyn Fn(&Graph) -> Result<Mixing> + Send + Sync;
@@ -94,22 +92,17 @@ fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     Mixing::on(graph, |_, _| 2.0 / (3.0 * largest))
 }
 
-/// A mixing matrix, inline or in a file.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Given {
-    /// The rows of W.
-    rows: Option<Vec<Vec<f64>>>,
-    /// A text file with a row of W on each line, entries separated by commas or blanks.
-    path: Option<PathBuf>,
-}
-
-impl Params for Given {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        match self.rows.is_some() != self.path.is_some() {
-            true => Ok(()),
-            false => Err(Fault { key: "rows", message: "give either `rows` or `path`".into() }),
-        }
+params! {
+    /// A mixing matrix, inline or in a file.
+    struct Given {
+        /// The rows of W.
+        rows: Option<Vec<Vec<f64>>> = None;
+        /// A text file with a row of W on each line, entries separated by commas or blanks.
+        path: Option<PathBuf> = None;
+    }
+    check |given| match given.rows.is_some() != given.path.is_some() {
+        true => Ok(()),
+        false => Err(Fault { key: "rows", message: "give either `rows` or `path`".into() }),
     }
 }
 

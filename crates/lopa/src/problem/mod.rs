@@ -131,7 +131,7 @@ pub trait Bilevel<T: Real>: Send {
     }
 
     /// What it computes, for a device that takes it over; or why no device can.
-    fn form(&self) -> std::result::Result<form::Form<'_, T>, &'static str> {
+    fn form(&self) -> Result<form::Form<'_, T>, &'static str> {
         Err("this problem has no form that a device knows")
     }
 

@@ -29,9 +29,6 @@ const TRUNCATION: Draw = Draw(5);
 /// Independent draws in one pass of an inner loop.
 const DRAWS_PER_PASS: u32 = 8;
 
-/// The largest number of passes of an inner loop.
-pub const MAX_PASSES: usize = 500;
-
 impl Draw {
     /// Its slot among the draws of an iteration; `shared` if one minibatch serves all of g, and one all of f.
     pub fn slot(self, shared: bool) -> u32 {
@@ -322,7 +319,7 @@ impl<T: Real> Oracle<T> {
     }
 
     /// What the part computes, for a device; or why no device can.
-    pub fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+    pub fn form(&self) -> Result<Form<'_, T>, &'static str> {
         match self.joins() {
             true => self.part.form(),
             false => Err("devices take no differences: leave `finite_differences` out"),

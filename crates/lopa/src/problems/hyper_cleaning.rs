@@ -12,46 +12,30 @@
 
 use std::ops::Range;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::classifier::{Classifier, sigmoid};
 use super::local::{draws, training};
 use super::losses::Losses;
-use super::{Local, Scale, check_positive, check_share};
-use crate::config::Params;
+use super::{Local, Scale};
 use crate::data::Samples;
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::math::rank::auc;
 use crate::math::real::{Real, axpy, dot};
+use crate::params;
 use crate::problem::predictor::Predictor;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, SingleLevel};
 
-/// Parameters of the `hyper-cleaning` problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// The share of training labels that are replaced by another class.
-    pub corruption: f64,
-    /// r, the strength of the ridge.
-    pub ridge: f64,
-    /// The share of a node's samples that is kept clean, for the outer function.
-    pub validation: f64,
-    /// What multiplies the mean losses.
-    pub scale: Scale,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { corruption: 0.3, ridge: 0.001, validation: 0.2, scale: Scale::Mean }
-    }
-}
-
-impl Params for Options {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_share("corruption", self.corruption, true)?;
-        check_positive("ridge", self.ridge)?;
-        check_share("validation", self.validation, false)
+params! {
+    /// Parameters of the `hyper-cleaning` problem.
+    #[derive(PartialEq)]
+    pub struct Options {
+        /// The share of training labels that are replaced by another class.
+        corruption: f64 = 0.3, share_or_none;
+        /// r, the strength of the ridge.
+        ridge: f64 = 0.001, positive;
+        /// The share of a node's samples that is kept clean, for the outer function.
+        validation: f64 = 0.2, share;
+        /// What multiplies the mean losses.
+        scale: Scale = Scale::Mean;
     }
 }
 

@@ -15,19 +15,16 @@
 
 use std::ops::Range;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::affine::Affine;
 use super::classifier::Classifier;
 use super::losses::Losses;
-use super::{Local, Scale, check_share};
-use crate::config::Params;
+use super::{Local, Scale};
 use crate::data::Samples;
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, update};
 use crate::math::{number, written};
+use crate::params;
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
 use crate::problem::{
@@ -35,31 +32,19 @@ use crate::problem::{
 };
 use lopa_kernels::Level;
 
-/// Parameters of the `hyperparameter` problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// The share of a node's samples that the outer function is made of.
-    pub validation: f64,
-    /// What multiplies the mean losses.
-    pub scale: Scale,
-    /// Where every entry of x starts.
-    pub start: f64,
-    /// Whether the classifier has a bias, with a strength of its own.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub bias: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { validation: 0.5, scale: Scale::Mean, start: 0.0, bias: false }
-    }
-}
-
-impl Params for Options {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_share("validation", self.validation, false)?;
-        Fault::unless(self.start.abs() <= 100.0, "start", self.start, "between -100 and 100")
+params! {
+    /// Parameters of the `hyperparameter` problem.
+    #[derive(PartialEq)]
+    pub struct Options {
+        /// The share of a node's samples that the outer function is made of.
+        validation: f64 = 0.5, share;
+        /// What multiplies the mean losses.
+        scale: Scale = Scale::Mean;
+        /// Where every entry of x starts.
+        start: f64 = 0.0, from_to(-100.0, 100.0);
+        /// Whether the classifier has a bias, with a strength of its own.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        bias: bool = false;
     }
 }
 
@@ -237,7 +222,7 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         vec![self.start; self.dims().n]
     }
 
-    fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+    fn form(&self) -> Result<Form<'_, T>, &'static str> {
         if self.bias {
             return Err("devices take no bias of this problem: leave out `bias`");
         }

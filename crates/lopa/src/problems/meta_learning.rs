@@ -15,45 +15,29 @@
 
 use std::ops::Range;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::classifier::Classifier;
 use super::local::cut;
 use super::losses::Losses;
-use super::{Local, Scale, check_positive, check_share, data};
-use crate::config::Params;
+use super::{Local, Scale, data};
 use crate::data::Samples;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::math::real::{Real, axpy, update};
+use crate::params;
 use crate::problem::predictor::Predictor;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
-/// Parameters of the `meta-learning` problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// Tasks a node.
-    pub tasks: usize,
-    /// ν: how strongly θ is held near x; the step of the adaptation is 1/ν.
-    pub nu: f64,
-    /// The share of each task that is query (outer) and not support (inner).
-    pub validation: f64,
-    /// What multiplies the mean losses.
-    pub scale: Scale,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { tasks: 3, nu: 1.0, validation: 0.5, scale: Scale::Mean }
-    }
-}
-
-impl Params for Options {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        Fault::unless((1..=10_000).contains(&self.tasks), "tasks", self.tasks, "1 to 10000")?;
-        check_positive("nu", self.nu)?;
-        check_share("validation", self.validation, false)
+params! {
+    /// Parameters of the `meta-learning` problem.
+    #[derive(PartialEq)]
+    pub struct Options {
+        /// Tasks a node.
+        tasks: usize = 3, from_to(1, 10_000);
+        /// ν: how strongly θ is held near x; the step of the adaptation is 1/ν.
+        nu: f64 = 1.0, positive;
+        /// The share of each task that is query (outer) and not support (inner).
+        validation: f64 = 0.5, share;
+        /// What multiplies the mean losses.
+        scale: Scale = Scale::Mean;
     }
 }
 

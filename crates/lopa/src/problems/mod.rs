@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Registry;
 use crate::data::Data;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::problem::{AnyProblem, Setting, problem_entry};
 
 /// The problems that come with the library.
@@ -76,20 +76,6 @@ impl Scale {
             Scale::Sum => samples as f64,
         }
     }
-}
-
-/// A share of something must be in [0, 1), or in (0, 1) if there must be some of it.
-fn check_share(key: &'static str, share: f64, may_be_zero: bool) -> std::result::Result<(), Fault> {
-    let (low, must) = match may_be_zero {
-        true => (share >= 0.0, "at least 0 and below 1"),
-        false => (share > 0.0, "above 0 and below 1"),
-    };
-    Fault::unless(low && share < 1.0, key, share, must)
-}
-
-/// A regularisation must be finite and above 0, else inner problems have no single solution.
-fn check_positive(key: &'static str, value: f64) -> std::result::Result<(), Fault> {
-    Fault::unless(value > 0.0 && value.is_finite(), key, value, "a number above 0")
 }
 
 /// The data set, which must be there and have two classes or more.

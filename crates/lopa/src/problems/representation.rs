@@ -13,54 +13,45 @@
 
 use std::ops::Range;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::affine::{Rows, Table};
 use super::classifier::{Classifier, Room};
 use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
 use super::losses::Losses;
-use super::{Local, Scale, check_positive, check_share};
-use crate::config::Params;
+use super::{Local, Scale};
 use crate::data::Samples;
 use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, update};
 use crate::math::scratch::lent;
+use crate::params;
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel, Trains,
 };
 
-/// Parameters of the `representation` problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// Units of each hidden layer.
-    pub hidden: Vec<usize>,
-    /// What the hidden units compute.
-    pub activation: Activation,
-    /// Whether the hidden layers have biases b_l; the head always has one.
-    pub bias: bool,
-    /// μ, the strength of the ridge on the heads.
-    pub ridge: f64,
-    /// What multiplies the mean losses.
-    pub scale: Scale,
-    /// The share of a node's samples that is kept for f; with 0, f and g both use all of them.
-    pub validation: f64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            hidden: vec![28],
-            activation: Activation::Sigmoid,
-            bias: true,
-            ridge: 0.52,
-            scale: Scale::Mean,
-            validation: 0.0,
-        }
+params! {
+    /// Parameters of the `representation` problem.
+    #[derive(PartialEq)]
+    pub struct Options {
+        /// Units of each hidden layer.
+        hidden: Vec<usize> = vec![28];
+        /// What the hidden units compute.
+        activation: Activation = Activation::Sigmoid;
+        /// Whether the hidden layers have biases b_l; the head always has one.
+        bias: bool = true;
+        /// μ, the strength of the ridge on the heads.
+        ridge: f64 = 0.52, positive;
+        /// What multiplies the mean losses.
+        scale: Scale = Scale::Mean;
+        /// The share of a node's samples that is kept for f; with 0, f and g both use all of them.
+        validation: f64 = 0.0, share_or_none;
+    }
+    check |options| {
+        let list = format!("{:?}", options.hidden);
+        let layers = (1..=8).contains(&options.hidden.len());
+        let units = options.hidden.iter().all(|units| (1..=4096).contains(units));
+        Fault::unless(layers && units, "hidden", list, "1 to 8 layers of 1 to 4096 units")
     }
 }
 
@@ -69,17 +60,6 @@ impl Options {
         let hidden = Hidden::new(features, &self.hidden, self.activation, self.bias);
         let head = Classifier::softmax(hidden.outputs(), classes);
         Model { hidden, head, spare: Spare::default() }
-    }
-}
-
-impl Params for Options {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let list = format!("{:?}", self.hidden);
-        let layers = (1..=8).contains(&self.hidden.len());
-        let units = self.hidden.iter().all(|units| (1..=4096).contains(units));
-        Fault::unless(layers && units, "hidden", list, "1 to 8 layers of 1 to 4096 units")?;
-        check_positive("ridge", self.ridge)?;
-        check_share("validation", self.validation, true)
     }
 }
 
@@ -328,7 +308,7 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         self.model.hidden.start(common)
     }
 
-    fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+    fn form(&self) -> Result<Form<'_, T>, &'static str> {
         let Model { hidden, head, .. } = &self.model;
         let Some((units, tanh)) = hidden.single() else {
             return Err("devices take one hidden layer with biases: one number in `hidden`");

@@ -5,7 +5,7 @@
 
 use crate::common::bench::*;
 use crate::common::recorder::{Call, Log, recorder, take};
-use lopa::algorithms::{FIELD, algorithms};
+use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::engine::Simulation;
 use lopa::error::Kind;
@@ -16,18 +16,25 @@ use lopa::problem::At;
 use lopa::problem::oracle::{Batches, Counts, Oracle, SIGMA1, SIGMA2, XI1, XI2, XI3};
 use lopa::problem::scope::Scope;
 use lopa::problems::quadratic;
-use toml::Table;
+
+/// The file of a scope.
+fn text(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Personal => include_str!("../../../../experiments/quadratic.toml"),
+        Scope::Global => include_str!("../../../../experiments/quadratic-global.toml"),
+    }
+}
+
+fn in_file(text: &str, name: &str) -> bool {
+    text.contains(&format!("[[algorithm]]\nname = \"{name}\"\n"))
+}
 
 /// The file of a scope; an algorithm that it does not have is added with its typical parameters.
 fn file(scope: Scope, name: &str) -> String {
-    let text = match scope {
-        Scope::Personal => include_str!("../../../../experiments/quadratic.toml"),
-        Scope::Global => include_str!("../../../../experiments/quadratic-global.toml"),
-    };
-    if text.contains(&format!("[[algorithm]]\nname = \"{name}\"\n")) {
+    let text = text(scope);
+    if in_file(text, name) {
         return text.into();
     }
-    assert!(!FIELD.contains(&name), "{name} is not in the file of its scope");
     let typical = algorithms().typical(name).unwrap().expect("typical parameters");
     let lines = typical.to_table().into_iter().map(|(key, value)| format!("{key} = {value}\n"));
     format!("{text}\n[[algorithm]]\n{}", lines.collect::<String>())
@@ -217,172 +224,6 @@ fn renumbered_nodes_have_renumbered_results() {
     });
 }
 
-/// The table of costs: what a node asks for on minibatches and on all samples.
-#[derive(Default)]
-struct Costs {
-    batch: Counts,
-    full: Counts,
-    /// Variables as long as what is sent to a neighbour in an iteration.
-    sent: Vec<&'static str>,
-    rounds: u64,
-}
-
-fn times(k: u64, counts: Counts) -> Counts {
-    let mut sum = Counts::default();
-    (0..k).for_each(|_| sum += counts);
-    sum
-}
-
-/// Of `k` iterations; products of a random series aside. `None` for algorithms that are not in the
-/// table: conformance tests compare their costs with those that they state.
-fn costs(scope: Scope, name: &str, params: &Table, k: u64) -> Option<Costs> {
-    let whole = |key: &str| params.get(key).map_or(0, |value| value.as_integer().unwrap()) as u64;
-    let word = |key: &str| params.get(key).map_or("", |value| value.as_str().unwrap());
-    let (inner, q) = (whole("inner_steps"), whole("hv_steps"));
-    let counts = |grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f| Counts {
-        grad_theta_g,
-        hess_g,
-        cross_g,
-        grad_theta_f,
-        grad_x_f,
-        ..Counts::default()
-    };
-    let series = if word("inverse") == "shia" { q.saturating_sub(1) } else { 0 };
-    let (one, hyper) = (counts(1, 1, 1, 1, 1), counts(1, series, 1, 1, 1));
-    let gradient = counts(1, 0, 0, 0, 0);
-    let first = Counts { grad_theta_g: 3, grad_x_g: 2, ..counts(0, 0, 0, 1, 1) };
-    let twice = |counts| times(2 * (k - 1), counts);
-    let global = scope == Scope::Global;
-    let sent = |personal: &[&'static str], more: &[&'static str]| {
-        let more = if global { more } else { &[] };
-        [personal, more].concat()
-    };
-    let (none, mut rounds, mut full) = (&[][..], 1, Counts::default());
-    let (batch, sent) = match name {
-        "lopa-gt" => (times(k + 1, one), sent(&["x", "y"], &["theta", "v", "y_theta", "y_v"])),
-        "lopa-lg" => (times(k + 1, one), sent(&["x"], &["theta", "v"])),
-        "local" => {
-            rounds = 0;
-            (times(k + 1, one), vec![])
-        }
-        "spdb" => {
-            let mut batch = times(k, counts(inner, series, 1, 1, 1));
-            if word("consensus") == "gt" {
-                batch += counts(0, series, 1, 1, 1);
-                (batch, sent(&["x", "y"], none))
-            } else {
-                (batch, sent(&["x"], none))
-            }
-        }
-        "slam" => (times(k, hyper), sent(&["x", "theta"], none)),
-        "ma-dsbo" if global => {
-            rounds = inner + q + 1;
-            let loops = ["theta"].repeat(inner as usize);
-            let higp = ["v", "d"].repeat(q as usize);
-            (times(k, counts(inner, q, 1, q + 1, 1)), [vec!["x"], loops, higp].concat())
-        }
-        "ma-dsbo" => (times(k, counts(inner, q, 1, q, 1)), sent(&["x"], none)),
-        "gossip-dsbo" => {
-            let (p, more) = (6, ["theta", "s", "h", "U", "V"]);
-            (times(k, counts(1, q * p, p, 1, 1)), sent(&["x"], &more))
-        }
-        "gossip-dsbo-mf" => (times(k, hyper), sent(&["x"], &["r", "theta"])),
-        "mdbo" => (times(k, hyper), sent(&["x", "Zf"], &["theta", "Zg"])),
-        "vrdbo" => {
-            full = hyper;
-            (twice(hyper), sent(&["x", "Zf"], &["theta", "Zg"]))
-        }
-        "d-soba" => {
-            let each = if word("order") == "first" { first } else { one };
-            (times(k + 1, each), sent(&["x"], &["theta", "v"]))
-        }
-        "sldbo" => (times(k + 1, one), sent(&["x", "tx"], &["theta", "t_theta", "v", "tv"])),
-        "sparkle" => {
-            rounds = if global { 3 } else { 1 };
-            // s alone at the first point.
-            let mut batch = times(k, one);
-            batch += counts(0, 0, 1, 0, 1);
-            let twice = |key: &str| if word(key) == "gt" { 2 } else { 1 };
-            let (upper, lower) =
-                (["x"].repeat(twice("upper")), ["theta", "v"].repeat(twice("lower")));
-            (batch, sent(&upper, &lower))
-        }
-        "c2dfb" => {
-            rounds = if global { 1 + inner } else { 1 };
-            let outer =
-                |times| Counts { grad_x_f: times, grad_x_g: 2 * times, ..Counts::default() };
-            let mut batch = outer(k + 1);
-            batch += times(k * inner, counts(2, 0, 0, 1, 0));
-            let loops = ["y", "t_y", "theta", "t_theta"].repeat(inner as usize);
-            (batch, sent(&["x", "t"], &loops))
-        }
-        "zhang" => {
-            let alternating = word("order") == "alternating";
-            rounds = if alternating && global { 3 } else { 1 };
-            // One at the first point, then two: at the old point and at the new one.
-            let batch = times(2 * k + 1 - 2 * u64::from(alternating), one);
-            (batch, sent(&["x", "Zu"], &["theta", "Ze", "v", "Zc"]))
-        }
-        "prometheus" | "interact" => {
-            let batch = match whole("period") {
-                0 => times(k + 1, hyper),
-                period => {
-                    full = times(1 + k / period, hyper);
-                    times(2 * (k - k / period), hyper)
-                }
-            };
-            (batch, sent(&["x", "y"], none))
-        }
-        "dgd" | "extra" => (times(k, gradient), sent(&["theta"], none)),
-        "exact-diffusion" => (times(k + 1, gradient), sent(&["theta"], none)),
-        "gt-sgd" => (times(k + 1, gradient), sent(&["theta", "y"], none)),
-        _ => return None,
-    };
-    Some(Costs { batch, full, sent, rounds })
-}
-
-fn total(c: &Counts) -> u64 {
-    let Counts { grad_theta_g, hess_g, cross_g, grad_theta_f, grad_x_f, grad_x_g, .. } = *c;
-    grad_theta_g + hess_g + cross_g + grad_theta_f + grad_x_f + grad_x_g
-}
-
-#[test]
-fn costs_are_those_of_the_table() {
-    let iterations = 40;
-    each(&NOISY, |name, bench| {
-        let (scope, choice) = (bench.experiment.scope, bench.choice());
-        let known = costs(scope, &choice.name, choice.params(), iterations);
-        let Some(Costs { batch, full, sent, rounds }) = known else {
-            return assert!(!FIELD.contains(&&choice.name[..]), "{name} is not in the table");
-        };
-        let neumann = choice.params().get("inverse").is_some_and(|i| i.as_str() == Some("neumann"));
-        let simulation = bench.run::<f64>(iterations as usize);
-        let mut products = 0;
-        for node in simulation.nodes() {
-            let got = node.oracle.counts();
-            let mut batch = batch;
-            if neumann {
-                batch.hess_g = got.hess_g;
-                products += got.hess_g;
-            }
-            let mut want = batch;
-            want += full;
-            want.samples = 4 * total(&batch) + 30 * total(&full);
-            assert_eq!(got, want, "{name}");
-        }
-        if neumann {
-            // (Q − 1)/2 on average, with Q = 30: 14.5, give or take four standard deviations.
-            let average = products as f64 / (8 * iterations) as f64;
-            assert!((12.5..16.5).contains(&average), "{name}: {average}");
-        }
-        let length = |name: &&str| variable(&simulation.nodes()[0], name).len() as u64;
-        let message: u64 = sent.iter().map(length).sum();
-        let degrees = 2 * 7; // of a path of eight
-        assert_eq!(simulation.exchanges(), iterations * rounds, "{name}");
-        assert_eq!(simulation.floats(), iterations * degrees * message, "{name}");
-    });
-}
-
 #[test]
 fn dgd_trains_x_too_where_the_problem_says_so() {
     let setup = "problem = { name = 'representation', hidden = [3] }
@@ -411,7 +252,7 @@ fn one_node_works<T: Real>() {
             bench.choice().params().get("inverse").is_some_and(|i| i.as_str() != Some("shia"));
         let second_order = bench.choice().build.facts.second_order;
         // The files have step sizes that reach it; typical ones may be smaller.
-        let in_file = FIELD.contains(&&bench.choice().name[..]);
+        let in_file = in_file(text(bench.experiment.scope), &bench.choice().name);
         let held_back = ["warm=false", "hv_steps=1", "radius", "l1"];
         let reaches = !held_back.iter().any(|held| name.contains(held));
         if in_file && second_order && !random && reaches {
@@ -446,8 +287,10 @@ fn ends(scope: Scope, name: &str) -> (f64, f64) {
 
 #[test]
 fn the_files_do_what_their_comments_say() {
-    for name in FIELD {
-        for &scope in algorithms().find(name).unwrap().facts.scopes {
+    let registry = algorithms();
+    for name in registry.names() {
+        let scopes = registry.find(name).unwrap().facts.scopes.iter();
+        for &scope in scopes.filter(|&&scope| in_file(text(scope), name)) {
             let (grad_sq, apart) = ends(scope, name);
             let said = match (scope, name) {
                 (_, "dgd" | "gt-sgd" | "extra" | "exact-diffusion") => {

@@ -15,15 +15,13 @@ params! {
     /// The quadratic problem, answered for all nodes in one call.
     struct Joint {
         /// The call that fails; 0 for none.
-        fails_at: usize = 0,
+        fails_at: usize = 0;
         /// The derivative of node 1 that fails; 0 for none.
-        breaks_at: usize = 0,
+        breaks_at: usize = 0;
         /// Whether nodes are answered together.
-        together: bool = true,
+        together: bool = true;
     }
 }
-
-impl Params for Joint {}
 
 /// The same quadratics, however they are asked.
 fn base() -> quadratic::Options {

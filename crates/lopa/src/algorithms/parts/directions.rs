@@ -8,7 +8,7 @@
 
 use crate::math::real::{Real, Vector};
 use crate::problem::At;
-use crate::problem::oracle::{Draws, Oracle, DirectionRequest};
+use crate::problem::oracle::{DirectionRequest, Draws, Oracle};
 
 /// d, h and s.
 pub struct DirectionBuffers<T> {

@@ -12,28 +12,24 @@
 //! approximate the inverse (Ghadimi and Wang 2018, Ji et al. 2021). Within an iteration, minibatches and
 //! the truncation are the same at every point, as STORM and SPIDER require.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::algorithms::cost::{Count, steps};
-use crate::error::Fault;
+use crate::choices;
 use crate::math::conjugate::ConjugateGradients;
 use crate::math::real::{Real, update};
 use crate::math::schedule::Schedule;
 use crate::problem::At;
-use crate::problem::oracle::{MAX_PASSES, Oracle, SIGMA1, SIGMA2, XI2, XI3};
+use crate::problem::oracle::{Oracle, SIGMA1, SIGMA2, XI2, XI3};
 
-/// How the Hessian's inverse is approximated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Inverse {
-    /// Random truncation: unbiased for Q terms, (Q − 1) / 2 products on average, noisy.
-    #[default]
-    Neumann,
-    /// The sum of Q terms: Q − 1 products, no truncation noise.
-    Shia,
-    /// Conjugate gradients: Q − 1 products on one minibatch.
-    Cg,
+choices! {
+    /// How the Hessian's inverse is approximated.
+    pub enum Inverse {
+        /// Random truncation: unbiased for Q terms, (Q − 1) / 2 products on average, noisy.
+        Neumann,
+        /// The sum of Q terms: Q − 1 products, no truncation noise.
+        Shia,
+        /// Conjugate gradients: Q − 1 products on one minibatch.
+        Cg,
+    }
 }
 
 /// A series for the Hessian's inverse.
@@ -48,13 +44,6 @@ pub struct Series {
 }
 
 impl Series {
-    /// Checks its values.
-    pub fn check(&self) -> Result<(), Fault> {
-        self.lambda.check("lambda")?;
-        let fits = (1..=MAX_PASSES).contains(&self.hv_steps);
-        Fault::unless(fits, "hv_steps", self.hv_steps, "from 1 to 500")
-    }
-
     /// Hessian-vector products of one evaluation; for a random truncation, their mean.
     pub fn products(&self) -> Count {
         let most = steps("Q", self.hv_steps) - 1.0.into();

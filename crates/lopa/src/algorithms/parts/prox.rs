@@ -7,7 +7,6 @@
 //!
 //! Threshold, then clip; exact, because both act on each entry alone.
 
-use crate::error::Fault;
 use crate::math::real::Real;
 
 /// The box, the weight of |x|₁, and τ.
@@ -26,14 +25,6 @@ pub struct Prox {
 impl Prox {
     /// x̃ = x_i − y.
     pub const PLAIN: Prox = Prox { tau: 1.0, l1: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-
-    /// Checks its values.
-    pub fn check(self) -> Result<(), Fault> {
-        let Prox { tau, l1, low, high } = self;
-        Fault::unless(tau > 0.0 && tau.is_finite(), "tau", tau, "a positive number")?;
-        Fault::unless(l1 >= 0.0 && l1.is_finite(), "l1", l1, "0 or a positive number")?;
-        Fault::unless(low <= high, "low", low, &format!("at most `high = {high}`"))
-    }
 
     /// x̃ of one entry.
     pub fn apply<T: Real>(self, x: T, y: T) -> T {

@@ -87,7 +87,7 @@ fn fetch_archive(
 }
 
 /// Checks a download; the inner error says what is wrong with it.
-type Verify<'a> = dyn FnMut(&Path) -> Result<std::result::Result<(), String>> + 'a;
+type Verify<'a> = dyn FnMut(&Path) -> Result<Result<(), String>> + 'a;
 
 /// Downloads a file from the first mirror that has it intact, and returns its path.
 fn from_mirrors(

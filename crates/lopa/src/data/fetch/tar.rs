@@ -26,7 +26,7 @@ pub fn unpack(
     archive: &Archive,
     files: &[&PublishedFile],
     folder: &Path,
-) -> Result<std::result::Result<(), String>> {
+) -> Result<Result<(), String>> {
     let open = |path: &Path| File::open(path).map_err(|error| unwritable(path, &error));
     let mut stream = MultiGzDecoder::new(BufReader::with_capacity(1 << 16, open(packed)?));
     let mut left: Vec<&PublishedFile> = files.to_vec();
@@ -60,7 +60,7 @@ pub fn unpack(
 }
 
 /// Name and size of the next file, or `None` at the end of the archive.
-fn member(stream: &mut impl Read) -> std::result::Result<Option<(String, u64)>, String> {
+fn member(stream: &mut impl Read) -> Result<Option<(String, u64)>, String> {
     let mut header = [0; BLOCK as usize];
     stream.read_exact(&mut header).map_err(|error| format!("the archive is damaged: {error}"))?;
     if header.iter().all(|&byte| byte == 0) {

@@ -1,29 +1,18 @@
 //! Partitions by class: some classes per node, or shards of sorted labels.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::even::check_samples;
 use super::{Partition, Rows, cut, even};
-use crate::config::Params;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::math::random::Stream;
+use crate::params;
 
-/// Parameters of `classes`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Classes {
-    /// Classes per node.
-    per_node: usize,
-    /// Samples per node, in equal shares of its classes while these last; by default all samples of
-    /// the classes in use.
-    samples: Option<usize>,
-}
-
-impl Params for Classes {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        Fault::unless(self.per_node > 0, "per_node", self.per_node, "at least 1")?;
-        check_samples(self.samples)
+params! {
+    /// Parameters of `classes`.
+    pub struct Classes {
+        /// Classes per node.
+        per_node: usize = 2, required, at_least(1);
+        /// Samples per node, in equal shares of its classes while these last; by default all samples of
+        /// the classes in use.
+        samples: Option<usize> = None, at_least(1);
     }
 }
 
@@ -95,7 +84,7 @@ fn deal(
     held: &[Vec<usize>],
     mut stock: Vec<usize>,
     samples: usize,
-) -> std::result::Result<Vec<Vec<usize>>, usize> {
+) -> Result<Vec<Vec<usize>>, usize> {
     let mut taken = vec![vec![0; stock.len()]; held.len()];
     for _ in 0..samples {
         for node in 0..held.len() {
@@ -154,22 +143,11 @@ fn short(node: usize, samples: usize, classes: &[usize]) -> Error {
     Error::data("partition/too-few-samples", message).hint("lower `samples`, or raise `per_node`")
 }
 
-/// Parameters of `shards`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Shards {
-    /// Shards per node.
-    #[serde(default = "two")]
-    per_node: usize,
-}
-
-fn two() -> usize {
-    2
-}
-
-impl Params for Shards {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        Fault::unless(self.per_node > 0, "per_node", self.per_node, "at least 1")
+params! {
+    /// Parameters of `shards`.
+    pub struct Shards {
+        /// Shards per node.
+        per_node: usize = 2, at_least(1);
     }
 }
 

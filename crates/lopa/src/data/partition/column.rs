@@ -1,21 +1,17 @@
 //! Partitions by the values of a column.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::{Partition, Rows, cut, even};
-use crate::config::{NoParams, Params};
+use crate::config::NoParams;
 use crate::error::{Error, Result};
+use crate::params;
 
-/// Parameters of `column`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Column {
-    /// The feature column, numbered from 0.
-    column: usize,
+params! {
+    /// Parameters of `column`.
+    pub struct Column {
+        /// The feature column, numbered from 0.
+        column: usize = 0, required;
+    }
 }
-
-impl Params for Column {}
 
 /// Node 0 holds the samples with the lowest values of the column, the last node the highest.
 pub fn column(params: &Column, rows: &Rows) -> Result<Partition> {

@@ -1,34 +1,18 @@
 //! Partitions by Dirichlet draws. Two are known under one name; here each has its own.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::even::{check_alpha, check_samples, one, sizes};
+use super::even::sizes;
 use super::{Partition, Rows, cut, near};
-use crate::config::Params;
-use crate::error::{Fault, Result};
+use crate::error::Result;
 use crate::math::random::Stream;
+use crate::params;
 
-/// Parameters of `dirichlet-class`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ByClass {
-    /// Concentration: small values make nodes differ, large ones make them alike.
-    #[serde(default = "half")]
-    alpha: f64,
-    /// Minimum samples per node; the largest nodes give some to those below it.
-    #[serde(default = "one")]
-    min_size: usize,
-}
-
-fn half() -> f64 {
-    0.5
-}
-
-impl Params for ByClass {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_alpha(self.alpha)?;
-        Fault::unless(self.min_size > 0, "min_size", self.min_size, "at least 1")
+params! {
+    /// Parameters of `dirichlet-class`.
+    pub struct ByClass {
+        /// Concentration: small values make nodes differ, large ones make them alike.
+        alpha: f64 = 0.5, from_to(1e-6, 1e6);
+        /// Minimum samples per node; the largest nodes give some to those below it.
+        min_size: usize = 1, at_least(1);
     }
 }
 
@@ -49,21 +33,13 @@ pub fn by_class(params: &ByClass, rows: &Rows) -> Result<Partition> {
     Ok(Partition { nodes }.repaired(min_size).mixed(rows.seed))
 }
 
-/// Parameters of `dirichlet-node`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ByNode {
-    /// Concentration: small values make nodes differ, large ones make them alike.
-    #[serde(default = "half")]
-    alpha: f64,
-    /// Samples per node; by default all are used.
-    samples: Option<usize>,
-}
-
-impl Params for ByNode {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_alpha(self.alpha)?;
-        check_samples(self.samples)
+params! {
+    /// Parameters of `dirichlet-node`.
+    pub struct ByNode {
+        /// Concentration: small values make nodes differ, large ones make them alike.
+        alpha: f64 = 0.5, from_to(1e-6, 1e6);
+        /// Samples per node; by default all are used.
+        samples: Option<usize> = None, at_least(1);
     }
 }
 

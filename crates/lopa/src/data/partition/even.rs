@@ -1,30 +1,16 @@
 //! Partitions that ignore labels.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::dirichlet::dirichlet;
 use super::{Partition, Rows, cut, even, near};
-use crate::config::Params;
 use crate::error::{Error, Fault, Result};
+use crate::params;
 
-/// Parameters of `iid`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Iid {
-    /// Samples per node; by default all are used.
-    samples: Option<usize>,
-}
-
-impl Params for Iid {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_samples(self.samples)
+params! {
+    /// Parameters of `iid`.
+    pub struct Iid {
+        /// Samples per node; by default all are used.
+        samples: Option<usize> = None, at_least(1);
     }
-}
-
-/// Refuses zero samples.
-pub fn check_samples(samples: Option<usize>) -> std::result::Result<(), Fault> {
-    Fault::unless(samples != Some(0), "samples", 0, "at least 1")
 }
 
 /// Samples of every node: the number given, else equal parts of all.
@@ -39,45 +25,28 @@ pub fn iid(params: &Iid, rows: &Rows) -> Result<Partition> {
     Ok(Partition { nodes: cut(&rows.shuffled(&mut rows.stream()), &sizes) })
 }
 
-/// Parameters of `quantity`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Quantity {
-    /// The number of samples of each node.
-    sizes: Option<Vec<usize>>,
-    /// Node i = 1, 2, … gets a share proportional to i to this power (1).
-    power: Option<f64>,
-    /// Shares are drawn from a Dirichlet distribution with this parameter.
-    alpha: Option<f64>,
-    /// Minimum samples per node.
-    #[serde(default = "one")]
-    min_size: usize,
-}
-
-/// The default minimum size.
-pub fn one() -> usize {
-    1
-}
-
-impl Params for Quantity {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let ways = [self.sizes.is_some(), self.power.is_some(), self.alpha.is_some()];
+params! {
+    /// Parameters of `quantity`.
+    pub struct Quantity {
+        /// The number of samples of each node.
+        sizes: Option<Vec<usize>> = None;
+        /// Node i = 1, 2, … gets a share proportional to i to this power (1).
+        power: Option<f64> = None, from_to(-100.0, 100.0);
+        /// Shares are drawn from a Dirichlet distribution with this parameter.
+        alpha: Option<f64> = None, from_to(1e-6, 1e6);
+        /// Minimum samples per node.
+        min_size: usize = 1, at_least(1);
+    }
+    check |quantity| {
+        let Quantity { sizes, power, alpha, .. } = quantity;
+        let ways = [sizes.is_some(), power.is_some(), alpha.is_some()];
         if ways.iter().filter(|&&way| way).count() > 1 {
             let message = "only one of `sizes`, `power` and `alpha` can be given".into();
             return Err(Fault { key: "sizes", message });
         }
-        let sizes = self.sizes.as_deref().unwrap_or_default();
-        Fault::unless(!sizes.contains(&0), "sizes", format_args!("{sizes:?}"), "at least 1 each")?;
-        let power = self.power.unwrap_or(1.0);
-        Fault::unless(power.abs() <= 100.0, "power", power, "from -100 to 100")?;
-        check_alpha(self.alpha.unwrap_or(1.0))?;
-        Fault::unless(self.min_size > 0, "min_size", self.min_size, "at least 1")
+        let sizes = sizes.as_deref().unwrap_or_default();
+        Fault::unless(!sizes.contains(&0), "sizes", format_args!("{sizes:?}"), "at least 1 each")
     }
-}
-
-/// Refuses a Dirichlet parameter that is not positive, or too extreme to compute with.
-pub fn check_alpha(alpha: f64) -> std::result::Result<(), Fault> {
-    Fault::unless((1e-6..=1e6).contains(&alpha), "alpha", alpha, "from 1e-6 to 1e6")
 }
 
 pub fn quantity(params: &Quantity, rows: &Rows) -> Result<Partition> {

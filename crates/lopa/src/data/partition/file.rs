@@ -2,24 +2,21 @@
 
 use std::path::Path;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Partition, Rows};
-use crate::config::Params;
 use crate::error::{Error, Result};
+use crate::params;
 use crate::store::files::{cannot_write, read_text, replace};
 use crate::store::limits;
 
-/// Parameters of `file`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct File {
-    /// The partition file.
-    path: String,
+params! {
+    /// Parameters of `file`.
+    pub struct File {
+        /// The partition file.
+        path: String = String::new(), required;
+    }
 }
-
-impl Params for File {}
 
 pub fn file(params: &File, rows: &Rows) -> Result<Partition> {
     let File { path } = params.clone();

@@ -1,41 +1,27 @@
 //! The partition of the paper's comparison with DGD: label proportions that differ by node.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::even::check_samples;
 use super::{Partition, Rows, cut};
-use crate::config::Params;
 use crate::error::{Error, Fault, Result};
+use crate::params;
 
-/// Parameters of `label-proportion`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Proportion {
-    /// Share of class 0 at the first half of the nodes.
-    first: f64,
-    /// Share of class 0 at the second half.
-    second: f64,
-    /// A node's share deviates by a, uniform in [-spread, spread].
-    spread: f64,
-    /// Samples per node; by default the most that the classes allow.
-    samples: Option<usize>,
-}
-
-impl Default for Proportion {
-    fn default() -> Proportion {
-        Proportion { first: 0.8, second: 0.35, spread: 0.15, samples: None }
+params! {
+    /// Parameters of `label-proportion`.
+    pub struct Proportion {
+        /// Share of class 0 at the first half of the nodes.
+        first: f64 = 0.8;
+        /// Share of class 0 at the second half.
+        second: f64 = 0.35;
+        /// A node's share deviates by a, uniform in [-spread, spread].
+        spread: f64 = 0.15, from_to(0.0, 0.5);
+        /// Samples per node; by default the most that the classes allow.
+        samples: Option<usize> = None, at_least(1);
     }
-}
-
-impl Params for Proportion {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        Fault::unless((0.0..=0.5).contains(&self.spread), "spread", self.spread, "in [0, 0.5]")?;
+    check |params| {
+        let &Proportion { first, second, spread, .. } = params;
         // Rounding must not exclude 0.85 with a spread of 0.15.
-        let fits = |share: f64| share - self.spread >= -1e-12 && share + self.spread <= 1.0 + 1e-12;
-        Fault::unless(fits(self.first), "first", self.first, "in [spread, 1 - spread]")?;
-        Fault::unless(fits(self.second), "second", self.second, "in [spread, 1 - spread]")?;
-        check_samples(self.samples)
+        let fits = |share: f64| share - spread >= -1e-12 && share + spread <= 1.0 + 1e-12;
+        Fault::unless(fits(first), "first", first, "in [spread, 1 - spread]")?;
+        Fault::unless(fits(second), "second", second, "in [spread, 1 - spread]")
     }
 }
 

@@ -6,29 +6,31 @@ use serde::{Deserialize, Serialize};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::Params;
 use crate::data::{Columns, Features};
 use crate::error::{Error, Fault, Result};
+use crate::params;
 
-/// Parameters of `csv`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Csv {
-    /// The file, plain or `.gz`.
-    path: String,
-    /// A file with the same columns and the test rows.
-    test_path: Option<String>,
-    /// Whether the first row has the column names.
-    #[serde(default)]
-    header: Header,
-    /// The column of the labels: its name, or its number from 0 (-1 is the last).
-    #[serde(default = "last")]
-    label: Column,
-    /// The column with each row's group; it is not a feature.
-    group: Option<Column>,
-    /// The character that separates cells.
-    #[serde(default = "comma")]
-    delimiter: String,
+params! {
+    /// Parameters of `csv`.
+    pub struct Csv {
+        /// The file, plain or `.gz`.
+        path: String = String::new(), required;
+        /// A file with the same columns and the test rows.
+        test_path: Option<String> = None;
+        /// Whether the first row has the column names.
+        header: Header = Header::Auto;
+        /// The column of the labels: its name, or its number from 0 (-1 is the last).
+        label: Column = Column::Number(-1);
+        /// The column with each row's group; it is not a feature.
+        group: Option<Column> = None;
+        /// The character that separates cells.
+        delimiter: String = ",".into();
+    }
+    check |csv| {
+        let one = csv.delimiter.len() == 1 && !"\"\r\n".contains(&csv.delimiter);
+        let must = "one ASCII character other than a quote or a line end";
+        Fault::unless(one, "delimiter", format_args!("{:?}", csv.delimiter), must)
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,22 +48,6 @@ pub enum Header {
 pub enum Column {
     Number(i64),
     Name(String),
-}
-
-fn last() -> Column {
-    Column::Number(-1)
-}
-
-fn comma() -> String {
-    ",".into()
-}
-
-impl Params for Csv {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let one = self.delimiter.len() == 1 && !"\"\r\n".contains(&self.delimiter);
-        let must = "one ASCII character other than a quote or a line end";
-        Fault::unless(one, "delimiter", format_args!("{:?}", self.delimiter), must)
-    }
 }
 
 pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {

@@ -1,28 +1,24 @@
 //! LIBSVM text: a label, then `index:value` for nonzero features, by increasing index from 1.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::Params;
 use crate::data::Features;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
+use crate::params;
 
-/// Parameters of `libsvm`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Libsvm {
-    /// The file, plain or `.gz`.
-    path: String,
-    /// A file with the test rows.
-    test_path: Option<String>,
-    /// Number of features; by default the largest index.
-    features: Option<usize>,
-    /// Whether indices start at 0.
-    #[serde(default)]
-    zero_based: bool,
+params! {
+    /// Parameters of `libsvm`.
+    pub struct Libsvm {
+        /// The file, plain or `.gz`.
+        path: String = String::new(), required;
+        /// A file with the test rows.
+        test_path: Option<String> = None;
+        /// Number of features; by default the largest index.
+        features: Option<usize> = None, from_to(1, MAX_FEATURES);
+        /// Whether indices start at 0.
+        zero_based: bool = false;
+    }
 }
 
 /// A model has a number for every feature, so larger indices are refused as mistakes.
@@ -30,14 +26,6 @@ const MAX_FEATURES: usize = 1 << 28;
 
 /// The same where the number of features is not given.
 const USUAL_FEATURES: usize = 1 << 24;
-
-impl Params for Libsvm {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let features = self.features.unwrap_or(1);
-        let right = (1..=MAX_FEATURES).contains(&features);
-        Fault::unless(right, "features", features, "from 1 to 268435456")
-    }
-}
 
 pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
     let mut names = Names::default();

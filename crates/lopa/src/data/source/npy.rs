@@ -6,32 +6,27 @@
 
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::names::{Names, numeral};
 use super::npy_header::NpyHeader;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
-use crate::config::Params;
 use crate::data::Features;
 use crate::error::{Error, Result};
+use crate::params;
 
-/// Parameters of `npy`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Npy {
-    /// The file of the features: one row per sample, further dimensions flattened.
-    features: String,
-    /// The file of the labels: numbers or text.
-    labels: String,
-    /// The file of the test features.
-    test_features: Option<String>,
-    /// The file of the test labels.
-    test_labels: Option<String>,
+params! {
+    /// Parameters of `npy`.
+    pub struct Npy {
+        /// The file of the features: one row per sample, further dimensions flattened.
+        features: String = String::new(), required;
+        /// The file of the labels: numbers or text.
+        labels: String = String::new(), required;
+        /// The file of the test features.
+        test_features: Option<String> = None;
+        /// The file of the test labels.
+        test_labels: Option<String> = None;
+    }
 }
-
-impl Params for Npy {}
 
 pub fn read(npy: &Npy, place: &Where) -> Result<Raw> {
     let array = |path: &str| {

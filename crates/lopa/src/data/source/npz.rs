@@ -2,43 +2,31 @@
 
 use std::borrow::Cow;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::npy::{Array, assemble, pair};
 use super::raw::Raw;
 use super::zip::Zip;
 use super::{Where, file};
-use crate::config::Params;
 use crate::error::{Error, Result, nearest};
+use crate::params;
 
-/// Parameters of `npz`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Npz {
-    /// The archive.
-    path: String,
-    /// The array of the features: one row per sample, further dimensions flattened.
-    #[serde(default = "x")]
-    features: String,
-    /// The array of the labels: numbers or text.
-    #[serde(default = "y")]
-    labels: String,
-    /// The array of the test features.
-    test_features: Option<String>,
-    /// The array of the test labels.
-    test_labels: Option<String>,
+/// The arrays of features and of labels, unless a file names others.
+const ARRAYS: [&str; 2] = ["X", "y"];
+
+params! {
+    /// Parameters of `npz`.
+    pub struct Npz {
+        /// The archive.
+        path: String = String::new(), required;
+        /// The array of the features: one row per sample, further dimensions flattened.
+        features: String = ARRAYS[0].into();
+        /// The array of the labels: numbers or text.
+        labels: String = ARRAYS[1].into();
+        /// The array of the test features.
+        test_features: Option<String> = None;
+        /// The array of the test labels.
+        test_labels: Option<String> = None;
+    }
 }
-
-fn x() -> String {
-    "X".into()
-}
-
-fn y() -> String {
-    "y".into()
-}
-
-impl Params for Npz {}
 
 pub fn read(npz: &Npz, place: &Where) -> Result<Raw> {
     let (name, bytes) = file::read(&file::find(&npz.path, place)?)?;
@@ -67,9 +55,9 @@ pub fn new_rows(name: &str, bytes: &[u8], label: Option<&str>) -> Result<(Raw, b
     let archive = Zip::open(name, bytes)?;
     let labelled = label.is_some() || archive.find("y.npy").is_some();
     if !labelled {
-        return Ok((array(name, &archive, &x())?.unlabelled()?, false));
+        return Ok((array(name, &archive, ARRAYS[0])?.unlabelled()?, false));
     }
-    let label = label.map_or_else(y, str::to_string);
-    let raw = assemble(|wanted| array(name, &archive, wanted), (&x(), &label), None);
+    let label = label.unwrap_or(ARRAYS[1]);
+    let raw = assemble(|wanted| array(name, &archive, wanted), (ARRAYS[0], label), None);
     Ok((raw.map_err(|error| error.at(name))?, true))
 }

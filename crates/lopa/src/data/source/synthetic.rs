@@ -1,55 +1,40 @@
 //! Synthetic data: it depends on its own seed, not on the experiment's.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::Where;
 use super::raw::{Class, Part, Raw, Table, Usual};
-use crate::config::Params;
 use crate::data::Features;
 use crate::error::{Fault, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::dot;
+use crate::params;
 
 /// The largest number of entries of a table.
 const MAX_ENTRIES: usize = 1 << 28;
 
-/// Parameters of `blobs`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Blobs {
-    /// Number of rows.
-    rows: usize,
-    /// Number of features.
-    features: usize,
-    /// Number of classes: the centre of each is drawn from a standard normal distribution.
-    centres: usize,
-    /// Standard deviation of a row about the centre of its class.
-    spread: f64,
-    /// Share of entries that are set to zero; the table is sparse unless this is 0.
-    sparsity: f64,
-    /// Seed.
-    seed: u64,
-}
-
-impl Default for Blobs {
-    fn default() -> Blobs {
-        Blobs { rows: 600, features: 10, centres: 3, spread: 1.0, sparsity: 0.0, seed: 0 }
+params! {
+    /// Parameters of `blobs`.
+    pub struct Blobs {
+        /// Number of rows.
+        rows: usize = 600;
+        /// Number of features.
+        features: usize = 10;
+        /// Number of classes: the centre of each is drawn from a standard normal distribution.
+        centres: usize = 3;
+        /// Standard deviation of a row about the centre of its class.
+        spread: f64 = 1.0, not_negative;
+        /// Share of entries that are set to zero; the table is sparse unless this is 0.
+        sparsity: f64 = 0.0, share_or_none;
+        /// Seed.
+        seed: u64 = 0;
+    }
+    check |blobs| {
+        check_size(blobs.rows, "features", blobs.features)?;
+        let right = (1..=blobs.rows.min(10_000)).contains(&blobs.centres);
+        Fault::unless(right, "centres", blobs.centres, "from 1 to `rows`, at most 10000")
     }
 }
 
-impl Params for Blobs {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_size(self.rows, "features", self.features)?;
-        let right = (1..=self.rows.min(10_000)).contains(&self.centres);
-        Fault::unless(right, "centres", self.centres, "from 1 to `rows`, at most 10000")?;
-        let finite = self.spread.is_finite() && self.spread >= 0.0;
-        Fault::unless(finite, "spread", self.spread, "0 or more")?;
-        Fault::unless((0.0..1.0).contains(&self.sparsity), "sparsity", self.sparsity, "in [0, 1)")
-    }
-}
-
-fn check_size(rows: usize, key: &'static str, cols: usize) -> std::result::Result<(), Fault> {
+fn check_size(rows: usize, key: &'static str, cols: usize) -> Result<(), Fault> {
     Fault::unless((1..=MAX_ENTRIES).contains(&rows), "rows", rows, "from 1 to 268435456")?;
     let right = (1..=MAX_ENTRIES / rows).contains(&cols);
     Fault::unless(right, key, cols, "at least 1, and rows times features at most 268435456")
@@ -79,43 +64,24 @@ pub fn blobs(params: &Blobs, _: &Where) -> Result<Raw> {
     Ok(synthetic(Part { table, labels, groups: Vec::new() }, centres, 0))
 }
 
-/// Parameters of `logistic`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Logistic {
-    /// Rows per group.
-    rows: usize,
-    /// Number of features.
-    features: usize,
-    /// Number of groups; features of group i = 1, 2, … have standard deviation i r.
-    groups: usize,
-    /// The r above: heterogeneity between groups.
-    heterogeneity: f64,
-    /// Standard deviation of the noise on ⟨row, w⟩, whose sign is the label.
-    noise: f64,
-    /// Seed.
-    seed: u64,
-}
-
-impl Default for Logistic {
-    fn default() -> Logistic {
-        Logistic { rows: 500, features: 100, groups: 8, heterogeneity: 1.0, noise: 0.1, seed: 0 }
+params! {
+    /// Parameters of `logistic`.
+    pub struct Logistic {
+        /// Rows per group.
+        rows: usize = 500;
+        /// Number of features.
+        features: usize = 100;
+        /// Number of groups; features of group i = 1, 2, … have standard deviation i r.
+        groups: usize = 8, from_to(1, 10_000);
+        /// The r above: heterogeneity between groups.
+        heterogeneity: f64 = 1.0, positive;
+        /// Standard deviation of the noise on ⟨row, w⟩, whose sign is the label.
+        noise: f64 = 0.1, not_negative;
+        /// Seed.
+        seed: u64 = 0;
     }
-}
-
-impl Params for Logistic {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let positive = self.heterogeneity.is_finite() && self.heterogeneity > 0.0;
-        Fault::unless(positive, "heterogeneity", self.heterogeneity, "above 0")?;
-        let finite = self.noise.is_finite() && self.noise >= 0.0;
-        Fault::unless(finite, "noise", self.noise, "0 or more")?;
-        Fault::unless(
-            (1..=10_000).contains(&self.groups),
-            "groups",
-            self.groups,
-            "from 1 to 10000",
-        )?;
-        check_size(self.rows.saturating_mul(self.groups), "features", self.features)
+    check |logistic| {
+        check_size(logistic.rows.saturating_mul(logistic.groups), "features", logistic.features)
     }
 }
 

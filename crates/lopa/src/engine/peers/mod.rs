@@ -75,8 +75,8 @@ pub struct Peers<W: Wire> {
     broadcasts: Broadcasts,
     limits: Limits,
     round: Round,
-    scalar: usize, // bytes per scalar in this exchange
-    lengths: Vec<usize>, // of the messages of this exchange, by link
+    scalar: usize,                          // bytes per scalar in this exchange
+    lengths: Vec<usize>,                    // of the messages of this exchange, by link
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
     ended: Ended,

@@ -1,7 +1,6 @@
 //! 16 bits per entry, rounded to the nearest, ties to even.
 
 use super::{Compressor, largest};
-use crate::config::Params;
 use crate::math::random::Stream;
 use crate::math::real::Real;
 use crate::params;
@@ -10,8 +9,6 @@ params! {
     /// Parameters of `bf16`: none.
     pub struct Bf16 {}
 }
-
-impl Params for Bf16 {}
 
 /// The largest finite bf16.
 const LARGEST: f32 = f32::from_bits(0x7f7f_0000);
@@ -50,8 +47,6 @@ params! {
     /// Parameters of `f16`: none.
     pub struct F16 {}
 }
-
-impl Params for F16 {}
 
 /// The smallest exponent of two to scale by: that of the smallest normal f32.
 const LEAST: i32 = -126;

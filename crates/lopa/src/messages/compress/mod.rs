@@ -12,7 +12,6 @@ mod top_k;
 use std::sync::Arc;
 
 use crate::config::{Entry, Params, Registry};
-use crate::error::Fault;
 use crate::math::random::Stream;
 use crate::math::real::{Both, Family, Real};
 
@@ -106,10 +105,6 @@ pub fn compressors() -> Registry<AnyCompressor> {
 /// The number of entries that a share of a vector is.
 fn entries(share: f64, length: usize) -> usize {
     ((share * length as f64).ceil() as usize).clamp(usize::from(length > 0), length)
-}
-
-fn check_share(share: f64) -> Result<(), Fault> {
-    Fault::unless(share > 0.0 && share <= 1.0, "share", share, "above 0 and at most 1")
 }
 
 /// The largest step γ ≤ 1 with γ · `spread` ≤ `most`, in two digits, so that it does not depend on how an

@@ -6,8 +6,6 @@
 
 use super::packed::{self, Packer, unpack};
 use super::{Compressor, largest, number};
-use crate::config::Params;
-use crate::error::Fault;
 use crate::math::random::Stream;
 use crate::math::real::Real;
 use crate::params;
@@ -16,13 +14,7 @@ params! {
     /// Parameters of `quantise`.
     pub struct Quantise {
         /// Bits per entry, its sign among them.
-        bits: u32 = 8,
-    }
-}
-
-impl Params for Quantise {
-    fn check(&self) -> Result<(), Fault> {
-        Fault::unless((2..=16).contains(&self.bits), "bits", self.bits, "from 2 to 16")
+        bits: u32 = 8, from_to(2, 16);
     }
 }
 

@@ -1,8 +1,6 @@
 //! Entries drawn at random. Both ends draw the same, so that only values are sent.
 
-use super::{Compressor, check_share, entries, limited, number};
-use crate::config::Params;
-use crate::error::Fault;
+use super::{Compressor, entries, limited, number};
 use crate::math::random::Stream;
 use crate::math::real::Real;
 use crate::params;
@@ -11,13 +9,7 @@ params! {
     /// Parameters of `random-k`.
     pub struct RandomK {
         /// The part of each vector's entries that is sent, rounded up.
-        share: f64 = 0.1,
-    }
-}
-
-impl Params for RandomK {
-    fn check(&self) -> Result<(), Fault> {
-        check_share(self.share)
+        share: f64 = 0.1, weight;
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::packed::{self, Packer, unpack};
 use super::{Compressor, number};
-use crate::config::Params;
 use crate::math::random::Stream;
 use crate::math::real::Real;
 use crate::params;
@@ -11,8 +10,6 @@ params! {
     /// Parameters of `sign`: none.
     pub struct Sign {}
 }
-
-impl Params for Sign {}
 
 impl<T: Real> Compressor<T> for Sign {
     fn bytes(&self, length: usize) -> usize {

@@ -1,9 +1,7 @@
 //! The largest entries: their indices, in increasing order, then their values. Of entries of one
 //! size, the first are taken.
 
-use super::{Compressor, check_share, entries, limited, number};
-use crate::config::Params;
-use crate::error::Fault;
+use super::{Compressor, entries, limited, number};
 use crate::math::random::Stream;
 use crate::math::real::Real;
 use crate::params;
@@ -12,13 +10,7 @@ params! {
     /// Parameters of `top-k`.
     pub struct TopK {
         /// The part of each vector's entries that is sent, rounded up.
-        share: f64 = 0.1,
-    }
-}
-
-impl Params for TopK {
-    fn check(&self) -> Result<(), Fault> {
-        check_share(self.share)
+        share: f64 = 0.1, weight;
     }
 }
 

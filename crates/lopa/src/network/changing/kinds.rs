@@ -14,6 +14,7 @@ use crate::error::{Error, Fault, Result};
 use crate::network::families::{Topology, complete_graph, exponential_graph, graphs};
 use crate::network::graph::check_nodes;
 use crate::network::{Graph, GraphBuild, Mixing, Whole};
+use crate::params;
 
 /// The most graphs in a sequence, and the most rounds for which each stays.
 const MOST: u64 = 10_000;
@@ -146,30 +147,18 @@ fn chosen(known: &Chosen, inner: &Inner) -> Result<Choice<GraphBuild>> {
     known.clone().map_or_else(|| inner.choose(&graphs()), Ok)
 }
 
-/// Pairs of nodes, drawn in every round.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Matching {
-    /// Pairs are neighbours in this graph; by default, any two nodes may meet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    base: Option<Inner>,
-    /// Rounds over which all nodes are connected; by default the shortest power of two that serves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    window: Option<u64>,
-    #[serde(skip)]
-    chosen: Chosen,
-}
-
-impl Params for Matching {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        check_window(self.window)
+params! {
+    /// Pairs of nodes, drawn in every round.
+    struct Matching {
+        /// Pairs are neighbours in this graph; by default, any two nodes may meet.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        base: Option<Inner> = None;
+        /// Rounds over which all nodes are connected; by default the shortest power of two that serves.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window: Option<u64> = None, from_to(1, LONGEST);
+        #[serde(skip)]
+        chosen: Chosen = None;
     }
-}
-
-fn check_window(window: Option<u64>) -> std::result::Result<(), Fault> {
-    let window = window.unwrap_or(1);
-    let must = format!("from 1 to {LONGEST}");
-    Fault::unless((1..=LONGEST).contains(&window), "window", window, &must)
 }
 
 impl Topology for Matching {
@@ -198,30 +187,18 @@ impl Topology for Matching {
     }
 }
 
-/// Every edge of a graph with probability p, in every round.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Edges {
-    /// The graph with all edges.
-    base: Inner,
-    /// Probability of each edge in a round.
-    #[serde(default = "half")]
-    p: f64,
-    /// Rounds over which all nodes are connected; by default the shortest power of two that serves.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    window: Option<u64>,
-    #[serde(skip)]
-    chosen: Chosen,
-}
-
-fn half() -> f64 {
-    0.5
-}
-
-impl Params for Edges {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        Fault::unless(self.p > 0.0 && self.p <= 1.0, "p", self.p, "above 0 and at most 1")?;
-        check_window(self.window)
+params! {
+    /// Every edge of a graph with probability p, in every round.
+    struct Edges {
+        /// The graph with all edges.
+        base: Inner = Inner::Name("complete".into()), required;
+        /// Probability of each edge in a round.
+        p: f64 = 0.5, weight;
+        /// Rounds over which all nodes are connected; by default the shortest power of two that serves.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window: Option<u64> = None, from_to(1, LONGEST);
+        #[serde(skip)]
+        chosen: Chosen = None;
     }
 }
 
@@ -247,29 +224,20 @@ impl Topology for Edges {
     }
 }
 
-/// Several graphs in turn.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Sequence {
-    /// The graphs, in their order; after the last comes the first.
-    graphs: Vec<Inner>,
-    /// Rounds for which each stays.
-    #[serde(default = "one")]
-    every: u64,
-    #[serde(skip)]
-    chosen: Vec<Chosen>,
-}
-
-fn one() -> u64 {
-    1
-}
-
-impl Params for Sequence {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let count = self.graphs.len();
+params! {
+    /// Several graphs in turn.
+    struct Sequence {
+        /// The graphs, in their order; after the last comes the first.
+        graphs: Vec<Inner> = Vec::new(), required;
+        /// Rounds for which each stays.
+        every: u64 = 1, from_to(1, MOST);
+        #[serde(skip)]
+        chosen: Vec<Chosen> = Vec::new();
+    }
+    check |sequence| {
+        let count = sequence.graphs.len();
         let sane = (1..=MOST).contains(&(count as u64));
-        Fault::unless(sane, "graphs", format!("{count} graphs"), "a list of 1 to 10000 graphs")?;
-        Fault::unless((1..=MOST).contains(&self.every), "every", self.every, "from 1 to 10000")
+        Fault::unless(sane, "graphs", format!("{count} graphs"), "a list of 1 to 10000 graphs")
     }
 }
 

@@ -217,7 +217,7 @@ const BANDWIDTHS: std::ops::RangeInclusive<f64> = 1.0..=1e12;
 const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
 impl Params for TimeSpec {
-    fn check(&self) -> std::result::Result<(), Fault> {
+    fn check(&self) -> Result<(), Fault> {
         let long = |seconds: f64| (0.0..=LONG).contains(&seconds);
         if let Some(Calls { gradient, hessian, jacobian, sample }) = self.compute.calls() {
             for seconds in [gradient, hessian, jacobian, sample] {
@@ -264,10 +264,7 @@ impl Params for TimeSpec {
     }
 }
 
-fn amount(
-    given: Option<Amount>,
-    check: &dyn Fn(f64) -> std::result::Result<(), Fault>,
-) -> std::result::Result<(), Fault> {
+fn amount(given: Option<Amount>, check: &dyn Fn(f64) -> Result<(), Fault>) -> Result<(), Fault> {
     match given {
         None => Ok(()),
         Some(Amount::Same(value)) => check(value),
@@ -279,7 +276,7 @@ fn amount(
     }
 }
 
-fn ordered(range: &Range, key: &'static str) -> std::result::Result<(), Fault> {
+fn ordered(range: &Range, key: &'static str) -> Result<(), Fault> {
     let Range { from, to } = range;
     let shown = format!("{{ from = {from}, to = {to} }}");
     Fault::unless(from <= to, key, shown, "a range whose `from` is at most its `to`")

@@ -28,77 +28,45 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub use self::exact::{Coefficients, x_star};
 
 use self::exact::Sums;
 use self::noise::Noise;
 use super::linalg::{Cholesky, Matrix, View};
 
-use crate::config::Params;
 use crate::error::{Fault, Result};
 use crate::math::parallel;
 use crate::math::real::{Real, axpy, cast, dot, update};
 use crate::math::scratch::lent;
+use crate::params;
 use crate::problem::form::{self, Form};
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
-/// Parameters of the `quadratic` problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// A JSON file with the coefficients, instead of random ones: `data.A[node][row][column]`, and
-    /// likewise B, c, D, e, R, q. Then `n`, `p`, `condition` and `heterogeneity` have no effect.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Length of x.
-    pub n: usize,
-    /// Length of θ.
-    pub p: usize,
-    /// Condition number of A: its eigenvalues lie between 1/condition and 1.
-    pub condition: f64,
-    /// How much the nodes differ; with 0 they are all equal.
-    pub heterogeneity: f64,
-    /// How much the samples of a node differ; with 0 they are all equal.
-    pub noise: f64,
-    /// The number of samples of a node.
-    pub samples: usize,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            file: None,
-            n: 10,
-            p: 10,
-            condition: 10.0,
-            heterogeneity: 1.0,
-            noise: 0.0,
-            samples: 100,
-        }
+params! {
+    /// Parameters of the `quadratic` problem.
+    #[derive(PartialEq)]
+    pub struct Options {
+        /// A JSON file with the coefficients, instead of random ones: `data.A[node][row][column]`, and
+        /// likewise B, c, D, e, R, q. Then `n`, `p`, `condition` and `heterogeneity` have no effect.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<String> = None;
+        /// Length of x.
+        n: usize = 10, from_to(1, 1000);
+        /// Length of θ.
+        p: usize = 10, from_to(1, 1000);
+        /// Condition number of A: its eigenvalues lie between 1/condition and 1.
+        condition: f64 = 10.0, from_to(1.0, 1e10);
+        /// How much the nodes differ; with 0 they are all equal.
+        heterogeneity: f64 = 1.0, from_to(0.0, 1e6);
+        /// How much the samples of a node differ; with 0 they are all equal.
+        noise: f64 = 0.0, from_to(0.0, 1e6);
+        /// The number of samples of a node.
+        samples: usize = 100, from_to(1, 10_000);
     }
-}
-
-impl Params for Options {
-    fn check(&self) -> std::result::Result<(), Fault> {
-        let whole = |key, value: usize, most: usize| {
-            Fault::unless((1..=most).contains(&value), key, value, &format!("1 to {most}"))
-        };
-        let number = |key, value: f64, least: f64, most: f64| {
-            let must = format!("between {least} and {most}");
-            Fault::unless((least..=most).contains(&value), key, value, &must)
-        };
-        whole("n", self.n, 1000)?;
-        whole("p", self.p, 1000)?;
-        number("condition", self.condition, 1.0, 1e10)?;
-        number("heterogeneity", self.heterogeneity, 0.0, 1e6)?;
-        number("noise", self.noise, 0.0, 1e6)?;
-        whole("samples", self.samples, 10_000)?;
-        let enough = self.noise == 0.0 || self.samples >= 2;
-        Fault::unless(enough, "samples", self.samples, "at least 2 where there is noise")
+    check |options| {
+        let enough = options.noise == 0.0 || options.samples >= 2;
+        Fault::unless(enough, "samples", options.samples, "at least 2 where there is noise")
     }
 }
 
@@ -276,7 +244,7 @@ impl<T: Real> Bilevel<T> for Quadratic<T> {
         metrics
     }
 
-    fn form(&self) -> std::result::Result<Form<'_, T>, &'static str> {
+    fn form(&self) -> Result<Form<'_, T>, &'static str> {
         let Numbers { a, b, c, d, e, r, q } = self.numbers();
         let coefficients = [a.values, b.values, c, d.values, e, r.values, q];
         let (samples, noise) = (self.noise.samples(), self.noise.all());

@@ -37,15 +37,13 @@ params! {
     /// Step sizes.
     struct Steps {
         /// Step size of x.
-        alpha: Schedule = 0.02.into(),
+        alpha: Schedule = 0.02, step;
         /// Step size of θ.
-        beta: Schedule = 0.5.into(),
+        beta: Schedule = 0.5, step;
         /// Step size of v.
-        lambda: Schedule = 0.5.into(),
+        lambda: Schedule = 0.5, step;
     }
 }
-
-impl Params for Steps {}
 
 fn facts(mistake: &str) -> Facts {
     Facts {
@@ -128,7 +126,9 @@ impl<T: Real> Algorithm<T> for PlantedNode<T> {
             _ => false,
         };
         out.vector_if(longer, "more", &[T::zero()]);
-        out.vector_if(self.is("two vectors of one name"), "x", &[T::zero()]);
+        if self.is("two vectors of one name") {
+            out.vector("x", &[T::zero()]);
+        }
     }
 
     fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {

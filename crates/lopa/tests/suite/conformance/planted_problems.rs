@@ -45,11 +45,9 @@ params! {
     /// A quadratic with a mistake.
     struct Planted {
         /// The mistake.
-        mistake: String = "none".into(),
+        mistake: String = "none".into();
     }
 }
-
-impl Params for Planted {}
 
 static MADE: AtomicU64 = AtomicU64::new(0);
 

@@ -154,9 +154,8 @@ fn a_stranger_adds_one() {
     use lopa::prelude::*;
     params! {
         /// Sends the first entries.
-        pub struct First { count: usize = 1 }
+        pub struct First { count: usize = 1; }
     }
-    impl Params for First {}
     impl<T: Real> Compressor<T> for First {
         fn bytes(&self, length: usize) -> usize {
             self.count.min(length) * T::BYTES

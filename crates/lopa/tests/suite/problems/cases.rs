@@ -1,6 +1,6 @@
 //! The problems as the tests build them, on small data made here.
 
-use lopa::config::{Choice, NoParams, Params, Source};
+use lopa::config::{Choice, NoParams, Source};
 use lopa::data::partition::{Partition, Rows, partition_entry};
 use lopa::data::{
     Class, Data, Dataset, Features, Part, Raw, Scalings, Table, Usual, Where, source_entry,
@@ -82,11 +82,9 @@ lopa::params! {
     /// The data of the cases, as a source.
     struct Clouds {
         /// Classes.
-        centres: usize = 2,
+        centres: usize = 2;
     }
 }
-
-impl Params for Clouds {}
 
 impl Clouds {
     fn read(&self, _: &Where) -> Result<Raw> {

@@ -1,0 +1,54 @@
+//! LoPA in the global scope, which is ours and not the paper's \[D\]: θ and v are mixed like x.
+//!
+//! ```text
+//!        local gradients                      gradient tracking
+//! (4')   θ⁺ = Σ_j w_ij θ_j − β d              θ⁺ = Σ_j w_ij θ_j − β yθ,  yθ⁺ = Σ_j w_ij yθ_j + d⁺ − d
+//! (5')   v⁺ = Σ_j w_ij v_j − λ h              v⁺ = Σ_j w_ij v_j − λ yv,  yv⁺ likewise with h
+//! ```
+//!
+//! With tracking, the means of yθ and yv are those of d and h, so that the mean v solves the system
+//! of the mean Hessian, and the limit is exact. Local gradients have a bias of the order of their
+//! steps.
+
+use crate::algorithms::parts::consensus::add_change;
+use crate::math::real::{Real, update};
+use crate::network::mixed::Mixed;
+use crate::problem::scope::Scope;
+
+/// The direction y of w in the global scope, where all nodes agree on w: θ or v. Its q is d or h.
+pub(super) struct Agreed<T> {
+    pub y: Vec<T>, // empty in the personal scope
+    q_old: Vec<T>, // of the point just left, where y tracks q
+}
+
+impl<T: Real> Agreed<T> {
+    pub fn new(scope: Scope, q: &[T]) -> Agreed<T> {
+        let y = if scope == Scope::Global { q.to_vec() } else { Vec::new() };
+        Agreed { q_old: y.clone(), y }
+    }
+
+    /// (4') or (5'): w⁺ = Σ_j w_ij w_j − η y, and Σ_j w_ij y_j where y tracks q.
+    pub fn step(&mut self, tracks: bool, mixed: &mut Mixed<T>, w: &mut [T], q: &[T], eta: T) {
+        let Agreed { y, q_old } = self;
+        q_old.copy_from_slice(q);
+        if tracks {
+            mixed.each_piece([w, y], [], [], |[ww, wy], [w, y], [], []| {
+                update(w, [ww, y], |_, [ww, y]| ww - eta * y);
+                y.copy_from_slice(wy);
+            });
+        } else {
+            mixed.each_piece([w], [], [y], |[ww], [w], [], [y]| {
+                update(w, [ww, y], |_, [ww, y]| ww - eta * y);
+            });
+        }
+    }
+
+    /// y⁺ from q⁺; nothing in the personal scope.
+    pub fn finish(&mut self, tracks: bool, q: &[T]) {
+        match tracks {
+            _ if self.y.is_empty() => {}
+            true => add_change(&mut self.y, q, &self.q_old),
+            false => self.y.copy_from_slice(q),
+        }
+    }
+}
