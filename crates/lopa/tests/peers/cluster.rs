@@ -161,7 +161,7 @@ pub struct Setup<'a> {
     pub tamper: Option<Tamper>,
     /// Disks of an earlier run to resume.
     pub disks: Vec<Shared<Disk>>,
-    /// The limits wait, in seconds.
+    /// The longest wait, in seconds.
     pub deadline: f64,
     /// Nodes to stop, and when.
     pub stops: Vec<(usize, f64)>,

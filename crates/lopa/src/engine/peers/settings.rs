@@ -24,7 +24,7 @@ pub enum Policy {
 pub struct Settings {
     /// What to do about a silent neighbour.
     pub policy: Policy,
-    /// The limits wait; it must exceed the limits iteration or measurement of any peer.
+    /// The longest wait; it must exceed the longest iteration or measurement of any peer.
     pub deadline: Duration,
     /// How often to ask for missing frames.
     pub resend: Duration,
