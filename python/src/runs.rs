@@ -1,9 +1,10 @@
 //! Run folders, read back.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lopa::error::{Error, Result};
 use lopa::folder::RunReader;
+use lopa::store::output;
 use lopa_report::html::Report;
 use lopa_report::pictures::{Styles, View, curves, networks};
 use lopa_report::saved::{Saved, find_claims};
@@ -12,11 +13,12 @@ use pyo3::types::PyBytes;
 use serde_json::json;
 
 use crate::errors::raise;
+use crate::going::detached;
 
 /// The manifest, the resolved experiment, the results and the measurements, as JSON.
 #[pyfunction]
 pub fn read_run(py: Python, path: PathBuf) -> PyResult<String> {
-    let read = py.detach(|| -> Result<String> {
+    let read = detached(py, || -> Result<String> {
         let run = RunReader::open(&path)?;
         let resolved = run.resolved()?;
         let parsed: toml::Table = toml::from_str(&resolved.text).map_err(|error| {
@@ -42,7 +44,7 @@ pub fn read_model<'py>(
     algorithm: &str,
     seed: u64,
 ) -> PyResult<(String, usize, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    let read = py.detach(|| -> Result<_> {
+    let read = detached(py, || -> Result<_> {
         let model = RunReader::open(&path)?.model(algorithm, seed)?;
         let bytes = |rows: &[Vec<f64>]| -> Vec<u8> {
             rows.iter().flatten().flat_map(|value| value.to_ne_bytes()).collect()
@@ -62,7 +64,7 @@ pub fn report(
     out: PathBuf,
     title: Option<String>,
 ) -> PyResult<()> {
-    let written = py.detach(|| -> Result<()> {
+    let written = detached(py, || -> Result<()> {
         let runs = paths.iter().map(|path| Saved::read(path)).collect::<Result<Vec<_>>>()?;
         let title = title.unwrap_or_else(|| match &runs[..] {
             [run] => format!("{}: results", run.title()),
@@ -71,23 +73,15 @@ pub fn report(
         let claims = paths.iter().find_map(|path| find_claims(path).transpose()).transpose()?;
         let report =
             Report { title, runs, claims: claims.unwrap_or_default(), view: View::default() };
-        write(&out, &report.html())
+        output::write(&out, report.html().as_bytes(), "the report", "name another file")
     });
     written.map_err(|error| raise(py, error))
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| {
-        Error::storage("storage/write", format!("cannot write the report: {error}"))
-            .at(path.display().to_string())
-            .hint("name another file")
-    })
 }
 
 /// The curves and the networks of a run as SVG; empty where there is nothing to draw.
 #[pyfunction]
 pub fn pictures(py: Python, path: PathBuf) -> PyResult<(String, String)> {
-    let drawn = py.detach(|| -> Result<_> {
+    let drawn = detached(py, || -> Result<_> {
         let saved = Saved::read(&path)?;
         if saved.rows.is_empty() {
             return Ok(Default::default());

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle, presets};
 use lopa::error::{Error, Kind};
 pub use lopa::math::number;
+use lopa::store::output::is_stdout;
 pub use lopa_study::sentences::bytes;
 use serde_json::{Value, json};
 
@@ -51,11 +53,14 @@ enum Color {
 }
 
 /// Prints in the format asked for.
+#[derive(Clone)]
 pub struct Output {
     format: Format,
     quiet: bool,
     color: bool,
     bars: bool,
+    /// Standard output holds a file: results go to standard error.
+    aside: bool,
 }
 
 /// A line below the head and no other.
@@ -73,7 +78,12 @@ impl Output {
             Color::Never => false,
         };
         let bars = terminal && !args.no_progress && !args.quiet;
-        Output { format: args.format, quiet: args.quiet, color, bars }
+        Output { format: args.format, quiet: args.quiet, color, bars, aside: false }
+    }
+
+    /// What is said about a file that the command wrote: if that went to standard output, nothing else does.
+    pub fn beside(&self, file: &Path) -> Output {
+        Output { aside: is_stdout(file), ..self.clone() }
     }
 
     /// Whether to print only errors on standard error.
@@ -99,12 +109,20 @@ impl Output {
 
     /// Prints the one document that scripts get.
     pub fn document(&self, value: &Value) {
-        print(&document(value));
+        self.print(&document(value));
     }
 
     /// Prints the result as text.
     pub fn text(&self, text: &str) {
-        print(&format!("{}\n", plain(text.trim_end_matches('\n'))));
+        self.print(&format!("{}\n", plain(text.trim_end_matches('\n'))));
+    }
+
+    fn print(&self, text: &str) {
+        match self.aside {
+            true if self.quiet => {}
+            true => log(text.trim_end_matches('\n')),
+            false => print(text),
+        }
     }
 
     /// A remark on standard error.

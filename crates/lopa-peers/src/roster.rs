@@ -17,8 +17,8 @@ use iroh::PublicKey;
 use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
-use lopa::store::files::{cannot_write, read_text, replace};
-use lopa::store::limits;
+use lopa::store::files::read_text;
+use lopa::store::{limits, output};
 use serde::Serialize;
 
 use crate::key::parse_hex;
@@ -195,9 +195,9 @@ impl Roster {
         format!("`{}` and `{}`", self.members[i].name, self.members[j].name)
     }
 
-    /// Writes it atomically.
+    /// Writes the file that a user named.
     pub fn write(&self, path: &Path) -> Result<()> {
-        replace(path, self.to_text().as_bytes()).map_err(|error| cannot_write(path, &error))
+        output::write(path, self.to_text().as_bytes(), "the roster", "name another file")
     }
 
     fn to_text(&self) -> String {

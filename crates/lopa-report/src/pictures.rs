@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result, nearest};
 use lopa::folder::{Run, WorldNote};
+use lopa::store::output;
 use lopa_study::statistics::Summary;
 
 use crate::figure::{Axes, Content, Curve, Figure, Heat, Network, Panel, Point, Style, style};
@@ -320,7 +321,12 @@ pub fn save(
         let svg = figure.svg();
         for format in formats {
             let path = folder.join(format!("{name}.{}", format.extension()));
-            std::fs::write(&path, format.encode(&svg)?).map_err(|error| cannot(&path, error))?;
+            output::write(
+                &path,
+                &format.encode(&svg)?,
+                "a figure",
+                "choose another folder with --figures",
+            )?;
             files.push(path);
         }
     }

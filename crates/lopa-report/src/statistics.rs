@@ -182,6 +182,7 @@ mod tests {
             },
             ended: None,
             resumed: Vec::new(),
+            checksums: Default::default(),
             other: Default::default(),
         }
     }

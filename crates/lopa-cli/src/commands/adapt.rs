@@ -79,7 +79,8 @@ pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
     if let Some(path) = &args.out {
         found.model.save(path)?;
     }
-    show_all(&found, &truth, args, output);
+    let aside = args.out.as_ref().map(|path| output.beside(path));
+    show_all(&found, &truth, args, aside.as_ref().unwrap_or(output));
     Ok(ExitCode::SUCCESS)
 }
 

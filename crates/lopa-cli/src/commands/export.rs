@@ -25,7 +25,7 @@ pub struct ExportArgs {
     /// Node whose model goes into an ONNX file, by number or name [default: the only one]
     #[arg(short, long)]
     node: Option<String>,
-    /// File or folder to write [default: the run's name with .csv or .parquet; the folder
+    /// File or folder to write; `-` is standard output [default: the run's name with .csv or .parquet; the folder
     /// `tensorboard` or `mlruns`, which collects runs; model.onnx]
     #[arg(short, long, value_name = "PATH")]
     out: Option<PathBuf>,
@@ -64,6 +64,7 @@ fn measurements(args: &ExportArgs, format: Format, output: &Output) -> Result<Ex
     let saved = Saved::read(&args.model.run)?;
     let path = args.out.clone().unwrap_or_else(|| format.path(&saved));
     let files = format.write(&saved, &path)?;
+    let output = &output.beside(&path);
     let (place, rows) = (path.display().to_string(), saved.rows.len());
     if output.json() {
         output.document(&json!({ "export": place, "rows": rows, "files": files }));

@@ -46,6 +46,7 @@ pub struct Finished {
 impl Finished {
     pub fn open(folder: &Path) -> Result<Finished> {
         let folder = RunReader::open(folder)?;
+        folder.check()?;
         let results = folder.results()?;
         if results.is_empty() {
             let message = "no run in this folder has ended: its results are empty";

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lopa::error::{Error, Result};
+use lopa::store;
 use lopa_study::init::{Facts, Wish, Written, init as write};
 use serde_json::json;
 
@@ -30,7 +31,7 @@ pub struct InitArgs {
     /// Problem (`lopa list problems`) [default: by the size of the data]
     #[arg(long, value_name = "NAME")]
     problem: Option<String>,
-    /// File to write the experiment to [default: the name of the data with `.toml`]
+    /// File to write the experiment to; `-` is standard output [default: the name of the data with `.toml`]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace the file if it exists
@@ -51,7 +52,7 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
         program.registries.problems.find(problem).map_err(|error| error.at("--problem"))?;
     }
     let out = args.out.clone().unwrap_or_else(|| beside(&args.data));
-    if out.exists() && !args.force {
+    if out.exists() && !store::output::is_stream(&out) && !args.force {
         return Err(Error::storage("storage/exists", "there is such a file already")
             .at(out.display().to_string())
             .hint("choose another with -o, or replace it with --force"));
@@ -73,11 +74,8 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
         }
         written => written?,
     };
-    std::fs::write(&out, &written.text).map_err(|error| {
-        Error::storage("storage/write", format!("cannot write the experiment: {error}"))
-            .at(out.display().to_string())
-            .hint("choose another file with -o")
-    })?;
+    store::output::write(&out, written.text.as_bytes(), "the experiment", store::output::OTHER)?;
+    let output = &output.beside(&out);
     let Written { facts, guesses, tried, .. } = &written;
     if output.json() {
         let classes: Vec<_> = facts

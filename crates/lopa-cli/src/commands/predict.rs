@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::problem::predictor::decide;
-use lopa::store::files::replace;
+use lopa::store;
 use serde_json::{Map, Value, json};
 
 use super::finished::{LabelArgs, ModelArgs, one_model, rows_for};
+use crate::output::Output;
 use crate::program::Program;
 
 #[derive(Debug, Args)]
@@ -35,7 +36,7 @@ pub struct PredictArgs {
 
 pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let kind = args.out.as_deref().map(Kind::of).transpose()?;
+    let kind = args.out.as_deref().map(|path| Kind::of(path, output)).transpose()?;
     let model = one_model(&args.model, output)?;
     let node = model.node(args.node.as_deref())?;
     let rows = rows_for(&model.about, &args.input, &args.label, output)?;
@@ -49,10 +50,7 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
                 Kind::Csv => said.csv(args.probabilities),
                 Kind::Json => format!("{:#}\n", said.json(args.probabilities)),
             };
-            replace(path, text.as_bytes()).map_err(|error| {
-                Error::storage("storage/write", format!("cannot write the predictions: {error}"))
-                    .at(path.display().to_string())
-            })?;
+            store::output::write(path, text.as_bytes(), "the predictions", store::output::OTHER)?;
             output.note(&format!("predictions: {}", path.display()));
         }
         _ if output.json() => output.document(&said.json(args.probabilities)),
@@ -74,10 +72,12 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(path: &Path) -> Result<Kind> {
+    fn of(path: &Path, output: &Output) -> Result<Kind> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => Ok(Kind::Csv),
             Some("json") => Ok(Kind::Json),
+            _ if store::output::is_stream(path) && output.json() => Ok(Kind::Json),
+            _ if store::output::is_stream(path) => Ok(Kind::Csv),
             _ => {
                 Err(Error::config("config/out-of-range", "predictions are written as CSV or JSON")
                     .at("--out")

@@ -2,11 +2,12 @@
 
 mod live;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use lopa::error::{Error, Result};
+use lopa::error::Result;
+use lopa::store;
 use lopa_report::html::Report;
 use lopa_report::live::Live;
 use lopa_report::pictures::{self, ImageFormat, View};
@@ -20,7 +21,7 @@ pub struct ReportArgs {
     /// Run folders
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// The report: one self-contained HTML file
+    /// The report: one self-contained HTML file; `-` is standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     out: PathBuf,
     /// Also write the figures into this folder
@@ -83,7 +84,8 @@ pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
         let live = Live { folders: args.runs.clone(), report };
         return live::serve(&live, args.port, output);
     }
-    write(&args.out, &report.html())?;
+    store::output::write(&args.out, report.html().as_bytes(), "the report", store::output::OTHER)?;
+    let output = &output.beside(&args.out);
     if output.json() {
         let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();
         output.document(&json!({ "report": args.out.display().to_string(), "figures": names }));
@@ -123,15 +125,4 @@ fn claims(args: &ReportArgs) -> Result<Vec<Value>> {
             Ok(found.transpose()?.unwrap_or_default())
         }
     }
-}
-
-fn write(path: &Path, html: &str) -> Result<()> {
-    let cannot = |path: &PathBuf, error: std::io::Error| {
-        Error::storage("storage/write", format!("cannot write the report: {error}"))
-            .at(path.display().to_string())
-            .hint("choose another file with --out")
-    };
-    let partial = path.with_extension("partial");
-    std::fs::write(&partial, html).map_err(|error| cannot(&partial, error))?;
-    std::fs::rename(&partial, path).map_err(|error| cannot(&path.to_path_buf(), error))
 }

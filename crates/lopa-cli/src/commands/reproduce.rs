@@ -10,10 +10,12 @@ use std::time::Instant;
 use clap::Args;
 use lopa::config::Choice;
 use lopa::data::{Data, SourceBuild};
-use lopa::error::{Error, Result};
+use lopa::error::Result;
 use lopa::experiment::{DataSpec, Experiment};
 use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::Context;
+use lopa::store::files::cannot_write;
+use lopa::store::output;
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
 use lopa_report::paper::Shown;
@@ -190,12 +192,9 @@ fn write_report(args: &ReproduceArgs, shown: Vec<Shown>, judged: &[Judgement]) -
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    let parent = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    parent.and_then(|()| std::fs::write(path, text)).map_err(|error| {
-        Error::storage("storage/write", format!("cannot write: {error}"))
-            .at(path.display().to_string())
-            .hint("choose another folder with --out")
-    })
+    let folder = path.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+    output::write(path, text.as_bytes(), "the reproduction", output::OTHER)
 }
 
 /// The measured levels, beside the paper's where they are of the same length.

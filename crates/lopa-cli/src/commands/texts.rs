@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::experiment::schema;
+use lopa::store::output;
 use lopa_study::tune::TuneSpec;
 use serde_json::json;
 
@@ -79,7 +80,7 @@ fn page(command: clap::Command) -> Vec<u8> {
 /// Writes the pages of a command and its subcommands; returns their paths.
 fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> Result<Vec<String>> {
     let path = folder.join(format!("{name}.1"));
-    std::fs::write(&path, page(command.clone())).map_err(|error| cannot(&path, error))?;
+    output::write(&path, &page(command.clone()), "the manual", output::OTHER)?;
     let mut written = vec![path.display().to_string()];
     for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
         written.extend(write_pages(below, &format!("{name}-{}", below.get_name()), folder)?);

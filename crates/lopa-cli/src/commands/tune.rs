@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::error::{Error, Result};
+use lopa::error::Result;
+use lopa::store;
 use lopa_study::tune::{Confirmation, Trial, Tuned, tune as search};
 use serde_json::json;
 
@@ -54,11 +55,13 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
         }
         tuned => tuned?,
     };
-    std::fs::write(&out, &tuned.text).map_err(|error| {
-        Error::storage("storage/write", format!("cannot write the tuned experiment: {error}"))
-            .at(out.display().to_string())
-            .hint("choose another file with --out")
-    })?;
+    store::output::write(
+        &out,
+        tuned.text.as_bytes(),
+        "the tuned experiment",
+        store::output::OTHER,
+    )?;
+    let output = &output.beside(&out);
     if output.json() {
         let Tuned { best, trials, tests, .. } = &tuned;
         output.document(&json!({ "best": best, "tests": tests, "trials": trials, "file": out }));

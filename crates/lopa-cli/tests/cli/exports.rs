@@ -136,6 +136,11 @@ fn a_live_report_follows_a_run_until_it_is_stopped() {
     assert_ne!(get(own, "/version", own), after);
     assert!(get(own, "/", own).contains("The run has ended"));
 
+    // Visitors that say nothing keep no one waiting, not even when they are many.
+    let silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(own).unwrap()).collect();
+    assert!(get(own, "/", own).contains("The run has ended"));
+    drop(silent);
+
     // Other pages, and pages of other sites.
     assert!(get(own, "/etc/passwd", own).starts_with("HTTP/1.1 404 "));
     assert!(get(own, "/", "evil.example").starts_with("HTTP/1.1 403 "));

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use lopa::error::{Error, Result};
 use lopa::folder::{MetricsRow, ResultEntry};
-use lopa::store::files;
+use lopa::store::output;
 
 use crate::saved::Saved;
 
@@ -55,7 +55,7 @@ impl Format {
             let file = path.join(name);
             let folder = file.parent().unwrap_or(path);
             std::fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
-            std::fs::write(&file, content).map_err(|error| cannot(&file, &error))?;
+            output::write(&file, content, "the export", output::OTHER)?;
         }
         Ok(files.len())
     }
@@ -65,7 +65,7 @@ impl Format {
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
 fn file(path: &Path, content: &[u8]) -> Result<usize> {
-    files::replace(path, content).map_err(|error| cannot(path, &error))?;
+    output::write(path, content, "the export", output::OTHER)?;
     Ok(1)
 }
 

@@ -133,6 +133,7 @@ impl Experiment {
                 .at(name_at)
                 .hint("use letters, digits, `-`, `_` and `.`"));
         }
+        short_enough("name", &name).map_err(|error| error.at(name_at))?;
         let scope: Scope = root.value("scope")?.unwrap_or_default();
         let problem_at = root.place_of("problem");
         let problem = registries.problems.read(root.required("problem")?)?;
@@ -227,6 +228,21 @@ impl Experiment {
         let algorithms = self.algorithms.iter().map(algorithm).collect();
         table.insert("algorithm".into(), Value::Array(algorithms));
         table
+    }
+}
+
+/// The longest name or label: with a seed and an ending, file systems take 255 bytes.
+const LONGEST: usize = 200;
+
+fn short_enough(key: &str, name: &str) -> Result<()> {
+    match name.len() {
+        0..=LONGEST => Ok(()),
+        length => {
+            let begin: String = name.chars().take(20).collect();
+            let message = format!("`{key} = \"{begin}…\"` has {length} letters");
+            Err(Error::config("config/out-of-range", message)
+                .hint(format!("it becomes part of file names: use at most {LONGEST} letters")))
+        }
     }
 }
 
@@ -375,6 +391,7 @@ fn read_algorithms(
                 .at(label_at)
                 .hint("use letters, digits, `-`, `_` and `.`"));
         }
+        short_enough("label", &label).map_err(|error| error.at(label_at))?;
         if specs.iter().any(|spec| spec.label == label) {
             let message = format!("two algorithms are called `{label}`");
             return Err(Error::config("config/duplicate", message)

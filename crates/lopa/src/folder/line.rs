@@ -15,7 +15,7 @@ const CHECK: &str = ",\"check\":\"";
 pub fn write(row: &MetricsRow, number: u64) -> String {
     let row = serde_json::to_string(row).expect("a row is JSON");
     let row = row.strip_suffix('}').expect("a row is an object");
-    format!("{row}{CHECK}{number}-{:08x}\"}}\n", sum(row, number))
+    format!("{row}{CHECK}{number}-{:08x}\"}}\n", sum_of(row, number))
 }
 
 /// What is wrong with a line whose JSON is sound, if it is not the n-th line, from 0, as written.
@@ -31,16 +31,20 @@ pub fn fault(line: &[u8], number: u64, checked: &mut bool) -> Option<String> {
         return checked.then(|| "it has no checksum".into());
     };
     *checked = true;
-    if sum(row, said) != known {
+    if sum_of(row, said) != known {
         return Some("its checksum does not match".into());
     }
     (said != number)
         .then(|| format!("it is measurement {} at the place of {}", said + 1, number + 1))
 }
 
-fn sum(row: &str, number: u64) -> u32 {
+fn sum_of(row: &str, number: u64) -> u32 {
+    sum(&[row.as_bytes(), &number.to_le_bytes()])
+}
+
+/// A checksum of bytes.
+pub fn sum(parts: &[&[u8]]) -> u32 {
     let mut crc = Crc::new();
-    crc.update(row.as_bytes());
-    crc.update(&number.to_le_bytes());
+    parts.iter().for_each(|part| crc.update(part));
     crc.sum()
 }

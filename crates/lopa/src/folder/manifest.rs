@@ -1,5 +1,7 @@
 //! `manifest.json`: what was run, on what, where, and how far it came.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -43,6 +45,9 @@ pub struct Manifest {
     /// When it was resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<String>,
+    /// SHA-256 of files that never change: `resolved.toml` and the partitions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checksums: BTreeMap<String, String>,
     /// Keys that this version does not know: shown, and kept when the run resumes.
     #[serde(flatten)]
     pub other: Map<String, Value>,

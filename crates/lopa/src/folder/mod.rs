@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! runs/<name>-<digest>/
-//!   manifest.json     version, seeds, digests, networks, machine, status: a [`Manifest`]
+//!   manifest.json     version, seeds, digests, networks, machine, status, checksums of the files
+//!                     below that never change: a [`Manifest`]
 //!   resolved.toml     the experiment, with every default filled in
 //!   metrics.jsonl     one line per measurement, appended as it is taken: [`MetricsRow`]s, numbered
 //!                     and with checksums
-//!   results.json      one entry per run: a list of [`ResultEntry`]
+//!   results.json      one entry per run: a list of [`ResultEntry`], with checksums
 //!   partition-seed<seed>.json        which training rows each node holds
 //!   models/<algorithm>-seed<seed>.safetensors
 //!   checkpoints/<algorithm>-seed<seed>.{0,1}  the state of a run that has not ended
@@ -14,6 +15,7 @@
 //!
 //! [`RunFolder`] writes and resumes it, [`RunReader`] reads it.
 
+mod checked;
 mod compact;
 mod complete;
 mod entry;
@@ -41,8 +43,18 @@ const MANIFEST: &str = "manifest.json";
 const RESOLVED: &str = "resolved.toml";
 const METRICS: &str = "metrics.jsonl";
 const RESULTS: &str = "results.json";
+const CHECKPOINTS: &str = "checkpoints";
+
+/// The name of a run in the names of its files.
+fn run_name(algorithm: &str, seed: u64) -> String {
+    format!("{algorithm}-seed{seed}")
+}
+
+fn partition_name(seed: u64) -> String {
+    format!("partition-seed{seed}.json")
+}
 
 /// The models of an algorithm and a seed in a run folder.
 pub fn model_path(folder: &Path, algorithm: &str, seed: u64) -> PathBuf {
-    folder.join("models").join(format!("{algorithm}-seed{seed}.safetensors"))
+    folder.join("models").join(format!("{}.safetensors", run_name(algorithm, seed)))
 }

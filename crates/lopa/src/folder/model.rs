@@ -20,6 +20,7 @@ use crate::problem::{AnyProblem, At};
 use crate::run::hex;
 use crate::store::disk;
 use crate::store::files::{cannot_write, replace};
+use crate::store::output;
 
 /// The id of the error of a model file that is missing or damaged.
 pub(super) const DAMAGED: &str = "storage/model";
@@ -82,10 +83,11 @@ struct Header {
 }
 
 impl Model {
-    /// Writes the file atomically.
+    /// Writes the file that a user named.
     pub fn save(&self, path: &Path) -> Result<()> {
         let points: Vec<Point> = self.x.iter().cloned().zip(self.theta.iter().cloned()).collect();
-        save(path, &self.about, &points, &self.scaling)
+        let file = encode(path, &self.about, &points, &self.scaling)?;
+        output::write(path, &file, "the model", output::OTHER)
     }
 
     /// Reads a file; a damaged one is refused.
@@ -267,8 +269,14 @@ impl Model {
     }
 }
 
-/// Writes a model file atomically, with one copy of its numbers in memory.
+/// Writes a model file of a run folder.
 pub(super) fn save(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Result<()> {
+    let file = encode(path, about, points, all)?;
+    replace(path, &file).map_err(|error| cannot_write(path, &error))
+}
+
+/// The content of a model file, with one copy of its numbers in memory.
+fn encode(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Result<Vec<u8>> {
     let wrong = |what: String| {
         Error::storage("storage/write", format!("cannot write the model: {what}"))
             .at(path.display().to_string())
@@ -291,9 +299,7 @@ pub(super) fn save(path: &Path, about: &About, points: &[Point], all: &Scalings)
     let header = Header { about: about.clone(), sha256: digest, theta: layout };
     let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
     let metadata = HashMap::from([("lopa".to_string(), header)]);
-    let file = safetensors::serialize(tensors, Some(metadata))
-        .map_err(|error| wrong(error.to_string()))?;
-    replace(path, &file).map_err(|error| cannot_write(path, &error))
+    safetensors::serialize(tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))
 }
 
 /// Models with no more numbers in θ lie as one tensor in double precision: any reader opens them.

@@ -4,14 +4,17 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
 use super::manifest::{Manifest, Status};
 use super::model::Model;
 use super::{
-    MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, Run, Traces, line, model_path,
+    MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, Run, Traces, checked, line,
+    model_path,
 };
 use crate::config::Source;
 use crate::error::{Error, Result};
+use crate::run::hex;
 use crate::run::trace::Stop;
 use crate::store::disk;
 
@@ -53,7 +56,9 @@ impl RunReader {
     /// `resolved.toml`: the experiment, with every default filled in.
     pub fn resolved(&self) -> Result<Source> {
         let path = self.path.join(RESOLVED);
-        let text = String::from_utf8(read_existing(&path)?)
+        let bytes = read_existing(&path)?;
+        self.checked(RESOLVED, &bytes)?;
+        let text = String::from_utf8(bytes)
             .map_err(|error| damaged(&path, None, &error.utf8_error().to_string()))?;
         Ok(Source::new(path.display().to_string(), text))
     }
@@ -61,7 +66,30 @@ impl RunReader {
     /// `results.json`; empty as long as no run has ended.
     pub fn results(&self) -> Result<Vec<ResultEntry>> {
         let path = self.path.join(RESULTS);
-        read(&path)?.map_or(Ok(Vec::new()), |bytes| parse(&path, &bytes))
+        let Some(bytes) = read(&path)? else { return Ok(Vec::new()) };
+        let results = parse(&path, &bytes)?;
+        match checked::fault(parse(&path, &bytes)?) {
+            None => Ok(results),
+            Some(what) => Err(damaged(&path, None, &what)),
+        }
+    }
+
+    /// Fails if one of the files that never change did.
+    pub fn check(&self) -> Result<()> {
+        for name in self.manifest.checksums.keys() {
+            let bytes = read(&self.path.join(name))?;
+            bytes.map_or(Ok(()), |bytes| self.checked(name, &bytes))?;
+        }
+        Ok(())
+    }
+
+    fn checked(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        match self.manifest.checksums.get(name) {
+            Some(known) if *known != hex(&Sha256::digest(bytes)) => {
+                Err(damaged(&self.path.join(name), None, "the file does not match its checksum"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// `metrics.jsonl`. Its last line may be cut, unless the folder is done: a process that is

@@ -9,7 +9,10 @@ use super::machine::now;
 use super::manifest::{Identity, Status};
 use super::reader::{Lines, damaged, read};
 use super::writer::{device, folder_name, resolved};
-use super::{MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, RunFolder, RunReader};
+use super::{
+    CHECKPOINTS, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, RunFolder,
+    RunReader,
+};
 use crate::data::{self, Data};
 use crate::error::Result;
 use crate::experiment::Experiment;
@@ -93,7 +96,7 @@ impl RunFolder {
         };
         if !path.join(MANIFEST).exists() {
             // A process that was killed at its start leaves none, but no results either.
-            let used = path.join(RESULTS).exists() || path.join("checkpoints").exists();
+            let used = path.join(RESULTS).exists() || path.join(CHECKPOINTS).exists();
             return match used {
                 true => Err(damaged(&path.join(MANIFEST), None, "the file is missing")),
                 false => Ok(None),
@@ -106,6 +109,7 @@ impl RunFolder {
             return Ok(None);
         }
         let reader = RunReader::open(&path)?;
+        reader.check()?;
         let mut results = reader.results()?;
         results.retain(|entry| entry.stop != Stop::Interrupted);
         let Measured { sound, whole, scattered } = measured(&path.join(METRICS), &results)?;
@@ -125,13 +129,13 @@ impl RunFolder {
     }
 }
 
-const LOCK: &str = ".lock";
+pub(super) const LOCK: &str = ".lock";
 
 /// Takes the right to write in a folder until the process ends; `None` if another process has it.
 pub(super) fn lock(folder: &Path) -> Result<Option<Log>> {
     let path = folder.join(LOCK);
     let taken = || -> io::Result<_> {
-        let file = Log::open(&path, true)?;
+        let file = Log::open(&path, false)?;
         Ok(file.lock()?.then_some(file))
     };
     taken().map_err(|error| cannot_write(&path, &error))

@@ -3,7 +3,6 @@
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -11,9 +10,10 @@ use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
 use super::model::{self, About, Model};
 use super::reader::{Lines, read};
-use super::resume::{is_abandoned, lock};
+use super::resume::{LOCK, is_abandoned, lock};
 use super::{
-    LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, line, model_path,
+    CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, checked,
+    line, model_path, partition_name, run_name,
 };
 use crate::config::Choice;
 use crate::data::{self, Data};
@@ -25,7 +25,7 @@ use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, Store, World, hex};
 use crate::store::bytes::Hash;
 use crate::store::disk::{self, Log};
-use crate::store::files::{cannot_write, replace};
+use crate::store::files::{PARTIAL, cannot_write, replace};
 
 /// A run folder being written.
 pub struct RunFolder {
@@ -87,6 +87,7 @@ impl RunFolder {
             machine: machine(device),
             ended: None,
             resumed: Vec::new(),
+            checksums: [(RESOLVED.to_string(), hex(&Sha256::digest(&resolved)))].into(),
             other: computed_by.into_iter().collect(),
         };
         let folder = RunFolder::new(path, manifest, lock, experiment, data)?;
@@ -130,7 +131,7 @@ impl RunFolder {
         if status == Status::Done {
             self.check_metrics()?;
             // A killed process may have left some; nothing is left to resume.
-            let _ = disk::remove_folder(&self.path.join("checkpoints"));
+            self.remove_checkpoints();
         }
         self.manifest.status = status;
         self.manifest.ended = Some(now());
@@ -140,10 +141,39 @@ impl RunFolder {
     /// The same after an error. What a device refused before anything was measured leaves no folder.
     pub fn fail(&mut self, error: &Error) -> Result<()> {
         let nothing = self.results.is_empty() && self.measured()? == 0;
-        if error.id == "device/refused" && nothing && std::fs::remove_dir_all(&self.path).is_ok() {
+        if error.id == "device/refused" && nothing {
+            self.remove();
             return Ok(());
         }
         self.finish(Status::Failed)
+    }
+
+    /// Removes what a run wrote before it measured anything, and the folder if nothing else is in it.
+    fn remove(&self) {
+        let known = [MANIFEST, RESOLVED, METRICS, RESULTS, AGREED, LOCK];
+        let partition = |name: &str| {
+            let mut seeds = self.manifest.seeds.iter();
+            seeds.any(|&seed| name == partition_name(seed))
+        };
+        self.remove_checkpoints();
+        let _ = disk::remove_ours(&self.path.join("models"), |_| false);
+        let _ = disk::remove_ours(&self.path, |name| {
+            let name = name.strip_suffix(PARTIAL).unwrap_or(name);
+            known.contains(&name) || partition(name)
+        });
+    }
+
+    /// Removes all checkpoints of this experiment. Those that stay do no harm.
+    fn remove_checkpoints(&self) {
+        let Manifest { algorithms, seeds, .. } = &self.manifest;
+        let is_run = |name: &str| {
+            let of = |label: &String| seeds.iter().any(|&seed| name == run_name(label, seed));
+            algorithms.iter().any(of)
+        };
+        let _ = disk::remove_ours(&self.path.join(CHECKPOINTS), |file| {
+            let file = file.strip_suffix(PARTIAL).unwrap_or(file);
+            checkpoint::Store::run_of(file).is_some_and(is_run)
+        });
     }
 
     /// Fails if what was measured cannot be read back.
@@ -196,9 +226,9 @@ impl RunFolder {
         let sound = self.sound;
         let kept = rows.into_iter().filter(|&(_, end)| end as u64 <= sound);
         let kept = kept.filter(|(row, _)| row.algorithm != algorithm || row.seed != seed);
-        let _ = disk::remove_folder(&self.path.join("checkpoints"));
+        self.remove_checkpoints();
         self.results.retain(|entry| !entry.is_of(algorithm, seed));
-        write_json(&self.path.join(RESULTS), &self.results)?;
+        self.write_results()?;
         self.write_metrics(kept.map(|(row, _)| row))?;
         self.last = None;
         Ok(())
@@ -227,12 +257,16 @@ impl RunFolder {
     }
 
     pub(super) fn write_manifest(&self) -> Result<()> {
-        write_json(&self.path.join(MANIFEST), &self.manifest)
+        let text = serde_json::to_string_pretty(&self.manifest).expect("names are strings");
+        write(&self.path.join(MANIFEST), text.as_bytes())
+    }
+
+    fn write_results(&self) -> Result<()> {
+        write(&self.path.join(RESULTS), checked::write(&self.results).as_bytes())
     }
 
     pub(super) fn checkpoints_of(&self, algorithm: &str, seed: u64) -> checkpoint::Store {
-        let name = format!("{algorithm}-seed{seed}");
-        checkpoint::Store::new(&self.path.join("checkpoints"), &name)
+        checkpoint::Store::new(&self.path.join(CHECKPOINTS), &run_name(algorithm, seed))
     }
 }
 
@@ -247,8 +281,10 @@ impl Store for RunFolder {
         let ModelParts { labels, classes, .. } = &self.about;
         let divided = !partition.nodes.is_empty();
         if divided {
-            let path = self.path.join(format!("partition-seed{seed}.json"));
-            partition.write(&path, labels.len())?;
+            let name = partition_name(seed);
+            let text = partition.to_json(labels.len()) + "\n";
+            write(&self.path.join(&name), text.as_bytes())?;
+            self.manifest.checksums.insert(name, hex(&Sha256::digest(text)));
         }
         let listed = world.graph.nodes() <= LISTED;
         if !listed {
@@ -311,7 +347,7 @@ impl Store for RunFolder {
 
     fn keep(&mut self, algorithm: &str, seed: u64, state: State) -> Result<()> {
         let run = self.run_hash(algorithm, seed);
-        let folder = self.path.join("checkpoints");
+        let folder = self.path.join(CHECKPOINTS);
         disk::make_folder(&folder).map_err(|error| cannot_write(&folder, &error))?;
         self.sync_metrics()?;
         let k = state.progress.k;
@@ -362,7 +398,7 @@ impl Store for RunFolder {
         self.sync_metrics()?;
         self.results.retain(|entry| !entry.is_of(algorithm, *seed));
         self.results.push(outcome.into());
-        write_json(&self.path.join(RESULTS), &self.results)?;
+        self.write_results()?;
         let checkpoints = self.checkpoints.take();
         if outcome.stop != Stop::Interrupted {
             self.sound = self.measured()?;
@@ -488,11 +524,6 @@ fn create_free(runs: &Path, name: &str) -> Result<(PathBuf, Log)> {
     }
     let message = format!("there are 9999 runs called `{name}` already");
     Err(Error::storage("storage/full", message).at(runs.display().to_string()))
-}
-
-fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).expect("names are strings");
-    write(path, text.as_bytes())
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<()> {

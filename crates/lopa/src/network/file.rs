@@ -17,6 +17,7 @@ use super::parse::{EdgeLine, from_edge_list, from_toml, read_text};
 use super::{Graph, Mixing};
 use crate::error::{Error, Result};
 use crate::params;
+use crate::store::output;
 
 params! {
     /// Parameters of a graph or of weights in a graph file.
@@ -39,7 +40,7 @@ impl Format {
     /// The format of a file by its name: `.toml`, else an edge list.
     pub fn of(path: &Path) -> Format {
         let toml = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"));
-        if toml { Format::Toml } else { Format::EdgeList }
+        if toml || output::is_stream(path) { Format::Toml } else { Format::EdgeList }
     }
 }
 
@@ -88,10 +89,7 @@ impl GraphFile {
 
     /// Writes a file, in the format of its name.
     pub fn write(&self, path: &Path) -> Result<()> {
-        std::fs::write(path, self.to_text(Format::of(path))).map_err(|error| {
-            Error::storage("storage/unwritable", format!("the graph cannot be written: {error}"))
-                .at(path.display().to_string())
-        })
+        output::write(path, self.to_text(Format::of(path)).as_bytes(), "the graph", output::OTHER)
     }
 
     /// The text of the file.

@@ -128,12 +128,54 @@ pub fn remove(path: &Path) -> io::Result<()> {
     take(Step::Remove(path), || fs::remove_file(path))
 }
 
-/// Removes a folder and the files in it.
-pub fn remove_folder(path: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(path)? {
-        remove(&entry?.path())?;
+/// Removes the files in a folder whose names are ours, and the folder if nothing else is in it. What is behind a
+/// link is not ours, whatever its name.
+pub fn remove_ours(path: &Path, ours: impl Fn(&str) -> bool) -> io::Result<()> {
+    if !is_real_folder(path) {
+        return Ok(());
     }
-    take(Step::RemoveFolder(path), || fs::remove_dir(path))
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() && entry.file_name().to_str().is_some_and(&ours) {
+            remove(&entry.path())?;
+        }
+    }
+    match fs::read_dir(path)?.next() {
+        None => take(Step::RemoveFolder(path), || fs::remove_dir(path)),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Whether a folder is there itself, not behind a link.
+pub fn is_real_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Opens a file of ours to write from its end on; it is made if there is none, and `empty` if its content goes. A
+/// link is not followed: where the content goes it is removed, elsewhere it is refused.
+pub fn open(path: &Path, empty: bool) -> io::Result<File> {
+    if empty && own(path).is_err() {
+        fs::remove_file(path)?;
+    }
+    own(path)?;
+    let file = File::options().append(true).create(true).open(path)?;
+    // Once more: a link may have come in between.
+    own(path)?;
+    if empty {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Fails if there is something at a path that is not a regular file.
+fn own(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a link, or no regular file, and lopa writes only to files of its own: remove it",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A file that is written from its end on.
@@ -144,16 +186,9 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens a file, which is made if there is none; `empty` if its content goes.
+    /// [Opens](open) a file.
     pub fn open(path: &Path, empty: bool) -> io::Result<Log> {
-        let open = || {
-            let file = File::options().append(true).create(true).open(path)?;
-            if empty {
-                file.set_len(0)?;
-            }
-            Ok(Some(file))
-        };
-        let file = take(Step::Open { path, empty }, open)?;
+        let file = take(Step::Open { path, empty }, || open(path, empty).map(Some))?;
         let file = file.ok_or_else(|| io::Error::other("a file must be opened"))?;
         Ok(Log { path: path.to_path_buf(), file })
     }

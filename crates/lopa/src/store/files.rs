@@ -1,5 +1,6 @@
 //! Atomic replacement of files: written to a temporary file, synced, then renamed.
 
+use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -10,8 +11,13 @@ use crate::error::Error;
 /// Replaces the file at `path` by `content`; on failure the file keeps its old content, or has the new one
 /// and it is not known whether it survives a power cut.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_like(path, content, None)
+}
+
+/// The same; the new file has the owner and the permissions of `old`.
+pub(super) fn replace_like(path: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let partial = partial(path);
-    let written = write(&partial, content)
+    let written = write(&partial, content, old)
         .and_then(|()| disk::rename(&partial, path))
         .and_then(|()| disk::sync_folder(path.parent().unwrap_or(Path::new("."))));
     if written.is_err() {
@@ -21,10 +27,22 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-fn write(partial: &Path, content: &[u8]) -> io::Result<()> {
+fn write(partial: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let mut file = Log::open(partial, true)?;
+    // First, so that nobody reads what the old file kept from them.
+    old.map_or(Ok(()), |old| give(partial, old))?;
     file.write(content)?;
     file.sync()
+}
+
+/// Gives a file the permissions of another, and its owner where the system allows it.
+fn give(path: &Path, old: &Metadata) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let _ = chown(path, Some(old.uid()), Some(old.gid()));
+    }
+    fs::set_permissions(path, old.permissions())
 }
 
 /// The end of a temporary file's name.

@@ -205,6 +205,43 @@ fn every_link_leads_somewhere() {
     assert!(followed > 100, "{followed}");
 }
 
+/// Files and folders of the repository that stand between backticks, `*` for any name.
+#[test]
+fn every_file_that_a_page_names_is_there() {
+    let top: Vec<String> = std::fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with('.') && name != "target")
+        .collect();
+    let exists = |name: &str| {
+        let (folder, last) = name.rsplit_once('/').unwrap_or(("", name));
+        let Some((start, end)) = last.split_once('*') else { return root().join(name).exists() };
+        let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten().flatten();
+        let fits = |name: &str| name.starts_with(start) && name.ends_with(end);
+        { entries }.any(|entry| entry.file_name().to_str().is_some_and(fits))
+    };
+    let mut found = 0;
+    for page in pages().iter().filter(|page| page.path != Path::new("CHANGELOG.md")) {
+        let prose = page.parts().0;
+        for code in prose.split('`').skip(1).step_by(2) {
+            for word in code.split_whitespace() {
+                let word = word.trim_start_matches("./").trim_end_matches([',', ':']);
+                let (first, rest) = word.split_once('/').unwrap_or((word, ""));
+                let plain = |c: char| c.is_ascii_alphanumeric() || "-_./*".contains(c);
+                if rest.is_empty()
+                    || !top.iter().any(|name| name == first)
+                    || !word.chars().all(plain)
+                {
+                    continue;
+                }
+                assert!(exists(word.trim_end_matches('/')), "{}: there is no {word}", page.name());
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 40, "{found}");
+}
+
 /// Package indexes show these pages without the repository.
 #[test]
 fn what_is_published_links_to_nothing_that_stays_behind() {
@@ -243,6 +280,22 @@ fn every_page_of_the_book_is_in_its_summary() {
         let wanted = usize::from(page.path != summary.path);
         assert_eq!(times, wanted, "{} in docs/SUMMARY.md", page.name());
     }
+}
+
+#[test]
+fn the_front_page_has_every_chapter_of_the_summary() {
+    let pages = pages();
+    let chapters = |name: &str| -> Vec<(String, String)> {
+        let page = pages.iter().find(|page| page.name() == name).unwrap();
+        let prose = without_code(&page.parts().0);
+        let link = |rest: &str| {
+            let (title, rest) = rest.split_once("](")?;
+            Some((title.to_string(), rest.split_once(')')?.0.to_string()))
+        };
+        let links = prose.split('[').skip(1).filter_map(link);
+        links.filter(|(_, target)| target != "README.md").collect()
+    };
+    assert_eq!(chapters("docs/README.md"), chapters("docs/SUMMARY.md"));
 }
 
 #[test]

@@ -104,6 +104,9 @@ fn timeless(value: &mut Value) {
         Value::Object(fields) => {
             // Which earlier builds did not have.
             fields.shift_remove("measuring");
+            // Nor checksums.
+            fields.shift_remove("check");
+            fields.shift_remove("checksums");
             // Neither did the first builds measure how far the largest class gets.
             fields.retain(|key, _| !key.ends_with("_majority"));
             for (key, value) in fields {
@@ -459,6 +462,148 @@ fn files_that_are_missing_are_named() {
     damage(folder.path(), "resolved.toml");
     let error = RunReader::open(folder.path()).unwrap().model("lopa-gt", 1).unwrap_err();
     assert_eq!(error.id, "storage/model");
+}
+
+/// The folder of a run on data, made anew.
+fn made(runs: &Path) -> PathBuf {
+    let source = Source::new("resolved.toml", text(&fixture("done"), "resolved.toml"));
+    let experiment = Experiment::read(&source, &Registries::default()).unwrap();
+    let data = experiment.load_data(&context(&NEVER)).unwrap();
+    complete(&experiment, data.as_ref(), (runs, 1), &context(&NEVER), &mut ()).unwrap().0
+}
+
+#[test]
+fn a_changed_byte_of_results_experiment_or_partition_is_noticed() {
+    let runs = tempfile::tempdir().unwrap();
+    let folder = made(runs.path());
+    let check = || read_all(&folder).and_then(|()| RunReader::open(&folder)?.check());
+    check().unwrap();
+    for file in ["results.json", "resolved.toml", "partition-seed2.json"] {
+        let whole = fs::read(folder.join(file)).unwrap();
+        for at in (0..whole.len()).step_by(1 + whole.len() / 300) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(folder.join(file), &bytes).unwrap();
+            let error = check().expect_err(&format!("{file}, byte {at}"));
+            assert_eq!((error.kind, error.id), (Kind::Storage, "storage/read"), "{error}");
+            assert!(error.place.unwrap().contains(file), "{file}, byte {at}");
+        }
+        fs::write(folder.join(file), &whole).unwrap();
+    }
+    // Nor may an entry go, come twice, or change its place.
+    let whole: Vec<Value> = serde_json::from_str(&text(&folder, "results.json")).unwrap();
+    let first = &whole[0];
+    let changed = [whole[1..].to_vec(), [&whole[..], std::slice::from_ref(first)].concat(), {
+        let mut turned = whole.clone();
+        turned.swap(0, 1);
+        turned
+    }];
+    for entries in changed {
+        edit(&folder, "results.json", |results| *results = json!(entries));
+        assert!(damage(&folder, "results.json").message.contains("checksum"));
+    }
+    edit(&folder, "results.json", |results| *results = json!(whole));
+    check().expect("what is only laid out otherwise is sound");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_end_of_a_run_removes_nothing_behind_a_link_and_nothing_of_other_names() {
+    let (runs, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let finish = |runs: &Path| go(runs, &mut Heard::default(), &NEVER).unwrap();
+    let folder = stopped(runs.path());
+    let checkpoints = folder.join("checkpoints");
+    for entry in fs::read_dir(&checkpoints).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), scratch.path().join(entry.file_name())).unwrap();
+    }
+    fs::write(scratch.path().join("thesis.tex"), "years of work").unwrap();
+    fs::remove_dir_all(&checkpoints).unwrap();
+    std::os::unix::fs::symlink(scratch.path(), &checkpoints).unwrap();
+    finish(runs.path());
+    assert_eq!(fs::read_to_string(scratch.path().join("thesis.tex")).unwrap(), "years of work");
+    assert!(fs::symlink_metadata(&checkpoints).unwrap().is_symlink());
+    assert!(fs::read_dir(scratch.path()).unwrap().count() > 1, "links are not followed to remove");
+    assert_eq!(left(&folder), straight());
+
+    // Without a link: ours go, others stay.
+    let runs = tempfile::tempdir().unwrap();
+    let checkpoints = stopped(runs.path()).join("checkpoints");
+    let notes = ["notes.txt", "lopa-gt-seed1.7", "other-seed1.0", "lopa-gt-seed99.1"];
+    notes.iter().for_each(|name| fs::write(checkpoints.join(name), name).unwrap());
+    fs::write(checkpoints.join("lopa-lg-seed1.0.partial"), "half").unwrap();
+    finish(runs.path());
+    let mut left: Vec<String> = fs::read_dir(&checkpoints)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["lopa-gt-seed1.7", "lopa-gt-seed99.1", "notes.txt", "other-seed1.0"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_the_place_of_our_files_are_not_written_through() {
+    use std::os::unix::fs::symlink;
+    let (runs, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let precious = other.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    let folder = made(runs.path());
+    edit(&folder, "manifest.json", |manifest| manifest["status"] = json!("interrupted"));
+    // Unfinished files are written anew; a link there goes, and its target stays.
+    for file in ["manifest.json", "results.json"] {
+        symlink(&precious, folder.join(format!("{file}.partial"))).unwrap();
+    }
+    made(runs.path());
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    assert!(fs::symlink_metadata(folder.join("manifest.json")).unwrap().is_file());
+    // A lock or measurements behind a link are refused by name.
+    for file in [".lock", "metrics.jsonl"] {
+        let kept = fs::read(folder.join(file)).unwrap();
+        fs::remove_file(folder.join(file)).unwrap();
+        symlink(&precious, folder.join(file)).unwrap();
+        let source = Source::new("resolved.toml", text(&fixture("done"), "resolved.toml"));
+        let experiment = Experiment::read(&source, &Registries::default()).unwrap();
+        let data = experiment.load_data(&context(&NEVER)).unwrap();
+        let refused = RunFolder::resume(runs.path(), &experiment, data.as_ref(), 1).err().unwrap();
+        assert_eq!(refused.kind, Kind::Storage, "{refused}");
+        assert!(refused.place.as_ref().unwrap().contains(file), "{refused}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious", "{file}");
+        fs::remove_file(folder.join(file)).unwrap();
+        fs::write(folder.join(file), kept).unwrap();
+    }
+    // What is in a lock stays there.
+    fs::write(folder.join(".lock"), "a note").unwrap();
+    made(runs.path());
+    assert_eq!(fs::read_to_string(folder.join(".lock")).unwrap(), "a note");
+}
+
+#[test]
+fn a_name_too_long_for_a_file_is_refused_before_anything_runs() {
+    for (length, good) in [(1, true), (200, true), (201, false), (300, false), (5000, false)] {
+        let long = "a".repeat(length);
+        for (key, set) in [("name", "name"), ("label", "algorithm.1.label")] {
+            let sets = vec![format!("{set}=\"{long}\"")];
+            let source = Source { name: "e.toml".into(), text: EXPERIMENT.into(), sets };
+            let read = Experiment::read(&source, &Registries::default());
+            assert_eq!(read.is_ok(), good, "{key} of {length} letters");
+            let Err(error) = read else { continue };
+            assert_eq!(error.id, "config/out-of-range");
+            assert!(error.message.contains(&format!("{length} letters")), "{error}");
+            assert!(error.hint.is_some() && error.place.unwrap().contains(key));
+        }
+    }
+    // The longest that is allowed ends up in names that file systems take.
+    let runs = tempfile::tempdir().unwrap();
+    let long = "b".repeat(200);
+    let sets = vec![
+        format!("name=\"{long}\""),
+        format!("algorithm.1.label=\"{long}\""),
+        format!("run.seeds=[{}]", i64::MAX),
+    ];
+    let source = Source { name: "e.toml".into(), text: EXPERIMENT.into(), sets };
+    let experiment = Experiment::read(&source, &Registries::default()).unwrap();
+    complete(&experiment, None, (runs.path(), 1), &context(&NEVER), &mut ()).unwrap();
 }
 
 // ---- resuming ----

@@ -728,7 +728,7 @@ fn networks_in_files() {
     std::fs::write(&heavy, [0xff, 0xfe, 0x00]).unwrap();
     refused(network("'path'", &this, 3).unwrap_err(), "network/unreadable", &["heavy.txt"]);
     let error = GraphFile::new(graph, &mixing).write(folder.path()).unwrap_err();
-    assert_eq!((error.kind, error.id), (Kind::Storage, "storage/unwritable"));
+    assert_eq!((error.kind, error.id), (Kind::Storage, "storage/write"));
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use lopa::error::{Error, Result};
+use lopa::error::Result;
 use lopa::serve::onnx;
-use lopa::store::files::replace;
+use lopa::store::output;
 
 use crate::commands::finished::{ModelArgs, one_model};
 use crate::program::Program;
@@ -19,10 +19,7 @@ pub fn export(
     let model = one_model(args, &program.output)?;
     let node = model.node(node)?;
     let bytes = onnx(&model, node, &program.registries.problems)?;
-    replace(out, &bytes).map_err(|error| {
-        Error::storage("storage/write", format!("cannot write the model: {error}"))
-            .at(out.display().to_string())
-    })?;
+    output::write(out, &bytes, "the model", output::OTHER)?;
     let (features, classes) = (model.about.features, model.about.classes.len());
     program.output.note(&format!(
         "{}: `features` [rows, {features}] in, `probabilities` [rows, {classes}] and `class` [rows] \

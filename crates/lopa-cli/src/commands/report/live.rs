@@ -1,25 +1,27 @@
 //! `lopa report --live`: a page on this machine that follows runs under way.
 
-use std::io::{ErrorKind, Read, Write};
+mod visitor;
+
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lopa::error::{Error, Result};
-use lopa_report::live::{Answer, Live};
+use lopa_report::live::Live;
 use serde_json::json;
 
+use self::visitor::Visitor;
 use crate::commands::signals::Signals;
 use crate::output::Output;
 
 /// How often to look for a visitor, or a signal.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Pauses between two looks at the folders.
-const PAUSES: u32 = 20;
-/// How long a visitor may take to ask or to listen, and how much it may say.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LONGEST: usize = 16 << 10;
+const PAUSE: Duration = Duration::from_millis(20);
+/// The time between two looks at the folders.
+const LOOK: Duration = Duration::from_secs(1);
+/// The most visitors at a time; for one more, the first leaves.
+const VISITORS: usize = 256;
 
 /// Serves the report until Ctrl-C.
 pub fn serve(live: &Live, port: u16, output: &Output) -> Result<ExitCode> {
@@ -43,20 +45,23 @@ pub fn serve(live: &Live, port: u16, output: &Output) -> Result<ExitCode> {
         true => "the run has ended already: the page will not change; Ctrl-C ends it",
         false => "open this address in a browser on this machine; Ctrl-C ends it",
     });
-    let mut pauses = 0;
+    let (mut visitors, mut looked) = (Vec::<Visitor>::new(), Instant::now());
     while !signals.interrupt().load(Ordering::Relaxed) {
-        match listener.accept() {
-            // A visitor that leaves or stalls is no failure.
-            Ok((stream, _)) => drop(converse(stream, live, &own)),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                std::thread::sleep(PAUSE);
-                pauses += 1;
+        let next = accept(&listener).map_err(failed)?;
+        let alone = next.is_none();
+        if let Some(stream) = next {
+            if visitors.len() == VISITORS {
+                visitors.remove(0);
             }
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            Err(error) => return Err(failed(error)),
+            // A visitor that leaves or stalls is no failure.
+            visitors.extend(Visitor::new(stream));
         }
-        if pauses >= PAUSES {
-            pauses = 0;
+        visitors.retain_mut(|visitor| visitor.serve(live, &own));
+        if alone {
+            std::thread::sleep(PAUSE);
+        }
+        if looked.elapsed() > LOOK {
+            looked = Instant::now();
             let now = live.is_over()?;
             if now && !over {
                 output.note("the run has ended; the page stays until Ctrl-C");
@@ -67,25 +72,14 @@ pub fn serve(live: &Live, port: u16, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads one request and answers it.
-fn converse(mut stream: TcpStream, live: &Live, own: &str) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut head = Vec::new();
-    let mut part = [0; 1024];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < LONGEST {
-        match stream.read(&mut part)? {
-            0 => return Ok(()),
-            n => head.extend(&part[..n]),
+/// The next visitor, if one is waiting.
+fn accept(listener: &TcpListener) -> std::io::Result<Option<TcpStream>> {
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => return Ok(Some(stream)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+            Err(error) => return Err(error),
         }
     }
-    let Answer { status, kind, body } = live.answer(&String::from_utf8_lossy(&head), own);
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
 }

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use lopa::error::{Error, Result, nearest};
+use lopa::store::files::cannot_write;
+use lopa::store::output;
 use lopa_report::rates::figure;
 use lopa_study::theory::rates::{Lab, Rate, base, ids, measure, page};
 use serde_json::{Value, json};
@@ -122,18 +124,17 @@ fn document(rate: &Rate) -> Value {
 }
 
 fn draw(folder: &Path, rates: &[Rate]) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
+    std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     rates
         .iter()
         .try_for_each(|rate| write(&folder.join(format!("{}.svg", rate.id)), &figure(rate).svg()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| cannot(path, &error))
-}
-
-fn cannot(path: &Path, error: &std::io::Error) -> Error {
-    Error::storage("storage/write", format!("cannot write: {error}"))
-        .at(PathBuf::from(path).display().to_string())
-        .hint("choose another place with --page or --figures")
+    output::write(
+        path,
+        text.as_bytes(),
+        "the page or a figure",
+        "choose another place with --page or --figures",
+    )
 }

@@ -1,6 +1,5 @@
 //! Downloads one address to one file, resuming earlier attempts.
 
-use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use ureq::http::header::{CONTENT_RANGE, RANGE};
 
 use super::unwritable;
 use crate::error::Result;
+use crate::store::disk;
 
 /// Maximum number of attempts, as long as each makes progress.
 const ATTEMPTS: usize = 20;
@@ -91,7 +91,7 @@ fn attempt(
         416 if present > 0 => return Ok(Attempt::Complete),
         status => return Ok(Attempt::Failed(format!("the server answers {status}"))),
     };
-    let mut file = open(path, done > 0).map_err(|error| unwritable(path, &error))?;
+    let mut file = disk::open(path, done == 0).map_err(|error| unwritable(path, &error))?;
     let total = response.body().content_length().map(|rest| done + rest);
     let mut body = response.body_mut().with_config().limit(limit).reader();
     let mut buffer = vec![0; 1 << 16];
@@ -118,8 +118,4 @@ fn attempt(
         }
         _ => Attempt::Complete,
     })
-}
-
-fn open(path: &Path, append: bool) -> std::io::Result<File> {
-    OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path)
 }

@@ -16,6 +16,7 @@ use flate2::read::MultiGzDecoder;
 use super::{partial_path, unwritable};
 use crate::data::catalog::{Archive, PublishedFile};
 use crate::error::Result;
+use crate::store::disk;
 
 const BLOCK: u64 = 512;
 
@@ -42,7 +43,7 @@ pub fn unpack(
         if let Some(at) = wanted {
             let file = left.swap_remove(at);
             let path = partial_path(&folder.join(&file.name));
-            let mut out = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+            let mut out = disk::open(&path, true).map_err(|error| unwritable(&path, &error))?;
             if let Err(error) = std::io::copy(&mut content, &mut out) {
                 return Ok(Err(format!("`{name}` cannot be unpacked: {error}")));
             }

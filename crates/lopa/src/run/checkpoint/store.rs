@@ -22,6 +22,11 @@ impl Store {
         Store { files: [0, 1].map(|turn| folder.join(format!("{name}.{turn}"))), next: 0 }
     }
 
+    /// The run whose checkpoint has this file name.
+    pub fn run_of(file: &str) -> Option<&str> {
+        file.strip_suffix(".0").or_else(|| file.strip_suffix(".1"))
+    }
+
     /// Writes a checkpoint over the older of the two.
     pub fn write(&mut self, checkpoint: &Checkpoint) -> Result<()> {
         let path = &self.files[self.next];
@@ -66,9 +71,10 @@ impl Store {
         Some(checkpoint)
     }
 
-    /// Removes both files, after the end of the run.
+    /// Removes both files, after the end of the run; those behind a link stay.
     pub fn remove(&self) {
         // A leftover checkpoint does no harm: the run's result says that it ended.
-        self.files.iter().for_each(|path| drop(disk::remove(path)));
+        let here = |path: &&PathBuf| path.parent().is_some_and(disk::is_real_folder);
+        self.files.iter().filter(here).for_each(|path| drop(disk::remove(path)));
     }
 }
