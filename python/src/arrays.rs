@@ -10,6 +10,7 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::prelude::*;
 
 use crate::errors::keep;
+use crate::going::asked;
 
 const NAME: &str = "arrays";
 const ABOUT: &str = "arrays and sparse matrices of a Python process: `lopa.Arrays`";
@@ -28,7 +29,7 @@ pub fn entry() -> Entry<SourceBuild> {
 }
 
 fn find(named: &Named, _: &Where) -> Result<Raw> {
-    Python::attach(|py| {
+    asked(|py| {
         let found = || py.import("lopa._arrays")?.getattr("find")?.call1((&named.digest,));
         raw(&found().map_err(|error| keep(py, error))?)
     })
@@ -39,7 +40,7 @@ pub fn given(arrays: Py<PyAny>) -> Entry<SourceBuild> {
     let arrays = Arc::new(arrays);
     Entry::new(NAME, ABOUT, move |_: NoParams| -> Arc<SourceBuild> {
         let arrays = arrays.clone();
-        Arc::new(move |_: &Where| Python::attach(|py| raw(arrays.bind(py))))
+        Arc::new(move |_: &Where| asked(|py| raw(arrays.bind(py))))
     })
 }
 

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors::raise;
+use crate::going::{attached, detached};
 use crate::{registries, values};
 
 /// Time between two looks at signals, and between two reports of progress.
@@ -66,7 +67,7 @@ pub fn check(
     json: Option<String>,
     sets: Vec<(String, String)>,
 ) -> PyResult<String> {
-    let done = py.detach(|| {
+    let done = detached(py, || {
         let source = source(path, json.as_deref(), sets)?;
         Ok(json!(read(&source)?.resolved()).to_string())
     });
@@ -89,7 +90,7 @@ pub fn run(
 ) -> PyResult<PathBuf> {
     let interrupt = AtomicBool::new(false);
     let mut teller = Teller::new(tell, &interrupt);
-    let done = py.detach(|| -> Result<PathBuf> {
+    let done = detached(py, || -> Result<PathBuf> {
         let source = source(path, json.as_deref(), sets)?;
         let experiment = read(&source)?;
         let pool = pool(threads)?;
@@ -155,15 +156,15 @@ impl<'a> Teller<'a> {
         if self.raised.is_some() {
             return;
         }
-        let told = Python::attach(|py| -> PyResult<()> {
+        let told = attached(|py| -> PyResult<()> {
             py.check_signals()?;
             if !self.tell.is_none(py) {
                 self.tell.call1(py, (event, values.to_string()))?;
             }
             Ok(())
         });
-        if let Err(raised) = told {
-            self.raised = Some(raised);
+        if !matches!(told, Some(Ok(()))) {
+            self.raised = told.and_then(|told| told.err());
             self.interrupt.store(true, Ordering::Relaxed);
         }
         self.looked = Instant::now();

@@ -25,6 +25,7 @@ use serde_json::json;
 use crate::arrays::{self, Matrix};
 use crate::errors::raise;
 use crate::experiment::{Teller, pool};
+use crate::going::detached;
 use crate::{registries, values};
 
 /// Step sizes are calibrated on at most so many rows of all nodes.
@@ -52,7 +53,7 @@ pub fn fit<'py>(
 ) -> PyResult<(String, [Bound<'py, PyBytes>; 4])> {
     let interrupt = AtomicBool::new(false);
     let mut teller = Teller::new(tell, &interrupt);
-    let done = py.detach(|| -> Result<(String, Model)> {
+    let done = detached(py, || -> Result<(String, Model)> {
         let source = values::source(&json)?;
         let mut all = registries();
         all.sources.add(arrays::given(arrays));
@@ -262,7 +263,7 @@ pub fn probabilities<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let read = || -> Result<_> { Ok((model(&kept)?, arrays::features(&matrix, py)?)) };
     let found = read().and_then(|(model, features)| {
-        py.detach(|| model.probabilities(0, &features, &registries().problems))
+        detached(py, || model.probabilities(0, &features, &registries().problems))
     });
     Ok(bytes(py, &found.map_err(|error| raise(py, error))?))
 }
@@ -282,7 +283,7 @@ pub fn personal<'py>(
         Ok((model, features, labels))
     };
     let found = read().and_then(|(model, features, labels)| {
-        py.detach(|| -> Result<_> {
+        detached(py, || -> Result<_> {
             let Model { about, x, theta, scaling } = model;
             let scaled = scaling.of(0).apply(features);
             let all: Vec<u32> = (0..labels.len() as u32).collect();

@@ -5,6 +5,7 @@ mod arrays;
 mod errors;
 mod experiment;
 mod fit;
+mod going;
 mod network;
 mod part;
 mod problem;
@@ -30,13 +31,15 @@ fn registries() -> Registries {
 #[pyfunction]
 fn main(py: Python, args: Vec<OsString>) -> u8 {
     lopa_cli::of_python();
-    let code = py.detach(|| lopa_cli::run_with(args, registries()));
+    let code = going::detached(py, || lopa_cli::run_with(args, registries()));
     (0..=u8::MAX).find(|&number| ExitCode::from(number) == code).unwrap_or(1)
 }
 
 #[pymodule]
 fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    let atexit = module.py().import("atexit")?;
+    atexit.call_method1("register", (wrap_pyfunction!(going::going, module)?,))?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(experiment::check, module)?)?;
     module.add_function(wrap_pyfunction!(experiment::run, module)?)?;

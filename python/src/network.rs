@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors::raise;
+use crate::going::detached;
 use crate::{registries, values};
 
 /// An entry of a registry with parameters given as JSON.
@@ -37,7 +38,7 @@ pub fn graph(
     seed: u64,
     params: &str,
 ) -> PyResult<String> {
-    let made = py.detach(|| -> Result<String> {
+    let made = detached(py, || -> Result<String> {
         let all = registries();
         if nodes == 0 {
             let message = "`nodes = 0` must be at least 1";
@@ -76,7 +77,7 @@ pub fn partition(
     seed: u64,
     params: &str,
 ) -> PyResult<String> {
-    let made = py.detach(|| -> Result<String> {
+    let made = detached(py, || -> Result<String> {
         let classes = labels.iter().max().map_or(0, |&largest| largest as usize + 1);
         let values = vec![0.0; labels.len()];
         let mut data = Dataset::new(Features::Dense { cols: 1, values }, labels);

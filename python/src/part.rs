@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::keep;
+use crate::going::asked;
 
 /// The parts of all nodes of this process, as Python has them.
 pub struct All {
@@ -95,12 +96,10 @@ impl<T: Real + Element> Part<T> {
         if self.error.is_some() {
             return failed;
         }
-        Python::attach(|py| match ask(self, py) {
-            Ok(value) => value,
-            Err(error) => {
-                self.error = Some(keep(py, error));
-                failed
-            }
+        let asked = asked(|py| ask(self, py).map_err(|error| keep(py, error)));
+        asked.unwrap_or_else(|error| {
+            self.error = Some(error);
+            failed
         })
     }
 

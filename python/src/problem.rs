@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lopa::config::{Entry, Params};
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use lopa::math::real::{Both, Real};
 use lopa::problem::{AnyProblem, Parts, Problem, Setting};
 use pyo3::buffer::Element;
@@ -13,17 +13,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::keep;
+use crate::going::{asked, attached, ending};
 use crate::part::{All, Part};
 use crate::together::Whole;
 
-/// What a file says.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+/// What a file says; as a problem, one whose code is not run.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Named {
     /// The Python file and the name of the `lopa.Problem` in it: `mine.py:problem`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     /// SHA-256 of its functions, start and data: another one is another experiment.
+    #[serde(skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
+}
+
+impl Params for Named {}
+
+impl<T: Real> Problem<T> for Named {
+    fn parts(&self, _: &Setting, _: Range<usize>) -> Result<Parts<T>> {
+        let file = self.file.as_deref().unwrap_or("another process");
+        let message =
+            format!("the problem is Python code of {file}, which this command does not run");
+        Err(Error::config("problem/code", message)
+            .at("problem.file")
+            .hint("read the code, and if you trust it, add `--run-code`"))
+    }
 }
 
 /// A problem of Python. It is found when a file is read, so that its digest is part of the
@@ -62,7 +78,7 @@ impl TryFrom<Named> for PythonProblem {
     type Error = String;
 
     fn try_from(Named { file, digest }: Named) -> Result<PythonProblem, String> {
-        Python::attach(|py| {
+        let found = attached(|py| {
             let find = || -> PyResult<(Py<PyAny>, String)> {
                 let module = py.import("lopa._find")?;
                 module.getattr("find")?.call1((&file, &digest))?.extract()
@@ -74,8 +90,9 @@ impl TryFrom<Named> for PythonProblem {
                     None => error.message,
                 }
             })?;
-            Ok(PythonProblem { file, digest, object: Object(Arc::new(object)) })
-        })
+            Ok(PythonProblem { file: file.clone(), digest, object: Object(Arc::new(object)) })
+        });
+        found.unwrap_or_else(|| Err(ending().message))
     }
 }
 
@@ -86,13 +103,16 @@ pub fn entry() -> Entry<AnyProblem> {
     Entry::new(
         "python",
         "two functions in Python, differentiated by JAX or PyTorch",
-        |params: PythonProblem| {
-            let problem = Arc::new(params);
-            let (single, double): (Arc<dyn Problem<f32>>, Arc<dyn Problem<f64>>) =
-                (problem.clone(), problem);
-            Arc::new(Both::new(single, double))
-        },
+        |params: PythonProblem| both(params),
     )
+    .inert(|named: Named| both(named))
+}
+
+fn both<P: Problem<f32> + Problem<f64> + 'static>(problem: P) -> Arc<AnyProblem> {
+    let problem = Arc::new(problem);
+    let (single, double): (Arc<dyn Problem<f32>>, Arc<dyn Problem<f64>>) =
+        (problem.clone(), problem);
+    Arc::new(Both::new(single, double))
 }
 
 impl<T: Real + Element> Problem<T> for PythonProblem {
@@ -101,14 +121,15 @@ impl<T: Real + Element> Problem<T> for PythonProblem {
     }
 
     fn computed_by(&self) -> Option<String> {
-        Python::attach(|py| {
+        let said = |py: Python| {
             let said = self.object.0.bind(py).call_method0("_computed_by").ok()?;
             said.extract().ok()
-        })
+        };
+        attached(said).flatten()
     }
 
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
-        Python::attach(|py| {
+        asked(|py| {
             let precision = if T::BYTES == 4 { "float32" } else { "float64" };
             let bound = || -> PyResult<_> {
                 let args = (precision, setting.nodes, nodes.start, nodes.len());

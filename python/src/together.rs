@@ -1,5 +1,6 @@
 //! All nodes' directions in one call to Python: numbers go over in arrays that are written again and again.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use lopa::error::Result;
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::keep;
+use crate::going::{asked, attached};
 use crate::part::{All, is_all};
 
 /// Where a derivative's rows begin among those of its node, and how many they are; a negative number
@@ -38,7 +40,15 @@ struct Room<T: Element> {
 
 impl<T: Real + Element> Together<T> for Whole<T> {
     fn directions(&mut self, asks: &mut [Ask<T>]) -> Result<()> {
-        Python::attach(|py| self.ask(py, asks).map_err(|error| keep(py, error)))
+        asked(|py| self.ask(py, asks).map_err(|error| keep(py, error)))
+    }
+}
+
+/// Arrays are given back to Python, unless it is ending.
+impl<T: Element> Drop for Whole<T> {
+    fn drop(&mut self) {
+        let room = ManuallyDrop::new(self.room.take());
+        attached(|_| drop(ManuallyDrop::into_inner(room)));
     }
 }
 

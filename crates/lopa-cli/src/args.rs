@@ -68,6 +68,13 @@ pub enum Resume {
 }
 
 #[derive(Debug, Args)]
+pub struct CodeArgs {
+    /// Run the Python code that the run folder or the file names
+    #[arg(long)]
+    pub run_code: bool,
+}
+
+#[derive(Debug, Args)]
 pub struct ThreadArgs {
     /// Number of threads; results do not depend on it [default: all cores]
     #[arg(short, long, value_name = "N", env = "LOPA_THREADS")]

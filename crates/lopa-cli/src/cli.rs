@@ -36,6 +36,21 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Command {
+    /// Whether code runs that an experiment or a run folder names: where an experiment is run, and wherever
+    /// `--run-code` asks for it.
+    pub fn runs_code(&self) -> bool {
+        match self {
+            Command::Run(args) => args.runs_code(),
+            Command::Compare(args) => args.runs_code(),
+            Command::Check(args) => args.code.run_code,
+            Command::Evaluate(args) => args.code.run_code,
+            Command::Tune(_) | Command::Node(_) | Command::Theory(_) => true,
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Look at your data and write a first experiment for it, with step sizes that survive

@@ -35,6 +35,11 @@ use program::Program;
 
 pub use features::of_python;
 
+/// The definition of the command line.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Runs the command line with what these registries offer.
 pub fn main_with(registries: Registries) -> ExitCode {
     run_with(std::env::args_os(), registries)
@@ -52,6 +57,9 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, mut registries: Regist
         }
     };
     cli.max_bytes.into_iter().for_each(limits::raise);
+    if !cli.command.runs_code() {
+        registries.problems.run_no_code();
+    }
     let program = Program { registries, output: Output::new(&cli.output) };
     run(&cli.command, &program).unwrap_or_else(|error| program.output.fail(&error))
 }

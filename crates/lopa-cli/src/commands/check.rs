@@ -12,13 +12,15 @@ use toml::{Table, Value};
 
 use super::source::{read_experiment, source};
 use super::summary;
-use crate::args::FileArgs;
+use crate::args::{CodeArgs, FileArgs};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     #[command(flatten)]
     file: FileArgs,
+    #[command(flatten)]
+    pub code: CodeArgs,
 }
 
 pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
@@ -46,7 +48,13 @@ pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
              does, for {messages:.2} messages of each node (all links in every round: rho = {whole:.4})"
         ));
     }
-    output.note("the experiment is valid");
+    let problem = program.registries.problems.find(&experiment.problem.name)?;
+    output.note(match problem.unrun {
+        true => {
+            "valid, except for its problem, whose code was not run: read it, then add `--run-code`"
+        }
+        false => "the experiment is valid",
+    });
     Ok(ExitCode::SUCCESS)
 }
 

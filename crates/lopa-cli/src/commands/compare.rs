@@ -20,7 +20,7 @@ use super::finished::Finished;
 use super::run_folder::INTERRUPTED;
 use super::source::{self, check};
 use super::summary;
-use crate::args::{ExperimentArgs, ThreadArgs};
+use crate::args::{CodeArgs, ExperimentArgs, ThreadArgs};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
@@ -29,6 +29,8 @@ pub struct CompareArgs {
     experiment: ExperimentArgs,
     #[command(flatten)]
     threads: ThreadArgs,
+    #[command(flatten)]
+    code: CodeArgs,
     /// What every algorithm may spend: iterations, gradients, hessians, jacobians, samples, rounds,
     /// bytes or seconds; repeatable
     ///
@@ -48,12 +50,23 @@ pub struct CompareArgs {
     target: Option<f64>,
 }
 
+impl CompareArgs {
+    /// The folder of a finished run, if it is one that is compared.
+    fn finished(&self) -> Option<&Path> {
+        self.experiment.file.file.as_deref().filter(|path| path.is_dir())
+    }
+
+    /// A file is run; a folder is read.
+    pub fn runs_code(&self) -> bool {
+        self.code.run_code || self.finished().is_none()
+    }
+}
+
 pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let budgets = args.budgets.iter().map(|text| budget(text)).collect::<Result<Vec<_>>>()?;
     let costs = args.costs.iter().map(|name| cost(name, "--cost")).collect::<Result<Vec<_>>>()?;
-    let done = args.experiment.file.file.as_deref().filter(|path| path.is_dir());
-    let (experiment, folder, stopped) = match done {
+    let (experiment, folder, stopped) = match args.finished() {
         Some(folder) => (saved(args, folder, &program.registries)?, folder.to_path_buf(), None),
         None => run(args, &budgets, program)?,
     };

@@ -13,7 +13,7 @@ use lopa::serve::{Score, Truth};
 use serde_json::Value;
 
 use super::finished::{Finished, LabelArgs, ModelArgs, models, rows_for};
-use crate::args::{DataArgs, ThreadArgs};
+use crate::args::{CodeArgs, DataArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
 
@@ -34,6 +34,8 @@ pub struct EvaluateArgs {
     data: DataArgs,
     #[command(flatten)]
     threads: ThreadArgs,
+    #[command(flatten)]
+    pub code: CodeArgs,
 }
 
 pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {

@@ -16,7 +16,7 @@ use super::environment::Environment;
 use super::run_folder::{Destination, exit_code, show, status};
 use super::source::experiment;
 use super::summary;
-use crate::args::{ExperimentArgs, Resume, ResumeArgs, ThreadArgs};
+use crate::args::{CodeArgs, ExperimentArgs, Resume, ResumeArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
 
@@ -37,6 +37,15 @@ pub struct RunArgs {
     /// Check everything, load the data and draw the networks, but run nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
+    #[command(flatten)]
+    code: CodeArgs,
+}
+
+impl RunArgs {
+    /// A run runs the code of its file; a dry run does so when asked.
+    pub fn runs_code(&self) -> bool {
+        !self.dry_run || self.code.run_code
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -51,6 +51,10 @@ pub struct Entry<B: ?Sized, F = ()> {
     pub typical: Option<Table>,
     read: Box<ReadFn<B>>,
     schema: fn(&mut SchemaGenerator) -> Schema,
+    /// What it reads with where no code is to run, if that differs.
+    inert: Option<Box<ReadFn<B>>>,
+    /// Whether its parameters name code that was not run, as [`Registry::run_no_code`] asked.
+    pub unrun: bool,
 }
 
 type ReadFn<B> = dyn Fn(Section) -> Result<(Table, Arc<B>)> + Send + Sync;
@@ -74,29 +78,47 @@ impl<B: ?Sized, F> Entry<B, F> {
         facts: F,
         build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
     ) -> Entry<B, F> {
-        let read = move |section: Section| {
-            let place = section.place();
-            let params: P = section.read()?;
-            let table = Table::try_from(&params).map_err(|error| {
-                let message = format!("a number is too large: {error}");
-                Error::config("config/out-of-range", message).at(place)
-            })?;
-            Ok((table, build(params)))
-        };
         Entry {
             name: name.into(),
             about: about.into(),
             facts,
             typical: None,
-            read: Box::new(read),
+            read: reader(build),
             schema: SchemaGenerator::subschema_for::<P>,
+            inert: None,
+            unrun: false,
         }
+    }
+
+    /// For an entry whose parameters name code that reading or building runs: the same without running it.
+    /// What is built fails when it is used, and says so.
+    pub fn inert<P: Params>(
+        mut self,
+        build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
+    ) -> Entry<B, F> {
+        self.inert = Some(reader(build));
+        self
     }
 
     /// The JSON Schema of its parameters.
     pub fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
         (self.schema)(generator)
     }
+}
+
+/// Reads the parameters `P` of a section, and builds something from them.
+fn reader<B: ?Sized, P: Params>(
+    build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
+) -> Box<ReadFn<B>> {
+    Box::new(move |section: Section| {
+        let place = section.place();
+        let params: P = section.read()?;
+        let table = Table::try_from(&params).map_err(|error| {
+            let message = format!("a number is too large: {error}");
+            Error::config("config/out-of-range", message).at(place)
+        })?;
+        Ok((table, build(params)))
+    })
 }
 
 /// Entries of one kind, in the order they are listed.
@@ -115,6 +137,16 @@ impl<B: ?Sized, F> Registry<B, F> {
     pub fn add(&mut self, entry: Entry<B, F>) {
         self.entries.retain(|known| known.name != entry.name);
         self.entries.push(entry);
+    }
+
+    /// From here on, entries that run code are [inert](Entry::inert).
+    pub fn run_no_code(&mut self) {
+        for entry in &mut self.entries {
+            if let Some(inert) = entry.inert.take() {
+                entry.read = inert;
+                entry.unrun = true;
+            }
+        }
     }
 
     /// The names of all entries.

@@ -35,7 +35,7 @@ pub fn make(args: &MakeArgs, program: &Program) -> Result<ExitCode> {
     let weights = read::weights(&args.kind, program)?;
     let (graph, mixing) = match (&args.graph, args.rho) {
         (_, Some(rho)) => {
-            let found = search(args.nodes, rho, &weights, args.tolerance, args.kind.seed)?;
+            let found = search(args.nodes, rho, &weights, args.tolerance, args.kind.seed())?;
             let mixing = (weights.build)(&found.graph)?;
             (found.graph, mixing)
         }
@@ -46,7 +46,7 @@ pub fn make(args: &MakeArgs, program: &Program) -> Result<ExitCode> {
                 return Err(read::changes(kind, why)
                     .hint("name it in the experiment: `graph = \"one-peer-exponential\"`"));
             }
-            network::build(&graph, &weights, args.nodes, args.kind.seed)?
+            network::build(&graph, &weights, args.nodes, args.kind.seed())?
         }
         (None, None) => {
             return Err(Error::config("config/missing-key", "which graph?")
@@ -61,6 +61,8 @@ pub fn make(args: &MakeArgs, program: &Program) -> Result<ExitCode> {
         file.write(path)?;
         output.note(&format!("written to {}", path.display()));
     }
+    let aside = args.out.as_ref().map(|path| output.beside(path));
+    let output = aside.as_ref().unwrap_or(output);
     if output.json() {
         output.document(&document);
     } else if args.out.is_none() {

@@ -5,14 +5,17 @@ use std::path::Path;
 use clap::Args;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
 use lopa::network::{self, Analysis, Graph, GraphBuild, GraphFile, Joint, Mixing, WeightsBuild};
+use lopa::store::files::read_text;
+use lopa::store::limits;
 use serde_json::{Value, json};
 
 use crate::program::Program;
 
 #[derive(Debug, Args)]
 pub struct GraphArgs {
-    /// Graph file, or kind of graph (`lopa list graphs`)
+    /// Graph file, experiment file, or kind of graph (`lopa list graphs`)
     pub graph: String,
     /// Number of nodes, for a kind of graph
     #[arg(short = 'm', long)]
@@ -27,12 +30,18 @@ pub struct KindArgs {
     /// Parameter of the kind, such as `--with p=0.4`; repeatable
     #[arg(long = "with", value_name = "KEY=VALUE")]
     pub with: Vec<String>,
-    /// Mixing weights (`lopa list weights`) [default: a graph file's own, else metropolis]
+    /// Mixing weights (`lopa list weights`) [default: those of the file, else metropolis]
     #[arg(short, long)]
     pub weights: Option<String>,
-    /// Seed of random graphs
-    #[arg(short, long, default_value_t = 1)]
-    pub seed: u64,
+    /// Seed of random graphs [default: that of the experiment, else 1]
+    #[arg(short, long)]
+    seed: Option<u64>,
+}
+
+impl KindArgs {
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(1)
+    }
 }
 
 /// A graph with its weights; of a changing one all links, and what its rounds do.
@@ -48,6 +57,9 @@ pub fn read(args: &GraphArgs, program: &Program) -> Result<Network> {
     let kind = kinds.iter().find(|kind| kind.name == args.graph);
     let path = Path::new(&args.graph);
     if kind.is_none() && (path.exists() || args.graph.contains(['.', '/'])) {
+        if let Some(experiment) = experiment(path, program)? {
+            return of(&experiment, &args.kind, program);
+        }
         let file = GraphFile::read(path)?;
         let (graph, mixing) = weighted(file.graph.clone(), file.mixing()?, &args.kind, program)?;
         return Ok(Network { graph, mixing, joint: None });
@@ -58,11 +70,41 @@ pub fn read(args: &GraphArgs, program: &Program) -> Result<Network> {
             .at("--nodes")
             .hint("for example `-m 10`")
     })?;
-    let seed = args.kind.seed;
-    let (graph, mixing) = weighted(choice.build.graph(nodes, seed)?, None, &args.kind, program)?;
-    let weights = weights(&args.kind, program)?;
-    let rounds = network::rounds(&choice, &weights, (&graph, &mixing), seed)?;
-    Ok(Network { graph, mixing, joint: rounds.map(|(_, joint)| joint) })
+    drawn(&choice, &weights(&args.kind, program)?, nodes, args.kind.seed())
+}
+
+/// A graph of a kind with its weights.
+fn drawn(
+    graph: &Choice<GraphBuild>,
+    weights: &Choice<WeightsBuild>,
+    nodes: usize,
+    seed: u64,
+) -> Result<Network> {
+    let built = graph.build.graph(nodes, seed)?;
+    let mixing = (weights.build)(&built)?;
+    let rounds = network::rounds(graph, weights, (&built, &mixing), seed)?;
+    Ok(Network { graph: built, mixing, joint: rounds.map(|(_, joint)| joint) })
+}
+
+/// The experiment in a file, if it is one: it has a section `network`, which no graph file has.
+fn experiment(path: &Path, program: &Program) -> Result<Option<Experiment>> {
+    let text = read_text(path, limits::GRAPH).unwrap_or_default();
+    let named = |text: &str| text.parse::<toml::Table>().is_ok_and(|t| t.contains_key("network"));
+    if !(text.contains("network") && named(&text)) {
+        return Ok(None);
+    }
+    let source = Source::new(path.display().to_string(), text);
+    Experiment::read(&source, &program.registries).map(Some)
+}
+
+/// The network of an experiment, on its first seed unless another is asked for.
+fn of(experiment: &Experiment, args: &KindArgs, program: &Program) -> Result<Network> {
+    let spec = &experiment.network;
+    let seed = args.seed.or(spec.seed).unwrap_or(experiment.run.seeds[0]);
+    match args.weights {
+        None => drawn(&spec.graph, &spec.weights, spec.nodes, seed),
+        Some(_) => drawn(&spec.graph, &weights(args, program)?, spec.nodes, seed),
+    }
 }
 
 /// A graph with the weights asked for, else with its own, else with the default ones.
