@@ -15,13 +15,20 @@ static ENDS: OnceLock<ThreadId> = OnceLock::new();
 /// Threads that are in Python, or on their way into it.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
+/// How often to look whether threads are still inside, and how many times: one may stay in a user's function for ever.
+const LOOK: Duration = Duration::from_millis(1);
+const LOOKS: usize = 5000;
+
 /// Called by `atexit`: lets no thread in from now on, and waits for those that are inside.
 #[pyfunction]
 pub fn going(py: Python) {
     let _ = ENDS.set(thread::current().id());
     py.detach(|| {
-        while INSIDE.load(SeqCst) > 0 {
-            thread::sleep(Duration::from_millis(1));
+        for _ in 0..LOOKS {
+            if INSIDE.load(SeqCst) == 0 {
+                break;
+            }
+            thread::sleep(LOOK);
         }
     });
 }

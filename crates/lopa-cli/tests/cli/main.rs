@@ -13,7 +13,11 @@ mod interrupt;
 mod list;
 mod models;
 mod networks;
+#[cfg(unix)]
+mod outputs;
 mod outside;
+#[cfg(unix)]
+mod page_commands;
 #[path = "../../../lopa/tests/suite/pages.rs"]
 mod pages;
 mod program;

@@ -139,6 +139,14 @@ fn what_was_tampered_with_is_found_out() {
     let loss = results[1]["loss"].as_f64().unwrap();
     results[1]["loss"] = (loss * (1.0 + 1e-7)).into();
     folder.write(path.to_str().unwrap(), results.to_string().as_bytes());
+    let done = folder.lopa(&["evaluate", &run]);
+    assert_eq!(done.code, 5);
+    assert!(done.stderr.contains("entry 2 of 4 does not match its checksum"), "{}", done.stderr);
+    // Whoever knows of checksums leaves them out; the models still tell.
+    for entry in results.as_array_mut().unwrap() {
+        entry.as_object_mut().unwrap().remove("check");
+    }
+    folder.write(path.to_str().unwrap(), results.to_string().as_bytes());
     let done = folder.lopa(&["evaluate", &run, "--format", "json"]);
     assert_eq!(done.code, 8);
     assert!(done.stderr.contains("error[results/mismatch]"), "{}", done.stderr);

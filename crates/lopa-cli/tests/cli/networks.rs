@@ -1,6 +1,6 @@
 //! Changing graphs and virtual seconds, as a user meets them.
 
-use crate::program::Folder;
+use crate::program::{Folder, QUADRATIC};
 
 const CHANGING: &str = "
 name = 'changing'
@@ -67,4 +67,32 @@ fn virtual_seconds_are_everywhere() {
     folder.lopa(&["report", path, "-o", "r.html"]).good();
     assert!(folder.read("r.html").contains("Virtual seconds"));
     assert!(folder.read("r.html").contains("over 3 rounds"));
+}
+
+#[test]
+fn graph_commands_take_the_network_of_an_experiment() {
+    let folder = Folder::with(&[("e.toml", QUADRATIC)]);
+    for command in ["show", "check", "audit"] {
+        let json = ["--format", "json"];
+        let kind = ["graph", command, "ring", "-m", "4", "-w", "lazy-metropolis"];
+        let same = folder.lopa(&[&kind[..], &json].concat()).good().stdout;
+        let found = folder.lopa(&[&["graph", command, "e.toml"][..], &json].concat()).good().stdout;
+        assert_eq!(found, same, "{command}");
+        let other = ["graph", command, "e.toml", "-w", "metropolis"];
+        let kind = ["graph", command, "ring", "-m", "4"];
+        let same = folder.lopa(&[&kind[..], &json].concat()).good().stdout;
+        assert_eq!(folder.lopa(&[&other[..], &json].concat()).good().stdout, same, "{command}");
+    }
+    // Random graphs are those of the experiment's first seed.
+    let random = QUADRATIC
+        .replace("graph = \"ring\"", "graph = { name = \"erdos-renyi\", p = 0.7 }")
+        .replace("iterations = 6", "iterations = 6\nseeds = [5, 6]");
+    folder.write("random.toml", random.as_bytes());
+    let found = folder.lopa(&["graph", "show", "random.toml"]).good().stdout;
+    let kind = "graph show erdos-renyi -m 4 --with p=0.7 -w lazy-metropolis --seed 5";
+    let kind: Vec<&str> = kind.split(' ').collect();
+    assert_eq!(found, folder.lopa(&kind).good().stdout);
+    // A file that is neither is refused as before.
+    folder.write("no.toml", b"network = 3");
+    assert_eq!(folder.lopa(&["graph", "show", "no.toml"]).code, 2);
 }
