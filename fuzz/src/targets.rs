@@ -14,7 +14,7 @@ use lopa::engine::{
     Begin, Event, Frame, FrameKind, Independent, Journal, Limits, Parcel, Peers, Place, Policy,
     Progress, Round, Settings, Transport, Wire,
 };
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, Registries};
 use lopa::folder::RunReader;
 use lopa::folder::model::Model;
@@ -105,8 +105,16 @@ fn text(bytes: &[u8]) -> String {
 
 // ---- files of experiments ----
 
+/// An experiment, and after zero bytes the files `1.toml`, `2.toml`, … that it may extend.
 fn experiment(bytes: &[u8]) {
-    let source = Source::new("fuzz.toml", text(bytes));
+    let files: Vec<String> = bytes.split(|&byte| byte == 0).map(text).collect();
+    let read = |path: &Path| {
+        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse::<usize>().ok());
+        let found = number.and_then(|number| files.get(number));
+        found.cloned().ok_or_else(|| Error::config("config/unreadable", "there is no such file"))
+    };
+    let Ok(source) = Source::new("0.toml", &files[0]).extending(read) else { return };
+    source.origins().ok();
     with_registries(|registries| {
         let Ok(experiment) = Experiment::read(&source, registries) else { return };
         // What is written of an experiment is read back as the same.

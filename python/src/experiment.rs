@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lopa::config::Source;
 use lopa::data::Where;
 use lopa::error::{Error, Result};
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, open};
 use lopa::folder::{RunFolder, Status};
 use lopa::run::{Context, Listener, Outcome};
 use lopa_study::theory::trace::Lyapunov;
@@ -29,15 +29,10 @@ fn source(
     sets: Vec<(String, String)>,
 ) -> Result<Source> {
     let mut source = match (path, json) {
-        (Some(path), _) => {
-            let name = path.display().to_string();
-            let text = std::fs::read_to_string(&path).map_err(|error| {
-                Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
-                    .at(&name)
-                    .hint("name a TOML file, or pass a dictionary")
-            })?;
-            Source::new(name, text)
-        }
+        (Some(path), _) => open(&path).map_err(|error| match error.id {
+            "config/unreadable" => error.hint("name a TOML file, or pass a dictionary"),
+            _ => error,
+        })?,
         (None, json) => values::source(json.unwrap_or("{}"))?,
     };
     for (key, value) in sets {

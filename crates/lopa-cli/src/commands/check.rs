@@ -31,6 +31,10 @@ pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
     let rounds = rounds(&experiment)?;
     if output.json() {
         let mut document = json!({ "experiment": resolved, "origins": origins });
+        if !source.bases.is_empty() {
+            let bases: Vec<&str> = source.bases.iter().map(|base| &base.name[..]).collect();
+            document["extends"] = json!(bases);
+        }
         if let Some((joint, whole)) = &rounds {
             document["rounds"] = json!(joint);
             document["rho_of_all_links"] = json!(whole);

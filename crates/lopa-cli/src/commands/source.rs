@@ -1,13 +1,8 @@
 //! The experiment that a command line names.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-
 use lopa::config::{Params, Source};
-use lopa::error::{Error, Fault, Result, nearest};
-use lopa::experiment::{Experiment, Registries, RunSpec};
-use lopa::store::files::read_text;
-use lopa::store::limits;
+use lopa::error::{Error, Fault, Result};
+use lopa::experiment::{Experiment, Registries, RunSpec, open};
 use lopa_study::tune::TuneSpec;
 
 use crate::args::{ExperimentArgs, FileArgs};
@@ -44,37 +39,11 @@ pub fn read_experiment(source: &Source, registries: &Registries) -> Result<Exper
 pub fn source(args: &FileArgs) -> Result<Source> {
     let mut source = match &args.file {
         None => Source::new("quickstart", QUICKSTART),
-        Some(path) => {
-            let name = path.display().to_string();
-            let text = read_text(path, limits::EXPERIMENT).map_err(|error| {
-                let message = format!("cannot read the experiment: {error}");
-                let hint = match error.kind() {
-                    ErrorKind::InvalidData => {
-                        "an experiment is a TOML file: save it as UTF-8".into()
-                    }
-                    ErrorKind::NotFound => missing(path),
-                    _ => "name a TOML file that can be read".into(),
-                };
-                Error::config("config/unreadable", message).at(&name).hint(hint)
-            })?;
-            Source::new(name, text)
-        }
+        Some(path) => open(path).map_err(|error| match error.id {
+            "config/unreadable" => error.hint("leave the file out to use the built-in quickstart"),
+            _ => error,
+        })?,
     };
     source.sets = args.sets.clone();
     Ok(source)
-}
-
-/// The remedy for a file that is not there: one beside it with nearly the same name.
-fn missing(path: &Path) -> String {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();
-    let toml = |path: &PathBuf| path.extension().is_some_and(|end| end == "toml");
-    let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(toml).collect();
-    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let names: Vec<String> = files.iter().filter_map(|path| name(path)).collect();
-    let typed = name(path).unwrap_or_default();
-    match nearest(&typed, names.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `{}`?", path.with_file_name(near).display()),
-        None => "leave the file out to use the built-in quickstart".into(),
-    }
 }

@@ -39,6 +39,7 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let file = args.file.file.clone().unwrap_or_else(|| "quickstart.toml".into());
     let out = args.out.clone().unwrap_or_else(|| beside(&file, "-tuned.toml"));
     let journal = args.journal.clone().unwrap_or_else(|| beside(&file, "-tune.jsonl"));
+    let extends = args.file.file.as_deref().and_then(|file| from_beside(&out, file));
     let environment = Environment::new(&args.threads, &args.file.data)?;
     let (context, signals) = (environment.context(), &environment.signals);
     let trials = Trials::new(output);
@@ -46,7 +47,15 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let tested = |test: &Confirmation| {
         trials.note(&format!("{} trial {} {}", test.algorithm, test.confirms, test.says()));
     };
-    let tuned = search(&source, &program.registries, &journal, &context, &report, &tested);
+    let tuned = search(
+        &source,
+        &program.registries,
+        &journal,
+        extends.as_deref(),
+        &context,
+        &report,
+        &tested,
+    );
     trials.finish();
     let tuned = match tuned {
         Err(error) if error.id == "tune/interrupted" => {
@@ -106,4 +115,17 @@ fn table(tuned: &Tuned, output: &Output) -> String {
 fn beside(file: &Path, end: &str) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!("{stem}{end}"))
+}
+
+/// The path of a file from the folder of `out`; none if it has no such path.
+fn from_beside(out: &Path, file: &Path) -> Option<String> {
+    let folder = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new(".")).canonicalize().ok()
+    };
+    let (here, there) = (folder(out)?, folder(file)?);
+    let shared = here.components().zip(there.components()).take_while(|(a, b)| a == b).count();
+    let mut path: PathBuf = here.components().skip(shared).map(|_| "..").collect();
+    path.extend(there.components().skip(shared));
+    Some(path.join(file.file_name()?).to_str()?.to_string())
 }

@@ -123,18 +123,17 @@ impl Reading {
         if self.reading.is_empty() { "as in the file" } else { self.reading }
     }
 
-    /// Its experiments, one per step size of x: LoPA-GT alone, from the text of the figure's file.
+    /// Its experiments, one per step size of x: LoPA-GT alone, from the figure's file.
     pub fn experiments(
         &self,
-        text: &str,
+        source: &Source,
         seeds: u64,
         registries: &Registries,
     ) -> Result<Vec<(f64, Experiment)>> {
-        let name = format!("fig5-6-{}.toml", self.dataset);
         let read = |more: Option<f64>| {
             let more = more.map(|alpha| format!("algorithm.*.alpha={alpha:?}"));
             let sets = self.sets.iter().map(|set| set.to_string()).chain(more).collect();
-            let source = Source { name: name.clone(), text: text.to_string(), sets };
+            let source = Source { sets, ..source.clone() };
             let mut experiment = Experiment::read(&source, registries)?;
             experiment.algorithms.retain(|algorithm| algorithm.choice.name == "lopa-gt");
             experiment.run.seeds = (1..=seeds).collect();

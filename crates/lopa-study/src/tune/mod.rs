@@ -48,11 +48,13 @@ pub struct Tuned {
 }
 
 /// Runs the search of an experiment's `[tune]` section. Finished trials are kept in the journal and
-/// not run again; trials share the context's threads.
+/// not run again; trials share the context's threads. `extends` is the path of the file from the tuned
+/// one, which then has only what differs; without it, the tuned file has everything.
 pub fn tune(
     source: &Source,
     registries: &Registries,
     journal: &Path,
+    extends: Option<&str>,
     context: &Context,
     told: &(dyn Fn(&Trial, usize, usize) + Sync),
     tested: &(dyn Fn(&Confirmation) + Sync),
@@ -82,7 +84,7 @@ pub fn tune(
     let trials = search.all()?;
     let (best, tests) = search.winners(&trials)?;
     let tuned = Tuned { trials, best, tests, text: String::new() };
-    let text = written::file(&source.name, &source.text, &experiment, &spec, &tuned);
+    let text = written::file((source, registries), &experiment, &spec, &tuned, extends);
     Ok(Tuned { text, ..tuned })
 }
 

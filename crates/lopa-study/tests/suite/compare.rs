@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use lopa::algorithms::algorithms;
 use lopa::config::Source;
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, open};
 use lopa::folder::{Run, Traces};
 use lopa::problem::oracle::Counts;
 use lopa::problem::scope::Scope;
@@ -242,8 +242,7 @@ fn until_all_reaches_every_budget_and_measures_at_each() {
 fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experiment, bool)> {
     let read = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let source = Source::new(&name, text);
+        let source = open(&path).unwrap();
         let experiment = Experiment::read(&source, &lopa::experiment::Registries::default())
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let tune = TuneSpec::of(&source, &experiment).unwrap();

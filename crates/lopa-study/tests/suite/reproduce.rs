@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, open};
 use lopa::folder::{Run, RunReader, Traces, complete};
 use lopa::run::{Context, Listener, Outcome};
 use lopa_study::reproduce::claims::{Claim, Judgement, Test, Verdict};
@@ -215,7 +215,7 @@ fn every_tuned_file_was_searched_alike() {
     let registries = lopa::experiment::Registries::default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let read = |name: &str| {
-        let source = Source::new(name, fs::read_to_string(folder.join(name)).expect("a file"));
+        let source = open(&folder.join(name)).expect("a file");
         let experiment = Experiment::read(&source, &registries).expect("a good file");
         (source, experiment)
     };
@@ -257,8 +257,8 @@ fn every_reading_is_an_experiment_with_three_steps_of_x() {
     let registries = lopa::experiment::Registries::default();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     for reading in READINGS {
-        let text = fs::read_to_string(folder.join(format!("fig5-6-{}.toml", reading.dataset)));
-        let all = reading.experiments(&text.unwrap(), 2, &registries).unwrap();
+        let source = open(&folder.join(format!("fig5-6-{}.toml", reading.dataset))).unwrap();
+        let all = reading.experiments(&source, 2, &registries).unwrap();
         let [low, usual, high] = [0, 1, 2].map(|at| all[at].0);
         assert!((low / usual - 0.1).abs() < 1e-12 && (high / usual - 3.0).abs() < 1e-12);
         for (alpha, experiment) in &all {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lopa::config::Source;
 use lopa::error::Error;
-use lopa::experiment::{Experiment, Registries};
+use lopa::experiment::{Experiment, Registries, open};
 use lopa::run::Context;
 use lopa_study::tune::{Trial, TuneSpec, Tuned, tune};
 
@@ -59,6 +59,16 @@ fn with(tune: &str) -> Source {
 
 /// The outcome, and the number of trials run for it.
 fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usize), Error> {
+    search_beside(source, journal, None, threads)
+}
+
+/// The same, and the tuned file extends that of the source.
+fn search_beside(
+    source: &Source,
+    journal: &Path,
+    extends: Option<&str>,
+    threads: usize,
+) -> Result<(Tuned, usize), Error> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let interrupt = AtomicBool::new(false);
     let context =
@@ -67,7 +77,8 @@ fn search(source: &Source, journal: &Path, threads: usize) -> Result<(Tuned, usi
     let count = |_: &Trial, _, _| {
         ran.fetch_add(1, Ordering::Relaxed);
     };
-    let tuned = tune(source, &Registries::default(), journal, &context, &count, &|_| ())?;
+    let tuned =
+        tune(source, &Registries::default(), journal, extends, &context, &count, &|_| ())?;
     Ok((tuned, ran.into_inner()))
 }
 
@@ -143,6 +154,38 @@ fn the_tuned_file_is_an_experiment_with_its_provenance() {
     }
     for part in ["lopa tune small.toml", "9 trials", "seeds [11, 12]", "grad_phi_sq"] {
         assert!(tuned.text.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_tuned_file_extends_the_searched_one_and_says_the_same_as_a_whole_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("small.toml");
+    fs::write(&path, EXPERIMENT).expect("written");
+    let of = |text: &str| {
+        let tuned = folder.path().join("small-tuned.toml");
+        fs::write(&tuned, text).expect("written");
+        let source = open(&tuned).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        Experiment::read(&source, &Registries::default()).expect("good").resolved()
+    };
+    // Overrides that a file on top can say, and one it cannot: a key that is gone.
+    let cases = [
+        (&[][..], true),
+        (&["run.seeds=[5]", "network.graph.name=path", "scope=global"], true),
+        (&["algorithm.ma-dsbo.label=other", "algorithm.lopa-gt.gamma=0.5"], true),
+        (&["run={ seeds = [1], budget = { hessians = 40 } }"], false),
+    ];
+    for (number, (sets, on_top)) in cases.into_iter().enumerate() {
+        let mut source = open(&path).expect("a file");
+        source.sets = sets.iter().map(|set| set.to_string()).collect();
+        let journal = folder.path().join(format!("{number}.jsonl"));
+        let texts = [None, Some("small.toml")].map(|extends| {
+            search_beside(&source, &journal, extends, 2).expect("a good search").0.text
+        });
+        assert_eq!(texts[1].contains("extends = \"small.toml\""), on_top, "{}", texts[1]);
+        assert_eq!(of(&texts[0]), of(&texts[1]), "{sets:?}");
+        let values = texts[1].lines().filter(|line| !line.starts_with('#')).count();
+        assert!(!on_top || values < 20, "{}", texts[1]);
     }
 }
 

@@ -53,12 +53,12 @@ impl Places {
 }
 
 impl Source {
-    /// The error for a text that is not TOML.
-    pub(super) fn syntax(&self, error: &toml::de::Error) -> Error {
+    /// The error for a text that is not TOML, whose spans begin at `offset`.
+    pub(super) fn syntax(&self, error: &toml::de::Error, offset: usize) -> Error {
         let text = error.message().trim().replace('\n', ", ");
         let span = error.span().unwrap_or(0..0);
         Error::config("config/syntax", format!("this is not valid TOML: {text}"))
-            .at(self.place(&span))
+            .at(self.place(&(span.start + offset..span.end + offset)))
     }
 
     /// The error for a value that serde rejects.

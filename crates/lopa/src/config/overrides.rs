@@ -23,7 +23,8 @@ impl Source {
         if keys.iter().any(|key| key.is_empty()) {
             return Err(wrong(format!("`{path}` has an empty key")));
         }
-        let start = self.offset(i);
+        let before: usize = self.sets[..i].iter().map(|set| set.len() + 1).sum();
+        let start = self.offset(self.bases.len() + 1) + before;
         let value = shifted(parse(text.trim()).map_err(wrong)?, start + path.len() + 1);
         Override { span: start..start + path.len(), value }.put(root, &keys).map_err(wrong)
     }
@@ -99,7 +100,7 @@ impl<'s> Override<'s> {
 }
 
 /// A bare name stands for a table with only a name: `graph = "ring"`.
-fn open(value: &mut Spanned<DeValue>) {
+pub(super) fn open(value: &mut Spanned<DeValue>) {
     let span = value.span();
     if let DeValue::String(name) = value.get_mut() {
         let (key, name) = (Spanned::new(span.clone(), "name".into()), std::mem::take(name));
@@ -108,21 +109,25 @@ fn open(value: &mut Spanned<DeValue>) {
     }
 }
 
+/// The table with all its spans shifted.
+pub(super) fn shifted_table<'s>(table: DeTable<'s>, by: usize) -> DeTable<'s> {
+    let entry = |(key, value): (Spanned<_>, _)| {
+        let span = key.span();
+        let key = Spanned::new(span.start + by..span.end + by, key.into_inner());
+        (key, shifted(value, by))
+    };
+    table.into_iter().map(entry).collect()
+}
+
 /// The value with all its spans shifted.
 fn shifted<'s>(value: Spanned<DeValue<'s>>, by: usize) -> Spanned<DeValue<'s>> {
-    let moved = |span: Range<usize>| span.start + by..span.end + by;
-    let span = moved(value.span());
+    let span = value.span();
     let inner = match value.into_inner() {
         DeValue::Array(items) => {
             DeValue::Array(items.into_iter().map(|item| shifted(item, by)).collect())
         }
-        DeValue::Table(table) => {
-            let entry = |(key, value): (Spanned<_>, _)| {
-                (Spanned::new(moved(key.span()), key.into_inner()), shifted(value, by))
-            };
-            DeValue::Table(table.into_iter().map(entry).collect())
-        }
+        DeValue::Table(table) => DeValue::Table(shifted_table(table, by)),
         plain => plain,
     };
-    Spanned::new(span, inner)
+    Spanned::new(span.start + by..span.end + by, inner)
 }

@@ -1,12 +1,14 @@
 //! An experiment file: what to solve, on which network, with which algorithms, for how long.
 
 mod checkpoint_spec;
+mod file;
 pub mod keys;
 mod registries;
 mod run_spec;
 pub mod schema;
 
 pub use checkpoint_spec::CheckpointSpec;
+pub use file::open;
 pub use registries::Registries;
 pub use run_spec::{
     BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target, Until,
@@ -91,8 +93,9 @@ pub struct AlgorithmSpec {
     pub choice: Choice<AnyMethod>,
 }
 
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 15] = [
     "schema",
+    "extends",
     "name",
     "scope",
     "problem",
@@ -123,6 +126,14 @@ impl Experiment {
             return Err(Error::config("config/schema", format!("unknown `schema = {schema}`"))
                 .at(place)
                 .hint("this version reads `schema = 1`"));
+        }
+        // Files that are extended were merged when the file was opened.
+        let extends_at = root.place_of("extends");
+        if root.value::<Value>("extends")?.is_some() {
+            let message = "`extends` is read where an experiment file is opened, and only there";
+            return Err(Error::config("config/extends", message)
+                .at(extends_at)
+                .hint("write it at the top of an experiment file"));
         }
         let name_at = root.place_of("name");
         let name: String = root.value("name")?.unwrap_or_else(|| "experiment".into());

@@ -30,11 +30,7 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     messages["properties"]["compress"] = choice(&registries.compressors, &mut generator, &feedback);
     let attack = generator.subschema_for::<Attack>().to_value();
     let label = json!({ "label": { "type": "string", "description": "its name in results" } });
-    let mut schema = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "lopa experiment",
-        "type": "object",
-        "additionalProperties": false,
+    let mut whole = json!({
         "required": ["problem", "network", "run", "algorithm"],
         "properties": {
             "schema": { "const": 1 },
@@ -67,9 +63,40 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
         },
     });
     for (name, section) in sections {
-        schema["properties"][*name] = section.clone();
+        whole["properties"][*name] = section.clone();
     }
-    schema
+    // A file that extends another may leave anything out.
+    let mut properties = whole["properties"].clone();
+    optional(&mut properties);
+    properties["extends"] = json!({
+        "type": "string",
+        "minLength": 1,
+        "description": "the file whose values hold where this one has none, relative to this file's folder",
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "lopa experiment",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": properties,
+        "if": { "not": { "required": ["extends"] } },
+        "then": whole,
+    })
+}
+
+/// Makes every key optional, the names that tell the tables of a choice apart among them.
+fn optional(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.retain(|key, value| !(key == "required" && value.is_array()));
+            if let Some(tables) = object.remove("oneOf") {
+                object.insert("anyOf".into(), tables);
+            }
+            object.values_mut().for_each(optional);
+        }
+        Value::Array(items) => items.iter_mut().for_each(optional),
+        _ => {}
+    }
 }
 
 /// The schema of `[messages]`, with `compress` in words in place of all compressors.

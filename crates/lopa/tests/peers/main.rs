@@ -32,7 +32,7 @@ fn single_process(experiment: &Experiment) -> Vec<Outcome> {
 }
 
 fn read(text: &str, sets: &[String]) -> Experiment {
-    let source = Source { name: "test".into(), text: text.into(), sets: sets.to_vec() };
+    let source = Source { sets: sets.to_vec(), ..Source::new("test", text) };
     Experiment::read(&source, &lopa::experiment::Registries::default())
         .unwrap_or_else(|error| panic!("{error}\n{sets:?}"))
 }

@@ -17,6 +17,7 @@ mod convergence;
 mod data;
 mod documentation;
 mod exact;
+mod extends;
 #[cfg(feature = "fetch")]
 mod fetch;
 mod field;

@@ -1,13 +1,11 @@
 //! The built-in experiments of the figures.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use lopa::config::Source;
 use lopa::error::{Error, Result, nearest};
-use lopa::experiment::{Exactly, Experiment, Registries};
-use lopa::store::files::read_text;
-use lopa::store::limits;
+use lopa::experiment::{Exactly, Experiment, Registries, open};
 use lopa_study::reproduce::Part;
 use lopa_study::tune::TuneSpec;
 
@@ -42,10 +40,10 @@ impl FigureArgs {
     }
 
     /// The file that readings of a data set change.
-    pub fn text(&self, dataset: &str) -> Result<String> {
+    pub fn source(&self, dataset: &str) -> Result<Source> {
         let name = format!("fig5-6-{dataset}");
         let files = files();
-        text(files.iter().find(|file| file.name == name).expect("a file of the figures"), self)
+        source(files.iter().find(|file| file.name == name).expect("a file of the figures"), self)
     }
 
     /// Whether only a tenth is run.
@@ -139,18 +137,24 @@ pub fn parts(args: &FigureArgs, registries: &Registries) -> Result<Vec<Part>> {
     files().iter().filter(|file| asked(file)).map(|file| part(file, args, registries)).collect()
 }
 
-/// The text of a file: built in, or from the folder of changed ones.
-fn text(file: &File, args: &FigureArgs) -> Result<String> {
-    let Some(folder) = &args.experiments else { return Ok(file.text.to_string()) };
-    let path = folder.join(format!("{}.toml", file.name));
-    read_text(&path, limits::EXPERIMENT).map_err(|error| {
-        Error::config("config/unreadable", format!("cannot read the experiment: {error}"))
-            .at(path.display().to_string())
-    })
+/// A file: built in, or from the folder of changed ones.
+fn source(file: &File, args: &FigureArgs) -> Result<Source> {
+    let name = format!("{}.toml", file.name);
+    match &args.experiments {
+        Some(folder) => open(&folder.join(name)),
+        None => Source::new(name, file.text).extending(built_in),
+    }
+}
+
+/// The text of a built-in file that another one extends.
+fn built_in(path: &Path) -> Result<String> {
+    let named = |file: &&File| path.to_str() == Some(&format!("{}.toml", file.name));
+    let unknown = || Error::config("config/unknown-name", "no figure has this file");
+    files().iter().find(named).map(|file| file.text.to_string()).ok_or_else(unknown)
 }
 
 fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part> {
-    let source = Source::new(format!("{}.toml", file.name), text(file, args)?);
+    let source = source(file, args)?;
     let mut experiment = Experiment::read(&source, registries)?;
     let run = &mut experiment.run;
     let seeds = args.seeds.unwrap_or(if args.quick { QUICK.1 } else { run.seeds.len() });
@@ -169,7 +173,7 @@ fn part(file: &File, args: &FigureArgs, registries: &Registries) -> Result<Part>
 pub fn search(args: &FigureArgs, registries: &Registries) -> Result<Option<TuneSpec>> {
     let mut all: Vec<Option<TuneSpec>> = Vec::new();
     for file in files().iter().filter(|file| file.steps == "given") {
-        let source = Source::new(format!("{}.toml", file.name), text(file, args)?);
+        let source = source(file, args)?;
         let spec = TuneSpec::of(&source, &Experiment::read(&source, registries)?)?;
         all.push(spec.map(|spec| TuneSpec { ranges: Default::default(), ..spec }));
     }

@@ -20,11 +20,11 @@ pub fn readings(args: &ReproduceArgs, seeds: u64, program: &Program) -> Result<E
     let mut cache = Cache::default();
     let mut found = Vec::new();
     for (number, reading) in READINGS.iter().enumerate() {
-        let text = args.figures.text(reading.dataset)?;
+        let source = args.figures.source(reading.dataset)?;
         let (of, dataset) = (READINGS.len(), reading.dataset);
         output.note(&format!("{} of {of}: {dataset}, {}", number + 1, reading.words()));
         let mut runs = Vec::new();
-        for (alpha, experiment) in reading.experiments(&text, seeds, &program.registries)? {
+        for (alpha, experiment) in reading.experiments(&source, seeds, &program.registries)? {
             let data = cache.load(&experiment, &context)?;
             runs.push((alpha, experiment.run_on(data, &context, &mut (), &mut ())?));
             if context.interrupt.load(Ordering::Relaxed) {
