@@ -12,15 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _lopa
+from . import _lopa, _loggers
 from ._errors import ConfigError
+from ._loggers import COSTS
 
 if TYPE_CHECKING:
     import pandas
 
     from ._problem import Problem
 
-_COSTS = ["iteration", "gradients", "hessians", "jacobians", "samples", "exchanges", "bytes", "virtual_seconds", "seconds"]
 # What a table shows, in this order, and how.
 _COLUMNS = [
     ("test_accuracy", "test accuracy", ".3f"),
@@ -179,7 +179,7 @@ class Run:
         """One line per algorithm: mean ± standard deviation over the seeds that did not diverge."""
         sound = [result for result in self.results if result.stop != "diverged"]
         columns = [column for column in _COLUMNS if any(column[0] in r.values for r in sound)]
-        known = {name for name, _, _ in _COLUMNS} | set(_COSTS)
+        known = {name for name, _, _ in _COLUMNS} | set(COSTS)
         # A problem's own measures, but not those of the theory.
         names = {name for result in self.results for node in result.nodes for name in node}
         columns[:0] = [(name, name, ".4g") for name in sorted(names - known)]
@@ -194,13 +194,36 @@ class Run:
         return Table(["algorithm", *(head for _, head, _ in columns)], rows)
 
     def frame(self) -> pandas.DataFrame:
-        """Every measurement as a pandas DataFrame."""
-        import pandas
-
+        """Every measurement as a pandas DataFrame, with `stop`, how that run ended: `run.frame().to_parquet(…)`."""
+        pandas = _loggers.needed("pandas", "pandas", "frame")
         frame = pandas.DataFrame(self.rows)
         # Virtual seconds need a `[time]`.
-        first = [name for name in ("algorithm", "seed", *_COSTS) if name in frame.columns]
-        return frame[[*first, *(name for name in frame.columns if name not in first)]]
+        first = [name for name in ("algorithm", "seed", *COSTS) if name in frame.columns]
+        frame = frame[[*first, *(name for name in frame.columns if name not in first)]]
+        stops = [_loggers.stop_of(self, row["algorithm"], row["seed"]) for row in self.rows]
+        return frame.assign(stop=stops)
+
+    def log_tensorboard(self, folder: str | os.PathLike[str] = "tensorboard") -> list[Path]:
+        """Writes measurements for `tensorboard --logdir folder`, with tensorboardX or PyTorch's writer.
+
+        Returns one folder for each algorithm and seed. Logging a run again replaces its folders.
+        """
+        return _loggers.log_tensorboard(self, Path(folder))
+
+    def log_mlflow(
+        self, tracking_uri: str | None = None, experiment: str | None = None, register: bool | str = True
+    ) -> list[str]:
+        """Logs each algorithm and seed as a run of MLflow: settings, measurements, models; returns their ids.
+
+        tracking_uri: MLflow's store, such as `sqlite:///mlflow.db` or `http://host:5000`; by default, as MLflow is set.
+        experiment: MLflow's experiment; by default, the name of this one.
+        register: the registered model that models become versions of, False for none; by default, one for each
+            algorithm, called `NAME-ALGORITHM`. `mlflow.pyfunc.load_model` loads them. Runs that diverged are not
+            registered.
+
+        A run that is there already is not logged twice.
+        """
+        return _loggers.log_mlflow(self, tracking_uri, experiment, register)
 
     def model(self, algorithm: str, seed: int | None = None) -> Models:
         """The models of an algorithm on a seed, by default the first one."""

@@ -53,6 +53,8 @@ fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(network::shuffled, module)?)?;
     module.add_function(wrap_pyfunction!(runs::read_run, module)?)?;
     module.add_function(wrap_pyfunction!(runs::read_model, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::model_about, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::model_probabilities, module)?)?;
     module.add_function(wrap_pyfunction!(runs::report, module)?)?;
     module.add_function(wrap_pyfunction!(runs::pictures, module)?)
 }

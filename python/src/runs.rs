@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use lopa::error::{Error, Result};
 use lopa::folder::RunReader;
+use lopa::folder::model::Model;
 use lopa::store::output;
 use lopa_report::html::Report;
 use lopa_report::pictures::{Styles, View, curves, networks};
@@ -12,8 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
 
+use crate::arrays::{self, Matrix};
 use crate::errors::raise;
 use crate::going::detached;
+use crate::registries;
 
 /// The manifest, the resolved experiment, the results and the measurements, as JSON.
 #[pyfunction]
@@ -54,6 +57,38 @@ pub fn read_model<'py>(
     });
     let (about, nodes, x, theta) = read.map_err(|error| raise(py, error))?;
     Ok((about, nodes, PyBytes::new(py, &x), PyBytes::new(py, &theta)))
+}
+
+/// Of a model file: the features it takes (0 if it predicts nothing), the names of classes and nodes.
+#[pyfunction]
+pub fn model_about(py: Python, path: PathBuf) -> PyResult<(usize, Vec<String>, Vec<String>)> {
+    let read = py.detach(|| -> Result<_> {
+        let model = Model::load(&path)?;
+        let predicts = model.predictor(0, &registries().problems).is_ok();
+        let nodes = (0..model.x.len()).map(|node| model.name(node)).collect();
+        Ok((if predicts { model.about.features } else { 0 }, model.about.classes, nodes))
+    });
+    read.map_err(|error| raise(py, error))
+}
+
+/// The probability of each class for each row of raw features, by the model of a node in a file.
+#[pyfunction]
+pub fn model_probabilities<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    node: &str,
+    matrix: Matrix<'py>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let found = arrays::features(&matrix, py).and_then(|features| {
+        py.detach(|| {
+            let model = Model::load(&path)?;
+            let node = model.node(Some(node)).map_err(|error| Error { place: None, ..error });
+            model.probabilities(node.map_err(|error| error.at("node"))?, &features, &registries().problems)
+        })
+    });
+    let found = found.map_err(|error| raise(py, error))?;
+    let bytes: Vec<u8> = found.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    Ok(PyBytes::new(py, &bytes))
 }
 
 /// Writes a report of some run folders.

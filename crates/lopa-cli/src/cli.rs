@@ -101,8 +101,7 @@ pub enum Command {
     Doctor,
     /// Make an HTML report, and figures, from run folders
     Report(ReportArgs),
-    /// Hand a run to other tools: its measurements as CSV, Parquet, for TensorBoard or for MLflow, or a
-    /// model as ONNX
+    /// Hand a run to other tools: its measurements as CSV, or a model as ONNX
     Export(ExportArgs),
     /// Apply the paper's theorems to an experiment: constants, step sizes, bounds, rates
     #[command(subcommand)]

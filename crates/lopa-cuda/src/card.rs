@@ -6,8 +6,7 @@ use lopa::error::{Error, Result};
 use lopa::math::real::Real;
 
 use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
-use crate::exponential::Scalar;
-use crate::job::{Address, Job};
+use crate::job::{Address, Job, Scalar};
 use crate::kernels::ptx;
 use crate::plan::{DESCENT, Kind, PLACES, Plan, Table, refused};
 use crate::tensor;

@@ -6,13 +6,13 @@ use lopa::error::Result;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
 
-use crate::exponential::Scalar;
+use crate::exponential::Exponential;
 use crate::job::Job;
 use crate::plan::{DESCENT, Kind, Plan, Table, refused};
 use crate::tensor;
 
 /// A run on an emulated card.
-pub struct Emulation<T: Scalar> {
+pub struct Emulation<T: Exponential> {
     pub plan: Plan<T>,
     k: u64,
     /// theta, d, v, h, s, z, y, x
@@ -41,12 +41,12 @@ const SIGMA1: usize = 3;
 const SIGMA2: usize = 4;
 
 /// Takes over a run with plain kernels.
-pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     Ok(Box::new(Emulation::new(Plan::new(&program)?, program.nodes, None)))
 }
 
 /// Takes over a run on tensor cores wherever they can do it.
-pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) {
         true => tensor::emulated(plan, program.nodes),
@@ -54,7 +54,7 @@ pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>>
     }
 }
 
-impl<T: Scalar> Device<T> for Emulation<T> {
+impl<T: Exponential> Device<T> for Emulation<T> {
     fn advance(&mut self) -> Result<()> {
         let descends = self.plan.job.scheme == DESCENT;
         if !descends {
@@ -109,18 +109,18 @@ impl<T: Scalar> Device<T> for Emulation<T> {
     }
 }
 
-fn largest<T: Scalar>(values: &[T]) -> f64 {
+fn largest<T: Exponential>(values: &[T]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| match value.is_finite() {
         true => most.max(Real::to_f64(*value).abs()) + most * 0.0,
         false => f64::NAN,
     })
 }
 
-fn sigmoid<T: Scalar>(z: T) -> T {
+fn sigmoid<T: Exponential>(z: T) -> T {
     T::one() / (T::one() + (-z).exponential())
 }
 
-fn softmax<T: Scalar>(z: &mut [T]) {
+fn softmax<T: Exponential>(z: &mut [T]) {
     let top = z[1..].iter().fold(z[0], |top, &z| if z > top { z } else { top });
     let mut sum = T::zero();
     for z in &mut *z {
@@ -130,16 +130,16 @@ fn softmax<T: Scalar>(z: &mut [T]) {
     z.iter_mut().for_each(|z| *z /= sum);
 }
 
-fn curve<T: Scalar>(p: &[T], a: &mut [T], weight: T) {
+fn curve<T: Exponential>(p: &[T], a: &mut [T], weight: T) {
     let mean = p.iter().zip(&*a).fold(T::zero(), |mean, (&p, &a)| p.mul_add(a, mean));
     p.iter().zip(a).for_each(|(&p, a)| *a = weight * p * (*a - mean));
 }
 
-fn dot<T: Scalar>(a: &[T], b: &[T]) -> T {
+fn dot<T: Exponential>(a: &[T], b: &[T]) -> T {
     a.iter().zip(b).fold(T::zero(), |sum, (&a, &b)| a.mul_add(b, sum))
 }
 
-impl<T: Scalar> Emulation<T> {
+impl<T: Exponential> Emulation<T> {
     pub fn new(
         plan: Plan<T>,
         nodes: &[Node<T>],

@@ -2,18 +2,13 @@
 
 use lopa::math::real::Real;
 
-/// `f32` or `f64`, as kernels have them.
-pub trait Scalar: Real {
-    /// The end of the names of its kernels.
-    const END: &'static str;
-
+/// `f32` or `f64`.
+pub trait Exponential: Real {
     /// eˣ
     fn exponential(self) -> Self;
 }
 
-impl Scalar for f32 {
-    const END: &'static str = "f32";
-
+impl Exponential for f32 {
     // The constants are those of the kernel, digit by digit.
     #[allow(clippy::approx_constant, clippy::excessive_precision)]
     fn exponential(self) -> f32 {
@@ -37,9 +32,7 @@ impl Scalar for f32 {
     }
 }
 
-impl Scalar for f64 {
-    const END: &'static str = "f64";
-
+impl Exponential for f64 {
     #[allow(clippy::approx_constant, clippy::excessive_precision)]
     fn exponential(self) -> f64 {
         let x = self;
@@ -76,7 +69,7 @@ impl Scalar for f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Scalar;
+    use super::Exponential;
 
     #[test]
     fn it_is_the_exponential() {

@@ -2,6 +2,20 @@
 
 use lopa::math::real::Real;
 
+/// `f32` or `f64`, as kernels have them.
+pub trait Scalar: Real {
+    /// The end of the names of its kernels.
+    const END: &'static str;
+}
+
+impl Scalar for f32 {
+    const END: &'static str = "f32";
+}
+
+impl Scalar for f64 {
+    const END: &'static str = "f64";
+}
+
 /// An address on the card; 0 stands for nothing.
 pub type Address = u64;
 

@@ -5,13 +5,15 @@
 //! serves every shape on every card, kernels/tensor.cu uses the tensor cores of Hopper cards for those shapes of
 //! `representation` that src/tensor/mod.rs names.
 //!
-//! [`emulated`] and [`emulated_tensor`] do the same on the processor, sum by sum in the same order (but within a
-//! tensor core): tests compare them with the library's own engine everywhere, and with the card where there is
-//! one. They are slow.
+//! The feature `emulate`, for tests, adds two devices that do the same on the processor, sum by sum in the same order
+//! (but within a tensor core): tests compare them with the library's own engine everywhere, and with the card where
+//! there is one. They are slow.
 
 mod card;
 mod driver;
+#[cfg(feature = "emulate")]
 mod emulate;
+#[cfg(feature = "emulate")]
 mod exponential;
 mod job;
 mod kernels;
@@ -24,9 +26,17 @@ use lopa::error::Result;
 
 pub use kernels::{ptx, tensor_ptx};
 
-/// Every device of this crate: the card, each of its two kinds of kernels, and the emulation of both.
-pub fn devices() -> [Entry<Place>; 5] {
-    [cuda(), plain(), tensor(), emulated(), emulated_tensor()]
+/// Every device of this crate: the card, each of its two kinds of kernels, and for tests the emulation of both.
+pub fn devices() -> Vec<Entry<Place>> {
+    vec![
+        cuda(),
+        plain(),
+        tensor(),
+        #[cfg(feature = "emulate")]
+        emulated(),
+        #[cfg(feature = "emulate")]
+        emulated_tensor(),
+    ]
 }
 
 /// The graphics card, as an entry of the registry of devices.
@@ -53,6 +63,7 @@ pub fn describe() -> Result<String> {
 }
 
 /// The arithmetic of the card's kernels, on the processor.
+#[cfg(feature = "emulate")]
 pub fn emulated() -> Entry<Place> {
     let describe = || Ok("an emulated card".into());
     let place = Place::there(emulate::open::<f32>, emulate::open::<f64>, describe);
@@ -60,6 +71,7 @@ pub fn emulated() -> Entry<Place> {
 }
 
 /// The arithmetic of tensor cores, on the processor.
+#[cfg(feature = "emulate")]
 pub fn emulated_tensor() -> Entry<Place> {
     let describe = || Ok("an emulated card with tensor cores".into());
     let place = Place::there(emulate::open_tensor::<f32>, emulate::open_tensor::<f64>, describe);

@@ -35,43 +35,20 @@ fn a_run_is_exported_to_other_tools() {
     assert_eq!(csv.lines().count(), rows + 1);
     assert!(csv.lines().nth(1).unwrap().starts_with("lopa-gt,1,0,"));
     assert!(csv.lines().skip(1).all(|line| line.ends_with(",finished")), "{csv}");
-
-    export("parquet", &["-o", "rows.parquet"]);
-    let parquet = std::fs::read(folder.path().join("rows.parquet")).unwrap();
-    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
-
-    // Exporting again replaces; it adds nothing.
-    for _ in 0..2 {
-        let done = export("tensorboard", &["--out", "board"]);
-        assert_eq!(done["files"], 2);
-        export("mlflow", &[]);
-    }
-    let board = folder.path().join("board").join(name);
-    for one in ["lopa-gt-seed1", "dgd-seed1"] {
-        assert_eq!(std::fs::read_dir(board.join(one)).unwrap().count(), 1);
-    }
-    let experiment = std::fs::read_dir(folder.path().join("mlruns")).unwrap().next().unwrap();
-    let experiment = experiment.unwrap().path();
-    assert!(std::fs::read_to_string(experiment.join("meta.yaml")).unwrap().contains("\"tiny\""));
-    assert_eq!(std::fs::read_dir(&experiment).unwrap().count(), 3, "two runs beside meta.yaml");
-
-    // For people: where it is, and how to look at it.
-    let done = folder.lopa(&["export", &run, "--to", "mlflow"]).good();
-    assert_eq!(done.stdout, "mlruns\n");
-    assert!(done.stderr.contains("mlflow ui --backend-store-uri 'mlruns'"), "{}", done.stderr);
+    // Exporting again replaces; people read where it is.
+    let done = folder.lopa(&["export", &run, "--to", "csv", "-o", "rows.csv"]).good();
+    assert_eq!((done.stdout.as_str(), folder.read("rows.csv")), ("rows.csv\n", csv));
 }
 
 #[test]
 fn an_export_that_cannot_be_written_says_where() {
     let (folder, run) = run();
-    for to in ["csv", "parquet", "tensorboard", "mlflow"] {
-        let done = folder.lopa(&["export", &run, "--to", to, "-o", "q.toml/below"]);
-        assert_eq!(done.code, 5, "{}", done.stderr);
-        assert!(done.stderr.contains("storage/write") && done.stderr.contains("--out"), "{to}");
-    }
+    let done = folder.lopa(&["export", &run, "--to", "csv", "-o", "q.toml/below"]);
+    assert_eq!(done.code, 5, "{}", done.stderr);
+    assert!(done.stderr.contains("storage/write") && done.stderr.contains("--out"));
     assert_eq!(folder.lopa(&["export", "q.toml", "--to", "csv"]).code, 5);
     assert_eq!(folder.lopa(&["export", &run]).code, 2);
-    assert_eq!(folder.lopa(&["export", &run, "--to", "excel"]).code, 2);
+    assert_eq!(folder.lopa(&["export", &run, "--to", "parquet"]).code, 2);
 }
 
 #[test]

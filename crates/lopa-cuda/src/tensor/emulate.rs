@@ -8,7 +8,7 @@ use lopa::math::real::Real;
 
 use super::{CLASSES, ORDER, SLOT, UNITS};
 use crate::emulate::Emulation;
-use crate::exponential::Scalar;
+use crate::exponential::Exponential;
 use crate::job::Job;
 use crate::plan::{Plan, Table};
 
@@ -24,7 +24,7 @@ const ALL_CLASSES: usize = 16;
 const ONE: usize = UNITS as usize;
 
 /// Takes over a run that the kernels can do.
-pub fn take<T: Scalar>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
+pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
     Ok(Box::new(Emulation::new(plan, nodes, Some(oracle))))
 }
 
@@ -80,7 +80,7 @@ fn product<const N: usize>(mut sum: f32, a: &Halves<N>, b: &Halves<N>) -> f32 {
 }
 
 /// d, h and s of node i.
-fn oracle<T: Scalar>(run: &mut Emulation<T>, i: usize) {
+fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
     let Job { n, p, units, classes, tanh, features, drawn, start, size, .. } = run.plan.job;
     let [n, p, units, classes] = [n, p, units, classes].map(|count| count as usize);
     let [features, drawn] = [features, drawn].map(|count| count as usize);

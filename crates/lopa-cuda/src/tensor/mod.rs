@@ -1,5 +1,6 @@
 //! `representation` on the tensor cores of Hopper cards (kernels/tensor.cu), where its shape allows.
 
+#[cfg(feature = "emulate")]
 mod emulate;
 mod layout;
 mod run;
@@ -9,6 +10,7 @@ use lopa::math::real::Real;
 
 use crate::plan::{Kind, Plan, Table};
 
+#[cfg(feature = "emulate")]
 pub use emulate::take as emulated;
 pub use run::take;
 

@@ -37,21 +37,6 @@ pub(super) fn now() -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// Seconds from 1970 to a time that [`now`] wrote.
-pub(super) fn seconds(time: &str) -> Option<u64> {
-    let number = |range: std::ops::Range<usize>| time.get(range)?.parse::<i64>().ok();
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Count from 1 March of year 0, as in `civil`.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let days = 365 * year + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468;
-    u64::try_from(days * 86400 + hour * 3600 + minute * 60 + second).ok()
-}
-
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
     // Count from 1 March of year 0, so that leap days end a year.
@@ -67,7 +52,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{civil, seconds};
+    use super::civil;
 
     #[test]
     fn days_have_dates() {
@@ -76,19 +61,5 @@ mod tests {
         assert_eq!(civil(11_016), (2000, 2, 29));
         assert_eq!(civil(19_723), (2024, 1, 1));
         assert_eq!(civil(-1), (1969, 12, 31));
-    }
-
-    #[test]
-    fn times_become_seconds() {
-        assert_eq!(seconds("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(seconds("2000-02-29T01:02:03Z"), Some(11_016 * 86400 + 3723));
-        for day in 0..60_000 {
-            let (year, month, date) = civil(day);
-            let time = format!("{year:04}-{month:02}-{date:02}T00:00:00Z");
-            assert_eq!(seconds(&time), Some(day as u64 * 86400), "{time}");
-        }
-        for wrong in ["", "yesterday", "2026-13-01T00:00:00Z", "1960-01-01T00:00:00Z"] {
-            assert_eq!(seconds(wrong), None, "{wrong}");
-        }
     }
 }

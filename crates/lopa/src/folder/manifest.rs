@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::machine;
 use crate::network::Joint;
 
 /// The manifest of a run folder.
@@ -51,13 +50,6 @@ pub struct Manifest {
     /// Keys that this version does not know: shown, and kept when the run resumes.
     #[serde(flatten)]
     pub other: Map<String, Value>,
-}
-
-impl Manifest {
-    /// When the folder was made, in seconds since 1970; none if the manifest does not say.
-    pub fn started_seconds(&self) -> Option<u64> {
-        machine::seconds(&self.started)
-    }
 }
 
 /// How far a run folder came.

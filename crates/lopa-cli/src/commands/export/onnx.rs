@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::Result;
-use lopa::serve::onnx;
 use lopa::store::output;
+use lopa_report::export::onnx;
 
 use crate::commands::finished::{ModelArgs, one_model};
 use crate::program::Program;

@@ -9,11 +9,11 @@
 //! years knows. The few messages of the format are written by hand: fields as (number, wire type),
 //! varints, and lengths before bytes.
 
-use crate::config::Registry;
-use crate::error::{Error, Result};
-use crate::folder::model::Model;
-use crate::problem::AnyProblem;
-use crate::problem::predictor::{Layer, Then};
+use lopa::config::Registry;
+use lopa::error::{Error, Result};
+use lopa::folder::model::Model;
+use lopa::problem::AnyProblem;
+use lopa::problem::predictor::{Layer, Then};
 
 const IR_VERSION: u64 = 8;
 const OPSET: u64 = 13;
@@ -202,9 +202,9 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Features, Scaling, Scalings};
-    use crate::folder::model::About;
-    use crate::problems::problems;
+    use lopa::data::{Features, Scaling, Scalings};
+    use lopa::folder::model::About;
+    use lopa::problems::problems;
 
     /// A field of a message: its number, and its bytes or its value.
     type Field<'a> = (u64, &'a [u8], u64);

@@ -1,0 +1,34 @@
+"""Models that MLflow loads: `mlflow.pyfunc.load_model(…).predict(rows, params={"node": "3"})`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _lopa
+from ._arrays import Matrix
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Served:
+    """The models of all nodes in one file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        _, self.classes, self.nodes = _lopa.model_about(path)
+
+    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> pandas.DataFrame:
+        """The probability of each class (a column) for each row of raw features, by the model of a node."""
+        import numpy as np
+        import pandas
+
+        node = str((params or {}).get("node", "0"))
+        matrix = Matrix(np.asarray(model_input, dtype=np.float64), "model_input")
+        found = np.frombuffer(_lopa.model_probabilities(self.path, node, matrix.held()))
+        return pandas.DataFrame(found.reshape(matrix.rows, -1), columns=self.classes)
+
+
+def _load_pyfunc(path: str) -> Served:
+    """Called by MLflow."""
+    return Served(path)
