@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -116,12 +117,13 @@ def _log_one(
     ends = [end for end in run.results if (end.algorithm, end.seed) == (algorithm, seed)]
     digest = ends[0].digest if ends else ""
     same = " and ".join(f"tags.`{key}` = '{value}'" for key, value in own.items())
+    stop, begun = stop_of(run, algorithm, seed), started(run)
     for old in client.search_runs([place], same):
         if ends and old.data.tags.get("lopa.digest") == digest:
+            _register(client, old, run, algorithm, seed, register if stop != "diverged" else False)
             return str(old.info.run_id)
         client.delete_run(old.info.run_id)
-    stop, begun = stop_of(run, algorithm, seed), started(run)
-    tags = {**own, "lopa.version": str(run.manifest["lopa"]), "lopa.stop": stop, "lopa.digest": digest}
+    tags = {**own, "lopa.version": str(run.manifest["lopa"]), "lopa.stop": stop}
     made = client.create_run(place, round(begun * 1000), tags, f"{algorithm} seed {seed}")
     logged = str(made.info.run_id)
     params = [entities.Param(key, value) for key, value in _parameters(run, algorithm, seed).items()]
@@ -135,10 +137,13 @@ def _log_one(
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(logged, metrics=metrics[start : start + _BATCH])
     client.log_artifact(logged, str(run.path / "resolved.toml"))
-    _log_model(client, made, run, algorithm, seed, register if stop != "diverged" else False)
+    _log_model(client, logged, run, algorithm, seed)
+    _register(client, made, run, algorithm, seed, register if stop != "diverged" else False)
     if ends or run.status != "running":
         last = rows[-1]["seconds"] if rows else 0.0
         client.set_terminated(logged, _status(stop), round((begun + last) * 1000))
+    # The last word: without it, the run is logged again.
+    client.set_tag(logged, "lopa.digest", digest)
     return logged
 
 
@@ -165,20 +170,26 @@ def _parameters(run: Run, algorithm: str, seed: int) -> dict[str, str]:
     return {key: value for key, value in flat.items() if len(value) <= _LONGEST}
 
 
-def _log_model(client: Any, made: Any, run: Run, algorithm: str, seed: int, register: bool | str) -> None:
-    """Logs the models of all nodes as one MLflow model, and makes it a version of a registered one."""
+def _log_model(client: Any, logged: str, run: Run, algorithm: str, seed: int) -> None:
+    """Logs the models of all nodes as one MLflow model."""
     file = run.path / "models" / f"{algorithm}-seed{seed}.safetensors"
     if not file.is_file():
         return
-    logged = made.info.run_id
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(file, Path(folder) / "model.safetensors")
-        described = _described(file, logged)
-        described.save(str(Path(folder) / "MLmodel"))
+        _described(file, logged).save(str(Path(folder) / "MLmodel"))
         client.log_artifacts(logged, folder, "model")
-    if register is False:
-        return
+
+
+def _register(client: Any, made: Any, run: Run, algorithm: str, seed: int, register: bool | str) -> None:
+    """Makes the model of a run a version of a registered one, once."""
+    logged = made.info.run_id
     name = register if isinstance(register, str) else f"{run.experiment['name']}-{algorithm}"
+    there = client.search_model_versions(f"run_id = '{logged}'")
+    if register is False or any(version.name == name for version in there):
+        return
+    if not any(file.path == "model" for file in client.list_artifacts(logged)):
+        return
     if not client.search_registered_models(f"name = '{name}'"):
         client.create_registered_model(name)
     version = client.create_model_version(name, f"{made.info.artifact_uri}/model", logged)
@@ -196,9 +207,8 @@ def _described(file: Path, logged: str) -> Any:
     model.add_flavor("lopa", data="model.safetensors", version=_lopa.__version__)
     features, _, _ = _lopa.model_about(file)
     if features:
-        model.add_flavor(
-            "python_function", loader_module="lopa._served", data="model.safetensors", lopa_version=_lopa.__version__
-        )
+        python = {"loader_module": "lopa._served", "python_version": platform.python_version()}
+        model.add_flavor("python_function", data="model.safetensors", **python)
         rows = schema.Schema([schema.TensorSpec(np.dtype(np.float64), (-1, features))])
         node = schema.ParamSchema([schema.ParamSpec("node", types.DataType.string, "0")])
         model.signature = models.ModelSignature(inputs=rows, params=node)
