@@ -10,7 +10,7 @@ use super::layout::Layout;
 use super::work::Work;
 use crate::card::{AHEAD, MANY, Rooms};
 use crate::driver::{Card, Graph, Kernel, Memory};
-use crate::exponential::Scalar;
+use crate::job::Scalar;
 use crate::kernels::tensor_ptx;
 use crate::plan::{PLACES, Plan, Table};
 
