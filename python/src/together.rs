@@ -25,6 +25,7 @@ pub struct Whole<T: Element> {
     room: Option<Room<T>>,
     slots: Vec<[Slot; 5]>, // of each node
     rows: Vec<i32>,
+    numbers: Vec<T>, // on their way to an array, or from one
 }
 
 /// What Python is asked with: the same objects in every iteration, with other numbers in them. One array of
@@ -54,7 +55,8 @@ impl<T: Element> Drop for Whole<T> {
 
 impl<T: Real + Element> Whole<T> {
     pub fn new(all: Arc<All>) -> Whole<T> {
-        Whole { all, room: None, slots: Vec::new(), rows: Vec::new() }
+        let (slots, rows, numbers) = (Vec::new(), Vec::new(), Vec::new());
+        Whole { all, room: None, slots, rows, numbers }
     }
 
     fn ask(&mut self, py: Python, asks: &mut [Ask<T>]) -> PyResult<()> {
@@ -77,13 +79,15 @@ impl<T: Real + Element> Whole<T> {
             }
         };
         let room = self.room.insert(room);
-        let x = asks.iter().map(|ask| ask.at.x);
-        let theta = asks.iter().map(|ask| ask.at.theta);
-        fill(py, &room.at, x.chain(theta).chain(asks.iter().map(|ask| ask.v)))?;
-        fill(py, &room.rows, std::iter::once(&self.rows[..]))?;
+        self.numbers.clear();
+        asks.iter().for_each(|ask| self.numbers.extend_from_slice(ask.at.x));
+        asks.iter().for_each(|ask| self.numbers.extend_from_slice(ask.at.theta));
+        asks.iter().for_each(|ask| self.numbers.extend_from_slice(ask.v));
+        room.at.copy_from_slice(py, &self.numbers)?;
+        room.rows.copy_from_slice(py, &self.rows)?;
         let together = pyo3::intern!(py, "together");
         let found = self.all.parts.bind(py).call_method1(together, room.asked.bind(py))?;
-        spread(&found, asks)
+        spread(&found, &mut self.numbers, asks)
     }
 }
 
@@ -103,24 +107,6 @@ impl<T: Real + Element> Room<T> {
         let asked = (named, at, told, drawn).into_pyobject(py)?.unbind();
         Ok(Room { nodes, slots, asked, at: cells, rows })
     }
-}
-
-/// Writes vectors into an array, end to end.
-fn fill<'a, T: Element + Copy + 'a>(
-    py: Python,
-    array: &PyBuffer<T>,
-    vectors: impl Iterator<Item = &'a [T]>,
-) -> PyResult<()> {
-    let cells = array.as_mut_slice(py);
-    let mut cells = cells.ok_or_else(|| PyValueError::new_err("an array is not writable"))?;
-    for vector in vectors {
-        let (own, rest) = cells.split_at_checked(vector.len()).ok_or_else(|| {
-            PyValueError::new_err(format!("no room for {} numbers", vector.len()))
-        })?;
-        own.iter().zip(vector).for_each(|(cell, &value)| cell.set(value));
-        cells = rest;
-    }
-    Ok(())
 }
 
 /// The slots of five derivatives. Those of g that have the same rows share them, and so do those of f.
@@ -147,19 +133,25 @@ fn batches<T>(ask: &Ask<T>, (f, g): (usize, usize), rows: &mut Vec<i32>) -> [Slo
 }
 
 /// What came back, to the nodes that it belongs to: every d, then every h, then every s.
-fn spread<T: Real + Element>(found: &Bound<PyAny>, asks: &mut [Ask<T>]) -> PyResult<()> {
+fn spread<T: Real + Element>(
+    found: &Bound<PyAny>,
+    numbers: &mut Vec<T>,
+    asks: &mut [Ask<T>],
+) -> PyResult<()> {
     let buffer = PyBuffer::<T>::get(found)?;
     let of = |ask: &Ask<T>| ask.out.d.len() + ask.out.h.len() + ask.out.s.len();
     let wanted: usize = asks.iter().map(of).sum();
-    let cells = buffer.as_slice(found.py()).filter(|cells| cells.len() == wanted);
-    let Some(mut cells) = cells else {
+    if buffer.item_count() != wanted {
         let message = format!("{} numbers came back, not {wanted} in a row", buffer.item_count());
         return Err(PyValueError::new_err(message));
-    };
+    }
+    numbers.resize(wanted, T::zero());
+    buffer.copy_to_slice(found.py(), numbers)?;
+    let mut left = &numbers[..];
     let mut take = |out: &mut [T]| {
-        let (own, rest) = cells.split_at(out.len());
-        out.iter_mut().zip(own).for_each(|(out, cell)| *out = cell.get());
-        cells = rest;
+        let (own, rest) = left.split_at(out.len());
+        out.copy_from_slice(own);
+        left = rest;
     };
     asks.iter_mut().for_each(|ask| take(ask.out.d));
     asks.iter_mut().for_each(|ask| take(ask.out.h));

@@ -81,7 +81,7 @@ fn variants() -> Vec<(Scope, String, &'static [&'static str])> {
 fn bench(scope: Scope, name: &str, own: &[&str], sets: &[&str]) -> Bench {
     let own = own.iter().map(|set| format!("algorithm.{name}.{set}"));
     let sets = sets.iter().map(|set| set.to_string()).chain(own).collect();
-    let source = Source { name: "file.toml".into(), text: file(scope, name), sets };
+    let source = Source { sets, ..Source::new("file.toml", file(scope, name)) };
     let mut experiment = Experiment::read(&source, &Registries::default()).unwrap();
     experiment.algorithms.retain(|algorithm| algorithm.choice.name == name);
     assert_eq!(experiment.algorithms.len(), 1, "{name} stands once in the file of its scope");
@@ -101,7 +101,7 @@ fn unknown_keys_are_named() {
     for entry in algorithms().iter() {
         let sets = vec![format!("algorithm.{}.momentun=0.9", entry.name)];
         let text = file(entry.facts.scopes[0], &entry.name);
-        let source = Source { name: "file.toml".into(), text, sets };
+        let source = Source { sets, ..Source::new("file.toml", text) };
         let error = Experiment::read(&source, &Registries::default()).unwrap_err();
         assert_eq!((error.kind, error.id), (Kind::Config, "config/unknown-key"));
         assert!(error.message.contains("`momentun`"), "{error}");

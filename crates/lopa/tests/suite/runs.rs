@@ -42,7 +42,7 @@ lambda = 0.2";
 
 fn read(text: &str, sets: &[&str]) -> Experiment {
     let sets = sets.iter().map(|set| set.to_string()).collect();
-    let source = Source { name: "test".into(), text: text.into(), sets };
+    let source = Source { sets, ..Source::new("test", text) };
     Experiment::read(&source, &lopa::experiment::Registries::default())
         .unwrap_or_else(|error| panic!("{error}"))
 }
