@@ -10,7 +10,6 @@ use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, open};
 use lopa::folder::{RunFolder, Status};
 use lopa::run::{Context, Listener, Outcome};
-use lopa_study::theory::trace::Lyapunov;
 use lopa_study::tune::TuneSpec;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -93,7 +92,7 @@ pub fn run(
             pool: pool.as_ref(),
             data_dir: Where::new(data.as_deref(), 0).directory,
             interrupt: &interrupt,
-            probe: Some(&Lyapunov),
+            probe: lopa_cli::probe(),
         };
         let data = experiment.load_data(&context)?;
         let unfinished = match resume {

@@ -12,13 +12,12 @@ use crate::commands::graph::GraphCommand;
 use crate::commands::init::InitArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::ls::LsArgs;
+use crate::commands::paper::args::{ReproduceArgs, TheoryCommand};
 use crate::commands::peers::args::{KeyCommand, NodeArgs, RosterCommand};
 use crate::commands::predict::PredictArgs;
 use crate::commands::report::ReportArgs;
-use crate::commands::reproduce::ReproduceArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::texts::{CompletionsArgs, ManArgs};
-use crate::commands::theory::TheoryCommand;
 use crate::commands::tune::TuneArgs;
 use crate::output::OutputArgs;
 

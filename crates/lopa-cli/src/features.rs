@@ -1,7 +1,13 @@
 //! The optional parts of a build. Every build knows their commands; a command whose part is missing
 //! fails and says how to get it.
 
-#[cfg(not(all(feature = "cuda", feature = "fetch", feature = "peers", feature = "mpi")))]
+#[cfg(not(all(
+    feature = "cuda",
+    feature = "fetch",
+    feature = "paper",
+    feature = "peers",
+    feature = "mpi"
+)))]
 use lopa::error::Error;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lopa::config::Entry;
 use lopa::engine::device::Place;
 use lopa::error::Result;
+use lopa::experiment::RunSpec;
+use lopa::run::Probe;
 
 /// How to get everything but MPI and CUDA.
 const FULL: &[&str] = &["cargo install --path crates/lopa-cli --features full"];
@@ -44,6 +52,13 @@ pub const FETCH: Feature = Feature {
 pub const PEERS: Feature = Feature {
     commands: "lopa key, roster, node",
     built_in: cfg!(feature = "peers"),
+    install: FULL,
+    install_python: FULL_PYTHON,
+};
+
+pub const PAPER: Feature = Feature {
+    commands: "lopa theory, reproduce",
+    built_in: cfg!(feature = "paper"),
     install: FULL,
     install_python: FULL_PYTHON,
 };
@@ -96,6 +111,24 @@ pub fn card() -> Result<String> {
     Err(CUDA.missing("lopa run --device cuda"))
 }
 
+/// What measures the terms of LoPA's Lyapunov function along a run, if this build has it.
+pub fn probe() -> Option<&'static dyn Probe> {
+    #[cfg(feature = "paper")]
+    return Some(&lopa_paper::theory::trace::Lyapunov);
+    #[cfg(not(feature = "paper"))]
+    None
+}
+
+/// Fails if an experiment wants what only the paper's part measures, in a build without it.
+pub fn can_measure(run: &RunSpec) -> Result<()> {
+    #[cfg(not(feature = "paper"))]
+    if run.lyapunov {
+        return Err(PAPER.missing("lopa run` with `lyapunov = true").at("run.lyapunov"));
+    }
+    let _ = run;
+    Ok(())
+}
+
 impl Feature {
     /// How to get it.
     pub fn remedy(&self) -> String {
@@ -108,7 +141,13 @@ impl Feature {
     }
 
     /// The error of a command that needs it, in a build without it.
-    #[cfg(not(all(feature = "cuda", feature = "fetch", feature = "peers", feature = "mpi")))]
+    #[cfg(not(all(
+    feature = "cuda",
+    feature = "fetch",
+    feature = "paper",
+    feature = "peers",
+    feature = "mpi"
+)))]
     pub fn missing(&self, command: &str) -> Error {
         Error::config("config/not-built-in", format!("this build has no `{command}`"))
             .hint(format!("install it with {}", self.remedy()))

@@ -33,7 +33,7 @@ use lopa::store::limits;
 use output::{Output, described, document, print};
 use program::Program;
 
-pub use features::of_python;
+pub use features::{of_python, probe};
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
@@ -71,7 +71,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Run(args) => commands::run::run(args, program),
         Command::Compare(args) => commands::compare::compare(args, program),
         Command::Tune(args) => commands::tune::tune(args, program),
-        Command::Reproduce(args) => commands::reproduce::reproduce(args, program),
+        Command::Reproduce(args) => commands::paper::reproduce(args, program),
         Command::Check(args) => commands::check::check(args, program),
         Command::List(args) => commands::list::list(args, program),
         Command::Graph(command) => commands::graph::graph(command, program),
@@ -86,7 +86,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Ls(args) => commands::ls::ls(args, output),
         Command::Doctor => commands::doctor::doctor(output),
         Command::Report(args) => commands::report::report(args, output),
-        Command::Theory(command) => commands::theory::theory(command, program),
+        Command::Theory(command) => commands::paper::theory(command, program),
         Command::Schema => commands::texts::schema(program),
         Command::Completions(args) => commands::texts::completions(args, Cli::command(), output),
         Command::Man(args) => commands::texts::man(args, Cli::command(), output),

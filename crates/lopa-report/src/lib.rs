@@ -7,20 +7,17 @@
 //! same bytes.
 //!
 //! From `lopa`, this crate uses run folders, traces and the error type. From `lopa-study`, it uses
-//! statistics and the theory: the terms of the Lyapunov function, which [`lyapunov`] stacks, and the
-//! measured rates, which [`rates`] draws.
+//! statistics and the terms of the Lyapunov function, which [`lyapunov`] stacks.
 
 pub mod export;
 pub mod figure;
 pub mod html;
 pub mod live;
 pub mod lyapunov;
-pub mod paper;
 pub mod pdf;
 pub mod pictures;
 pub mod png;
 pub mod quantity;
-pub mod rates;
 pub mod saved;
 pub mod statistics;
 pub mod svg;

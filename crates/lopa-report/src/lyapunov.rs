@@ -1,6 +1,6 @@
 //! The terms of the Lyapunov function as stacked curves.
 
-use lopa_study::theory::lyapunov::TERMS;
+use lopa_study::practical::snapshot::TERMS;
 
 use crate::figure::{Axes, Content, Curve, Figure, Panel, Point, style};
 use crate::quantity;

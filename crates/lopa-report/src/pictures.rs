@@ -133,7 +133,7 @@ pub fn curves(saved: &Saved, styles: &Styles, view: &View) -> Figure {
 }
 
 /// How to read the panels.
-pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
+pub fn note(panels: &[Panel], seeds: usize) -> String {
     let mut note = match seeds {
         0 | 1 => String::new(),
         n => format!("Lines: mean over {n} seeds. Bands: minimum to maximum."),
@@ -154,7 +154,7 @@ pub(crate) fn note(panels: &[Panel], seeds: usize) -> String {
 }
 
 /// The curves of some traces: a measure over a cost.
-pub(crate) fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
+pub fn panel(traces: &[Trace], styles: &Styles, x: &str, y: &str) -> Panel {
     let log_y = quantity::known(y).is_some_and(|quantity| quantity.log);
     let curve = |trace: &Trace| Curve {
         label: trace.count.named(&trace.algorithm),
@@ -226,7 +226,7 @@ pub fn networks(saved: &Saved) -> Option<Figure> {
 }
 
 /// The network of a world, with ρ as its title and the names of nodes that have any.
-pub(crate) fn network_panel(world: &WorldNote, names: &[String]) -> Option<Panel> {
+pub fn network_panel(world: &WorldNote, names: &[String]) -> Option<Panel> {
     let title = match &world.rounds {
         None => format!("ρ = {:.3}", world.rho),
         Some(rounds) => {

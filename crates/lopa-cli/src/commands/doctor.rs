@@ -6,7 +6,7 @@ use lopa::error::Result;
 use lopa::folder::simd;
 use serde_json::{Value, json};
 
-use crate::features::{self, CUDA, FETCH, Feature, MPI, PEERS, PNG};
+use crate::features::{self, CUDA, FETCH, Feature, MPI, PAPER, PEERS, PNG};
 use crate::output::Output;
 
 /// One check.
@@ -27,6 +27,7 @@ pub fn doctor(output: &Output) -> Result<ExitCode> {
         feature(&PEERS),
         feature(&FETCH),
         feature(&PNG),
+        feature(&PAPER),
         card(),
     ];
     if output.json() {

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use lopa::error::Result;
 use lopa::run::Context;
-use lopa_study::theory::trace::Lyapunov;
 use rayon::ThreadPool;
 
 use super::signals::Signals;
 use super::threads::{pool, threads};
 use crate::args::{DataArgs, ThreadArgs};
+use crate::features::probe;
 
 /// What a run needs from its surroundings.
 pub struct Environment {
@@ -36,7 +36,7 @@ impl Environment {
             pool: self.pool.as_ref(),
             data_dir: self.data_dir.clone(),
             interrupt: self.signals.interrupt(),
-            probe: Some(&Lyapunov),
+            probe: probe(),
         }
     }
 }

@@ -13,14 +13,14 @@ pub mod init;
 pub mod list;
 pub mod ls;
 // Without the feature, nothing reads the arguments.
+#[cfg_attr(not(feature = "paper"), allow(dead_code))]
+pub mod paper;
 #[cfg_attr(not(feature = "peers"), allow(dead_code))]
 pub mod peers;
 pub mod predict;
 pub mod report;
-pub mod reproduce;
 pub mod run;
 pub mod texts;
-pub mod theory;
 pub mod tune;
 
 // Shared.

@@ -6,6 +6,7 @@ use lopa::experiment::{Experiment, Registries, RunSpec, open};
 use lopa_study::tune::TuneSpec;
 
 use crate::args::{ExperimentArgs, FileArgs};
+use crate::features::can_measure;
 
 /// What `lopa run` runs without a file.
 const QUICKSTART: &str = include_str!("../../experiments/quickstart.toml");
@@ -32,6 +33,7 @@ pub fn check(run: &RunSpec, flag: &str) -> Result<()> {
 pub fn read_experiment(source: &Source, registries: &Registries) -> Result<Experiment> {
     let experiment = Experiment::read(source, registries)?;
     TuneSpec::of(source, &experiment)?;
+    can_measure(&experiment.run)?;
     Ok(experiment)
 }
 

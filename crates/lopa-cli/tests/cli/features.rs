@@ -8,13 +8,16 @@ const COMMANDS: &[(&[&str], bool, &str)] = &[
     (&["key", "show", "a.key"], cfg!(feature = "peers"), "full"),
     (&["roster", "show", "r.toml"], cfg!(feature = "peers"), "full"),
     (&["node", "--roster", "r.toml", "--name", "a"], cfg!(feature = "peers"), "full"),
+    (&["theory", "show"], cfg!(feature = "paper"), "full"),
+    (&["reproduce", "fig1"], cfg!(feature = "paper"), "full"),
+    (&["run", "--set", "run.lyapunov=true"], cfg!(feature = "paper"), "full"),
     (&["run", "--engine", "mpi"], cfg!(feature = "mpi"), "mpi"),
     (&["run", "--device", "cuda"], cfg!(feature = "cuda"), "full,cuda"),
 ];
 
 #[test]
 fn every_build_explains_every_command() {
-    for command in ["data", "key", "roster", "node", "run"] {
+    for command in ["data", "key", "roster", "node", "run", "theory", "reproduce"] {
         assert!(Folder::new().lopa(&[command, "--help"]).good().stdout.contains("Usage: lopa"));
     }
     let help = Folder::new().lopa(&["data", "--help"]).good().stdout;
@@ -40,6 +43,7 @@ fn the_doctor_lists_what_this_build_has() {
         ("lopa data fetch", cfg!(feature = "fetch")),
         ("lopa key, roster, node", cfg!(feature = "peers")),
         ("lopa report --figure-format png", cfg!(feature = "png")),
+        ("lopa theory, reproduce", cfg!(feature = "paper")),
         ("lopa run --engine mpi", cfg!(feature = "mpi")),
     ] {
         let entry = found.as_array().unwrap().iter().find(|entry| entry["what"] == what);

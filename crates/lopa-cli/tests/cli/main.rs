@@ -24,5 +24,6 @@ mod program;
 mod resume;
 mod runs;
 mod stats;
+#[cfg(feature = "paper")]
 mod theory;
 mod walk;

@@ -9,8 +9,7 @@ use std::sync::atomic::Ordering;
 
 use toml::{Table, Value};
 
-use crate::theory::practical;
-use crate::theory::{Scheme, Steps};
+use crate::practical::{self, Scheme, Steps};
 use look::Look;
 use lopa::algorithms::lopa::LopaParams;
 use lopa::config::Source;

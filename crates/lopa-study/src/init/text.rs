@@ -6,7 +6,7 @@ use toml::Value;
 
 use super::look::Look;
 use super::{Facts, Wish, preparation};
-use crate::theory::Steps;
+use crate::practical::Steps;
 
 /// Wider rows are not given a hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;

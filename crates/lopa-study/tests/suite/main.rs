@@ -3,7 +3,5 @@
 #[path = "../../../lopa/tests/suite/common/mod.rs"]
 mod common;
 mod compare;
-mod reproduce;
 mod statistics;
-mod theory;
 mod tune;
