@@ -1,6 +1,11 @@
 //! Mistakes, one by one: each gets its exit code, its id, and a message that names the thing and
 //! the place. None panics.
 
+use lopa::config::Source;
+use lopa::error::Error;
+use lopa::experiment::{Experiment, Registries};
+use lopa_study::tune::TuneSpec;
+
 use crate::program::{Done, Folder, blobs, blobs_folder};
 
 /// A valid experiment with every section.
@@ -332,36 +337,67 @@ fn the_base_of_all_mistakes_is_valid() {
     folder.lopa(&["run", "e.toml"]).good();
 }
 
+/// What the reader of experiments says of a text, in this process: a program for each of the mistakes would say the
+/// same. [`the_program_says_what_the_reader_does`] runs the program.
+fn refused(text: String, sets: &[&str]) -> Error {
+    let sets = sets.iter().map(|set| set.to_string()).collect();
+    let source = Source { sets, ..Source::new("e.toml", text) };
+    let read = Experiment::read(&source, &Registries::default());
+    let checked = read.and_then(|experiment| TuneSpec::of(&source, &experiment));
+    checked.expect_err("a mistake")
+}
+
+/// The parts of an error that are not as they should be.
+fn unlike(error: &Error, id: &str, message: &str, place: &str) -> Option<String> {
+    let right = error.kind.exit_code() == 2
+        && error.id == id
+        && error.message.contains(message)
+        && error.place.as_deref().unwrap_or_default().starts_with(place);
+    (!right).then(|| format!("{error:?}"))
+}
+
 #[test]
 fn mistakes_in_files() {
     assert!(EDITS.len() >= 60);
-    let folder = Folder::new();
-    let mut all = Vec::new();
-    for (from, to, id, message, place) in EDITS {
-        folder.write("e.toml", edited(from, to).as_bytes());
-        let done = folder.lopa(&["run", "e.toml", "--format", "json"]);
-        all.extend(wrong(&done, 2, id, message, place).map(|how| format!("{to}: {how}")));
-    }
+    let one = |(from, to, id, message, place): &Edit| {
+        let how = unlike(&refused(edited(from, to), &[]), id, message, place);
+        how.map(|how| format!("{to}: {how}"))
+    };
+    let all: Vec<String> = EDITS.iter().filter_map(one).collect();
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
 #[test]
 fn what_was_meant() {
-    let folder = Folder::new();
     for (from, to, hint) in MEANT {
-        folder.write("e.toml", edited(from, to).as_bytes());
-        let done = folder.lopa(&["check", "e.toml"]);
-        assert_eq!(done.code, 2);
-        assert!(done.stderr.contains(hint), "{to}: {}", done.stderr);
-        assert_eq!(done.stdout, "");
+        let error = refused(edited(from, to), &[]);
+        assert!(error.hint.as_deref().is_some_and(|said| said.contains(hint)), "{to}: {error}");
     }
 }
 
 #[test]
 fn mistakes_in_overrides() {
-    let folder = Folder::with(&[("e.toml", BASE)]);
     for (set, id, message) in SETS {
         // A valid override before it must not be blamed.
+        let error = refused(BASE.into(), &["run.batch=5", set]);
+        assert_eq!(unlike(&error, id, message, &format!("--set {set}")), None, "{set}");
+    }
+}
+
+#[test]
+fn the_program_says_what_the_reader_does() {
+    let folder = Folder::new();
+    for (from, to, id, message, place) in EDITS.iter().step_by(20) {
+        folder.write("e.toml", edited(from, to).as_bytes());
+        let done = folder.lopa(&["run", "e.toml", "--format", "json"]);
+        check(to, &done, 2, id, message, place);
+    }
+    let (from, to, hint) = MEANT[0];
+    folder.write("e.toml", edited(from, to).as_bytes());
+    let done = folder.lopa(&["check", "e.toml"]);
+    assert!(done.code == 2 && done.stderr.contains(hint) && done.stdout.is_empty());
+    folder.write("e.toml", BASE.as_bytes());
+    for (set, id, message) in SETS.iter().step_by(8) {
         let args = ["run", "e.toml", "--set", "run.batch=5", "--set", set, "--format", "json"];
         check(set, &folder.lopa(&args), 2, id, message, &format!("--set {set}"));
     }
