@@ -83,7 +83,11 @@ pub fn model_probabilities<'py>(
         py.detach(|| {
             let model = Model::load(&path)?;
             let node = model.node(Some(node)).map_err(|error| Error { place: None, ..error });
-            model.probabilities(node.map_err(|error| error.at("node"))?, &features, &registries().problems)
+            model.probabilities(
+                node.map_err(|error| error.at("node"))?,
+                &features,
+                &registries().problems,
+            )
         })
     });
     let found = found.map_err(|error| raise(py, error))?;

@@ -142,12 +142,12 @@ impl Feature {
 
     /// The error of a command that needs it, in a build without it.
     #[cfg(not(all(
-    feature = "cuda",
-    feature = "fetch",
-    feature = "paper",
-    feature = "peers",
-    feature = "mpi"
-)))]
+        feature = "cuda",
+        feature = "fetch",
+        feature = "paper",
+        feature = "peers",
+        feature = "mpi"
+    )))]
     pub fn missing(&self, command: &str) -> Error {
         Error::config("config/not-built-in", format!("this build has no `{command}`"))
             .hint(format!("install it with {}", self.remedy()))

@@ -267,7 +267,9 @@ impl<T: Exponential> Emulation<T> {
     }
 
     fn draw(&mut self) {
-        let Plan { job: Job { m, drawn, size, start, slot, full, .. }, seed, .. } = self.plan;
+        let Plan { job: Job { m, drawn, size, start, slot, full, seed: [low, high], .. }, .. } =
+            self.plan;
+        let seed = u64::from(low) | u64::from(high) << 32;
         for i in 0..m as usize {
             let mut stream = Stream::new(seed, Purpose::Sampling, i);
             for batch in 0..5 {

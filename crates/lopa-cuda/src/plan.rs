@@ -46,8 +46,6 @@ pub struct Plan<T: Real> {
     pub rule: UpdateRule,
     /// Iterations done.
     pub k: u64,
-    /// The seed of minibatches.
-    pub seed: u64,
     /// All numbers that are no arrays.
     pub job: Job<T>,
     pub links: Vec<u32>,
@@ -112,7 +110,6 @@ impl<T: Real> Plan<T> {
             kind: Kind::Quadratic,
             rule,
             k,
-            seed,
             job: Job {
                 m: m as u32,
                 n: lengths[7] as u32,

@@ -1,7 +1,7 @@
 //! Figures of measured rates: the points, and a line with the predicted slope.
 
-use lopa_study::statistics::Summary;
 use crate::theory::rates::{Rate, Sense};
+use lopa_study::statistics::Summary;
 
 use lopa_report::figure::{Axes, Content, Curve, Figure, Panel, Point, style};
 

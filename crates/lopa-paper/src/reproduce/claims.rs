@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::topics::Topic;
-use lopa_study::sentences::in_words;
-use lopa_study::statistics::Interval;
 use lopa::math::number;
 use lopa::run::trace::{more_is_better, spans_powers};
+use lopa_study::sentences::in_words;
+use lopa_study::statistics::Interval;
 
 /// A panel of the paper: figure, data set, variant.
 pub type Panel = (&'static str, &'static str, Option<&'static str>);

@@ -15,9 +15,9 @@ pub use sentences::claims;
 
 use serde_json::{Value, json};
 
-use lopa_study::seeds::Seeds;
 use lopa::experiment::Experiment;
 use lopa::folder::Traces;
+use lopa_study::seeds::Seeds;
 
 /// One experiment of the reproduction, and which part of the paper it shows.
 #[derive(Debug, Clone, PartialEq)]

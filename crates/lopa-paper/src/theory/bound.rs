@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use lopa_study::practical::snapshot::Errors;
 use super::{Constants, Derived, Scheme, Steps, Weights};
+use lopa_study::practical::snapshot::Errors;
 
 /// The quantities of the start that the bound needs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

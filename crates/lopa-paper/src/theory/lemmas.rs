@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::conditions::{p_s, p_x_alpha, q_s, q_x_alpha};
-use lopa_study::practical::snapshot::{Snapshot, distance_sq, mean_row, norm_sq};
 use super::{Constants, Derived, Parts, Scheme, Steps, all_samples};
 use lopa::math::real::axpy;
 use lopa::problem::{At, Bilevel};
+use lopa_study::practical::snapshot::{Snapshot, distance_sq, mean_row, norm_sq};
 
 /// One lemma at one iteration: `left ≤ right` in expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

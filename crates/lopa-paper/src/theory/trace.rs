@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use lopa_study::practical::snapshot::{Snapshot, State, TERMS};
 use super::measure::{Region, Subject, constants};
 use super::{Derived, Scheme, Steps, Weights};
 use lopa::algorithms::AnyMethod;
@@ -11,6 +10,7 @@ use lopa::experiment::{AlgorithmSpec, Experiment};
 use lopa::problem::Bilevel;
 use lopa::problem::scope::Scope;
 use lopa::run::{Probe, Probing, Setup, Variables};
+use lopa_study::practical::snapshot::{Snapshot, State, TERMS};
 
 /// The terms of V^k of one run.
 pub struct Trace {

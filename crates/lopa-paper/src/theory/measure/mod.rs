@@ -21,17 +21,17 @@ use rayon::ThreadPool;
 use serde::Serialize;
 
 use self::heterogeneity::Dissimilarity;
-use lopa_study::practical::inspector::Depth;
-use lopa_study::practical::snapshot::{Snapshot, distance_sq};
 use super::{Constants, Known, Parts};
-use lopa::math::parallel;
 use lopa::config::Choice;
 use lopa::evaluate::exact::solve;
+use lopa::math::parallel;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
 use lopa::problem::oracle::Batches;
 use lopa::problem::{AnyProblem, Bilevel, Setting};
 use lopa::run::Setup;
+use lopa_study::practical::inspector::Depth;
+use lopa_study::practical::snapshot::{Snapshot, distance_sq};
 
 /// Where constants hold: balls around the start, and the sampled points.
 #[derive(Debug, Clone, Serialize)]

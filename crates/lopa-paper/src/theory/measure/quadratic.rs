@@ -2,15 +2,15 @@
 //! is bounded by its size at the centre plus the radius times the norm of the linear part.
 
 use super::Region;
-use lopa_study::practical::course::affine;
 use super::heterogeneity;
-use lopa_study::practical::inspector::Depth;
-use lopa_study::practical::spectrum::norm;
-use lopa_study::practical::snapshot::mean_row;
 use crate::theory::{Constants, Known, Parts, all_samples};
 use lopa::evaluate::exact::{Solution, solve};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
+use lopa_study::practical::course::affine;
+use lopa_study::practical::inspector::Depth;
+use lopa_study::practical::snapshot::mean_row;
+use lopa_study::practical::spectrum::norm;
 
 const BALL: &str = "middle + radius |linear part|";
 

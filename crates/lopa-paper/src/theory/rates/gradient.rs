@@ -1,9 +1,9 @@
 //! ∇Φ along a run: affine on quadratics, by exact solves elsewhere.
 
-use lopa_study::practical::course::LinearGradient;
 use lopa::evaluate::exact::solve;
 use lopa::math::real::axpy;
 use lopa::problem::Bilevel;
+use lopa_study::practical::course::LinearGradient;
 
 /// The gradient of the mean of the Φ_i.
 pub enum Gradient {

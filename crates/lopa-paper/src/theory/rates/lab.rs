@@ -5,8 +5,6 @@ use toml::{Table, Value};
 
 use super::gradient::Gradient;
 use super::tilted::tilt;
-use lopa_study::practical::course::{LinearGradient, mean_x};
-use lopa_study::practical::snapshot::{distance_sq, norm_sq};
 use crate::theory::{Scheme, Steps};
 use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::{Choice, Source};
@@ -18,6 +16,8 @@ use lopa::network::graphs;
 use lopa::problem::Bilevel;
 use lopa::problems::problems;
 use lopa::run::{Context, World};
+use lopa_study::practical::course::{LinearGradient, mean_x};
+use lopa_study::practical::snapshot::{distance_sq, norm_sq};
 
 /// The error id of a run that diverged.
 pub(super) const DIVERGED: &str = "theory/diverged";

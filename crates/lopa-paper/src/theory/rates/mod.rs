@@ -18,9 +18,9 @@ pub use page::page;
 
 use serde::Serialize;
 
+use lopa::error::Result;
 use lopa::math::parallel;
 use lopa_study::statistics::{Interval, interval};
-use lopa::error::Result;
 
 /// How a predicted exponent is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -9,17 +9,18 @@ use serde::Serialize;
 use self::prepare::{POINTS, case, lopa, lowest, remarks, seen, spaced};
 use super::bound::{self, Bound, Start, Variance};
 use super::conditions::{Condition, conditions};
-use lopa_study::practical::course::{self, Course, log_spaced, with_steps};
 use super::lemmas::recursions;
-use lopa_study::practical::snapshot::Snapshot;
 use super::measure::heterogeneity::{self, Dissimilarity};
-use super::measure::{self, Depth, Point, Region, Subject};
-use lopa_study::practical::{self, Suggestion};
+use super::measure::{self, Point, Region, Subject};
 use super::steps::{self, Admissible, Choice};
 use super::{Constants, Derived, Known, Scheme, Steps};
 use lopa::error::{Error, Result};
 use lopa::experiment::{AlgorithmSpec, BatchSpec};
 use lopa::run::Setup;
+use lopa_study::practical::course::{self, Course, log_spaced, with_steps};
+use lopa_study::practical::inspector::Depth;
+use lopa_study::practical::snapshot::Snapshot;
+use lopa_study::practical::{self, Suggestion};
 
 /// Snapshots of a run.
 const SNAPSHOTS: usize = 8;

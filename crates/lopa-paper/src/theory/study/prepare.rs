@@ -2,8 +2,6 @@
 
 use super::Case;
 use crate::theory::bound::Start;
-use lopa_study::practical::course::{Course, LinearGradient, quadratic};
-use lopa_study::practical::snapshot::Snapshot;
 use crate::theory::{Constants, Known, Parts, Scheme, Steps};
 use lopa::algorithms::lopa::{LopaParams, StartZ};
 use lopa::error::{Error, Result};
@@ -12,6 +10,8 @@ use lopa::experiment::{AlgorithmSpec, Experiment};
 use lopa::math::schedule::Schedule;
 use lopa::problem::scope::Scope;
 use lopa::run::Setup;
+use lopa_study::practical::course::{Course, LinearGradient, quadratic};
+use lopa_study::practical::snapshot::Snapshot;
 
 /// Points of a run at which constants are estimated.
 pub(super) const POINTS: usize = 3;

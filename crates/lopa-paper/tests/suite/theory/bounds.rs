@@ -1,9 +1,9 @@
 //! The theorems against hundreds of runs: where every condition holds, the mean of ‖∇Φ‖² must lie
 //! below the bound.
 
-use lopa_study::practical::course::{self, with_steps};
 use lopa_paper::theory::study::Case;
 use lopa_paper::theory::{Scheme, Steps, Study};
+use lopa_study::practical::course::{self, with_steps};
 
 use super::{Quadratics, random};
 

@@ -7,10 +7,10 @@
 
 use lopa_paper::theory::bound::{self, Start};
 use lopa_paper::theory::conditions::conditions;
-use lopa_study::practical::snapshot::Errors;
 use lopa_paper::theory::measure::heterogeneity::{c_1, c_2, lemma_1};
 use lopa_paper::theory::steps::admissible;
 use lopa_paper::theory::{Constants, Derived, Origin, Scheme, Steps, Weights};
+use lopa_study::practical::snapshot::Errors;
 use serde_json::{Value, json};
 
 use super::Quadratics;

@@ -1,8 +1,8 @@
 //! The lemmas, one step at a time.
 
 use lopa_paper::theory::Scheme;
-use lopa_study::practical::course;
 use lopa_paper::theory::lemmas::recursions;
+use lopa_study::practical::course;
 
 use super::{Quadratics, random};
 

@@ -15,14 +15,14 @@ use lopa::folder::{RunReader, Traces, complete};
 use lopa::run::Context;
 use lopa::store::files::cannot_write;
 use lopa::store::output;
-use lopa_report::figure::Figure;
-use lopa_report::html::Report;
 use lopa_paper::figures::experiments::Shown;
-use lopa_report::pictures::{self, ImageFormat, View};
-use lopa_report::saved::Saved;
 use lopa_paper::reproduce::claims::Judgement;
 use lopa_paper::reproduce::topics::Topic;
 use lopa_paper::reproduce::{Pages, Part, claims, count, entries, judge, once, paper, table};
+use lopa_report::figure::Figure;
+use lopa_report::html::Report;
+use lopa_report::pictures::{self, ImageFormat, View};
+use lopa_report::saved::Saved;
 use lopa_study::tune::TuneSpec;
 use serde_json::{Value, json};
 
@@ -73,7 +73,9 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     said.retain(|claim| args.times || claim.topic != Topic::Time);
     let judged = judge(&said, &done);
     let mut figures = lopa_paper::figures::experiments::figures(&shown, args.times);
-    figures.extend(lopa_paper::figures::experiments::savings(&judged).map(|one| ("savings".to_string(), one)));
+    figures.extend(
+        lopa_paper::figures::experiments::savings(&judged).map(|one| ("savings".to_string(), one)),
+    );
     pictures::save(&args.out, &figures, ImageFormat::available())?;
     let search = figures::search(&args.figures, &program.registries)?;
     write_results(args, &results, &judged, &figures, search.as_ref())?;

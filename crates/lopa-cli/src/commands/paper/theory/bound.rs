@@ -1,10 +1,10 @@
 //! `lopa theory bound`: the bound beside the measured curve.
 
 use lopa::error::Result;
-use lopa_study::practical::course::Course;
-use lopa_study::practical::snapshot::TERMS;
 use lopa_paper::theory::study::Case;
 use lopa_paper::theory::{Study, Weights};
+use lopa_study::practical::course::Course;
+use lopa_study::practical::snapshot::TERMS;
 use serde_json::{Value, json};
 
 use super::text::{Answer, section, short};
@@ -117,7 +117,7 @@ fn lyapunov(study: &Study, case: &Case, output: &Output) -> String {
             .collect::<Vec<_>>(),
     ];
     for (k, seen) in &case.course.seen {
-        let terms = seen.errors.weighted(&weights);
+        let terms = weights.terms(&seen.errors);
         let mut row = vec![k.to_string()];
         row.extend(terms.map(short));
         row.push(short(terms.iter().sum()));
@@ -144,7 +144,7 @@ pub fn document(study: &Study, Curves { case, theorem, practical }: &Curves) -> 
         .seen
         .iter()
         .map(|(k, seen)| {
-            let weighted = seen.errors.weighted(&weights);
+            let weighted = weights.terms(&seen.errors);
             json!({ "iteration": k, "grad_phi_sq": seen.grad_phi_sq(), "errors": seen.errors,
                 "weighted": weighted, "v": weighted.iter().sum::<f64>() })
         })

@@ -3,10 +3,10 @@
 use lopa::error::Result;
 use lopa_paper::theory::bound::{balanced_batches, sigma_c, sigma_p};
 use lopa_paper::theory::conditions::Condition;
-use lopa_study::practical::Suggestion;
 use lopa_paper::theory::steps::{Admissible, Choice};
 use lopa_paper::theory::study::Case;
 use lopa_paper::theory::{Steps, Study};
+use lopa_study::practical::Suggestion;
 use serde_json::{Value, json};
 
 use super::text::{Answer, section, short};
