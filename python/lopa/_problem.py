@@ -171,10 +171,10 @@ def _metrics(metrics: Mapping[str, Loss] | None) -> dict[str, Loss]:
     if not isinstance(metrics, Mapping):
         message = f"`metrics` must be a dictionary of functions, not {_kind(metrics)}"
         raise ConfigError("problem/malformed", message, "metrics")
-    from ._results import _COSTS
+    from ._loggers import COSTS
 
     for name, function in metrics.items():
-        if not isinstance(name, str) or not name or name in ("loss", "phi", "consensus", *_COSTS):
+        if not isinstance(name, str) or not name or name in ("loss", "phi", "consensus", *COSTS):
             message = f"a metric cannot be called {name!r}: the name is taken, or no name"
             raise ConfigError("problem/malformed", message, "metrics")
         if not callable(function):
