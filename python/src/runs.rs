@@ -62,7 +62,7 @@ pub fn read_model<'py>(
 /// Of a model file: the features it takes (0 if it predicts nothing), the names of classes and nodes.
 #[pyfunction]
 pub fn model_about(py: Python, path: PathBuf) -> PyResult<(usize, Vec<String>, Vec<String>)> {
-    let read = py.detach(|| -> Result<_> {
+    let read = detached(py, || -> Result<_> {
         let model = Model::load(&path)?;
         let predicts = model.predictor(0, &registries().problems).is_ok();
         let nodes = (0..model.x.len()).map(|node| model.name(node)).collect();
@@ -80,7 +80,7 @@ pub fn model_probabilities<'py>(
     matrix: Matrix<'py>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let found = arrays::features(&matrix, py).and_then(|features| {
-        py.detach(|| {
+        detached(py, || {
             let model = Model::load(&path)?;
             let node = model.node(Some(node)).map_err(|error| Error { place: None, ..error });
             model.probabilities(

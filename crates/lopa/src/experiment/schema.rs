@@ -68,6 +68,10 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     // A file that extends another may leave anything out.
     let mut properties = whole["properties"].clone();
     optional(&mut properties);
+    if let Some(entries) = properties["algorithm"]["items"]["anyOf"].as_array_mut() {
+        let label = "the label of an entry of the extended file";
+        entries.push(json!({ "type": "string", "description": label }));
+    }
     properties["extends"] = json!({
         "type": "string",
         "minLength": 1,

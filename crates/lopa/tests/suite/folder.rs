@@ -584,7 +584,7 @@ fn a_name_too_long_for_a_file_is_refused_before_anything_runs() {
         let long = "a".repeat(length);
         for (key, set) in [("name", "name"), ("label", "algorithm.1.label")] {
             let sets = vec![format!("{set}=\"{long}\"")];
-            let source = Source { name: "e.toml".into(), text: EXPERIMENT.into(), sets };
+            let source = Source { sets, ..Source::new("e.toml", EXPERIMENT) };
             let read = Experiment::read(&source, &Registries::default());
             assert_eq!(read.is_ok(), good, "{key} of {length} letters");
             let Err(error) = read else { continue };
@@ -601,7 +601,7 @@ fn a_name_too_long_for_a_file_is_refused_before_anything_runs() {
         format!("algorithm.1.label=\"{long}\""),
         format!("run.seeds=[{}]", i64::MAX),
     ];
-    let source = Source { name: "e.toml".into(), text: EXPERIMENT.into(), sets };
+    let source = Source { sets, ..Source::new("e.toml", EXPERIMENT) };
     let experiment = Experiment::read(&source, &Registries::default()).unwrap();
     complete(&experiment, None, (runs.path(), 1), &context(&NEVER), &mut ()).unwrap();
 }
