@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use lopa::config::{Choice, Source};
 use lopa::error::{Error, Result};
-use lopa::experiment::Experiment;
+use lopa::experiment::{Experiment, open};
 use lopa::network::{self, Analysis, Graph, GraphBuild, GraphFile, Joint, Mixing, WeightsBuild};
 use lopa::store::files::read_text;
 use lopa::store::limits;
@@ -86,15 +86,16 @@ fn drawn(
     Ok(Network { graph: built, mixing, joint: rounds.map(|(_, joint)| joint) })
 }
 
-/// The experiment in a file, if it is one: it has a section `network`, which no graph file has.
+/// The experiment in a file, if it is one: it has a section `network` or extends another file, which no graph
+/// file does.
 fn experiment(path: &Path, program: &Program) -> Result<Option<Experiment>> {
+    const KEYS: [&str; 2] = ["network", "extends"];
     let text = read_text(path, limits::GRAPH).unwrap_or_default();
-    let named = |text: &str| text.parse::<toml::Table>().is_ok_and(|t| t.contains_key("network"));
-    if !(text.contains("network") && named(&text)) {
+    let has = |table: toml::Table| KEYS.iter().any(|key| table.contains_key(*key));
+    if !(KEYS.iter().any(|key| text.contains(key)) && text.parse().is_ok_and(has)) {
         return Ok(None);
     }
-    let source = Source::new(path.display().to_string(), text);
-    Experiment::read(&source, &program.registries).map(Some)
+    Experiment::read(&open(path)?, &program.registries).map(Some)
 }
 
 /// The network of an experiment, on its first seed unless another is asked for.
