@@ -178,3 +178,28 @@ fn a_closed_pipe_is_no_failure() {
     assert!(output.status.success());
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_file_on_top_of_another_is_checked_run_and_shown_as_one() {
+    let top = "extends = 'base.toml'\nname = 'top'\n[run]\nevaluations = 2\n";
+    let whole =
+        QUADRATIC.replace("\"tiny\"", "\"top\"").replace("evaluations = 3", "evaluations = 2");
+    let folder = Folder::with(&[("base.toml", QUADRATIC), ("e.toml", top), ("whole.toml", &whole)]);
+    let checked = folder.lopa(&["check", "e.toml", "--format", "json"]).good().json();
+    assert_eq!(checked["extends"], serde_json::json!(["base.toml"]));
+    let origins = &checked["origins"];
+    assert_eq!(
+        (&origins["name"], &origins["run.evaluations"]),
+        (&"e.toml:2:8".into(), &"e.toml:4:15".into())
+    );
+    assert_eq!(origins["problem.n"], "base.toml:6:5");
+    let text = folder.lopa(&["check", "e.toml"]).good().stdout;
+    assert!(text.contains("# base.toml:6:5") && text.contains("# e.toml:4:15"), "{text}");
+    folder.lopa(&["graph", "show", "e.toml"]).good();
+    // The resolved experiment counts: digests are those of the whole file.
+    let digests = |file: &str| {
+        let done = folder.lopa(&["run", file, "--format", "json", "--resume", "never"]).good();
+        done.json().as_array().unwrap().iter().map(|one| one["digest"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(digests("e.toml"), digests("whole.toml"));
+}
