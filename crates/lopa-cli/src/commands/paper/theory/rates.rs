@@ -1,6 +1,6 @@
 //! `lopa theory rates`: measures the exponents of the corollaries.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use lopa::error::{Error, Result, nearest};
