@@ -46,6 +46,7 @@ pub fn source(args: &FileArgs) -> Result<Source> {
         None => Source::new("quickstart", QUICKSTART),
         Some(path) => {
             let name = path.display().to_string();
+            refuse_data(path)?;
             let text = read_text(path, limits::EXPERIMENT).map_err(|error| {
                 let message = format!("cannot read the experiment: {error}");
                 let hint = match error.kind() {
@@ -62,6 +63,23 @@ pub fn source(args: &FileArgs) -> Result<Source> {
     };
     source.sets = args.sets.clone();
     Ok(source)
+}
+
+/// Refuses a file of data, by its ending.
+fn refuse_data(path: &Path) -> Result<()> {
+    let name = path.display().to_string();
+    let lower = name.to_lowercase();
+    let ending = lower.trim_end_matches(".gz").rsplit('.').next().unwrap_or_default();
+    match ["csv", "tsv", "data", "libsvm", "svm", "npz", "npy"].contains(&ending) {
+        false => Ok(()),
+        true => {
+            Err(Error::config("config/unreadable", "this is a file of data, not an experiment")
+                .at(&name)
+                .hint(format!(
+                    "`lopa init --data {name}` writes an experiment on it, to be run then"
+                )))
+        }
+    }
 }
 
 /// The remedy for a file that is not there: one beside it with nearly the same name.
