@@ -72,6 +72,7 @@ fn raw(arrays: &Bound<PyAny>) -> Result<Raw> {
         usual: Usual::nothing(),
         columns: None,
         test_at: None,
+        known: false,
     })
 }
 

@@ -293,6 +293,7 @@ pub fn personal<'py>(
                 scaling,
                 columns: None,
                 own: None,
+                left_out: Vec::new(),
             };
             let problem = registries().problems.choose(&about.problem, &about.params)?;
             let problem = &**problem.build.get::<f64>();

@@ -53,7 +53,8 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, mut registries: Regist
         Ok(cli) => cli,
         Err(error) => {
             let typed: Vec<_> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-            return refuse(with_suggestion(error, &typed), &typed);
+            let error = with_key(with_suggestion(error, &typed), &typed);
+            return refuse(with_entry(error, &registries), &typed);
         }
     };
     cli.max_bytes.into_iter().for_each(limits::raise);
@@ -118,6 +119,44 @@ fn with_suggestion(mut error: clap::Error, all: &[String]) -> clap::Error {
     if let Some(near) = near.filter(|_| error.get(ContextKind::SuggestedSubcommand).is_none()) {
         let near = ContextValue::Strings(vec![near.to_string()]);
         error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
+}
+
+/// Adds how to set a key of the experiment to a flag that is none: `--iterations`.
+fn with_key(mut error: clap::Error, all: &[String]) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let wanted =
+        typed.trim_start_matches('-').split('=').next().unwrap_or_default().replace('-', "_");
+    let command = all.get(1).and_then(|name| Cli::command().find_subcommand(name).cloned());
+    let sets = command
+        .is_some_and(|command| command.get_arguments().any(|arg| arg.get_long() == Some("set")));
+    let keys = commands::list::run_keys();
+    let near = nearest(&wanted, keys.iter().map(String::as_str));
+    if let Some(key) =
+        near.filter(|_| sets && error.kind() == clap::error::ErrorKind::UnknownArgument)
+    {
+        // What clap finds similar is another thing.
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+        let tip = format!("a key of the experiment is set so: --set run.{key}=VALUE");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Adds what an entry is to `lopa list ENTRY`.
+fn with_entry(mut error: clap::Error, registries: &Registries) -> clap::Error {
+    let (Some(ContextValue::String(argument)), Some(ContextValue::String(typed))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return error;
+    };
+    if let Some(tip) = commands::list::where_is(typed, registries).filter(|_| argument == "[WHAT]")
+    {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error
 }

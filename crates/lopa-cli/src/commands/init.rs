@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::store;
-use lopa_study::init::{Facts, Wish, Written, init as write};
-use serde_json::json;
+use lopa_study::init::{Facts, Tested, Wish, Written, init as write};
+use serde_json::{Value, json};
 
 use super::environment::Environment;
+use super::signals::Signals;
 use crate::args::{DataArgs, ThreadArgs};
-use crate::output::number;
+use crate::output::{Output, number};
 use crate::program::Program;
+
+mod search;
 
 #[derive(Debug, Args)]
 pub struct InitArgs {
@@ -25,12 +28,25 @@ pub struct InitArgs {
     /// The column that says whose row it is: each of its values becomes a node
     #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
     nodes_from: Option<String>,
+    /// Columns to leave out, by name or number from 0, separated by commas [default: identifiers and
+    /// constants, and said]
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    drop: Vec<String>,
+    /// The classes in their order, separated by commas [default: all that occur]
+    #[arg(long, value_name = "CLASS,...", value_delimiter = ',')]
+    classes: Vec<String>,
+    /// Number of features of LIBSVM files [default: the largest index of all files]
+    #[arg(long, value_name = "N")]
+    features: Option<usize>,
     /// Number of nodes that the rows are dealt to [default: 8, fewer for few rows]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
     /// Problem (`lopa list problems`) [default: by the size of the data]
     #[arg(long, value_name = "NAME")]
     problem: Option<String>,
+    /// Seconds to look for step sizes; the file then has the best found so far
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    seconds: u64,
     /// File to write the experiment to; `-` is standard output [default: the name of the data with `.toml`]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -62,48 +78,68 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
         data: args.data.clone(),
         label: args.label.clone(),
         nodes_from: args.nodes_from.clone(),
+        drop: args.drop.clone(),
+        classes: args.classes.clone(),
+        features: args.features,
         nodes: args.nodes,
         problem: args.problem.clone(),
     };
-    let context = environment.context();
-    let told = |text: &str| output.note(text);
-    let written = match write(&wish, &program.registries, &context, &told) {
-        Err(error) if error.id == "init/interrupted" => {
-            output.warn(&error.to_string());
-            return Ok(ExitCode::from(environment.signals.code().unwrap_or(130)));
+    let end = End { out: &out, output, seconds: args.seconds, signals: &environment.signals };
+    search::watched(&end, &|hear| write(&wish, &program.registries, &environment.context(), hear))
+}
+
+/// What becomes of what the search found.
+struct End<'a> {
+    out: &'a Path,
+    output: &'a Output,
+    seconds: u64,
+    signals: &'a Signals,
+}
+
+impl End<'_> {
+    /// Writes the file, and says what is in it; `stopped` is why the search ended early.
+    fn write(&self, written: &Written, stopped: Option<&str>) -> Result<()> {
+        let out = self.out;
+        let bytes = written.text.as_bytes();
+        store::output::write(out, bytes, "the experiment", store::output::OTHER)?;
+        let output = &self.output.beside(out);
+        match output.json() {
+            true => output.document(&described(written, out, stopped)),
+            false => output.text(&said(written)),
         }
-        written => written?,
-    };
-    store::output::write(&out, written.text.as_bytes(), "the experiment", store::output::OTHER)?;
-    let output = &output.beside(&out);
-    let Written { facts, guesses, tried, .. } = &written;
-    if output.json() {
-        let classes: Vec<_> = facts
-            .classes
-            .iter()
-            .map(|(name, rows)| json!({ "name": name, "rows": rows }))
-            .collect();
-        let accuracy = |(label, value): &(String, f64)| (label.clone(), json!(value));
-        output.document(&json!({
-            "file": out,
-            "rows": facts.rows,
-            "features": facts.features,
-            "classes": classes,
-            "nodes": facts.nodes,
-            "guesses": guesses,
-            "majority": facts.majority(),
-            "accuracy": tried.iter().map(accuracy).collect::<serde_json::Map<_, _>>(),
-        }));
-    } else {
-        output.text(&said(&written));
+        if let Some(stopped) = stopped {
+            let steps = match written.tested {
+                Tested::Not => "the step sizes in the file are a guess",
+                Tested::Briefly => "its step sizes were tried in short runs only",
+                Tested::Fully => "its step sizes were tried",
+            };
+            output.warn(&format!("{stopped}: {steps}; --seconds gives the search more time"));
+        }
+        let file = out.display();
+        output.note(&format!(
+            "wrote {file}. Next:\n  lopa check {file}                                # what it says, defaults filled in\n  \
+             lopa run {file}                                  # train, and save the personal models\n  \
+             lopa tune {file} --set 'tune.seeds=[101, 102]'   # look for better step sizes"
+        ));
+        Ok(())
     }
-    let file = out.display();
-    output.note(&format!(
-        "wrote {file}. Next:\n  lopa check {file}                                # what it says, defaults filled in\n  \
-         lopa run {file}                                  # train, and save the personal models\n  \
-         lopa tune {file} --set 'tune.seeds=[101, 102]'   # look for better step sizes"
-    ));
-    Ok(ExitCode::SUCCESS)
+}
+
+fn described(written: &Written, out: &Path, stopped: Option<&str>) -> Value {
+    let Written { facts, guesses, tried, .. } = written;
+    let class = |(name, rows): &(String, usize)| json!({ "name": name, "rows": rows });
+    let accuracy = |(label, value): &(String, f64)| (label.clone(), json!(value));
+    json!({
+        "file": out,
+        "rows": facts.rows,
+        "features": facts.features,
+        "classes": facts.classes.iter().map(class).collect::<Vec<_>>(),
+        "nodes": facts.nodes,
+        "guesses": guesses,
+        "majority": facts.majority(),
+        "accuracy": tried.iter().map(accuracy).collect::<serde_json::Map<_, _>>(),
+        "stopped": stopped,
+    })
 }
 
 fn said(Written { facts, guesses, tried, .. }: &Written) -> String {
@@ -113,11 +149,13 @@ fn said(Written { facts, guesses, tried, .. }: &Written) -> String {
     lines.extend(guesses.iter().cloned());
     let tried: Vec<String> =
         tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
-    lines.push(format!(
-        "accuracy on held-out rows in a trial: {}; always naming the largest class: {}",
-        tried.join(", "),
-        number(facts.majority())
-    ));
+    if !tried.is_empty() {
+        lines.push(format!(
+            "accuracy on held-out rows in a trial: {}; always naming the largest class: {}",
+            tried.join(", "),
+            number(facts.majority())
+        ));
+    }
     lines.join("\n")
 }
 

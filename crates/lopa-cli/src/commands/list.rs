@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use lopa::algorithms::cost::Count;
 use lopa::algorithms::{AnyMethod, Facts, Task};
 use lopa::config::Entry;
-use lopa::error::Result;
+use lopa::error::{Result, nearest};
 use lopa::experiment::Registries;
 use lopa::problem::scope::Scope;
 use serde_json::{Value, json};
@@ -96,6 +96,27 @@ pub fn list(args: &ListArgs, program: &Program) -> Result<ExitCode> {
         lists.iter().map(|(name, lines)| section(name, lines, output)).collect();
     output.text(&sections.join("\n\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The keys of `[run]`.
+pub fn run_keys() -> Vec<String> {
+    page::run_keys()
+}
+
+/// How to list an entry, given by its name alone.
+pub fn where_is(name: &str, registries: &Registries) -> Option<String> {
+    let named: Vec<(&str, String)> = (ENTRIES.iter())
+        .flat_map(|(what, list)| {
+            let entries = lines(*what, registries);
+            let name = |entry: &Value| entry["name"].as_str().map(str::to_string);
+            let names: Vec<String> =
+                entries.as_array().into_iter().flatten().filter_map(name).collect();
+            names.into_iter().map(|name| (*list, name))
+        })
+        .collect();
+    let near = nearest(name, named.iter().map(|(_, name)| name.as_str()))?;
+    let (list, name) = named.iter().find(|(_, name)| name == near)?;
+    Some(format!("try: lopa list {list} {name}"))
 }
 
 fn lines(what: What, registries: &Registries) -> Value {

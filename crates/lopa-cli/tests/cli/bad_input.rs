@@ -475,7 +475,7 @@ fn bad_data() {
     folder.write("one.csv", "1,2,a\n3,4,a\n".repeat(10).as_bytes());
     let cases: &[(&str, &str, &str, &str)] = &[
         ("data.path=no.csv", "data/missing", "no.csv", ""),
-        ("data.path=gap.csv", "data/bad-number", "column 1", "gap.csv:2"),
+        ("data.path=gap.csv", "data/bad-number", "column 2 of 3", "gap.csv:2"),
         ("data.path=one.csv", "data/one-class", "1 class", "[problem]"),
         ("data.label=9", "data/no-column", "column 9", "blobs.csv:1"),
         ("data.label=kind", "data/no-column", "`kind`", "blobs.csv:1"),

@@ -5,7 +5,9 @@ use crate::program::{Folder, QUADRATIC};
 #[test]
 fn the_nearest_name_is_offered_whatever_its_case() {
     let upper = QUADRATIC.replace("\"lopa-gt\"", "\"LoPA-GT\"");
-    let folder = Folder::with(&[("a9a.toml", QUADRATIC), ("upper.toml", &upper)]);
+    let stepless = QUADRATIC.replacen("alpha = 0.01\n", "", 1);
+    let files = [("a9a.toml", QUADRATIC), ("upper.toml", &upper), ("stepless.toml", &stepless)];
+    let folder = Folder::with(&files);
     folder.lopa(&["run", "a9a.toml"]).good();
     let run = folder.run_folder().display().to_string();
     for (args, code, says) in [
@@ -16,6 +18,12 @@ fn the_nearest_name_is_offered_whatever_its_case() {
         (&["run", "upper.toml"], 2, "did you mean `lopa-gt`?"),
         (&["run", "a9a.toml", "--set", "algorithm.LoPA-GT.alpha=1"], 2, "did you mean `lopa-gt`?"),
         (&["evaluate", &run, "--algorithm", "LoPA-GT"], 2, "did you mean `lopa-gt`?"),
+        (&["run", "patients.csv"], 2, "`lopa init --data patients.csv` writes an experiment"),
+        (&["run", "a9a.toml", "--iteration", "5"], 2, "--set run.iterations=VALUE"),
+        (&["compare", "a9a.toml", "--batch=5"], 2, "--set run.batch=VALUE"),
+        (&["list", "lopa-gt"], 2, "lopa list algorithms lopa-gt"),
+        (&["list", "rings"], 2, "lopa list graphs ring"),
+        (&["run", "stepless.toml"], 2, "for example `alpha = "),
     ] {
         let done = folder.lopa(args);
         assert_eq!(done.code, code, "{args:?}: {}", done.stderr);

@@ -128,11 +128,11 @@ fn a_folder_has_a_file_for_each_node() {
     }
     let reached = accuracy(&folder, "sites.toml");
     assert!(reached > 0.9, "{reached}");
-    // Rows of a class that the file does not list are not left out in silence.
+    // Rows of a class that the file does not list are refused.
     folder.write("sites/west.csv", (blobs() + "1,1,violet\n").as_bytes());
-    let done = folder.lopa(&["run", "sites.toml", "--set", "run.iterations=5"]).good();
-    let said = "1 row of `west` is left out, because `classes` does not list `violet`";
-    assert!(done.stderr.contains(said), "{}", done.stderr);
+    let done = folder.lopa(&["run", "sites.toml", "--set", "run.iterations=5"]);
+    let said = "1 row of `west` has a label that `classes` does not list: \"violet\" (1 row)";
+    assert!(done.code == 3 && done.stderr.contains(said), "{}", done.stderr);
 }
 
 #[test]

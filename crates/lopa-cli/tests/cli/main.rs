@@ -13,6 +13,7 @@ mod interrupt;
 mod list;
 mod models;
 mod networks;
+mod newcomer;
 #[cfg(unix)]
 mod outputs;
 mod outside;

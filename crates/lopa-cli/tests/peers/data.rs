@@ -184,6 +184,53 @@ fn a_file_with_other_columns_is_reported_before_the_first_round() {
     assert!(whole.stderr.contains("data/shape-mismatch"), "{}", whole.stderr);
 }
 
+/// Starts all three with Bob's labels changed.
+fn with_labels_of_bob(trio: &Trio, change: &dyn Fn(&str) -> String) -> Vec<std::process::Output> {
+    for (name, text) in NAMES.iter().zip(files()) {
+        let text = if *name == "bob" { change(&text) } else { text };
+        trio.folder.write(&format!("{name}.csv"), text.as_bytes());
+    }
+    trio.run(&[])
+}
+
+#[test]
+fn labels_that_are_not_listed_are_refused_at_every_node() {
+    let trio = Trio::new(OWN);
+    let some = |text: &str| text.replacen("red", "Red", 2);
+    let all = |text: &str| text.replace("red", "Red").replace("green", "GREEN");
+    for change in [&some as &dyn Fn(&str) -> String, &all] {
+        for (name, output) in NAMES.iter().zip(with_labels_of_bob(&trio, change)) {
+            let said = text(&output);
+            assert_eq!(output.status.code(), Some(3), "{name}: {said}");
+            for says in ["data/unknown-label", "rows of `bob` have labels", "`red`"] {
+                assert!(said.contains(says), "{name}: {says}: {said}");
+            }
+            // Its labels are nobody else's business.
+            assert_eq!(said.contains("did you mean"), *name == "bob", "{name}: {said}");
+        }
+    }
+    // Nothing of that is kept: with the labels corrected, the same command runs.
+    let done = with_labels_of_bob(&trio, &str::to_string);
+    let want = trio.alone(&[]);
+    for output in done {
+        assert!(output.status.success(), "{}", text(&output));
+        assert_eq!(results(&serde_json::from_slice(&output.stdout).unwrap()), want);
+    }
+}
+
+#[test]
+fn rows_that_are_left_out_are_told_at_every_node() {
+    let drop = "unknown_labels = \"drop\"\n\n[network]";
+    let trio = Trio::new(&OWN.replace("[network]", drop));
+    for (name, output) in
+        NAMES.iter().zip(with_labels_of_bob(&trio, &|text| text.replacen("red", "Red", 2)))
+    {
+        let said = text(&output);
+        assert!(output.status.success(), "{name}: {said}");
+        assert!(said.contains("left out: 2 rows of `bob`"), "{name}: {said}");
+    }
+}
+
 /// A table with its columns in the opposite order.
 fn reversed(table: &str) -> String {
     let line = |line: &str| line.rsplit(',').collect::<Vec<_>>().join(",") + "\n";

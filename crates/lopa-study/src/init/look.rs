@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::Wish;
-use lopa::data::CellKind;
-use lopa::error::{Error, Result, nearest};
+use super::columns::Table as Columns;
+use lopa::error::{Error, Result};
 
 /// Names that label columns usually have.
 const LABELS: [&str; 10] = [
@@ -52,8 +52,18 @@ impl Look {
             look.per_node(&files)?;
         }
         match format {
-            "csv" => look.columns(first, wish)?,
+            "csv" => look.columns(&files, wish)?,
             _ => no_columns(wish, first)?,
+        }
+        if let Some(features) = wish.features {
+            let width = i64::try_from(features).unwrap_or(i64::MAX);
+            look.data.insert("features".into(), Value::Integer(width));
+        }
+        if let Some(features) = wish.features.filter(|_| format != "libsvm") {
+            let message = format!("--features {features} is for LIBSVM files");
+            return Err(Error::config("config/no-meaning", message)
+                .at(shown(first))
+                .hint("other formats say themselves how many features there are"));
         }
         Ok(look)
     }
@@ -79,65 +89,52 @@ impl Look {
         Ok(())
     }
 
-    /// The label and the group among the columns of a CSV file.
-    fn columns(&mut self, path: &Path, wish: &Wish) -> Result<()> {
-        let found = lopa::data::look(path, None)?;
-        if let Some(comma) = found.delimiter {
-            self.data.insert("delimiter".into(), comma.to_string().into());
+    /// The label, the group and the columns to leave out among the columns of CSV files.
+    fn columns(&mut self, files: &[PathBuf], wish: &Wish) -> Result<()> {
+        let table = Columns::of(files)?;
+        let group = wish.nodes_from.as_deref().map(|name| table.find(name)).transpose()?;
+        let mut dropped = Vec::new();
+        for name in &wish.drop {
+            dropped.push(table.find(name)?);
         }
-        // It takes the last column for the label.
-        let last = found.labels.iter().map(|label| &label.name);
-        let head: Vec<String> =
-            found.columns.iter().map(|column| &column.name).chain(last).cloned().collect();
-        let named = (0..).zip(&head).any(|(at, name)| *name != usize::to_string(&at));
-        let number = |(class, _): &(String, usize)| class.parse::<f64>().is_ok();
-        let is_text = |at: &usize| match (found.columns.get(*at), &found.labels) {
-            (Some(column), _) => column.kind == CellKind::Text,
-            (None, Some(label)) => !label.classes.iter().all(number),
-            (None, None) => false,
-        };
-        let column = |wanted: &str| -> Result<(usize, Value)> {
-            if let Some(at) = head.iter().position(|name| named && name == wanted) {
-                return Ok((at, wanted.into()));
-            }
-            match wanted.parse::<usize>() {
-                Ok(at) if at < head.len() => Ok((at, Value::Integer(at as i64))),
-                _ => Err(no_column(wanted, if named { &head } else { &[] }, head.len(), path)),
-            }
-        };
-        let group = wish.nodes_from.as_deref().map(column).transpose()?;
-        let texts: Vec<usize> = (0..head.len())
-            .filter(is_text)
-            .filter(|at| group.as_ref().is_none_or(|(group, _)| group != at))
-            .collect();
-        let usual = |at: &usize| LABELS.contains(&head[*at].to_lowercase().as_str());
-        let value = |at: usize| match named {
-            true => Value::String(head[at].clone()),
-            false => Value::Integer(at as i64),
-        };
-        let last = head.len() - 1;
+        let is_free = |at: &usize| Some(*at) != group && !dropped.contains(at);
+        let texts: Vec<usize> =
+            (0..table.width()).filter(is_free).filter(|at| table.is_word(*at)).collect();
+        let usual =
+            |at: &usize| table.named() && LABELS.contains(&table.name(*at).to_lowercase().as_str());
         let (label, why) = match (&wish.label, &texts[..]) {
-            (Some(label), _) => (column(label)?, None),
+            (Some(label), _) => (table.find(label)?, None),
             // Features are numbers, so a column of words is the label.
-            (None, &[only]) => ((only, value(only)), Some("the only column of words")),
-            (None, _) => match (0..head.len()).find(|at| named && usual(at)) {
-                Some(at) => ((at, value(at)), Some("its name says so")),
-                None => ((last, value(last)), Some("the last column")),
+            (None, &[only]) => (only, Some("the only column of words")),
+            (None, _) => match (0..table.width()).filter(is_free).find(usual) {
+                Some(at) => (at, Some("its name says so")),
+                None => ((0..table.width()).rfind(is_free).unwrap_or(0), Some("the last column")),
             },
         };
         if let Some(why) = why {
-            self.guesses.push(format!("label: column {} ({why}; else --label COLUMN)", label.1));
+            let column = table.key(label);
+            self.guesses.push(format!("label: column {column} ({why}; else --label COLUMN)"));
         }
-        if let Some(&at) = texts.iter().find(|&&at| at != label.0) {
-            let message = format!("column {} holds words, and features must be numbers", value(at));
-            return Err(Error::data("data/bad-number", message).at(shown(path)).hint(
-                "if it is the label, give --label; if it says whose row it is, --nodes-from; else \
-                 take it out or replace it by numbers",
-            ));
+        let doubtful: Vec<(usize, String)> =
+            table.doubtful().filter(|(at, _)| is_free(at) && *at != label).collect();
+        let features = (0..table.width()).filter(|at| is_free(at) && *at != label).count();
+        // Where nothing else is left, they may be what they seem not to be.
+        let doubtful = if doubtful.len() < features { doubtful } else { Vec::new() };
+        for (at, why) in doubtful {
+            self.guesses.push(format!("left out: {}, {why}", table.shown(at)));
+            dropped.push(at);
         }
-        self.data.insert("label".into(), label.1);
-        if let Some((_, group)) = group {
-            self.data.insert("group".into(), group);
+        let is_feature = |at: &usize| *at != label && Some(*at) != group && !dropped.contains(at);
+        table.refuse_words((0..table.width()).filter(is_feature))?;
+        self.guesses.extend(table.warnings(is_feature));
+        self.data.insert("label".into(), table.key(label));
+        if let Some(group) = group {
+            self.data.insert("group".into(), table.key(group));
+        }
+        if !dropped.is_empty() {
+            dropped.sort_unstable();
+            let keys = dropped.into_iter().map(|at| table.key(at)).collect();
+            self.data.insert("drop".into(), Value::Array(keys));
         }
         Ok(())
     }
@@ -183,9 +180,10 @@ fn format_of(path: &Path) -> Result<&'static str> {
 
 /// A label or a group needs columns with names.
 fn no_columns(wish: &Wish, path: &Path) -> Result<()> {
-    let flag = match (&wish.label, &wish.nodes_from) {
-        (Some(_), _) => "--label",
-        (_, Some(_)) => "--nodes-from",
+    let flag = match (&wish.label, &wish.nodes_from, &wish.drop[..]) {
+        (Some(_), ..) => "--label",
+        (_, Some(_), _) => "--nodes-from",
+        (.., [_, ..]) => "--drop",
         _ => return Ok(()),
     };
     Err(Error::config("config/no-meaning", format!("{flag} needs a CSV file"))
@@ -193,21 +191,7 @@ fn no_columns(wish: &Wish, path: &Path) -> Result<()> {
         .hint("this format says itself where its labels are; divide the rows with --nodes"))
 }
 
-fn no_column(wanted: &str, names: &[String], count: usize, path: &Path) -> Error {
-    let error = Error::data("data/no-column", format!("there is no column `{wanted}`"));
-    let error = error.at(shown(path));
-    let known: Vec<&str> = names.iter().map(String::as_str).collect();
-    let all = match known.is_empty() {
-        true => format!("columns have no names here, only numbers from 0 to {}", count - 1),
-        false => format!("the columns are {}", known.join(", ")),
-    };
-    match nearest(wanted, known) {
-        Some(near) => error.hint(format!("did you mean `{near}`? {all}")),
-        None => error.hint(all),
-    }
-}
-
-fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 

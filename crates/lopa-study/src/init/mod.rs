@@ -1,7 +1,9 @@
 //! A first experiment on somebody's own data: looks at it, chooses a problem, finds step sizes that
 //! survive, and writes a commented file.
 
+mod columns;
 mod look;
+mod narrow;
 mod text;
 
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ use crate::practical::{self, Scheme, Steps};
 use look::Look;
 use lopa::algorithms::lopa::LopaParams;
 use lopa::config::Source;
-use lopa::data::{Data, Raw, Where};
+use lopa::data::{Data, Raw, Where, check_spelling};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::trace::Stop;
@@ -28,6 +30,12 @@ pub struct Wish {
     pub label: Option<String>,
     /// The column that says whose row it is.
     pub nodes_from: Option<String>,
+    /// Columns to leave out, by name or number.
+    pub drop: Vec<String>,
+    /// The classes, in their order, if they are not those that occur.
+    pub classes: Vec<String>,
+    /// The number of features of LIBSVM files, if it is not that of the widest.
+    pub features: Option<usize>,
     /// The number of nodes.
     pub nodes: Option<usize>,
     /// The problem.
@@ -45,9 +53,31 @@ pub struct Written {
     pub facts: Facts,
     /// What was guessed, and how to say otherwise.
     pub guesses: Vec<String>,
+    /// How far its step sizes were tried.
+    pub tested: Tested,
     /// What short trials of the file came to: each algorithm's accuracy on held-out rows, the mean
     /// over nodes and seeds.
     pub tried: Vec<(String, f64)>,
+}
+
+/// How far step sizes were tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tested {
+    /// Not at all: they are a guess.
+    Not,
+    /// In short runs.
+    Briefly,
+    /// At full length.
+    Fully,
+}
+
+/// What the search for an experiment tells on its way.
+#[derive(Debug)]
+pub enum Heard<'a> {
+    /// What it does now.
+    Doing(&'a str),
+    /// The file as it would be now, if the search had to stop.
+    Draft(Written),
 }
 
 /// What the data are.
@@ -59,6 +89,8 @@ pub struct Facts {
     pub features: usize,
     /// The classes, by name, with their numbers of rows.
     pub classes: Vec<(String, usize)>,
+    /// Whether the file lists them.
+    pub listed: bool,
     /// Nodes of the experiment.
     pub nodes: usize,
     /// Whether most features of a row are zero, and left out.
@@ -88,6 +120,9 @@ const TRIAL_ROWS: usize = 4000;
 /// More classes than these are hardly labels.
 const MOST_CLASSES: usize = 200;
 
+/// Trials use so few of the rows and columns of wide tables that θ has at most so many entries.
+const TRIAL_WEIGHTS: usize = 200_000;
+
 /// How often step sizes are halved when a trial diverges.
 const HALVINGS: usize = 8;
 
@@ -96,17 +131,22 @@ pub fn init(
     wish: &Wish,
     registries: &Registries,
     context: &Context,
-    told: &dyn Fn(&str),
+    hear: &dyn Fn(Heard),
 ) -> Result<Written> {
-    let look = Look::at(wish)?;
-    told("reading the data ...");
-    let facts = facts(&look, wish, registries, context)?;
+    hear(Heard::Doing("reading the data ..."));
+    let mut look = Look::at(wish)?;
+    let facts = facts(&mut look, wish, registries, context)?;
+    let nodes = facts.nodes;
     let mut plan = text::Plan::new(look, facts, wish);
     let trial = plan.trial(TRIAL_ROWS);
     let experiment = Experiment::read(&Source::new("init", trial), registries)?;
+    hear(Heard::Draft(plan.written(Tested::Not)));
     let data = experiment.load_data(context)?;
-    told("measuring curvature and trying step sizes ...");
+    let data = data.map(|data| narrow::narrow(data, nodes, TRIAL_WEIGHTS));
+    hear(Heard::Doing("measuring curvature and trying step sizes ..."));
     plan.steps = steps(&experiment, data.as_ref(), context)?;
+    hear(Heard::Draft(plan.written(Tested::Briefly)));
+    hear(Heard::Doing("trying them at full length ..."));
     let mut tried = None;
     for _ in 0..HALVINGS {
         let experiment =
@@ -118,14 +158,55 @@ pub fn init(
         plan.steps.alpha /= 2.0;
     }
     let Some(tried) = tried else { return Err(lost()) };
-    let text = plan.text(None);
-    Experiment::read(&Source::new(&plan.look.name[..], &text[..]), registries)?;
-    let text::Plan { look, facts, .. } = plan;
-    Ok(Written { name: look.name, text, facts, guesses: look.guesses, tried })
+    let written = plan.written(Tested::Fully);
+    Experiment::read(&Source::new(&written.name[..], &written.text[..]), registries)?;
+    Ok(Written { tried, ..written })
 }
 
-/// Rows, features and classes of all files.
-fn facts(look: &Look, wish: &Wish, registries: &Registries, context: &Context) -> Result<Facts> {
+/// Rows, features and classes of all files. Where LIBSVM files differ in width, the widest counts.
+fn facts(
+    look: &mut Look,
+    wish: &Wish,
+    registries: &Registries,
+    context: &Context,
+) -> Result<Facts> {
+    let raws = read(look, registries, context)?;
+    let mut classes: Vec<(String, usize)> = Vec::new();
+    for raw in &raws {
+        let mut counts = vec![0; raw.classes.len()];
+        raw.train.labels.iter().for_each(|&label| counts[label as usize] += 1);
+        for (class, count) in raw.classes.iter().zip(counts) {
+            match classes.iter_mut().find(|(known, _)| *known == class.name) {
+                Some((_, known)) => *known += count,
+                None => classes.push((class.name.clone(), count)),
+            }
+        }
+    }
+    let number = |name: &str| name.parse::<f64>().unwrap_or(f64::INFINITY);
+    classes.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then(a.cmp(b)));
+    let rows: usize = raws.iter().map(|raw| raw.train.labels.len()).sum();
+    match wish.classes.is_empty() {
+        true => check_classes(look, &classes, rows)?,
+        false => classes = listed(&wish.classes, &classes)?,
+    }
+    let features = raws.iter().map(|raw| raw.train.table.cols()).max().unwrap_or(0);
+    if look.nodes.is_some() && look.data.get("name").and_then(Value::as_str) == Some("libsvm") {
+        look.data.insert("features".into(), Value::Integer(features as i64));
+    }
+    let groups = raws[0].groups.len();
+    let nodes = match (&look.nodes, wish.nodes) {
+        (Some(files), _) => files.len(),
+        (None, Some(nodes)) => nodes,
+        (None, None) if groups > 0 => groups.min(MOST_NODES),
+        (None, None) => NODES.min(rows / ROWS_PER_NODE).max(2),
+    };
+    let sparse = raws[0].train.table.is_sparse();
+    let listed = look.nodes.is_some() || !wish.classes.is_empty();
+    Ok(Facts { rows, features, classes, listed, nodes, sparse })
+}
+
+/// Reads all files.
+fn read(look: &Look, registries: &Registries, context: &Context) -> Result<Vec<Raw>> {
     let place = Where { directory: context.data_dir.clone(), seed: 0 };
     let read = |node: Option<&String>| -> Result<Raw> {
         let mut params: Table = look.data.clone();
@@ -136,47 +217,51 @@ fn facts(look: &Look, wish: &Wish, registries: &Registries, context: &Context) -
         }
         (registries.sources.choose(name, &params)?.build)(&place)
     };
-    let mut raws = Vec::new();
     match &look.nodes {
-        None => raws.push(read(None)?),
-        Some(nodes) => {
-            for node in nodes {
-                raws.push(read(Some(node)).map_err(|error| error.at(node))?);
-            }
+        None => Ok(vec![read(None)?]),
+        Some(nodes) => nodes.iter().map(|node| read(Some(node)).map_err(|e| e.at(node))).collect(),
+    }
+}
+
+/// Refuses labels that are no classes, or the same ones in different spellings.
+fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Result<()> {
+    check_spelling(classes).map_err(|error| {
+        let hint =
+            "write one of them throughout; if they are different classes, list all with --classes";
+        Error { hint: Some(hint.into()), ..error }
+    })?;
+    if (2..=MOST_CLASSES.min(rows / 2).max(2)).contains(&classes.len()) {
+        return Ok(());
+    }
+    let column = look.data.get("label");
+    let column = column.map_or("the label".into(), |label| format!("the label, column {label},"));
+    let message = format!("{column} has {} different values in {rows} rows", classes.len());
+    let number = |(name, _): &(String, usize)| name.parse::<f64>().is_ok();
+    let possible = match classes.len() > 1 && classes.iter().all(number) {
+        true => {
+            "; numbers to predict (regression) need a problem of your own (docs: your own problem), or \
+             ranges as classes (low, high)"
         }
-    }
-    let mut classes: Vec<(String, usize)> = Vec::new();
-    for raw in &raws {
-        for &label in raw.train.labels.iter() {
-            let name = &raw.classes[label as usize].name;
-            match classes.iter_mut().find(|(known, _)| known == name) {
-                Some((_, count)) => *count += 1,
-                None => classes.push((name.clone(), 1)),
-            }
-        }
-    }
-    let number = |name: &str| name.parse::<f64>().unwrap_or(f64::INFINITY);
-    classes.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then(a.cmp(b)));
-    let rows: usize = raws.iter().map(|raw| raw.train.labels.len()).sum();
-    if classes.len() < 2 || classes.len() > MOST_CLASSES.min(rows / 2).max(2) {
-        let column = look
-            .data
-            .get("label")
-            .map_or("the label".into(), |label| format!("the label, column {label},"));
-        let message = format!("{column} has {} different values in {rows} rows", classes.len());
-        return Err(Error::data("data/bad-label", message)
-            .hint("it should name a few classes: choose another column with --label"));
-    }
-    let groups = raws[0].groups.len();
-    let nodes = match (&look.nodes, wish.nodes) {
-        (Some(files), _) => files.len(),
-        (None, Some(nodes)) => nodes,
-        (None, None) if groups > 0 => groups.min(MOST_NODES),
-        (None, None) => NODES.min(rows / ROWS_PER_NODE).max(2),
+        false => "",
     };
-    let features = raws[0].train.table.cols();
-    let sparse = raws[0].train.table.is_sparse();
-    Ok(Facts { rows, features, classes, nodes, sparse })
+    Err(Error::data("data/bad-label", message).hint(format!(
+        "it should name a few classes: choose another column with --label{possible}"
+    )))
+}
+
+/// The classes that the user lists, with their rows; others are refused when the file is read.
+fn listed(names: &[String], found: &[(String, usize)]) -> Result<Vec<(String, usize)>> {
+    let mut classes: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        let rows = found.iter().find(|(known, _)| known == name).map_or(0, |(_, rows)| *rows);
+        classes.push((name.clone(), rows));
+    }
+    match classes.len() {
+        0 | 1 => Err(Error::config("config/out-of-range", "one class leaves nothing to learn")
+            .at("--classes")
+            .hint("list all, separated by commas: --classes benign,malignant")),
+        _ => Ok(classes),
+    }
 }
 
 /// Step sizes for LoPA-GT that survive the whole length on several seeds.
@@ -232,9 +317,9 @@ fn lost() -> Error {
 }
 
 /// How rows are prepared; nodes with files of their own agree on the scaling.
-fn preparation(look: &Look, facts: &Facts) -> Table {
+fn preparation(facts: &Facts) -> Table {
     let mut keys = Table::new();
-    if look.nodes.is_some() {
+    if facts.listed {
         let classes = facts.classes.iter().map(|(name, _)| match name.parse::<i64>() {
             Ok(number) => Value::Integer(number),
             Err(_) => Value::String(name.clone()),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use toml::Value;
 
 use super::look::Look;
-use super::{Facts, Wish, preparation};
+use super::{Facts, Tested, Wish, Written, preparation};
 use crate::practical::Steps;
 
 /// Wider rows are not given a hidden layer: its weights would be most of the work.
@@ -18,6 +18,7 @@ pub struct Plan {
     pub steps: Steps,
     problem: String,
     grouped: bool,
+    tested: Tested,
 }
 
 impl Plan {
@@ -26,7 +27,20 @@ impl Plan {
         let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
         let steps = Steps { alpha: 0.1, beta: 0.1, lambda: 0.1, gamma: 0.4, tau: 0.4 };
         let grouped = wish.nodes_from.is_some();
-        Plan { look, facts, steps, problem, grouped }
+        Plan { look, facts, steps, problem, grouped, tested: Tested::Fully }
+    }
+
+    /// The file, which says how far its step sizes were tried.
+    pub fn written(&mut self, tested: Tested) -> Written {
+        self.tested = tested;
+        Written {
+            name: self.look.name.clone(),
+            text: self.text(None),
+            facts: self.facts.clone(),
+            guesses: self.look.guesses.clone(),
+            tested,
+            tried: Vec::new(),
+        }
     }
 
     /// The file with at most so many training rows, for trials.
@@ -62,6 +76,8 @@ impl Plan {
             let why = match key.as_str() {
                 "label" => "   # the column to predict",
                 "group" => "   # the column that says whose row it is; not a feature",
+                "drop" => "   # columns that are no features",
+                "features" => "   # of the widest file",
                 "path" if look.nodes.is_some() => "   # a file for each node",
                 _ => "",
             };
@@ -71,7 +87,7 @@ impl Plan {
             let nodes: Vec<Value> = nodes.iter().map(|name| name.clone().into()).collect();
             let _ = writeln!(text, "nodes = {}", Value::Array(nodes));
         }
-        for (key, value) in preparation(look, facts) {
+        for (key, value) in preparation(facts) {
             let why = match value.as_str() {
                 Some("standardise") => "   # mean 0 and variance 1",
                 Some("unit") => "   # divided by the largest value: zeros stay zero",
@@ -99,8 +115,15 @@ impl Plan {
             "[run]\nseeds = [1, 2, 3]   # each draws its own minibatches and start\niterations = 1000\n\
              batch = {batch}\nevaluations = 20\nexact = \"end\"   # exact solves at the end only: the rest \
              is fast\n\n\
-             # Step sizes of x, theta and v: from the curvature of these data, and tried on seeds 1 to 3.\n\
-             # `lopa tune` looks for better ones.\n"
+             # Step sizes of x, theta and v: {}.\n\
+             # `lopa tune` looks for better ones.\n",
+            match self.tested {
+                Tested::Not => "a guess, since the time was up before any was tried",
+                Tested::Briefly => {
+                    "from the curvature of these data and short runs; the time was up before a long one"
+                }
+                Tested::Fully => "from the curvature of these data, and tried on seeds 1 to 3",
+            }
         );
         for (name, what) in [
             ("lopa-gt", "personal models with a shared part"),

@@ -178,8 +178,28 @@ impl<B: ?Sized, F> Registry<B, F> {
                 .hint(format!("known: {}", self.names().join(", "))));
         };
         let entry = self.find(&name).map_err(|error| error.at(place))?;
-        let (params, build) = (entry.read)(section)?;
+        let read = (entry.read)(section);
+        let (params, build) = read.map_err(|error| self.with_example(error, entry))?;
         Ok(Choice { name, params, build })
+    }
+
+    /// Adds a typical value to the error for a key that is missing.
+    fn with_example(&self, error: Error, entry: &Entry<B, F>) -> Error {
+        let key = error.message.split('`').nth(1).unwrap_or_default();
+        let typical = entry.typical.as_ref().and_then(|typical| typical.get(key));
+        let list = if self.what == "data set" { "data".into() } else { plural(self.what) };
+        let hint = match (error.id, typical) {
+            ("config/missing-key", Some(value)) if self.what == "algorithm" => format!(
+                "for example `{key} = {value}`; `lopa init` finds step sizes for data, and `lopa theory \
+                 steps` for an experiment"
+            ),
+            ("config/missing-key", Some(value)) => format!("for example `{key} = {value}`"),
+            ("config/missing-key", None) => {
+                format!("`lopa list {list} {}` explains it", entry.name)
+            }
+            _ => return error,
+        };
+        error.hint(hint)
     }
 
     /// The same, from a name and a table of parameters.
@@ -197,6 +217,11 @@ impl<B: ?Sized, F> Registry<B, F> {
         let typical = self.find(name)?.typical.as_ref();
         typical.map(|params| self.choose(name, params)).transpose()
     }
+}
+
+/// `graphs` of `graph`, as `lopa list` names what there is.
+fn plural(what: &str) -> String {
+    if what.ends_with('s') { what.into() } else { format!("{what}s") }
 }
 
 impl<B: ?Sized, F> Deref for Registry<B, F> {

@@ -6,6 +6,7 @@
 
 use sha2::{Digest, Sha256};
 
+use super::labels::Unlisted;
 use super::moments::Moments;
 use super::{Columns, Data, Dataset, Preparation, Scaling, Scalings};
 use crate::error::{Error, Kind, Result};
@@ -17,42 +18,63 @@ pub struct Told {
     /// A hash of each column's name, in the order of the file; 0 for columns without names.
     columns: Vec<u64>,
     moments: Moments,
+    /// Rows whose label is not listed, by the listed class that it resembles; the last is for none.
+    unlisted: Vec<u64>,
 }
 
 impl Told {
-    /// What a node tells of its training rows.
+    /// What a node tells of its rows.
     pub(super) fn of(
         train: &Dataset,
         columns: Option<&Columns>,
         preparation: &Preparation,
+        out: &[Unlisted],
     ) -> Told {
+        let classes = preparation.classes.as_ref().map_or(0, Vec::len);
+        let mut unlisted = vec![0; classes + 1];
+        out.iter().for_each(|out| unlisted[out.near.unwrap_or(classes)] += out.rows as u64);
         let unnamed = || vec![0; train.cols()];
         let columns = columns.map_or_else(unnamed, |columns| hashes(&columns.features));
         let moments = match preparation.agreed() {
             Some(method) => Moments::of(method, train),
             None => Moments::default(),
         };
-        Told { columns, moments }
+        Told { columns, moments, unlisted }
     }
 
     /// As bytes, whose number depends on the columns' number and on the experiment alone.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        out.u64(self.columns.len() as u64);
-        self.columns.iter().for_each(|&hash| out.u64(hash));
+        for numbers in [&self.columns, &self.unlisted] {
+            out.u64(numbers.len() as u64);
+            numbers.iter().for_each(|&number| out.u64(number));
+        }
         self.moments.write(&mut out);
         out.done()
     }
 
     /// Reads what [`Told::to_bytes`] wrote; `None` if it is malformed.
     pub fn read(bytes: &mut Reader) -> Option<Told> {
-        let count = usize::try_from(bytes.u64()?).ok()?;
-        let mut columns = Vec::new();
-        for _ in 0..count {
-            columns.push(bytes.u64()?);
-        }
-        Some(Told { columns, moments: Moments::read(bytes)? })
+        let (columns, unlisted) = (numbers(bytes)?, numbers(bytes)?);
+        Some(Told { columns, unlisted, moments: Moments::read(bytes)? })
     }
+
+    /// The labels that are not listed, as other nodes know them.
+    fn unlisted(&self) -> Vec<Unlisted> {
+        let known = self.unlisted.len() - 1;
+        let one = |(near, &rows): (usize, &u64)| Unlisted {
+            label: None,
+            near: Some(near).filter(|&near| near < known),
+            rows: usize::try_from(rows).unwrap_or(usize::MAX),
+        };
+        let mut all: Vec<_> = self.unlisted.iter().enumerate().map(one).collect();
+        all.retain(|unlisted| unlisted.rows > 0);
+        all
+    }
+}
+
+fn numbers(bytes: &mut Reader) -> Option<Vec<u64>> {
+    (0..bytes.u64()?).map(|_| bytes.u64()).collect()
 }
 
 /// What follows from what all nodes told.
@@ -60,6 +82,8 @@ impl Told {
 pub struct Agreement {
     columns: Vec<u64>,
     scaling: Option<Scaling>,
+    /// The rows of each node that are left out, in words.
+    left_out: Vec<Option<String>>,
 }
 
 impl Agreement {
@@ -67,7 +91,8 @@ impl Agreement {
     pub fn of(told: &[Told], preparation: &Preparation) -> Result<Agreement> {
         let names = preparation.nodes.as_deref().unwrap_or_default();
         let columns = told.first().map_or(Vec::new(), |first| first.columns.clone());
-        let mut moments = Vec::new();
+        let (mut moments, mut left_out) = (Vec::new(), Vec::new());
+        let classes = preparation.classes.as_ref().map_or(0, Vec::len);
         for (node, told) in told.iter().enumerate() {
             let order = order(&columns, &told.columns).ok_or_else(|| {
                 let (name, first) = (&names[node], &names[0]);
@@ -78,6 +103,11 @@ impl Agreement {
                 .hint("all files need the same columns, by name; their order may differ")
             })?;
             moments.push(told.moments.at(&order).ok_or_else(garbled)?);
+            if told.unlisted.len() != classes + 1 {
+                return Err(garbled());
+            }
+            let name = names.get(node).map(String::as_str);
+            left_out.push(preparation.judge_unlisted(&told.unlisted(), name)?);
         }
         let scaling = match preparation.agreed() {
             None => None,
@@ -86,7 +116,7 @@ impl Agreement {
                 Some(Moments::joined(&moments).scaling(method, listed, columns.len())?)
             }
         };
-        Ok(Agreement { columns, scaling })
+        Ok(Agreement { columns, scaling, left_out })
     }
 }
 
@@ -122,6 +152,13 @@ impl Data {
             }
             scalings[node] = Some(scaling);
         }
+        // A node knows its own labels, and of the others how many rows they leave out.
+        let mut left_out = agreement.left_out.clone();
+        let names = preparation.nodes.iter().flatten();
+        for ((node, name), unlisted) in names.enumerate().skip(here.start).zip(&own.unlisted) {
+            left_out[node] = preparation.judge_unlisted(unlisted, Some(name))?;
+        }
+        self.left_out = left_out.into_iter().flatten().collect();
         let first = self.columns.as_mut().zip(own.told.first());
         if let Some((columns, told)) = first {
             let order = order(&agreement.columns, &told.columns).ok_or_else(garbled)?;

@@ -15,6 +15,9 @@ pub struct Columns {
     /// Of the groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
+    /// Of the columns that are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
 }
 
 /// How many names a message lists.

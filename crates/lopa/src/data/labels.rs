@@ -1,7 +1,9 @@
-//! Labels that are no classes, and classes that nobody can learn.
+//! Labels that are no classes, labels that nobody listed, and classes that nobody can learn.
 
 use super::source::Raw;
-use crate::error::{Error, Result};
+use super::spelling::{fold, misspelt};
+use super::{ClassName, Preparation, UnknownLabels};
+use crate::error::{Error, Result, nearest};
 
 /// Real numbers with more different values than this are no classes.
 const MAX_REAL: usize = 20;
@@ -15,8 +17,67 @@ const MANY: usize = 50;
 /// See [`MANY`].
 const ROWS_EACH: usize = 10;
 
-/// Refuses labels that look like measurements or row numbers; who lists `classes` knows better.
+/// Refuses labels that look like measurements, row numbers or other spellings of each other; a file
+/// that lists `classes` knows better.
 pub fn check_classes(raw: &Raw) -> Result<()> {
+    check_values(raw)?;
+    match raw.known {
+        true => Ok(()),
+        false => check_spelling(&counted(raw)),
+    }
+}
+
+/// Refuses classes that differ by case, spaces or accents alone, and rare ones that are a slip away
+/// from a common one.
+pub fn check_spelling(classes: &[(String, usize)]) -> Result<()> {
+    let mut alike = Vec::new();
+    for (at, (a, rows_a)) in classes.iter().enumerate() {
+        for (b, rows_b) in &classes[..at] {
+            let same = fold(a).is_some_and(|folded| fold(b).is_some_and(|other| other == folded));
+            let (few, many) = (rows_a.min(rows_b), rows_a.max(rows_b));
+            if same || RARE * few < *many && misspelt(a, b) {
+                let (few, many) = if rows_a < rows_b {
+                    ((a, rows_a), (b, rows_b))
+                } else {
+                    ((b, rows_b), (a, rows_a))
+                };
+                alike.push(format!(
+                    "{:?} ({}) and {:?} ({})",
+                    few.0,
+                    rows(*few.1),
+                    many.0,
+                    rows(*many.1)
+                ));
+            }
+        }
+    }
+    let Some(first) = alike.first() else { return Ok(()) };
+    let more = match alike.len() {
+        1 => String::new(),
+        all => format!(", and {} more pairs", all - 1),
+    };
+    let message = format!("two classes differ by their spelling alone: {first}{more}");
+    Err(Error::data("data/near-classes", message).hint(
+        "write one of them throughout; if they are different classes, list all of them as `classes`",
+    ))
+}
+
+/// A class with so many times fewer rows than another is rare beside it.
+const RARE: usize = 4;
+
+fn rows(count: usize) -> String {
+    format!("{count} row{}", if count == 1 { "" } else { "s" })
+}
+
+/// The classes by name, with their rows in all parts.
+fn counted(raw: &Raw) -> Vec<(String, usize)> {
+    let mut counts = vec![0; raw.classes.len()];
+    let parts = std::iter::once(&raw.train).chain(&raw.test);
+    parts.flat_map(|part| &part.labels).for_each(|&label| counts[label as usize] += 1);
+    raw.classes.iter().map(|class| class.name.clone()).zip(counts).collect()
+}
+
+fn check_values(raw: &Raw) -> Result<()> {
     let (values, rows) = (raw.classes.len(), raw.train.labels.len());
     let numbers: Option<Vec<f64>> = raw.classes.iter().map(|c| c.code.parse().ok()).collect();
     let real = numbers.is_some_and(|numbers| numbers.iter().any(|number| number.fract() != 0.0));
@@ -26,12 +87,98 @@ pub fn check_classes(raw: &Raw) -> Result<()> {
     }
     let some: Vec<&str> = raw.classes.iter().take(3).map(|class| class.code.as_str()).collect();
     let what = if real { "real numbers: this looks like a regression target" } else { "values" };
+    let possible = if real { REGRESSION } else { "" };
     let message =
         format!("the {rows} labels have {values} different {what} ({}, …)", some.join(", "));
-    Err(Error::data("data/too-many-classes", message).hint(
-        "labels name classes: are they in another column or array? else put values into a few \
-         classes (low, high), or list the `classes` if these are really all of them",
-    ))
+    Err(Error::data("data/too-many-classes", message).hint(format!(
+        "{possible}labels name classes: are they in another column or array? else put values into a few \
+         classes (low, high), or list the `classes` if these are really all of them"
+    )))
+}
+
+/// What is possible with a regression target.
+const REGRESSION: &str = "problems on data files are classifications, and a number as target needs a \
+                          problem of your own (in Rust or Python); ";
+
+/// Rows with a label that the experiment does not list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unlisted {
+    /// The label; other nodes do not tell theirs.
+    pub label: Option<String>,
+    /// The place of the listed class that it resembles.
+    pub near: Option<usize>,
+    /// The number of rows.
+    pub rows: usize,
+}
+
+/// The labels that the experiment does not list, most frequent first.
+pub fn unlisted(raw: &Raw, listed: &[ClassName]) -> Vec<Unlisted> {
+    let names: Vec<String> = listed.iter().map(ToString::to_string).collect();
+    let mut found = Vec::new();
+    for (class, (name, rows)) in raw.classes.iter().zip(counted(raw)) {
+        if rows == 0 || names.contains(&class.name) || names.contains(&class.code) {
+            continue;
+        }
+        let folded = fold(&name);
+        let same = names.iter().position(|known| folded.is_some() && fold(known) == folded);
+        let near = || {
+            let near = nearest(&name, names.iter().map(String::as_str))?;
+            names.iter().position(|known| known == near)
+        };
+        // Numbers resemble each other by chance.
+        let near = same.or_else(|| folded.is_some().then(near).flatten());
+        found.push(Unlisted { label: Some(name), near, rows });
+    }
+    found.sort_by_key(|unlisted| std::cmp::Reverse(unlisted.rows));
+    found
+}
+
+/// How many labels a message shows.
+const SHOWN: usize = 3;
+
+/// `25 rows of `west` have labels that `classes` does not list: …`
+fn said(unlisted: &[Unlisted], listed: &[ClassName], whose: &str) -> String {
+    let count = unlisted.iter().fold(0usize, |count, own| count.saturating_add(own.rows));
+    let one = |own: &Unlisted| {
+        let near = own.near.map(|near| match own.label {
+            Some(_) => format!(", did you mean `{}`?", listed[near]),
+            None => format!("near to `{}`", listed[near]),
+        });
+        match &own.label {
+            Some(label) => format!("{label:?} ({}{})", rows(own.rows), near.unwrap_or_default()),
+            None => format!("{} {}", rows(own.rows), near.unwrap_or("near to none of them".into())),
+        }
+    };
+    let mut some: Vec<String> = unlisted.iter().take(SHOWN).map(one).collect();
+    if unlisted.len() > SHOWN {
+        some.push(format!("and {} more", unlisted.len() - SHOWN));
+    }
+    let (has, s) = if count == 1 { ("has a label", "") } else { ("have labels", "s") };
+    let some = some.join(", ");
+    format!("{count} row{s}{whose} {has} that `classes` does not list: {some}")
+}
+
+impl Preparation {
+    /// What becomes of rows whose labels are not listed: refused, or left out with a sentence. `whose`
+    /// names the node where there are several.
+    pub(crate) fn judge_unlisted(
+        &self,
+        unlisted: &[Unlisted],
+        whose: Option<&str>,
+    ) -> Result<Option<String>> {
+        if unlisted.is_empty() {
+            return Ok(None);
+        }
+        let of = whose.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        let said = said(unlisted, self.classes.as_deref().unwrap_or_default(), &of);
+        match self.unknown_labels {
+            Some(UnknownLabels::Drop) => Ok(Some(format!("left out: {said}"))),
+            _ => Err(Error::data("data/unknown-label", said).hint(
+                "correct the labels, add them to `classes`, or leave their rows out with \
+                 `unknown_labels = \"drop\"` in [data]",
+            )),
+        }
+    }
 }
 
 /// Refuses test rows of a class that no training row has.

@@ -1,11 +1,13 @@
 //! A look at a file before it is used: columns, types, missing values, classes.
 
 use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 
 use serde::Serialize;
 
-use super::source::{Raw, look_csv, look_raw};
+use super::doubt::{Edge, Remark, Values};
+use super::source::{Odd, Raw, look_csv, look_raw};
 use crate::error::Result;
 
 /// What a file holds.
@@ -16,8 +18,14 @@ pub struct Look {
     /// The delimiter of a text table, if it is not a comma.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
+    /// Whether the columns have names.
+    #[serde(skip)]
+    pub header: bool,
     /// The number of rows.
     pub rows: usize,
+    /// Names that several columns have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeated_names: Vec<String>,
     /// The feature columns.
     pub columns: Vec<ColumnLook>,
     /// The labels, if the file has any.
@@ -52,6 +60,26 @@ pub struct ColumnLook {
     /// A cell that is no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// What makes it doubtful as a feature.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<Remark>,
+    /// Whether no value occurs twice.
+    #[serde(skip)]
+    pub unique: bool,
+}
+
+impl ColumnLook {
+    /// A cell that is no number, and what to do about it; `key` is how `drop` names the column.
+    pub fn odd(&self, key: &str) -> Option<(String, String)> {
+        let text = self.text.clone()?;
+        let remedy = Odd::of(&text).remedy(&text, key);
+        Some((text, remedy))
+    }
+
+    /// Whether it holds words, and not numbers or dates written in another way.
+    pub fn holds_words(&self) -> bool {
+        self.text.as_deref().is_some_and(|text| Odd::of(text) == Odd::Word)
+    }
 }
 
 /// What the cells of a column are, but for missing ones.
@@ -80,6 +108,9 @@ pub struct LabelLook {
     /// Why these labels are refused, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
+    /// The same as a column, if it is one.
+    #[serde(skip)]
+    pub column: Option<ColumnLook>,
 }
 
 /// Different values are counted up to here.
@@ -115,7 +146,7 @@ impl Look {
             raw.train.labels.iter().for_each(|&label| counts[label as usize] += 1);
             let classes = raw.classes.iter().map(|class| class.name.clone()).zip(counts).collect();
             let refused = super::labels::check_classes(raw).err().map(|error| error.message);
-            LabelLook { name, classes, missing: 0, refused }
+            LabelLook { name, classes, missing: 0, refused, column: None }
         });
         Look::new(format, rows, columns, labels)
     }
@@ -129,22 +160,32 @@ impl Look {
     ) -> Look {
         let zeros: usize = columns.iter().map(|column| column.zeros).sum();
         let density = 1.0 - zeros as f64 / (rows * columns.len()).max(1) as f64;
-        Look { format, delimiter: None, rows, columns, labels, density }
+        let label =
+            labels.iter().filter(|labels| labels.column.is_some()).map(|labels| &labels.name);
+        let names: Vec<&String> = columns.iter().map(|column| &column.name).chain(label).collect();
+        let mut seen = HashSet::new();
+        let mut repeated_names: Vec<String> =
+            names.into_iter().filter(|name| !seen.insert(*name)).cloned().collect();
+        repeated_names.dedup();
+        let (delimiter, header) = (None, false);
+        Look { format, delimiter, header, rows, repeated_names, columns, labels, density }
     }
 }
 
-/// The numbers of a column so far.
+/// The cells of a column so far.
 #[derive(Debug, Clone)]
 pub(super) struct Cells {
     seen: usize,
     zeros: usize,
     whole: bool,
-    min: f64,
-    max: f64,
+    low: Edge,
+    high: Edge, // of the numbers with their signs changed
     mean: f64,
     square: f64,
+    values: Values,
     pub(super) missing: usize,
-    pub(super) text: Option<String>,
+    texts: usize,
+    text: Option<String>,
 }
 
 impl Default for Cells {
@@ -153,11 +194,13 @@ impl Default for Cells {
             seen: 0,
             zeros: 0,
             whole: true,
-            min: f64::INFINITY,
-            max: f64::NEG_INFINITY,
+            low: Edge::default(),
+            high: Edge::default(),
             mean: 0.0,
             square: 0.0,
+            values: Values::default(),
             missing: 0,
+            texts: 0,
             text: None,
         }
     }
@@ -169,10 +212,24 @@ impl Cells {
         self.seen += 1;
         self.zeros += usize::from(value == 0.0);
         self.whole &= value.fract() == 0.0;
-        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+        self.low.add(value, 1);
+        self.high.add(-value, 1);
         let off = value - self.mean;
         self.mean += off / self.seen as f64;
         self.square += off * (value - self.mean);
+        match self.whole {
+            true => self.values.add(value.to_bits(), Some(value)),
+            false => self.values.forget(),
+        }
+    }
+
+    /// Adds a cell that is no number.
+    pub fn add_text(&mut self, text: &str) {
+        let mut hasher = std::hash::DefaultHasher::new();
+        text.hash(&mut hasher);
+        self.texts += 1;
+        self.values.add(hasher.finish(), None);
+        self.text.get_or_insert_with(|| text.to_string());
     }
 
     /// Adds zeros that are not stored.
@@ -183,7 +240,11 @@ impl Cells {
             self.square += self.mean * self.mean * seen * more / all;
             self.mean *= seen / all;
             (self.seen, self.zeros) = (self.seen + count, self.zeros + count);
-            (self.min, self.max) = (self.min.min(0.0), self.max.max(0.0));
+            self.low.add(0.0, count);
+            self.high.add(0.0, count);
+            if count > 1 {
+                self.values.forget();
+            }
         }
     }
 
@@ -197,16 +258,49 @@ impl Cells {
         };
         let some = |value: f64| if self.seen == 0 { 0.0 } else { value };
         ColumnLook {
+            remarks: self.remarks(&name, kind, distinct),
+            unique: self.values.all_differ(),
             name,
             kind,
             missing: self.missing,
             distinct: distinct.map(HashSet::len),
             zeros: self.zeros,
-            min: some(self.min),
-            max: some(self.max),
+            min: some(self.low.value),
+            max: some(-self.high.value),
             mean: self.mean,
             deviation: some((self.square / self.seen.max(1) as f64).sqrt()),
             text: self.text,
         }
+    }
+
+    /// What makes the column doubtful as a feature.
+    fn remarks(
+        &self,
+        name: &str,
+        kind: CellKind,
+        distinct: Option<&HashSet<String>>,
+    ) -> Vec<Remark> {
+        let rows = self.seen + self.texts;
+        let one_text = self.seen == 0 && distinct.is_some_and(|distinct| distinct.len() == 1);
+        let one_number = self.texts == 0 && self.low.value == -self.high.value;
+        if rows > 1 && self.missing == 0 && (one_text || one_number) {
+            return vec![Remark::Constant];
+        }
+        let word = || self.text.as_deref().is_none_or(|text| Odd::of(text) == Odd::Word);
+        let whole = kind == CellKind::Integer || kind == CellKind::Text;
+        if whole
+            && self.missing == 0
+            && self.values.identify(rows, name, &self.low, &self.high)
+            && word()
+        {
+            return vec![Remark::Identifier];
+        }
+        let mut remarks = Vec::new();
+        for (edge, other, sign) in [(&self.low, &self.high, 1.0), (&self.high, &self.low, -1.0)] {
+            if edge.stands_for_nothing(-other.value, sign) {
+                remarks.push(Remark::Sentinel { value: sign * edge.value, cells: edge.count });
+            }
+        }
+        remarks
     }
 }

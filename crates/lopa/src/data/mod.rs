@@ -4,6 +4,7 @@ mod agreement;
 mod catalog;
 mod columns;
 mod digest;
+mod doubt;
 mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
@@ -17,6 +18,7 @@ pub mod partition;
 mod prepare;
 mod scaling;
 mod source;
+mod spelling;
 mod stored;
 
 pub(crate) use agreement::garbled;
@@ -24,12 +26,14 @@ pub use agreement::{Agreement, Told};
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
 pub use columns::Columns;
 pub use digest::digest;
+pub use doubt::Remark;
 pub use features::{Features, Samples, Stock};
 pub use given::{Given, MomentsOf, Whose};
+pub use labels::{Unlisted, check_spelling};
 pub use look::{CellKind, ColumnLook, LabelLook, Look, MAX_DISTINCT, look};
 pub use own::{Own, each as each_own, load as load_own};
 use packed::{Bytes, Packed};
-pub use prepare::{ClassName, Preparation, load, prepare, read};
+pub use prepare::{ClassName, Preparation, UnknownLabels, load, prepare, read};
 pub use scaling::{Method, Scaling, Scalings};
 pub use source::{
     Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry, new_rows,
@@ -214,4 +218,7 @@ pub struct Data {
     pub columns: Option<Columns>,
     /// Which nodes' files these are, where nodes have files of their own.
     pub own: Option<Own>,
+    /// A sentence for each file with rows that are left out, because `classes` does not list their
+    /// labels.
+    pub left_out: Vec<String>,
 }

@@ -5,9 +5,10 @@ use std::ops::Range;
 use toml::{Table, Value};
 
 use super::agreement::{Agreement, Told};
+use super::labels::{Unlisted, unlisted};
 use super::prepare::{check_fill, prepare_own};
 use super::source::{Class, Raw, SourceBuild, Where};
-use super::{Data, Dataset, Features, Method, Preparation, Scalings};
+use super::{ClassName, Data, Dataset, Features, Method, Preparation, Scalings};
 use crate::config::{Choice, Registry};
 use crate::error::{Error, Fault, Result};
 
@@ -56,8 +57,8 @@ pub struct Own {
     pub told: Vec<Told>,
     /// Whether their columns are in the common order and their rows scaled.
     pub settled: bool,
-    /// A sentence for each file with rows that are left out, because `classes` does not list theirs.
-    pub left_out: Vec<String>,
+    /// The labels of each of them that `classes` does not list.
+    pub unlisted: Vec<Vec<Unlisted>>,
 }
 
 /// Reads and prepares the files of some nodes, each alone. If these are all, the data is settled;
@@ -70,6 +71,7 @@ pub fn load(
     place: &Where,
 ) -> Result<Data> {
     let (mut parts, mut out) = (Vec::new(), Vec::new());
+    let listed = preparation.classes.as_deref().unwrap_or_default();
     for (source, name) in sources[here.clone()].iter().zip(&nodes[here.clone()]) {
         let raw = (source.build)(place)?;
         let sparse = preparation.sparse.unwrap_or(raw.train.table.is_sparse());
@@ -82,22 +84,31 @@ pub fn load(
             nodes: None,
             ..preparation.clone()
         };
-        out.extend(left_out(&raw, preparation, name));
+        out.push(unlisted(&raw, listed));
         let raw = with_classes(raw, preparation);
+        // Where others have files too, all of them refuse together, and the rows may stay until then.
+        let judged = preparation.judge_unlisted(&out[out.len() - 1], Some(name));
+        let raw = match judged {
+            Err(error) if here == (0..nodes.len()) => return Err(error),
+            Err(_) => with_first_class(raw, listed),
+            Ok(_) => raw,
+        };
         parts.push(prepare_own(raw, &each, place.seed).map_err(|error| error.at(name))?);
     }
     let names = &nodes[here.clone()];
     same_columns(&parts, names)?;
-    let tell = |data: &Data| Told::of(&data.train, data.columns.as_ref(), preparation);
-    let told: Vec<Told> = parts.iter().map(tell).collect();
+    let tell = |(data, out): (&Data, &Vec<Unlisted>)| {
+        Told::of(&data.train, data.columns.as_ref(), preparation, out)
+    };
+    let told: Vec<Told> = parts.iter().zip(&out).map(tell).collect();
     let first = parts.first().map(|data| (data.classes.clone(), data.columns.clone()));
     let (classes, columns) = first.unwrap_or_default();
     let (train, test): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.train, d.test)).unzip();
     let (train, test) = (joined(train, &here, nodes.len()), joined(test, &here, nodes.len()));
     let whole = here == (0..nodes.len());
-    let own = Own { here, told: told.clone(), settled: false, left_out: out };
-    let scaling = Scalings::default();
-    let mut data = Data { train, test, classes, scaling, columns, own: Some(own) };
+    let own = Some(Own { here, told: told.clone(), settled: false, unlisted: out });
+    let (scaling, left_out) = (Scalings::default(), Vec::new());
+    let mut data = Data { train, test, classes, scaling, columns, own, left_out };
     if whole {
         data.settle(&Agreement::of(&told, preparation)?, preparation)?;
     }
@@ -107,6 +118,7 @@ pub fn load(
 /// Refuses files whose columns are not those of the first.
 fn same_columns(parts: &[Data], names: &[String]) -> Result<()> {
     let Some(first) = parts.first() else { return Ok(()) };
+    let widest = parts.iter().map(|data| data.train.cols()).max().unwrap_or(0);
     for (data, name) in parts.iter().zip(names) {
         if let (Some(columns), Some(own)) = (&first.columns, &data.columns) {
             columns.order(&own.features).map_err(|error| different(error, name, &names[0]))?;
@@ -114,7 +126,14 @@ fn same_columns(parts: &[Data], names: &[String]) -> Result<()> {
         let (cols, found) = (first.train.cols(), data.train.cols());
         if found != cols {
             let message = format!("`{name}` has {found} features, and `{}` {cols}", names[0]);
-            return Err(Error::data("data/shape-mismatch", message));
+            let error = Error::data("data/shape-mismatch", message);
+            return Err(match matches!(data.train.features(), Features::Sparse { .. }) {
+                true => error.hint(format!(
+                    "a LIBSVM file looks narrower if its last features are all zero: \
+                     `features = {widest}` in [data] says how many there are"
+                )),
+                false => error.hint("all files need the same columns"),
+            });
         }
     }
     Ok(())
@@ -129,38 +148,25 @@ fn filled(params: &Table, name: &str) -> Table {
     params.iter().map(|(key, value)| (key.clone(), fill(value))).collect()
 }
 
-/// Says how many rows have classes that the experiment does not list.
-fn left_out(raw: &Raw, preparation: &Preparation, name: &str) -> Option<String> {
-    let listed: Vec<String> =
-        preparation.classes.iter().flatten().map(ToString::to_string).collect();
-    let is_listed = |class: &Class| listed.contains(&class.name) || listed.contains(&class.code);
-    let mut counts = vec![0; raw.classes.len()];
-    let parts = std::iter::once(&raw.train).chain(&raw.test);
-    parts.flat_map(|part| &part.labels).for_each(|&label| counts[label as usize] += 1);
-    let out: Vec<(&str, usize)> = (raw.classes.iter().zip(counts))
-        .filter(|(class, rows)| *rows > 0 && !is_listed(class))
-        .map(|(class, rows)| (class.name.as_str(), rows))
-        .collect();
-    let mut names: Vec<String> = out.iter().take(5).map(|(name, _)| format!("`{name}`")).collect();
-    if out.len() > names.len() {
-        names.push("…".into());
-    }
-    let rows: usize = out.iter().map(|(_, rows)| rows).sum();
-    (rows > 0).then(|| {
-        let (s, are) = if rows == 1 { ("", "is") } else { ("s", "are") };
-        format!(
-            "{rows} row{s} of `{name}` {are} left out, because `classes` does not list {}",
-            names.join(", ")
-        )
-    })
-}
-
 /// The table with the classes that it has no rows of.
 fn with_classes(mut raw: Raw, preparation: &Preparation) -> Raw {
     for class in preparation.classes.iter().flatten().map(ToString::to_string) {
         if !raw.classes.iter().any(|known| known.name == class || known.code == class) {
             raw.classes.push(Class { code: class.clone(), name: class });
         }
+    }
+    raw
+}
+
+/// The table with the first class listed in place of all that are not.
+fn with_first_class(mut raw: Raw, listed: &[ClassName]) -> Raw {
+    let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
+    let place =
+        |class: &Class| listed.iter().position(|name| *name == class.name || *name == class.code);
+    let first = raw.classes.iter().position(|class| place(class) == Some(0)).unwrap_or(0) as u32;
+    let kept: Vec<bool> = raw.classes.iter().map(|class| place(class).is_some()).collect();
+    for part in std::iter::once(&mut raw.train).chain(&mut raw.test) {
+        part.labels.iter_mut().filter(|label| !kept[**label as usize]).for_each(|l| *l = first);
     }
     raw
 }

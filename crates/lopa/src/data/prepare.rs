@@ -18,6 +18,9 @@ use crate::math::random::{Purpose, Stream};
 pub struct Preparation {
     /// Keep only these classes, in this order: the first becomes class 0.
     pub classes: Option<Vec<ClassName>>,
+    /// What becomes of rows whose label `classes` does not list; by default they are refused, and left
+    /// out of published data sets, whose classes are known.
+    pub unknown_labels: Option<UnknownLabels>,
     /// Use at most this many training rows, drawn without replacement.
     pub samples: Option<usize>,
     /// Share of every class held out for testing, if the source has no test set (0.2).
@@ -36,6 +39,16 @@ pub struct Preparation {
     /// The names of nodes that have files of their own: `{node}` in the source's paths stands for the
     /// name.
     pub nodes: Option<Vec<String>>,
+}
+
+/// What becomes of rows whose label is not listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownLabels {
+    /// They are an error, at every node.
+    Refuse,
+    /// They are left out; every node says how many.
+    Drop,
 }
 
 /// A class, by number or name.
@@ -74,6 +87,8 @@ impl Params for Preparation {
     fn check(&self) -> Result<(), Fault> {
         let none = self.classes.as_ref().is_some_and(Vec::is_empty);
         Fault::unless(!none, "classes", "[]", "left out or name a class")?;
+        let listed = self.unknown_labels.is_none() || self.classes.is_some();
+        Fault::unless(listed, "unknown_labels", "…", "left out, or go with `classes`")?;
         Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;
         let test = self.test.unwrap_or(TEST_SHARE);
         Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")?;
@@ -87,10 +102,20 @@ impl Params for Preparation {
 impl Preparation {
     /// Takes the keys of preparation out of a section and leaves those of the source.
     pub fn take(section: &mut Section) -> Result<Preparation> {
-        let keys = ["classes", "samples", "test", "holdout", "scaling", "moments", "nodes"];
+        let keys = [
+            "classes",
+            "unknown_labels",
+            "samples",
+            "test",
+            "holdout",
+            "scaling",
+            "moments",
+            "nodes",
+        ];
         let places = keys.map(|key| (key, section.place_of(key)));
         let preparation = Preparation {
             classes: section.value("classes")?,
+            unknown_labels: section.value("unknown_labels")?,
             samples: section.value("samples")?,
             test: section.value("test")?,
             holdout: section.value("holdout")?,
@@ -145,8 +170,16 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     if preparation.classes.is_none() {
         labels::check_classes(&raw)?;
     }
+    let left_out = match &preparation.classes {
+        // A published data set says itself which classes it has.
+        Some(listed) if !raw.known || preparation.unknown_labels.is_some() => {
+            preparation.judge_unlisted(&labels::unlisted(&raw, listed), None)?
+        }
+        _ => None,
+    };
     labels::check_test(&raw, &kept)?;
-    prepare_kept(raw, &kept, preparation, seed)
+    let data = prepare_kept(raw, &kept, preparation, seed)?;
+    Ok(Data { left_out: left_out.into_iter().collect(), ..data })
 }
 
 /// The same for one node's file, which may lack classes of the others.
@@ -206,7 +239,7 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
     let (train, test) = (set(&raw.train, &train), set(test_part, &test));
     let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
     let (scaling, columns) = (Scalings::all(scaling), raw.columns);
-    Ok(Data { train, test, classes, scaling, columns, own: None })
+    Ok(Data { train, test, classes, scaling, columns, own: None, left_out: Vec::new() })
 }
 
 /// The indices of the chosen classes.

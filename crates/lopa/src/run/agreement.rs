@@ -38,26 +38,33 @@ impl Experiment {
         // Process 0 may have read all files; each process tells of its own nodes.
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
-        let told = match transport.independent() {
-            None => transport.all(&ours)?,
-            Some(_) => self.agree_as_peer(transport, &ours, store)?,
-        };
+        let judge = |told: &[Vec<u8>]| self.judge(told, files, own);
+        match transport.independent() {
+            None => judge(&transport.all(&ours)?).map(Some),
+            Some(_) => self.agree_as_peer(transport, &ours, store, &judge).map(Some),
+        }
+    }
+
+    /// What follows from what all nodes told.
+    fn judge(&self, told: &[Vec<u8>], files: &Preparation, own: &Own) -> Result<Agreement> {
         let bytes = told.concat();
         let mut bytes = Reader::new(&bytes);
         let told: Option<Vec<Told>> =
             (0..self.network.nodes).map(|_| Told::read(&mut bytes)).collect();
         let told = told.filter(|_| bytes.end().is_some()).ok_or_else(garbled)?;
-        Agreement::of(&told, files).map(Some).map_err(|error| error.at("[data]"))
+        own.judge(files)?;
+        Agreement::of(&told, files).map_err(|error| error.at("[data]"))
     }
 
     /// The same among peers, as a run without iterations: what all told is on disk before anybody
-    /// may forget what it said.
+    /// may forget what it said. What they cannot agree on is not kept: a file may be mended.
     fn agree_as_peer(
         &self,
         transport: &mut dyn Transport,
         ours: &[u8],
         store: &mut dyn Store,
-    ) -> Result<Vec<Vec<u8>>> {
+        judge: &dyn Fn(&[Vec<u8>]) -> Result<Agreement>,
+    ) -> Result<Agreement> {
         let (spec, seed) = (&self.network, self.run.seeds[0]);
         let seed = spec.seed.unwrap_or(seed);
         let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
@@ -69,7 +76,7 @@ impl Experiment {
         let kept = kept.as_deref().and_then(Kept::read);
         if let Some(Kept { told, .. }) = kept.as_ref().filter(|kept| kept.over) {
             independent(transport).pass(begin(None))?;
-            return Ok(told.clone());
+            return judge(told);
         }
         let links = kept.as_ref().map(|kept| &kept.links[..]);
         independent(transport).begin(begin(links))?;
@@ -77,13 +84,19 @@ impl Experiment {
             Some(kept) => kept.told,
             None => transport.all(ours)?,
         };
+        let agreement = judge(&told);
         let own = independent(transport);
+        if agreement.is_err() {
+            // The others hear what we told, and refuse as well.
+            own.end()?;
+            return agreement;
+        }
         let mut kept = Kept { over: false, links: own.save(true), told };
         store.agree(&kept.to_bytes())?;
         own.end()?;
         kept.over = true;
         store.agree(&kept.to_bytes())?;
-        Ok(kept.told)
+        agreement
     }
 
     /// Gives the data the columns and the scaling that were agreed on.
@@ -136,6 +149,15 @@ impl Kept {
 }
 
 impl Own {
+    /// Refuses labels of these nodes that are not listed: here they are known by name.
+    fn judge(&self, files: &Preparation) -> Result<()> {
+        let names = files.nodes.iter().flatten().skip(self.here.start);
+        for (name, unlisted) in names.zip(&self.unlisted) {
+            files.judge_unlisted(unlisted, Some(name)).map_err(|error| error.at("[data]"))?;
+        }
+        Ok(())
+    }
+
     /// What some of these nodes tell.
     fn told_by(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = &Told> {
         self.here.clone().zip(&self.told).filter(move |(node, _)| nodes.contains(node)).map(|t| t.1)

@@ -199,10 +199,9 @@ pub struct Outcome {
     pub models: Vec<Point>,
 }
 
-/// Rows of nodes' own files that nobody asked to leave out are not left out in silence.
+/// Rows are not left out in silence, at whichever node they are.
 fn warn_of_left_out(data: Option<&Data>, listener: &mut dyn Listener) {
-    let own = data.and_then(|data| data.own.as_ref());
-    own.iter().flat_map(|own| &own.left_out).for_each(|text| listener.warn(text));
+    data.iter().flat_map(|data| &data.left_out).for_each(|text| listener.warn(text));
 }
 
 impl Experiment {
@@ -249,10 +248,10 @@ impl Experiment {
         listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
         let mut observers = Observers { store, listener };
-        warn_of_left_out(data.as_ref(), observers.listener);
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let agreement = self.agree(transport, data.as_ref(), observers.store)?;
         self.settle(data.as_mut(), agreement.as_ref())?;
+        warn_of_left_out(data.as_ref(), observers.listener);
         if let Some(data) = data.as_ref().filter(|_| transport.independent().is_some()) {
             observers.store.settled(data);
         }

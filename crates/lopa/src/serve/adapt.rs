@@ -94,6 +94,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         scaling: Scalings::all(scaling.clone()),
         columns: None,
         own: None,
+        left_out: Vec::new(),
     };
     let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved: true };
 

@@ -184,7 +184,7 @@ fn csv_cases() -> Vec<Case> {
         with("csv: label not UTF-8", CSV, b"1,2,\xe9t\xe9\n", "data/bad-text", "a.csv:1"),
         with("csv: UTF-16", CSV, b"\xff\xfe1\0,\0a\0", "data/bad-text", "a.csv:1"),
         with("csv: zeros", CSV, b"\0\0\0,\0\0\n", "data/empty", "a.csv"),
-        with("csv: other delimiter", CSV, b"1;2;a\n3;4;b\n", "data/no-features", "a.csv:1"),
+        with("csv: other delimiter", CSV, b"1:2:a\n3:4:b\n", "data/no-features", "a.csv:1"),
         with("csv: labels only", CSV, b"a\nb\n", "data/no-features", "a.csv:1"),
         with("csv: no such name", named, b"x,y,sort\n1,2,a\n", "data/no-column", "a.csv:1"),
         with("csv: name twice", named, b"kind,y,kind\n1,2,a\n", "data/no-column", "a.csv:1"),

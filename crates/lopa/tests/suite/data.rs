@@ -604,6 +604,7 @@ fn test_rows_of_a_class_without_training_rows_are_refused() {
     let error = load_files(section, &files).unwrap_err();
     assert_eq!((error.id, error.place.as_deref()), ("data/untrained-class", Some("b.csv, row 2")));
     assert!(error.message.contains("the class `maybe`, but test rows have it: 2"), "{error}");
-    let chosen = load_files(&format!("{section}\nclasses = ['yes', 'no']"), &files).unwrap();
+    let chosen = format!("{section}\nclasses = ['yes', 'no']\nunknown_labels = 'drop'");
+    let chosen = load_files(&chosen, &files).unwrap();
     assert_eq!((chosen.test.len(), chosen.classes.len()), (1, 2));
 }

@@ -93,7 +93,7 @@ fn what_does_not_fit_is_refused() {
     let flat = doubles("(6,)", &[1.0; 6]);
     let cases: [Case; 11] = [
         ("a.csv", b"1,2\n", None, "data/shape-mismatch", "have 2 columns, and the model needs 3"),
-        ("a.csv", b"1;2;3\n", None, "data/shape-mismatch", "have 1 columns"),
+        ("a.csv", b"1:2:3\n", None, "data/shape-mismatch", "have 1 columns"),
         ("a.csv", b"1,2,3,4,5\n", None, "data/shape-mismatch", "have 5 columns"),
         ("a.csv", b"1,2,3\n", Some("kind"), "data/shape-mismatch", "or 4 with labels"),
         ("a.csv", b"x,y,z,k\n1,2,3,a\n", Some("kind"), "data/no-column", "`kind`"),
@@ -121,6 +121,7 @@ fn xyz() -> Columns {
         features: names(&["x", "y", "z"]),
         label: Some("kind".into()),
         group: Some("ward".into()),
+        dropped: names(&["id"]),
     }
 }
 
@@ -141,6 +142,9 @@ fn columns_are_matched_by_name() {
         ("kind,z,x,y\na,3,1,2\nb,6,4,5\n", None, &with),
         ("kind,z,ward,x,y\na,3,north,1,2\nb,6,south,4,5\n", None, &with),
         ("z,ward,x,y\n3,north,1,2\n6,south,4,5\n", None, &none),
+        // What training left out may be there, and may be words.
+        ("z;id;x;y\n3;P1;1;2\n6;P2;4;5\n", None, &none),
+        ("id,z,x,y,truth\n8,3,1,2,a\n9,6,4,5,b\n", None, &guessed),
         ("z,x,y,truth\n3,1,2,a\n6,4,5,b\n", None, &guessed),
         ("z,truth,x,y\n3,a,1,2\n6,b,4,5\n", Some("truth"), &with),
         // Without a header, by position.
@@ -161,7 +165,7 @@ fn missing_and_unknown_columns_are_named() {
     for (text, id, says) in [
         ("z,x\n3,1\n", "data/shape-mismatch", "the column `y` is missing"),
         ("w,z,x,y\n0,3,1,2\n", "data/shape-mismatch", "the column `w` is unknown"),
-        ("id,w,z,x,y\nn,0,3,1,2\n", "data/shape-mismatch", "the columns `id`, `w` are unknown"),
+        ("v,w,z,x,y\nn,0,3,1,2\n", "data/shape-mismatch", "the columns `v`, `w` are unknown"),
         ("Z,x,y\n3,1,2\n", "data/other-columns", "did you mean `z` by `Z`?"),
         ("x,x,y\n3,1,2\n", "data/other-columns", "several columns are named `x`"),
         // Text among the columns is no worse.

@@ -118,15 +118,140 @@ fn other_columns_are_refused_by_name() {
 }
 
 #[test]
-fn rows_of_classes_that_are_not_listed_are_counted() {
-    let said = |data: &Data| data.own.as_ref().unwrap().left_out.clone();
-    assert!(said(&own(&files(), "").unwrap()).is_empty());
+fn labels_that_are_not_listed_are_refused_by_name_and_count() {
+    let mut files = files();
+    files[0].1.extend_from_slice(b"38,140,perhaps\n38,141,perhaps\n36,119,YES\n");
+    let error = own(&files, "").unwrap_err();
+    assert_eq!(error.id, "data/unknown-label");
+    let said = "3 rows of `north` have labels that `classes` does not list: \"perhaps\" (2 rows), \"YES\" \
+                (1 row, did you mean `yes`?)";
+    assert_eq!(error.message, said);
+    assert!(error.hint.unwrap().contains("unknown_labels = \"drop\""));
+    // A file of which no label is listed is no exception.
+    files[0].1 = b"t,p,ill\n36,120,No\n40,150,Yes\n".to_vec();
+    assert_eq!(own(&files, "").unwrap_err().id, "data/unknown-label");
+}
+
+#[test]
+fn rows_that_are_left_out_on_demand_are_counted() {
+    let drop = "unknown_labels = 'drop'";
+    assert!(own(&files(), drop).unwrap().left_out.is_empty());
     let mut files = files();
     files[0].1.extend_from_slice(b"38,140,perhaps\n38,141,perhaps\n36,119,YES\n");
     files[2].1.extend_from_slice(b"maybe,119,36\n");
-    let data = own(&files, "").unwrap();
-    let why = "left out, because `classes` does not list";
-    let north = format!("3 rows of `north` are {why} `YES`, `perhaps`");
-    assert_eq!(said(&data), [north, format!("1 row of `west` is {why} `maybe`")]);
+    let data = own(&files, drop).unwrap();
+    let said = &data.left_out;
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("left out: 3 rows of `north` have labels that"), "{said:?}");
+    assert!(
+        said[1].contains("1 row of `west` has a label") && said[1].contains("\"maybe\""),
+        "{said:?}"
+    );
     assert_eq!(data.train.labels().len(), 12, "the others stay");
+}
+
+#[test]
+fn one_file_is_held_to_the_same_rule() {
+    let text = b"t,p,ill\n36,120,no\n40,150,yes\n37,130,no\n39,145,Yes\n".to_vec();
+    let load = |more: &str| {
+        let section = format!("name = 'csv'\npath = 'a.csv'\ntest = 0\n{more}");
+        load_files(&section, &[("a.csv", text.clone())])
+    };
+    let error = load("classes = ['no', 'yes']").unwrap_err();
+    assert_eq!(error.id, "data/unknown-label");
+    assert!(error.message.contains("\"Yes\" (1 row, did you mean `yes`?)"), "{error}");
+    let data = load("classes = ['no', 'yes']\nunknown_labels = 'drop'").unwrap();
+    assert_eq!((data.train.len(), data.left_out.len()), (3, 1));
+    // Without a list, the two spellings are named; with both in it, they are two classes.
+    let error = load("").unwrap_err();
+    assert_eq!(error.id, "data/near-classes");
+    assert!(error.message.contains("\"Yes\" (1 row) and \"yes\" (1 row)"), "{error}");
+    assert_eq!(load("classes = ['no', 'yes', 'Yes']").unwrap().classes.len(), 3);
+    let error = load("unknown_labels = 'drop'").unwrap_err();
+    assert!(error.message.contains("go with `classes`"), "{error}");
+    // A published set knows its classes: choosing two of ten leaves the others out.
+    let digits = load_files("name = 'digits'\nclasses = [0, 1]", &[]).unwrap();
+    assert!(digits.left_out.is_empty() && digits.classes.len() == 2);
+}
+
+#[test]
+fn columns_are_left_out_by_name_or_number() {
+    let files = [("a.csv", b"id,t,note,p,ill\n7,36,x,120,no\n8,40,y,150,yes\n".to_vec())];
+    let load = |more: &str| {
+        let section = format!("name = 'csv'\npath = 'a.csv'\ntest = 0\n{more}");
+        load_files(&section, &files)
+    };
+    for drop in ["['id', 'note']", "[0, 2]", "[0, 'note']"] {
+        let data = load(&format!("drop = {drop}")).unwrap();
+        assert_eq!(dense(&data.train), [[36.0, 120.0], [40.0, 150.0]]);
+        let columns = data.columns.unwrap();
+        assert_eq!(
+            (columns.features, columns.dropped),
+            (names(&["t", "p"]), names(&["id", "note"]))
+        );
+    }
+    for (drop, says) in
+        [("['idd']", "no column is named `idd`"), ("['ill']", "the label and left out")]
+    {
+        let error = load(&format!("drop = {drop}")).unwrap_err();
+        assert_eq!(error.id, "data/no-column");
+        assert!(error.message.contains(says), "{error}");
+    }
+    let error = load("").unwrap_err();
+    assert!(error.hint.unwrap().contains("drop = [\"note\"]"));
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn bad_cells_are_counted_and_explained() {
+    for (text, id, says, remedy) in [
+        (
+            "t,p,ill\n36,120,no\nhot,x,yes\n37,,no\n1,low,no\n",
+            "data/bad-number",
+            "4 cells are not numbers: `hot` in column `t` (1 of 3), line 3; `x` in column `p` (2 of 3), line 3; \
+             `` in column `p` (2 of 3), line 4; and 1 more",
+            "drop = [\"t\"]",
+        ),
+        (
+            "36;1,5;no\n37;2,5;yes\n",
+            "data/bad-number",
+            "`1,5` in column 2 of 3, line 1",
+            "write `1.5`",
+        ),
+        (
+            "t;p;ill\n36,5;1,5;no\n",
+            "data/bad-number",
+            "`36,5` in column `t` (1 of 3)",
+            "write `36.5`",
+        ),
+        ("t,ill\n\"1,234,567\",no\n", "data/bad-number", "is not a number", "write `1234567`"),
+        ("d,t,ill\n2021-03-04,1,no\n", "data/bad-number", "is not a number", "drop = [\"d\"]"),
+        (
+            "t,ill\n1,no\n2,\n3,?\n",
+            "data/bad-label",
+            "2 rows have no label in column `ill` (2 of 2): lines 3, 4",
+            "fill",
+        ),
+        ("t,p,ill\n1,2,no\n1,5,2,yes\n", "data/ragged", "the row has 4 columns", "decimal points"),
+    ] {
+        let section = "name = 'csv'\npath = 'a.csv'\ntest = 0\n";
+        let error = load_files(section, &[("a.csv", text.as_bytes().to_vec())]).unwrap_err();
+        assert_eq!(error.id, id, "{text}: {error}");
+        assert!(error.message.contains(says), "{text}: {error}");
+        assert!(error.hint.as_ref().is_some_and(|hint| hint.contains(remedy)), "{text}: {error}");
+    }
+    let latin = b"t,ill\n1,no\n2,b\xe9nin\n".to_vec();
+    let error = load_files("name = 'csv'\npath = 'a.csv'", &[("a.csv", latin)]).unwrap_err();
+    assert!(error.message.contains("`\u{e9}` in Latin-1"), "{error}");
+    assert!(error.place.unwrap().ends_with("a.csv:3") && error.hint.unwrap().contains("iconv"));
+}
+
+#[test]
+fn semicolons_are_found_without_being_named() {
+    let files = [("a.csv", b"t;p;ill\n36;120;no\n40.5;150;yes\n".to_vec())];
+    let data = load_files("name = 'csv'\npath = 'a.csv'\ntest = 0", &files).unwrap();
+    assert_eq!(dense(&data.train), [[36.0, 120.0], [40.5, 150.0]]);
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::data::{self, CellKind, ColumnLook, Data, Look, MAX_DISTINCT, Where, look};
+use lopa::data::{self, CellKind, ColumnLook, Data, Look, MAX_DISTINCT, Remark, Where, look};
 use lopa::error::{Error, Result};
 use serde_json::{Value, json};
 
@@ -270,25 +270,82 @@ fn effects(look: &Look) -> Vec<(&'static str, String)> {
 /// Deviations that differ by more than this call for a scaling.
 const UNEVEN: f64 = 10.0;
 
+/// A column by name where it has one, and counted from 1.
+fn shown(look: &Look, at: usize) -> String {
+    match look.header {
+        true => format!("column `{}`", look.columns[at].name),
+        false => format!("column {} (from 1)", place(look, at) + 1),
+    }
+}
+
+/// A column as the keys of `[data]` name it.
+fn key(look: &Look, at: usize) -> String {
+    match look.header {
+        true => Value::from(look.columns[at].name.as_str()).to_string(),
+        false => place(look, at).to_string(),
+    }
+}
+
+/// The place of a feature among all columns, the label's among them.
+fn place(look: &Look, at: usize) -> usize {
+    look.columns[at].name.parse().unwrap_or(at)
+}
+
+/// The columns with a remark, in one sentence, and how to leave them out.
+fn doubt(look: &Look, remark: &Remark, [one, many]: [&str; 2]) -> Option<String> {
+    let has = |at: &usize| look.columns[*at].remarks.contains(remark);
+    let found: Vec<usize> = (0..look.columns.len()).filter(has).collect();
+    let list = |name: &dyn Fn(usize) -> String| {
+        let mut some: Vec<String> = found.iter().take(NAMED).map(|&at| name(at)).collect();
+        if found.len() > NAMED {
+            some.push(format!("… ({} in all)", found.len()));
+        }
+        some.join(", ")
+    };
+    let columns = list(&|at| shown(look, at));
+    let is = if found.len() == 1 { one } else { many };
+    let drop = match look.format {
+        "csv" => format!(": leave out with `drop = [{}]`", list(&|at| key(look, at))),
+        _ => String::new(),
+    };
+    (!found.is_empty()).then(|| format!("{columns} {is}{drop}"))
+}
+
+/// So many columns are named in one sentence.
+const NAMED: usize = 5;
+
 /// What stands in the way of a run, and what would help it.
 fn advice(look: &Look) -> Vec<String> {
     let mut advice = Vec::new();
-    if let Some(delimiter) = look.delimiter {
-        advice
-            .push(format!("cells are separated by {delimiter:?}: set `delimiter = {delimiter:?}`"));
+    for name in &look.repeated_names {
+        advice.push(format!("several columns are named `{name}`: give each its own name"));
     }
-    for column in &look.columns {
-        let name = &column.name;
-        if let Some(text) = &column.text {
-            advice.push(format!(
-                "column `{name}` has text (`{text}`): encode it as numbers, or name it as `label` or \
-                 `group`"
-            ));
+    let identify = ["is an identifier", "are identifiers"];
+    advice.extend(doubt(look, &Remark::Identifier, identify));
+    advice.extend(doubt(
+        look,
+        &Remark::Constant,
+        ["is the same in all rows", "are the same in all rows"],
+    ));
+    for (at, column) in look.columns.iter().enumerate() {
+        let (shown, key) = (shown(look, at), key(look, at));
+        for remark in &column.remarks {
+            if let Remark::Sentinel { value, cells } = remark {
+                let (s, are) = if *cells == 1 { ("", "is") } else { ("s", "are") };
+                advice.push(format!(
+                    "{shown} has {cells} cell{s} that {are} {value}, far from all others: if that stands for a \
+                     missing value, fill it in or leave the rows out"
+                ));
+            }
+        }
+        let identifies = column.remarks.contains(&Remark::Identifier);
+        if let Some((text, remedy)) = column.odd(&key).filter(|_| !identifies) {
+            advice.push(format!("{shown} has cells that are no numbers (`{text}`): {remedy}"));
         }
         if column.missing > 0 {
             let rows = column.missing;
             advice.push(format!(
-                "column `{name}` lacks {rows} of {} values: fill them in, or leave the rows out",
+                "{shown} lacks {rows} of {} values: fill them in, or leave the rows out",
                 look.rows
             ));
         }

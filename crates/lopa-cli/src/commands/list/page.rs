@@ -87,6 +87,11 @@ fn section(what: What) -> Option<Page> {
     Some(Page { title, about, keys: keys(&schema, None), note: None })
 }
 
+/// The keys of `[run]`.
+pub fn run_keys() -> Vec<String> {
+    keys(&schema::section::<RunSpec>(), None).into_iter().map(|key| key.key).collect()
+}
+
 fn scaling() -> Vec<Meaning> {
     let all = keys(&schema::section::<Preparation>(), None);
     all.into_iter().find(|key| key.key == "scaling").map(|key| key.values).unwrap_or_default()

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::cells::{ColumnNames, OddCells, is_unlabelled};
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
-use super::{Where, file};
+use super::{Where, file, text};
 use crate::data::{Columns, Features};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, Result, nearest};
 use crate::params;
 
 params! {
@@ -23,13 +24,17 @@ params! {
         label: Column = Column::Number(-1);
         /// The column with each row's group; it is not a feature.
         group: Option<Column> = None;
-        /// The character that separates cells.
-        delimiter: String = ",".into();
+        /// Columns that are not features, by name or by number from 0: identifiers, dates, notes.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        drop: Vec<Column> = Vec::new();
+        /// The character that separates cells; by default it is found in the first lines.
+        delimiter: Option<String> = None;
     }
     check |csv| {
-        let one = csv.delimiter.len() == 1 && !"\"\r\n".contains(&csv.delimiter);
+        let Some(given) = &csv.delimiter else { return Ok(()) };
+        let one = given.len() == 1 && !"\"\r\n".contains(given.as_str());
         let must = "one ASCII character other than a quote or a line end";
-        Fault::unless(one, "delimiter", format_args!("{:?}", csv.delimiter), must)
+        Fault::unless(one, "delimiter", format_args!("{given:?}"), must)
     }
 }
 
@@ -73,25 +78,10 @@ fn read_part(
     names: (&mut Names, &mut Names),
 ) -> Result<(Part, Option<Columns>)> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
-    let rows = CsvReader::open(&name, &bytes, csv.delimiter.as_bytes()[0])?;
-    let label = rows.find(&csv.label, csv.header)?;
-    let group = csv.group.as_ref().map(|group| rows.find(group, csv.header)).transpose()?;
-    if group == Some(label) {
-        let message = format!("column {label} cannot be both the label and the group");
-        return Err(Error::data("data/no-column", message).at(format!("{name}:1")));
-    }
-    let cols = rows.width() - 1 - usize::from(group.is_some());
-    if cols == 0 {
-        let error = Error::data("data/no-features", "no column is left for the features");
-        let near = if rows.first.iter().any(|cell| cell.iter().any(|b| b";\t |".contains(b))) {
-            "do the cells have another `delimiter`?"
-        } else {
-            "a row needs features and a label"
-        };
-        return Err(error.at(format!("{name}:1")).hint(near));
-    }
-    let mut plan = rows.plan(csv.header, Some(label), group);
-    let mut columns = rows.names(&plan);
+    let given = csv.delimiter.as_ref().map(|given| given.as_bytes()[0]);
+    let rows = CsvReader::open(&name, &bytes, given)?;
+    let mut plan = csv.plan(&rows).map_err(|error| error.at(format!("{name}:1")))?;
+    let (cols, mut columns) = (plan.features.len(), rows.names(&plan));
     match (like, &columns) {
         (Some((_, Some(like))), Some(found)) => {
             plan.reorder(&like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?);
@@ -106,6 +96,32 @@ fn read_part(
     Ok((rows.read(&plan, names)?, columns))
 }
 
+impl Csv {
+    /// Which columns of a file are what.
+    fn plan(&self, rows: &CsvReader) -> Result<Plan> {
+        let find = |column: &Column| rows.find(column, self.header);
+        let label = find(&self.label)?;
+        let group = self.group.as_ref().map(find).transpose()?;
+        let dropped = self.drop.iter().map(find).collect::<Result<Vec<usize>>>()?;
+        let clash = |what: &str, column: usize| {
+            let message = format!("column {} cannot be both the label and {what}", column + 1);
+            Err(Error::data("data/no-column", message).hint("name another column"))
+        };
+        if group == Some(label) {
+            return clash("the group", label);
+        }
+        if dropped.contains(&label) {
+            return clash("left out", label);
+        }
+        let plan = rows.plan(self.header, (Some(label), group), &dropped);
+        match plan.features.is_empty() {
+            false => Ok(plan),
+            true => Err(Error::data("data/no-features", "no column is left for the features")
+                .hint("a row needs features and a label: do the cells have another `delimiter`?")),
+        }
+    }
+}
+
 /// Which columns of a table are what.
 pub struct Plan {
     header: bool,
@@ -113,6 +129,7 @@ pub struct Plan {
     group: Option<usize>,
     /// The feature columns, in the order in which they are used.
     features: Vec<usize>,
+    dropped: Vec<usize>,
 }
 
 impl Plan {
@@ -125,30 +142,28 @@ impl Plan {
 /// A file of rows, of which the first has been read.
 pub struct CsvReader<'a> {
     name: &'a str,
+    /// What separates cells.
+    pub delimiter: u8,
     reader: csv::Reader<&'a [u8]>,
     first: csv::ByteRecord,
 }
 
 impl<'a> CsvReader<'a> {
-    /// Opens a file with these contents.
-    pub fn open(name: &'a str, bytes: &'a [u8], delimiter: u8) -> Result<CsvReader<'a>> {
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
-            return Err(Error::data("data/bad-text", "the text is UTF-16, not UTF-8")
-                .at(format!("{name}:1"))
-                .hint("save it as UTF-8"));
-        }
+    /// Opens a file with these contents; without a delimiter, it is found in the first lines.
+    pub fn open(name: &'a str, bytes: &'a [u8], delimiter: Option<u8>) -> Result<CsvReader<'a>> {
+        let text = text::utf8(name, bytes)?;
+        let delimiter = delimiter.unwrap_or_else(|| text::delimiter(text, b','));
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             .trim(csv::Trim::All)
             .delimiter(delimiter)
-            .from_reader(bytes);
+            .from_reader(text.as_bytes());
         let mut first = csv::ByteRecord::new();
         if !reader.read_byte_record(&mut first).map_err(|error| broken(name, &error))? {
             return Err(Error::data("data/empty", "the file is empty").at(name));
         }
-        Ok(CsvReader { name, reader, first })
+        Ok(CsvReader { name, delimiter, reader, first })
     }
 
     /// Number of columns of the first row.
@@ -161,16 +176,21 @@ impl<'a> CsvReader<'a> {
         find_column(column, &self.first, header, self.name)
     }
 
-    /// Every column but the label and the group is a feature.
-    pub fn plan(&self, header: Header, label: Option<usize>, group: Option<usize>) -> Plan {
-        let is_feature = |&j: &usize| Some(j) != label && Some(j) != group;
+    /// Every column but the label, the group and those left out is a feature.
+    pub fn plan(
+        &self,
+        header: Header,
+        (label, group): (Option<usize>, Option<usize>),
+        dropped: &[usize],
+    ) -> Plan {
+        let is_feature = |j: &usize| Some(*j) != label && Some(*j) != group && !dropped.contains(j);
         let features: Vec<usize> = (0..self.width()).filter(is_feature).collect();
         let header = match header {
             Header::Yes => true,
             Header::No => false,
             Header::Auto => !features.iter().any(|&j| number(&self.first[j])),
         };
-        Plan { header, label, group, features }
+        Plan { header, label, group, features, dropped: dropped.to_vec() }
     }
 
     /// The cells of the first row as text.
@@ -185,16 +205,19 @@ impl<'a> CsvReader<'a> {
             features: plan.features.iter().map(|&j| cells[j].clone()).collect(),
             label: plan.label.map(|j| cells[j].clone()),
             group: plan.group.map(|j| cells[j].clone()),
+            dropped: plan.dropped.iter().map(|&j| cells[j].clone()).collect(),
         })
     }
 
-    /// Reads all rows.
-    pub fn read(
-        self,
-        &Plan { header, label, group, ref features }: &Plan,
-        (labels, groups): (&mut Names, &mut Names),
-    ) -> Result<Part> {
-        let (name, cols) = (self.name, features.len());
+    /// The columns as messages name them.
+    pub fn column_names(&self, plan: &Plan) -> ColumnNames {
+        ColumnNames { names: plan.header.then(|| self.cells()), width: self.width() }
+    }
+
+    /// Reads all rows; cells that are no numbers are counted and refused together.
+    pub fn read(self, plan: &Plan, (labels, groups): (&mut Names, &mut Names)) -> Result<Part> {
+        let &Plan { header, label, group, ref features, .. } = plan;
+        let (name, cols, columns) = (self.name, features.len(), self.column_names(plan));
         let mut part = Part {
             table: Table::Numbers(Features::Dense { cols, values: vec![] }),
             labels: vec![],
@@ -203,24 +226,42 @@ impl<'a> CsvReader<'a> {
         let mut values = Vec::new();
         let mut places = vec![None; self.width()];
         features.iter().enumerate().for_each(|(place, &j)| places[j] = Some(place));
+        let [mut odd, mut no_label, mut no_group] = [(); 3].map(|()| OddCells::default());
         self.each(header, |line, cells| {
             let start = values.len();
             values.resize(start + cols, 0.0);
             for (j, cell) in cells.enumerate() {
-                let place = || format!("{name}:{line}");
-                let text = text(cell, j).map_err(|error| error.at(place()))?;
+                let text = std::str::from_utf8(cell).unwrap_or_default(); // the file is UTF-8
+                let named = |names: &mut Names, none: &mut OddCells| {
+                    match is_unlabelled(text) {
+                        true => None,
+                        false => names.number(text),
+                    }
+                    .unwrap_or_else(|| {
+                        none.add(line, j, text);
+                        0
+                    })
+                };
                 if Some(j) == label {
-                    part.labels.push(named(text, j, labels).map_err(|error| error.at(place()))?);
+                    part.labels.push(named(labels, &mut no_label));
                 } else if Some(j) == group {
-                    part.groups.push(named(text, j, groups).map_err(|error| error.at(place()))?);
+                    part.groups.push(named(groups, &mut no_group));
                 } else if let Some(feature) = places[j] {
-                    values[start + feature] = finite(text, j).map_err(|error| error.at(place()))?;
+                    match text.parse::<f64>().ok().filter(|value| value.is_finite()) {
+                        Some(value) => values[start + feature] = value,
+                        None => odd.add(line, j, text),
+                    }
                 }
             }
             Ok(())
         })?;
         if values.is_empty() {
             return Err(Error::data("data/empty", "the file has no rows").at(name));
+        }
+        let error = odd.error(name, &columns);
+        let error = error.or_else(|| no_label.unnamed(name, &columns, "label"));
+        if let Some(error) = error.or_else(|| no_group.unnamed(name, &columns, "group")) {
+            return Err(error);
         }
         part.table = Table::Numbers(Features::Dense { cols, values });
         Ok(part)
@@ -251,7 +292,13 @@ impl<'a> CsvReader<'a> {
             if record.len() != width {
                 let message =
                     format!("the row has {} columns, the first has {width}", record.len());
-                return Err(Error::data("data/ragged", message).at(format!("{}:{line}", self.name)));
+                let mark = char::from(self.delimiter);
+                let hint = format!(
+                    "{mark:?} separates cells here: quote cells that contain it, and write decimal \
+                     points; another `delimiter` can be given"
+                );
+                let error = Error::data("data/ragged", message);
+                return Err(error.at(format!("{}:{line}", self.name)).hint(hint));
             }
             f(line, record.iter())?;
             more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
@@ -262,29 +309,6 @@ impl<'a> CsvReader<'a> {
 
 pub fn number(cell: &[u8]) -> bool {
     std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok())
-}
-
-fn text(cell: &[u8], j: usize) -> Result<&str> {
-    std::str::from_utf8(cell)
-        .map_err(|_| Error::data("data/bad-text", format!("column {j} is not UTF-8 text")))
-}
-
-fn named(text: &str, j: usize, names: &mut Names) -> Result<u32> {
-    names.number(text).ok_or_else(|| {
-        Error::data("data/bad-label", format!("`{text}` in column {j} is not a valid name"))
-    })
-}
-
-fn finite(text: &str, j: usize) -> Result<f64> {
-    let number: f64 = text.parse().map_err(|_| {
-        Error::data("data/bad-number", format!("`{text}` in column {j} is not a number"))
-            .hint("features must be numbers: fill in missing values, encode categories")
-    })?;
-    match number.is_finite() {
-        true => Ok(number),
-        false => Err(Error::data("data/not-finite", format!("column {j} holds `{text}`"))
-            .hint("fill in missing values, or leave the row out")),
-    }
 }
 
 fn broken(name: &str, error: &csv::Error) -> Error {
@@ -313,9 +337,11 @@ fn find_column(
             let named = |cell: &[u8]| header != Header::No && cell == wanted.as_bytes();
             let found: Vec<usize> =
                 first.iter().enumerate().filter(|(_, cell)| named(cell)).map(|(j, _)| j).collect();
-            let names: Vec<_> = first.iter().take(20).map(String::from_utf8_lossy).collect();
-            let hint =
-                format!("the first row has {}; or give the column's number", names.join(", "));
+            let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
+            let near = nearest(wanted, names.iter().map(AsRef::as_ref));
+            let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let some = names.iter().take(20).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+            let hint = format!("{did}the first row has {some}; or give the column's number");
             match found[..] {
                 [found] => Ok(found),
                 [] => none(format!("no column is named `{wanted}`"), hint),

@@ -1,8 +1,9 @@
 //! LIBSVM text: a label, then `index:value` for nonzero features, by increasing index from 1.
 
+use super::cells::Odd;
 use super::names::Names;
 use super::raw::{Part, Raw, Table};
-use super::{Where, file};
+use super::{Where, file, text};
 use crate::data::Features;
 use crate::error::{Error, Result};
 use crate::params;
@@ -102,7 +103,7 @@ impl<'a> SparseRows<'a> {
         let (columns, values, labels) = (Vec::new(), Vec::new(), Vec::new());
         let mut rows =
             SparseRows { libsvm, labelled, cols: 0, starts: vec![0], columns, values, labels };
-        for (i, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        for (i, line) in text::utf8(name, bytes)?.split('\n').enumerate() {
             rows.add(line, names).map_err(|error| error.at(format!("{name}:{}", i + 1)))?;
         }
         match rows.starts.len() {
@@ -111,10 +112,8 @@ impl<'a> SparseRows<'a> {
         }
     }
 
-    fn add(&mut self, line: &[u8], names: &mut Names) -> Result<()> {
-        let text = std::str::from_utf8(line)
-            .map_err(|_| Error::data("data/bad-text", "the line is not UTF-8 text"))?;
-        let text = text.split('#').next().unwrap_or_default();
+    fn add(&mut self, line: &str, names: &mut Names) -> Result<()> {
+        let text = line.split('#').next().unwrap_or_default();
         let mut words = text.split_ascii_whitespace().peekable();
         if words.peek().is_none() {
             return Ok(());
@@ -144,6 +143,7 @@ impl<'a> SparseRows<'a> {
     fn pair(&self, word: &str) -> Result<(u32, f64)> {
         let (index, value) = word.split_once(':').ok_or_else(|| {
             Error::data("data/bad-number", format!("`{word}` is not an `index:value` pair"))
+                .hint("a row is one label, followed by `index:value` pairs")
         })?;
         let wrong = |message: String, hint: &str| {
             Error::data("data/bad-index", message).hint(hint.to_string())
@@ -170,7 +170,11 @@ impl<'a> SparseRows<'a> {
             ));
         }
         let value: f64 = value.parse().map_err(|_| {
-            Error::data("data/bad-number", format!("the value of `{word}` is not a number"))
+            let message = format!("the value of `{word}` is not a number");
+            Error::data("data/bad-number", message).hint(match Odd::of(value) {
+                Odd::Word => "a row is one label, followed by `index:value` pairs".into(),
+                odd => odd.remedy(value, ""),
+            })
         })?;
         match value.is_finite() {
             true => Ok((column, value)),

@@ -1,6 +1,7 @@
 //! Where data comes from: files in the usual formats, the included digits, and synthetic data. A
 //! source returns a [`Raw`] table; preparation is the same for all.
 
+mod cells;
 mod cifar;
 mod covtype;
 mod csv;
@@ -17,11 +18,13 @@ mod npy_header;
 mod npz;
 mod raw;
 mod synthetic;
+mod text;
 mod zip;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(super) use cells::Odd;
 pub(super) use look::{look_csv, look_raw};
 pub use new::{NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};

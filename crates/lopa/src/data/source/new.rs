@@ -38,9 +38,7 @@ pub fn new_rows(
     let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
     let (raw, labels) = match format {
-        FileFormat::Table(delimiter) => {
-            table((&name, &bytes), delimiter, (features, columns), label)?
-        }
+        FileFormat::Table => table((&name, &bytes), (features, columns), label)?,
         FileFormat::Libsvm => known(libsvm::new_rows(&name, &bytes, features)?),
         FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, Labels::None),
         FileFormat::Npz => known(npz::new_rows(&name, &bytes, label)?),
@@ -69,7 +67,7 @@ fn known((raw, labelled): (Raw, bool)) -> (Raw, Labels) {
 }
 
 pub(super) enum FileFormat {
-    Table(u8),
+    Table,
     Libsvm,
     Npy,
     Npz,
@@ -79,8 +77,7 @@ impl FileFormat {
     pub(super) fn of(path: &Path) -> Result<FileFormat> {
         let name = path.display().to_string().to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit('.').next() {
-            Some("csv" | "data") => Ok(FileFormat::Table(b',')),
-            Some("tsv") => Ok(FileFormat::Table(b'\t')),
+            Some("csv" | "data" | "tsv") => Ok(FileFormat::Table),
             Some("libsvm" | "svm" | "txt") => Ok(FileFormat::Libsvm),
             Some("npy") => Ok(FileFormat::Npy),
             Some("npz") => Ok(FileFormat::Npz),
@@ -96,11 +93,10 @@ impl FileFormat {
 
 fn table(
     (name, bytes): (&str, &[u8]),
-    delimiter: u8,
     (features, columns): (usize, Option<&Columns>),
     label: Option<&str>,
 ) -> Result<(Raw, Labels)> {
-    let rows = CsvReader::open(name, bytes, delimiter)?;
+    let rows = CsvReader::open(name, bytes, None)?;
     let label = label.map(|label| match label.parse() {
         Ok(number) => Column::Number(number),
         Err(_) => Column::Name(label.to_string()),
@@ -137,14 +133,18 @@ fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Resul
     let given = label.map(|label| rows.find(label, Header::Yes)).transpose()?;
     let mut label = given.or_else(|| at(&columns.label));
     let group = at(&columns.group);
+    let is_dropped = |cell: &String| columns.dropped.contains(cell);
     let last = cells.len() - 1;
     let said = label.is_some();
-    if label.is_none() && group != Some(last) && !columns.features.contains(&cells[last]) {
+    let known = |cell: &String| columns.features.contains(cell) || is_dropped(cell);
+    if label.is_none() && group != Some(last) && !known(&cells[last]) {
         // As without names: one column more than needed, at the end, has the labels.
-        let extra = cells.len() - usize::from(group.is_some());
+        let other = usize::from(group.is_some()) + cells.iter().filter(|c| is_dropped(c)).count();
+        let extra = cells.len() - other;
         label = (extra == columns.features.len() + 1).then_some(last);
     }
-    let mut plan = rows.plan(Header::Yes, label, group);
+    let dropped: Vec<usize> = (0..cells.len()).filter(|&j| is_dropped(&cells[j])).collect();
+    let mut plan = rows.plan(Header::Yes, (label, group), &dropped);
     let found = rows.names(&plan).map_or(Vec::new(), |names| names.features);
     plan.reorder(&columns.order(&found)?);
     Ok((plan, !said))
@@ -164,10 +164,10 @@ fn by_position(rows: &CsvReader, features: usize, label: Option<&Column>) -> Res
                 features + 1
             );
             return Err(Error::data("data/shape-mismatch", message)
-                .hint("cells are separated by commas in .csv and .data, by tabs in .tsv"));
+                .hint("give the columns that the model was trained on, in their order"));
         }
     };
-    Ok((rows.plan(Header::Auto, label, None), guessed))
+    Ok((rows.plan(Header::Auto, (label, None), &[]), guessed))
 }
 
 fn into_features(table: Table) -> Features<f64> {

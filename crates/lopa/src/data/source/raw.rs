@@ -23,6 +23,9 @@ pub struct Raw {
     pub columns: Option<Columns>,
     /// Where the test rows come from, for messages.
     pub test_at: Option<String>,
+    /// Whether the source says which classes there are, rather than its files: `classes` then chooses
+    /// among them.
+    pub known: bool,
 }
 
 impl Raw {
@@ -37,6 +40,7 @@ impl Raw {
             usual: Usual::nothing(),
             columns: None,
             test_at: None,
+            known: true,
         }
     }
 }
@@ -239,7 +243,7 @@ impl Raw {
         }
         let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
         let (usual, columns, test_at) = (Usual::nothing(), None, None);
-        Ok(Raw { train, test, classes, groups, usual, columns, test_at })
+        Ok(Raw { train, test, classes, groups, usual, columns, test_at, known: false })
     }
 
     /// A data set whose labels are small codes, with a name for each.
@@ -263,6 +267,7 @@ impl Raw {
         let class = |&code: &u8| Class { code: code.to_string(), name: name(code) };
         let classes = present.iter().map(class).collect();
         let (train, test) = (part(train), test.map(part));
-        Raw { train, test, classes, groups: Vec::new(), usual, columns: None, test_at: None }
+        let (groups, columns, test_at) = (Vec::new(), None, None);
+        Raw { train, test, classes, groups, usual, columns, test_at, known: true }
     }
 }

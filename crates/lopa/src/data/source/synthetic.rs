@@ -110,5 +110,5 @@ fn synthetic(train: Part, classes: usize, groups: usize) -> Raw {
     let classes = classes.map(|name| Class { code: name.clone(), name }).collect();
     let groups = (0..groups).map(|group| group.to_string()).collect();
     let (usual, columns, test_at) = (Usual::nothing(), None, None);
-    Raw { train, test: None, classes, groups, usual, columns, test_at }
+    Raw { train, test: None, classes, groups, usual, columns, test_at, known: true }
 }

@@ -59,7 +59,8 @@ pub fn data(classes: usize, sparse: bool) -> Data {
     let [train, test] =
         clouds(classes).map(|(rows, labels)| Dataset::new(features(&rows, sparse), labels));
     let classes = (0..classes).map(|class| class.to_string()).collect();
-    Data { train, test, classes, scaling: Scalings::default(), columns: None, own: None }
+    let (scaling, left_out) = (Scalings::default(), Vec::new());
+    Data { train, test, classes, scaling, columns: None, own: None, left_out }
 }
 
 /// Rows and labels to train on, and to test on.
@@ -97,7 +98,8 @@ impl Clouds {
         let class = |class: usize| Class { code: class.to_string(), name: class.to_string() };
         let classes = (0..self.centres).map(class).collect();
         let (groups, usual) = (Vec::new(), Usual::nothing());
-        Ok(Raw { train, test: Some(test), classes, groups, usual, columns: None, test_at: None })
+        let (columns, test_at, known) = (None, None, true);
+        Ok(Raw { train, test: Some(test), classes, groups, usual, columns, test_at, known })
     }
 }
 
