@@ -76,7 +76,7 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
     };
     store::output::write(&out, written.text.as_bytes(), "the experiment", store::output::OTHER)?;
     let output = &output.beside(&out);
-    let Written { facts, guesses, tried, .. } = &written;
+    let Written { facts, guesses, tried, majority, .. } = &written;
     if output.json() {
         let classes: Vec<_> = facts
             .classes
@@ -91,7 +91,7 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
             "classes": classes,
             "nodes": facts.nodes,
             "guesses": guesses,
-            "majority": facts.majority(),
+            "majority": majority,
             "accuracy": tried.iter().map(accuracy).collect::<serde_json::Map<_, _>>(),
         }));
     } else {
@@ -106,18 +106,18 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn said(Written { facts, guesses, tried, .. }: &Written) -> String {
+fn said(Written { facts, guesses, tried, majority, .. }: &Written) -> String {
     let Facts { rows, features, classes, nodes, .. } = facts;
     let mut lines =
         vec![format!("{rows} rows, {features} features, {} classes, {nodes} nodes", classes.len())];
     lines.extend(guesses.iter().cloned());
     let tried: Vec<String> =
         tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
-    lines.push(format!(
-        "accuracy on held-out rows in a trial: {}; always naming the largest class: {}",
-        tried.join(", "),
-        number(facts.majority())
-    ));
+    let majority = majority.map_or(String::new(), |value| {
+        format!("; majority class (each node always names its most frequent one) {}", number(value))
+    });
+    let tried = tried.join(", ");
+    lines.push(format!("accuracy on held-out rows in a trial: {tried}{majority}"));
     lines.join("\n")
 }
 

@@ -5,20 +5,17 @@ mod look;
 mod text;
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use toml::{Table, Value};
 
-use crate::theory::practical;
-use crate::theory::{Scheme, Steps};
+use crate::choose::{self, Course};
 use look::Look;
-use lopa::algorithms::lopa::LopaParams;
 use lopa::config::Source;
 use lopa::data::{Data, Raw, Where};
 use lopa::error::{Error, Kind, Result};
-use lopa::experiment::{Exactly, Experiment, Registries};
-use lopa::run::trace::Stop;
-use lopa::run::{Context, Setup};
+use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
+use lopa::run::Context;
+use lopa::run::trace::majority_of;
 
 /// What the user asks for.
 #[derive(Debug, Clone, Default)]
@@ -46,9 +43,11 @@ pub struct Written {
     pub facts: Facts,
     /// What was guessed, and how to say otherwise.
     pub guesses: Vec<String>,
-    /// What short trials of the file came to: each algorithm's accuracy on held-out rows, the mean
-    /// over nodes and seeds.
+    /// What a trial of the file came to: each algorithm's accuracy on held-out rows, the mean over
+    /// nodes and seeds.
     pub tried: Vec<(String, f64)>,
+    /// What nodes get there by always naming their most frequent class, as in the results of a run.
+    pub majority: Option<f64>,
 }
 
 /// What the data are.
@@ -66,14 +65,6 @@ pub struct Facts {
     pub sparse: bool,
 }
 
-impl Facts {
-    /// The accuracy of always naming the largest class.
-    pub fn majority(&self) -> f64 {
-        let largest = self.classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
-        largest as f64 / self.rows.max(1) as f64
-    }
-}
-
 /// The nodes of a file that does not say whose rows are whose.
 const NODES: usize = 8;
 
@@ -83,14 +74,8 @@ const ROWS_PER_NODE: usize = 20;
 /// More nodes than groups are not made of one file.
 const MOST_NODES: usize = 64;
 
-/// Trials use at most so many rows.
-const TRIAL_ROWS: usize = 4000;
-
 /// More classes than these are hardly labels.
 const MOST_CLASSES: usize = 200;
-
-/// How often step sizes are halved when a trial diverges.
-const HALVINGS: usize = 8;
 
 /// Looks at the data, tries step sizes and writes the experiment.
 pub fn init(
@@ -103,26 +88,52 @@ pub fn init(
     told("reading the data ...");
     let facts = facts(&look, wish, registries, context)?;
     let mut plan = text::Plan::new(look, facts, wish);
-    let trial = plan.trial(TRIAL_ROWS);
-    let experiment = Experiment::read(&Source::new("init", trial), registries)?;
-    let data = experiment.load_data(context)?;
+    let problem = registries.problems.choose(&plan.problem, &Table::new());
+    plan.refits = problem.is_ok_and(|problem| problem.build.get::<f64>().transfers());
+    let (mut experiment, data) = trial(&mut plan, registries, context)?;
     told("measuring curvature and trying step sizes ...");
-    plan.steps = steps(&experiment, data.as_ref(), context)?;
-    let mut tried = None;
-    for _ in 0..HALVINGS {
-        let experiment =
-            Experiment::read(&Source::new("init", plan.trial(TRIAL_ROWS)), registries)?;
-        tried = outcome(&experiment, data.as_ref(), context)?;
-        if tried.is_some() {
-            break;
+    let steps = choose::steps(&experiment, data.as_ref(), context)?;
+    choose::set(&mut experiment, &steps)?;
+    (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
+    experiment.run.final_theta = FinalTheta::Solved;
+    let courses = choose::run(&mut experiment, data.as_ref(), context, &mut (), choose::HALVINGS);
+    let courses = courses.map_err(|error| match error.id {
+        "run/interrupted" => {
+            Error::new(Kind::Run, "init/interrupted", "interrupted: nothing was written")
         }
-        plan.steps.alpha /= 2.0;
-    }
-    let Some(tried) = tried else { return Err(lost()) };
+        "run/diverged" => lost(),
+        _ => error,
+    })?;
+    plan.steps = choose::steps_of(&experiment);
     let text = plan.text(None);
     Experiment::read(&Source::new(&plan.look.name[..], &text[..]), registries)?;
+    let (tried, majority) = measured(&experiment, &courses);
     let text::Plan { look, facts, .. } = plan;
-    Ok(Written { name: look.name, text, facts, guesses: look.guesses, tried })
+    Ok(Written { name: look.name, text, facts, guesses: look.guesses, tried, majority })
+}
+
+/// The experiment of the plan on some of its rows, and its data. Nodes that are too small hold no rows out.
+fn trial(
+    plan: &mut text::Plan,
+    registries: &Registries,
+    context: &Context,
+) -> Result<(Experiment, Option<Data>)> {
+    let read = |plan: &text::Plan| {
+        let text = plan.trial(choose::TRIAL_ROWS);
+        let experiment = Experiment::read(&Source::new("init", text), registries)?;
+        let data = experiment.load_data(context)?;
+        let world = experiment.world(data.as_ref(), experiment.run.seeds[0]);
+        Ok((world.map(|_| ()), experiment, data))
+    };
+    let (mut drawn, mut experiment, mut data) = read(plan)?;
+    if drawn.as_ref().is_err_and(|error| error.id == "partition/too-few-samples") {
+        plan.holdout = false;
+        let said =
+            "held-out rows: a fifth of all, common to the nodes, since some node has a single row";
+        plan.look.guesses.push(said.into());
+        (drawn, experiment, data) = read(plan)?;
+    }
+    drawn.map(|()| (experiment, data))
 }
 
 /// Rows, features and classes of all files.
@@ -180,50 +191,22 @@ fn facts(look: &Look, wish: &Wish, registries: &Registries, context: &Context) -
     Ok(Facts { rows, features, classes, nodes, sparse })
 }
 
-/// Step sizes for LoPA-GT that survive the whole length on several seeds.
-fn steps(experiment: &Experiment, data: Option<&Data>, context: &Context) -> Result<Steps> {
-    let seed = experiment.run.seeds[0];
-    let world = experiment.world(data, seed)?;
-    let setup = Setup { experiment, data, world: &world, seed, pool: context.pool };
-    let spec = &experiment.algorithms[0];
-    let params: LopaParams = spec.choice.typed().unwrap_or_default();
-    let planned = experiment.run.iterations.unwrap_or(1);
-    let point = practical::at_start(&setup, spec)?;
-    let (scheme, own) = (Scheme::GradientTracking, Steps::of(&params));
-    let found = practical::suggest(&setup, spec, scheme, &own, &[&point], planned)?;
-    let steps = found.steps.ok_or_else(lost)?;
-    // To two digits: more are meaningless and hard to read.
-    let short = |value: f64| format!("{value:.1e}").parse().unwrap_or(value);
-    let Steps { alpha, beta, lambda, .. } = steps;
-    Ok(Steps { alpha: short(alpha), beta: short(beta), lambda: short(lambda), ..steps })
-}
-
-/// The accuracy of each algorithm; none if a run diverged.
-fn outcome(
-    experiment: &Experiment,
-    data: Option<&Data>,
-    context: &Context,
-) -> Result<Option<Vec<(String, f64)>>> {
-    let mut experiment = experiment.clone();
-    (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
-    let outcomes = experiment.run_on(data, context, &mut (), &mut ())?;
-    if context.interrupt.load(Ordering::Relaxed) {
-        return Err(Error::new(Kind::Run, "init/interrupted", "interrupted: nothing was written"));
-    }
-    let mut tried = Vec::new();
-    for algorithm in &experiment.algorithms {
-        let own = outcomes.iter().filter(|outcome| outcome.algorithm == algorithm.label);
-        let mut values = Vec::new();
-        for outcome in own {
-            if outcome.stop == Stop::Diverged {
-                return Ok(None);
-            }
-            values.extend(outcome.row.value("test_accuracy"));
-        }
-        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-        tried.push((algorithm.label.clone(), mean));
-    }
-    Ok(Some(tried))
+/// The accuracy of each algorithm, and of the majority class: means over nodes and seeds.
+fn measured(experiment: &Experiment, courses: &[Course]) -> (Vec<(String, f64)>, Option<f64>) {
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let known = |name: &&&str| courses.iter().any(|run| run.outcome.row.value(name).is_some());
+    let Some(name) = ["holdout_accuracy", "test_accuracy"].iter().find(known) else {
+        return (Vec::new(), None);
+    };
+    let of = |label: &str| {
+        let own = courses.iter().filter(|run| run.outcome.algorithm == label);
+        mean(own.filter_map(|run| run.outcome.row.value(name)).collect())
+    };
+    let tried = experiment.algorithms.iter().map(|spec| (spec.label.clone(), of(&spec.label)));
+    let majority = majority_of(name).map(|majority| {
+        mean(courses.iter().filter_map(|run| run.outcome.row.value(&majority)).collect())
+    });
+    (tried.collect(), majority)
 }
 
 fn lost() -> Error {

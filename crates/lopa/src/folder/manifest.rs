@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::machine;
+use crate::experiment::FinalTheta;
 use crate::network::Joint;
 
 /// The manifest of a run folder.
@@ -33,6 +34,9 @@ pub struct Manifest {
     pub nodes: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// Which θ_i the runs end with, unless it is that of the last iteration.
+    #[serde(default, skip_serializing_if = "FinalTheta::is_last")]
+    pub final_theta: FinalTheta,
     /// The network and partition of each seed that was begun.
     pub worlds: Vec<WorldNote>,
     /// Threads it had.
@@ -54,6 +58,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The rows that decide an accuracy, the fewest of any seed; none if some seed does not say.
+    pub fn judged(&self, accuracy: &str) -> Option<f64> {
+        let rows = self.worlds.iter().map(|world| world.judged.get(accuracy).copied());
+        rows.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
+    }
+
     /// When the folder was made, in seconds since 1970; none if the manifest does not say.
     pub fn started_seconds(&self) -> Option<u64> {
         machine::seconds(&self.started)
@@ -122,6 +132,9 @@ pub struct WorldNote {
     /// Training samples of each class at each node.
     #[serde(default)]
     pub class_counts: Vec<Vec<usize>>,
+    /// The rows that decide each accuracy on rows that nobody trains on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub judged: BTreeMap<String, f64>,
 }
 
 /// The kind of machine: on machines of one kind, results agree to the bit.
