@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lopa::config::Source;
 use lopa::data::partition::Partition;
-use lopa::data::{Where, new_rows};
+use lopa::data::{Named, Where, new_rows};
 use lopa::engine::{
     Begin, Event, Frame, FrameKind, Independent, Journal, Limits, Parcel, Peers, Place, Policy,
     Progress, Round, Settings, Transport, Wire,
@@ -185,13 +185,14 @@ fn csv_new_rows(bytes: &[u8]) {
     let (options, rest) = split(bytes);
     let path = put("new.csv", rest);
     let label = (options & 1 == 1).then_some("y");
-    let _ = new_rows(&path, usize::from(options >> 1 & 7), None, label);
+    let group = (options & 16 == 16).then_some("1");
+    let _ = new_rows(&path, usize::from(options >> 1 & 7), None, Named { label, group });
 }
 
 fn libsvm(bytes: &[u8]) {
     let path = put("fuzz.libsvm", bytes);
     source("libsvm", &format!("path = '{}'", path.display()));
-    let _ = new_rows(&path, 3, None, None);
+    let _ = new_rows(&path, 3, None, Named::default());
 }
 
 fn npy(bytes: &[u8]) {
@@ -200,13 +201,13 @@ fn npy(bytes: &[u8]) {
     let labels = put("y.npy", parts.get(1).copied().unwrap_or_default());
     let (features, labels) = (features.display(), labels.display());
     source("npy", &format!("features = '{features}'\nlabels = '{labels}'"));
-    let _ = new_rows(&folder().join("x.npy"), 2, None, None);
+    let _ = new_rows(&folder().join("x.npy"), 2, None, Named::default());
 }
 
 fn npz(bytes: &[u8]) {
     let path = put("fuzz.npz", bytes);
     source("npz", &format!("path = '{}'", path.display()));
-    let _ = new_rows(&path, 2, None, None);
+    let _ = new_rows(&path, 2, None, Named::default());
 }
 
 /// An archive with the arrays `X` and `y`, whose checksums are right.

@@ -12,6 +12,8 @@ from ._arrays import Arrays
 from ._errors import (
     ConfigError,
     DataError,
+    DivergedError,
+    DivergenceWarning,
     Error,
     MismatchError,
     NetworkError,
@@ -31,6 +33,8 @@ __all__ = [
     "Arrays",
     "ConfigError",
     "DataError",
+    "DivergedError",
+    "DivergenceWarning",
     "Entry",
     "Error",
     "MismatchError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from typing import Any
 
 
 class Error(Exception):
@@ -27,6 +28,17 @@ class Error(Exception):
 
 class RunError(Error):
     """A run failed."""
+
+
+class DivergedError(RunError):
+    """No run survived: all of them diverged, and their numbers mean nothing."""
+
+    run: Any = None
+    """The `lopa.Run` with what was measured, where there is one."""
+
+
+class DivergenceWarning(UserWarning):
+    """Some runs diverged: their algorithms are not ranked, and their models mean nothing."""
 
 
 class ConfigError(Error, ValueError):

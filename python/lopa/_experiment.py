@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import _lopa
 from ._arrays import Arrays
-from ._errors import ConfigError
+from ._errors import ConfigError, DivergedError, DivergenceWarning
 from ._json import dumps
 from ._problem import Problem
 from ._progress import teller
@@ -44,6 +45,8 @@ def run(
     data: the folder with the data sets; by default `LOPA_DATA_DIR`, or `data`.
     progress: whether to show it; by default in terminals and notebooks. Or a function that is
         called with an event (`begin`, `progress`, `end`, …) and its values.
+
+    `DivergedError` is raised if every run diverged; if some did, there is a `DivergenceWarning`.
     """
     path, text, problem = _read(source)
     if threads is None:
@@ -54,7 +57,31 @@ def run(
     out = Path(out if out is not None else os.environ.get("LOPA_RUNS_DIR") or "runs")
     with teller(progress) as tell:
         folder = _lopa.run(path, text, _sets(set), out, threads, bool(resume), data, tell)
-    return Run.load(folder, problem)
+    run = Run.load(folder, problem)
+    _tell_diverged(run)
+    return run
+
+
+def _tell_diverged(run: Run) -> None:
+    """Raises if no run survived, and warns if some did not."""
+    lost = [result for result in run.results if result.stop == "diverged"]
+    if not lost:
+        return
+    names = ", ".join(f"{result.algorithm} with seed {result.seed}" for result in lost[:5])
+    names += ", …" if len(lost) > 5 else ""
+    why = f": {lost[0].diagnosis}" if lost[0].diagnosis else ""
+    if len(lost) < len(run.results):
+        message = f"{len(lost)} of {len(run.results)} runs diverged and mean nothing ({names}){why}"
+        warnings.warn(message, DivergenceWarning, stacklevel=3)
+        return
+    error = DivergedError(
+        "run/diverged",
+        f"every run diverged ({names}){why}",
+        str(run.path),
+        "choose smaller step sizes; what was measured is in the exception's `run`",
+    )
+    error.run = run
+    raise error
 
 
 def check(source: Source, *, set: Sets = None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # What a table shows, in this order, and how.
 _COLUMNS = [
+    ("holdout_accuracy", "accuracy, own rows", ".3f"),
     ("test_accuracy", "test accuracy", ".3f"),
     ("own_test_accuracy", "own classes", ".3f"),
     ("loss", "loss", ".4g"),

@@ -27,11 +27,6 @@ from ._json import dumps
 
 __all__ = ["PersonalizedClassifier", "RegularizedClassifier"]
 
-# A silo with no more rows than this uses all of them in every iteration.
-_FEW = 64
-# More silos than this do not all talk to each other.
-_ALL = 16
-
 
 class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both classifiers share: x learnt together, theta of each silo solved exactly."""
@@ -134,12 +129,13 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if scaling == "auto":
             # A mean that is subtracted would fill a sparse matrix.
             scaling = "unit" if hasattr(X, "tocsr") else "standardise"
+        usual_graph, usual_batch = _lopa.usual(len(rows), int(rows.mean()))
         batch = self.batch_size
         if batch == "auto":
-            batch = "full" if rows.mean() <= _FEW else 32
+            batch = usual_batch or "full"
         graph = self.graph
         if graph == "auto":
-            graph = "complete" if len(rows) <= _ALL else "exponential"
+            graph = usual_graph
         steps = self.steps
         if isinstance(steps, str) and steps != "auto":
             message = f"`steps = {steps!r}` must be 'auto' or a dictionary of step sizes"

@@ -24,6 +24,7 @@ pub fn raise(py: Python, error: Error) -> PyErr {
 
 fn made<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let name = match error.kind {
+        Kind::Run if error.id == "run/diverged" => "DivergedError",
         Kind::Run => "RunError",
         Kind::Config => "ConfigError",
         Kind::Data => "DataError",

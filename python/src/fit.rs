@@ -7,16 +7,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lopa::config::Choice;
 use lopa::data::{Data, Dataset, Scaling, Scalings};
-use lopa::error::{Error, Kind, Result};
+use lopa::error::{Error, Result};
 use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
 use lopa::folder::model::{About, Model};
-use lopa::run::trace::{Row, Stop};
-use lopa::run::{Context, Listener, Outcome, Setup};
+use lopa::run::solved::{Solved, Solving};
+use lopa::run::{Context, Outcome};
 use lopa::serve::Personal;
-use lopa_study::practical::{self, Point, Scheme, Steps, course};
+use lopa_study::choose::{self, Course};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -26,18 +25,6 @@ use crate::errors::raise;
 use crate::experiment::{Teller, pool};
 use crate::going::detached;
 use crate::{registries, values};
-
-/// Step sizes are calibrated on at most so many rows of all nodes.
-const TRIAL_ROWS: usize = 4000;
-
-/// The start of x times this: inputs of hidden units are far from 0.
-const SATURATED: f64 = 10.0;
-
-/// A run is lost if its loss ends so many times higher than it began.
-const HIGHER: f64 = 10.0;
-
-/// How often the step of x is halved when a run with calibrated step sizes is lost.
-const HALVINGS: usize = 12;
 
 /// Trains the first algorithm of an experiment on arrays. Returns what there is to say about the model
 /// as JSON; then x̄, a row of θ for each node, and the shift and factor of every feature, as doubles.
@@ -83,23 +70,25 @@ struct Fit<'a, 'b> {
 
 impl Fit<'_, '_> {
     fn whole(mut self, calibrated: bool) -> Result<(String, Model)> {
+        let (data, context) = (Some(&self.data), self.context);
         if calibrated {
-            self.calibrate()?;
+            let steps = choose::steps(&self.experiment, data, context)?;
+            choose::set(&mut self.experiment, &steps)?;
         }
-        let mut course = self.run()?;
-        let mut halvings = 0;
-        while course.lost() {
-            if !calibrated || halvings == HALVINGS {
-                return Err(course.error());
-            }
-            halvings += 1;
-            self.halve()?;
-            course = self.run()?;
-        }
-        let iterations = course.outcome.row.iteration;
-        let (model, solved) = self.model(course.outcome)?;
+        let halvings = if calibrated { choose::HALVINGS } else { 0 };
+        let runs = choose::run(&mut self.experiment, data, context, self.teller, halvings);
+        let runs = runs.map_err(|error| match error.id {
+            "run/diverged" => error
+                .hint("choose smaller step sizes, or leave `steps` to lopa; scale the features"),
+            _ => error,
+        })?;
+        let Some(Course { outcome, last, .. }) = runs.into_iter().next() else {
+            return Err(Error::config("config/no-meaning", "there is no algorithm"));
+        };
+        let iterations = outcome.row.iteration;
+        let (model, solved) = self.model(outcome)?;
         let said = json!({
-            "about": model.about, "iterations": iterations, "loss": course.last, "solved": solved,
+            "about": model.about, "iterations": iterations, "loss": last, "solved": solved,
             "steps": self.experiment.algorithms[0].choice.params(),
         });
         Ok((said.to_string(), model))
@@ -109,68 +98,17 @@ impl Fit<'_, '_> {
         self.experiment.run.seeds.first().copied().unwrap_or_default()
     }
 
-    /// Step sizes from the curvature and from short runs, on some of the rows.
-    fn calibrate(&mut self) -> Result<()> {
-        let (seed, experiment) = (self.seed(), &self.experiment);
-        let mut world = experiment.world(Some(&self.data), seed)?;
-        let most = (TRIAL_ROWS / experiment.network.nodes).max(2);
-        // A node's rows are in random order: any part of them is a fair draw.
-        world.partition.nodes.iter_mut().for_each(|rows| rows.truncate(most));
-        let (data, pool) = (Some(&self.data), self.context.pool);
-        let setup = Setup { experiment, data, world: &world, seed, pool };
-        let spec = &experiment.algorithms[0];
-        let own = Steps::of(&spec.choice.typed().unwrap_or_default());
-        let start = practical::at_start(&setup, spec)?;
-        // Once hidden units are saturated, the inner problem is steeper than it is at the start.
-        let x = start.x.iter().map(|x| SATURATED * x).collect();
-        let saturated = Point { x, ..start.clone() };
-        let planned = experiment.run.iterations.unwrap_or(1);
-        let (scheme, points) = (Scheme::GradientTracking, [&start, &saturated]);
-        let found = practical::calibrate(&setup, spec, scheme, &own, &points, planned)?;
-        self.experiment.algorithms[0].choice = course::with_steps(spec, scheme, &found.best)?;
-        Ok(())
-    }
-
-    fn halve(&mut self) -> Result<()> {
-        let spec = &self.experiment.algorithms[0];
-        let steps = Steps::of(&spec.choice.typed().unwrap_or_default());
-        let steps = Steps { alpha: steps.alpha / 2.0, ..steps };
-        self.experiment.algorithms[0].choice =
-            course::with_steps(spec, Scheme::GradientTracking, &steps)?;
-        Ok(())
-    }
-
-    fn run(&mut self) -> Result<Course> {
-        let mut heard = Heard { teller: self.teller, losses: Vec::new() };
-        let outcomes =
-            self.experiment.run_on(Some(&self.data), self.context, &mut (), &mut heard)?;
-        let losses = heard.losses;
-        let (first, last) = (losses.first().copied(), losses.last().copied());
-        let outcome = outcomes.into_iter().next();
-        let outcome = outcome.filter(|outcome| outcome.stop != Stop::Interrupted);
-        let outcome = outcome
-            .ok_or_else(|| Error::new(Kind::Run, "run/interrupted", "the fit was interrupted"))?;
-        Ok(Course { outcome, first: first.unwrap_or(f64::NAN), last: last.unwrap_or(f64::NAN) })
-    }
-
     /// x̄ with the exact θ_i of every node on all of its rows.
     fn model(&self, outcome: Outcome) -> Result<(Model, bool)> {
-        let Experiment { problem: Choice { name, .. }, run, .. } = &self.experiment;
         let (problem, seed) = (&self.experiment.problem, self.seed());
         let x = mean(outcome.models.iter().map(|(x, _)| &x[..]));
-        let rows = self.experiment.world(Some(&self.data), seed)?.partition.nodes;
-        let personal = Personal {
-            problem: &**problem.build.get::<f64>(),
-            data: &self.data,
-            seed,
-            batch: run.batch.batches().grad_g,
-        };
-        let (mut theta, mut solved) = (Vec::new(), true);
-        for (rows, (_, guess)) in rows.iter().zip(&outcome.models) {
-            let (own, exact) = personal.theta(rows, &x, guess)?;
-            solved &= exact;
-            theta.push(own);
-        }
+        let (experiment, data, pool) = (&self.experiment, Some(&self.data), self.context.pool);
+        let world = &experiment.world(data, seed)?;
+        let solving = Solving { experiment, data, world, seed, pool };
+        let at = |(_, theta): &(Vec<f64>, Vec<f64>)| (x.clone(), theta.clone());
+        let points: Vec<_> = outcome.models.iter().map(at).collect();
+        let Solved { theta, unsolved } = solving.theta(0..points.len(), &points, false, &mut Ok)?;
+        let (name, solved) = (&problem.name, unsolved == 0);
         let scaling = self.data.scaling.clone();
         let Scaling { log, row, .. } = *scaling.of(0);
         let about = About {
@@ -185,50 +123,17 @@ impl Fit<'_, '_> {
             log,
             row,
             nodes: Vec::new(),
+            groups: Default::default(),
         };
         Ok((Model { about, x: vec![x], theta, scaling }, solved))
     }
 }
 
-/// How a run went.
-struct Course {
-    outcome: Outcome,
-    first: f64,
-    last: f64,
-}
-
-impl Course {
-    /// Whether it diverged or is about to. Where labels are noise, the loss on rows for validation
-    /// rises from its start at θ = 0, but not by such a factor.
-    fn lost(&self) -> bool {
-        self.outcome.stop == Stop::Diverged
-            || !self.last.is_finite()
-            || self.last > HIGHER * self.first
-    }
-
-    fn error(&self) -> Error {
-        let message = match &self.outcome.diagnosis {
-            Some(why) => format!("the fit diverged: {why}"),
-            None => format!("the fit raised the loss from {} to {}", self.first, self.last),
-        };
-        Error::new(Kind::Run, "run/diverged", message)
-            .hint("choose smaller step sizes, or leave `steps` to lopa; scale the features")
-    }
-}
-
-/// Passes everything on, and keeps the losses.
-struct Heard<'a, 'b> {
-    teller: &'a mut Teller<'b>,
-    losses: Vec<f64>,
-}
-
-impl Listener for Heard<'_, '_> {
-    fn progress(&mut self, iteration: u64, fraction: f64) {
-        self.teller.progress(iteration, fraction);
-    }
-    fn row(&mut self, _algorithm: &str, _seed: u64, row: &Row) {
-        self.losses.extend(row.value("loss"));
-    }
+/// The graph of so many silos, and the rows of a minibatch where they have so many each, on average; none
+/// for all of them.
+#[pyfunction]
+pub fn usual(silos: usize, rows: usize) -> (&'static str, Option<usize>) {
+    (choose::graph(silos), choose::batch(rows))
 }
 
 /// A fitted model as Python keeps it: what there is to say about it, x, θ, and the shift and factor of

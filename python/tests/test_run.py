@@ -207,3 +207,18 @@ def test_importing_is_light() -> None:
 
 def test_the_schema_knows_python_problems() -> None:
     assert "mine.py:problem" in json.dumps(lopa.schema())
+
+
+WILD = {"name": "lopa-lg", "label": "wild", "alpha": 1e3, "beta": 1e3, "lambda": 1e3}
+
+
+def test_divergence_is_not_passed_over_in_silence(folder: Path, small: dict[str, Any]) -> None:
+    tame = small["algorithm"][0]
+    with pytest.warns(lopa.DivergenceWarning, match="2 of 4 runs diverged") as told:
+        run = lopa.run({**small, "algorithm": [tame, WILD]})
+    assert told[0].filename == __file__
+    assert {result.stop for result in run.results if result.algorithm == "wild"} == {"diverged"}
+    with pytest.raises(lopa.DivergedError, match="every run diverged") as raised:
+        lopa.run({**small, "algorithm": [WILD]})
+    assert isinstance(raised.value, lopa.RunError) and raised.value.id == "run/diverged"
+    assert [result.stop for result in raised.value.run.results] == ["diverged"] * 2

@@ -234,6 +234,13 @@ def test_bad_parameters(case: tuple[str, dict[str, Any], str]) -> None:
         small(PersonalizedClassifier, **params).fit(X, y, groups=groups)
 
 
+def test_a_fit_that_diverges_says_so() -> None:
+    X, y, groups = silos()
+    steps = {"alpha": 1e9, "beta": 1e9, "lambda": 1e9}
+    with pytest.raises(lopa.DivergedError, match="smaller step sizes"):
+        small(PersonalizedClassifier, steps=steps).fit(X, y, groups=groups)
+
+
 def test_bad_rows() -> None:
     X, y, groups = silos()
     classifier = small(PersonalizedClassifier).fit(X, y, groups=groups)

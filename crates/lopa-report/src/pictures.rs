@@ -203,8 +203,16 @@ fn heat(saved: &Saved) -> Option<Heat> {
     let counts: Vec<Vec<u64>> = saved.worlds().first()?.class_counts.iter().map(row).collect();
     let columns = saved.manifest.classes.clone()?;
     let whole = !counts.is_empty() && !columns.is_empty() && counts.len() <= DRAWN;
-    (whole && counts.iter().all(|row| row.len() == columns.len()))
-        .then_some(Heat { columns, counts })
+    let names = &saved.manifest.nodes;
+    let rows = match names.len() == counts.len() {
+        true => names.clone(),
+        false => (0..counts.len()).map(|node| node.to_string()).collect(),
+    };
+    (whole && counts.iter().all(|row| row.len() == columns.len())).then_some(Heat {
+        rows,
+        columns,
+        counts,
+    })
 }
 
 /// The network of each seed of a run; only one if all are the same.

@@ -48,13 +48,13 @@ pub const COSTS: [Quantity; 9] = [
 /// Known measures, in menu order. Formulas are not broken between lines.
 pub const MEASURES: [Quantity; 21] = [
     measure("loss", "Loss", true, Better::Less),
+    measure("holdout_accuracy", "Accuracy on own held-out rows", false, Better::More),
     measure("train_accuracy", "Training accuracy", false, Better::More),
     measure("test_accuracy", "Test accuracy", false, Better::More),
     measure("own_test_accuracy", "Test accuracy on own classes", false, Better::More),
-    measure("holdout_accuracy", "Accuracy on own rows", false, Better::More),
     measure("test_majority", "Test accuracy of the majority class", false, Better::Neither),
     measure("own_test_majority", "The majority class on own classes", false, Better::Neither),
-    measure("holdout_majority", "The majority class on own rows", false, Better::Neither),
+    measure("holdout_majority", "The majority class on own held-out rows", false, Better::Neither),
     measure("phi", "Φ(x\u{304})", true, Better::Less),
     measure("grad_phi_sq", "Squared gradient of Φ(x\u{304})", true, Better::Less),
     measure("theta_error", "Inner error |θ\u{a0}−\u{a0}θ*|²", true, Better::Less),

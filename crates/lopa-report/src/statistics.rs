@@ -172,6 +172,7 @@ mod tests {
             classes: None,
             nodes: Vec::new(),
             seeds: vec![1, 2, 3],
+            final_theta: Default::default(),
             worlds: Vec::new(),
             threads: 1,
             machine: Machine {

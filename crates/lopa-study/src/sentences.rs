@@ -27,7 +27,7 @@ pub fn limits<'a>(all: impl IntoIterator<Item = (&'a str, f64)>) -> String {
 pub fn in_words(measure: &str) -> &str {
     match measure {
         "own_test_accuracy" => "test accuracy on a node's own classes",
-        "holdout_accuracy" => "accuracy on the rows that nodes held out",
+        "holdout_accuracy" => "accuracy on each node's own held-out rows",
         "test_accuracy" => "test accuracy",
         "train_accuracy" => "training accuracy",
         "grad_phi_sq" => "|∇Φ|²",
@@ -38,12 +38,18 @@ pub fn in_words(measure: &str) -> &str {
 }
 
 /// The results of the algorithms with these labels in a few sentences; `limits` is what [`limits`]
-/// made.
-pub fn closing<R: Ended>(labels: &[&str], limits: &str, runs: &[R]) -> String {
+/// made, `rows` tells how many rows decide an accuracy.
+pub fn closing<R: Ended>(
+    labels: &[&str],
+    limits: &str,
+    runs: &[R],
+    rows: &dyn Fn(&str) -> Option<f64>,
+) -> String {
     let sentence = |label: &&str| Seeds::of(label, runs).count().sentence(label);
     let diverged: String =
         labels.iter().filter_map(sentence).map(|sentence| format!(" {sentence}.")).collect();
-    let ranking = |name| lead(&places(labels, runs, name), Scale::of(name)).zip(Some(name));
+    let ranking =
+        |name| lead(&places(labels, runs, name), Scale::of(name), rows(name)).zip(Some(name));
     let Some((lead, name)) = DECISIVE.into_iter().find_map(ranking) else {
         return format!("No algorithm can be ranked.{diverged}");
     };
@@ -62,7 +68,12 @@ pub fn closing<R: Ended>(labels: &[&str], limits: &str, runs: &[R]) -> String {
         Some(_) if lead.significant => format!(", clearly ahead of {second} with {their}"),
         Some(_) => {
             let seeds = Seeds::of(best, runs).all().len();
-            format!("; {second} with {their} is within the spread over {seeds} seeds")
+            match lead.rows {
+                None => format!("; {second} with {their} is within the spread over {seeds} seeds"),
+                Some(rows) => format!(
+                    "; {second} with {their} is within the error of {seeds} seeds and {rows:.0} rows"
+                ),
+            }
         }
     };
     text += ".";
@@ -155,11 +166,18 @@ mod tests {
     /// The interval over paired seeds decides, as in `lopa compare`: not the two deviations.
     #[test]
     fn a_lead_is_clear_where_comparing_says_so() {
-        let said = |numbers: &[(&str, [f64; 3])]| closing(&["a", "b"], "10 s", &runs(numbers));
+        let said =
+            |numbers: &[(&str, [f64; 3])]| closing(&["a", "b"], "10 s", &runs(numbers), &|_| None);
         let apart = said(&[("a", [0.9590, 0.9575, 0.9560]), ("b", [0.9440, 0.9475, 0.9510])]);
         assert!(apart.contains("b with 0.947 is within the spread over 3 seeds"), "{apart}");
         // The seeds differ, and the lead is the same on each.
-        let paired = said(&[("a", [0.90, 0.80, 0.70]), ("b", [0.88, 0.779, 0.679])]);
+        let lead = [("a", [0.90, 0.80, 0.70]), ("b", [0.88, 0.779, 0.679])];
+        let paired = said(&lead);
         assert!(paired.contains("clearly ahead of b with 0.779"), "{paired}");
+        // A difference that 100 rows cannot show is none; 100 000 rows show it.
+        let with = |rows| closing(&["a", "b"], "10 s", &runs(&lead), &|_| Some(rows));
+        let few = with(100.0);
+        assert!(few.contains("b with 0.779 is within the error of 3 seeds and 100 rows"), "{few}");
+        assert!(with(1e5).contains("clearly ahead of b"), "{}", with(1e5));
     }
 }

@@ -48,7 +48,7 @@ pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
     let resolved = RunReader::open(&args.model.run)?.resolved()?;
     let batch = Experiment::read(&resolved, &program.registries)?.run.batch.batches().grad_g;
     let (features, columns) = (model.about.features, model.about.columns.as_ref());
-    let rows = new_rows(&args.input, features, columns, args.label.label.as_deref())?;
+    let rows = new_rows(&args.input, features, columns, args.label.named())?;
     let place = || args.input.display().to_string();
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to adapt to")
@@ -113,7 +113,8 @@ fn show_all(found: &Adapted, truth: &Truth, args: &AdaptArgs, output: &Output) {
             std::iter::once(name.to_string()).chain(show::cells(score)).collect()
         };
         let table = output.table(&head, all.iter().map(line).collect());
-        output.text(&format!("{table}{}", show::majority(truth, classes)));
+        let majority = truth.majority().map(|(class, share)| (Some(class), share));
+        output.text(&format!("{table}{}", show::majority(majority, classes)));
     }
     output.note(&format!(
         "{} rows of {}, judged by {}-fold cross-validation, seed {}",

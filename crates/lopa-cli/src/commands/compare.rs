@@ -41,8 +41,8 @@ pub struct CompareArgs {
     /// Compare under this cost only; repeatable
     #[arg(long = "cost", value_name = "COST")]
     costs: Vec<String>,
-    /// Measure to rank by: grad_phi_sq, phi, loss, test_accuracy, ... [default: test accuracy on a
-    /// node's own classes, else |grad Phi|^2, else the loss]
+    /// Measure to rank by: grad_phi_sq, phi, loss, test_accuracy, ... [default: the accuracy on each
+    /// node's own held-out rows, else on its own classes, else |grad Phi|^2, else the loss]
     #[arg(long)]
     measure: Option<String>,
     /// Also compare the cost of bringing the measure to this level
@@ -74,11 +74,14 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
         output.note(INTERRUPTED);
         return Ok(ExitCode::from(code));
     }
-    let traces = RunReader::open(&folder)?.traces()?;
+    let reader = RunReader::open(&folder)?;
+    let traces = reader.traces()?;
+    let measure = measure(args, &traces)?;
     let question = Question {
         algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
         seeds: experiment.run.seeds.clone(),
-        measure: measure(args, &traces)?,
+        rows: reader.manifest().judged(&measure),
+        measure,
         costs: if costs.is_empty() { spent(&experiment) } else { costs },
         budgets: if budgets.is_empty() { own_budgets(&experiment) } else { budgets },
         target: args.target,

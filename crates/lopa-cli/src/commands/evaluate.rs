@@ -1,18 +1,21 @@
 //! `lopa evaluate`: the accuracy of a run's models.
 
 mod reevaluate;
+mod share;
 pub mod show;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use lopa::error::{Error, Result};
+use lopa::error::Result;
 use lopa::folder::model::Model;
 use lopa::serve::{Score, Truth};
 use serde_json::Value;
 
-use super::finished::{Finished, LabelArgs, ModelArgs, models, rows_for};
+use self::share::{Asked, Share, Shares};
+use super::finished::{Finished, LabelArgs, ModelArgs, WhoseArgs, models};
 use crate::args::{CodeArgs, DataArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
@@ -21,13 +24,21 @@ use crate::program::Program;
 pub struct EvaluateArgs {
     #[command(flatten)]
     model: ModelArgs,
-    /// Data file with labels, as for `lopa predict` [default: evaluate on the run's own data again
-    /// and compare with its results]
+    /// Data file with labels, as for `lopa predict`, or a file for each node: 'test/{node}.csv'
+    /// [default: evaluate on the run's own data again and compare with its results]
+    ///
+    /// Where the file has the column that says whose row it is, each row is judged by the model of its
+    /// node; else every node's model is judged on all rows.
     #[arg(short, long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Node whose personal model is used, by number or name [default: all]
+    /// Node whose personal model is used on all rows, by number or name [default: see --input]
     #[arg(short, long, requires = "input")]
     node: Option<String>,
+    /// Judge every node's model on all rows, whosever they are
+    #[arg(long, requires = "input", conflicts_with = "node")]
+    all_nodes: bool,
+    #[command(flatten)]
+    whose: WhoseArgs,
     #[command(flatten)]
     label: LabelArgs,
     #[command(flatten)]
@@ -51,36 +62,31 @@ pub fn evaluate(args: &EvaluateArgs, program: &Program) -> Result<ExitCode> {
 fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let models = models(&args.model, output)?;
-    // All models of a run share their features and classes.
-    let about = &models[0].about;
-    let rows = rows_for(about, input, &args.label, output)?;
-    let labels = rows.labels.as_deref().ok_or_else(|| {
-        Error::data("data/no-labels", "the file has no labels to compare with")
-            .at(input.display().to_string())
-            .hint("add a column of labels, or predict them with `lopa predict`")
-    })?;
-    let truth = Truth::new(labels, &about.classes);
-    warn_of_unknown(&truth, output);
+    // All models of a run share their nodes, features and classes.
+    let classes = &models[0].about.classes;
+    let asked = Asked {
+        input,
+        node: args.node.as_deref(),
+        all_nodes: args.all_nodes,
+        label: &args.label,
+        whose: &args.whose,
+    };
+    let shares = Shares::of(&models[0], &asked, output)?;
+    warn_of_unknown(&shares, output);
     let mut results: Vec<(&Model, show::Scores)> = Vec::new();
     for model in &models {
-        let nodes = match &args.node {
-            None => 0..model.x.len(),
-            Some(wanted) => {
-                let node = model.node(Some(wanted))?;
-                node..node + 1
-            }
+        let score = |Share { node, rows }: &Share| {
+            let problems = &program.registries.problems;
+            let found = model.probabilities(*node, &rows.features, problems)?;
+            Ok((*node, Score::new(&rows.truth, &found, classes.len())))
         };
-        let score = |node| {
-            let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
-            Ok((node, Score::new(&truth, &found, about.classes.len())))
-        };
-        results.push((model, nodes.map(score).collect::<Result<_>>()?));
+        results.push((model, shares.each.iter().map(score).collect::<Result<_>>()?));
     }
     if output.json() {
-        let described = |(model, scores): &(&Model, _)| show::described(model, scores, &truth);
+        let described = |(model, scores): &(&Model, _)| show::described(model, scores, &shares);
         output.document(&Value::Array(results.iter().map(described).collect()));
     } else {
-        let one = args.node.is_some() || results.iter().all(|(_, scores)| scores.len() == 1);
+        let one = args.node.is_some() || shares.each.len() == 1;
         let mut text = match (one, &results[..]) {
             (true, _) => {
                 let details = |(model, scores): &(&Model, show::Scores)| {
@@ -88,25 +94,27 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
                 };
                 results.iter().map(details).collect::<Vec<_>>().join("\n\n")
             }
-            (false, [(model, scores)]) => show::by_node(model, scores, output),
-            (false, _) => show::by_algorithm(&results, output),
+            (false, [(model, scores)]) => show::by_node(model, scores, shares.own, output),
+            (false, _) => show::by_algorithm(&results, shares.own, output),
         };
-        text += &show::majority(&truth, &about.classes);
+        text += &show::majority(shares.majority(), classes);
         output.text(&text);
     }
-    output.note(&format!("{} rows of {}", labels.len(), input.display()));
+    let how = if shares.own { ", each judged by the model of its node" } else { "" };
+    output.note(&format!("{} rows of {}{how}", shares.rows, input.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn warn_of_unknown(truth: &Truth, output: &Output) {
-    let mut some: Vec<String> = truth.unknown.iter().take(5).map(|l| format!("`{l}`")).collect();
-    if truth.unknown.len() > some.len() {
+fn warn_of_unknown(shares: &Shares, output: &Output) {
+    let unknown: BTreeSet<&String> = shares.truths().flat_map(|truth| &truth.unknown).collect();
+    let rows: usize = shares.truths().map(Truth::unknown_rows).sum();
+    let mut some: Vec<String> = unknown.iter().take(5).map(|label| format!("`{label}`")).collect();
+    if unknown.len() > some.len() {
         some.push("…".into());
     }
     if !some.is_empty() {
         output.warn(&format!(
-            "{} rows count as wrong: the models do not know the classes {}",
-            truth.unknown_rows(),
+            "{rows} rows count as wrong: the models do not know the classes {}",
             some.join(", ")
         ));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lopa::data::{NewRows, new_rows};
+use lopa::data::{Named, NewRows, new_rows};
 use lopa::error::{Error, Kind, Result, nearest};
 use lopa::folder::model::{About, Model};
 use lopa::folder::{ResultEntry, RunReader};
@@ -35,6 +35,45 @@ pub struct LabelArgs {
     /// [default: the last column, or `y`]
     #[arg(long, requires = "input", allow_negative_numbers = true)]
     pub label: Option<String>,
+}
+
+impl LabelArgs {
+    /// The column that the command line names.
+    pub fn named(&self) -> Named<'_> {
+        Named { label: self.label.as_deref(), group: None }
+    }
+}
+
+/// Where a data file says whose rows they are.
+#[derive(Debug, Args)]
+pub struct WhoseArgs {
+    /// Column that says whose row it is, by name or by number from 0 [default: that of the run's own data,
+    /// if the file has it]
+    #[arg(long, value_name = "COLUMN", requires = "input", allow_negative_numbers = true)]
+    pub nodes_from: Option<String>,
+}
+
+/// The node of each row, by the group that it belongs to.
+pub fn homes(model: &Model, groups: &[String], input: &Path) -> Result<Vec<usize>> {
+    let home = |group: &String| model.home(group);
+    let homes: Option<Vec<usize>> = groups.iter().map(home).collect();
+    homes.ok_or_else(|| {
+        let lost: Vec<&String> = groups.iter().filter(|group| home(group).is_none()).collect();
+        let known: Vec<&String> =
+            model.about.nodes.iter().chain(model.about.groups.keys()).collect();
+        let near = nearest(lost[0], known.iter().map(|name| name.as_str()));
+        let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        let known: Vec<&str> = known.iter().take(12).map(|name| name.as_str()).collect();
+        let known = match known.is_empty() {
+            true => "the nodes of the run have no names: choose one with --node".to_string(),
+            false => format!("the model has {}", known.join(", ")),
+        };
+        let message =
+            format!("{} rows belong to no node of the run: there is no `{}`", lost.len(), lost[0]);
+        Error::data("data/unknown-node", message)
+            .at(input.display().to_string())
+            .hint(format!("{did}{known}; `lopa adapt` makes a model for a new node"))
+    })
 }
 
 /// The finished runs of a run folder; at least one.
@@ -198,10 +237,11 @@ pub fn names(runs: &[&ResultEntry]) -> Vec<String> {
 pub fn rows_for(
     about: &About,
     input: &Path,
-    label: &LabelArgs,
+    (label, whose): (&LabelArgs, &WhoseArgs),
     output: &Output,
 ) -> Result<NewRows> {
-    let rows = new_rows(input, about.features, about.columns.as_ref(), label.label.as_deref())?;
+    let named = Named { group: whose.nodes_from.as_deref(), ..label.named() };
+    let rows = new_rows(input, about.features, about.columns.as_ref(), named)?;
     if rows.guessed {
         check_guess(&rows, &about.classes, input, output)?;
     }

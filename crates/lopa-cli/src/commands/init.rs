@@ -126,7 +126,7 @@ impl End<'_> {
 }
 
 fn described(written: &Written, out: &Path, stopped: Option<&str>) -> Value {
-    let Written { facts, guesses, tried, .. } = written;
+    let Written { facts, guesses, tried, majority, .. } = written;
     let class = |(name, rows): &(String, usize)| json!({ "name": name, "rows": rows });
     let accuracy = |(label, value): &(String, f64)| (label.clone(), json!(value));
     json!({
@@ -136,25 +136,25 @@ fn described(written: &Written, out: &Path, stopped: Option<&str>) -> Value {
         "classes": facts.classes.iter().map(class).collect::<Vec<_>>(),
         "nodes": facts.nodes,
         "guesses": guesses,
-        "majority": facts.majority(),
+        "majority": majority,
         "accuracy": tried.iter().map(accuracy).collect::<serde_json::Map<_, _>>(),
         "stopped": stopped,
     })
 }
 
-fn said(Written { facts, guesses, tried, .. }: &Written) -> String {
+fn said(Written { facts, guesses, tried, majority, .. }: &Written) -> String {
     let Facts { rows, features, classes, nodes, .. } = facts;
     let mut lines =
         vec![format!("{rows} rows, {features} features, {} classes, {nodes} nodes", classes.len())];
     lines.extend(guesses.iter().cloned());
     let tried: Vec<String> =
         tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
+    let majority = majority.map_or(String::new(), |value| {
+        format!("; majority class (each node always names its most frequent one) {}", number(value))
+    });
     if !tried.is_empty() {
-        lines.push(format!(
-            "accuracy on held-out rows in a trial: {}; always naming the largest class: {}",
-            tried.join(", "),
-            number(facts.majority())
-        ));
+        let tried = tried.join(", ");
+        lines.push(format!("accuracy on held-out rows in a trial: {tried}{majority}"));
     }
     lines.join("\n")
 }

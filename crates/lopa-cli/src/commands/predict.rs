@@ -1,15 +1,20 @@
 //! `lopa predict`: the classes that a personal model predicts for new rows.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use lopa::config::Registry;
+use lopa::data::NewRows;
 use lopa::error::{Error, Result};
+use lopa::folder::model::Model;
+use lopa::problem::AnyProblem;
 use lopa::problem::predictor::decide;
 use lopa::store;
 use serde_json::{Map, Value, json};
 
-use super::finished::{LabelArgs, ModelArgs, one_model, rows_for};
+use super::finished::{LabelArgs, ModelArgs, WhoseArgs, homes, one_model, rows_for};
 use crate::output::Output;
 use crate::program::Program;
 
@@ -17,7 +22,8 @@ use crate::program::Program;
 pub struct PredictArgs {
     #[command(flatten)]
     model: ModelArgs,
-    /// Node whose personal model is used, by number or name [default: the only one]
+    /// Node whose personal model is used, by number or name [default: each row's own, where a column says
+    /// whose row it is; else the only one]
     #[arg(short, long)]
     node: Option<String>,
     /// Data file: .csv, .tsv, .data, .libsvm, .svm, .txt, .npy or .npz, with unscaled features and
@@ -26,6 +32,8 @@ pub struct PredictArgs {
     input: PathBuf,
     #[command(flatten)]
     label: LabelArgs,
+    #[command(flatten)]
+    whose: WhoseArgs,
     /// Print the probability of each class, too
     #[arg(short, long)]
     probabilities: bool,
@@ -38,9 +46,13 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let kind = args.out.as_deref().map(|path| Kind::of(path, output)).transpose()?;
     let model = one_model(&args.model, output)?;
-    let node = model.node(args.node.as_deref())?;
-    let rows = rows_for(&model.about, &args.input, &args.label, output)?;
-    let found = model.probabilities(node, &rows.features, &program.registries.problems)?;
+    let rows = rows_for(&model.about, &args.input, (&args.label, &args.whose), output)?;
+    let groups = rows.groups.as_deref().filter(|_| args.node.is_none() && model.x.len() > 1);
+    let nodes = match groups {
+        None => vec![model.node(args.node.as_deref())?; rows.features.rows()],
+        Some(groups) => homes(&model, groups, &args.input)?,
+    };
+    let found = by_node(&model, &nodes, &rows, &program.registries.problems)?;
     let classes = &model.about.classes;
     let predicted = decide(&found, classes.len());
     let said = Predictions { classes, predicted: &predicted, found: &found };
@@ -58,10 +70,34 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
         _ => output.text(&said.names().collect::<Vec<_>>().join("\n")),
     }
     let (algorithm, seed) = (&model.about.algorithm, model.about.seed);
-    let node = model.name(node);
     let count = predicted.len();
-    output.note(&format!("{count} rows, predicted by {algorithm}, seed {seed}, node {node}"));
+    let node = match (groups, nodes.first()) {
+        (None, Some(&node)) => format!("node {}", model.name(node)),
+        _ => "each by the model of its node".into(),
+    };
+    output.note(&format!("{count} rows, predicted by {algorithm}, seed {seed}, {node}"));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The probabilities of each row's classes, by the model of its node.
+fn by_node(
+    model: &Model,
+    nodes: &[usize],
+    rows: &NewRows,
+    problems: &Registry<AnyProblem>,
+) -> Result<Vec<f64>> {
+    let classes = model.about.classes.len();
+    let mut found = vec![0.0; nodes.len() * classes];
+    let all: BTreeSet<usize> = nodes.iter().copied().collect();
+    for node in all {
+        let of = |(row, home): (u32, &usize)| (*home == node).then_some(row);
+        let own: Vec<u32> = (0..).zip(nodes).filter_map(of).collect();
+        let said = model.probabilities(node, &rows.features.select(&own), problems)?;
+        for (row, p) in own.iter().zip(said.chunks_exact(classes)) {
+            found[*row as usize * classes..][..classes].copy_from_slice(p);
+        }
+    }
+    Ok(found)
 }
 
 /// How predictions are written.

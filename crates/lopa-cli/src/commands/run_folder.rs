@@ -76,7 +76,7 @@ pub fn show(
         output.text(&summary::table(experiment, outcomes, output));
     }
     let closing = match signal {
-        None => summary::closing(experiment, outcomes),
+        None => summary::closing(experiment, outcomes, folder.manifest()),
         Some(_) => summary::so_far(experiment, outcomes),
     };
     output.note(&format!("\n{closing}"));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lopa::config::{Params, Source};
-use lopa::error::{Error, Fault, Result};
+use lopa::error::{Error, Fault, Result, nearest};
 use lopa::experiment::{Experiment, Registries, RunSpec, open};
 use lopa_study::tune::TuneSpec;
 

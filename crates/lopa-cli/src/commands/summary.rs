@@ -1,6 +1,7 @@
 //! The results of an experiment, as a table and a few sentences.
 
 use lopa::experiment::{Exactly, Experiment, RunSpec};
+use lopa::folder::Manifest;
 use lopa::run::trace::{Stop, majority_of};
 use lopa::run::{Outcome, hex};
 use lopa_study::seeds::Seeds;
@@ -40,9 +41,9 @@ fn limits(experiment: &Experiment) -> String {
 /// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
 /// everything.
 const COLUMNS: [(&str, &str, Style); 12] = [
+    ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
-    ("holdout_accuracy", "own rows", Style::Share),
     ("loss", "loss", Style::Spread),
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
@@ -139,9 +140,23 @@ fn majority<'a>(
 }
 
 /// The results in a few sentences.
-pub fn closing(experiment: &Experiment, outcomes: &[Outcome]) -> String {
+pub fn closing(experiment: &Experiment, outcomes: &[Outcome], manifest: &Manifest) -> String {
     let labels: Vec<&str> = experiment.algorithms.iter().map(|spec| spec.label.as_str()).collect();
-    sentences::closing(&labels, &limits(experiment), outcomes)
+    let rows = |accuracy: &str| manifest.judged(accuracy);
+    let text = sentences::closing(&labels, &limits(experiment), outcomes, &rows);
+    text + unjudged(experiment, outcomes)
+}
+
+/// What to do where nodes have rows of their own, and none was judged on them.
+fn unjudged(experiment: &Experiment, outcomes: &[Outcome]) -> &'static str {
+    let has = |name: &str| outcomes.iter().any(|outcome| outcome.row.value(name).is_some());
+    let grouped = experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group");
+    match grouped && has("test_accuracy") && !has("holdout_accuracy") {
+        true => {
+            " Test rows are those of all nodes: `holdout = 0.2` in `[data]` judges each node on its own."
+        }
+        false => "",
+    }
 }
 
 /// How many runs had ended when a signal came.

@@ -27,8 +27,13 @@ pub fn patients(rows: usize, hospitals: bool) -> String {
     text
 }
 
-/// Checks and runs the file; the test accuracy of LoPA-GT, the mean over seeds.
+/// Checks and runs the file; the accuracy of LoPA-GT on rows that nodes hold out, the mean over seeds.
 fn accuracy(folder: &Folder, file: &str) -> f64 {
+    measured(folder, file, "holdout_accuracy")
+}
+
+/// Checks and runs the file; a measure of LoPA-GT, the mean over seeds.
+fn measured(folder: &Folder, file: &str, measure: &str) -> f64 {
     folder.lopa(&["check", file]).good();
     let done = folder.lopa(&["run", file, "--format", "json", "--out", "runs"]).good();
     let results: serde_json::Value = done.json();
@@ -38,7 +43,7 @@ fn accuracy(folder: &Folder, file: &str) -> f64 {
         .filter(|row| row["algorithm"] == "lopa-gt")
         .map(|row| {
             assert_ne!(row["stop"], "diverged", "{row}");
-            row["test_accuracy"].as_f64().unwrap_or_else(|| panic!("{row}"))
+            row[measure].as_f64().unwrap_or_else(|| panic!("{row}"))
         })
         .collect();
     assert!(!own.is_empty(), "{results}");
@@ -53,7 +58,14 @@ fn a_file_becomes_an_experiment_that_beats_the_majority() {
     assert!(done.stdout.contains("label: column \"diagnosis\""), "{}", done.stdout);
     assert!(done.stderr.contains("lopa run my.toml"), "{}", done.stderr);
     let text = folder.read("my.toml");
-    for line in ["label = \"diagnosis\"", "scaling = \"standardise\"", "seeds = [1, 2, 3]", "# "] {
+    for line in [
+        "label = \"diagnosis\"",
+        "scaling = \"standardise\"",
+        "seeds = [1, 2, 3]",
+        "holdout = 0.2",
+        "final_theta = \"refitted\"",
+        "# ",
+    ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let reached = accuracy(&folder, "my.toml");
@@ -73,7 +85,10 @@ fn a_column_names_the_nodes() {
     assert!(tried.as_f64().unwrap() > majority.as_f64().unwrap() + 0.05, "{json}");
     let text = folder.read("h.toml");
     assert!(text.contains("group = \"hospital\"") && text.contains("name = \"group\""), "{text}");
-    folder.lopa(&["check", "h.toml"]).good();
+    // The trial had all rows: a run says the same of them, and of the majority class.
+    let run = measured(&folder, "h.toml", "holdout_majority");
+    assert!((run - majority.as_f64().unwrap()).abs() < 1e-9, "{run} {majority}");
+    let folder = Folder::with(&[("my.csv", &patients(240, true)), ("h.toml", &text)]);
     // The picture of the network names them, too.
     folder.lopa(&["run", "h.toml", "--seed", "1", "--set", "run.iterations=5"]).good();
     let run = folder.run_folder().display().to_string();
@@ -81,7 +96,11 @@ fn a_column_names_the_nodes() {
     let html = folder.read("report.html");
     for (node, name) in ["north", "south", "west"].iter().enumerate() {
         assert!(html.contains(&format!("<title>node {node}, {name}, own weight ")), "{name}");
-        assert!(html.contains(&format!(">{name}</text>")), "{name}");
+        assert_eq!(
+            html.matches(&format!(">{name}</text>")).count(),
+            2,
+            "{name}: network and labels"
+        );
     }
 }
 
@@ -158,4 +177,57 @@ fn what_cannot_be_guessed_is_asked_for() {
         assert_eq!(done.code, code, "{args:?}: {}", done.stderr);
         assert!(done.stderr.contains(hint), "{args:?}: {}", done.stderr);
     }
+}
+
+/// What a user of one hospital sees comes first, under a name that says so, and no lead is called clear that
+/// the held-out rows cannot show.
+#[test]
+fn nodes_are_judged_on_their_own_rows_first() {
+    let folder = Folder::with(&[("my.csv", &patients(240, true))]);
+    folder.lopa(&["init", "--data", "my.csv", "--nodes-from", "hospital", "-o", "h.toml"]).good();
+    let done = folder.lopa(&["run", "h.toml"]).good();
+    let head: Vec<&str> = done.stdout.lines().next().unwrap().split("  ").collect();
+    let second = head.iter().filter(|cell| !cell.trim().is_empty()).nth(1).unwrap();
+    assert_eq!(second.trim(), "accuracy, own rows", "{}", done.stdout);
+    let words = "accuracy on each node's own held-out rows";
+    assert!(done.stderr.contains(words), "{}", done.stderr);
+    let run = folder.run_folder().display().to_string();
+    let answer = folder.lopa(&["compare", &run, "--format", "json"]).good().json();
+    assert_eq!(answer["measure"], "holdout_accuracy");
+    let rows = answer["rows"].as_f64().unwrap();
+    assert!((40.0..56.0).contains(&rows), "a fifth of 240 rows: {rows}");
+    for standing in answer["standings"].as_array().unwrap() {
+        let lead = &standing["lead"];
+        let (low, high) =
+            (lead["by"]["low"].as_f64().unwrap(), lead["by"]["high"].as_f64().unwrap());
+        assert!(high - low > 0.1, "48 rows show no less: {standing}");
+        assert_eq!(lead["significant"], low > 0.0, "{standing}");
+    }
+    let text = folder.lopa(&["compare", &run]).good();
+    assert!(text.stdout.starts_with(&format!("Best {words} at each budget")), "{}", text.stdout);
+    // The saved models have seen the held-out rows; the measures are those of models that have not.
+    folder.lopa(&["evaluate", &run]).good();
+    folder.lopa(&["report", &run, "-o", "report.html"]).good();
+    assert!(folder.read("report.html").contains("Accuracy on own held-out rows"));
+}
+
+/// x of `hyper-cleaning` belongs to the training rows: its models cannot use others.
+#[test]
+fn models_that_fit_no_other_rows_are_not_refitted() {
+    let folder = Folder::with(&[("my.csv", &patients(120, true))]);
+    let args = ["init", "--data", "my.csv", "--nodes-from", "hospital", "-o", "h.toml"];
+    folder.lopa(&[&args[..], &["--problem", "hyper-cleaning"]].concat()).good();
+    assert!(folder.read("h.toml").contains("final_theta = \"solved\""));
+}
+
+/// A node with a single row cannot hold one out.
+#[test]
+fn a_node_with_one_row_is_no_hindrance() {
+    let folder =
+        Folder::with(&[("my.csv", &(patients(240, true) + "50,ill,lonely,1900,0.0001\n"))]);
+    let args = ["init", "--data", "my.csv", "--nodes-from", "hospital", "-o", "h.toml"];
+    let done = folder.lopa(&args).good();
+    assert!(done.stdout.contains("since some node has a single row"), "{}", done.stdout);
+    assert!(!folder.read("h.toml").contains("holdout ="));
+    folder.lopa(&["run", "h.toml", "--set", "run.iterations=5"]).good();
 }

@@ -269,11 +269,87 @@ fn nodes_are_named_by_their_groups() {
     let refused = predict("wets");
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("did you mean `west`?"), "{}", refused.stderr);
-    let none = folder.lopa(&["predict", &run, "-a", "lopa-gt", "-i", "blobs.csv"]);
+    // Without a node, each row is predicted by the model of its own.
+    let each = folder.lopa(&["predict", &run, "-a", "lopa-gt", "-i", "blobs.csv"]).good();
+    let said = |node: &str| predict(node).stdout.lines().map(str::to_string).collect::<Vec<_>>();
+    let by = ["east", "north", "west"].map(said);
+    for (row, line) in each.stdout.lines().enumerate() {
+        let own = ["north", "east", "west"][(row + 1) % 3];
+        let at = ["east", "north", "west"].iter().position(|name| *name == own).unwrap();
+        assert_eq!(line, by[at][row], "row {row}");
+    }
+    folder.write("plain.csv", blobs().as_bytes());
+    let none = folder.lopa(&["predict", &run, "-a", "lopa-gt", "-i", "plain.csv"]);
     assert!(none.stderr.contains("east, north, west"), "{}", none.stderr);
     let json =
         folder.lopa(&["evaluate", &run, "-a", "lopa-gt", "-i", "blobs.csv", "--format", "json"]);
     assert_eq!(json.good().json()[0]["nodes"][1]["name"], "north");
+}
+
+// ---- whose rows they are ----
+
+/// Each hospital has rows of one colour: its own model is right, and all others are wrong.
+#[test]
+fn rows_are_judged_by_the_model_of_their_node() {
+    let folder = blobs_folder();
+    folder.write("blobs.csv", hospitals().as_bytes());
+    let sets = ["data.group=hospital", "partition=group", "data.holdout=0.25", "run.seeds=[3]"];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    folder.lopa(&[&["run", "e.toml"][..], &sets].concat()).good();
+    let run = folder.run_folder().display().to_string();
+    let evaluate = |more: &[&str]| {
+        let args = ["evaluate", run.as_str(), "-a", "lopa-gt", "--format", "json"];
+        folder.lopa(&[&args[..], more].concat())
+    };
+    let own = evaluate(&["-i", "blobs.csv"]).good().json();
+    assert_eq!((&own[0]["accuracy"], &own[0]["own_rows"]), (&1.0.into(), &true.into()), "{own}");
+    assert_eq!((&own[0]["rows"], &own[0]["nodes"][0]["rows"]), (&60.into(), &20.into()));
+    assert_eq!(own[0]["majority"]["accuracy"], 1.0, "each node has one class");
+    let all = evaluate(&["-i", "blobs.csv", "--all-nodes"]).good().json();
+    assert_eq!(all[0]["own_rows"], false);
+    assert!(all[0]["accuracy"].as_f64().unwrap() < 0.4, "{all}");
+    assert_eq!(all[0]["nodes"][0]["rows"], 60);
+    // A file for each node says the same.
+    for name in ["north", "east", "west"] {
+        let keep = |line: &&str| line.starts_with("hospital") || line.starts_with(name);
+        let bare = |line: &str| line.split_once(',').unwrap().1.to_string() + "\n";
+        let rows: String = hospitals().lines().filter(keep).map(bare).collect();
+        folder.write(&format!("{name}-test.csv"), rows.as_bytes());
+    }
+    assert_eq!(evaluate(&["-i", "{node}-test.csv"]).good().json(), own);
+    let one = evaluate(&["-i", "{node}-test.csv", "-n", "west"]).good().json();
+    assert_eq!((&one[0]["rows"], &one[0]["accuracy"]), (&20.into(), &1.0.into()));
+    let table = folder.lopa(&["evaluate", &run, "-i", "blobs.csv"]).good();
+    assert!(table.stdout.contains("all rows"), "{}", table.stdout);
+    assert!(table.stderr.contains("each judged by the model of its node"), "{}", table.stderr);
+    // Another name for the column; a node that is not there; a file that is not there.
+    folder.write("renamed.csv", hospitals().replacen("hospital", "site", 1).as_bytes());
+    assert_eq!(evaluate(&["-i", "renamed.csv", "--nodes-from", "site"]).good().json(), own);
+    folder.write("new.csv", hospitals().replace("west,", "wset,").as_bytes());
+    let refused = evaluate(&["-i", "new.csv"]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    for said in ["20 rows belong to no node", "`wset`", "did you mean `west`?"] {
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    let missing = evaluate(&["-i", "{node}-nothing.csv"]);
+    assert!(missing.code == 3 && missing.stderr.contains("east-nothing.csv"), "{}", missing.stderr);
+}
+
+/// More groups than nodes: two of them share a node.
+#[test]
+fn groups_that_share_a_node_find_it() {
+    let folder = blobs_folder();
+    folder.write("blobs.csv", hospitals().as_bytes());
+    let sets = ["data.group=hospital", "partition=group", "network.nodes=2", "run.seeds=[3]"];
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    folder.lopa(&[&["run", "e.toml"][..], &sets].concat()).good();
+    let run = folder.run_folder().display().to_string();
+    let args = ["evaluate", run.as_str(), "-a", "lopa-gt", "-i", "blobs.csv", "--format", "json"];
+    let json = folder.lopa(&args).good().json();
+    let rows: Vec<u64> =
+        [0, 1].map(|node| json[0]["nodes"][node]["rows"].as_u64().unwrap()).to_vec();
+    assert!(rows == [20, 40] || rows == [40, 20], "{json}");
+    assert!(json[0]["accuracy_of_all_rows"].as_f64().unwrap() > 0.9, "{json}");
 }
 
 // ---- rows that nodes hold out, and the majority class ----

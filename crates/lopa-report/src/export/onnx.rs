@@ -320,6 +320,7 @@ mod tests {
                     log: true,
                     row: true,
                     nodes: Vec::new(),
+                    groups: Default::default(),
                 },
                 x: vec![(0..n).map(number).collect()],
                 theta: vec![(0..p).map(|at| number(at + 5)).collect()],

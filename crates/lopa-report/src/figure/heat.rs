@@ -6,9 +6,14 @@ use crate::svg::{Anchor, Drawing, fitted, width};
 const NUMBER_FONT: f64 = 10.0;
 const NAME_FONT: f64 = 11.0;
 
+/// The name of a row takes at most this width; a longer one is set smaller.
+const WIDEST: f64 = 90.0;
+
 /// A table of counts: one row per node, one column per class.
 #[derive(Debug, Clone)]
 pub struct Heat {
+    /// The names of the rows.
+    pub rows: Vec<String>,
     /// The names of the columns.
     pub columns: Vec<String>,
     /// The counts of each row.
@@ -48,7 +53,8 @@ impl Heat {
         let every = (14.0 / cell[1]).ceil() as usize;
         for i in (0..self.counts.len()).step_by(every.max(1)) {
             let at = [frame.left - 8.0, frame.top + (i as f64 + 0.5) * cell[1] + 4.0];
-            drawing.text(at, Anchor::End, &i.to_string(), &font_size(NAME_FONT));
+            let name = &self.rows[i];
+            drawing.text(at, Anchor::End, name, &font_size(fitted(name, NAME_FONT, WIDEST)));
         }
         // A name may exceed its column by the margin on the right; a longer one is set smaller.
         let size = |name: &str| fitted(name, NAME_FONT, cell[0] + 2.0 * MARGIN[1] - 4.0);
@@ -65,7 +71,8 @@ impl Heat {
 
     /// From the baseline of the rows' label to the cells.
     fn label_distance(&self) -> f64 {
-        (14.0 + width(&self.counts.len().to_string(), NAME_FONT)).max(36.0)
+        let widths = self.rows.iter().map(|name| width(name, NAME_FONT).min(WIDEST));
+        (14.0 + widths.fold(0.0, f64::max)).max(36.0)
     }
 
     pub(super) fn left(&self) -> f64 {

@@ -128,7 +128,8 @@ fn closing(saved: &Saved) -> String {
     let iterations = run.and_then(|run| number(run.get("iterations")?));
     let limits = sentences::limits(budget.chain(iterations.map(|most| ("iteration", most))));
     let labels: Vec<&str> = saved.manifest.algorithms.iter().map(String::as_str).collect();
-    let text = sentences::closing(&labels, &limits, &saved.results);
+    let rows = |accuracy: &str| saved.manifest.judged(accuracy);
+    let text = sentences::closing(&labels, &limits, &saved.results, &rows);
     format!("<p class=\"closing\">{}</p>\n", escape(&text))
 }
 

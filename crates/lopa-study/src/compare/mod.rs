@@ -2,8 +2,9 @@
 //!
 //! For every cost, algorithms are compared at the same budget: the last measurement within it
 //! counts, without interpolation. Comparisons are paired over seeds: a lead is significant if the
-//! 95 % confidence interval of the paired differences lies above zero. Measures that span powers of
-//! ten are compared by their logarithm.
+//! 95 % confidence interval of the paired differences lies above zero. That of accuracies contains the
+//! sampling error of the rows they are measured on. Measures that span powers of ten are compared by
+//! their logarithm.
 
 mod rank;
 
@@ -34,6 +35,8 @@ pub struct Question {
     pub budgets: Vec<(&'static str, f64)>,
     /// The level of the measure to reach.
     pub target: Option<f64>,
+    /// The rows that decide the measure, if it is an accuracy on rows that nobody trains on.
+    pub rows: Option<f64>,
 }
 
 /// The answer.
@@ -45,6 +48,8 @@ pub struct Comparison {
     pub scale: Scale,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// The rows whose sampling error the intervals contain.
+    pub rows: Option<f64>,
     /// One entry per cost: who has the best measure for the same budget.
     pub standings: Vec<Standing>,
     /// What always naming a node's most frequent class gets, if the measure is such an accuracy: the
@@ -88,6 +93,7 @@ pub fn compare(traces: &Traces, question: &Question) -> Comparison {
         measure: measure.clone(),
         scale: Scale::of(measure),
         seeds: seeds.clone(),
+        rows: question.rows,
         target: *target,
         diverged: question.diverged(traces),
         races: target.iter().flat_map(|&level| race(level)).collect(),
@@ -145,7 +151,12 @@ impl Question {
             Place::new(algorithm, scale, values, seeds.count(), used, ranked)
         };
         let places: Vec<Place> = self.algorithms.iter().map(place).collect();
-        Some(Standing { cost, budget: Some(budget), lead: rank::lead(&places, scale), places })
+        Some(Standing {
+            cost,
+            budget: Some(budget),
+            lead: rank::lead(&places, scale, self.rows),
+            places,
+        })
     }
 
     /// The cost of the target, for every algorithm.
@@ -160,7 +171,7 @@ impl Question {
             Place::new(algorithm, Scale::COST, values, seeds.count(), None, ranked)
         };
         let places: Vec<Place> = self.algorithms.iter().map(place).collect();
-        Standing { cost, budget: None, lead: rank::lead(&places, Scale::COST), places }
+        Standing { cost, budget: None, lead: rank::lead(&places, Scale::COST, None), places }
     }
 
     /// The same for every algorithm of a seed, whether it diverged or not.
@@ -194,6 +205,11 @@ impl Question {
         warnings.extend(standings.iter().filter_map(Standing::unequal));
         if self.seeds.len() == 1 {
             warnings.push("one seed cannot show that a lead is significant".into());
+        }
+        if majority_of(&self.measure).is_some() && self.rows.is_none() {
+            let text = "intervals are of the seeds alone: the sampling error of the test rows is not in \
+                        them, since the folder does not say how many there are";
+            warnings.push(text.into());
         }
         warnings
     }

@@ -97,18 +97,27 @@ pub struct Lead {
     /// The winner's lead over it, paired over seeds: a difference of numbers or of their
     /// logarithms.
     pub by: Option<Interval>,
+    /// The rows whose sampling error the interval contains; none where it contains that of the seeds
+    /// alone.
+    pub rows: Option<f64>,
     /// Whether the lead is significant: the interval lies above zero.
     pub significant: bool,
     /// All over whom the winner's lead is not significant.
     pub on_a_par: Vec<String>,
 }
 
-/// The leader of the algorithms that can be ranked.
-pub fn lead(places: &[Place], scale: Scale) -> Option<Lead> {
+/// The leader of the algorithms that can be ranked. `rows` decide the numbers, if these are accuracies.
+pub fn lead(places: &[Place], scale: Scale, rows: Option<f64>) -> Option<Lead> {
     let mut ranked: Vec<&Place> = places.iter().filter(|place| place.ranked).collect();
     ranked.sort_by(|a, b| b.score(scale).total_cmp(&a.score(scale)));
     let (winner, rest) = ranked.split_first()?;
-    let over = |other: &Place| interval(&winner.ahead_of(other, scale));
+    let over = |other: &Place| {
+        let seeds = interval(&winner.ahead_of(other, scale))?;
+        Some(match (rows, winner.mean.zip(other.mean)) {
+            (Some(rows), Some((p, q))) => seeds.with_rows([p, q], rows),
+            _ => seeds,
+        })
+    };
     let clear = |by: Option<Interval>| by.is_some_and(|by| by.low > 0.0);
     let tied = rest.iter().filter(|other| !clear(over(other)));
     let by = rest.first().and_then(|second| over(second));
@@ -116,6 +125,7 @@ pub fn lead(places: &[Place], scale: Scale) -> Option<Lead> {
         winner: winner.algorithm.clone(),
         runner_up: rest.first().map(|second| second.algorithm.clone()),
         by,
+        rows,
         significant: clear(by),
         on_a_par: tied.map(|place| place.algorithm.clone()).collect(),
     })

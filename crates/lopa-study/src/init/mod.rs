@@ -7,19 +7,17 @@ mod narrow;
 mod text;
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use toml::{Table, Value};
 
-use crate::practical::{self, Scheme, Steps};
+use crate::choose::{self, Course};
 use look::Look;
-use lopa::algorithms::lopa::LopaParams;
 use lopa::config::Source;
 use lopa::data::{Data, Raw, Where, check_spelling};
 use lopa::error::{Error, Kind, Result};
-use lopa::experiment::{Exactly, Experiment, Registries};
-use lopa::run::trace::Stop;
-use lopa::run::{Context, Setup};
+use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
+use lopa::run::Context;
+use lopa::run::trace::majority_of;
 
 /// What the user asks for.
 #[derive(Debug, Clone, Default)]
@@ -55,9 +53,11 @@ pub struct Written {
     pub guesses: Vec<String>,
     /// How far its step sizes were tried.
     pub tested: Tested,
-    /// What short trials of the file came to: each algorithm's accuracy on held-out rows, the mean
-    /// over nodes and seeds.
+    /// What a trial of the file came to: each algorithm's accuracy on held-out rows, the mean over
+    /// nodes and seeds.
     pub tried: Vec<(String, f64)>,
+    /// What nodes get there by always naming their most frequent class, as in the results of a run.
+    pub majority: Option<f64>,
 }
 
 /// How far step sizes were tried.
@@ -97,14 +97,6 @@ pub struct Facts {
     pub sparse: bool,
 }
 
-impl Facts {
-    /// The accuracy of always naming the largest class.
-    pub fn majority(&self) -> f64 {
-        let largest = self.classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
-        largest as f64 / self.rows.max(1) as f64
-    }
-}
-
 /// The nodes of a file that does not say whose rows are whose.
 const NODES: usize = 8;
 
@@ -114,17 +106,11 @@ const ROWS_PER_NODE: usize = 20;
 /// More nodes than groups are not made of one file.
 const MOST_NODES: usize = 64;
 
-/// Trials use at most so many rows.
-const TRIAL_ROWS: usize = 4000;
-
 /// More classes than these are hardly labels.
 const MOST_CLASSES: usize = 200;
 
-/// Trials use so few of the rows and columns of wide tables that θ has at most so many entries.
+/// Trials use only as many rows and columns of wide tables as give θ at most this many entries.
 const TRIAL_WEIGHTS: usize = 200_000;
-
-/// How often step sizes are halved when a trial diverges.
-const HALVINGS: usize = 8;
 
 /// Looks at the data, tries step sizes and writes the experiment.
 pub fn init(
@@ -138,29 +124,55 @@ pub fn init(
     let facts = facts(&mut look, wish, registries, context)?;
     let nodes = facts.nodes;
     let mut plan = text::Plan::new(look, facts, wish);
-    let trial = plan.trial(TRIAL_ROWS);
-    let experiment = Experiment::read(&Source::new("init", trial), registries)?;
+    let problem = registries.problems.choose(&plan.problem, &Table::new());
+    plan.refits = problem.is_ok_and(|problem| problem.build.get::<f64>().transfers());
+    let (mut experiment, data) = trial(&mut plan, registries, context)?;
     hear(Heard::Draft(plan.written(Tested::Not)));
-    let data = experiment.load_data(context)?;
     let data = data.map(|data| narrow::narrow(data, nodes, TRIAL_WEIGHTS));
     hear(Heard::Doing("measuring curvature and trying step sizes ..."));
-    plan.steps = steps(&experiment, data.as_ref(), context)?;
+    plan.steps = choose::steps(&experiment, data.as_ref(), context)?;
     hear(Heard::Draft(plan.written(Tested::Briefly)));
     hear(Heard::Doing("trying them at full length ..."));
-    let mut tried = None;
-    for _ in 0..HALVINGS {
-        let experiment =
-            Experiment::read(&Source::new("init", plan.trial(TRIAL_ROWS)), registries)?;
-        tried = outcome(&experiment, data.as_ref(), context)?;
-        if tried.is_some() {
-            break;
+    choose::set(&mut experiment, &plan.steps)?;
+    (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
+    experiment.run.final_theta = FinalTheta::Solved;
+    let courses = choose::run(&mut experiment, data.as_ref(), context, &mut (), choose::HALVINGS);
+    let courses = courses.map_err(|error| match error.id {
+        "run/interrupted" => {
+            Error::new(Kind::Run, "init/interrupted", "interrupted: nothing was written")
         }
-        plan.steps.alpha /= 2.0;
-    }
-    let Some(tried) = tried else { return Err(lost()) };
+        "run/diverged" => lost(),
+        _ => error,
+    })?;
+    plan.steps = choose::steps_of(&experiment);
     let written = plan.written(Tested::Fully);
     Experiment::read(&Source::new(&written.name[..], &written.text[..]), registries)?;
-    Ok(Written { tried, ..written })
+    let (tried, majority) = measured(&experiment, &courses);
+    Ok(Written { tried, majority, ..written })
+}
+
+/// The experiment of the plan on some of its rows, and its data. Nodes that are too small hold no rows out.
+fn trial(
+    plan: &mut text::Plan,
+    registries: &Registries,
+    context: &Context,
+) -> Result<(Experiment, Option<Data>)> {
+    let read = |plan: &text::Plan| {
+        let text = plan.trial(choose::TRIAL_ROWS);
+        let experiment = Experiment::read(&Source::new("init", text), registries)?;
+        let data = experiment.load_data(context)?;
+        let world = experiment.world(data.as_ref(), experiment.run.seeds[0]);
+        Ok((world.map(|_| ()), experiment, data))
+    };
+    let (mut drawn, mut experiment, mut data) = read(plan)?;
+    if drawn.as_ref().is_err_and(|error| error.id == "partition/too-few-samples") {
+        plan.holdout = false;
+        let said =
+            "held-out rows: a fifth of all, common to the nodes, since some node has a single row";
+        plan.look.guesses.push(said.into());
+        (drawn, experiment, data) = read(plan)?;
+    }
+    drawn.map(|()| (experiment, data))
 }
 
 /// Rows, features and classes of all files. Where LIBSVM files differ in width, the widest counts.
@@ -264,50 +276,22 @@ fn listed(names: &[String], found: &[(String, usize)]) -> Result<Vec<(String, us
     }
 }
 
-/// Step sizes for LoPA-GT that survive the whole length on several seeds.
-fn steps(experiment: &Experiment, data: Option<&Data>, context: &Context) -> Result<Steps> {
-    let seed = experiment.run.seeds[0];
-    let world = experiment.world(data, seed)?;
-    let setup = Setup { experiment, data, world: &world, seed, pool: context.pool };
-    let spec = &experiment.algorithms[0];
-    let params: LopaParams = spec.choice.typed().unwrap_or_default();
-    let planned = experiment.run.iterations.unwrap_or(1);
-    let point = practical::at_start(&setup, spec)?;
-    let (scheme, own) = (Scheme::GradientTracking, Steps::of(&params));
-    let found = practical::suggest(&setup, spec, scheme, &own, &[&point], planned)?;
-    let steps = found.steps.ok_or_else(lost)?;
-    // To two digits: more are meaningless and hard to read.
-    let short = |value: f64| format!("{value:.1e}").parse().unwrap_or(value);
-    let Steps { alpha, beta, lambda, .. } = steps;
-    Ok(Steps { alpha: short(alpha), beta: short(beta), lambda: short(lambda), ..steps })
-}
-
-/// The accuracy of each algorithm; none if a run diverged.
-fn outcome(
-    experiment: &Experiment,
-    data: Option<&Data>,
-    context: &Context,
-) -> Result<Option<Vec<(String, f64)>>> {
-    let mut experiment = experiment.clone();
-    (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
-    let outcomes = experiment.run_on(data, context, &mut (), &mut ())?;
-    if context.interrupt.load(Ordering::Relaxed) {
-        return Err(Error::new(Kind::Run, "init/interrupted", "interrupted: nothing was written"));
-    }
-    let mut tried = Vec::new();
-    for algorithm in &experiment.algorithms {
-        let own = outcomes.iter().filter(|outcome| outcome.algorithm == algorithm.label);
-        let mut values = Vec::new();
-        for outcome in own {
-            if outcome.stop == Stop::Diverged {
-                return Ok(None);
-            }
-            values.extend(outcome.row.value("test_accuracy"));
-        }
-        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-        tried.push((algorithm.label.clone(), mean));
-    }
-    Ok(Some(tried))
+/// The accuracy of each algorithm, and of the majority class: means over nodes and seeds.
+fn measured(experiment: &Experiment, courses: &[Course]) -> (Vec<(String, f64)>, Option<f64>) {
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let known = |name: &&&str| courses.iter().any(|run| run.outcome.row.value(name).is_some());
+    let Some(name) = ["holdout_accuracy", "test_accuracy"].iter().find(known) else {
+        return (Vec::new(), None);
+    };
+    let of = |label: &str| {
+        let own = courses.iter().filter(|run| run.outcome.algorithm == label);
+        mean(own.filter_map(|run| run.outcome.row.value(name)).collect())
+    };
+    let tried = experiment.algorithms.iter().map(|spec| (spec.label.clone(), of(&spec.label)));
+    let majority = majority_of(name).map(|majority| {
+        mean(courses.iter().filter_map(|run| run.outcome.row.value(&majority)).collect())
+    });
+    (tried.collect(), majority)
 }
 
 fn lost() -> Error {

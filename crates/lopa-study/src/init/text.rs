@@ -6,6 +6,7 @@ use toml::Value;
 
 use super::look::Look;
 use super::{Facts, Tested, Wish, Written, preparation};
+use crate::choose;
 use crate::practical::Steps;
 
 /// Wider rows are not given a hidden layer: its weights would be most of the work.
@@ -16,7 +17,11 @@ pub struct Plan {
     pub look: Look,
     pub facts: Facts,
     pub steps: Steps,
-    problem: String,
+    /// Whether nodes hold rows out to be judged on; else all are judged on common rows.
+    pub holdout: bool,
+    /// Whether the saved models can use these rows again.
+    pub refits: bool,
+    pub problem: String,
     grouped: bool,
     tested: Tested,
 }
@@ -27,7 +32,8 @@ impl Plan {
         let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
         let steps = Steps { alpha: 0.1, beta: 0.1, lambda: 0.1, gamma: 0.4, tau: 0.4 };
         let grouped = wish.nodes_from.is_some();
-        Plan { look, facts, steps, problem, grouped, tested: Tested::Fully }
+        let tested = Tested::Fully;
+        Plan { look, facts, steps, holdout: true, refits: false, problem, grouped, tested }
     }
 
     /// The file, which says how far its step sizes were tried.
@@ -40,6 +46,7 @@ impl Plan {
             guesses: self.look.guesses.clone(),
             tested,
             tried: Vec::new(),
+            majority: None,
         }
     }
 
@@ -95,6 +102,10 @@ impl Plan {
             };
             let _ = writeln!(text, "{key} = {value}{why}");
         }
+        if self.holdout {
+            text += "test = 0.0   # no rows for all nodes to be judged on:\nholdout = 0.2   # each holds this \
+                     share of its own out, and is judged on it\n";
+        }
         if let Some(samples) = samples {
             let _ = writeln!(text, "samples = {samples}");
         }
@@ -104,17 +115,24 @@ impl Plan {
             "[network]\nnodes = {}\ngraph = \"{}\"\nweights = \"lazy-metropolis\"   # safe for \
              gradient tracking on any graph\n\n",
             facts.nodes,
-            if facts.nodes <= 4 { "complete" } else { "ring" },
+            choose::graph(facts.nodes),
         );
-        let batch = match per_node {
-            0..=64 => "\"full\"   # so few rows that all of them are used".to_string(),
-            _ => "32".into(),
+        let batch = match choose::batch(per_node) {
+            None => "\"full\"   # so few rows that all of them are used".to_string(),
+            Some(rows) => rows.to_string(),
+        };
+        let theta = match self.holdout && self.refits {
+            true => {
+                "final_theta = \"refitted\"   # solved for exactly at the end; the saved models use the held-out \
+                 rows again\n                           # after nodes were judged on them (\"solved\": they do not)\n"
+            }
+            false => "final_theta = \"solved\"   # exactly, at the end\n",
         };
         let _ = write!(
             text,
             "[run]\nseeds = [1, 2, 3]   # each draws its own minibatches and start\niterations = 1000\n\
              batch = {batch}\nevaluations = 20\nexact = \"end\"   # exact solves at the end only: the rest \
-             is fast\n\n\
+             is fast\n{theta}\n\
              # Step sizes of x, theta and v: {}.\n\
              # `lopa tune` looks for better ones.\n",
             match self.tested {
@@ -143,7 +161,7 @@ impl Plan {
         let name = Value::String(self.problem.clone());
         match self.problem.as_str() {
             "representation" => {
-                let hidden = if self.facts.rows < 1000 { 8 } else { 16 };
+                let hidden = choose::HIDDEN;
                 format!(
                     "[problem]\nname = {name}   # a shared hidden layer (x), a personal classifier (theta)\n\
                      hidden = [{hidden}]\nactivation = \"tanh\"\nridge = 0.02\n\n"

@@ -24,6 +24,26 @@ impl Interval {
     }
 }
 
+impl Interval {
+    /// The interval with the sampling error of the rows that two shares are measured on:
+    ///
+    /// ```text
+    /// half width² = (t s/√S)² + z² (p (1 − p) + q (1 − q))/n      z: the 97.5 % point of the normal
+    /// ```
+    ///
+    /// p and q are the means of the shares, n the number of rows. The rows' part is that of two models
+    /// that err independently of each other; models that err on the same rows differ by less.
+    pub fn with_rows(self, [p, q]: [f64; 2], n: f64) -> Interval {
+        let spread = |share: f64| share.clamp(0.0, 1.0) * (1.0 - share.clamp(0.0, 1.0));
+        let rows = Z * Z * (spread(p) + spread(q)) / n;
+        let half = ((self.high - self.mean).powi(2) + rows).sqrt();
+        Interval { low: self.mean - half, high: self.mean + half, ..self }
+    }
+}
+
+/// The 97.5 % point of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
 /// The 95 % interval of paired differences, by Student's t; `None` for fewer than two.
 pub fn interval(differences: &[f64]) -> Option<Interval> {
     Paired::of(differences).map(|paired| paired.interval(0.95))

@@ -50,6 +50,7 @@ fn question() -> Question {
         costs: COSTS.to_vec(),
         budgets: Vec::new(),
         target: None,
+        rows: None,
     }
 }
 
@@ -73,6 +74,42 @@ fn the_last_row_within_the_common_budget_counts() {
     let bytes = under(&answer, "bytes");
     assert_eq!(bytes.budget, Some(20.0));
     assert_eq!((mean(bytes, "thrifty"), mean(bytes, "chatty")), (3.0, 10.0));
+}
+
+/// On every seed `a` is ahead by .03; 100 test rows do not show such a difference, 10 000 do.
+#[test]
+fn a_lead_within_the_error_of_the_test_rows_is_not_significant() {
+    let of = |algorithm: &str, seed: u64, accuracy: f64| {
+        let mut run = run(algorithm, seed, &[(10.0, 10, 1.0)]);
+        run.rows[0].values.insert("holdout_accuracy".into(), accuracy);
+        run
+    };
+    let runs = (1..=3).flat_map(|seed| {
+        let off = 0.001 * seed as f64;
+        [of("a", seed, 0.956 + off), of("b", seed, 0.926 + 1.1 * off)]
+    });
+    let traces = Traces { runs: runs.collect() };
+    let asked = |rows| Question {
+        algorithms: vec!["a".into(), "b".into()],
+        measure: "holdout_accuracy".into(),
+        costs: vec!["bytes"],
+        rows,
+        ..question()
+    };
+    let lead = |rows| {
+        let answer = compare(&traces, &asked(rows));
+        (answer.standings[0].lead.clone().unwrap(), answer.warnings)
+    };
+    let (few, _) = lead(Some(100.0));
+    assert!(!few.significant && few.on_a_par == ["b"]);
+    let by = few.by.unwrap();
+    let (p, q) = (0.958, 0.9282);
+    let rows: f64 = 1.959964 * ((p * (1.0 - p) + q * (1.0 - q)) / 100.0f64).sqrt();
+    assert!(by.high - by.mean > rows && by.high - by.mean < rows + 1e-4, "{by:?} {rows}");
+    assert!(lead(Some(10_000.0)).0.significant);
+    // Where nobody knows how many rows there are, it is said.
+    let (seeds, warnings) = lead(None);
+    assert!(seeds.significant && warnings.iter().any(|text| text.contains("sampling error")));
 }
 
 #[test]

@@ -36,8 +36,8 @@ use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, UnknownLabels, load, prepare, read};
 pub use scaling::{Method, Scaling, Scalings};
 pub use source::{
-    Class, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry, new_rows,
-    sources,
+    Class, Named, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry,
+    new_rows, sources,
 };
 
 use stored::Stored;

@@ -11,7 +11,7 @@ pub use checkpoint_spec::CheckpointSpec;
 pub use file::open;
 pub use registries::Registries;
 pub use run_spec::{
-    BatchSpec, Budget, EachBatch, Exactly, Full, Precision, RunSpec, Target, Until,
+    BatchSpec, Budget, EachBatch, Exactly, FinalTheta, Full, Precision, RunSpec, Target, Until,
 };
 
 use serde::Serialize;
@@ -160,6 +160,7 @@ impl Experiment {
         let run_section = root.required("run")?;
         let device_at = run_section.place_of("device");
         let budget_at = run_section.place_of("budget");
+        let theta_at = run_section.place_of("final_theta");
         let run: RunSpec = run_section.read()?;
         if run.budget.virtual_seconds.is_some() && time.is_none() {
             let message = "a budget in `virtual_seconds` needs a section `[time]`";
@@ -167,6 +168,7 @@ impl Experiment {
                 .at(budget_at)
                 .hint("say what takes how long: `time = { compute = 0.001, links = \"home\" }`"));
         }
+        check_refit(&run, &problem, data.as_ref()).map_err(|error| error.at(theta_at))?;
         let device = registries.devices.choose(&run.device, &Table::new());
         let device = device.map_err(|error| Error { place: None, ..error }.at(device_at))?;
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
@@ -312,6 +314,28 @@ fn check_own(data: Option<&DataSpec>, network: &NetworkSpec) -> Result<()> {
             Err(Error::config("config/other-nodes", message))
         }
         _ => Ok(()),
+    }
+}
+
+/// Models are fitted again only with rows that were held out, and where x fits them.
+fn check_refit(run: &RunSpec, problem: &Choice<AnyProblem>, data: Option<&DataSpec>) -> Result<()> {
+    if run.final_theta != FinalTheta::Refitted {
+        return Ok(());
+    }
+    let name = &problem.name;
+    if !problem.build.get::<f64>().transfers() {
+        let message =
+            format!("x of `{name}` belongs to the rows that are trained on, and fits no others");
+        return Err(Error::config("config/no-meaning", message)
+            .hint("`final_theta = \"solved\"` solves theta on the rows that are trained on"));
+    }
+    match data.and_then(|data| data.preparation.holdout) {
+        Some(_) => Ok(()),
+        None => Err(Error::config(
+            "config/missing-key",
+            "`final_theta = \"refitted\"` uses the rows again that nodes hold out, and they hold none out",
+        )
+        .hint("set `holdout = 0.2` in `[data]`, or `final_theta = \"solved\"`")),
     }
 }
 

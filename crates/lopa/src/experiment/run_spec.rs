@@ -35,6 +35,9 @@ params! {
         evaluations: u64 = 20, from_to(1, 1_000_000);
         /// When Φ and its gradient are measured by exact solves.
         exact: Exactly = Exactly::Always;
+        /// Which θ_i a run ends with: its last measurement and its models are those of this θ_i.
+        #[serde(skip_serializing_if = "FinalTheta::is_last")]
+        final_theta: FinalTheta = FinalTheta::Last;
         /// Whether the terms of the Lyapunov function V^k are measured too, for LoPA in the personal
         /// scope.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -122,6 +125,28 @@ pub enum Exactly {
     End,
     /// Not at all.
     Never,
+}
+
+/// Which θ_i a run ends with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FinalTheta {
+    /// That of the last iteration.
+    #[default]
+    Last,
+    /// The exact solution of the inner problem at x_i, on all rows that the node trains on, those of
+    /// f and those of g.
+    Solved,
+    /// The same in the last measurement; in the models, the exact solution on these rows and on those
+    /// that the node holds out (`holdout` in `[data]`).
+    Refitted,
+}
+
+impl FinalTheta {
+    /// Whether nothing is solved at the end.
+    pub fn is_last(&self) -> bool {
+        *self == FinalTheta::Last
+    }
 }
 
 /// Samples per minibatch.

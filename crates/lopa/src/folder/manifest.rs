@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::experiment::FinalTheta;
 use crate::network::Joint;
 
 /// The manifest of a run folder.
@@ -32,6 +33,9 @@ pub struct Manifest {
     pub nodes: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
+    /// Which θ_i the runs end with, unless it is that of the last iteration.
+    #[serde(default, skip_serializing_if = "FinalTheta::is_last")]
+    pub final_theta: FinalTheta,
     /// The network and partition of each seed that was begun.
     pub worlds: Vec<WorldNote>,
     /// Threads it had.
@@ -50,6 +54,14 @@ pub struct Manifest {
     /// Keys that this version does not know: shown, and kept when the run resumes.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+impl Manifest {
+    /// The rows that decide an accuracy, the fewest of any seed; none if some seed does not say.
+    pub fn judged(&self, accuracy: &str) -> Option<f64> {
+        let rows = self.worlds.iter().map(|world| world.judged.get(accuracy).copied());
+        rows.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
+    }
 }
 
 /// How far a run folder came.
@@ -114,6 +126,9 @@ pub struct WorldNote {
     /// Training samples of each class at each node.
     #[serde(default)]
     pub class_counts: Vec<Vec<usize>>,
+    /// The rows that decide each accuracy on rows that nobody trains on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub judged: BTreeMap<String, f64>,
 }
 
 /// The kind of machine: on machines of one kind, results agree to the bit.

@@ -1,7 +1,7 @@
 //! Trained models on disk: one safetensors file with x_i and θ_i of every node and what it takes to
 //! use them on new data, but none of the data they were trained on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -68,6 +68,9 @@ pub struct About {
     /// The names of the nodes, if they have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// The node of each group, where nodes are not named after their groups.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, usize>,
 }
 
 /// Our entry in the file's header.
@@ -224,6 +227,13 @@ impl Model {
                     .hint(format!("{did}{}", known())))
             }
         }
+    }
+
+    /// The node that rows of a group belong to.
+    pub fn home(&self, group: &str) -> Option<usize> {
+        let About { nodes, groups, .. } = &self.about;
+        let named = nodes.iter().position(|name| name == group);
+        named.or_else(|| groups.get(group).copied()).filter(|&node| node < self.x.len())
     }
 
     /// A node's name, or its number.

@@ -1,5 +1,6 @@
 //! Writing a run folder.
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,8 @@ struct ModelParts {
     scaling: data::Scalings,
     columns: Option<data::Columns>,
     nodes: Vec<String>,
+    groups: Option<data::Groups>, // of the training rows, where they decide whose row it is
+    homes: BTreeMap<String, usize>, // the node of each of them, where nodes are not named after them
 }
 
 impl RunFolder {
@@ -82,6 +85,7 @@ impl RunFolder {
             classes: data.map(|data| data.classes.clone()),
             nodes: node_names(experiment, data),
             seeds: experiment.run.seeds.clone(),
+            final_theta: experiment.run.final_theta,
             worlds: Vec::new(),
             threads,
             machine: machine(device),
@@ -123,6 +127,11 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its manifest so far.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
     }
 
     /// No run is left to be made, now: notes how it ended.
@@ -272,6 +281,7 @@ impl RunFolder {
 
 impl Store for RunFolder {
     fn world(&mut self, seed: u64, world: &World) -> Result<()> {
+        self.about.settle(world);
         if self.manifest.worlds.iter().any(|world| world.seed == seed) {
             return Ok(());
         }
@@ -307,6 +317,7 @@ impl Store for RunFolder {
                 true => partition.counts(labels, classes.len()),
                 false => Vec::new(),
             },
+            judged: world.judged.clone(),
         });
         self.write_manifest()
     }
@@ -454,6 +465,25 @@ impl ModelParts {
             scaling: data.map_or(data::Scalings::default(), |data| data.scaling.clone()),
             columns: data.and_then(|data| data.columns.clone()),
             nodes: node_names(experiment, data),
+            groups: data
+                .and_then(|data| data.train.groups().cloned())
+                .filter(|_| grouped(experiment)),
+            homes: BTreeMap::new(),
+        }
+    }
+
+    /// Notes which groups are put together at which node.
+    fn settle(&mut self, world: &World) {
+        let Some(groups) = self.groups.as_ref().filter(|_| self.nodes.is_empty()) else { return };
+        let nodes = world.partition.nodes.iter().chain(&world.holdout);
+        let nodes = nodes.zip((0..world.partition.nodes.len()).cycle());
+        for (rows, node) in nodes {
+            for &row in rows {
+                let name = &groups.names[groups.of[row as usize] as usize];
+                if !self.homes.contains_key(name) {
+                    self.homes.insert(name.clone(), node);
+                }
+            }
         }
     }
 
@@ -471,8 +501,14 @@ impl ModelParts {
             log: any(|scaling| scaling.log),
             row: any(|scaling| scaling.row),
             nodes: self.nodes.clone(),
+            groups: self.homes.clone(),
         }
     }
+}
+
+/// Whether a group decides whose row it is.
+fn grouped(experiment: &Experiment) -> bool {
+    experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group")
 }
 
 /// The experiment with every default filled in, and its digest, which does not depend on how often

@@ -8,9 +8,13 @@ use crate::problem::At;
 use crate::problem::scope::Scope;
 use crate::store::bytes::{Reader, Writer};
 
-/// The points of all nodes. A personal θ_i never leaves its peer: other peers see NaN in its place.
-pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Vec<Point>> {
-    let own = own_points(cluster);
+/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers see NaN
+/// in its place.
+pub fn points<T: Real>(
+    cluster: &mut Cluster<T>,
+    scope: Scope,
+    own: Vec<Point>,
+) -> Result<Vec<Point>> {
     if scope == Scope::Personal && cluster.independent().is_some() {
         let all = cluster.everyone(own.iter().map(|(x, _)| x.clone()).collect())?;
         let unknown = vec![f64::NAN; own[0].1.len()];
@@ -31,7 +35,7 @@ pub fn points<T: Real>(cluster: &mut Cluster<T>, scope: Scope) -> Result<Vec<Poi
 }
 
 /// The points of the nodes here.
-fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
+pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
         (cast(x), cast(theta))

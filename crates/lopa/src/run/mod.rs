@@ -6,12 +6,14 @@ pub mod checkpoint;
 mod clock;
 mod gather;
 mod interval;
+pub mod judged;
 mod mailed;
 mod measured;
 mod meter;
 mod peer;
 mod probe;
 mod record;
+pub mod solved;
 pub mod trace;
 mod world;
 

@@ -13,15 +13,16 @@ use sha2::{Digest, Sha256};
 
 use super::agreed::{Agreed, agree, agree_on_time, interrupts, own_costs};
 use super::clock::Clock;
-use super::gather::{Tracking, Xs, packed, points, tracking, xs};
+use super::gather::{Tracking, Xs, own_points, packed, points, tracking, xs};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
+use super::solved::Solving;
 use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
 use crate::engine::{Cluster, Node, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::watch::{self, Culprit, Watch};
-use crate::evaluate::{self, Local};
-use crate::experiment::{Exactly, Target};
+use crate::evaluate::{self, Local, Point};
+use crate::experiment::{Exactly, FinalTheta, Target};
 use crate::math::parallel;
 use crate::math::real::Real;
 use crate::math::scratch::lent;
@@ -50,6 +51,7 @@ pub struct Record<'a> {
     nodes: Vec<Vec<(String, f64)>>,
     good: Vec<Vec<u8>>, // per node here: its point at the last measurement before anything grew
     culprit: Option<Culprit>,
+    solved: Option<Vec<Vec<f64>>>, // per node here: the θ that the run ends with, if it is solved for
     probing: Option<Box<dyn Probing>>,
     measuring: f64,      // seconds
     serial: u64,         // of the next checkpoint
@@ -80,6 +82,7 @@ impl<'a> Record<'a> {
             nodes: Vec::new(),
             good: Vec::new(),
             culprit: None,
+            solved: None,
             measuring: 0.0,
             serial: 0,
             last: None,
@@ -294,6 +297,10 @@ impl<'a> Record<'a> {
         exact: bool,
     ) -> Result<()> {
         let begun = Instant::now();
+        cluster.fetch()?;
+        if self.solved.is_none() {
+            self.hash(cluster);
+        }
         let taken = self.take_now(cluster, clock, exact);
         self.measuring += begun.elapsed().as_secs_f64();
         taken
@@ -306,8 +313,6 @@ impl<'a> Record<'a> {
         clock: &Clock,
         exact: bool,
     ) -> Result<()> {
-        cluster.fetch()?;
-        self.hash(cluster);
         let (scope, pool) = (self.job.experiment.scope, self.context.pool);
         // A personal θ stays where it is: it may be far larger than x.
         let Xs { all, sound } = xs(cluster)?;
@@ -317,7 +322,8 @@ impl<'a> Record<'a> {
             let locals = self.locals(cluster, &mean, exact && scope == Scope::Personal)?;
             row.values = evaluate::summarise(&self.honest(&locals));
             if scope == Scope::Global {
-                let points = points(cluster, scope)?;
+                let own = self.ends(cluster);
+                let points = points(cluster, scope, own)?;
                 self.observers.listener.measuring(0, points.len(), exact);
                 let everyone = &mut |ours| cluster.everyone(ours);
                 row.values.extend(evaluate::common(
@@ -391,8 +397,11 @@ impl<'a> Record<'a> {
         let nodes = cluster.nodes_mut().chunks_mut(some);
         for (parts, nodes) in self.evaluators.chunks_mut(some).zip(nodes) {
             self.observers.listener.measuring(ours.len(), here, exact);
-            let both = parts.iter_mut().zip(nodes);
-            ours.extend(parallel::map(pool, both, |(part, node)| one(part, node, mean, exact)));
+            let solved = |at: usize| self.solved.as_ref().map(|all| &all[at][..]);
+            let all = (ours.len()..).map(solved).zip(parts.iter_mut().zip(nodes));
+            let measured =
+                |(theta, (part, node)): (Option<&[f64]>, _)| one(part, (node, theta), mean, exact);
+            ours.extend(parallel::map(pool, all, measured));
         }
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
         let alike = |local: &Local| local.values.iter().map(|(name, _)| name).eq(&names);
@@ -437,15 +446,27 @@ impl<'a> Record<'a> {
         let k = cluster.progress().k;
         let measured_here = self.row.as_ref().is_some_and(|row| row.iteration == k);
         let run = &self.job.experiment.run;
+        let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
+        let solves =
+            !run.final_theta.is_last() && !matches!(stop, Stop::Diverged | Stop::Interrupted);
         if !(measured_here && run.exact == Exactly::Always) {
-            let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
+            self.take(cluster, clock, exact && !solves)?;
+        }
+        if solves {
+            // A measurement of its own: the digest above is that of the iterations.
+            self.solved = Some(self.solve(cluster, false)?);
             self.take(cluster, clock, exact)?;
         }
         self.observers.listener.progress(k, 1.0);
         let diagnosis = self.diagnosis(cluster)?;
         self.good = Vec::new();
+        if solves && run.final_theta == FinalTheta::Refitted {
+            self.solved = Some(self.solve(cluster, true)?);
+        }
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
         let trails = cluster.everyone_bytes(trails)?;
+        let own = self.ends(cluster);
+        let models = points(cluster, self.job.experiment.scope, own)?;
         Ok(Outcome {
             algorithm: self.job.algorithm.label.clone(),
             seed: self.job.scene.seed,
@@ -456,15 +477,49 @@ impl<'a> Record<'a> {
             messages: self.job.mails().then_some(cluster.progress().tally),
             nodes: std::mem::take(&mut self.nodes),
             digest: hex(&Sha256::digest(trails.concat())),
-            models: points(cluster, self.job.experiment.scope)?,
+            models,
         })
+    }
+
+    /// The points of the nodes here, with the θ that was solved for, if it was.
+    fn ends<T: Real>(&self, cluster: &Cluster<T>) -> Vec<Point> {
+        let mut own = own_points(cluster);
+        for ((_, theta), solved) in own.iter_mut().zip(self.solved.iter().flatten()) {
+            theta.clone_from(solved);
+        }
+        own
+    }
+
+    /// The exact θ of the nodes here, with the rows that they hold out or without; timed as measuring.
+    fn solve<T: Real>(&mut self, cluster: &mut Cluster<T>, refit: bool) -> Result<Vec<Vec<f64>>> {
+        let begun = Instant::now();
+        let Scene { data, world, seed, .. } = self.job.scene;
+        let (experiment, pool) = (self.job.experiment, self.context.pool);
+        let solving = Solving { experiment, data, world, seed, pool };
+        let (here, points) = (cluster.here(), self.ends(cluster));
+        self.observers.listener.measuring(0, here.len(), true);
+        let everyone = &mut |ours| cluster.everyone(ours);
+        let found = solving.theta(here, &points, refit, everyone)?;
+        if found.unsolved > 0 {
+            let text = format!(
+                "{}, seed {seed}: theta is not exact at {} of {} nodes: the inner problem could not be \
+                 solved to the tolerance",
+                self.job.algorithm.label,
+                found.unsolved,
+                points.len()
+            );
+            self.observers.listener.warn(&text);
+        }
+        self.measuring += begun.elapsed().as_secs_f64();
+        Ok(found.theta)
     }
 }
 
-/// What one node contributes to a measurement, from a copy of its point in double precision.
+/// What one node contributes to a measurement, from a copy of its point in double precision, with another
+/// θ if one is given.
 fn one<T: Real>(
     part: &mut Box<dyn Bilevel<f64>>,
-    node: &mut Node<T>,
+    (node, theta): (&mut Node<T>, Option<&[f64]>),
     mean: &[f64],
     exact: bool,
 ) -> Local {
@@ -477,7 +532,8 @@ fn one<T: Real>(
             copy.clear();
             copy.extend(values.iter().map(|&value| value.to_f64()));
         }
-        let [x, theta] = &*copies;
+        let [x, last] = &*copies;
+        let theta = theta.unwrap_or(last);
         found = Some(evaluate::local(&mut **part, At { x, theta }, mean, exact));
     });
     found.expect("it was lent memory")

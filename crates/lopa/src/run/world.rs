@@ -1,11 +1,12 @@
 //! What all runs of a seed share: the network, the partition, the parts of the problem.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
-use super::Context;
+use super::{Context, judged};
 use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
@@ -40,6 +41,8 @@ pub struct World {
     pub partition: Partition,
     /// The samples that each node holds out; empty if nodes hold none out.
     pub holdout: Vec<Vec<u32>>,
+    /// The rows behind each accuracy on rows that nobody trains on; see [`judged`].
+    pub judged: BTreeMap<String, f64>,
 }
 
 impl World {
@@ -117,6 +120,7 @@ impl Experiment {
         let time = time.transpose().map_err(|error| error.at("[time]"))?;
         let mut partition = Partition { nodes: Vec::new() };
         let mut holdout = Vec::new();
+        let mut judged = BTreeMap::new();
         if let (Some(spec), Some(data)) = (&self.data, data) {
             let classes = data.classes.len();
             let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
@@ -126,8 +130,9 @@ impl Experiment {
                 let held = partition.hold_out(share, data.train.labels(), seed);
                 holdout = held.map_err(|error| error.at("[data]"))?;
             }
+            judged = judged::rows(data, &partition, &holdout);
         }
-        Ok(World { graph, mixing, analysis, rounds, joint, time, partition, holdout })
+        Ok(World { graph, mixing, analysis, rounds, joint, time, partition, holdout, judged })
     }
 
     /// A radius is made of the distances to the neighbours of one iteration, and must serve those of the
@@ -177,7 +182,22 @@ impl Experiment {
         nodes: Range<usize>,
         pool: Option<&ThreadPool>,
     ) -> Result<Parts<T>> {
-        let setting = Setting {
+        let setting = self.setting(data, world, seed, pool);
+        let count = nodes.len();
+        let parts = self.problem.build.get::<T>().parts(&setting, nodes);
+        let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
+        parts.map_err(|error| error.at("[problem]"))
+    }
+
+    /// What the problem is made from.
+    pub(super) fn setting<'a>(
+        &self,
+        data: Option<&'a Data>,
+        world: &'a World,
+        seed: u64,
+        pool: Option<&'a ThreadPool>,
+    ) -> Setting<'a> {
+        Setting {
             nodes: self.network.nodes,
             seed,
             scope: self.scope,
@@ -187,11 +207,7 @@ impl Experiment {
             holdout: &world.holdout,
             pool,
             ..Setting::default()
-        };
-        let count = nodes.len();
-        let parts = self.problem.build.get::<T>().parts(&setting, nodes);
-        let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
-        parts.map_err(|error| error.at("[problem]"))
+        }
     }
 
     /// The measures that runs take, by name, before they run; a probe may add others.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::files::{doubles, gzip, header, npy, zip};
-use lopa::data::{Columns, Features, NewRows, new_rows};
+use lopa::data::{Columns, Features, Named, NewRows, new_rows};
 use lopa::error::Result;
 
 /// Writes a file and reads it for a model with three features.
@@ -11,12 +11,12 @@ fn read(name: &str, bytes: &[u8], label: Option<&str>) -> Result<NewRows> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    new_rows(&path, 3, None, label)
+    new_rows(&path, 3, None, Named { label, group: None })
 }
 
 /// The three features of two rows.
 fn rows(labels: Option<Vec<String>>, guessed: bool) -> NewRows {
-    NewRows { features: three(), labels, guessed }
+    NewRows { features: three(), labels, groups: None, guessed }
 }
 
 fn three() -> Features<f64> {
@@ -63,7 +63,12 @@ fn libsvm_stays_sparse_and_is_as_wide_as_the_model() {
     let found = read("a.libsvm", b"+1 2:2\n-1\n1 1:1 2:5\n", None).unwrap();
     assert_eq!(
         found,
-        NewRows { features: sparse, labels: labels(&["1", "-1", "1"]), guessed: false }
+        NewRows {
+            features: sparse,
+            labels: labels(&["1", "-1", "1"]),
+            groups: None,
+            guessed: false
+        }
     );
     let bare = read("a.txt", b"2:2\n1:1 2:5\n", None).unwrap();
     assert_eq!((bare.features.rows(), bare.features.cols(), bare.labels), (2, 3, None));
@@ -110,7 +115,7 @@ fn what_does_not_fit_is_refused() {
         assert!(error.message.contains(part), "{name}: {error}");
         assert!(error.place.as_ref().is_some_and(|place| place.contains(name)), "{error:?}");
     }
-    let missing = new_rows(&PathBuf::from("no/such.csv"), 3, None, None).unwrap_err();
+    let missing = new_rows(&PathBuf::from("no/such.csv"), 3, None, Named::default()).unwrap_err();
     assert_eq!(missing.id, "data/unreadable");
 }
 
@@ -129,7 +134,7 @@ fn read_named(text: &str, label: Option<&str>) -> Result<NewRows> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, text).unwrap();
-    new_rows(&path, 3, Some(&xyz()), label)
+    new_rows(&path, 3, Some(&xyz()), Named { label, group: None })
 }
 
 #[test]

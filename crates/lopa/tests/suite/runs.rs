@@ -10,6 +10,7 @@ use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::folder::model::Model;
 use lopa::folder::{ResultEntry, RunFolder, Status, model_path};
+use lopa::run::solved::Solving;
 use lopa::run::trace::{Row, Stop};
 use lopa::run::{Context, Listener, Outcome};
 use proptest::prelude::*;
@@ -136,6 +137,70 @@ fn own_rows_are_judged_beside_the_common_mix() {
     // Without it nothing changes: neither the rows nor the measures.
     let (plain, _) = run(LOGISTIC, &[]);
     assert_eq!(plain.row.value("holdout_accuracy"), None);
+}
+
+// ---- the theta that runs end with ----
+
+/// θ of the models solves the inner problem on all rows that a node trains on; the iterations, and with
+/// them the digest, are the same as without.
+#[test]
+fn theta_is_solved_for_at_the_end() {
+    for (text, scope) in [(LOGISTIC, "scope='personal'"), (LOGISTIC, "scope='global'")] {
+        let sets = |more: &'static str| {
+            vec![scope, "data.holdout=0.25", "run.exact='end'", "algorithm.0.alpha=0.05", more]
+        };
+        let (last, plain) = run(text, &sets("run.final_theta='last'"));
+        let (solved, rows) = run(text, &sets("run.final_theta='solved'"));
+        let (refitted, _) = run(text, &sets("run.final_theta='refitted'"));
+        assert_eq!((&last.digest, &last.digest), (&solved.digest, &refitted.digest));
+        assert_eq!(rows.rows().len(), plain.rows().len() + 1, "one more measurement");
+        let theta = |outcome: &Outcome| -> Vec<Vec<f64>> {
+            outcome.models.iter().map(|(_, theta)| theta.clone()).collect()
+        };
+        let x = |outcome: &Outcome| -> Vec<Vec<f64>> {
+            outcome.models.iter().map(|(x, _)| x.clone()).collect()
+        };
+        assert!(x(&last) == x(&solved) && x(&last) == x(&refitted), "x stays");
+        assert!(theta(&last) != theta(&solved) && theta(&solved) != theta(&refitted));
+        // Both are judged with the θ that has not seen the held-out rows.
+        assert_eq!(solved.row.values, refitted.row.values);
+        // From another guess, the same θ.
+        let experiment = read(text, &sets("run.final_theta='solved'"));
+        let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
+        let data = experiment.load_data(&context).unwrap();
+        let world = experiment.world(data.as_ref(), 1).unwrap();
+        let solving = Solving {
+            experiment: &experiment,
+            data: data.as_ref(),
+            world: &world,
+            seed: 1,
+            pool: None,
+        };
+        for (refit, wanted) in [(false, &solved), (true, &refitted)] {
+            let found = solving.theta(0..3, &last.models, refit, &mut Ok).unwrap();
+            assert_eq!(found.unsolved, 0);
+            for (found, wanted) in found.theta.iter().zip(theta(wanted)) {
+                for (a, b) in found.iter().zip(wanted) {
+                    assert!((a - b).abs() < 1e-7 * (1.0 + b.abs()), "{a} {b}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn only_rows_that_were_held_out_are_used_again() {
+    let refused = |sets: &[&str]| {
+        let sets = sets.iter().map(|set| set.to_string()).collect();
+        let source = Source { name: "test".into(), text: LOGISTIC.into(), sets };
+        Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap_err()
+    };
+    let error = refused(&["run.final_theta='refitted'"]);
+    assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("holdout = 0.2")), "{error}");
+    let sets = ["run.final_theta='refitted'", "data.holdout=0.2", "problem='hyper-cleaning'"];
+    assert!(refused(&sets).message.contains("belongs to the rows"), "{}", refused(&sets));
+    let error = refused(&["run.final_theta='exact'"]);
+    assert!(error.to_string().contains("final_theta"), "{error}");
 }
 
 // ---- how runs end ----

@@ -43,7 +43,13 @@ fn amount(cost: &str, value: f64) -> String {
 /// All tables of a comparison.
 pub fn text(answer: &Comparison, output: &Output) -> String {
     let measure = in_words(&answer.measure);
-    let mut parts = vec![format!("Best {measure} at each budget"), winners(answer, output)];
+    let error = match answer.rows {
+        None => String::new(),
+        Some(rows) => {
+            format!("; intervals contain the error of the seeds and of {rows:.0} test rows")
+        }
+    };
+    let mut parts = vec![format!("Best {measure} at each budget{error}"), winners(answer, output)];
     let how =
         if answer.scale.log { "geometric mean ×/÷ its deviation" } else { "mean ± deviation" };
     let count = answer.seeds.len();
@@ -205,9 +211,11 @@ pub fn closing(answer: &Comparison) -> String {
         answer.standings.iter().filter(unsure).map(|standing| plain(standing.cost)).collect();
     if !ties.is_empty() {
         let under = ties.join(", ");
-        text += &format!(
-            " Under {under} others are on a par: the lead is within the spread over seeds."
-        );
+        let within = match answer.rows {
+            None => "the spread over seeds".to_string(),
+            Some(rows) => format!("the error of the seeds and of {rows:.0} test rows"),
+        };
+        text += &format!(" Under {under} others are on a par: the lead is within {within}.");
     }
     text + &diverged
 }

@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use lopa::data::{self, Data};
 use lopa::error::{Error, Kind, Result};
 use lopa::evaluate;
-use lopa::experiment::{Exactly, Experiment};
+use lopa::experiment::{Exactly, Experiment, FinalTheta};
 use lopa::folder::ResultEntry;
 use lopa::run::Context;
+use lopa::run::solved::Solving;
 use lopa::run::trace::{Stop, majority_of};
 use lopa_study::seeds::Ended;
 use rayon::ThreadPool;
@@ -23,7 +24,7 @@ use crate::program::Program;
 
 /// Measures that must agree.
 const DECISIVE: [&str; 5] =
-    ["loss", "train_accuracy", "test_accuracy", "own_test_accuracy", "holdout_accuracy"];
+    ["holdout_accuracy", "loss", "train_accuracy", "test_accuracy", "own_test_accuracy"];
 
 /// Further measures, which rounding may change.
 const FURTHER: [&str; 3] = ["phi", "grad_phi_sq", "consensus"];
@@ -112,7 +113,13 @@ fn remeasured<'a>(
             .at(place())
             .hint("name a data file with --input and the node with --node"));
     }
-    let points: Vec<_> = model.x.into_iter().zip(model.theta).collect();
+    let mut points: Vec<_> = model.x.into_iter().zip(model.theta).collect();
+    if experiment.run.final_theta == FinalTheta::Refitted && !run.diverged() {
+        // The models have seen the rows that they were judged on; those that were judged had not.
+        let solving = Solving { experiment, data, world: &world, seed: run.seed, pool };
+        let judged = solving.theta(0..points.len(), &points, false, &mut Ok)?;
+        points.iter_mut().zip(judged.theta).for_each(|(point, theta)| point.1 = theta);
+    }
     let sound = points.iter().all(|(x, theta)| x.iter().chain(theta).all(|v| v.is_finite()));
     let exact = experiment.run.exact != Exactly::Never && run.stop != Stop::Diverged;
     let mut now = match sound {
@@ -163,7 +170,7 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         "grad_phi_sq" => "|∇Φ|²".to_string(),
         "phi" => "Φ".to_string(),
         "own_test_accuracy" => "own classes".to_string(),
-        "holdout_accuracy" => "own rows".to_string(),
+        "holdout_accuracy" => "accuracy, own rows".to_string(),
         other => other.replace('_', " "),
     });
     let head: Vec<String> = ["algorithm", "seed"]

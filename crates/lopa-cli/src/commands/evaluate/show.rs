@@ -1,10 +1,13 @@
 //! Scores, as documents and tables.
 
+use std::collections::BTreeSet;
+
 use lopa::folder::model::Model;
-use lopa::serve::{ClassCounts, Score, Truth};
+use lopa::serve::{ClassCounts, Score};
 use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
+use super::share::Shares;
 use crate::output::Output;
 
 /// The scores of some nodes' models.
@@ -45,35 +48,48 @@ fn spread(scores: &Scores, measure: usize) -> [Option<f64>; 3] {
     [all.map(|all| all.mean), all.map(|all| all.low), all.map(|all| all.high)]
 }
 
-/// What a constant answer would get.
-pub fn majority(truth: &Truth, classes: &[String]) -> String {
-    match truth.majority() {
+/// The share of all rows that are right, each counted once.
+fn pooled(scores: &Scores) -> f64 {
+    let rows: usize = scores.iter().map(|(_, score)| score.rows).sum();
+    scores.iter().map(|(_, score)| score.accuracy() * score.rows as f64).sum::<f64>() / rows as f64
+}
+
+/// What a constant answer of each node would get, and which, if it is the same at all of them.
+pub fn majority(found: Option<(Option<usize>, f64)>, classes: &[String]) -> String {
+    match found {
         None => String::new(),
-        Some((class, share)) => {
+        Some((Some(class), share)) => {
             format!("\n\nalways naming the most frequent class, `{}`: {share:.4}", classes[class])
+        }
+        Some((None, share)) => {
+            format!("\n\nalways naming the most frequent class of each node's rows: {share:.4}")
         }
     }
 }
 
 /// The scores of a model's nodes for scripts.
-pub fn described(model: &Model, scores: &Scores, truth: &Truth) -> Value {
+pub fn described(model: &Model, scores: &Scores, shares: &Shares) -> Value {
     let classes = &model.about.classes;
     let [mean, min, max] = spread(scores, 0);
+    let unknown: BTreeSet<&String> = shares.truths().flat_map(|truth| &truth.unknown).collect();
     let mut described = json!({
         "algorithm": model.about.algorithm,
         "seed": model.about.seed,
         "diverged": model.about.diverged,
-        "rows": truth.numbers.len(),
-        "unknown_labels": truth.unknown,
+        "rows": shares.rows,
+        "own_rows": shares.own,
+        "unknown_labels": unknown,
         "accuracy": mean,
+        "accuracy_of_all_rows": pooled(scores),
         "accuracy_min": min,
         "accuracy_max": max,
-        "majority": truth.majority().map(|(class, share)| {
-            json!({ "class": classes[class], "accuracy": share })
+        "majority": shares.majority().map(|(class, share)| {
+            json!({ "class": class.map(|class| &classes[class]), "accuracy": share })
         }),
         "nodes": scores.iter().map(|(node, score)| {
             let mut described = to_json(score, classes);
             described["node"] = json!(node);
+            described["rows"] = json!(score.rows);
             if let Some(name) = model.about.nodes.get(*node) {
                 described["name"] = json!(name);
             }
@@ -138,23 +154,34 @@ pub fn detailed(model: &Model, scores: &Scores, output: &Output) -> String {
     )
 }
 
-/// The scores of every node of one model.
-pub fn by_node(model: &Model, scores: &Scores, output: &Output) -> String {
-    let head: Vec<&str> = std::iter::once("node").chain(heads()).collect();
+/// The scores of every node of one model; with the numbers of rows where each node has its own.
+pub fn by_node(model: &Model, scores: &Scores, own: bool, output: &Output) -> String {
+    let rows = own.then_some("rows");
+    let head: Vec<&str> = std::iter::once("node").chain(rows).chain(heads()).collect();
+    let line = |name: String, rows: Option<usize>, cells: Vec<String>| -> Vec<String> {
+        let rows = rows.map_or(String::new(), |rows| rows.to_string());
+        std::iter::once(name).chain(own.then_some(rows)).chain(cells).collect()
+    };
     let node = |(node, score): &(usize, Score)| {
-        std::iter::once(model.name(*node)).chain(cells(score)).collect::<Vec<_>>()
+        line(model.name(*node), Some(score.rows), cells(score).collect())
     };
     let mut lines: Vec<Vec<String>> = scores.iter().map(node).collect();
     for (at, name) in ["mean", "min", "max"].into_iter().enumerate() {
         let values = (0..MEASURES.len()).map(|measure| cell(spread(scores, measure)[at]));
-        lines.push(std::iter::once(name.to_string()).chain(values).collect());
+        lines.push(line(name.to_string(), None, values.collect()));
+    }
+    if own {
+        let rows = scores.iter().map(|(_, score)| score.rows).sum();
+        let only = std::iter::once(cell(Some(pooled(scores))));
+        let values = only.chain((1..MEASURES.len()).map(|_| cell(None)));
+        lines.push(line("all rows".into(), Some(rows), values.collect()));
     }
     let matrix = confusion(scores, &model.about.classes, output);
     format!("{}{matrix}", output.table(&head, lines))
 }
 
 /// The accuracy of every node, one column per algorithm, and all measures of each algorithm.
-pub fn by_algorithm(results: &[(&Model, Scores)], output: &Output) -> String {
+pub fn by_algorithm(results: &[(&Model, Scores)], own: bool, output: &Output) -> String {
     let mut head = vec!["node"];
     head.extend(results.iter().map(|(model, _)| model.about.algorithm.as_str()));
     let line = |name: String, value: &dyn Fn(&Scores) -> Option<f64>| {
@@ -166,8 +193,11 @@ pub fn by_algorithm(results: &[(&Model, Scores)], output: &Output) -> String {
         line(results[0].0.name(results[0].1[i].0), &|scores| Some(scores.get(i)?.1.accuracy()))
     };
     let of_all = |i: usize| line(["mean", "min", "max"][i].into(), &|s| spread(s, 0)[i]);
-    let accuracies =
-        output.table(&head, (0..nodes).map(of_node).chain((0..3).map(of_all)).collect());
+    let mut lines: Vec<Vec<String>> = (0..nodes).map(of_node).chain((0..3).map(of_all)).collect();
+    if own {
+        lines.push(line("all rows".into(), &|scores| Some(pooled(scores))));
+    }
+    let accuracies = output.table(&head, lines);
     let head: Vec<&str> = std::iter::once("mean over nodes").chain(heads()).collect();
     let algorithm = |(model, scores): &(&Model, Scores)| {
         let values = (0..MEASURES.len()).map(|measure| cell(spread(scores, measure)[0]));

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 pub(super) use cells::Odd;
 pub(super) use look::{look_csv, look_raw};
-pub use new::{NewRows, new_rows};
+pub use new::{Named, NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 
 use crate::config::{Entry, Params, Registry};

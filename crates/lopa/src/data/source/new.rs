@@ -17,8 +17,19 @@ pub struct NewRows {
     pub features: Features<f64>,
     /// The class name of each row, if the file has labels.
     pub labels: Option<Vec<String>>,
+    /// The group of each row, if the file says whose row it is.
+    pub groups: Option<Vec<String>>,
     /// Whether nothing says that these are labels but that there is one column more than features.
     pub guessed: bool,
+}
+
+/// Columns that somebody names, by name or number; in an `.npz` archive, an array.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Named<'a> {
+    /// The labels.
+    pub label: Option<&'a str>,
+    /// The groups: whose row it is.
+    pub group: Option<&'a str>,
 }
 
 /// Reads the rows of a file for a model with this many features.
@@ -26,19 +37,26 @@ pub struct NewRows {
 /// Where both the model and the file have names of columns, these are matched; the file may also have
 /// the columns of labels and groups that the model was trained with, and a last one of labels.
 ///
-/// Otherwise columns are matched by position. A table with that many columns has no labels. With one column more, labels are in the column
-/// named `label`, by default the last; in an `.npz` archive, in the array named `label`, by default
-/// `y`.
+/// Otherwise columns are matched by position. A table with that many columns has no labels. With one
+/// column more, beside that of the groups if one is named, labels are in the column named `label`, by
+/// default the last; in an `.npz` archive, in the array named `label`, by default `y`.
 pub fn new_rows(
     path: &Path,
     features: usize,
     columns: Option<&Columns>,
-    label: Option<&str>,
+    named: Named,
 ) -> Result<NewRows> {
+    let label = named.label;
     let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
     let (raw, labels) = match format {
-        FileFormat::Table => table((&name, &bytes), (features, columns), label)?,
+        FileFormat::Table => table((&name, &bytes), (features, columns), named)?,
+        _ if named.group.is_some() => {
+            let message = "only tables have a column that says whose row it is";
+            return Err(Error::data("data/no-column", message)
+                .at(&name)
+                .hint("write the rows as CSV, or a file for each node: 'test/{node}.npz'"));
+        }
         FileFormat::Libsvm => known(libsvm::new_rows(&name, &bytes, features)?),
         FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, Labels::None),
         FileFormat::Npz => known(npz::new_rows(&name, &bytes, label)?),
@@ -51,7 +69,10 @@ pub fn new_rows(
     let class = |&number: &u32| raw.classes[number as usize].name.clone();
     let found = (labels != Labels::None).then(|| raw.train.labels.iter().map(class).collect());
     let guessed = labels == Labels::Guessed;
-    Ok(NewRows { features: into_features(raw.train.table), labels: found, guessed })
+    let group = |&number: &u32| raw.groups[number as usize].clone();
+    let groups: Vec<String> = raw.train.groups.iter().map(group).collect();
+    let groups = (!groups.is_empty()).then_some(groups);
+    Ok(NewRows { features: into_features(raw.train.table), labels: found, groups, guessed })
 }
 
 /// Whether a file has labels, and how that is known.
@@ -94,16 +115,19 @@ impl FileFormat {
 fn table(
     (name, bytes): (&str, &[u8]),
     (features, columns): (usize, Option<&Columns>),
-    label: Option<&str>,
+    named: Named,
 ) -> Result<(Raw, Labels)> {
     let rows = CsvReader::open(name, bytes, None)?;
-    let label = label.map(|label| match label.parse() {
-        Ok(number) => Column::Number(number),
-        Err(_) => Column::Name(label.to_string()),
+    let [label, group] = [named.label, named.group].map(|column| {
+        column.map(|column| match column.parse() {
+            Ok(number) => Column::Number(number),
+            Err(_) => Column::Name(column.to_string()),
+        })
     });
+    let named = (label.as_ref(), group.as_ref());
     let plan = match columns.filter(|columns| has_header(&rows.cells(), columns)) {
-        Some(columns) => by_name(&rows, columns, label.as_ref()),
-        None => by_position(&rows, features, label.as_ref()),
+        Some(columns) => by_name(&rows, columns, named),
+        None => by_position(&rows, features, named),
     };
     let (plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
     let (mut labels, mut groups) = (Names::default(), Names::default());
@@ -124,7 +148,11 @@ fn has_header(cells: &[String], columns: &Columns) -> bool {
 }
 
 /// Columns matched by name; and whether the column of labels is a guess.
-fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Result<(Plan, bool)> {
+fn by_name(
+    rows: &CsvReader,
+    columns: &Columns,
+    (label, group): (Option<&Column>, Option<&Column>),
+) -> Result<(Plan, bool)> {
     let cells = rows.cells();
     let at = |name: &Option<String>| {
         let name = name.as_ref().filter(|name| !columns.features.contains(name))?;
@@ -132,7 +160,8 @@ fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Resul
     };
     let given = label.map(|label| rows.find(label, Header::Yes)).transpose()?;
     let mut label = given.or_else(|| at(&columns.label));
-    let group = at(&columns.group);
+    let group = group.map(|group| rows.find(group, Header::Yes)).transpose()?;
+    let group = group.or_else(|| at(&columns.group));
     let is_dropped = |cell: &String| columns.dropped.contains(cell);
     let last = cells.len() - 1;
     let said = label.is_some();
@@ -151,23 +180,34 @@ fn by_name(rows: &CsvReader, columns: &Columns, label: Option<&Column>) -> Resul
 }
 
 /// Columns matched by their number; and whether the column of labels is a guess.
-fn by_position(rows: &CsvReader, features: usize, label: Option<&Column>) -> Result<(Plan, bool)> {
+fn by_position(
+    rows: &CsvReader,
+    features: usize,
+    (label, group): (Option<&Column>, Option<&Column>),
+) -> Result<(Plan, bool)> {
     let guessed = label.is_none();
+    let group = group.map(|group| rows.find(group, Header::Auto)).transpose()?;
+    let beside = usize::from(group.is_some());
+    let last = match group {
+        Some(group) if group + 1 == rows.width() => Column::Number(-2),
+        _ => Column::Number(-1),
+    };
     let label = match rows.width() {
-        width if width == features + 1 => {
-            Some(rows.find(label.unwrap_or(&Column::Number(-1)), Header::Auto)?)
+        width if width == features + 1 + beside => {
+            Some(rows.find(label.unwrap_or(&last), Header::Auto)?)
         }
-        width if width == features && label.is_none() => None,
+        width if width == features + beside && label.is_none() => None,
         width => {
             let message = format!(
-                "the rows have {width} columns, and the model needs {features}, or {} with labels",
-                features + 1
+                "the rows have {width} columns, and the model needs {}, or {} with labels",
+                features + beside,
+                features + 1 + beside
             );
             return Err(Error::data("data/shape-mismatch", message)
                 .hint("give the columns that the model was trained on, in their order"));
         }
     };
-    Ok((rows.plan(Header::Auto, (label, None), &[]), guessed))
+    Ok((rows.plan(Header::Auto, (label, group), &[]), guessed))
 }
 
 fn into_features(table: Table) -> Features<f64> {
