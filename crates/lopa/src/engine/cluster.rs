@@ -1,23 +1,17 @@
 //! The nodes of this process, on any number of threads, and the way to the others: the same bits
 //! on any number of threads and processes.
 
-mod mailed;
-
 use std::ops::Range;
-use std::sync::Mutex;
 
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
+use super::delivery::{Carried, Delivery, Parcels, Workers};
 use super::device::{Device, count_derivatives};
-use super::links::Links;
 use super::timing::Timing;
 use super::transport::{Independent, Transport, block};
 use super::{Node, Progress};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
-use crate::messages::{Attack, Messages, Site, Traffic, lengths};
-use crate::network::mixed::{Mixed, Row};
 use crate::network::outbox::{Outbox, Round};
 use crate::network::time::Timetable;
 use crate::network::{Cursor, Mixing, Rounds};
@@ -31,60 +25,50 @@ pub struct Cluster<'a, T: Real> {
     here: Range<usize>,
     team: Team<'a, T>,
     messages: Vec<Outbox<T>>,
-    links: Links<T>,
-    arrows: u64,                // Σ_i neighbours of node i in this round, over all nodes
-    rounds: Option<Cursor<'a>>, // which links a round uses, if that changes
+    delivery: Box<dyn Delivery<T>>,
+    parcels: Parcels,
+    rounds: Option<Cursor<'a>>, // which edges a round uses, if that changes
     progress: Progress,
     transport: &'a mut dyn Transport,
     together: Option<Box<dyn Together<T>>>,
     device: Option<Box<dyn Device<T>>>,
     timing: Option<Timing<'a>>,
-    traffic: Option<Box<Traffic<T>>>,
 }
 
-/// The nodes, and scratch memory for their steps.
+/// The nodes, their next messages, and the threads that step them.
 struct Team<'a, T: Real> {
     nodes: Vec<Node<T>>,
-    rows: Vec<Row<T>>,
     next: Vec<Outbox<T>>,
-    scratch: Vec<Mutex<Vec<T>>>, // for weighted sums, one per thread
-    pool: Option<&'a ThreadPool>,
+    workers: Workers<'a, T>,
 }
 
 impl<'a, T: Real> Cluster<'a, T> {
-    /// The nodes of this process's block, on a network; without a pool, on this thread alone.
+    /// The nodes of this process's block of a network; without a pool, on this thread alone.
     pub fn new(
         nodes: Vec<Node<T>>,
         mixing: &Mixing,
+        delivery: Box<dyn Delivery<T>>,
         pool: Option<&'a ThreadPool>,
         transport: &'a mut dyn Transport,
     ) -> Self {
         let here = block(mixing.nodes(), transport.size(), transport.rank());
         assert_eq!(here.len(), nodes.len(), "one row of W for each node");
-        let (links, rows) = Links::new(mixing, transport.size(), transport.rank());
         let mut messages = vec![Outbox::default(); nodes.len()];
         share(&nodes, Round::default(), &mut messages);
-        let arrows = mixing.arrows();
         let next = messages.clone();
         settle(&nodes, &[&messages, &next]);
-        let threads = pool.map_or(1, ThreadPool::current_num_threads);
-        let scratch = (0..threads).map(|_| Mutex::default()).collect();
-        let team = Team { nodes, rows, next, scratch, pool };
-        let progress = Progress::default();
-        let (rounds, together, device, timing, traffic) = (None, None, None, None, None);
         Cluster {
             here,
-            team,
+            team: Team { nodes, next, workers: Workers::new(pool) },
             messages,
-            links,
-            arrows,
-            rounds,
-            progress,
+            delivery,
+            parcels: Parcels::default(),
+            rounds: None,
+            progress: Progress::default(),
             transport,
-            together,
-            device,
-            timing,
-            traffic,
+            together: None,
+            device: None,
+            timing: None,
         }
     }
 
@@ -97,6 +81,9 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.timing = table.map(|table| {
             let mut timing = Timing::new(table, network, (self.here.start, self.here.len()));
             timing.note(&self.team.nodes, None, 0, 0);
+            if let Some(failures) = self.delivery.failures() {
+                timing.fail(failures, self.team.nodes[0].algorithm.exchanges());
+            }
             timing
         });
         if self.is_whole()
@@ -107,12 +94,20 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// Uses in each round only some of the links, those of its mixing matrix.
-    pub fn over(mut self, rounds: Option<&'a Rounds>, whole: &Mixing) -> Self {
-        if rounds.is_some() {
-            self.links.change(whole, self.transport.size());
-        }
+    /// Uses in each round only some of the edges, those of its mixing matrix.
+    pub fn over(mut self, rounds: Option<&'a Rounds>) -> Self {
         self.rounds = rounds.map(Rounds::cursor);
+        self
+    }
+
+    /// Which edges a round uses, if that changes.
+    pub fn rounds(&self) -> Option<&Rounds> {
+        self.rounds.as_ref().map(Cursor::rounds)
+    }
+
+    /// Delivers messages in another way.
+    pub fn delivered_by(mut self, delivery: Box<dyn Delivery<T>>) -> Self {
+        self.delivery = delivery;
         self
     }
 
@@ -137,45 +132,9 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// Sends messages as this traffic says, and lets clocks know of failures.
-    pub fn by(mut self, traffic: Option<Box<Traffic<T>>>) -> Self {
-        if let (Some(timing), Some(traffic)) = (&mut self.timing, &traffic) {
-            timing.fail(traffic.failures(), self.team.nodes[0].algorithm.exchanges());
-        }
-        self.traffic = traffic;
-        self
-    }
-
-    /// Sends messages as `[messages]` and `[attack]` say; the nodes are at their start.
-    pub fn mailed(
-        self,
-        messages: &Messages,
-        attack: Option<&Attack>,
-        (mixing, seed): (&Mixing, u64),
-    ) -> Self {
-        let lengths = lengths(&*self.team.nodes[0].algorithm);
-        let lambda_min = match &self.rounds {
-            Some(cursor) => cursor.rounds().lambda_min(),
-            None => mixing.spectrum().lambda_min,
-        };
-        let site = Site {
-            mixing,
-            changes: self.rounds.is_some(),
-            spread: 1.0 - lambda_min,
-            seed,
-            size: self.transport.size(),
-            rank: self.transport.rank(),
-            threads: self.team.scratch.len(),
-            lengths: &lengths,
-        };
-        let traffic = Traffic::new(messages, attack, site);
-        self.by(Some(Box::new(traffic)))
-    }
-
     /// What a checkpoint needs of the messages of each node here.
-    pub fn mail(&self) -> Vec<Vec<u8>> {
-        let save = |i: usize| self.traffic.as_ref().map(|mail| mail.save(i)).unwrap_or_default();
-        (0..self.here.len()).map(save).collect()
+    pub fn held(&self) -> Vec<Vec<u8>> {
+        (0..self.here.len()).map(|i| self.delivery.save(i)).collect()
     }
 
     /// One iteration of every node; on a device it may be under way for a while.
@@ -184,62 +143,55 @@ impl<'a, T: Real> Cluster<'a, T> {
         if let Some(device) = &mut self.device {
             device.advance()?;
             count_derivatives(&mut self.team.nodes);
-            let length = self.messages[0].values().len() as u64;
-            self.note(length * T::BYTES as u64);
-            self.progress.exchanges += u64::from(length > 0);
-            self.progress.floats += self.arrows * length;
-            self.progress.bytes += self.arrows * length * T::BYTES as u64;
-            self.progress.k += 1;
-            return Ok(());
-        }
-        if self.traffic.is_some() {
-            return self.advance_by_mail();
-        }
-        let exchanges = self.team.nodes[0].algorithm.exchanges();
-        for e in 0..exchanges {
-            // Rounds are counted by exchanges, so that an inner loop does not meet one graph only.
-            if let Some(rounds) = &mut self.rounds
-                && rounds.go(self.progress.exchanges)
-            {
-                self.arrows = rounds.mixing().arrows();
-                self.links.turn(rounds.mixing(), &mut self.team.rows);
+            self.count(0);
+        } else {
+            let exchanges = self.team.nodes[0].algorithm.exchanges();
+            for e in 0..exchanges {
+                self.exchange(Round { k: self.progress.k, e }, exchanges)?;
+                self.count(e);
+                std::mem::swap(&mut self.messages, &mut self.team.next);
             }
-            let Cluster { here, team, messages, links, transport, progress, .. } = self;
-            let apart = self.together.is_some();
-            let round = Round { k: progress.k, e };
-            let step = Step { round, exchanges, messages, apart };
-            let (out, into) = links.pack(messages);
-            let mut near = || team.work(&step, None, here.len());
-            // Nodes whose neighbours are all here need not wait for messages on their way.
-            transport.exchange(round, T::BYTES, out, into, &mut near)?;
-            if !into.is_empty() {
-                links.unpack();
-                team.work(&step, Some(&links.messages), here.len());
-            }
-            if let Some(together) = &mut self.together {
-                team.answer(&mut **together, e)?;
-                team.share(round, exchanges);
-            }
-            team.check()?;
-            let length = messages[0].values().len() as u64;
-            self.note(length * T::BYTES as u64);
-            self.progress.exchanges += u64::from(length > 0);
-            self.progress.floats += self.arrows * length;
-            self.progress.bytes += self.arrows * length * T::BYTES as u64;
-            std::mem::swap(&mut self.messages, &mut self.team.next);
         }
         self.progress.k += 1;
         Ok(())
     }
 
-    /// Tells the clocks of a round, whose messages have so many bytes.
-    fn note(&mut self, bytes: u64) {
-        let Some(timing) = &mut self.timing else { return };
-        let Progress { k, exchanges, .. } = self.progress;
-        timing.note(&self.team.nodes, Some(k), exchanges, bytes);
-        if self.transport.size() == 1 {
-            timing.pass_own();
+    /// One exchange of every node: messages, sums, steps and the messages of the next round.
+    fn exchange(&mut self, round: Round, exchanges: usize) -> Result<()> {
+        let Cluster { team, messages, delivery, parcels, transport, .. } = self;
+        // Rounds are counted by exchanges, so that an inner loop does not meet one graph only.
+        delivery.go(round, self.progress.exchanges, self.rounds.as_mut());
+        delivery.begin(round, messages, &team.workers, parcels)?;
+        let turn = Turn { round, exchanges, messages, apart: self.together.is_some() };
+        let (out, into) = parcels.both();
+        // Nodes whose neighbours are all here need not wait for messages of other processes.
+        let mut near = || team.step(turn, &**delivery, false);
+        transport.exchange(round, delivery.scalar(), out, into, &mut near)?;
+        if delivery.spans() {
+            delivery.receive(round, &team.workers, parcels)?;
+            team.step(turn, &**delivery, true);
         }
+        if let Some(together) = &mut self.together {
+            team.answer(&mut **together, turn, &**delivery)?;
+        }
+        team.check()
+    }
+
+    /// Counts what exchange `e` cost, and moves the clocks over it.
+    fn count(&mut self, e: usize) {
+        let length = self.messages[0].values().len() as u64;
+        let Carried { floats, bytes, message, tally } = self.delivery.end(e, length);
+        if let Some(timing) = &mut self.timing {
+            let Progress { k, exchanges, .. } = self.progress;
+            timing.note(&self.team.nodes, Some(k), exchanges, message);
+            if self.transport.size() == 1 {
+                timing.pass_own();
+            }
+        }
+        self.progress.exchanges += u64::from(length > 0);
+        self.progress.floats += floats;
+        self.progress.bytes += bytes;
+        self.progress.tally += tally;
     }
 
     /// The clocks, if there are any.
@@ -387,70 +339,63 @@ fn split<V>(all: &[Vec<u8>], take: impl Fn(&mut Reader) -> Option<V>) -> Result<
 }
 
 /// One exchange of an iteration.
-struct Step<'s, T> {
+#[derive(Clone, Copy)]
+struct Turn<'s, T> {
     round: Round,
     exchanges: usize,
     messages: &'s [Outbox<T>],
     apart: bool, // whether directions are answered for all nodes together, after their steps
 }
 
-type Work<'w, T> = (usize, (&'w mut Node<T>, &'w mut Outbox<T>));
-
 impl<T: Real> Team<'_, T> {
-    /// Mixing, step and next message of the nodes without neighbours in other processes (`heard` is
-    /// `None`), or of those with such neighbours. Neighbours from `count` on are elsewhere.
-    fn work(&mut self, step: &Step<T>, heard: Option<&Vec<Vec<T>>>, count: usize) {
-        let Team { nodes, rows, next, scratch, pool } = self;
-        let (&Step { round, exchanges, messages, apart }, pool) = (step, *pool);
-        let Round { k, e } = round;
-        let far = |row: &Row<T>| row.iter().any(|&(j, _)| j >= count);
-        let one = |(i, (node, next)): Work<T>| {
-            if far(&rows[i]) != heard.is_some() {
+    /// Mixing, step and next message of the nodes that wait for other processes, or of those that do not.
+    /// A node that does not take part in the iteration repeats its last message.
+    fn step(&mut self, turn: Turn<T>, delivery: &dyn Delivery<T>, waiting: bool) {
+        let Turn { round, exchanges, messages, apart } = turn;
+        let Team { nodes, next, workers } = self;
+        workers.each_pair(nodes, next, |i, node, next, scratch| {
+            if delivery.waits(i) != waiting {
                 return;
             }
-            let message = |j: usize| match heard {
-                Some(heard) if j >= count => &heard[j - count][..],
-                _ => messages[j].values(),
-            };
-            let thread = pool.and_then(ThreadPool::current_thread_index).unwrap_or(0);
-            let scratch = &mut *scratch[thread].lock().expect("a step does not panic");
-            let mixed = Mixed::new(&rows[i], &messages[i], &message, scratch);
-            if e == 0 {
-                node.oracle.begin(k);
+            let takes_part = delivery.takes_part(i);
+            if takes_part {
+                let mixed = delivery.mixed(round, i, messages, scratch);
+                if round.e == 0 {
+                    node.oracle.begin(round.k);
+                }
+                node.algorithm.step(round.e, mixed, &mut node.oracle);
             }
-            node.algorithm.step(e, mixed, &mut node.oracle);
             if !apart {
                 // Now, while x is in the cache.
-                if let Some(wanted) = node.algorithm.asks(e) {
-                    node.oracle.answer(wanted);
+                if let Some(request) = node.algorithm.asks(round.e).filter(|_| takes_part) {
+                    node.oracle.answer(request);
                 }
-                node.share(round, exchanges, next);
+                node.share(round, exchanges, takes_part, next);
             }
-        };
-        match pool {
-            None => nodes.iter_mut().zip(next).enumerate().for_each(one),
-            Some(pool) => pool.install(|| {
-                nodes.par_iter_mut().zip(next).enumerate().for_each(one);
-            }),
-        }
+        });
     }
 
-    /// Answers all nodes that ask for directions, in one call.
-    fn answer(&mut self, together: &mut dyn Together<T>, e: usize) -> Result<()> {
+    /// Answers all nodes that ask for directions, in one call; then the rest of every step.
+    fn answer(
+        &mut self,
+        together: &mut dyn Together<T>,
+        turn: Turn<T>,
+        delivery: &dyn Delivery<T>,
+    ) -> Result<()> {
+        let Turn { round, exchanges, .. } = turn;
         let mut asks: Vec<Ask<T>> = Vec::with_capacity(self.nodes.len());
         for (i, Node { algorithm, oracle }) in self.nodes.iter_mut().enumerate() {
-            asks.extend(algorithm.asks(e).map(|wanted| oracle.ask(i, wanted)));
+            let request = algorithm.asks(round.e).filter(|_| delivery.takes_part(i));
+            asks.extend(request.map(|request| oracle.ask(i, request)));
         }
-        match asks.is_empty() {
-            true => Ok(()),
-            false => together.directions(&mut asks),
+        if !asks.is_empty() {
+            together.directions(&mut asks)?;
         }
-    }
-
-    /// The rest of every node's step, and its next message.
-    fn share(&mut self, round: Round, exchanges: usize) {
-        let all = self.nodes.iter_mut().zip(&mut self.next);
-        all.for_each(|(node, next)| node.share(round, exchanges, next));
+        drop(asks);
+        for (i, (node, next)) in self.nodes.iter_mut().zip(&mut self.next).enumerate() {
+            node.share(round, exchanges, delivery.takes_part(i), next);
+        }
+        Ok(())
     }
 
     /// Whether every derivative could be computed.
@@ -460,9 +405,11 @@ impl<T: Real> Team<'_, T> {
 }
 
 impl<T: Real> Node<T> {
-    /// The rest of the step of a round, and the message of the next one.
-    fn share(&mut self, round: Round, exchanges: usize, message: &mut Outbox<T>) {
-        self.algorithm.finish(round.e);
+    /// The rest of the step of a round, if the node took part in it, and the message of the next one.
+    fn share(&mut self, round: Round, exchanges: usize, took_part: bool, message: &mut Outbox<T>) {
+        if took_part {
+            self.algorithm.finish(round.e);
+        }
         message.clear();
         self.algorithm.share(round.next(exchanges), message);
     }

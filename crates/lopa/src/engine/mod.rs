@@ -1,10 +1,10 @@
 //! Engines move the shared vectors. They know no algorithm.
 
 mod cluster;
+mod delivery;
 pub mod device;
 pub mod dial;
 mod failing;
-mod links;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod peers;
@@ -14,6 +14,7 @@ mod transport;
 mod wire;
 
 pub use cluster::Cluster;
+pub use delivery::{Delivery, Direct, Lossy, Site, lengths, wire_bytes};
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub(crate) use peers::stopped;

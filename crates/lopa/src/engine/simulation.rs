@@ -2,7 +2,7 @@
 
 use rayon::ThreadPool;
 
-use super::{Alone, Cluster, Node, Progress};
+use super::{Alone, Cluster, Direct, Lossy, Node, Progress, Site, lengths};
 use crate::error::Result;
 use crate::math::real::Real;
 use crate::messages::{Attack, Messages};
@@ -18,12 +18,13 @@ impl<'p, T: Real> Simulation<'p, T> {
     pub fn new(nodes: Vec<Node<T>>, mixing: &Mixing, pool: Option<&'p ThreadPool>) -> Self {
         // A zero-sized value: nothing is leaked.
         let alone = Box::leak(Box::new(Alone));
-        Simulation(Cluster::new(nodes, mixing, pool, alone))
+        let direct = Box::new(Direct::new(mixing, 1, 0));
+        Simulation(Cluster::new(nodes, mixing, direct, pool, alone))
     }
 
-    /// Uses in each round only some of the links of `whole`.
-    pub fn over(self, rounds: Option<&'p Rounds>, whole: &Mixing) -> Self {
-        Simulation(self.0.over(rounds, whole))
+    /// Uses in each round only some of the edges of the network.
+    pub fn over(self, rounds: Option<&'p Rounds>) -> Self {
+        Simulation(self.0.over(rounds))
     }
 
     /// Continues from the progress of an earlier run, whose nodes these are.
@@ -38,8 +39,31 @@ impl<'p, T: Real> Simulation<'p, T> {
 
     /// Sends messages as `[messages]` and `[attack]` say, on this network, drawn from a
     /// seed; the nodes are at their start. Where the graph changes, call [`Simulation::over`] first.
-    pub fn mailed(self, messages: &Messages, attack: Option<&Attack>, of: (&Mixing, u64)) -> Self {
-        Simulation(self.0.mailed(messages, attack, of))
+    ///
+    /// # Errors
+    /// If compression would keep too many replicas.
+    pub fn with_messages(
+        self,
+        messages: &Messages,
+        attack: Option<&Attack>,
+        (mixing, seed): (&Mixing, u64),
+    ) -> Result<Self> {
+        let lambda_min = match self.0.rounds() {
+            Some(rounds) => rounds.lambda_min(),
+            None => mixing.spectrum().lambda_min,
+        };
+        let site = Site {
+            mixing,
+            changes: self.0.rounds().is_some(),
+            spread: 1.0 - lambda_min,
+            seed,
+            size: 1,
+            rank: 0,
+            only_finite: false,
+            lengths: &lengths(&*self.0.nodes()[0].algorithm),
+        };
+        let lossy = Box::new(Lossy::new(messages, attack, site)?);
+        Ok(Simulation(self.0.delivered_by(lossy)))
     }
 
     /// One iteration of every node.

@@ -3,6 +3,7 @@
 use crate::error::Fault;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::Real;
+use crate::network::outbox::Round;
 use crate::{choices, params};
 
 params! {
@@ -40,11 +41,11 @@ choices! {
 }
 
 impl Attack {
-    /// `said` ← what a lying node sends in exchange `e` of iteration `k` in place of `message`.
-    pub(super) fn lie<T: Real>(
+    /// `said` ← what a lying node sends in a round in place of `message`.
+    pub(crate) fn lie<T: Real>(
         &self,
         (seed, node): (u64, usize),
-        (k, e): (u64, usize),
+        Round { k, e }: Round,
         message: &[T],
         said: &mut Vec<T>,
     ) {

@@ -1,5 +1,5 @@
-//! Messages as networks are: compressed, lost, late, clipped, or lies. All of it happens between
-//! `share` and `step`, so that no algorithm knows of it.
+//! What can happen to messages: compressed, lost, late, clipped, or false. The engine's `Lossy` delivery
+//! does it between `share` and `step`, so that no algorithm knows of it.
 //!
 //! Every link adds w (v_j − v_i) at one end and w (v_i − v_j) at the other, where v is what *both* ends
 //! hold of a node: its message, or a replica of it that grows by what is sent. Whatever is lost, what
@@ -17,33 +17,32 @@ mod attack;
 mod clip;
 pub mod compress;
 mod failures;
-mod kept;
-mod links;
-mod mail;
-mod map;
-mod slot;
 mod spec;
-mod traffic;
-
-use crate::algorithms::Algorithm;
-use crate::math::real::Real;
-use crate::network::outbox::{Outbox, Round};
 
 pub use attack::{Attack, Lie};
+pub(crate) use clip::{Clipping, distance, factor, median};
 pub use compress::{AnyCompressor, Compressor, compressor_entry, compressors};
 pub use failures::{Failures, Fate};
-pub use mail::Mail;
-pub use slot::Desk;
 pub use spec::{Adaptive, Bursts, Clip, Compress, Messages, Rules};
-pub use traffic::{Opened, Site, Tally, Traffic, check_replicas, wire_bytes};
 
-/// The lengths of the vectors that a node sends in each exchange of an iteration.
-pub fn lengths<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<usize>> {
-    let of = |e| {
-        let mut out = Outbox::default();
-        algorithm.share(Round { k: 0, e }, &mut out);
-        let lengths = out.vectors().iter().map(|&(_, length)| length);
-        lengths.filter(|&length| length > 0).collect()
-    };
-    (0..algorithm.exchanges()).map(of).collect()
+/// What happened to messages so far, over all edges.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Tally {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages that were lost.
+    pub lost: u64,
+    /// Messages that came too late.
+    pub late: u64,
+    /// Iterations that nodes did not take part in.
+    pub slept: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, Tally { sent, lost, late, slept }: Tally) {
+        self.sent += sent;
+        self.lost += lost;
+        self.late += late;
+        self.slept += slept;
+    }
 }

@@ -19,26 +19,28 @@ pub type Row<T> = Vec<(usize, T)>;
 pub struct Mixed<'a, T> {
     row: &'a [(usize, T)],
     own: &'a Outbox<T>,
-    message: &'a dyn Fn(usize) -> &'a [T],
+    here: &'a [Outbox<T>], // what the nodes of this process sent
+    there: &'a [Vec<T>],   // then, in the row, those of others
     scratch: &'a mut Vec<T>,
     start: usize,           // of what is not yet mixed piece by piece
     moved: Option<&'a [T]>, // the weighted sum of differences, where it is known
 }
 
 impl<'a, T: Real> Mixed<'a, T> {
-    /// From row i of W, what this node shared, what node j shared, and memory for the sums.
+    /// From row i of W, what this node sent, what the nodes of this process and those of others sent, as
+    /// the row counts them, and memory for the sums.
     pub fn new(
         row: &'a [(usize, T)],
         own: &'a Outbox<T>,
-        message: &'a dyn Fn(usize) -> &'a [T],
+        (here, there): (&'a [Outbox<T>], &'a [Vec<T>]),
         scratch: &'a mut Vec<T>,
     ) -> Mixed<'a, T> {
-        Mixed { row, own, message, scratch, start: 0, moved: None }
+        Mixed { row, own, here, there, scratch, start: 0, moved: None }
     }
 
     /// From what this node shared, and Σ_j w_ij (message_j − own), however that came about.
     pub fn moved(own: &'a Outbox<T>, moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
-        Mixed { row: &[], own, message: &|_| &[], scratch, start: 0, moved: Some(moved) }
+        Mixed { row: &[], own, here: &[], there: &[], scratch, start: 0, moved: Some(moved) }
     }
 
     /// The sums of all N vectors of the message.
@@ -54,7 +56,7 @@ impl<'a, T: Real> Mixed<'a, T> {
 
     /// The sums of all vectors of the message, to be taken in their order.
     pub fn sums(self) -> Sums<'a, T> {
-        let Mixed { row, own, message, scratch, moved, .. } = self;
+        let Mixed { row, own, here, there, scratch, moved, .. } = self;
         let (values, lengths) = (own.values(), own.vectors());
         scratch.resize(values.len().max(scratch.len()), T::zero());
         let sums = &mut scratch[..values.len()];
@@ -62,7 +64,7 @@ impl<'a, T: Real> Mixed<'a, T> {
             Some(moved) => update(sums, [values, moved], |_, [own, moved]| own + moved),
             None => {
                 for at in cut(values.len()) {
-                    mix(row, &values[at.clone()], message, at.start, &mut sums[at]);
+                    mix(row, &values[at.clone()], (here, there), at.start, &mut sums[at]);
                 }
             }
         }
@@ -89,7 +91,7 @@ impl<'a, T: Real> Mixed<'a, T> {
                 let from = self.start + v * length + at.start;
                 let (vector, sum) = (&vector[at.clone()], &mut sum[..at.len()]);
                 match self.moved {
-                    None => mix(self.row, vector, self.message, from, sum),
+                    None => mix(self.row, vector, (self.here, self.there), from, sum),
                     Some(moved) => {
                         let moved = &moved[from..from + at.len()];
                         update(sum, [vector, moved], |_, [own, moved]| own + moved);
@@ -137,14 +139,17 @@ impl<'a, T> Iterator for Sums<'a, T> {
 }
 
 /// `out ← own + Σ_j w_ij (message_j − own)`, where `own` is what starts at `from` in messages.
-fn mix<'a, T: Real>(
+fn mix<T: Real>(
     row: &[(usize, T)],
     own: &[T],
-    message: &dyn Fn(usize) -> &'a [T],
+    (here, there): (&[Outbox<T>], &[Vec<T>]),
     from: usize,
     out: &mut [T],
 ) {
-    let theirs = |j: usize| &message(j)[from..from + own.len()];
+    let theirs = |j: usize| {
+        let message = here.get(j).map_or_else(|| &there[j - here.len()][..], Outbox::values);
+        &message[from..from + own.len()]
+    };
     // Two neighbours at a time: most nodes of sparse graphs have few.
     let (pairs, rest) = row.as_chunks::<2>();
     match pairs.first() {

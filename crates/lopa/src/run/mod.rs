@@ -7,8 +7,8 @@ mod clock;
 mod gather;
 mod interval;
 pub mod judged;
-mod mailed;
 mod measured;
+mod messages;
 mod meter;
 mod peer;
 mod probe;
@@ -29,12 +29,12 @@ use rayon::ThreadPool;
 
 use crate::data::Data;
 use crate::engine::device::{Device, Program};
-use crate::engine::{Alone, Cluster, Node, Transport, block};
+use crate::engine::{Alone, Cluster, Delivery, Node, Transport, block};
 use crate::error::{Error, Result};
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
 use crate::math::real::Real;
-use crate::messages::{Tally, Traffic};
+use crate::messages::Tally;
 use crate::network;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Parts};
@@ -388,18 +388,17 @@ impl Job<'_> {
         let kept = observers.kept(&self.algorithm.label, self.scene.seed)?;
         let kept = self.begin(kept, &nodes[0], transport)?;
         let own = transport.independent().is_some();
-        let mut traffic = self.traffic(&nodes[0], transport, context.pool)?;
-        let put_back = |state| restore(state, here, own, &mut nodes, traffic.as_deref_mut());
+        let mut delivery = self.delivery(&nodes[0], transport)?;
+        let put_back = |state| restore(state, here, own, &mut nodes, &mut *delivery);
         let trails = kept.as_ref().map(put_back).transpose()?;
         let mixing = &self.scene.world.mixing;
         let k = kept.as_ref().map_or(0, |state| state.progress.k);
         let device = self.device(&nodes, k, transport)?;
-        let mut cluster = Cluster::new(nodes, mixing, context.pool, transport)
-            .over(self.scene.world.rounds.as_ref(), mixing)
+        let mut cluster = Cluster::new(nodes, mixing, delivery, context.pool, transport)
+            .over(self.scene.world.rounds.as_ref())
             .timed(world.time.as_ref(), (mixing, world.rounds.as_ref()))
             .answered_by(together)
-            .done_by(device)
-            .by(traffic);
+            .done_by(device);
         let mut clock = Clock::default();
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
@@ -501,18 +500,14 @@ fn restore<T: Real>(
     here: Range<usize>,
     own: bool,
     nodes: &mut [Node<T>],
-    mut traffic: Option<&mut Traffic<T>>,
+    delivery: &mut dyn Delivery<T>,
 ) -> Result<Vec<Hash>> {
     // A peer's checkpoint holds its own nodes only.
     let here = if own { 0..here.len() } else { here };
     let kept = state.nodes.get(here).ok_or_else(misfit)?;
     let put_back = |(i, (node, bytes)): (usize, (&mut Node<T>, &Vec<u8>))| {
-        let (trail, mail) = checkpoint::restore(node, bytes)?;
-        match &mut traffic {
-            Some(traffic) => traffic.restore(i, mail)?,
-            None if mail.is_empty() => {}
-            None => return None,
-        }
+        let (trail, held) = checkpoint::restore(node, bytes)?;
+        delivery.restore(i, held)?;
         Some(trail)
     };
     nodes.iter_mut().zip(kept).enumerate().map(put_back).collect::<Option<_>>().ok_or_else(misfit)

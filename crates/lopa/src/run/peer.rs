@@ -5,12 +5,14 @@ use sha2::{Digest, Sha256};
 
 use super::{Context, Job, Listener, Outcome, Store, told_by_first};
 use crate::data::Data;
-use crate::engine::{Begin, Independent, Limits, Node, Peers, Transport, Wire};
+use crate::engine::{
+    Begin, Independent, Limits, Node, Peers, Transport, Wire, lengths, wire_bytes,
+};
 use crate::error::{Error, Result};
 use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
-use crate::messages::{Messages, lengths, wire_bytes};
+use crate::messages::Messages;
 use crate::network;
 use crate::problem::At;
 use crate::run::checkpoint::State;

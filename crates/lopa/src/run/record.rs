@@ -148,9 +148,9 @@ impl<'a> Record<'a> {
     /// Hands the state of the run to the store.
     pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         cluster.fetch()?;
-        let mail = cluster.mail();
-        let nodes = cluster.nodes().iter().zip(&self.trails).zip(&mail);
-        let save = |((node, trail), mail): (_, &Vec<u8>)| checkpoint::save(node, trail, mail);
+        let held = cluster.held();
+        let nodes = cluster.nodes().iter().zip(&self.trails).zip(&held);
+        let save = |((node, trail), held): (_, &Vec<u8>)| checkpoint::save(node, trail, held);
         let ours: Vec<_> = nodes.map(save).collect();
         if cluster.independent().is_none() {
             agree_on_time(cluster)?;

@@ -218,7 +218,7 @@ const GT: &str = "name = 'lopa-gt', alpha = 0.02, beta = 0.9, lambda = 0.9, tau 
 
 fn start(bench: &Bench) -> Simulation<'_, f64> {
     let World { mixing, rounds, .. } = &bench.world;
-    Simulation::new(bench.nodes(), mixing, None).over(rounds.as_ref(), mixing)
+    Simulation::new(bench.nodes(), mixing, None).over(rounds.as_ref())
 }
 
 /// mean(y) = mean(z) through ten thousand rounds, and x ends at the minimiser: both need every round
@@ -328,7 +328,7 @@ fn one_peer_trajectories_are_those_of_numpy() {
             let from = |i: usize| ["x", "theta", "v"].map(|name| golden.init[name][i].clone());
             let node = |(i, part)| bench.node_from(i, part, from(i), &[]);
             let nodes = bench.parts::<f64>().into_iter().enumerate().map(node).collect();
-            let mut simulation = Simulation::new(nodes, mixing, None).over(rounds.as_ref(), mixing);
+            let mut simulation = Simulation::new(nodes, mixing, None).over(rounds.as_ref());
             for (k, want) in case.states.iter().enumerate() {
                 for (name, want) in want {
                     let ours = rows(&simulation, name);

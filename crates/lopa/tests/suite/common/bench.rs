@@ -103,7 +103,7 @@ impl Bench {
     /// The same with nodes that start elsewhere.
     pub fn begin_with<T: Real>(&self, nodes: Vec<Node<T>>) -> Simulation<'_, T> {
         let World { mixing, rounds, .. } = &self.world;
-        self.mailed(Simulation::new(nodes, mixing, None).over(rounds.as_ref(), mixing))
+        self.mailed(Simulation::new(nodes, mixing, None).over(rounds.as_ref()))
     }
 
     fn mailed<'s, T: Real>(&self, simulation: Simulation<'s, T>) -> Simulation<'s, T> {
@@ -112,7 +112,8 @@ impl Bench {
             return simulation;
         }
         let messages = messages.clone().unwrap_or_default();
-        simulation.mailed(&messages, attack.as_ref(), (&self.world.mixing, self.seed()))
+        let on = (&self.world.mixing, self.seed());
+        simulation.with_messages(&messages, attack.as_ref(), on).unwrap()
     }
 
     /// All nodes after so many iterations.

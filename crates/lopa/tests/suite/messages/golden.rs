@@ -47,11 +47,8 @@ fn top_k_is_as_an_independent_implementation_has_it() {
         };
         let nodes = given.parts().into_iter().enumerate().map(node).collect();
         let mixing = given.mixing();
-        let mut simulation = Simulation::<f64>::new(nodes, &mixing, None).mailed(
-            &messages(case),
-            None,
-            (&mixing, 1),
-        );
+        let simulation = Simulation::<f64>::new(nodes, &mixing, None);
+        let mut simulation = simulation.with_messages(&messages(case), None, (&mixing, 1)).unwrap();
         for (k, state) in case["states"].as_array().unwrap().iter().enumerate() {
             for (variable, want) in state.as_object().unwrap() {
                 let (got, want) = (rows(&simulation, variable), matrix(want));

@@ -69,9 +69,10 @@ fn one_way_losses_end_elsewhere() {
         all.for_each(|(node, out)| node.algorithm.share(Round { k, e: 0 }, out));
         for (i, node) in nodes.iter_mut().enumerate() {
             let lost: Vec<bool> = (0..5).map(|_| draw.unit() < 0.02).collect();
-            let heard = |j: usize| messages[if lost[j] { i } else { j }].values();
+            let heard = |j: usize| messages[if lost[j] { i } else { j }].clone();
+            let heard: Vec<_> = (0..5).map(heard).collect();
             node.oracle.begin(k);
-            let mixed = Mixed::new(&rows[i], &messages[i], &heard, &mut scratch);
+            let mixed = Mixed::new(&rows[i], &messages[i], (&heard, &[]), &mut scratch);
             node.algorithm.step(0, mixed, &mut node.oracle);
             if let Some(wanted) = node.algorithm.asks(0) {
                 node.oracle.answer(wanted);

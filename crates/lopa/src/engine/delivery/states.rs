@@ -1,14 +1,14 @@
-//! Which links an exchange uses, what they weigh, and what becomes of what they carry.
+//! Which edges a round uses, their weights, losses and delays.
 
-use super::failures::{Failures, Fate};
-use super::map::Map;
-use super::traffic::Tally;
+use super::edges::Edges;
 use crate::math::real::Real;
+use crate::messages::{Failures, Fate, Tally};
 use crate::network::Mixing;
+use crate::network::outbox::Round;
 
-/// The links of an exchange.
-pub struct Links<T> {
-    /// What becomes of each edge of the map; one that is not part of this round is down.
+/// The edges of a round.
+pub struct States<T> {
+    /// What becomes of each edge; one that is not part of this round is down.
     pub fates: Vec<Fate>,
     /// The consensus step times w_ij, by edge.
     pub weights: Vec<T>,
@@ -18,7 +18,8 @@ pub struct Links<T> {
     pub awake: Vec<bool>,
     /// What that costs.
     pub once: Tally,
-    failures: Failures,
+    /// How edges and nodes fail.
+    pub failures: Failures,
     step: f64,
     live: Vec<usize>,      // the edges of this round
     drawn: Option<u64>,    // the iteration of the fates
@@ -31,34 +32,34 @@ struct Carried {
     edges: Vec<bool>,
 }
 
-impl<T: Real> Links<T> {
-    /// Links that fail so, with a consensus step; no round yet. `exchanges` of an iteration are
-    /// remembered, where messages may be late.
-    pub fn new(map: &Map, failures: Failures, step: f64, exchanges: usize) -> Links<T> {
-        let edges = map.edges.len();
-        let carried = |_| Carried { k: None, edges: vec![false; edges] };
+impl<T: Real> States<T> {
+    /// Edges that fail, with a consensus step; no round yet. Where messages may be late, what each of the
+    /// `exchanges` of an iteration carried is remembered.
+    pub fn new(edges: &Edges, failures: Failures, step: f64, exchanges: usize) -> States<T> {
+        let count = edges.all.len();
+        let carried = |_| Carried { k: None, edges: vec![false; count] };
         let exchanges = if failures.delays() { exchanges } else { 0 };
-        Links {
-            fates: vec![Fate::default(); edges],
-            weights: vec![T::zero(); edges],
-            before: vec![false; if exchanges > 0 { edges } else { 0 }],
+        States {
+            fates: vec![Fate::default(); count],
+            weights: vec![T::zero(); count],
+            before: vec![false; if exchanges > 0 { count } else { 0 }],
             awake: vec![true; failures.nodes()],
             once: Tally::default(),
             failures,
             step,
-            live: Vec::with_capacity(edges),
+            live: Vec::with_capacity(count),
             drawn: None,
             carried: (0..exchanges).map(carried).collect(),
         }
     }
 
-    /// How they fail.
-    pub fn failures(&self) -> &Failures {
-        &self.failures
+    /// Whether any of these edges carries something.
+    pub fn any_up(&self, edges: &[usize]) -> bool {
+        edges.iter().any(|&edge| self.fates[edge].up)
     }
 
-    /// Uses the links of a round, whose W this is.
-    pub fn turn(&mut self, map: &Map, mixing: &Mixing) {
+    /// Uses the edges of a round, whose W this is.
+    pub fn turn(&mut self, edges: &Edges, mixing: &Mixing) {
         for &edge in &self.live {
             (self.fates[edge], self.weights[edge]) = (Fate::default(), T::zero());
         }
@@ -66,7 +67,7 @@ impl<T: Real> Links<T> {
         for (i, row) in mixing.rows().iter().enumerate() {
             // W may be symmetric up to rounding only: both ends take the same entry.
             for &(j, w) in row.iter().filter(|&&(j, w)| j > i && w != 0.0) {
-                let edge = map.edge(i, j);
+                let edge = edges.edge(i, j);
                 self.weights[edge] = T::of(self.step * w);
                 self.live.push(edge);
             }
@@ -74,16 +75,16 @@ impl<T: Real> Links<T> {
         self.drawn = None;
     }
 
-    /// Draws what becomes of the links of this round in iteration `k`.
-    fn draw(&mut self, map: &Map, k: u64) {
+    /// Draws what becomes of the edges of this round in iteration `k`.
+    fn draw(&mut self, edges: &Edges, k: u64) {
         if self.drawn == Some(k) {
             return;
         }
-        let Links { fates, awake, failures, live, once, .. } = self;
+        let States { fates, awake, failures, live, once, .. } = self;
         failures.wake(k, awake);
         *once = Tally::default();
         for &edge in live.iter() {
-            let (i, j) = map.edges[edge];
+            let (i, j) = edges.all[edge];
             fates[edge] = failures.between(k, awake, (i, j));
             once.sent += 2 * u64::from(fates[edge].up);
             once.late += 2 * u64::from(fates[edge].late);
@@ -93,30 +94,30 @@ impl<T: Real> Links<T> {
         self.drawn = Some(k);
     }
 
-    /// Whether exchange `e` of iteration `k` needs to know what the one before it carried, which it
-    /// has not seen: so it is when a run is resumed.
-    pub fn forgot(&self, (k, e): (u64, usize)) -> bool {
+    /// Whether a round needs to know what the same exchange carried one iteration before, and does not, as
+    /// after a resume.
+    pub fn forgot(&self, Round { k, e }: Round) -> bool {
         k > 0 && self.carried.get(e).is_some_and(|carried| carried.k != Some(k - 1))
     }
 
-    /// Notes what exchange `e` of iteration `k − 1` carried; its round is set.
-    pub fn recall(&mut self, map: &Map, (k, e): (u64, usize)) {
-        self.draw(map, k - 1);
-        self.note((k - 1, e));
+    /// Notes what the same exchange carried one iteration before, whose edges are set.
+    pub fn recall(&mut self, edges: &Edges, Round { k, e }: Round) {
+        self.draw(edges, k - 1);
+        self.note(Round { k: k - 1, e });
     }
 
-    fn note(&mut self, (k, e): (u64, usize)) {
+    fn note(&mut self, Round { k, e }: Round) {
         let Some(carried) = self.carried.get_mut(e) else { return };
         carried.k = Some(k);
         carried.edges.iter_mut().zip(&self.fates).for_each(|(to, fate)| *to = fate.up);
     }
 
-    /// Goes to exchange `e` of iteration `k`; its round is set.
-    pub fn choose(&mut self, map: &Map, (k, e): (u64, usize)) {
-        self.draw(map, k);
-        if let Some(carried) = self.carried.get_mut(e) {
+    /// Begins a round, whose edges are set.
+    pub fn begin(&mut self, edges: &Edges, round: Round) {
+        self.draw(edges, round.k);
+        if let Some(carried) = self.carried.get_mut(round.e) {
             std::mem::swap(&mut self.before, &mut carried.edges);
         }
-        self.note((k, e));
+        self.note(round);
     }
 }

@@ -1,12 +1,10 @@
-//! The messages of a run, where its file has `[messages]` or `[attack]`.
-
-use rayon::ThreadPool;
+//! The messages of a run: as they are, or as its file's `[messages]` and `[attack]` say.
 
 use super::{Job, Observers};
-use crate::engine::{Node, Transport};
+use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, lengths};
 use crate::error::{Error, Result};
 use crate::math::real::Real;
-use crate::messages::{Messages, Site, Traffic, check_replicas, lengths};
+use crate::messages::Messages;
 
 impl Job<'_> {
     /// Whether its messages are anything but sent as they are.
@@ -14,15 +12,16 @@ impl Job<'_> {
         self.experiment.mails()
     }
 
-    /// The traffic of the nodes here at the start.
-    pub(super) fn traffic<T: Real>(
+    /// How the messages of the nodes here are delivered, at the start.
+    pub(super) fn delivery<T: Real>(
         &self,
         node: &Node<T>,
         transport: &mut dyn Transport,
-        pool: Option<&ThreadPool>,
-    ) -> Result<Option<Box<Traffic<T>>>> {
+    ) -> Result<Box<dyn Delivery<T>>> {
+        let world = self.scene.world;
+        let (size, rank) = (transport.size(), transport.rank());
         if !self.mails() {
-            return Ok(None);
+            return Ok(Box::new(Direct::new(&world.mixing, size, rank)));
         }
         let usual = Messages::default();
         let messages = self.experiment.messages.as_ref().unwrap_or(&usual);
@@ -33,19 +32,18 @@ impl Job<'_> {
                 .at("[messages] compress")
                 .hint("let nodes wait for their neighbours: `--policy wait`"));
         }
-        let lengths = lengths(&*node.algorithm);
         let site = Site {
-            mixing: &self.scene.world.mixing,
-            changes: self.scene.world.rounds.is_some(),
-            spread: 1.0 - self.scene.world.analysis.lambda_min,
+            mixing: &world.mixing,
+            changes: world.rounds.is_some(),
+            spread: 1.0 - world.analysis.lambda_min,
             seed: self.scene.seed,
-            size: transport.size(),
-            rank: transport.rank(),
-            threads: pool.map_or(1, ThreadPool::current_num_threads),
-            lengths: &lengths,
+            size,
+            rank,
+            only_finite: transport.independent().is_some(),
+            lengths: &lengths(&*node.algorithm),
         };
-        check_replicas::<T>(messages, &site)?;
-        Ok(Some(Box::new(Traffic::new(messages, self.experiment.attack.as_ref(), site))))
+        let attack = self.experiment.attack.as_ref();
+        Ok(Box::new(Lossy::new(messages, attack, site)?))
     }
 
     /// Tells what the user should know of messages.

@@ -1,41 +1,50 @@
 //! The messages of one exchange of the iteration, as their receivers hold them.
 
-use super::compress::Compressor;
+use std::sync::Mutex;
+
+use super::workers::Scratch;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
+use crate::messages::Compressor;
 
-/// The messages of one exchange of the iteration: what it shares differs from that of the others.
-pub struct Slot<T> {
+/// The buffers of one exchange of the iteration: what it sends differs from what the others do.
+pub struct Buffers<T> {
     /// The lengths of the vectors in a message.
     pub lengths: Vec<usize>,
     /// Their sum.
     pub length: usize,
     /// Bytes of a message.
     pub wire: usize,
-    /// For each way, what its receivers hold of its sender: the message, or a replica of it; then the
-    /// sender's radii, where nodes tell them.
-    pub values: Vec<Vec<T>>,
-    /// The same one iteration before, where messages may be late.
-    pub old: Vec<Vec<T>>,
-    /// For each node here, the radius for each vector, where it adapts.
-    pub reach: Vec<Vec<T>>,
+    /// One for each replica.
+    pub replicas: Vec<Held<T>>,
+    /// For each node here, the radius for each vector, where it adapts: renewed when the node mixes.
+    pub radii: Vec<Mutex<Vec<T>>>,
 }
 
-/// Memory for one thread.
-#[derive(Default)]
-pub struct Desk<T> {
-    /// Σ_j w_ij (v_j − v_i) of a node.
-    pub moved: Vec<T>,
-    pub(super) difference: Vec<T>,
-    pub(super) order: Vec<u32>,
-    pub(super) distances: Vec<T>,
+/// What the receivers hold of a sender.
+pub struct Held<T> {
+    /// The message, or a replica of it; then the sender's radii, where nodes send them.
+    pub value: Vec<T>,
+    /// The same one iteration before, where messages may be late.
+    pub old: Vec<T>,
+    /// The message in bytes, of a node here.
+    pub wire: Vec<u8>,
+}
+
+impl<T: Real> Held<T> {
+    /// Keeps the value as the old one, where messages may be late.
+    pub fn keep_old(&mut self) {
+        if !self.old.is_empty() {
+            self.old.copy_from_slice(&self.value);
+        }
+    }
 }
 
 /// Where the draws of a message are.
 #[derive(Debug, Clone, Copy)]
 pub struct Address {
     pub seed: u64,
-    /// Of the way.
+    /// Of the replica.
     pub stream: usize,
     pub k: u64,
     pub e: usize,
@@ -59,18 +68,17 @@ pub fn pieces(lengths: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>>
     })
 }
 
-/// Compresses what `value` lacks of `said`, vector by vector, appends the bytes to `wire`, and adds
-/// what they stand for to `value`; `None` if the compressor breaks its promises.
+/// Compresses what the replica lacks of `said`, vector by vector, appends the bytes to its wire, and adds
+/// what they stand for to it; `None` if the compressor breaks its promises.
 pub fn send<T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,
     lengths: &[usize],
     said: &[T],
-    value: &mut [T],
-    desk: &mut Desk<T>,
-    wire: &mut Vec<u8>,
+    Held { value, wire, .. }: &mut Held<T>,
+    Scratch { difference, order, .. }: &mut Scratch<T>,
 ) -> Option<()> {
-    let Desk { difference, order, .. } = desk;
+    difference.resize(said.len().max(difference.len()), T::zero());
     let difference = &mut difference[..said.len()];
     update(difference, [said, &value[..said.len()]], |_, [said, value]| said - value);
     for (at, piece) in pieces(lengths).enumerate() {

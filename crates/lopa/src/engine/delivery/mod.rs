@@ -1,0 +1,186 @@
+//! How messages get from their senders into the weighted sums at their receivers: as they are
+//! ([`Direct`]), or compressed, lost, delayed, clipped and false ([`Lossy`]).
+
+mod buffers;
+mod checkpoint;
+mod crossings;
+mod direct;
+mod edges;
+mod lossy;
+mod states;
+mod workers;
+
+pub use direct::Direct;
+pub use lossy::{Lossy, wire_bytes};
+pub use workers::{Scratch, Workers};
+
+use super::transport::Parcel;
+use crate::algorithms::Algorithm;
+use crate::error::Result;
+use crate::math::real::Real;
+use crate::messages::{Failures, Tally};
+use crate::network::mixed::Mixed;
+use crate::network::outbox::{Outbox, Round};
+use crate::network::{Cursor, Mixing};
+
+/// Brings the messages of the nodes of this process to their receivers, round by round: [`go`], [`begin`],
+/// then [`mixed`] for the nodes that need not wait for other processes, [`receive`], [`mixed`] for the
+/// others, [`end`]. Nodes are numbered from 0, those of this process alone.
+///
+/// [`go`]: Delivery::go
+/// [`begin`]: Delivery::begin
+/// [`mixed`]: Delivery::mixed
+/// [`receive`]: Delivery::receive
+/// [`end`]: Delivery::end
+pub trait Delivery<T: Real>: Send + Sync {
+    /// Goes to a round, number `number` of those in which something is sent; `graph` has its edges, where
+    /// they change.
+    fn go(&mut self, round: Round, number: u64, graph: Option<&mut Cursor>);
+
+    /// Takes the messages of the nodes, fills the parcels for other processes, and makes room for theirs.
+    fn begin(
+        &mut self,
+        round: Round,
+        messages: &[Outbox<T>],
+        workers: &Workers<T>,
+        parcels: &mut Parcels,
+    ) -> Result<()>;
+
+    /// Takes the messages of other processes out of their parcels.
+    fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()>;
+
+    /// The weighted sums of what node `i` and its neighbours sent.
+    fn mixed<'a>(
+        &'a self,
+        round: Round,
+        i: usize,
+        messages: &'a [Outbox<T>],
+        scratch: &'a mut Scratch<T>,
+    ) -> Mixed<'a, T>;
+
+    /// What exchange `e` cost, over all nodes, with messages of `length` scalars.
+    fn end(&self, e: usize, length: u64) -> Carried;
+
+    /// Whether any node here has neighbours in other processes.
+    fn spans(&self) -> bool;
+
+    /// Whether node `i` has neighbours in other processes.
+    fn waits(&self, i: usize) -> bool;
+
+    /// Whether node `i` takes part in this iteration.
+    fn takes_part(&self, _i: usize) -> bool {
+        true
+    }
+
+    /// Bytes per scalar of a parcel: 1 if its content is compressed.
+    fn scalar(&self) -> usize {
+        T::BYTES
+    }
+
+    /// How edges and nodes fail, if they do.
+    fn failures(&self) -> Option<&Failures> {
+        None
+    }
+
+    /// What a checkpoint needs of node `i`.
+    fn save(&self, _i: usize) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Restores what was saved of node `i`; `None` if it does not fit.
+    fn restore(&mut self, _i: usize, bytes: &[u8]) -> Option<()> {
+        bytes.is_empty().then_some(())
+    }
+}
+
+/// What an exchange cost, over all nodes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// Scalars sent.
+    pub floats: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Bytes of one message.
+    pub message: u64,
+    /// What happened to messages, where they can be lost.
+    pub tally: Tally,
+}
+
+/// Whose messages are delivered: on which network, in which process.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// W; of a graph that changes as if all its edges were used in every round.
+    pub mixing: &'a Mixing,
+    /// Whether rounds use some of these edges only: see [`Delivery::go`].
+    pub changes: bool,
+    /// 1 less the smallest eigenvalue of any W.
+    pub spread: f64,
+    /// The seed of the run.
+    pub seed: u64,
+    /// The number of processes.
+    pub size: usize,
+    /// The rank of this one.
+    pub rank: usize,
+    /// Whether processes refuse scalars that are not finite, as peers do.
+    pub only_finite: bool,
+    /// For each exchange of an iteration, the lengths of the vectors in a message.
+    pub lengths: &'a [Vec<usize>],
+}
+
+/// The bytes of a round to and from other processes, in memory that is kept.
+#[derive(Debug, Default)]
+pub struct Parcels {
+    out: Vec<Parcel>, // those of this round come first
+    sends: usize,
+    into: Vec<Parcel>, // likewise
+    receives: usize,
+}
+
+impl Parcels {
+    /// Begins a round without parcels.
+    fn clear(&mut self) {
+        (self.sends, self.receives) = (0, 0);
+    }
+
+    /// A parcel to a process, to be filled.
+    fn send(&mut self, rank: usize) -> &mut Vec<u8> {
+        next(&mut self.out, &mut self.sends, rank)
+    }
+
+    /// Expects a parcel of this length from a process.
+    fn expect(&mut self, rank: usize, length: usize) {
+        next(&mut self.into, &mut self.receives, rank).resize(length, 0);
+    }
+
+    /// Those received.
+    fn received(&self) -> &[Parcel] {
+        &self.into[..self.receives]
+    }
+
+    /// Those to send, and those to receive.
+    pub(super) fn both(&mut self) -> (&[Parcel], &mut [Parcel]) {
+        (&self.out[..self.sends], &mut self.into[..self.receives])
+    }
+}
+
+fn next<'p>(parcels: &'p mut Vec<Parcel>, count: &mut usize, rank: usize) -> &'p mut Vec<u8> {
+    if *count == parcels.len() {
+        parcels.push(Parcel::default());
+    }
+    let parcel = &mut parcels[*count];
+    *count += 1;
+    parcel.rank = rank;
+    parcel.bytes.clear();
+    &mut parcel.bytes
+}
+
+/// The lengths of the vectors that a node sends in each exchange of an iteration.
+pub fn lengths<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<usize>> {
+    let of = |e| {
+        let mut out = Outbox::default();
+        algorithm.share(Round { k: 0, e }, &mut out);
+        let lengths = out.vectors().iter().map(|&(_, length)| length);
+        lengths.filter(|&length| length > 0).collect()
+    };
+    (0..algorithm.exchanges()).map(of).collect()
+}
