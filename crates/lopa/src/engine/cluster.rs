@@ -10,9 +10,11 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use super::device::{Device, count_derivatives};
+use super::expect::Expect;
 use super::links::Links;
+use super::peers::Refusal;
 use super::timing::Timing;
-use super::transport::{Independent, Transport, block};
+use super::transport::{Independent, Transport, anything, block};
 use super::{Node, Progress};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
@@ -29,6 +31,7 @@ use lopa_kernels::Pages;
 /// The nodes that live in this process, and the way to the others.
 pub struct Cluster<'a, T: Real> {
     here: Range<usize>,
+    total: usize, // nodes in all processes
     team: Team<'a, T>,
     messages: Vec<Outbox<T>>,
     links: Links<T>,
@@ -74,6 +77,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         let (rounds, together, device, timing, traffic) = (None, None, None, None, None);
         Cluster {
             here,
+            total: mixing.nodes(),
             team,
             messages,
             links,
@@ -211,7 +215,7 @@ impl<'a, T: Real> Cluster<'a, T> {
             let (out, into) = links.pack(messages);
             let mut near = || team.work(&step, None, here.len());
             // Nodes whose neighbours are all here need not wait for messages on their way.
-            transport.exchange(round, T::BYTES, out, into, &mut near)?;
+            transport.exchange(round, T::BYTES, out, into, &|_, _, _| Ok(()), &mut near)?;
             if !into.is_empty() {
                 links.unpack();
                 team.work(&step, Some(&links.messages), here.len());
@@ -309,32 +313,37 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.transport.size() == 1
     }
 
-    /// Every node's numbers, in the order of the nodes, from those of the nodes here.
-    pub fn everyone(&mut self, ours: Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> {
+    /// Every node's numbers, in the order of the nodes, from those of the nodes here. All tell as many,
+    /// and what `expect` says.
+    pub fn everyone(&mut self, ours: Vec<Vec<f64>>, expect: Expect) -> Result<Vec<Vec<f64>>> {
         if self.is_whole() {
             return Ok(ours);
         }
+        let length = ours[0].len();
         let mut out = Writer::default();
         ours.iter().for_each(|values| out.reals(values));
-        let all = self.transport.all(&out.done())?;
+        let accepts = accepts(expect, (self.total, self.transport.size()), length);
+        let all = self.transport.all(&out.done(), &accepts)?;
         split(&all, |bytes| bytes.reals())
     }
 
-    /// Every node's bytes, in the order of the nodes, from those of the nodes here.
-    pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    /// Every node's bytes, in the order of the nodes, from those of the nodes here. All tell as many, or
+    /// text.
+    pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>, expect: Expect) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
         }
-        let all = self.transport.all(&joined(&ours))?;
+        let accepts = accepts(expect, (self.total, self.transport.size()), ours[0].len());
+        let all = self.transport.all(&joined(&ours), &accepts)?;
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
-    /// The same, for process 0 only.
+    /// Every node's bytes at process 0, as many as each may have; the others get nothing.
     pub fn gather(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
         }
-        let all = self.transport.gather(&joined(&ours))?;
+        let all = self.transport.gather(&joined(&ours), &anything)?;
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
@@ -364,6 +373,15 @@ fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     variables.for_each(|(_, variable)| pages.add(variable));
     messages.iter().copied().flatten().for_each(|message| pages.add(message.values()));
     pages.settle();
+}
+
+/// What each process may tell of its block of the nodes.
+fn accepts(
+    expect: Expect,
+    (nodes, size): (usize, usize),
+    length: usize,
+) -> impl Fn(usize, &[u8]) -> std::result::Result<(), Refusal> {
+    move |rank, bytes| expect.check(bytes, block(nodes, size, rank).len(), length)
 }
 
 fn joined(ours: &[Vec<u8>]) -> Vec<u8> {

@@ -3,6 +3,7 @@
 mod cluster;
 pub mod device;
 pub mod dial;
+mod expect;
 mod failing;
 mod links;
 #[cfg(feature = "mpi")]
@@ -14,6 +15,7 @@ mod transport;
 mod wire;
 
 pub use cluster::Cluster;
+pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub(crate) use peers::stopped;
@@ -22,8 +24,10 @@ pub use peers::{
 };
 pub use simulation::Simulation;
 pub use timing::Timing;
-pub use transport::{Alone, Begin, Independent, Limits, Parcel, Round, Transport, block};
-pub use wire::{Event, Wire};
+pub use transport::{
+    Accepts, Alone, Begin, Independent, Limits, Messages, Parcel, Round, Transport, anything, block,
+};
+pub use wire::{Event, Signature, Wire};
 
 use crate::algorithms::Algorithm;
 use crate::math::real::Real;

@@ -6,7 +6,8 @@ use super::clip::{Clipping, distance, factor, median};
 use super::failures::Fate;
 use super::links::Links;
 use super::map::Map;
-use super::slot::{Desk, pieces};
+use super::slot::{Desk, Opener, pieces};
+use crate::engine::Refusal;
 use crate::math::real::{Real, update};
 
 /// What mixing needs of an exchange.
@@ -16,8 +17,8 @@ pub struct Mail<'a, T: Real> {
     pub(super) links: &'a Links<T>,
     pub(super) liars: &'a [bool],
     pub(super) desks: &'a [Mutex<Desk<T>>],
-    pub(super) lengths: &'a [usize],
-    pub(super) length: usize,
+    pub(super) opener: Opener<'a, T>,
+    pub(super) wire: usize,
     pub(super) values: &'a [Vec<T>],
     pub(super) old: &'a [Vec<T>],
 }
@@ -36,6 +37,28 @@ impl<T: Real> Mail<'_, T> {
     /// Memory for a thread.
     pub fn desk(&self, thread: usize) -> std::sync::MutexGuard<'_, Desk<T>> {
         self.desks[thread].lock().expect("nothing panics with a desk")
+    }
+
+    /// Whether a parcel of another process is one that it can have sent: all its messages can be read, what
+    /// is then held of their senders is finite, unless the parcel need not be, and no radius is below 0.
+    pub fn accepts(&self, rank: usize, bytes: &[u8], finite: bool) -> Result<(), Refusal> {
+        let border = self.map.borders.iter().find(|border| border.rank == rank);
+        let ways = border.into_iter().flat_map(|border| &border.into);
+        let ways = ways.filter(|(_, edges)| edges.iter().any(|&edge| self.links.fates[edge].up));
+        let Desk { trial, order, .. } = &mut *self.desk(0);
+        for (&(way, _), bytes) in ways.zip(bytes.chunks_exact(self.wire.max(1))) {
+            trial.clear();
+            trial.extend_from_slice(&self.values[way]);
+            let opened = self.opener.open(self.map.ways[way], bytes, trial, order);
+            opened.ok_or(Refusal::Shape)?;
+            if finite && !trial.iter().all(|value| value.is_finite()) {
+                return Err(Refusal::NotFinite);
+            }
+            if trial[self.opener.length..].iter().any(|&radius| radius < T::zero()) {
+                return Err(Refusal::Shape);
+            }
+        }
+        Ok(())
     }
 
     /// What is held of a node here and of its neighbour, over each link that counts.
@@ -58,17 +81,17 @@ impl<T: Real> Mail<'_, T> {
     pub fn moved(&self, i: usize, own: &[T], reach: &mut [T], desk: &mut Desk<T>) {
         let Desk { moved, difference, distances, .. } = desk;
         moved.clear();
-        moved.resize(self.length, T::zero());
+        moved.resize(self.opener.length, T::zero());
         let Some(clip) = self.clip else {
             for (weight, theirs, ours) in self.pairs(i, own) {
                 update(moved, [theirs, ours], |sum, [theirs, ours]| sum + weight * (theirs - ours));
             }
             return;
         };
-        for (at, piece) in pieces(self.lengths).enumerate() {
+        for (at, piece) in pieces(self.opener.lengths).enumerate() {
             distances.clear();
             for (weight, theirs, ours) in self.pairs(i, own) {
-                let radius = |values: &[T]| values.get(self.length + at).copied();
+                let radius = |values: &[T]| values.get(self.opener.length + at).copied();
                 let radius = match clip {
                     Clipping::Radius(radius) => radius,
                     // A liar tells no radius to itself: the neighbour's counts.

@@ -1,6 +1,7 @@
 //! The messages of one exchange of the iteration, as their receivers hold them.
 
 use super::compress::Compressor;
+use super::map::Way;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
 
@@ -24,6 +25,8 @@ pub struct Slot<T> {
 /// Memory for one thread.
 #[derive(Default)]
 pub struct Desk<T> {
+    /// What would be held of a neighbour, were its message accepted.
+    pub(super) trial: Vec<T>,
     /// Σ_j w_ij (v_j − v_i) of a node.
     pub moved: Vec<T>,
     pub(super) difference: Vec<T>,
@@ -84,8 +87,53 @@ pub fn send<T: Real>(
     Some(())
 }
 
+impl<T> Slot<T> {
+    /// The numbers that are held of each sender.
+    pub fn held(&self) -> usize {
+        self.values.first().map_or(0, Vec::len)
+    }
+}
+
+/// How the messages of one exchange are read.
+pub struct Opener<'a, T: Real> {
+    pub compressor: Option<&'a dyn Compressor<T>>,
+    /// Whether what is held of a node grows by its messages.
+    pub feedback: bool,
+    pub lengths: &'a [usize],
+    /// The sum of the lengths.
+    pub length: usize,
+    /// Where the draws of the exchange are.
+    pub address: Address,
+    /// The number of nodes.
+    pub nodes: usize,
+}
+
+impl<T: Real> Opener<'_, T> {
+    /// Renews what is held of a sender by its message; `None` if that stands for nothing.
+    pub fn open(
+        &self,
+        Way { from, to }: Way,
+        bytes: &[u8],
+        value: &mut [T],
+        order: &mut Vec<u32>,
+    ) -> Option<()> {
+        let Some(compressor) = self.compressor else {
+            T::read_le(bytes, value);
+            return Some(());
+        };
+        if !self.feedback {
+            value.fill(T::zero());
+        }
+        let address = Address { stream: from * self.nodes + to, ..self.address };
+        let (vectors, radii) = value.split_at_mut(self.length);
+        let rest = receive(compressor, address, self.lengths, bytes, vectors, order)?;
+        T::read_le(rest, radii);
+        Some(())
+    }
+}
+
 /// Adds what the bytes stand for to `value`, vector by vector, and returns the bytes left.
-pub fn receive<'w, T: Real>(
+fn receive<'w, T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,
     lengths: &[usize],

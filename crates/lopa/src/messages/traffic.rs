@@ -14,7 +14,7 @@ use super::failures::Failures;
 use super::links::Links;
 use super::mail::Mail;
 use super::map::{Border, Map};
-use super::slot::{Address, Desk, Slot, receive, send};
+use super::slot::{Address, Desk, Opener, Slot, send};
 use super::spec::Messages;
 use crate::engine::{Parcel, block};
 use crate::error::{Error, Kind, Result};
@@ -103,6 +103,7 @@ impl<T: Real> Traffic<T> {
         let slots: Vec<Slot<T>> = lengths.iter().map(slot).collect();
         let most = slots.iter().map(|slot| slot.length).max().unwrap_or(0);
         let desk = || Desk {
+            trial: Vec::with_capacity(slots.iter().map(|slot| slot.held()).max().unwrap_or(0)),
             difference: vec![T::zero(); most],
             order: Vec::with_capacity(most),
             moved: Vec::with_capacity(most),
@@ -293,6 +294,10 @@ impl<T: Real> Traffic<T> {
     pub fn unpack(&mut self, (k, e): (u64, usize)) -> Result<()> {
         let Traffic { map, links, open, into, slots, compressor, desks, .. } = self;
         let Slot { lengths, length, wire, values, old, .. } = &mut slots[e];
+        let compressor = compressor.as_deref();
+        let address = Address { seed: self.seed, stream: 0, k, e };
+        let (feedback, length, nodes) = (self.feedback, *length, self.nodes);
+        let opener = Opener { compressor, feedback, lengths, length, address, nodes };
         let desk = &mut *desks[0].lock().expect("nothing panics with a desk");
         let up = |edges: &[usize]| edges.iter().any(|&edge| links.fates[edge].up);
         for (&at, parcel) in open.iter().zip(into) {
@@ -303,21 +308,8 @@ impl<T: Real> Traffic<T> {
                 if let Some(old) = old.get_mut(way) {
                     old.copy_from_slice(value);
                 }
-                let Some(compressor) = compressor else {
-                    T::read_le(bytes, value);
-                    continue;
-                };
-                if !self.feedback {
-                    value.fill(T::zero());
-                }
-                let from = map.ways[way].from;
-                let stream = from * self.nodes + map.ways[way].to;
-                let address = Address { seed: self.seed, stream, k, e };
-                let (vectors, radii) = value.split_at_mut(*length);
-                let order = &mut desk.order;
-                let rest = receive(&**compressor, address, lengths, bytes, vectors, order);
-                let rest = rest.ok_or_else(|| garbled(from, k))?;
-                T::read_le(rest, radii);
+                let opened = opener.open(map.ways[way], bytes, value, &mut desk.order);
+                opened.ok_or_else(|| garbled(map.ways[way].from, k))?;
             }
         }
         Ok(())
@@ -341,12 +333,24 @@ impl<T: Real> Traffic<T> {
         (Tally { slept, ..once }, once.sent * *wire as u64)
     }
 
-    /// What mixing needs of exchange `e`, and each node's radii, which it renews.
-    pub fn mail(&mut self, e: usize) -> Opened<'_, T> {
+    /// What mixing needs of exchange `e` of iteration `k`, and each node's radii, which it renews.
+    pub fn mail(&mut self, (k, e): (u64, usize)) -> Opened<'_, T> {
         let Traffic { map, links, slots, clip, liars, desks, out, into, open, .. } = self;
-        let Slot { lengths, length, values, old, reach, .. } = &mut slots[e];
-        let mail =
-            Mail { map, clip: *clip, links, liars, desks, lengths, length: *length, values, old };
+        let Slot { lengths, length, wire, values, old, reach } = &mut slots[e];
+        let compressor = self.compressor.as_deref();
+        let (feedback, nodes) = (self.feedback, self.nodes);
+        let address = Address { seed: self.seed, stream: 0, k, e };
+        let mail = Mail {
+            map,
+            clip: *clip,
+            links,
+            liars,
+            desks,
+            opener: Opener { compressor, feedback, lengths, length: *length, address, nodes },
+            wire: *wire,
+            values,
+            old,
+        };
         (mail, reach, &out[..open.len()], &mut into[..open.len()])
     }
 }

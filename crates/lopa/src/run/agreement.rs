@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
-use crate::engine::{Begin, Independent, Limits, Transport, block};
+use crate::engine::{Accepts, Begin, Independent, Limits, Transport, block};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network;
@@ -38,52 +38,58 @@ impl Experiment {
         // Process 0 may have read all files; each process tells of its own nodes.
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
-        let told = match transport.independent() {
-            None => transport.all(&ours)?,
-            Some(_) => self.agree_as_peer(transport, &ours, store)?,
+        let (nodes, size) = (self.network.nodes, transport.size());
+        let like = own.told.first().ok_or_else(garbled)?;
+        let accepts = |rank: usize, bytes: &[u8]| like.check(bytes, block(nodes, size, rank).len());
+        let agreed = |told: &[Vec<u8>]| {
+            let bytes = told.concat();
+            let mut bytes = Reader::new(&bytes);
+            let told: Option<Vec<Told>> = (0..nodes).map(|_| Told::read(&mut bytes)).collect();
+            let told = told.filter(|_| bytes.end().is_some()).ok_or_else(garbled)?;
+            Agreement::of(&told, files).map_err(|error| error.at("[data]"))
         };
-        let bytes = told.concat();
-        let mut bytes = Reader::new(&bytes);
-        let told: Option<Vec<Told>> =
-            (0..self.network.nodes).map(|_| Told::read(&mut bytes)).collect();
-        let told = told.filter(|_| bytes.end().is_some()).ok_or_else(garbled)?;
-        Agreement::of(&told, files).map(Some).map_err(|error| error.at("[data]"))
+        match transport.independent() {
+            None => agreed(&transport.all(&ours, &accepts)?),
+            Some(_) => self.agree_as_peer(transport, (&ours, &accepts), &agreed, store),
+        }
+        .map(Some)
     }
 
     /// The same among peers, as a run without iterations: what all told is on disk before anybody
-    /// may forget what it said.
+    /// may forget what it said, but only if an agreement follows from it.
     fn agree_as_peer(
         &self,
         transport: &mut dyn Transport,
-        ours: &[u8],
+        (ours, accepts): (&[u8], Accepts),
+        agreed: &dyn Fn(&[Vec<u8>]) -> Result<Agreement>,
         store: &mut dyn Store,
-    ) -> Result<Vec<Vec<u8>>> {
+    ) -> Result<Agreement> {
         let (spec, seed) = (&self.network, self.run.seeds[0]);
         let seed = spec.seed.unwrap_or(seed);
         let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
             .map_err(|error| error.at("[network]"))?;
-        // A broadcast also names its sender.
-        let limits = Limits { message: 0, broadcast: size_of::<u64>() + ours.len() };
+        let limits = Limits { message: 0, broadcast: ours.len() };
         let begin = |kept| Begin { job: 0, mixing: &mixing, kept, limits };
         let kept = store.agreed()?;
         let kept = kept.as_deref().and_then(Kept::read);
         if let Some(Kept { told, .. }) = kept.as_ref().filter(|kept| kept.over) {
             independent(transport).pass(begin(None))?;
-            return Ok(told.clone());
+            return agreed(told);
         }
         let links = kept.as_ref().map(|kept| &kept.links[..]);
         independent(transport).begin(begin(links))?;
         let told = match kept {
             Some(kept) => kept.told,
-            None => transport.all(ours)?,
+            None => transport.all(ours, accepts)?,
         };
+        let agreement = agreed(&told)?;
         let own = independent(transport);
         let mut kept = Kept { over: false, links: own.save(true), told };
         store.agree(&kept.to_bytes())?;
         own.end()?;
         kept.over = true;
         store.agree(&kept.to_bytes())?;
-        Ok(kept.told)
+        Ok(agreement)
     }
 
     /// Gives the data the columns and the scaling that were agreed on.

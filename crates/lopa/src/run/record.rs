@@ -17,7 +17,7 @@ use super::gather::{Tracking, Xs, packed, points, tracking, xs};
 use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
 use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
-use crate::engine::{Cluster, Node, stopped};
+use crate::engine::{Cluster, Expect, Node, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::watch::{self, Culprit, Watch};
 use crate::evaluate::{self, Local};
@@ -228,9 +228,10 @@ impl<'a> Record<'a> {
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
             let sizes = cluster.sizes()?;
-            let sizes = cluster.everyone(sizes)?;
+            let sizes = cluster.everyone(sizes, Expect::Numbers)?;
             self.culprit = self.watch.look(k, done.is_some(), &self.names, &sizes);
             if self.culprit.is_some() {
+                self.name_culprit(cluster);
                 return Ok(Some(Stop::Diverged));
             }
             self.observers.listener.progress(k, due / run.evaluations as f64);
@@ -244,6 +245,24 @@ impl<'a> Record<'a> {
         };
         // Last, so that a run resumed here has done everything that belongs to this iteration.
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
+    }
+
+    /// Tells the user of a peer whose variables have outgrown their early sizes elsewhere, before it waits
+    /// for that peer's diagnosis.
+    fn name_culprit<T: Real>(&mut self, cluster: &mut Cluster<T>) {
+        let elsewhere = |culprit: &&Culprit| !cluster.here().contains(&culprit.node);
+        let Some(Culprit { node, k, grown }) = self.culprit.as_ref().filter(elsewhere) else {
+            return;
+        };
+        let variable = grown.first().map_or("state", |grown| grown.variable);
+        let text = format!(
+            "{}: at iteration {k} node {node} says that its {variable} has grown without bound: the run \
+             ends",
+            self.job.algorithm.label
+        );
+        if cluster.independent().is_some() {
+            self.observers.listener.warn(&text);
+        }
     }
 
     fn endless(&self) -> Error {
@@ -319,7 +338,7 @@ impl<'a> Record<'a> {
             if scope == Scope::Global {
                 let points = points(cluster, scope)?;
                 self.observers.listener.measuring(0, points.len(), exact);
-                let everyone = &mut |ours| cluster.everyone(ours);
+                let everyone = &mut |ours| cluster.everyone(ours, Expect::Numbers);
                 row.values.extend(evaluate::common(
                     self.evaluators,
                     &points,
@@ -402,7 +421,8 @@ impl<'a> Record<'a> {
         if cluster.is_whole() {
             return Ok(ours);
         }
-        let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
+        let ours = ours.iter().map(Local::to_numbers).collect();
+        let all = cluster.everyone(ours, Expect::Numbers)?;
         let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
         locals.collect::<Option<_>>().ok_or_else(unlike)
     }
@@ -445,7 +465,7 @@ impl<'a> Record<'a> {
         let diagnosis = self.diagnosis(cluster)?;
         self.good = Vec::new();
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
-        let trails = cluster.everyone_bytes(trails)?;
+        let trails = cluster.everyone_bytes(trails, Expect::Bytes)?;
         Ok(Outcome {
             algorithm: self.job.algorithm.label.clone(),
             seed: self.job.scene.seed,

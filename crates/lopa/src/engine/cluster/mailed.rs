@@ -43,19 +43,17 @@ impl<T: Real> Cluster<'_, T> {
             let round = Round { k, e };
             let step = Step { round, exchanges, messages, apart: together.is_some() };
             let scalar = traffic.scalar();
-            let (mail, reach, out, into) = traffic.mail(e);
+            let (mail, reach, out, into) = traffic.mail((k, e));
+            let accepts = |rank: usize, bytes: &[u8], finite| mail.accepts(rank, bytes, finite);
             let mut near = || team.step_by(&step, &mail, reach, false);
-            transport.exchange(round, scalar, out, into, &mut near)?;
+            transport.exchange(round, scalar, out, into, &accepts, &mut near)?;
             if traffic.spans() {
                 traffic.unpack((k, e))?;
-                if careful && !traffic.is_finite(e) {
-                    return Err(not_finite(here.start, "was sent", k));
-                }
-                let (mail, reach, ..) = traffic.mail(e);
+                let (mail, reach, ..) = traffic.mail((k, e));
                 team.step_by(&step, &mail, reach, true);
             }
             if let Some(together) = together {
-                let (mail, ..) = traffic.mail(e);
+                let (mail, ..) = traffic.mail((k, e));
                 team.answer_by(&mut **together, e, &mail)?;
                 let all = team.nodes.iter_mut().zip(&mut team.next).enumerate();
                 all.for_each(|(i, (node, next))| {
