@@ -227,7 +227,7 @@ impl<W: Wire> Peers<W> {
         let notice = Some(payload).filter(|payload| payload.len() <= HEAD + RUNS * RUN);
         let notice = notice.and_then(|payload| Notice::read(payload, self.nodes));
         let notice = notice.filter(|_| self.skips()).ok_or(Refusal::Shape)?;
-        let Notice { from, to, number, decided } = notice;
+        let Notice { from, to, number, .. } = notice;
         let newer = |last: &u64| *last < number;
         let is_new = self.relayed.get(&(from, to)).is_none_or(newer) && from != self.me;
         if to != self.me && !is_new {
@@ -237,8 +237,14 @@ impl<W: Wire> Peers<W> {
         if to != self.me {
             self.relayed.insert((from, to), number);
             self.relay(Some(at), bytes);
-            return Ok(());
+        } else if let Err(why) = self.follow(notice) {
+            self.report(from, why);
         }
+        Ok(())
+    }
+
+    /// Follows a notice for this peer.
+    fn follow(&mut self, Notice { from, decided, .. }: Notice) -> FrameResult {
         let link = self.links.iter_mut().find(|link| link.peer == from).ok_or(Refusal::Shape)?;
         let most = self.step.saturating_add(AHEAD);
         for Run { from, to, used } in decided {
