@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use lopa::engine::{Begin, Limits, Parcel, Peers, Round, Settings, Transport};
+use lopa::engine::{Begin, Limits, Parcel, Peers, Round, Settings, Transport, anything};
 use lopa::network::{Graph, Mixing};
 use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
 use raw::{Raw, SIZES, median};
@@ -33,7 +33,8 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
     let mut times = Vec::new();
     for k in 0..rounds as u64 {
         let start = Instant::now();
-        peers.exchange(Round { k, e: 0 }, 8, &out, &mut into, &mut || {}).unwrap();
+        let round = Round { k, e: 0 };
+        peers.exchange(round, 8, &out, &mut into, &|_, _, _| Ok(()), &mut || {}).unwrap();
         if k % 100 == 99 {
             // As after a checkpoint: neighbours drop the frames before it.
             let own = peers.independent().expect("peers are independent");
@@ -42,7 +43,7 @@ fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f
         }
         times.push(start.elapsed().as_secs_f64());
     }
-    peers.all(b"done").unwrap();
+    peers.all(b"done", &anything).unwrap();
     times
 }
 
@@ -67,6 +68,7 @@ fn main() {
         let place = |node: usize| Place {
             key: keys[node].clone(),
             node,
+            keys: keys.iter().map(Key::public).collect(),
             listen: at[node],
             callable: true,
             relays: Vec::new(),

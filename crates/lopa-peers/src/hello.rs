@@ -3,7 +3,7 @@
 use lopa::store::bytes::{Hash, Reader, Writer};
 
 /// The version of this message and of the frames after it.
-const PROTOCOL: u64 = 1;
+const PROTOCOL: u64 = 2;
 const MAGIC: &[u8; 10] = b"lopa peer\n";
 
 /// What all nodes of a run must agree on before the first round.

@@ -59,6 +59,12 @@ impl Key {
         self.0.public()
     }
 
+    /// This node's ed25519 signature of some bytes. Frames begin with a word of their own, so that none is
+    /// ever a signature that TLS makes with the same key.
+    pub fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+        self.0.sign(bytes).to_bytes()
+    }
+
     pub(crate) fn secret(&self) -> SecretKey {
         self.0.clone()
     }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use iroh::PublicKey;
-use lopa::engine::{Event, Wire};
+use lopa::engine::{Event, Signature, Wire};
 use lopa::error::{Error, Kind, Result};
 use tokio::sync::oneshot;
 
@@ -28,6 +28,8 @@ pub struct Place {
     pub key: Key,
     /// Its number.
     pub node: usize,
+    /// The keys of all nodes, in their order.
+    pub keys: Vec<PublicKey>,
     /// The address it listens at.
     pub listen: SocketAddr,
     /// Whether its neighbours know where to call it.
@@ -69,6 +71,8 @@ pub struct Counters {
 /// A wire over QUIC, between endpoints identified by their keys.
 pub struct Iroh {
     net: Arc<Net>,
+    key: Key,
+    keys: Vec<PublicKey>,
     events: Receiver<Item>,
     early: VecDeque<Item>, // arrived during `meet`
     stop: Option<oneshot::Sender<()>>,
@@ -96,6 +100,7 @@ impl Iroh {
         let (sender, events) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
+        let (key, keys) = (place.key.clone(), place.keys.clone());
         let hello = Hello::new(place.terms.clone(), net::random());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -115,6 +120,8 @@ impl Iroh {
         let net = is_ready.recv().unwrap_or_else(|error| Err(no_runtime(&error)))?;
         Ok(Iroh {
             net,
+            key,
+            keys,
             events,
             early: VecDeque::new(),
             stop: Some(stop),
@@ -213,6 +220,15 @@ impl Wire for Iroh {
 
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    fn sign(&self, bytes: &[u8]) -> Signature {
+        self.key.sign(bytes)
+    }
+
+    fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
+        let signature = iroh::Signature::from_bytes(signature);
+        self.keys.get(node).is_some_and(|key| key.verify(bytes, &signature).is_ok())
     }
 }
 

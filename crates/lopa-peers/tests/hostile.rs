@@ -43,7 +43,7 @@ fn hello(protocol: u64, version: &str, terms: &Terms) -> Vec<u8> {
 }
 
 fn right() -> Vec<u8> {
-    hello(1, env!("CARGO_PKG_VERSION"), &terms())
+    hello(2, env!("CARGO_PKG_VERSION"), &terms())
 }
 
 /// Alice and Bob, who are neighbours. Alice also knows Carol, who never connects honestly.
@@ -87,6 +87,7 @@ fn honest_through(
     let place = |node: usize, neighbours: Vec<Neighbour>| Place {
         key: keys[node].clone(),
         node,
+        keys: keys.iter().map(Key::public).collect(),
         listen: addresses[node],
         callable: true,
         relays: Vec::new(),
@@ -201,7 +202,7 @@ async fn say(target: &Target, secret: SecretKey, words: &[u8], finish: bool) -> 
 fn with(change: impl Fn(&mut Terms)) -> Vec<u8> {
     let mut terms = terms();
     change(&mut terms);
-    hello(1, env!("CARGO_PKG_VERSION"), &terms)
+    hello(2, env!("CARGO_PKG_VERSION"), &terms)
 }
 
 fn framed(length: u32, bytes: &[u8]) -> Vec<u8> {
@@ -217,8 +218,8 @@ fn wrong_words() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("another graph", with(|t| t.graph = [9; 32]), "carol: graph 09090909"),
         ("another roster", with(|t| t.roster = [9; 32]), "carol: roster 09090909"),
         ("other entries", with(|t| t.entries = 8), "carol: 8 entries of x, ours 7"),
-        ("another protocol", hello_of(2, version), "(protocol 2)"),
-        ("another lopa", hello_of(1, "9.9.9"), "carol: lopa 9.9.9"),
+        ("another protocol", hello_of(1, version), "(protocol 1)"),
+        ("another lopa", hello_of(2, "9.9.9"), "carol: lopa 9.9.9"),
         ("a protocol of all ones", hello_of(u64::MAX, version), "18446744073709551615"),
         ("not a hello", vec![0; 146], "carol: malformed hello"),
         ("a hello with another beginning", [b"lopa pear\n", &right()[10..]].concat(), ""),
@@ -313,6 +314,28 @@ fn stray_datagrams_do_no_harm() {
         let _ = socket.send_to(&noise(length), target.address);
     }
     honest.talk();
+}
+
+/// What nodes pass on is signed with the keys of the roster.
+#[test]
+fn nodes_know_each_others_signatures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (honest, _) = honest(folder.path());
+    let signature = honest.alice.sign(b"lopa: what alice says");
+    assert_eq!(
+        signature,
+        honest.alice.sign(b"lopa: what alice says"),
+        "a replay has the same bits"
+    );
+    assert!(honest.bob.verify(0, b"lopa: what alice says", &signature));
+    assert!(!honest.bob.verify(0, b"lopa: what alice said", &signature));
+    assert!(!honest.bob.verify(1, b"lopa: what alice says", &signature), "bob did not say it");
+    assert!(!honest.bob.verify(9, b"lopa: what alice says", &signature), "there is no node 9");
+    for byte in 0..signature.len() {
+        let mut other = signature;
+        other[byte] ^= 1;
+        assert!(!honest.bob.verify(0, b"lopa: what alice says", &other));
+    }
 }
 
 /// Resident memory of this process in kB.

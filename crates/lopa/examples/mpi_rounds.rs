@@ -7,7 +7,7 @@ mod raw;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
 
-use lopa::engine::{Mpi, Parcel, Round, Transport};
+use lopa::engine::{Mpi, Parcel, Round, Transport, anything};
 use raw::{Raw, SIZES, median};
 
 fn main() {
@@ -15,7 +15,7 @@ fn main() {
     let (rank, size) = (mpi.rank(), mpi.size());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let ports = mpi.all(&port.to_le_bytes()).unwrap();
+    let ports = mpi.all(&port.to_le_bytes(), &anything).unwrap();
     let address =
         |port: &Vec<u8>| SocketAddr::from(([127, 0, 0, 1], u16::from_le_bytes([port[0], port[1]])));
     let addresses: Vec<SocketAddr> = ports.iter().map(address).collect();
@@ -28,7 +28,7 @@ fn main() {
         for k in 0..rounds as u64 {
             let start = Instant::now();
             let round = Round { k, e: 0 };
-            mpi.exchange(round, 8, &parcels, &mut into, &mut || {}).unwrap();
+            mpi.exchange(round, 8, &parcels, &mut into, &|_, _, _| Ok(()), &mut || {}).unwrap();
             times.push(start.elapsed().as_secs_f64());
         }
         let (ours, raw) = (median(times), median(raw.rounds(entries, rounds)));

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::labels::Unlisted;
 use super::moments::Moments;
 use super::{Columns, Data, Dataset, Preparation, Scaling, Scalings};
+use crate::engine::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
 
@@ -75,6 +76,21 @@ impl Told {
 
 fn numbers(bytes: &mut Reader) -> Option<Vec<u64>> {
     (0..bytes.u64()?).map(|_| bytes.u64()).collect()
+}
+
+impl Told {
+    /// Whether these bytes are what this many nodes may tell, each something like this.
+    pub fn check(&self, bytes: &[u8], nodes: usize) -> std::result::Result<(), Refusal> {
+        let mut bytes = Reader::new(bytes);
+        for _ in 0..nodes {
+            let told = Told::read(&mut bytes).ok_or(Refusal::Shape)?;
+            // Other columns are an operator's mistake, which has an error of its own.
+            if !told.moments.fits(&self.moments, told.columns.len()) {
+                return Err(Refusal::Shape);
+            }
+        }
+        bytes.end().ok_or(Refusal::Shape)
+    }
 }
 
 /// What follows from what all nodes told.
@@ -203,4 +219,44 @@ fn order(columns: &[u64], others: &[u64]) -> Option<Vec<usize>> {
         columns.iter().map(|hash| at.get(hash).copied()).collect::<Option<_>>()?;
     // Names that occur twice match nothing.
     (at.len() == columns.len()).then_some(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(columns: u64, rows: f64, first: &[f64], second: &[f64]) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u64(columns);
+        (0..columns).for_each(|hash| out.u64(2 * hash + 1));
+        [rows, 0.0].into_iter().for_each(|number| out.f64(number));
+        out.reals(first);
+        out.reals(second);
+        out.done()
+    }
+
+    /// Moments of other lengths would be read beyond their ends.
+    #[test]
+    fn what_a_node_tells_is_like_what_this_one_tells() {
+        let ours = told(2, 10.0, &[0.5, 1.0], &[2.0, 3.0]);
+        let ours = Told::read(&mut Reader::new(&ours)).unwrap();
+        let check = |bytes: &[u8]| ours.check(bytes, 1);
+        assert_eq!(check(&told(2, 7.0, &[0.1, 0.2], &[0.0, 9.0])), Ok(()));
+        assert_eq!(check(&told(3, 7.0, &[0.1; 3], &[9.0; 3])), Ok(()), "an error of its own");
+        for (name, bytes) in [
+            ("no moments", told(2, 7.0, &[], &[])),
+            ("no deviations", told(2, 7.0, &[0.1, 0.2], &[])),
+            ("too few moments", told(2, 7.0, &[0.1], &[9.0])),
+            ("too many moments", told(2, 7.0, &[0.1; 3], &[9.0; 3])),
+            ("no rows", told(2, 0.0, &[0.1, 0.2], &[0.0, 9.0])),
+            ("rows below zero", told(2, -7.0, &[0.1, 0.2], &[0.0, 9.0])),
+            ("not finite", told(2, f64::NAN, &[0.1, 0.2], &[0.0, 9.0])),
+            ("a deviation below zero", told(2, 7.0, &[0.1, 0.2], &[-1.0, 9.0])),
+            ("nothing", Vec::new()),
+            ("two nodes", told(2, 7.0, &[0.1, 0.2], &[0.0, 9.0]).repeat(2)),
+            ("a count of all ones", vec![0xff; 80]),
+        ] {
+            assert_eq!(check(&bytes), Err(Refusal::Shape), "{name}");
+        }
+    }
 }

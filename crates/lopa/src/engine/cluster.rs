@@ -7,8 +7,10 @@ use rayon::ThreadPool;
 
 use super::delivery::{Carried, Delivery, Parcels, Workers};
 use super::device::{Device, count_derivatives};
+use super::expect::Expect;
+use super::peers::Refusal;
 use super::timing::Timing;
-use super::transport::{Independent, Transport, block};
+use super::transport::{Independent, Transport, anything, block};
 use super::{Node, Progress};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
@@ -23,6 +25,7 @@ use lopa_kernels::Pages;
 /// The nodes that live in this process, and the way to the others.
 pub struct Cluster<'a, T: Real> {
     here: Range<usize>,
+    total: usize, // nodes in all processes
     team: Team<'a, T>,
     messages: Vec<Outbox<T>>,
     delivery: Box<dyn Delivery<T>>,
@@ -59,6 +62,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         settle(&nodes, &[&messages, &next]);
         Cluster {
             here,
+            total: mixing.nodes(),
             team: Team { nodes, next, workers: Workers::new(pool) },
             messages,
             delivery,
@@ -165,8 +169,9 @@ impl<'a, T: Real> Cluster<'a, T> {
         let turn = Turn { round, exchanges, messages, apart: self.together.is_some() };
         let (out, into) = parcels.both();
         // Nodes whose neighbours are all here need not wait for messages of other processes.
+        let accepts = |rank: usize, bytes: &[u8], finite| delivery.accepts(round, rank, bytes, finite);
         let mut near = || team.step(turn, &**delivery, false);
-        transport.exchange(round, delivery.scalar(), out, into, &mut near)?;
+        transport.exchange(round, delivery.scalar(), out, into, &accepts, &mut near)?;
         if delivery.spans() {
             delivery.receive(round, &team.workers, parcels)?;
             team.step(turn, &**delivery, true);
@@ -261,32 +266,37 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.transport.size() == 1
     }
 
-    /// Every node's numbers, in the order of the nodes, from those of the nodes here.
-    pub fn everyone(&mut self, ours: Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> {
+    /// Every node's numbers, in the order of the nodes, from those of the nodes here. All tell as many,
+    /// and what `expect` says.
+    pub fn everyone(&mut self, ours: Vec<Vec<f64>>, expect: Expect) -> Result<Vec<Vec<f64>>> {
         if self.is_whole() {
             return Ok(ours);
         }
+        let length = ours[0].len();
         let mut out = Writer::default();
         ours.iter().for_each(|values| out.reals(values));
-        let all = self.transport.all(&out.done())?;
+        let accepts = accepts(expect, (self.total, self.transport.size()), length);
+        let all = self.transport.all(&out.done(), &accepts)?;
         split(&all, |bytes| bytes.reals())
     }
 
-    /// Every node's bytes, in the order of the nodes, from those of the nodes here.
-    pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    /// Every node's bytes, in the order of the nodes, from those of the nodes here. All tell as many, or
+    /// text.
+    pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>, expect: Expect) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
         }
-        let all = self.transport.all(&joined(&ours))?;
+        let accepts = accepts(expect, (self.total, self.transport.size()), ours[0].len());
+        let all = self.transport.all(&joined(&ours), &accepts)?;
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
-    /// The same, for process 0 only.
+    /// Every node's bytes at process 0, as many as each may have; the others get nothing.
     pub fn gather(&mut self, ours: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
         }
-        let all = self.transport.gather(&joined(&ours))?;
+        let all = self.transport.gather(&joined(&ours), &anything)?;
         split(&all, |bytes| bytes.bytes().map(<[u8]>::to_vec))
     }
 
@@ -316,6 +326,15 @@ fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     variables.for_each(|(_, variable)| pages.add(variable));
     messages.iter().copied().flatten().for_each(|message| pages.add(message.values()));
     pages.settle();
+}
+
+/// What each process may tell of its block of the nodes.
+fn accepts(
+    expect: Expect,
+    (nodes, size): (usize, usize),
+    length: usize,
+) -> impl Fn(usize, &[u8]) -> std::result::Result<(), Refusal> {
+    move |rank, bytes| expect.check(bytes, block(nodes, size, rank).len(), length)
 }
 
 fn joined(ours: &[Vec<u8>]) -> Vec<u8> {

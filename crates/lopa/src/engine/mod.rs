@@ -4,6 +4,7 @@ mod cluster;
 mod delivery;
 pub mod device;
 pub mod dial;
+mod expect;
 mod failing;
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -15,6 +16,7 @@ mod wire;
 
 pub use cluster::Cluster;
 pub use delivery::{Delivery, Direct, Lossy, Site, lengths, wire_bytes};
+pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub(crate) use peers::stopped;
@@ -23,8 +25,10 @@ pub use peers::{
 };
 pub use simulation::Simulation;
 pub use timing::Timing;
-pub use transport::{Alone, Begin, Independent, Limits, Parcel, Round, Transport, block};
-pub use wire::{Event, Wire};
+pub use transport::{
+    Accepts, Alone, Begin, Independent, Limits, Messages, Parcel, Round, Transport, anything, block,
+};
+pub use wire::{Event, Signature, Wire};
 
 use crate::algorithms::Algorithm;
 use crate::math::real::Real;

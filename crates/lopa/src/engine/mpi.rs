@@ -6,7 +6,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 use mpi::{Count, Rank, Threading, request};
 
-use super::transport::{Parcel, Round, Transport};
+use super::transport::{Accepts, Messages, Parcel, Round, Transport, accepted};
 use crate::error::{Error, Kind, Result};
 
 /// The processes started by one `mpirun`. Dropping it waits for all of them.
@@ -102,6 +102,7 @@ impl Transport for Mpi {
         _: usize,
         out: &[Parcel],
         into: &mut [Parcel],
+        _: Messages,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()> {
         let world = self.world();
@@ -129,15 +130,15 @@ impl Transport for Mpi {
         Ok(())
     }
 
-    fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn all(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>> {
         let (counts, starts) = self.layout(ours)?;
         let mut buffer = buffer(&counts);
         let mut parts = PartitionMut::new(&mut buffer[..], &counts[..], &starts[..]);
         self.world().all_gather_varcount_into(with_address(ours), &mut parts);
-        Ok(split(&buffer, &counts))
+        accepted(split(&buffer, &counts), accepts)
     }
 
-    fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn gather(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>> {
         let (counts, starts) = self.layout(ours)?;
         let world = self.world();
         let first = world.process_at_rank(0);
@@ -148,7 +149,7 @@ impl Transport for Mpi {
         let mut buffer = buffer(&counts);
         let mut parts = PartitionMut::new(&mut buffer[..], &counts[..], &starts[..]);
         first.gather_varcount_into_root(with_address(ours), &mut parts);
-        Ok(split(&buffer, &counts))
+        accepted(split(&buffer, &counts), accepts)
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use super::peers::Refusal;
 use crate::error::Result;
+#[cfg(feature = "mpi")]
+use crate::error::{Error, Kind};
 use crate::network::Mixing;
 pub use crate::network::outbox::Round;
 
@@ -15,6 +18,18 @@ pub struct Parcel {
     pub bytes: Vec<u8>,
 }
 
+/// Whether the bytes of another process, whose rank comes first, are what that one may send here: checked
+/// where they arrive, before they count.
+pub type Accepts<'a> = &'a dyn Fn(usize, &[u8]) -> std::result::Result<(), Refusal>;
+
+/// Accepts all bytes: of processes that trust each other, or that whoever gets them looks at.
+pub fn anything(_: usize, _: &[u8]) -> std::result::Result<(), Refusal> {
+    Ok(())
+}
+
+/// Like [`Accepts`], for messages; the last argument says whether their numbers must be finite.
+pub type Messages<'a> = &'a dyn Fn(usize, &[u8], bool) -> std::result::Result<(), Refusal>;
+
 /// Moves bytes between the processes of a run, which all make the same calls in the same order.
 pub trait Transport: Send {
     /// The rank of this process, from 0.
@@ -23,22 +38,24 @@ pub trait Transport: Send {
     /// The number of processes.
     fn size(&self) -> usize;
 
-    /// Sends `out` and fills `into`, whose buffers have the lengths to receive; runs `meanwhile`
-    /// while messages travel. `scalar` is the number of bytes per scalar, 1 for what is compressed.
+    /// Sends `out` and fills `into`, whose buffers have the lengths to receive, with what `accepts` lets
+    /// pass; runs `meanwhile` while messages travel. `scalar` is the number of bytes per scalar, 1 for
+    /// what is compressed.
     fn exchange(
         &mut self,
         round: Round,
         scalar: usize,
         out: &[Parcel],
         into: &mut [Parcel],
+        accepts: Messages,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()>;
 
-    /// Gathers the bytes of all processes, in rank order, at every process.
-    fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>>;
+    /// Gathers the bytes of all processes, in rank order, at every process; all of them are accepted.
+    fn all(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>>;
 
     /// Gathers them at process 0; the others get nothing.
-    fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>>;
+    fn gather(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>>;
 
     /// This process, if it keeps its own checkpoints; otherwise process 0 keeps them for all.
     fn independent(&mut self) -> Option<&mut dyn Independent> {
@@ -125,19 +142,33 @@ impl Transport for Alone {
         _: usize,
         _: &[Parcel],
         _: &mut [Parcel],
+        _: Messages,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()> {
         meanwhile();
         Ok(())
     }
 
-    fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn all(&mut self, ours: &[u8], _: Accepts) -> Result<Vec<Vec<u8>>> {
         Ok(vec![ours.to_vec()])
     }
 
-    fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
-        self.all(ours)
+    fn gather(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>> {
+        self.all(ours, accepts)
     }
+}
+
+/// What all processes sent, if all of it is accepted; processes that trust each other end otherwise.
+#[cfg(feature = "mpi")]
+pub fn accepted(all: Vec<Vec<u8>>, accepts: Accepts) -> Result<Vec<Vec<u8>>> {
+    for (rank, bytes) in all.iter().enumerate() {
+        accepts(rank, bytes).map_err(|why| {
+            let message = format!("a message of process {rank} cannot be used: {}", why.text());
+            Error::new(Kind::Run, "engine/garbled", message)
+                .hint("start the same lopa with the same files in all processes")
+        })?;
+    }
+    Ok(all)
 }
 
 /// The nodes of process `rank` out of `size`: contiguous blocks of nearly equal size.

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// A node's signature.
+pub type Signature = [u8; 64];
+
 /// What a wire reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -15,7 +18,7 @@ pub enum Event {
     Stop,
 }
 
-/// Delivers frames to neighbours, best effort; callers retransmit.
+/// Delivers frames to neighbours, best effort; callers retransmit. It knows the keys of all nodes.
 pub trait Wire: Send {
     /// Sends a frame without waiting; it is lost if there is no connection.
     fn send(&mut self, to: usize, frame: &[u8]);
@@ -25,4 +28,10 @@ pub trait Wire: Send {
 
     /// The time on this wire's monotonic clock.
     fn now(&self) -> Duration;
+
+    /// Signs bytes as this node: the same bytes get the same signature.
+    fn sign(&self, bytes: &[u8]) -> Signature;
+
+    /// Whether a node of the run signed these bytes.
+    fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool;
 }

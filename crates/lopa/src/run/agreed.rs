@@ -1,7 +1,7 @@
 //! What all processes of a run know: from the same numbers they take the same decisions.
 
 use super::clock::Clock;
-use crate::engine::Cluster;
+use crate::engine::{Cluster, Expect};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::problem::oracle::Counts;
@@ -35,7 +35,7 @@ pub fn agree<T: Real>(
     };
     let ours = cluster.nodes().iter().map(|node| node.oracle.counts()).enumerate();
     let ours = ours.map(numbers).collect();
-    let all = cluster.everyone(ours)?;
+    let all = cluster.everyone(ours, Expect::Counts)?;
     pass(cluster, all.iter().map(|numbers| &numbers[TOLD..]))?;
     let sum = |at: usize| all.iter().map(|numbers| numbers[at]).sum::<f64>();
     let counts = Counts::from_array(std::array::from_fn(|at| sum(at) as u64));
@@ -69,7 +69,7 @@ fn pass<'n, T: Real>(
 pub fn agree_on_time<T: Real>(cluster: &mut Cluster<T>) -> Result<()> {
     let Some(timing) = cluster.timing().filter(|_| !cluster.is_whole()) else { return Ok(()) };
     let ours = (0..cluster.nodes().len()).map(|at| timing.noted(at).collect()).collect();
-    let all = cluster.everyone(ours)?;
+    let all = cluster.everyone(ours, Expect::Counts)?;
     pass(cluster, all.iter().map(|numbers| &numbers[..]))
 }
 

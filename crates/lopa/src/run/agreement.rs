@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
-use crate::engine::{Begin, Independent, Limits, Transport, block};
+use crate::engine::{Accepts, Begin, Independent, Limits, Transport, block};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network;
@@ -38,14 +38,18 @@ impl Experiment {
         // Process 0 may have read all files; each process tells of its own nodes.
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
+        let (nodes, size) = (self.network.nodes, transport.size());
+        let like = own.told.first().ok_or_else(garbled)?;
+        let accepts = |rank: usize, bytes: &[u8]| like.check(bytes, block(nodes, size, rank).len());
         let judge = |told: &[Vec<u8>]| self.judge(told, files, own);
         match transport.independent() {
-            None => judge(&transport.all(&ours)?).map(Some),
-            Some(_) => self.agree_as_peer(transport, &ours, store, &judge).map(Some),
+            None => judge(&transport.all(&ours, &accepts)?),
+            Some(_) => self.agree_as_peer(transport, (&ours, &accepts), &judge, store),
         }
+        .map(Some)
     }
 
-    /// What follows from what all nodes told.
+    /// The agreement that follows from the bytes of all nodes.
     fn judge(&self, told: &[Vec<u8>], files: &Preparation, own: &Own) -> Result<Agreement> {
         let bytes = told.concat();
         let mut bytes = Reader::new(&bytes);
@@ -56,21 +60,20 @@ impl Experiment {
         Agreement::of(&told, files).map_err(|error| error.at("[data]"))
     }
 
-    /// The same among peers, as a run without iterations: what all told is on disk before anybody
-    /// may forget what it said. What they cannot agree on is not kept: a file may be mended.
+    /// The same among peers, as a run without iterations: each peer saves what all sent before it may discard its own
+    /// part, but only if an agreement follows from it. Otherwise it saves nothing, since a user may mend a file.
     fn agree_as_peer(
         &self,
         transport: &mut dyn Transport,
-        ours: &[u8],
-        store: &mut dyn Store,
+        (ours, accepts): (&[u8], Accepts),
         judge: &dyn Fn(&[Vec<u8>]) -> Result<Agreement>,
+        store: &mut dyn Store,
     ) -> Result<Agreement> {
         let (spec, seed) = (&self.network, self.run.seeds[0]);
         let seed = spec.seed.unwrap_or(seed);
         let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
             .map_err(|error| error.at("[network]"))?;
-        // A broadcast also names its sender.
-        let limits = Limits { message: 0, broadcast: size_of::<u64>() + ours.len() };
+        let limits = Limits { message: 0, broadcast: ours.len() };
         let begin = |kept| Begin { job: 0, mixing: &mixing, kept, limits };
         let kept = store.agreed()?;
         let kept = kept.as_deref().and_then(Kept::read);
@@ -82,7 +85,7 @@ impl Experiment {
         independent(transport).begin(begin(links))?;
         let told = match kept {
             Some(kept) => kept.told,
-            None => transport.all(ours)?,
+            None => transport.all(ours, accepts)?,
         };
         let agreement = judge(&told);
         let own = independent(transport);

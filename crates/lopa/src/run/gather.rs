@@ -1,6 +1,6 @@
 //! What a measurement needs from all nodes.
 
-use crate::engine::{Cluster, Node};
+use crate::engine::{Cluster, Expect, Node};
 use crate::error::Result;
 use crate::evaluate::{self, Point};
 use crate::math::real::{Real, cast};
@@ -16,7 +16,8 @@ pub fn points<T: Real>(
     own: Vec<Point>,
 ) -> Result<Vec<Point>> {
     if scope == Scope::Personal && cluster.independent().is_some() {
-        let all = cluster.everyone(own.iter().map(|(x, _)| x.clone()).collect())?;
+        let xs = own.iter().map(|(x, _)| x.clone()).collect();
+        let all = cluster.everyone(xs, Expect::Numbers)?;
         let unknown = vec![f64::NAN; own[0].1.len()];
         let mut all: Vec<Point> = all.into_iter().map(|x| (x, unknown.clone())).collect();
         all.splice(cluster.here(), own);
@@ -26,7 +27,8 @@ pub fn points<T: Real>(
         return Ok(own);
     }
     let n = own[0].0.len();
-    let all = cluster.everyone(own.into_iter().map(|(x, theta)| [x, theta].concat()).collect())?;
+    let own = own.into_iter().map(|(x, theta)| [x, theta].concat()).collect();
+    let all = cluster.everyone(own, Expect::Numbers)?;
     let point = |mut x: Vec<f64>| {
         let theta = x.split_off(n);
         (x, theta)
@@ -62,7 +64,7 @@ pub fn xs<T: Real>(cluster: &mut Cluster<T>) -> Result<Xs> {
         told
     };
     let ours = cluster.nodes().iter().map(told).collect();
-    let mut all = cluster.everyone(ours)?;
+    let mut all = cluster.everyone(ours, Expect::Sound)?;
     let sound = all.iter_mut().filter_map(Vec::pop).all(|sound| sound == 1.0);
     Ok(Xs { all, sound })
 }
@@ -100,7 +102,7 @@ pub fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<Tracking>> {
         gap.chain([size]).collect()
     };
     let Some(ours) = pairs.map(|pair| pair.map(one)).collect() else { return Ok(None) };
-    let mut all = cluster.everyone(ours)?;
+    let mut all = cluster.everyone(ours, Expect::Numbers)?;
     let sizes = all.iter_mut().filter_map(Vec::pop);
     let size = sizes.fold(1.0, f64::max);
     let gap = evaluate::mean(all.iter().map(|gap| &gap[..]));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::Cluster;
+use crate::engine::{Cluster, Expect};
 use crate::error::Result;
 use crate::evaluate::watch;
 use crate::experiment::CheckpointSpec;
@@ -40,7 +40,7 @@ impl<'a> Interval<'a> {
             return Ok(over && cluster.is_whole());
         }
         let ours = vec![vec![f64::from(over)]; cluster.nodes().len()];
-        Ok(cluster.everyone(ours)?[0] == [1.0])
+        Ok(cluster.everyone(ours, Expect::Counts)?[0] == [1.0])
     }
 
     /// Writes a checkpoint and restarts the interval.

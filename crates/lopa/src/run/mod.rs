@@ -29,7 +29,7 @@ use rayon::ThreadPool;
 
 use crate::data::Data;
 use crate::engine::device::{Device, Program};
-use crate::engine::{Alone, Cluster, Delivery, Node, Transport, block};
+use crate::engine::{Alone, Cluster, Delivery, Node, Transport, anything, block};
 use crate::error::{Error, Result};
 use crate::evaluate::Point;
 use crate::experiment::{AlgorithmSpec, Experiment, Precision};
@@ -486,7 +486,7 @@ fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<O
     }
     let bytes = |state| Checkpoint { run: Hash::default(), metrics: 0, state }.to_bytes();
     let ours = kept.filter(|_| transport.rank() == 0).map(bytes).unwrap_or_default();
-    let told = transport.all(&ours)?.swap_remove(0);
+    let told = transport.all(&ours, &anything)?.swap_remove(0);
     if told.is_empty() {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::{Context, Job, Listener, Outcome, Store, told_by_first};
 use crate::data::Data;
 use crate::engine::{
-    Begin, Independent, Limits, Node, Peers, Transport, Wire, lengths, wire_bytes,
+    Begin, Independent, Limits, Node, Peers, Transport, Wire, anything, lengths, wire_bytes,
 };
 use crate::error::{Error, Result};
 use crate::evaluate::watch;
@@ -129,7 +129,7 @@ impl Job<'_> {
     pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
         match transport.independent() {
             // What process 0 kept counts.
-            None => Ok(transport.all(&[u8::from(ended)])?[0] == [1]),
+            None => Ok(transport.all(&[u8::from(ended)], &anything)?[0] == [1]),
             Some(own) if ended => {
                 let mixing = &self.scene.world.mixing;
                 let limits = Limits::default();

@@ -18,7 +18,7 @@ use super::meter::{Meter, Reading};
 use super::probe::{Probing, variables};
 use super::solved::Solving;
 use super::{Context, Job, Observers, Outcome, Scene, Setup, hex};
-use crate::engine::{Cluster, Node, stopped};
+use crate::engine::{Cluster, Expect, Node, stopped};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::watch::{self, Culprit, Watch};
 use crate::evaluate::{self, Local, Point};
@@ -231,9 +231,10 @@ impl<'a> Record<'a> {
         let Reading { due, done, brink } = self.meter.read(&costs, second_order);
         if looks || done.is_some() {
             let sizes = cluster.sizes()?;
-            let sizes = cluster.everyone(sizes)?;
+            let sizes = cluster.everyone(sizes, Expect::Numbers)?;
             self.culprit = self.watch.look(k, done.is_some(), &self.names, &sizes);
             if self.culprit.is_some() {
+                self.name_culprit(cluster);
                 return Ok(Some(Stop::Diverged));
             }
             self.observers.listener.progress(k, due / run.evaluations as f64);
@@ -247,6 +248,24 @@ impl<'a> Record<'a> {
         };
         // Last, so that a run resumed here has done everything that belongs to this iteration.
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
+    }
+
+    /// Tells the user of a peer whose variables have outgrown their early sizes elsewhere, before it waits
+    /// for that peer's diagnosis.
+    fn name_culprit<T: Real>(&mut self, cluster: &mut Cluster<T>) {
+        let elsewhere = |culprit: &&Culprit| !cluster.here().contains(&culprit.node);
+        let Some(Culprit { node, k, grown }) = self.culprit.as_ref().filter(elsewhere) else {
+            return;
+        };
+        let variable = grown.first().map_or("state", |grown| grown.variable);
+        let text = format!(
+            "{}: at iteration {k} node {node} says that its {variable} has grown without bound: the run \
+             ends",
+            self.job.algorithm.label
+        );
+        if cluster.independent().is_some() {
+            self.observers.listener.warn(&text);
+        }
     }
 
     fn endless(&self) -> Error {
@@ -325,7 +344,7 @@ impl<'a> Record<'a> {
                 let own = self.ends(cluster);
                 let points = points(cluster, scope, own)?;
                 self.observers.listener.measuring(0, points.len(), exact);
-                let everyone = &mut |ours| cluster.everyone(ours);
+                let everyone = &mut |ours| cluster.everyone(ours, Expect::Numbers);
                 row.values.extend(evaluate::common(
                     self.evaluators,
                     &points,
@@ -411,7 +430,8 @@ impl<'a> Record<'a> {
         if cluster.is_whole() {
             return Ok(ours);
         }
-        let all = cluster.everyone(ours.iter().map(Local::to_numbers).collect())?;
+        let ours = ours.iter().map(Local::to_numbers).collect();
+        let all = cluster.everyone(ours, Expect::Numbers)?;
         let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
         locals.collect::<Option<_>>().ok_or_else(unlike)
     }
@@ -464,7 +484,7 @@ impl<'a> Record<'a> {
             self.solved = Some(self.solve(cluster, true)?);
         }
         let trails = self.trails.iter().map(|trail| trail.to_vec()).collect();
-        let trails = cluster.everyone_bytes(trails)?;
+        let trails = cluster.everyone_bytes(trails, Expect::Bytes)?;
         let own = self.ends(cluster);
         let models = points(cluster, self.job.experiment.scope, own)?;
         Ok(Outcome {

@@ -8,8 +8,9 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lopa::engine::{Event, Wire};
+use lopa::engine::{Event, Signature, Wire};
 use lopa::math::random::{Purpose, Stream};
+use sha2::{Digest, Sha256};
 
 use super::connections::{Air, Change, Connections};
 
@@ -392,4 +393,21 @@ impl Wire for Faulty {
     fn now(&self) -> Duration {
         self.world.lock().now
     }
+
+    fn sign(&self, bytes: &[u8]) -> Signature {
+        sign(self.node, bytes)
+    }
+
+    fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
+        sign(node, bytes) == *signature
+    }
+}
+
+/// A machine's signature: a hash keyed by its number. A hostile machine signs as itself only.
+pub fn sign(node: usize, bytes: &[u8]) -> Signature {
+    let half = |part: u8| -> [u8; 32] {
+        let keyed = Sha256::new_with_prefix([part, node as u8]);
+        keyed.chain_update(bytes).finalize().into()
+    };
+    [half(0), half(1)].concat().try_into().expect("two halves")
 }

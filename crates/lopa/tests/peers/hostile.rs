@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use lopa::engine::{
     Begin, Event, Frame, FrameKind, Independent, Limits, Note, Peers, Place, Refusal, Settings,
-    Transport, Wire,
+    Signature, Transport, Wire,
 };
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 
 use super::cluster::{Fate, Setup, TestPolicy};
-use super::faulty::{Faults, seconds};
+use super::faulty::{Faults, seconds, sign};
 use super::{PERSONAL, read, single_process};
 
 type Frames = Vec<Vec<u8>>;
@@ -34,6 +34,11 @@ fn run(bytes: &[u8]) -> [u8; 16] {
     std::array::from_fn(|at| bytes[8 + at])
 }
 
+/// A frame of the run that another belongs to, signed by node 0 where nodes pass it on.
+fn signed(frame: Frame, of: &[u8]) -> Vec<u8> {
+    frame.to_bytes(&run(of), |bytes| sign(0, bytes))
+}
+
 /// The frame with some bytes replaced and a correct checksum.
 fn put(bytes: &[u8], at: usize, with: &[u8]) -> Frames {
     let mut changed = bytes.to_vec();
@@ -42,7 +47,7 @@ fn put(bytes: &[u8], at: usize, with: &[u8]) -> Frames {
 }
 
 /// Corrects the checksum.
-fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
+pub fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
     let end = bytes.len() - 4;
     let sum = crc(&bytes[..end]);
     bytes[end..].copy_from_slice(&sum.to_le_bytes());
@@ -63,7 +68,7 @@ fn is(bytes: &[u8], kind: FrameKind) -> bool {
 /// A frame of another kind and payload for the same place.
 fn with_payload(bytes: &[u8], kind: FrameKind, scalar: u8, payload: &[u8]) -> Frames {
     let frame = Frame::known(bytes).expect("an honest frame");
-    vec![Frame { kind, scalar, payload, ..frame }.to_bytes(&run(bytes))]
+    vec![signed(Frame { kind, scalar, payload, ..frame }, bytes)]
 }
 
 /// The frame with the first number of its message replaced.
@@ -88,7 +93,7 @@ fn moved(bytes: &[u8], step: fn(u64) -> u64) -> Frames {
     let place = Place { step: step(frame.place.step), ..frame.place };
     match frame.kind {
         FrameKind::Data | FrameKind::Broadcast => {
-            vec![Frame { place, ..frame }.to_bytes(&run(bytes))]
+            vec![signed(Frame { place, ..frame }, bytes)]
         }
         _ => Vec::new(),
     }
@@ -134,7 +139,8 @@ fn attacks() -> Vec<Attack> {
         attack!("plain text", [Garbage], |_| vec![b"GET / HTTP/1.1\r\n\r\n".repeat(9)]),
         attack!("another magic", [Garbage], |b| put(b, 0, b"LOPA")),
         attack!("version 0", [Version], |b| put(b, 4, &[0, 0])),
-        attack!("version 2", [Version], |b| put(b, 4, &[2, 0])),
+        attack!("version 1", [Version], |b| put(b, 4, &[1, 0])),
+        attack!("version 3", [Version], |b| put(b, 4, &[3, 0])),
         attack!("version 65535", [Version], |b| put(b, 4, &[255, 255])),
         attack!("length 0", [Length], |b| put(b, 48, &0u64.to_le_bytes())),
         attack!("length 2^31", [Length], |b| put(b, 48, &(1u64 << 31).to_le_bytes())),
@@ -193,8 +199,14 @@ fn attacks() -> Vec<Attack> {
         attack!("minus infinity", [NotFinite], |b| number(b, f64::NEG_INFINITY)),
         contradiction!("other content", |b| number(b, 1e308)),
         contradiction!("a subnormal number", |b| number(b, 5e-324)),
-        contradiction!("another broadcast", |b| match is(b, Broadcast) {
-            true => put(b, 64, &[1, 2, 3]),
+        contradiction!("another broadcast", |b| {
+            let frame = Frame::known(b).expect("an honest frame");
+            let own = frame.kind == Broadcast && frame.payload.starts_with(&[0; 8]);
+            let payload = [&frame.payload[..frame.payload.len() - 1], &[1]].concat();
+            if own { with_payload(b, Broadcast, 1, &payload) } else { Vec::new() }
+        }),
+        attack!("a broadcast that was changed", [Signature], |b| match is(b, Broadcast) {
+            true => put(b, 72, &[1, 2, 3]),
             false => Vec::new(),
         }),
         attack!("a broadcast of an unknown node", [Shape], |b| with_payload(
@@ -310,6 +322,14 @@ impl Wire for Script {
     fn now(&self) -> Duration {
         self.now
     }
+
+    fn sign(&self, bytes: &[u8]) -> Signature {
+        sign(1, bytes)
+    }
+
+    fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
+        sign(node, bytes) == *signature
+    }
 }
 
 /// Node 1 of three receives these events, then waits in vain: its error, its notes and the bytes it
@@ -324,7 +344,7 @@ fn alone(events: Vec<Event>) -> (&'static str, Vec<Note>, usize) {
     let mixing = experiment().world(None, 1).unwrap().mixing;
     let limits = Limits { message: 800, broadcast: 1000 };
     peers.begin(Begin { job: 1, mixing: &mixing, kept: None, limits }).unwrap();
-    let error = peers.all(b"hello").unwrap_err();
+    let error = peers.all(b"hello", &|_, _| Ok(())).unwrap_err();
     assert_eq!(error.kind, Kind::Peer);
     let notes = notes.lock().unwrap().clone();
     (error.id, notes, peers.bytes())
@@ -333,7 +353,9 @@ fn alone(events: Vec<Event>) -> (&'static str, Vec<Note>, usize) {
 fn from(peer: usize, kind: FrameKind, step: u64, payload: &[u8]) -> Event {
     let place = Place { job: 1, step, k: 0, e: 0 };
     let scalar = if kind == FrameKind::Data { 8 } else { 1 };
-    Event::Frame(peer, Frame { kind, scalar, place, payload }.to_bytes(&[5; 16]))
+    let frame = Frame { kind, scalar, place, payload };
+    let author = usize::from(payload[0]);
+    Event::Frame(peer, frame.to_bytes(&[5; 16], |bytes| sign(author, bytes)))
 }
 
 #[test]
@@ -353,13 +375,18 @@ fn early_frames_are_bounded() {
     assert!(bytes < 64 * 900 + 5 * 3 * 1000, "{bytes} bytes");
 }
 
+/// A neighbour's word alone ends nothing: the error comes when the peer has waited in vain.
 #[test]
 fn lost_checkpoints_are_an_error() {
     let status = |durable: u64, yours: u64| words(&[durable, yours, 0]);
-    let (id, ..) = alone(vec![from(0, FrameKind::Status, 50, &status(40, 40))]);
+    let past = |peer| Note::Refused { peer, why: Refusal::Past };
+    let (id, notes, _) = alone(vec![from(0, FrameKind::Status, 50, &status(40, 40))]);
     assert_eq!(id, "peers/gone", "node 0 knows that this node was durable");
+    assert_eq!(notes, [past(0)]);
     let place = Place { job: 2, ..Place::default() };
     let later = Frame { kind: FrameKind::Status, scalar: 1, place, payload: &status(0, 0) };
-    let (id, ..) = alone(vec![Event::Frame(2, later.to_bytes(&[5; 16]))]);
+    let later = later.to_bytes(&[5; 16], |bytes| sign(2, bytes));
+    let (id, notes, _) = alone(vec![Event::Frame(2, later)]);
     assert_eq!(id, "peers/gone", "node 2 is in a later run");
+    assert_eq!(notes, [past(2)]);
 }

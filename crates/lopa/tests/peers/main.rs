@@ -7,6 +7,7 @@ mod dialling;
 mod faulty;
 mod hostile;
 mod leaving;
+mod malicious;
 mod policies;
 mod skips;
 mod waits;

@@ -10,7 +10,7 @@ use lopa::math::random::{Purpose, Stream};
 use lopa::run::{Context, Listener, Outcome};
 
 use super::cluster::{Disk, Fate, Setup, TestPolicy};
-use super::faulty::{Cut, Death, Faults, Tamper, seconds};
+use super::faulty::{Cut, Death, Faults, Tamper, seconds, sign};
 use super::{
     GLOBAL, PERSONAL, drawn, drawn_connections, drawn_faults, read, seeds, single_process,
 };
@@ -207,7 +207,9 @@ fn one_way() -> Tamper {
         let mut payload = frame.payload.to_vec();
         payload[24..].chunks_exact_mut(24).for_each(|decided| decided[16] = 1);
         let run = std::array::from_fn(|at| bytes[8 + at]);
-        vec![(from, Frame { payload: &payload, ..frame }.to_bytes(&run))]
+        let decider = usize::from(payload[0]);
+        let frame = Frame { payload: &payload, ..frame };
+        vec![(from, frame.to_bytes(&run, |bytes| sign(decider, bytes)))]
     })
 }
 

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use lopa::data::Data;
-use lopa::engine::{Mpi, Transport, block};
+use lopa::engine::{Mpi, Transport, anything, block};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunFolder;
@@ -38,7 +38,8 @@ pub fn run(
     let (context, signals) = (environment.context(), &environment.signals);
     let destination = Destination { out: &args.out, resume, threads: environment.threads };
     let ready = prepare(args, &destination, &context, &mpi, program);
-    let codes = mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)])?;
+    let codes =
+        mpi.all(&[ready.as_ref().map_or_else(|error| error.kind.exit_code(), |_| 0)], &anything)?;
     if let Some(first) = codes.iter().position(|code| code != &[0]) {
         // The first process that cannot start reports why.
         let ours = ready.err().filter(|_| first == mpi.rank());
@@ -66,7 +67,7 @@ fn end(mpi: &mut Mpi, ours: Option<&Error>, code: u8, output: &Output) -> Result
     if let Some(error) = ours {
         output.fail(error);
     }
-    mpi.all(&[])?;
+    mpi.all(&[], &anything)?;
     Ok(ExitCode::from(code))
 }
 
@@ -85,7 +86,7 @@ fn together(
         show(&experiment, &outcomes, &folder, signal, output);
     }
     // Process 0 knows the runs that ended earlier.
-    let codes = mpi.all(&[exit_code(&outcomes, signal)])?;
+    let codes = mpi.all(&[exit_code(&outcomes, signal)], &anything)?;
     Ok(ExitCode::from(codes[0][0]))
 }
 
@@ -147,7 +148,7 @@ fn go(
 
 /// The exit code of the signal that stopped the run, if one did, in whichever process.
 fn agreed_signal(mpi: &mut Mpi, signals: &Signals, outcomes: &[Outcome]) -> Result<Option<u8>> {
-    let codes = mpi.all(&[signals.code().unwrap_or(0)])?;
+    let codes = mpi.all(&[signals.code().unwrap_or(0)], &anything)?;
     let stopped = outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted);
     Ok(codes.iter().map(|code| code[0]).max().filter(|&code| stopped && code > 0))
 }

@@ -92,8 +92,41 @@ pub fn send<T: Real>(
     Some(())
 }
 
+/// Reads the messages of one exchange.
+pub struct Opener<'a, T: Real> {
+    pub compressor: Option<&'a dyn Compressor<T>>,
+    /// Whether a replica grows by its sender's messages.
+    pub feedback: bool,
+    pub lengths: &'a [usize],
+    /// The sum of the lengths.
+    pub length: usize,
+}
+
+impl<T: Real> Opener<'_, T> {
+    /// Updates the value held of a sender by its message; `None` if the bytes stand for no message.
+    pub fn open(
+        &self,
+        address: Address,
+        bytes: &[u8],
+        value: &mut [T],
+        order: &mut Vec<u32>,
+    ) -> Option<()> {
+        let Some(compressor) = self.compressor else {
+            T::read_le(bytes, value);
+            return Some(());
+        };
+        if !self.feedback {
+            value.fill(T::zero());
+        }
+        let (vectors, radii) = value.split_at_mut(self.length);
+        let rest = receive(compressor, address, self.lengths, bytes, vectors, order)?;
+        T::read_le(rest, radii);
+        Some(())
+    }
+}
+
 /// Adds what the bytes stand for to `value`, vector by vector, and returns the bytes left.
-pub fn receive<'w, T: Real>(
+fn receive<'w, T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,
     lengths: &[usize],

@@ -1,12 +1,13 @@
 //! Messages that are compressed, lost, delayed, clipped or false: see [`crate::messages`].
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::buffers::{Buffers, Held, pieces, receive, send};
+use super::buffers::{Buffers, Held, Opener, pieces, send};
 use super::edges::Edges;
 use super::states::States;
 use super::{Carried, Delivery, Parcels, Scratch, Site, Workers};
+use crate::engine::peers::Refusal;
 use crate::engine::transport::block;
 use crate::error::{Error, Kind, Result};
 use crate::math::real::{Real, update};
@@ -30,6 +31,14 @@ pub struct Lossy<T: Real> {
     only_finite: bool,
     lies: Vec<Option<Vec<T>>>, // of the nodes here that lie
     open: Vec<usize>,          // the borders that something crosses in this round
+    trial: Mutex<Trial<T>>,    // for parcels that are checked before they count
+}
+
+/// Memory to read a message into before it counts.
+#[derive(Default)]
+struct Trial<T> {
+    value: Vec<T>,
+    order: Vec<u32>,
 }
 
 impl<T: Real> Lossy<T> {
@@ -59,6 +68,7 @@ impl<T: Real> Lossy<T> {
             only_finite,
             lies: edges.here.clone().map(lies).collect(),
             open: Vec::with_capacity(edges.borders.len()),
+            trial: Mutex::default(),
             edges,
         })
     }
@@ -137,6 +147,39 @@ impl<T: Real> Lossy<T> {
             parcels.expect(border.rank, count * buffers[e].wire);
             open.push(at);
         }
+    }
+
+    /// Reads the messages of exchange `e`.
+    fn opener(&self, e: usize) -> Opener<'_, T> {
+        let Buffers { lengths, length, .. } = &self.buffers[e];
+        let compressor = self.compressor.as_deref();
+        Opener { compressor, feedback: self.feedback, lengths, length: *length }
+    }
+
+    /// Updates the replicas of nodes in other processes by their messages.
+    fn take(
+        &self,
+        round: Round,
+        workers: &Workers<T>,
+        parcels: &Parcels,
+        replicas: &mut [Held<T>],
+    ) -> Result<()> {
+        let opener = self.opener(round.e);
+        let wire = self.buffers[round.e].wire.max(1);
+        for (&at, parcel) in self.open.iter().zip(parcels.received()) {
+            let into = self.edges.borders[at].into.iter();
+            let into = into.filter(|(_, edges)| self.states.any_up(edges));
+            for (&(replica, _), bytes) in into.zip(parcel.bytes.chunks_exact(wire)) {
+                let held = &mut replicas[replica];
+                held.keep_old();
+                let address = self.edges.address(self.seed, round, replica);
+                let opened = workers.with_scratch(|Scratch { order, .. }| {
+                    opener.open(address, bytes, &mut held.value, order)
+                });
+                opened.ok_or_else(|| garbled(self.edges.replicas[replica].of, round.k))?;
+            }
+        }
+        Ok(())
     }
 
     /// Among peers, numbers that are not finite do not pass; where they are compressed, the transport
@@ -264,31 +307,39 @@ impl<T: Real> Delivery<T> for Lossy<T> {
             .map_err(|error| error.hint("the run diverges: use smaller step sizes"))
     }
 
-    fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()> {
-        let Lossy { edges, states, buffers, compressor, feedback, seed, open, .. } = self;
-        let Buffers { lengths, length, wire, replicas, .. } = &mut buffers[round.e];
-        for (&at, parcel) in open.iter().zip(parcels.received()) {
-            let into = edges.borders[at].into.iter().filter(|(_, edges)| states.any_up(edges));
-            for (&(replica, _), bytes) in into.zip(parcel.bytes.chunks_exact((*wire).max(1))) {
-                let held = &mut replicas[replica];
-                held.keep_old();
-                let Some(compressor) = compressor else {
-                    T::read_le(bytes, &mut held.value);
-                    continue;
-                };
-                if !*feedback {
-                    held.value.fill(T::zero());
-                }
-                let address = edges.address(*seed, round, replica);
-                let (vectors, radii) = held.value.split_at_mut(*length);
-                let rest = workers.with_scratch(|Scratch { order, .. }| {
-                    receive(&**compressor, address, lengths, bytes, vectors, order)
-                });
-                let of = edges.replicas[replica].of;
-                T::read_le(rest.ok_or_else(|| garbled(of, round.k))?, radii);
+    fn accepts(
+        &self,
+        round: Round,
+        rank: usize,
+        bytes: &[u8],
+        finite: bool,
+    ) -> Result<(), Refusal> {
+        let Buffers { length, wire, replicas, .. } = &self.buffers[round.e];
+        let border = self.edges.borders.iter().find(|border| border.rank == rank);
+        let into = border.into_iter().flat_map(|border| &border.into);
+        let into = into.filter(|(_, edges)| self.states.any_up(edges));
+        let opener = self.opener(round.e);
+        let Trial { value, order } = &mut *self.trial.lock().expect("no decoder panics");
+        for (&(replica, _), bytes) in into.zip(bytes.chunks_exact((*wire).max(1))) {
+            value.clear();
+            value.extend_from_slice(&replicas[replica].value);
+            let address = self.edges.address(self.seed, round, replica);
+            opener.open(address, bytes, value, order).ok_or(Refusal::Shape)?;
+            if finite && !value.iter().all(|value| value.is_finite()) {
+                return Err(Refusal::NotFinite);
+            }
+            if value[*length..].iter().any(|&radius| radius < T::zero()) {
+                return Err(Refusal::Shape);
             }
         }
-        self.check_finite(round, "was sent")
+        Ok(())
+    }
+
+    fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()> {
+        let mut replicas = std::mem::take(&mut self.buffers[round.e].replicas);
+        let received = self.take(round, workers, parcels, &mut replicas);
+        self.buffers[round.e].replicas = replicas;
+        received
     }
 
     fn mixed<'a>(

@@ -14,6 +14,7 @@ pub use direct::Direct;
 pub use lossy::{Lossy, wire_bytes};
 pub use workers::{Scratch, Workers};
 
+use super::peers::Refusal;
 use super::transport::Parcel;
 use crate::algorithms::Algorithm;
 use crate::error::Result;
@@ -45,6 +46,18 @@ pub trait Delivery<T: Real>: Send + Sync {
         workers: &Workers<T>,
         parcels: &mut Parcels,
     ) -> Result<()>;
+
+    /// Whether a parcel of process `rank` is one that it can have sent, with finite numbers if it says so: checked
+    /// where it arrives, before it counts.
+    fn accepts(
+        &self,
+        _round: Round,
+        _rank: usize,
+        _bytes: &[u8],
+        _finite: bool,
+    ) -> Result<(), Refusal> {
+        Ok(())
+    }
 
     /// Takes the messages of other processes out of their parcels.
     fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()>;

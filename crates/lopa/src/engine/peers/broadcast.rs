@@ -1,11 +1,15 @@
 //! What each peer sends to all: every peer relays it to its neighbours.
+//!
+//! A broadcast is held until its step is reached: only then does this peer know what it must look like.
+//! It counts, is relayed and is saved when it was checked. That delays nobody: whoever needs it needs
+//! this peer's own broadcast of the step as well.
 
 use std::collections::BTreeMap;
 
-use super::frame::{FrameResult, Refusal, payload};
+use super::frame::{author, payload};
 use crate::store::bytes::{Reader, Writer};
 
-/// How many frames of future steps are kept per node.
+/// How many frames of steps to come are held per node.
 const EARLY: usize = 4;
 
 /// The broadcasts of all nodes, as frames, by step and node.
@@ -13,6 +17,18 @@ const EARLY: usize = 4;
 pub struct Broadcasts {
     nodes: usize,
     frames: BTreeMap<u64, Vec<Option<Vec<u8>>>>,
+    early: BTreeMap<(u64, usize), Held>, // signed by their authors, but not checked yet
+}
+
+/// A frame that is not checked yet.
+#[derive(Debug)]
+pub struct Held {
+    /// Its author.
+    pub author: usize,
+    /// The neighbour that it came from.
+    pub from: usize,
+    /// Its bytes.
+    pub frame: Vec<u8>,
 }
 
 impl Broadcasts {
@@ -21,29 +37,41 @@ impl Broadcasts {
         Broadcasts { nodes, ..Broadcasts::default() }
     }
 
-    /// Stores a node's broadcast of a step; true if it is new. Only a few are kept of steps after
-    /// `now`.
-    pub fn insert(&mut self, step: u64, frame: &[u8], now: u64) -> FrameResult<bool> {
-        let origin = origin(frame).filter(|&origin| origin < self.nodes).ok_or(Refusal::Shape)?;
-        let known = self.frames.get(&step).and_then(|frames| frames[origin].as_ref());
-        match known {
-            Some(known) if *known == frame => return Ok(false),
-            Some(_) => return Err(Refusal::Equivocation),
-            // It will be requested when it is needed.
-            None if step > now && self.early(now) >= EARLY * self.nodes => return Ok(false),
-            None => {}
-        }
-        let frames = self.frames.entry(step).or_insert_with(|| vec![None; self.nodes]);
-        frames[origin] = Some(frame.to_vec());
-        Ok(true)
+    /// A node's broadcast of a step, checked or not.
+    pub fn get(&self, step: u64, author: usize) -> Option<&Vec<u8>> {
+        let checked = self.frames.get(&step).and_then(|frames| frames[author].as_ref());
+        checked.or_else(|| self.early.get(&(step, author)).map(|held| &held.frame))
     }
 
-    /// The number of frames of steps after `now`.
-    fn early(&self, now: u64) -> usize {
-        self.frames
-            .range(now.saturating_add(1)..)
-            .map(|(_, frames)| frames.iter().flatten().count())
-            .sum()
+    /// Holds a frame until its step is reached. Of each author only a few of steps after `now` are held:
+    /// others are requested when they are needed.
+    pub fn hold(&mut self, step: u64, held: Held, now: u64) {
+        let author = held.author;
+        let to_come = |&&(step, of): &&(u64, usize)| of == author && step > now;
+        if step == now || self.early.keys().filter(to_come).count() < EARLY {
+            self.early.insert((step, author), held);
+        }
+    }
+
+    /// Holds what a checkpoint had of a step until it is checked again.
+    pub fn recheck(&mut self, step: u64) {
+        let frames = self.frames.remove(&step).into_iter().flatten().enumerate();
+        for (author, frame) in frames.filter_map(|(author, frame)| Some((author, frame?))) {
+            self.early.insert((step, author), Held { author, from: author, frame });
+        }
+    }
+
+    /// Takes out what is held of a step.
+    pub fn take(&mut self, step: u64) -> Vec<Held> {
+        let mut taken = self.early.split_off(&(step, 0));
+        self.early.append(&mut taken.split_off(&(step + 1, 0)));
+        taken.into_values().collect()
+    }
+
+    /// Stores a node's broadcast of a step, which was checked.
+    pub fn accept(&mut self, step: u64, author: usize, frame: Vec<u8>) {
+        let frames = self.frames.entry(step).or_insert_with(|| vec![None; self.nodes]);
+        frames[author] = Some(frame);
     }
 
     /// A node whose broadcast of a step is missing, if any.
@@ -57,7 +85,7 @@ impl Broadcasts {
     /// What each node sent in a step, when no node is missing.
     pub fn contents(&self, step: u64) -> Vec<Vec<u8>> {
         let frames = self.frames[&step].iter().flatten();
-        frames.map(|frame| payload(frame)[8..].to_vec()).collect()
+        frames.map(|frame| said(frame).to_vec()).collect()
     }
 
     /// The frames of a range of steps.
@@ -72,10 +100,11 @@ impl Broadcasts {
 
     /// Bytes of the frames kept.
     pub fn bytes(&self) -> usize {
-        self.frames.values().flatten().flatten().map(Vec::len).sum()
+        let early = self.early.values().map(|held| held.frame.len());
+        self.frames.values().flatten().flatten().map(Vec::len).chain(early).sum()
     }
 
-    /// Writes all frames.
+    /// Writes all frames that were checked.
     pub fn save(&self, out: &mut Writer) {
         let frames = || {
             self.frames
@@ -94,7 +123,8 @@ impl Broadcasts {
         let mut broadcasts = Broadcasts::new(nodes);
         for _ in 0..bytes.u64()? {
             let (step, frame) = (bytes.u64()?, bytes.bytes()?);
-            broadcasts.insert(step, frame, u64::MAX).ok()?;
+            let (author, _) = author(payload(frame), nodes)?;
+            broadcasts.accept(step, author, frame.to_vec());
         }
         Some(broadcasts)
     }
@@ -105,7 +135,7 @@ pub fn broadcast(node: usize, content: &[u8]) -> Vec<u8> {
     [&(node as u64).to_le_bytes()[..], content].concat()
 }
 
-/// The node that a broadcast comes from.
-fn origin(frame: &[u8]) -> Option<usize> {
-    usize::try_from(Reader::new(payload(frame)).u64()?).ok()
+/// What the author of a broadcast said.
+pub fn said(frame: &[u8]) -> &[u8] {
+    author(payload(frame), usize::MAX).map_or(&[], |(_, said)| said)
 }

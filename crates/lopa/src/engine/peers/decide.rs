@@ -23,7 +23,7 @@ use super::frame::{Frame, FrameResult, Refusal};
 use super::journal::Turn;
 use super::settings::{Note, Policy};
 use super::{FrameKind, Peers};
-use crate::engine::transport::{Parcel, Round};
+use crate::engine::transport::{Messages, Parcel, Round};
 use crate::engine::wire::Wire;
 use crate::error::Result;
 use crate::store::bytes::{Reader, Writer};
@@ -82,8 +82,8 @@ impl<W: Wire> Peers<W> {
         self.skips() && self.links[at].peer < self.me
     }
 
-    /// Waits until every link has delivered its message or is skipped.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    /// Waits until every link has delivered a message that `accepts` lets pass, or is skipped.
+    pub(super) fn settle(&mut self, accepts: Messages) -> Result<()> {
         if let Policy::SkipLink { patience, .. } = self.settings.policy {
             self.skip_at = self.wire.now().saturating_add(patience);
             self.probe();
@@ -92,7 +92,7 @@ impl<W: Wire> Peers<W> {
             let mut missing = None;
             // No early exit: each link needs its reply or its decision.
             for at in (0..peers.links.len()).rev() {
-                if !peers.links[at].idle && !peers.is_settled(at)? {
+                if !peers.links[at].idle && !peers.is_settled(at, accepts)? {
                     missing = Some(peers.links[at].peer);
                 }
             }
@@ -100,9 +100,9 @@ impl<W: Wire> Peers<W> {
         })
     }
 
-    fn is_settled(&mut self, at: usize) -> Result<bool> {
+    fn is_settled(&mut self, at: usize, accepts: Messages) -> Result<bool> {
         let step = self.step;
-        let arrived = self.has_arrived(at);
+        let arrived = self.has_arrived(at, accepts);
         if !self.skips() {
             return Ok(arrived);
         }
@@ -147,23 +147,26 @@ impl<W: Wire> Peers<W> {
     }
 
     /// Whether the message of this exchange has arrived over a link; any other is refused.
-    fn has_arrived(&mut self, at: usize) -> bool {
+    fn has_arrived(&mut self, at: usize, accepts: Messages) -> bool {
+        let (step, peer) = (self.step, self.links[at].peer);
+        if let Some(bytes) = self.links[at].unchecked(step) {
+            match self.check_message(at, &bytes, accepts) {
+                Ok(()) => self.links[at].accept(step, bytes),
+                Err(why) => self.report(peer, why),
+            }
+        }
+        self.links[at].received(step).is_some()
+    }
+
+    /// Whether a message is one of this exchange, as this peer's own is, and can be used.
+    fn check_message(&self, at: usize, bytes: &[u8], accepts: Messages) -> FrameResult {
         let (place, scalar) = (self.place(), self.scalar as u8);
         let length = self.lengths.get(at).copied().unwrap_or(0);
-        let link = &mut self.links[at];
-        let Some(frame) = link.received(self.step).map(|frame| Frame::known(frame)) else {
-            return false;
-        };
-        let fits = |frame: Frame| {
+        let fits = |frame: &Frame| {
             frame.place == place && frame.scalar == scalar && frame.payload.len() == length
         };
-        if frame.is_some_and(fits) {
-            return true;
-        }
-        let peer = link.peer;
-        link.discard(self.step);
-        self.report(peer, Refusal::Shape);
-        false
+        let frame = Frame::known(bytes).filter(fits).ok_or(Refusal::Shape)?;
+        accepts(self.links[at].peer, frame.payload, true)
     }
 
     /// Decides on a link in this step.
@@ -197,7 +200,7 @@ impl<W: Wire> Peers<W> {
     pub(super) fn broadcast_notices(&mut self) {
         for at in 0..self.links.len() {
             for frame in self.notices(at, self.links[at].step) {
-                self.relay(self.links.len(), &frame);
+                self.relay(None, &frame);
             }
         }
     }
@@ -224,15 +227,24 @@ impl<W: Wire> Peers<W> {
         let notice = Some(payload).filter(|payload| payload.len() <= HEAD + RUNS * RUN);
         let notice = notice.and_then(|payload| Notice::read(payload, self.nodes));
         let notice = notice.filter(|_| self.skips()).ok_or(Refusal::Shape)?;
-        let Notice { from, to, number, decided } = notice;
-        if to != self.me {
-            let last = self.relayed.entry((from, to)).or_default();
-            if *last < number && from != self.me {
-                *last = number;
-                self.relay(at, bytes);
-            }
+        let Notice { from, to, number, .. } = notice;
+        let newer = |last: &u64| *last < number;
+        let is_new = self.relayed.get(&(from, to)).is_none_or(newer) && from != self.me;
+        if to != self.me && !is_new {
             return Ok(());
         }
+        self.check_author(from, bytes)?;
+        if to != self.me {
+            self.relayed.insert((from, to), number);
+            self.relay(Some(at), bytes);
+        } else if let Err(why) = self.follow(notice) {
+            self.report(from, why);
+        }
+        Ok(())
+    }
+
+    /// Follows a notice for this peer.
+    fn follow(&mut self, Notice { from, decided, .. }: Notice) -> FrameResult {
         let link = self.links.iter_mut().find(|link| link.peer == from).ok_or(Refusal::Shape)?;
         let most = self.step.saturating_add(AHEAD);
         for Run { from, to, used } in decided {

@@ -95,9 +95,12 @@ impl Decisions {
         self.runs = rest;
     }
 
-    pub fn save(&self, out: &mut Writer) {
-        out.u64(self.runs.len() as u64);
-        self.since(0).for_each(|run| run.save(out));
+    /// Writes the runs before a step.
+    pub fn save(&self, until: u64, out: &mut Writer) {
+        let before = self.since(0).filter(|run| run.from < until);
+        let runs: Vec<Run> = before.map(|run| Run { to: run.to.min(until), ..run }).collect();
+        out.u64(runs.len() as u64);
+        runs.into_iter().for_each(|run| run.save(out));
     }
 
     /// Reads what was saved; `None` if it is malformed.
@@ -142,7 +145,7 @@ mod tests {
                 assert!(listed.eq(steps.range(5..).map(|(&step, _)| step)), "seed {seed}");
             }
             let mut out = Writer::default();
-            runs.save(&mut out);
+            runs.save(u64::MAX, &mut out);
             let bytes = out.done();
             let again = Decisions::restore(&mut Reader::new(&bytes)).unwrap();
             assert_eq!(again.runs, runs.runs);

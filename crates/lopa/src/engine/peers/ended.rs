@@ -1,91 +1,109 @@
-//! Who has ended a run: under `skip-link`, nodes tell each other of all, so that the two ends of a
-//! link that is cut learn it of each other.
+//! Who has ended a run: under `skip-link`, each node tells all others, so that the two ends of a link that
+//! is cut learn it of each other. It signs what it tells, and the others pass that on: no node can end the
+//! run in another's name.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::frame::{FrameResult, Refusal};
+use super::frame::{Frame, FrameResult, Refusal, author};
 use super::status::END;
-use super::{FrameKind, Peers};
+use super::{FrameKind, Peers, Place};
 use crate::engine::wire::Wire;
 
 /// The nodes known to have ended the run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct Ended {
-    /// Those that are durable to the end.
-    pub durable: BTreeSet<usize>,
-    /// Those whose results are on disk.
-    pub done: BTreeSet<usize>,
+    words: BTreeMap<usize, Word>,
+}
+
+/// What a node told of its end.
+#[derive(Debug)]
+struct Word {
+    /// Whether its results are on disk; if not, it is durable to the end.
+    done: bool,
+    /// The frame that says so.
+    frame: Vec<u8>,
 }
 
 impl Ended {
-    /// Two bits for each node, four nodes in a byte.
-    fn to_bytes(&self, nodes: usize) -> Vec<u8> {
-        let mut bytes = vec![0; nodes.div_ceil(4)];
-        for (bit, of) in [(1, &self.durable), (2, &self.done)] {
-            of.iter().for_each(|node| bytes[node / 4] |= bit << (2 * (node % 4)));
-        }
-        bytes
+    /// Whether a node is known to be durable to the end.
+    pub fn is_durable(&self, node: usize) -> bool {
+        self.words.contains_key(&node)
     }
 
-    fn read(bytes: &[u8], nodes: usize) -> Option<Ended> {
-        let mut ended = Ended::default();
-        for node in 0..nodes {
-            let bits = bytes.get(node / 4)? >> (2 * (node % 4)) & 3;
-            if bits != 0 {
-                ended.add(node, bits == 3);
-            }
-        }
-        (bytes.len() == nodes.div_ceil(4)).then_some(ended)
+    /// Whether a node's results are known to be on disk.
+    pub fn is_done(&self, node: usize) -> bool {
+        self.words.get(&node).is_some_and(|word| word.done)
     }
 
-    /// Adds a node that is durable to the end.
-    pub fn add(&mut self, node: usize, done: bool) {
-        self.durable.insert(node);
-        if done {
-            self.done.insert(node);
-        }
+    /// The frames that say so.
+    pub fn frames(&self) -> impl Iterator<Item = &Vec<u8>> {
+        self.words.values().map(|word| &word.frame)
     }
 }
 
 impl<W: Wire> Peers<W> {
-    /// Tells a neighbour who has ended, as far as known.
-    pub(super) fn send_ended(&mut self, peer: usize) {
-        if self.skips() && !self.ended.durable.is_empty() {
-            let frame = self.frame(FrameKind::Ended, 1, &self.ended.to_bytes(self.nodes));
-            self.wire.send(peer, &frame);
+    /// This peer's word that it has ended a run.
+    pub(super) fn word(&self, job: u32, done: bool) -> Vec<u8> {
+        let payload = [self.me as u64, u64::from(done)].map(u64::to_le_bytes).concat();
+        let place = Place { job, ..Place::default() };
+        let frame = Frame { kind: FrameKind::Ended, scalar: 1, place, payload: &payload };
+        frame.to_bytes(&self.run, |bytes| self.wire.sign(bytes))
+    }
+
+    /// Notes that this peer has ended the run.
+    pub(super) fn end_own(&mut self, done: bool) {
+        if self.skips() {
+            let word = Word { done, frame: self.word(self.job, done) };
+            self.ended.words.insert(self.me, word);
         }
     }
 
-    /// Handles what a neighbour knows, and tells the others what is new.
-    pub(super) fn on_ended(&mut self, at: usize, payload: &[u8]) -> FrameResult {
-        let theirs = Ended::read(payload, self.nodes).filter(|_| self.skips());
-        let Ended { durable, done } = theirs.ok_or(Refusal::Shape)?;
-        self.links[at].knows |= done.len() == self.nodes;
-        let before = self.ended.clone();
-        self.ended.durable.extend(durable);
-        self.ended.done.extend(done);
-        if self.ended != before {
-            self.note_ended();
-            for at in 0..self.links.len() {
-                self.send_ended(self.links[at].peer);
-            }
+    /// Tells a neighbour who has ended, as far as known.
+    pub(super) fn send_ended(&mut self, peer: usize) {
+        for frame in self.ended.frames() {
+            self.wire.send(peer, frame);
         }
+    }
+
+    /// Handles a node's word that it has ended, and passes it on if it is new.
+    pub(super) fn on_ended(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
+        let word = author(payload, self.nodes).filter(|_| self.skips());
+        let (node, said) = word.ok_or(Refusal::Shape)?;
+        let said: [u8; 8] = said.try_into().map_err(|_| Refusal::Shape)?;
+        let done = match u64::from_le_bytes(said) {
+            0 => false,
+            1 => true,
+            _ => return Err(Refusal::Shape),
+        };
+        let known = if done { self.ended.is_done(node) } else { self.ended.is_durable(node) };
+        // Of its own end this peer knows better.
+        if known || node == self.me {
+            return Ok(());
+        }
+        self.check_author(node, bytes)?;
+        self.ended.words.insert(node, Word { done, frame: bytes.to_vec() });
+        self.note_ended();
+        self.relay(Some(at), bytes);
         Ok(())
     }
 
     /// Neighbours that have ended need nothing any more.
-    pub(super) fn note_ended(&mut self) {
+    fn note_ended(&mut self) {
         for link in &mut self.links {
-            if self.ended.durable.contains(&link.peer) {
+            if self.ended.is_durable(link.peer) {
                 link.durable = END;
             }
-            link.done |= self.ended.done.contains(&link.peer);
+            link.done |= self.ended.is_done(link.peer);
         }
         self.trim();
     }
 
     /// A node that has not ended the run, of all nodes.
-    pub(super) fn not_ended(&self, of: impl Fn(&Ended) -> &BTreeSet<usize>) -> Option<usize> {
-        (0..self.nodes).find(|node| !of(&self.ended).contains(node))
+    pub(super) fn not_ended(&self, done: bool) -> Option<usize> {
+        let ended = |&node: &usize| match done {
+            true => self.ended.is_done(node),
+            false => self.ended.is_durable(node),
+        };
+        (0..self.nodes).find(|node| !ended(node))
     }
 }

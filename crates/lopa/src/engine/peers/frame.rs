@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  "lopa"
-//!  4  version        2 bytes, 1
+//!  4  version        2 bytes, 2
 //!  6  kind           1 byte
 //!  7  scalar         1 byte: bytes per number, 4 or 8; 1 if the payload is not numbers
 //!  8  run            16 bytes: the start of the SHA-256 of experiment, version and network
@@ -12,19 +12,26 @@
 //! 40  step           8 bytes: the index of the call in the run
 //! 48  length         8 bytes
 //! 56  payload
+//!     signature      64 bytes, where nodes pass a frame on: its author's, of everything before
 //!     CRC-32 of everything before
 //! ```
 //!
-//! The length field is never trusted: it must match the bytes received.
+//! The length counts payload and signature. It is never trusted: it must match the bytes received. What
+//! nodes pass on begins with the number of its author: everything else comes from a neighbour over an
+//! authenticated link, and needs no signature.
 
 use flate2::Crc;
 
+use crate::engine::wire::Signature;
 use crate::store::bytes::Hash;
 
 const MAGIC: &[u8; 4] = b"lopa";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEAD: usize = 56;
 const TAIL: usize = 4;
+
+/// Bytes that a node which passes a frame on adds to what it says: its number and its signature.
+pub const AUTHOR: usize = 8 + size_of::<Signature>();
 
 /// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +45,15 @@ pub enum Kind {
     Broadcast = 3,
     /// The exchanges in which a link is used: see `decide.rs`.
     Notice = 4,
-    /// The nodes known to have ended the run: see `ended.rs`.
+    /// A node has ended the run: see `ended.rs`.
     Ended = 5,
+}
+
+impl Kind {
+    /// Whether nodes pass it on: then it is signed.
+    fn is_signed(self) -> bool {
+        matches!(self, Kind::Broadcast | Kind::Notice | Kind::Ended)
+    }
 }
 
 /// Where a frame belongs.
@@ -96,6 +110,12 @@ pub enum Refusal {
     NotFinite,
     /// It differs from an earlier frame for the same place.
     Equivocation,
+    /// The node that it names as its author did not sign it.
+    Signature,
+    /// It is of another kind than the frames of its step.
+    Step,
+    /// It claims of the receiver's past what the receiver does not remember.
+    Past,
 }
 
 impl Refusal {
@@ -113,6 +133,9 @@ impl Refusal {
             Refusal::Shape => "its content is malformed or has the wrong size",
             Refusal::NotFinite => "it contains a value that is not finite",
             Refusal::Equivocation => "it contradicts an earlier frame",
+            Refusal::Signature => "the node that it names as its author did not sign it",
+            Refusal::Step => "it is of another kind than the frames of its step",
+            Refusal::Past => "it claims that this node had saved more than its checkpoint holds",
         }
     }
 }
@@ -123,20 +146,25 @@ pub fn run_id(run: &Hash) -> [u8; 16] {
 }
 
 impl<'a> Frame<'a> {
-    /// Encodes the frame.
-    pub fn to_bytes(self, run: &[u8; 16]) -> Vec<u8> {
+    /// Encodes the frame; `sign` signs it where nodes pass it on.
+    pub fn to_bytes(self, run: &[u8; 16], sign: impl FnOnce(&[u8]) -> Signature) -> Vec<u8> {
         let Frame { kind, scalar, place, payload } = self;
-        let mut bytes = Vec::with_capacity(HEAD + payload.len() + TAIL);
+        let length = payload.len() + if kind.is_signed() { size_of::<Signature>() } else { 0 };
+        let mut bytes = Vec::with_capacity(HEAD + length + TAIL);
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&[kind as u8, scalar]);
         bytes.extend_from_slice(run);
         bytes.extend_from_slice(&place.job.to_le_bytes());
         bytes.extend_from_slice(&place.e.to_le_bytes());
-        for value in [place.k, place.step, payload.len() as u64] {
+        for value in [place.k, place.step, length as u64] {
             bytes.extend_from_slice(&value.to_le_bytes());
         }
         bytes.extend_from_slice(payload);
+        if kind.is_signed() {
+            let signature = sign(&bytes);
+            bytes.extend_from_slice(&signature);
+        }
         let sum = checksum(&bytes);
         bytes.extend_from_slice(&sum.to_le_bytes());
         bytes
@@ -158,11 +186,14 @@ impl<'a> Frame<'a> {
     /// Decodes a frame that was validated before.
     pub fn known(bytes: &'a [u8]) -> Option<Frame<'a>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-        let (payload, _) = rest.split_last_chunk::<TAIL>()?;
+        let (mut payload, _) = rest.split_last_chunk::<TAIL>()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let kinds = [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
+        if kind.is_signed() {
+            payload = payload.split_last_chunk::<{ size_of::<Signature>() }>()?.0;
+        }
         let place = Place { job: half(24), e: half(28), k: word(32), step: word(40) };
         Some(Frame { kind, scalar: head[7], place, payload })
     }
@@ -171,6 +202,19 @@ impl<'a> Frame<'a> {
 /// The payload of a frame that was validated before.
 pub fn payload(bytes: &[u8]) -> &[u8] {
     Frame::known(bytes).map_or(&[], |frame| frame.payload)
+}
+
+/// What the author of a frame that was validated before signed, and its signature.
+pub fn signed(bytes: &[u8]) -> Option<(&[u8], &Signature)> {
+    let (summed, _) = bytes.split_last_chunk::<TAIL>()?;
+    summed.split_last_chunk()
+}
+
+/// The author of what nodes pass on, and what it says; `None` if that is malformed.
+pub fn author(payload: &[u8], nodes: usize) -> Option<(usize, &[u8])> {
+    let (author, said) = payload.split_first_chunk()?;
+    let author = usize::try_from(u64::from_le_bytes(*author)).ok()?;
+    (author < nodes).then_some((author, said))
 }
 
 /// Whether all numbers, of `scalar` bytes each, are finite. Single bytes are no numbers, but something

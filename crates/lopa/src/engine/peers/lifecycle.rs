@@ -21,6 +21,8 @@ impl<W: Wire> Independent for Peers<W> {
     fn begin(&mut self, Begin { job, mixing, kept, limits }: Begin) -> Result<()> {
         let row = mixing.row(self.me).iter().map(|&(j, _)| j);
         let neighbours: Vec<usize> = row.filter(|&j| j != self.me).collect();
+        self.past = (self.job, self.ended.frames().cloned().collect());
+        self.answered.clear();
         (self.job, self.round) = (job, Round::default());
         (self.step, self.mark, self.durable) = (0, 0, 0);
         self.broadcasts = Broadcasts::new(self.nodes);
@@ -47,7 +49,7 @@ impl<W: Wire> Independent for Peers<W> {
     fn pass(&mut self, begin: Begin) -> Result<()> {
         self.begin(begin)?;
         (self.durable, self.done) = (END, true);
-        self.ended.add(self.me, true);
+        self.end_own(true);
         (0..self.links.len()).for_each(|at| self.send_status(at, false));
         Ok(())
     }
@@ -61,8 +63,15 @@ impl<W: Wire> Independent for Peers<W> {
         let durable = if complete { END } else { self.mark };
         [self.me as u64, self.mark, durable].into_iter().for_each(|value| out.u64(value));
         out.u64(self.links.len() as u64);
-        self.links.iter().for_each(|link| link.save(self.mark, &mut out));
+        for (at, link) in self.links.iter().enumerate() {
+            // What the other end decides of steps to come it tells again.
+            let until = if self.follows(at) { self.step } else { u64::MAX };
+            link.save(self.mark, until, &mut out);
+        }
         self.broadcasts.save(&mut out);
+        out.u64(u64::from(self.past.0));
+        out.u64(self.past.1.len() as u64);
+        self.past.1.iter().for_each(|frame| out.bytes(frame));
         out.done()
     }
 
@@ -89,19 +98,19 @@ impl<W: Wire> Independent for Peers<W> {
 
     fn end(&mut self) -> Result<()> {
         self.durable = END;
-        self.ended.add(self.me, false);
+        self.end_own(false);
         self.request_all();
         let waiting = |link: &Link| (!link.ended()).then_some(link.peer);
         self.wait(|peers| match peers.skips() {
-            // A later run tells the others that all have ended this one.
-            true => Ok(peers.not_ended(|ended| &ended.durable)),
+            // In a later run, this peer tells the others that all have ended this one.
+            true => Ok(peers.not_ended(false)),
             false => Ok(peers.links.iter().find_map(waiting)),
         })
     }
 
     fn linger(&mut self) -> Result<()> {
         self.done = true;
-        self.ended.add(self.me, true);
+        self.end_own(true);
         self.request_all();
         let waited = self.wait(|peers| Ok(peers.not_done().or_else(|| peers.unaware())));
         (0..self.links.len()).for_each(|at| self.send_status(at, false));
@@ -126,7 +135,7 @@ impl<W: Wire> Peers<W> {
     /// skipped.
     fn not_done(&self) -> Option<usize> {
         match self.skips() {
-            true => self.not_ended(|ended| &ended.done),
+            true => self.not_ended(true),
             false => self.links.iter().find(|link| !link.done).map(|link| link.peer),
         }
     }
@@ -149,6 +158,10 @@ impl<W: Wire> Peers<W> {
         let links = 0..bytes.u64()?;
         self.links = links.map(|_| Link::restore(&mut bytes)).collect::<Option<_>>()?;
         self.broadcasts = Broadcasts::restore(self.nodes, &mut bytes)?;
+        let job = u32::try_from(bytes.u64()?).ok()?;
+        let past = 0..bytes.u64()?;
+        let past = past.map(|_| bytes.bytes().map(<[u8]>::to_vec)).collect::<Option<_>>()?;
+        self.past = (job, past);
         bytes.end()
     }
 

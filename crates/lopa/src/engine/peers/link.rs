@@ -23,8 +23,12 @@ pub struct Link {
     pub peer: usize,
     /// Frames sent from step `durable` on.
     sent: Frames,
-    /// Frames received from the step on that this peer would resume from.
+    /// Frames received from the step on that this peer would resume from, which were checked.
     received: Frames,
+    /// Frames received for the current step and those after it, not checked yet.
+    early: Frames,
+    /// The last step whose frame was checked.
+    checked: Option<u64>,
     /// Whether the link is used in a step, where that is decided.
     pub decided: Decisions,
     /// What the journal says of the steps from its last record to the next checkpoint, if this peer
@@ -52,8 +56,8 @@ pub struct Link {
     pub replied: Option<u64>,
     /// The neighbour was asked for everything before this step.
     pub requested: u64,
-    /// The last retransmission: from which step on, and when.
-    pub resent: Option<(u64, Duration)>,
+    /// The step in which the neighbour claimed that this peer had saved more than it remembers.
+    pub claimed: Option<u64>,
 }
 
 impl Link {
@@ -92,27 +96,42 @@ impl Link {
         self.sent.retain(|&step, _| step > past || decided.get(step) != Some(false));
     }
 
-    /// Stores the frame received for a step; true if it is new.
-    pub fn receive(&mut self, step: u64, frame: Vec<u8>) -> FrameResult<bool> {
+    /// Holds the frame received for a step until that is reached; this peer is at step `now`.
+    pub fn receive(&mut self, step: u64, frame: &[u8], now: u64) -> FrameResult {
         self.step = self.step.max(step);
-        match self.received.entry(step) {
-            Entry::Occupied(known) if *known.get() == frame => Ok(false),
-            Entry::Occupied(_) => Err(Refusal::Equivocation),
-            Entry::Vacant(entry) => {
-                entry.insert(frame);
-                Ok(true)
-            }
+        match self.received.get(&step).or_else(|| self.early.get(&step)) {
+            Some(known) if known == frame => {}
+            Some(_) => return Err(Refusal::Equivocation),
+            // It is too late for the others.
+            None if step < now => {}
+            None => drop(self.early.insert(step, frame.to_vec())),
         }
+        Ok(())
     }
 
-    /// The frame received for a step.
+    /// Takes out the frame received for a step that was not checked since this peer began; one from a
+    /// checkpoint was checked before, but that may be of other messages.
+    pub fn unchecked(&mut self, step: u64) -> Option<Vec<u8>> {
+        if self.checked == Some(step) {
+            return None;
+        }
+        self.early.remove(&step).or_else(|| self.received.remove(&step))
+    }
+
+    /// Stores the frame received for a step, which was checked.
+    pub fn accept(&mut self, step: u64, frame: Vec<u8>) {
+        self.checked = Some(step);
+        self.received.insert(step, frame);
+    }
+
+    /// Discards the frame held for a step; true if there was one.
+    pub fn discard(&mut self, step: u64) -> bool {
+        self.early.remove(&step).is_some()
+    }
+
+    /// The frame received for a step, which was checked.
     pub fn received(&self, step: u64) -> Option<&Vec<u8>> {
         self.received.get(&step)
-    }
-
-    /// Removes the frame received for a step, which was wrong.
-    pub fn discard(&mut self, step: u64) {
-        self.received.remove(&step);
     }
 
     /// Discards what neither the neighbour nor this peer, which is durable up to `ours`, needs.
@@ -124,7 +143,8 @@ impl Link {
 
     /// Bytes of the frames kept.
     pub fn bytes(&self) -> usize {
-        self.sent.values().chain(self.received.values()).map(Vec::len).sum()
+        let frames = self.sent.values().chain(self.received.values()).chain(self.early.values());
+        frames.map(Vec::len).sum()
     }
 
     /// Whether the neighbour is ahead of a step whose frame is missing and was not requested yet.
@@ -133,6 +153,7 @@ impl Link {
             && self.step > step
             && self.requested <= step
             && !self.received.contains_key(&step)
+            && !self.early.contains_key(&step)
     }
 
     /// Whether the neighbour needs nothing of this run any more.
@@ -140,12 +161,14 @@ impl Link {
         self.durable == END
     }
 
-    /// Writes what a peer needs to resume from a step.
-    pub fn save(&self, from: u64, out: &mut Writer) {
-        [self.peer as u64, self.durable].into_iter().for_each(|value| out.u64(value));
+    /// Writes what a peer needs to resume from a step: nothing that was not checked, and of the other
+    /// end's decisions those before step `until`. Whether it needs what this peer sends again it can say
+    /// again.
+    pub fn save(&self, from: u64, until: u64, out: &mut Writer) {
+        [self.peer as u64, self.durable.min(from)].into_iter().for_each(|value| out.u64(value));
         save_frames(self.sent.iter(), out);
         save_frames(self.received.range(from..), out);
-        self.decided.save(out);
+        self.decided.save(until, out);
     }
 
     /// Reads what was saved; `None` if it is malformed.

@@ -20,6 +20,13 @@
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
 //! has the protocol.
 //!
+//! **Trust.** A neighbour is whoever the wire says it is; what it says of itself concerns its own link. What
+//! nodes pass on is signed by its author, and nobody believes it of anybody else. A frame is held until its
+//! step is reached and counts, is relayed and is saved only if it is what this peer itself would send there:
+//! one of the right kind and shape. What a neighbour claims of this peer's own past counts for nothing
+//! against what this peer remembers. Any other frame is refused, its sender or its author is named once
+//! per reason, and the peer goes on waiting for a right one, until the deadline.
+//!
 //! **Checkpoints.** [`Independent::mark`] sets the step that the next checkpoint resumes from,
 //! [`Independent::save`] returns the logs to store with it. Only when it is on disk
 //! ([`Independent::kept`]) does the peer announce that it is durable and discard what neither it nor
@@ -48,13 +55,13 @@ pub use settings::{Note, Policy, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::transport::{Independent, Limits, Parcel, Round, Transport};
+use super::transport::{Accepts, Independent, Limits, Messages, Parcel, Round, Transport};
 use super::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
-use broadcast::{Broadcasts, broadcast};
+use broadcast::{Broadcasts, Held, broadcast, said};
 use ended::Ended;
-use frame::{is_finite, run_id};
+use frame::{FrameResult, is_finite, run_id, signed};
 use link::Link;
 
 /// A node of a run whose other nodes are peers behind a wire.
@@ -80,7 +87,9 @@ pub struct Peers<W: Wire> {
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
     notices: u64,
     ended: Ended,
-    skip_at: Duration,  // when links to silent neighbours are skipped
+    past: (u32, Vec<Vec<u8>>), // the run before this one, and all nodes' words that they ended it
+    answered: BTreeMap<usize, (u64, Duration)>, // when each peer was last answered, and for which step
+    skip_at: Duration,                          // when links to silent neighbours are skipped
     probe_at: Duration, // when silent neighbours are asked for a sign of life
     done: bool,         // whether the run's result is on disk
     stopped: bool,
@@ -118,6 +127,8 @@ impl<W: Wire> Peers<W> {
             relayed: BTreeMap::new(),
             notices: 0,
             ended: Ended::default(),
+            past: (0, Vec::new()),
+            answered: BTreeMap::new(),
             skip_at: Duration::ZERO,
             probe_at: Duration::ZERO,
             done: false,
@@ -136,7 +147,14 @@ impl<W: Wire> Peers<W> {
     }
 
     fn frame(&self, kind: FrameKind, scalar: usize, payload: &[u8]) -> Vec<u8> {
-        Frame { kind, scalar: scalar as u8, place: self.place(), payload }.to_bytes(&self.run)
+        let frame = Frame { kind, scalar: scalar as u8, place: self.place(), payload };
+        frame.to_bytes(&self.run, |bytes| self.wire.sign(bytes))
+    }
+
+    /// Whether a node signed a frame.
+    fn check_author(&self, node: usize, bytes: &[u8]) -> FrameResult {
+        let by = |(what, signature)| self.wire.verify(node, what, signature);
+        signed(bytes).is_some_and(by).then_some(()).ok_or(Refusal::Signature)
     }
 
     /// Handles events until `missing` names nobody.
@@ -166,7 +184,7 @@ impl<W: Wire> Peers<W> {
                 until = until.min(self.skip_at);
             }
             if let Some(event) = self.wire.next(until) {
-                self.receive(event)?;
+                self.receive(event);
             }
         }
         Ok(())
@@ -178,8 +196,17 @@ impl<W: Wire> Peers<W> {
     }
 
     fn lost(&self, peer: usize, why: &str) -> Error {
+        if let Some(claims) = self.links.iter().find(|link| link.claimed == Some(self.step)) {
+            return self.gone(claims.peer);
+        }
         let Round { k, .. } = self.round;
-        let message = format!("node {peer} is missing in iteration {k}: {why}");
+        let refused = self.refused.iter().filter(|(of, _)| *of == peer);
+        let refused: Vec<_> = refused.map(|(_, why)| why.text()).collect();
+        let refused = match refused.is_empty() {
+            true => String::new(),
+            false => format!("; frames of it were refused: {}", refused.join(", ")),
+        };
+        let message = format!("node {peer} is missing in iteration {k}: {why}{refused}");
         Error::new(Kind::Peer, "peers/lost", message)
             .hint("restart it, then this node with the same command: the run resumes from here")
     }
@@ -217,6 +244,37 @@ impl<W: Wire> Peers<W> {
         Ok(())
     }
 
+    /// Checks the broadcasts held of this step, and relays those that are accepted.
+    fn admit(&mut self, accepts: Accepts) {
+        for Held { author, from, frame } in self.broadcasts.take(self.step) {
+            // Of its own this peer has what it said.
+            match accepts(author, said(&frame)) {
+                _ if author == self.me => {}
+                Ok(()) => {
+                    let at = self.links.iter().position(|link| link.peer == from);
+                    self.relay(at, &frame);
+                    self.broadcasts.accept(self.step, author, frame);
+                }
+                Err(why) => self.report(author, why),
+            }
+        }
+    }
+
+    /// Goes to the next step; what is held of this one does not belong to it.
+    fn pass_step(&mut self) {
+        let step = self.step;
+        for at in 0..self.links.len() {
+            // A link that is skipped may have delivered too late.
+            if self.links[at].discard(step) && self.links[at].idle {
+                self.report(self.links[at].peer, Refusal::Step);
+            }
+        }
+        for held in self.broadcasts.take(step) {
+            self.report(held.author, Refusal::Step);
+        }
+        self.step += 1;
+    }
+
     /// What cannot happen if all peers run the same program on the same kind of machine.
     fn replay_error(&self, what: &str) -> Error {
         let message = format!("node {}, iteration {}: {what}", self.me, self.round.k);
@@ -246,6 +304,7 @@ impl<W: Wire> Transport for Peers<W> {
         scalar: usize,
         out: &[Parcel],
         into: &mut [Parcel],
+        accepts: Messages,
         meanwhile: &mut dyn FnMut(),
     ) -> Result<()> {
         (self.round, self.scalar) = (round, scalar);
@@ -259,31 +318,36 @@ impl<W: Wire> Transport for Peers<W> {
         let length = |link: &Link| into.iter().find(|from| from.rank == link.peer);
         let length = |link: &Link| length(link).map_or(0, |parcel| parcel.bytes.len());
         self.lengths.extend(self.links.iter().map(length));
-        self.settle()?;
+        self.settle(accepts)?;
         for parcel in into {
             self.fetch(parcel, out);
         }
-        self.step += 1;
+        self.pass_step();
         Ok(())
     }
 
-    fn all(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
+    fn all(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>> {
         let step = self.step;
         self.links.iter_mut().for_each(|link| link.idle = false);
         let frame = self.frame(FrameKind::Broadcast, 1, &broadcast(self.me, ours));
-        if self.broadcasts.insert(step, &frame, step).is_err() {
+        if self.broadcasts.get(step, self.me).is_some_and(|before| *before != frame) {
             return Err(self.replay_error("a broadcast differs from the one sent before"));
         }
-        for link in &self.links {
-            self.wire.send(link.peer, &frame);
-        }
-        self.wait(|peers| Ok(peers.broadcasts.missing(step)))?;
-        self.step += 1;
+        self.broadcasts.recheck(step);
+        self.relay(None, &frame);
+        self.broadcasts.accept(step, self.me, frame);
+        self.wait(|peers| {
+            peers.admit(accepts);
+            Ok(peers.broadcasts.missing(step))
+        })?;
+        // No message belongs here, and no honest neighbour sends one.
+        self.links.iter_mut().for_each(|link| link.idle = true);
+        self.pass_step();
         Ok(self.broadcasts.contents(step))
     }
 
-    fn gather(&mut self, ours: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let all = self.all(ours)?;
+    fn gather(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>> {
+        let all = self.all(ours, accepts)?;
         Ok(if self.me == 0 { all } else { Vec::new() })
     }
 

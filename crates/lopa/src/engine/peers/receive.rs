@@ -1,18 +1,17 @@
 //! Handles what a wire delivers, and replies to it.
 
-use std::time::Duration;
-
-use super::frame::{Frame, FrameResult, Kind, Refusal, is_finite};
+use super::broadcast::Held;
+use super::frame::{AUTHOR, Frame, FrameResult, Kind, Refusal, author, is_finite};
 use super::link::{Link, WINDOW};
 use super::settings::Note;
 use super::status::{END, Status};
 use super::{Peers, Place};
 use crate::engine::wire::{Event, Wire};
-use crate::error::{Error, Kind as ErrorKind, Result};
+use crate::error::{Error, Kind as ErrorKind};
 
 impl<W: Wire> Peers<W> {
-    /// Handles an event of the wire.
-    pub(super) fn receive(&mut self, event: Event) -> Result<()> {
+    /// Handles an event of the wire. No frame ends a peer.
+    pub(super) fn receive(&mut self, event: Event) {
         match event {
             Event::Stop => self.stopped = true,
             Event::Down(peer) => drop(self.down.insert(peer)),
@@ -22,17 +21,16 @@ impl<W: Wire> Peers<W> {
                     self.send_status(at, true);
                 }
             }
-            Event::Frame(peer, bytes) => return self.on_frame(peer, bytes),
+            Event::Frame(peer, bytes) => self.on_frame(peer, &bytes),
         }
-        Ok(())
     }
 
     fn link_to(&self, peer: usize) -> Option<usize> {
         self.links.iter().position(|link| link.peer == peer)
     }
 
-    fn on_frame(&mut self, peer: usize, bytes: Vec<u8>) -> Result<()> {
-        let frame = Frame::read(&bytes, &self.run);
+    fn on_frame(&mut self, peer: usize, bytes: &[u8]) {
+        let frame = Frame::read(bytes, &self.run);
         let link = self.link_to(peer);
         if let (Ok(_), Some(at)) = (frame, link) {
             self.links[at].heard = self.wire.now();
@@ -40,26 +38,29 @@ impl<W: Wire> Peers<W> {
         let handled = match (frame, link) {
             (Err(refusal), _) => Err(refusal),
             (Ok(frame), _) if frame.place.job != self.job && peer < self.nodes => {
-                return self.on_other_job(peer, frame.place.job);
+                self.on_other_job(peer, frame.place.job);
+                Ok(())
             }
             (Ok(_), None) => Err(Refusal::Stranger),
             (Ok(frame), Some(at)) => match frame.kind {
                 Kind::Status => match Status::read(frame.payload) {
-                    Some(status) => return self.on_status(at, frame.place, status),
+                    Some(status) => {
+                        self.on_status(at, frame.place, status);
+                        Ok(())
+                    }
                     None => Err(Refusal::Shape),
                 },
-                Kind::Ended => self.on_ended(at, frame.payload),
+                Kind::Ended => self.on_ended(at, frame.payload, bytes),
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
-                Kind::Notice => self.on_notice(at, frame.payload, &bytes),
-                Kind::Data => self.on_data(at, frame, &bytes),
-                Kind::Broadcast => self.on_broadcast(at, frame, &bytes),
+                Kind::Notice => self.on_notice(at, frame.payload, bytes),
+                Kind::Data => self.on_data(at, frame, bytes),
+                Kind::Broadcast => self.on_broadcast(at, frame, bytes),
             },
         };
         if let Err(refusal) = handled {
             self.report(peer, refusal);
         }
-        Ok(())
     }
 
     fn on_data(&mut self, at: usize, frame: Frame, bytes: &[u8]) -> FrameResult {
@@ -75,24 +76,37 @@ impl<W: Wire> Peers<W> {
             return Ok(());
         }
         self.links[at].silent = false;
-        self.links[at].receive(step, bytes.to_vec()).map(|_| ())
+        self.links[at].receive(step, bytes, self.step)
     }
 
     fn on_broadcast(&mut self, at: usize, frame: Frame, bytes: &[u8]) -> FrameResult {
-        if frame.payload.len() > self.limits.broadcast {
+        if frame.payload.len() > self.limits.broadcast.saturating_add(AUTHOR) {
             return Err(Refusal::Shape);
         }
+        let (author, _) = author(frame.payload, self.nodes).ok_or(Refusal::Shape)?;
         let step = frame.place.step;
-        if self.needs(step)? && self.broadcasts.insert(step, bytes, self.step)? {
-            self.relay(at, bytes);
+        let known = self.broadcasts.get(step, author);
+        if !self.needs(step)? || known.is_some_and(|known| known == bytes) {
+            return Ok(());
+        }
+        let differs = known.is_some();
+        self.check_author(author, bytes)?;
+        if differs {
+            self.report(author, Refusal::Equivocation);
+        } else if step < self.step {
+            self.report(author, Refusal::Step);
+        } else {
+            let from = self.links[at].peer;
+            let held = Held { author, from, frame: bytes.to_vec() };
+            self.broadcasts.hold(step, held, self.step);
         }
         Ok(())
     }
 
-    /// Sends what arrived over one link over all others.
-    pub(super) fn relay(&mut self, at: usize, bytes: &[u8]) {
-        for (other, link) in self.links.iter().enumerate() {
-            if other != at {
+    /// Sends a frame over all links but one.
+    pub(super) fn relay(&mut self, but: Option<usize>, bytes: &[u8]) {
+        for (at, link) in self.links.iter().enumerate() {
+            if Some(at) != but {
                 self.wire.send(link.peer, bytes);
             }
         }
@@ -107,66 +121,81 @@ impl<W: Wire> Peers<W> {
     }
 
     /// Handles a peer that is in another run of the experiment.
-    fn on_other_job(&mut self, peer: usize, job: u32) -> Result<()> {
+    fn on_other_job(&mut self, peer: usize, job: u32) {
         if job < self.job {
             // It waits for this peer to end that run; a status from a later run says so.
-            self.send_status_to(peer, Status::default());
-            return Ok(());
+            if self.may_answer(peer, 0) {
+                self.send_status_to(peer, Status::default());
+                self.send_past(peer, job);
+            }
+            return;
         }
-        let Some(at) = self.link_to(peer) else { return Ok(()) };
-        if self.durable != END {
-            return Err(self.gone(at));
-        }
+        let Some(at) = self.link_to(peer) else { return };
         // A peer begins the next run only when all its neighbours are durable to the end.
+        if self.durable != END {
+            return self.dispute(at);
+        }
         self.links[at].durable = END;
         (self.links[at].done, self.links[at].knows) = (true, true);
-        if self.skips() {
-            // Then all nodes are.
-            (0..self.nodes).for_each(|node| self.ended.add(node, true));
-            self.note_ended();
+    }
+
+    /// Tells a peer that is still in an earlier run who has ended that.
+    fn send_past(&mut self, peer: usize, job: u32) {
+        if !self.skips() {
+            return;
         }
-        Ok(())
+        let own = self.word(job, true);
+        self.wire.send(peer, &own);
+        if self.past.0 == job {
+            for frame in &self.past.1 {
+                self.wire.send(peer, frame);
+            }
+        }
+    }
+
+    /// Refuses what a neighbour claims of this peer's past. If it is true, this peer's checkpoints are
+    /// lost, and it waits in vain.
+    fn dispute(&mut self, at: usize) {
+        self.links[at].claimed = Some(self.step);
+        self.report(self.links[at].peer, Refusal::Past);
     }
 
     /// Handles a neighbour's status.
-    fn on_status(&mut self, at: usize, place: Place, status: Status) -> Result<()> {
+    fn on_status(&mut self, at: usize, place: Place, status: Status) {
         if status.yours > self.durable {
-            return Err(self.gone(at));
+            return self.dispute(at);
         }
-        let skips = self.skips();
         let link = &mut self.links[at];
         link.step = place.step;
         link.durable = link.durable.max(status.durable);
         link.done |= status.done;
-        // Where links may be skipped, `ended.rs` tells who knows of everybody.
-        link.knows |= status.knows && !skips;
+        link.knows |= status.knows;
         // An answer: frames pass in both directions.
         link.silent &= status.asks;
-        if link.ended() {
-            self.ended.add(link.peer, link.done);
-        }
+        let peer = link.peer;
         self.trim();
-        if status.asks && !self.resent_recently(at, place.step) {
-            self.resend(at, place.step);
-        } else if self.done && status.done && !status.knows {
-            // It stays until it hears that.
-            self.send_status(at, false);
+        // A neighbour that is done stays until it hears that this peer is.
+        let stays = self.done && status.done && !status.knows;
+        if (status.asks || stays) && self.may_answer(peer, place.step) {
+            match status.asks {
+                true => self.resend(at, place.step),
+                false => self.send_status(at, false),
+            }
         }
-        Ok(())
     }
 
-    /// Whether a neighbour was just sent all that: it may have asked several times.
-    fn resent_recently(&mut self, at: usize, step: u64) -> bool {
+    /// Whether a peer may be answered now: if it was not answered just before, or has come so far since
+    /// that it needs more than it was sent then. However often it asks, it gets no more.
+    fn may_answer(&mut self, peer: usize, step: u64) -> bool {
         let now = self.wire.now();
-        let link = &mut self.links[at];
-        let recent = |(last, then): (u64, Duration)| {
-            last == step && now < then.saturating_add(self.settings.resend / 2)
-        };
-        let resent = link.resent.is_some_and(recent);
-        if !resent {
-            link.resent = Some((step, now));
+        let may = self.answered.get(&peer).is_none_or(|&(last, then)| {
+            step >= last.saturating_add(WINDOW)
+                || now >= then.saturating_add(self.settings.resend / 2)
+        });
+        if may {
+            self.answered.insert(peer, (step, now));
         }
-        resent
+        may
     }
 
     /// Sends again what a neighbour at a step may lack.
@@ -203,7 +232,9 @@ impl<W: Wire> Peers<W> {
 
     /// Sends a neighbour this peer's status; `asks` if it lacks something.
     pub(super) fn send_status(&mut self, at: usize, asks: bool) {
-        let Link { peer, durable: yours, done: knows, .. } = self.links[at];
+        let Link { peer, durable: yours, done, .. } = self.links[at];
+        // Where links may be skipped, a neighbour leaves when all know of all.
+        let knows = if self.skips() { self.not_ended(true).is_none() } else { done };
         let status = Status { durable: self.durable, yours, asks, done: self.done, knows };
         if asks {
             self.links[at].requested = self.step.saturating_add(WINDOW);
@@ -232,15 +263,16 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    fn gone(&self, at: usize) -> Error {
-        let peer = self.links[at].peer;
+    /// The error of a peer that waited in vain, and whose neighbour says why.
+    pub(super) fn gone(&self, peer: usize) -> Error {
         let message = format!(
-            "node {peer} has discarded messages that node {} needs and had reported as saved",
+            "node {peer} says that it has discarded messages that node {} needs and had reported as \
+             saved",
             self.me
         );
         Error::new(ErrorKind::Peer, "peers/gone", message).hint(
-            "this node's checkpoints are lost or outdated: restore them, or restart all nodes with \
-             `--resume never`",
+            "if this node's checkpoints are lost or outdated, restore them, or restart all nodes with \
+             `--resume never`; if not, that node is wrong",
         )
     }
 }

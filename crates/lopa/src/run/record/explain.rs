@@ -1,7 +1,7 @@
 //! Why a run diverged.
 
 use super::Record;
-use crate::engine::Cluster;
+use crate::engine::{Cluster, Expect};
 use crate::error::Result;
 use crate::evaluate::Point;
 use crate::evaluate::diagnose::diagnose;
@@ -28,9 +28,11 @@ impl Record<'_> {
             let at = culprit.node - here.start;
             let good = self.good.get(at).and_then(|good| unpacked(&cluster.nodes()[at], good));
             let why = good.map(|good| self.explain(&culprit, at, good));
-            ours[at] = why.unwrap_or_else(|| "it never had a finite point".into()).into_bytes();
+            let why = why.unwrap_or_else(|| "it never had a finite point".into());
+            // One line: others refuse what a terminal might obey.
+            ours[at] = why.replace(char::is_control, " ").into_bytes();
         }
-        let said = cluster.everyone_bytes(ours)?;
+        let said = cluster.everyone_bytes(ours, Expect::Text)?;
         Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
     }
 
