@@ -1,11 +1,13 @@
 //! Reading experiment files strictly: every complaint has its file, line and column.
 
 mod complaint;
+mod flat;
 mod overrides;
 pub mod range;
 mod registry;
 mod section;
 
+pub use flat::flat;
 pub use registry::{Choice, Entry, NoParams, Params, Registry};
 pub use section::Section;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::transport::{Parcel, block};
-use crate::math::real::Real;
+use crate::math::real::{Real, all_finite};
 use crate::network::Mixing;
 use crate::network::mixed::Row;
 use crate::network::outbox::Outbox;
@@ -50,7 +50,7 @@ impl<T: Real> Links<T> {
             // Both processes list the nodes of a parcel in the same order.
             let sent = neighbours(mixing, &there, &here);
             let received = neighbours(mixing, &here, &there);
-            let parcel = Parcel { rank: other, bytes: Vec::new() };
+            let parcel = Parcel { rank: other, ..Parcel::default() };
             if !sent.is_empty() {
                 links.out.push(parcel.clone());
                 links.senders.push(sent.into_iter().map(|i| i - here.start).collect());
@@ -147,6 +147,7 @@ impl<T: Real> Links<T> {
         for (parcel, senders) in out.iter_mut().zip(&self.senders) {
             parcel.bytes.clear();
             senders.iter().for_each(|&i| T::extend_le(messages[i].values(), &mut parcel.bytes));
+            parcel.finite = senders.iter().all(|&i| all_finite(messages[i].values()));
         }
         let length = messages[0].values().len();
         for (parcel, places) in into.iter_mut().zip(&self.places) {

@@ -13,6 +13,8 @@ pub struct Parcel {
     pub rank: usize,
     /// The content.
     pub bytes: Vec<u8>,
+    /// Whether its sender assures that all numbers in it are finite. Where a run diverges they are not.
+    pub finite: bool,
 }
 
 /// Moves bytes between the processes of a run, which all make the same calls in the same order.

@@ -18,7 +18,7 @@ use super::slot::{Address, Desk, Slot, receive, send};
 use super::spec::Messages;
 use crate::engine::{Parcel, block};
 use crate::error::{Error, Kind, Result};
-use crate::math::real::Real;
+use crate::math::real::{Real, all_finite};
 use crate::network::Mixing;
 use crate::network::outbox::Outbox;
 
@@ -113,6 +113,7 @@ impl<T: Real> Traffic<T> {
             let parcel = |border: &Border| Parcel {
                 rank: border.rank,
                 bytes: Vec::with_capacity(ways(border) * wire),
+                finite: false,
             };
             map.borders.iter().map(parcel).collect()
         };
@@ -281,8 +282,10 @@ impl<T: Real> Traffic<T> {
             let (out, into) = (&mut out[open.len()], &mut into[open.len()]);
             (out.rank, into.rank) = (border.rank, border.rank);
             out.bytes.clear();
+            out.finite = true;
             for (way, _) in border.out.iter().filter(|(_, edges)| up(edges)) {
                 out.bytes.extend_from_slice(&wires[*way]);
+                out.finite &= all_finite(&slots[e].values[*way]);
             }
             into.bytes.resize(count * slots[e].wire, 0);
             open.push(at);
@@ -318,14 +321,12 @@ impl<T: Real> Traffic<T> {
                 let rest = receive(&**compressor, address, lengths, bytes, vectors, order);
                 let rest = rest.ok_or_else(|| garbled(from, k))?;
                 T::read_le(rest, radii);
+                if parcel.finite && !all_finite(value) {
+                    return Err(not_finite(from, k));
+                }
             }
         }
         Ok(())
-    }
-
-    /// Whether everything that the nodes here said and heard in exchange `e` is finite.
-    pub fn is_finite(&self, e: usize) -> bool {
-        self.slots[e].values.iter().flatten().all(|value| value.is_finite())
     }
 
     /// Bytes of a message of exchange `e`.
@@ -405,6 +406,13 @@ pub fn wire_bytes<T: Real>(messages: &Messages, lengths: &[usize]) -> usize {
         }
     };
     bytes + radii
+}
+
+fn not_finite(from: usize, k: u64) -> Error {
+    let message =
+        format!("what node {from} sent in iteration {k} is not finite, and it did not say so");
+    Error::new(Kind::Run, "messages/not-finite", message)
+        .hint("run the same version of lopa with the same compressors at every node")
 }
 
 fn garbled(from: usize, k: u64) -> Error {

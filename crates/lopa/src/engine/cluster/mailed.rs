@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::{Cluster, Step, Team};
 use crate::engine::Node;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::math::real::Real;
 use crate::messages::{Mail, Tally, Traffic};
 use crate::network::Cursor;
@@ -17,29 +17,14 @@ impl<T: Real> Cluster<'_, T> {
     /// One iteration of every node, with messages as `[messages]` and `[attack]` say.
     pub(super) fn advance_by_mail(&mut self) -> Result<()> {
         let Cluster {
-            here,
-            team,
-            messages,
-            rounds,
-            progress,
-            transport,
-            together,
-            timing,
-            traffic,
-            ..
+            team, messages, rounds, progress, transport, together, timing, traffic, ..
         } = self;
         let Some(traffic) = traffic else { return Ok(()) };
         let exchanges = team.nodes[0].algorithm.exchanges();
-        // Among peers, numbers that are not finite do not pass; compressed, only we can tell.
-        let careful = traffic.scalar() == 1 && transport.independent().is_some();
         let k = progress.k;
         for e in 0..exchanges {
             find_round(rounds.as_mut(), traffic, (k, e), progress.exchanges);
             traffic.begin((k, e), messages, team.pool)?;
-            if careful && !traffic.is_finite(e) {
-                return Err(not_finite(here.start, "would send", k)
-                    .hint("the run diverges: use smaller step sizes"));
-            }
             let round = Round { k, e };
             let step = Step { round, exchanges, messages, apart: together.is_some() };
             let scalar = traffic.scalar();
@@ -48,9 +33,6 @@ impl<T: Real> Cluster<'_, T> {
             transport.exchange(round, scalar, out, into, &mut near)?;
             if traffic.spans() {
                 traffic.unpack((k, e))?;
-                if careful && !traffic.is_finite(e) {
-                    return Err(not_finite(here.start, "was sent", k));
-                }
                 let (mail, reach, ..) = traffic.mail(e);
                 team.step_by(&step, &mail, reach, true);
             }
@@ -107,11 +89,6 @@ fn find_round<T: Real>(
     {
         traffic.turn(rounds.mixing());
     }
-}
-
-fn not_finite(node: usize, what: &str, k: u64) -> Error {
-    let message = format!("node {node} {what} a value that is not finite in iteration {k}");
-    Error::new(Kind::Run, "peers/not-finite", message)
 }
 
 type Work<'w, T> = (usize, ((&'w mut Node<T>, &'w mut Outbox<T>), &'w mut Vec<T>));

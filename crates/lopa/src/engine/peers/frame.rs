@@ -40,6 +40,9 @@ pub enum Kind {
     Notice = 4,
     /// The nodes known to have ended the run: see `ended.rs`.
     Ended = 5,
+    /// A node's message in an exchange, some of whose numbers are not finite: the run diverges there.
+    /// All nodes go on with them, as one process does, until they look at their variables.
+    Overflow = 6,
 }
 
 /// Where a frame belongs.
@@ -92,7 +95,7 @@ pub enum Refusal {
     Future,
     /// Its payload has the wrong type or size, or is malformed.
     Shape,
-    /// It contains a value that is not finite.
+    /// It contains a value that is not finite, and does not say so.
     NotFinite,
     /// It differs from an earlier frame for the same place.
     Equivocation,
@@ -111,7 +114,7 @@ impl Refusal {
             Refusal::Stranger => "its sender is not a neighbour in this run",
             Refusal::Future => "it is too many steps ahead",
             Refusal::Shape => "its content is malformed or has the wrong size",
-            Refusal::NotFinite => "it contains a value that is not finite",
+            Refusal::NotFinite => "it contains a value that is not finite, and does not say so",
             Refusal::Equivocation => "it contradicts an earlier frame",
         }
     }
@@ -161,7 +164,8 @@ impl<'a> Frame<'a> {
         let (payload, _) = rest.split_last_chunk::<TAIL>()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
-        let kinds = [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended];
+        let kinds =
+            [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended, Kind::Overflow];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
         let place = Place { job: half(24), e: half(28), k: word(32), step: word(40) };
         Some(Frame { kind, scalar: head[7], place, payload })
