@@ -523,6 +523,7 @@ fn frames(bytes: &[u8]) {
         FrameKind::Broadcast,
         FrameKind::Notice,
         FrameKind::Ended,
+        FrameKind::Overflow,
     ];
     let frame = |piece: &&[u8]| {
         let (head, payload) = piece.split_at(piece.len().min(4));
@@ -537,8 +538,9 @@ fn frames(bytes: &[u8]) {
             k: u64::from(k),
             e: u32::from(e),
         };
-        let kind = kinds[usize::from(kind & 7) % 5];
-        let scalar = if kind == FrameKind::Data { 8 } else { 1 };
+        let kind = kinds[usize::from(kind & 7) % 6];
+        let numbers = matches!(kind, FrameKind::Data | FrameKind::Overflow);
+        let scalar = if numbers { 8 } else { 1 };
         Event::Frame(from, Frame { kind, scalar, place, payload }.to_bytes(&[5; 16], |_| SIGNATURE))
     };
     let events = pieces(rest, 40).iter().map(frame).collect();
@@ -546,7 +548,7 @@ fn frames(bytes: &[u8]) {
     with_mixing(|mixing| {
         let begin = Begin { job: 0, mixing, kept: None, limits: LIMITS };
         peers.begin(begin).expect("a start without a past");
-        let parcel = |rank| Parcel { rank, bytes: vec![0; 16] };
+        let parcel = |rank| Parcel { rank, bytes: vec![0; 16], finite: true };
         for k in 0..4 {
             let round = Round { k, e: 0 };
             let mut into = [parcel(0), parcel(2)];

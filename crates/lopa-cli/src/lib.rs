@@ -61,7 +61,9 @@ pub fn run_with(args: impl IntoIterator<Item = OsString>, mut registries: Regist
     if !cli.command.runs_code() {
         registries.problems.run_no_code();
     }
-    let program = Program { registries, output: Output::new(&cli.output) };
+    // A node runs for days, unattended.
+    let output = Output::new(&cli.output, matches!(cli.command, Command::Node(_)));
+    let program = Program { registries, output };
     run(&cli.command, &program).unwrap_or_else(|error| program.output.fail(&error))
 }
 

@@ -53,7 +53,7 @@ enum Color {
 }
 
 /// Prints in the format asked for.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct Output {
     format: Format,
     quiet: bool,
@@ -61,6 +61,16 @@ pub struct Output {
     bars: bool,
     /// Standard output holds a file: results go to standard error.
     aside: bool,
+    /// Whether lines on standard error are a log, with times and levels.
+    stamps: bool,
+}
+
+/// How much a line on standard error matters.
+#[derive(Clone, Copy)]
+enum Level<'a> {
+    Info,
+    Warning,
+    Error(&'a str), // its id
 }
 
 /// A line below the head and no other.
@@ -68,7 +78,8 @@ const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 impl Output {
-    pub fn new(args: &OutputArgs) -> Output {
+    /// As the arguments say; what a command that runs unattended says is a log.
+    pub fn new(args: &OutputArgs, stamps: bool) -> Output {
         let terminal = std::io::stderr().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let plain = set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -78,18 +89,12 @@ impl Output {
             Color::Never => false,
         };
         let bars = terminal && !args.no_progress && !args.quiet;
-        Output { format: args.format, quiet: args.quiet, color, bars, aside: false }
+        Output { format: args.format, quiet: args.quiet, color, bars, aside: false, stamps }
     }
 
     /// What is said about a file that the command wrote: if that went to standard output, nothing else does.
     pub fn beside(&self, file: &Path) -> Output {
-        Output { aside: is_stdout(file), ..self.clone() }
-    }
-
-    /// Whether to print only errors on standard error.
-    #[cfg(feature = "peers")]
-    pub fn quiet(&self) -> bool {
-        self.quiet
+        Output { aside: is_stdout(file), ..*self }
     }
 
     /// Whether a script reads standard output.
@@ -128,21 +133,42 @@ impl Output {
     /// A remark on standard error.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            log(plain(text));
+            self.log(Level::Info, text);
         }
     }
 
     /// A warning on standard error.
     pub fn warn(&self, text: &str) {
         if !self.quiet {
-            log(format_args!("{} {}", self.paint("33", "warning:"), plain(text)));
+            self.log(Level::Warning, text);
         }
     }
 
     /// An error on standard error.
     pub fn complain(&self, error: &Error) {
-        let id = self.paint("31;1", &format!("error[{}]:", error.id));
-        log(format_args!("{id} {}", plain(&error.to_string())));
+        self.log(Level::Error(error.id), &error.to_string());
+    }
+
+    /// A line on standard error: for people, or with its time and level.
+    fn log(&self, level: Level, text: &str) {
+        let time = self.stamps.then(lopa::folder::now);
+        match (level, time) {
+            (_, Some(time)) if self.json() => log(entry(level, &time, text)),
+            (Level::Info, None) => log(plain(text)),
+            (_, time) => {
+                let time = time.map(|time| time + " ").unwrap_or_default();
+                log(format_args!("{time}{} {}", self.head(level), plain(text.trim_start())));
+            }
+        }
+    }
+
+    /// The level at the head of a line.
+    fn head(&self, level: Level) -> String {
+        match level {
+            Level::Info => "info:".into(),
+            Level::Warning => self.paint("33", "warning:"),
+            Level::Error(id) => self.paint("31;1", &format!("error[{id}]:")),
+        }
     }
 
     /// Reports an error in the format asked for; returns its exit code.
@@ -189,6 +215,20 @@ impl Output {
 pub fn document(value: &Value) -> String {
     let text = format!("{value:#}\n");
     escaped(&text, |c| format!("\\u{:04x}", u32::from(c))).into()
+}
+
+/// A line of a log as a document of its own.
+fn entry(level: Level, time: &str, text: &str) -> String {
+    let (level, id) = match level {
+        Level::Info => ("info", None),
+        Level::Warning => ("warning", None),
+        Level::Error(id) => ("error", Some(id)),
+    };
+    let mut entry = json!({ "time": time, "level": level, "text": text.trim() });
+    if let Some(id) = id {
+        entry["id"] = json!(id);
+    }
+    escaped(&entry.to_string(), |c| format!("\\u{:04x}", u32::from(c))).into()
 }
 
 /// An error as a document.
@@ -239,12 +279,6 @@ fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
     }
 }
 
-/// Prints a line on standard error, from wherever it comes.
-#[cfg(feature = "peers")]
-pub fn say(text: &str) {
-    log(plain(text));
-}
-
 /// Prints a line on standard error; a closed pipe is no failure.
 fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
@@ -254,7 +288,7 @@ fn log(text: impl Display) {
 mod tests {
     use serde_json::json;
 
-    use super::{document, plain};
+    use super::{Level, document, entry, plain};
 
     #[test]
     fn control_characters_are_shown_and_not_obeyed() {
@@ -262,6 +296,19 @@ mod tests {
         assert_eq!(plain("\u{1b}[2Jclass\u{7}\r\u{9b}1m"), "\\u{1b}[2Jclass\\u{7}\\r\\u{9b}1m");
         assert_eq!(plain("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
     }
+
+    #[test]
+    fn a_line_of_a_log_is_one_line_with_time_and_level() {
+        let line = entry(Level::Error("peers/lost"), "2026-01-02T03:04:05Z", "\na\nb\u{9b}");
+        assert!(!line.contains(['\n', '\u{9b}']), "{line}");
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let want = json!({
+            "time": "2026-01-02T03:04:05Z", "level": "error", "id": "peers/lost", "text": "a\nb\u{9b}"
+        });
+        assert_eq!(value, want);
+        assert!(entry(Level::Info, "", "a").contains("\"info\""));
+    }
+
     #[test]
     fn documents_say_the_same_without_anything_to_obey() {
         let value = json!({ "\u{1b}[2J": "\u{9b}1m\u{202e}\u{7f}ß", "list": [1, "\n"] });

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use lopa::engine::{Begin, Limits, Parcel, Peers, Round, Settings, Transport, anything};
 use lopa::network::{Graph, Mixing};
-use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
+use lopa_peers::{Iroh, Key, Keys, Log, Neighbour, Place, Terms};
 use raw::{Raw, SIZES, median};
 
 const NODES: usize = 3;
@@ -21,13 +21,14 @@ const NODES: usize = 3;
 fn rounds(place: Place, mixing: &Mixing, entries: usize, rounds: usize) -> Vec<f64> {
     let me = place.node;
     let others: Vec<usize> = place.neighbours.iter().map(|neighbour| neighbour.node).collect();
-    let mut wire = Iroh::start(place, Log::new(|_| {}), Arc::new(AtomicBool::new(false))).unwrap();
+    let mut wire =
+        Iroh::start(place, Log::new(|_, _| {}), Arc::new(AtomicBool::new(false))).unwrap();
     wire.meet(Duration::from_secs(60), None).unwrap();
     let mut peers = Peers::new(wire, (me, NODES), &[0; 32], Settings::default(), Box::new(|_| {}));
     let limits = Limits { message: 8 * entries, broadcast: 1000 };
     let own = peers.independent().expect("peers are independent");
     own.begin(Begin { job: 0, mixing, kept: None, limits }).unwrap();
-    let parcel = |rank| Parcel { rank, bytes: vec![0; 8 * entries] };
+    let parcel = |rank| Parcel { rank, bytes: vec![0; 8 * entries], finite: true };
     let out: Vec<Parcel> = others.into_iter().map(parcel).collect();
     let mut into = out.clone();
     let mut times = Vec::new();
@@ -74,6 +75,7 @@ fn main() {
             relays: Vec::new(),
             neighbours: graph.neighbours(node).iter().map(neighbour).collect(),
             terms: Terms { experiment: [0; 32], graph: [0; 32], roster: [0; 32], entries: 0 },
+            keys: Keys::default(),
             most: 8 * entries + 1000,
         };
         let ours = together(|node| rounds(place(node), &mixing, entries, count));

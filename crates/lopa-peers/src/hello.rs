@@ -98,6 +98,13 @@ impl Hello {
         }
         (!found.is_empty()).then(|| found.join("; "))
     }
+
+    /// Whether the same lopa sent it and only settings differ: then both ends say which.
+    pub fn can_say_which(&self, theirs: &Hello) -> bool {
+        let same = self.protocol == theirs.protocol && self.lopa == theirs.lopa;
+        let (they, we) = (&theirs.terms, &self.terms);
+        same && (they.experiment != we.experiment || they.graph != we.graph)
+    }
 }
 
 fn short(hash: &Hash) -> String {

@@ -3,6 +3,7 @@
 
 mod hello;
 mod key;
+mod keys;
 mod link;
 mod log;
 mod net;
@@ -11,6 +12,7 @@ mod wire;
 
 pub use hello::Terms;
 pub use key::{Key, PublicKey};
-pub use log::Log;
+pub use keys::Keys;
+pub use log::{Level, Log};
 pub use roster::{Member, Roster};
 pub use wire::{Counters, Iroh, Met, Neighbour, Place};

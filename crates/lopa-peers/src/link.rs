@@ -8,6 +8,7 @@ use lopa::engine::Event;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::hello::Hello;
+use crate::keys::{self, Keys};
 
 /// Capacity of the queues of a link, in frames. When full, outgoing frames are dropped and incoming
 /// ones stay unread.
@@ -34,6 +35,8 @@ pub enum End {
     Gone(String),
     /// The other end violated the protocol.
     Broke(String),
+    /// The other end needs the link no longer: it is done, or was stopped.
+    Left,
 }
 
 /// A stream to a neighbour, after both ends have sent their hello.
@@ -62,6 +65,28 @@ impl Stream {
     }
 }
 
+/// Sends a list of keys and receives the other end's; the caller is the first to send, so that it may close
+/// the connection afterwards.
+pub async fn swap_keys(stream: &mut Stream, ours: &Keys, dialled: bool) -> Result<Keys, End> {
+    let Stream { out, into, .. } = stream;
+    let ours = framed(&ours.to_bytes());
+    if dialled {
+        out.write_all(&ours).await.map_err(gone)?;
+    }
+    let mut length = [0; 4];
+    into.read_exact(&mut length).await.map_err(read_error)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > keys::MOST {
+        return Err(End::Broke(format!("it sent {length} bytes of keys")));
+    }
+    let mut bytes = vec![0; length];
+    into.read_exact(&mut bytes).await.map_err(read_error)?;
+    if !dialled {
+        out.write_all(&ours).await.map_err(gone)?;
+    }
+    Keys::from_bytes(&bytes).ok_or_else(|| End::Broke("malformed keys".into()))
+}
+
 fn gone(error: impl std::fmt::Display) -> End {
     End::Gone(error.to_string())
 }
@@ -74,6 +99,7 @@ async fn read_hello(into: &mut RecvStream) -> Result<Hello, End> {
 
 fn read_error(error: ReadExactError) -> End {
     match error {
+        ReadExactError::FinishedEarly(0) => End::Left,
         ReadExactError::FinishedEarly(_) => End::Gone("it closed the stream".into()),
         other => gone(other),
     }

@@ -20,8 +20,9 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
 use crate::hello::Hello;
-use crate::link::{End, Item, QUEUE, Stream, read, write};
-use crate::log::Log;
+use crate::keys::Keys;
+use crate::link::{End, Item, QUEUE, Stream, read, swap_keys, write};
+use crate::log::{Level, Log};
 use crate::wire::{Counters, Neighbour, Place, Reasons};
 
 /// The application protocol; QUIC's handshake fails with any other.
@@ -53,6 +54,7 @@ pub struct Net {
     start: Instant,
     relays: Vec<RelayUrl>,
     hello: Hello,
+    keys: Keys,
     max_frame: usize,
     slots: Vec<Slot>,
     events: Sender<Item>,
@@ -102,7 +104,7 @@ fn jitter() -> f64 {
 impl Net {
     /// Binds the endpoint.
     pub async fn bind(place: Place, hello: Hello, log: Log, events: Sender<Item>) -> Result<Net> {
-        let Place { key, node, listen, callable, relays, neighbours, most, .. } = place;
+        let Place { key, node, listen, callable, relays, neighbours, keys, most, .. } = place;
         let relays: Vec<RelayUrl> = relays.iter().map(|url| relay(url)).collect::<Result<_>>()?;
         let mode = match relays.is_empty() {
             true => RelayMode::Disabled,
@@ -140,6 +142,7 @@ impl Net {
             start: Instant::now(),
             relays,
             hello,
+            keys,
             max_frame: most,
             slots,
             events,
@@ -314,31 +317,21 @@ impl Net {
         match Stream::accept(connection.clone(), &self.hello).await {
             Ok((stream, theirs)) => self.install(at, stream, theirs, false),
             Err(End::Broke(why)) => self.broke(at, &connection, &why),
-            Err(End::Gone(_)) => return false,
+            Err(End::Gone(_) | End::Left) => return false,
         }
         true
     }
 
     /// Starts using a stream, unless the terms differ or there is a link already.
     fn install(self: Arc<Net>, at: usize, stream: Stream, theirs: Hello, dialled: bool) {
-        let Stream { connection, out, into } = stream;
         let slot = &self.slots[at];
         let Neighbour { node, name, .. } = &slot.neighbour;
         if let Some(what) = self.hello.differs(&theirs) {
-            self.counters.broken.fetch_add(1, Ordering::Relaxed);
-            self.log.once(name, &what, &format!("refused {name}: {what}"));
-            self.set_reason(at, Some(format!("{name} differs: {what}")));
-            let _ = self.events.send(Item::Refused);
-            // The caller closes the connection when it has read our terms; if not, we do.
-            tokio::spawn(async move {
-                let _out = out;
-                if !dialled {
-                    let _ = timeout(HANDSHAKE, connection.closed()).await;
-                }
-                connection.close(DIFFERS.into(), b"other terms");
-            });
+            let which = self.hello.can_say_which(&theirs);
+            tokio::spawn(self.clone().part(at, stream, (what, which), dialled));
             return;
         }
+        let Stream { connection, out, into } = stream;
         let by_smaller = dialled == (self.node < *node);
         let connected = Connected { session: theirs.session, by_smaller };
         let mut line = slot.line();
@@ -351,7 +344,7 @@ impl Net {
             let _ = self.events.send(Event::Down(*node).into());
         }
         self.set_reason(at, None);
-        self.log.say(&format!("link to {name} is up"));
+        self.log.say(Level::Info, &format!("link to {name} is up"));
         let _ = self.events.send(Event::Up(*node).into());
         let (queue, queued) = mpsc::channel(QUEUE);
         let writer = tokio::spawn(write(out, queued));
@@ -367,6 +360,35 @@ impl Net {
         });
     }
 
+    /// Refuses a neighbour with other terms: says what differs, which keys of the experiment if it can.
+    async fn part(
+        self: Arc<Net>,
+        at: usize,
+        mut stream: Stream,
+        (mut what, which): (String, bool),
+        dialled: bool,
+    ) {
+        let name = &self.slots[at].neighbour.name;
+        if which {
+            // One that sends no keys is refused without them.
+            let theirs = timeout(HANDSHAKE, swap_keys(&mut stream, &self.keys, dialled)).await;
+            if let Ok(Ok(theirs)) = theirs {
+                let keys = self.keys.differ(&theirs);
+                let same = || "no key differs, so what files contain does".into();
+                what = format!("{what}: {}", keys.unwrap_or_else(same));
+            }
+        }
+        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+        self.log.once(name, &what, &format!("refused {name}: {what}"));
+        self.set_reason(at, Some(format!("{name} differs: {what}")));
+        let _ = self.events.send(Item::Refused);
+        // The caller closes the connection when it has read our terms; if not, we do.
+        if !dialled {
+            let _ = timeout(HANDSHAKE, stream.connection.closed()).await;
+        }
+        stream.connection.close(DIFFERS.into(), b"other terms");
+    }
+
     /// Cleans up after a link that ended.
     fn lost(&self, at: usize, connection: &Connection, end: End) {
         let slot = &self.slots[at];
@@ -380,8 +402,12 @@ impl Net {
         if line.live.as_ref().is_some_and(ours) {
             line.live = None;
             line.dialling.down(self.now(), jitter());
-            let (End::Gone(why) | End::Broke(why)) = end;
-            self.log.say(&format!("link to {name} is down: {why}"));
+            match end {
+                End::Left => self.log.say(Level::Info, &format!("{name} has left")),
+                End::Gone(why) | End::Broke(why) => {
+                    self.log.say(Level::Warning, &format!("link to {name} is down: {why}"));
+                }
+            }
             let _ = self.events.send(Event::Down(*node).into());
             slot.changed.notify_waiters();
         }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::hello::{Hello, Terms};
 use crate::key::Key;
+use crate::keys::Keys;
 use crate::link::{Item, framed};
 use crate::log::Log;
 use crate::net::{self, Net};
@@ -40,6 +41,8 @@ pub struct Place {
     pub neighbours: Vec<Neighbour>,
     /// What all must agree on.
     pub terms: Terms,
+    /// The experiment key by key, to say which differ.
+    pub keys: Keys,
     /// Size limit of a frame, in bytes.
     pub most: usize,
 }

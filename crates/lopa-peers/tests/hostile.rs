@@ -1,9 +1,6 @@
 //! Strangers, and neighbours that violate the protocol, are refused and logged once; two honest nodes
 //! keep exchanging frames.
 
-#[path = "hostile/slow.rs"]
-mod slow;
-
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +10,7 @@ use std::time::Duration;
 use iroh::endpoint::{Connection, QuicTransportConfig, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, SecretKey};
 use lopa::engine::{Event, Wire};
-use lopa_peers::{Iroh, Key, Log, Neighbour, Place, Terms};
+use lopa_peers::{Iroh, Key, Keys, Log, Neighbour, Place, Terms};
 
 const ALPN: &[u8] = b"lopa/1";
 const MAX_FRAME: usize = 1000;
@@ -63,14 +60,6 @@ struct Target {
 
 /// Starts Alice and Bob. Carol's link stays down, and no test needs it.
 fn honest(folder: &Path) -> (Honest, Target) {
-    honest_through(folder, |address| address)
-}
-
-/// The same; each calls the other at the address that `way` gives for the other's.
-fn honest_through(
-    folder: &Path,
-    mut way: impl FnMut(SocketAddr) -> SocketAddr,
-) -> (Honest, Target) {
     let key = |name: &str| Key::create(&folder.join(name)).unwrap();
     let keys = ["alice", "bob", "carol"].map(key);
     let addresses = [0, 1].map(|_| {
@@ -93,16 +82,17 @@ fn honest_through(
         relays: Vec::new(),
         neighbours,
         terms: terms(),
+        keys: Keys::default(),
         most: MAX_FRAME,
     };
     let logged = lines.clone();
-    let log = Log::new(move |line| logged.lock().unwrap().push(line.to_string()));
+    let log = Log::new(move |_, line| logged.lock().unwrap().push(line.to_string()));
     let stop = || Arc::new(AtomicBool::new(false));
-    let bob = neighbour(1, "bob", vec![way(addresses[1]).to_string()]);
+    let bob = neighbour(1, "bob", vec![addresses[1].to_string()]);
     let carol = neighbour(2, "carol", Vec::new());
     let alice = Iroh::start(place(0, vec![bob, carol]), log, stop()).unwrap();
-    let back = neighbour(0, "alice", vec![way(addresses[0]).to_string()]);
-    let bob = Iroh::start(place(1, vec![back]), Log::new(|_| {}), stop()).unwrap();
+    let back = neighbour(0, "alice", vec![addresses[0].to_string()]);
+    let bob = Iroh::start(place(1, vec![back]), Log::new(|_, _| {}), stop()).unwrap();
     let secret = std::fs::read_to_string(folder.join("carol")).unwrap();
     let hex = secret.lines().last().unwrap();
     let digit = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).unwrap();

@@ -22,7 +22,7 @@ fn main() {
     let mut raw = Raw::join(&listener, &addresses, rank);
     for (entries, rounds) in SIZES {
         let both = [(rank + 1) % size, (rank + size - 1) % size];
-        let parcels = both.map(|rank| Parcel { rank, bytes: vec![1; 8 * entries] });
+        let parcels = both.map(|rank| Parcel { rank, bytes: vec![1; 8 * entries], finite: true });
         let mut into = parcels.clone();
         let mut times = Vec::new();
         for k in 0..rounds as u64 {

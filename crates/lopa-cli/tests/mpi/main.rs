@@ -258,3 +258,12 @@ fn files_of_each_nodes_own_are_scaled_alike_in_any_number_of_processes() {
         }
     }
 }
+
+/// Numbers overflow between two looks at the variables, in plain messages and in compressed ones.
+#[test]
+fn a_run_that_diverges_ends_as_in_one_process() {
+    let wild = ["algorithm.lopa-gt.alpha=1e200", "run.iterations=25", "run.evaluations=2"];
+    for more in ["run.precision='f32'", "messages.compress='quantise'", "messages.late=0.3"] {
+        same(PERSONAL, &[&wild[..], &[more]].concat(), &[2, 3]);
+    }
+}

@@ -20,6 +20,27 @@ fn three_processes_give_the_digest_of_one() {
     same(QUADRATIC, &["--set", "run.precision=f32", "--set", "network.graph=complete"]);
 }
 
+/// Numbers overflow between two looks at the variables: the run is given up as in one process, and the next
+/// algorithm goes on.
+#[test]
+fn a_run_that_diverges_ends_as_in_one_process() {
+    let second = "\n[[algorithm]]\nname = \"lopa-lg\"\nalpha = 0.005\nbeta = 0.2\nlambda = 0.2\n";
+    let wild = QUADRATIC.replace("alpha = 0.005", "alpha = 1e200") + second;
+    for (experiment, code) in [(&wild, 9), (&QUADRATIC.replace("beta = 0.2", "beta = 1e200"), 1)] {
+        let trio = Trio::new(experiment);
+        let alone = trio.folder.lopa(&["run", "e.toml", "--out", "alone", "--format", "json"]);
+        assert_eq!(alone.code, code, "{}", alone.stderr);
+        let want = results(&alone.json());
+        assert_eq!(want[0][2], "diverged");
+        for (name, output) in NAMES.iter().zip(trio.run(&[])) {
+            assert_eq!(output.status.code(), Some(code), "{name}: {}", text(&output));
+            let got = results(&serde_json::from_slice(&output.stdout).unwrap());
+            assert_eq!(got, want, "{name}");
+            assert!(text(&output).contains("diverged at iteration"), "{}", text(&output));
+        }
+    }
+}
+
 #[test]
 fn messages_give_the_digest_of_one_process() {
     for sets in [

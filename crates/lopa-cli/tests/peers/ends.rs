@@ -83,18 +83,74 @@ fn nodes_left_alone_end_with_6_and_can_resume() {
 }
 
 #[test]
-fn different_experiments_are_reported_to_both_ends() {
-    let cases: [(&[&str], &str); 3] = [
-        (&["--set", "run.iterations=41"], "bob differs: experiment"),
-        (&["--set", "network.graph=complete"], "bob differs: graph"),
-        (&["--seed", "7"], "bob differs: experiment"),
+fn different_experiments_are_reported_to_both_ends_key_by_key() {
+    let drop = ["--set", "messages.drop=0.1"];
+    let cases: [(&[&str], &str, &str); 5] = [
+        (
+            &["--set", "run.iterations=41"],
+            "bob differs: experiment ",
+            "`run.iterations` has another value there",
+        ),
+        (
+            &["--set", "network.graph=complete"],
+            "bob differs: graph ",
+            "`network.graph.name` has another value there",
+        ),
+        (&["--seed", "7"], "bob differs: experiment ", "`run.seeds` has another value there"),
+        (
+            &["--set", "algorithm.lopa-gt.alpha=0.004"],
+            "bob differs: experiment ",
+            "`algorithm.lopa-gt.alpha` has another value there",
+        ),
+        (&drop, "bob differs: experiment ", "`messages.drop`"),
     ];
-    for (more, says) in cases {
+    for (more, says, which) in cases {
         let trio = Trio::new(QUADRATIC);
         let (alice, bob) = (trio.start("alice", &[]), trio.start("bob", more));
-        ends(alice, 7, says);
-        ends(bob, 7, "alice differs: ");
+        for (node, says) in [(alice, says), (bob, "alice differs: ")] {
+            let said = ends(node, 7, says);
+            let said = text(&said) + &String::from_utf8_lossy(&said.stdout);
+            assert!(said.contains(which), "{more:?}: {said}");
+        }
     }
+}
+
+/// Lines of a node's log have a time and a level, and are JSON where results are; a node that all others
+/// leave at the end sees nothing to worry about.
+#[test]
+fn a_log_has_times_and_levels_and_a_normal_end_reads_like_one() {
+    let trio = Trio::new(QUADRATIC);
+    let mut plain: Vec<Child> = Vec::new();
+    for name in NAMES {
+        let args = ["node", "e.toml", "--roster", "roster.toml", "--name", name];
+        let mut node = trio.folder.program(&args);
+        node.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        plain.push(node.spawn().unwrap());
+    }
+    for node in plain {
+        let said = text(&ends(node, 0, ""));
+        assert!(said.contains("link to"), "{said}");
+        for line in said.lines() {
+            let (time, rest) = line.split_once(' ').unwrap();
+            assert!(time.len() == 20 && time.starts_with("20") && time.ends_with('Z'), "{said}");
+            assert!(rest.starts_with("info: "), "{said}");
+        }
+        assert!(
+            !["down", "lost", "error", "refused"].iter().any(|word| said.contains(word)),
+            "{said}"
+        );
+    }
+    for output in Trio::new(QUADRATIC).run(&[]) {
+        let said = text(&output);
+        for line in said.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["level"], "info", "{said}");
+            assert!(line["time"].is_string() && line["text"].is_string(), "{said}");
+        }
+    }
+    let refused = trio.node("alcie", &[]).output().unwrap();
+    let line: serde_json::Value = serde_json::from_str(text(&refused).trim()).unwrap();
+    assert_eq!((&line["level"], &line["id"]), (&"error".into(), &"roster/unknown-node".into()));
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 mod complaint;
 mod extends;
+mod flat;
 mod overrides;
 pub mod range;
 mod registry;
 mod section;
 
+pub use flat::flat;
 pub use registry::{Choice, Entry, NoParams, Params, Registry};
 pub use section::Section;
 

@@ -110,12 +110,13 @@ impl Transport for Mpi {
         request::scope(|scope| {
             let mut requests = Vec::with_capacity(out.len() + into.len());
             // Empty parcels are not sent; both ends know which are empty.
-            for Parcel { rank, bytes } in into.iter_mut().filter(|parcel| !parcel.bytes.is_empty())
+            for Parcel { rank, bytes, .. } in
+                into.iter_mut().filter(|parcel| !parcel.bytes.is_empty())
             {
                 let from = world.process_at_rank(*rank as Rank);
                 requests.push(Pending::Receive(from.immediate_receive_into(scope, &mut bytes[..])));
             }
-            for Parcel { rank, bytes } in out.iter().filter(|parcel| !parcel.bytes.is_empty()) {
+            for Parcel { rank, bytes, .. } in out.iter().filter(|parcel| !parcel.bytes.is_empty()) {
                 let to = world.process_at_rank(*rank as Rank);
                 requests.push(Pending::Send(to.immediate_send(scope, &bytes[..])));
             }

@@ -59,7 +59,6 @@ impl<'p, T: Real> Simulation<'p, T> {
             seed,
             size: 1,
             rank: 0,
-            only_finite: false,
             lengths: &lengths(&*self.0.nodes()[0].algorithm),
         };
         let lossy = Box::new(Lossy::new(messages, attack, site)?);

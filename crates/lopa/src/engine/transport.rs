@@ -16,6 +16,8 @@ pub struct Parcel {
     pub rank: usize,
     /// The content.
     pub bytes: Vec<u8>,
+    /// Whether its sender assures that all numbers in it are finite. Where a run diverges they are not.
+    pub finite: bool,
 }
 
 /// Whether the bytes of another process, whose rank comes first, are what that one may send here: checked

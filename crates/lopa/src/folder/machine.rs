@@ -30,7 +30,7 @@ pub fn simd() -> Vec<&'static str> {
 }
 
 /// The time in RFC 3339, UTC.
-pub(super) fn now() -> String {
+pub fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = civil((seconds / 86400) as i64);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);

@@ -30,7 +30,7 @@ mod writer;
 
 pub use complete::complete;
 pub use entry::{MetricsRow, Quartiles, ResultEntry};
-pub use machine::simd;
+pub use machine::{now, simd};
 pub use manifest::{LISTED, Machine, Manifest, Status, WorldNote};
 pub use reader::RunReader;
 pub use resume::times;

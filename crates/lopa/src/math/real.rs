@@ -113,6 +113,11 @@ macro_rules! real {
 real!(f32, single);
 real!(f64, double);
 
+/// Whether all numbers are finite.
+pub fn all_finite<T: Real>(values: &[T]) -> bool {
+    values.iter().all(|value| value.is_finite())
+}
+
 /// A vector of a node, aligned to 64 bytes; the vectors of many nodes can lie in one allocation, so
 /// that they can be passed on as one matrix without a copy.
 pub type Vector<T> = lopa_kernels::AlignedRow<T>;

@@ -3,7 +3,7 @@
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::Result;
 use crate::evaluate::{self, Point};
-use crate::math::real::{Real, cast};
+use crate::math::real::{Real, all_finite, cast};
 use crate::problem::At;
 use crate::problem::scope::Scope;
 use crate::store::bytes::{Reader, Writer};
@@ -55,12 +55,11 @@ pub struct Xs {
 
 /// x of all nodes: all that others need of a point whose θ is personal.
 pub fn xs<T: Real>(cluster: &mut Cluster<T>) -> Result<Xs> {
-    let finite = |values: &[T]| values.iter().all(|value| value.is_finite());
     let told = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
         let mut told: Vec<f64> = Vec::with_capacity(x.len() + 1);
         told.extend(x.iter().map(|&x| x.to_f64()));
-        told.push(f64::from(finite(x) && finite(theta)));
+        told.push(f64::from(all_finite(x) && all_finite(theta)));
         told
     };
     let ours = cluster.nodes().iter().map(told).collect();

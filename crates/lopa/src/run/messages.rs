@@ -39,7 +39,6 @@ impl Job<'_> {
             seed: self.scene.seed,
             size,
             rank,
-            only_finite: transport.independent().is_some(),
             lengths: &lengths(&*node.algorithm),
         };
         let attack = self.experiment.attack.as_ref();

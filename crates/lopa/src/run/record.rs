@@ -518,7 +518,7 @@ impl<'a> Record<'a> {
         let solving = Solving { experiment, data, world, seed, pool };
         let (here, points) = (cluster.here(), self.ends(cluster));
         self.observers.listener.measuring(0, here.len(), true);
-        let everyone = &mut |ours| cluster.everyone(ours);
+        let everyone = &mut |ours| cluster.everyone(ours, Expect::Numbers);
         let found = solving.theta(here, &points, refit, everyone)?;
         if found.unsolved > 0 {
             let text = format!(

@@ -269,7 +269,7 @@ fn attacked(experiment: &Experiment, attack: Attack) -> (Vec<(usize, Refusal)>, 
     let fates = Setup { tamper: Some(tamper), ..setup }.run();
     let refused = |note: &Note| match note {
         Note::Refused { peer, why } => Some((*peer, *why)),
-        Note::Skipped { .. } => None,
+        Note::Skipped { .. } | Note::Overflow { .. } => None,
     };
     (fates[1].notes.iter().filter_map(refused).collect(), fates)
 }

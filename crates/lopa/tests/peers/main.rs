@@ -4,6 +4,7 @@ mod changing;
 mod cluster;
 mod connections;
 mod dialling;
+mod diverging;
 mod faulty;
 mod hostile;
 mod leaving;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use lopa::config::flat;
 use lopa::data::Data;
 use lopa::engine::{FileJournal, Note, Peers, Policy, Settings};
 use lopa::error::{Error, Kind, Result};
@@ -14,9 +15,10 @@ use lopa::folder::{RunFolder, Status};
 use lopa::network::{self, Graph};
 use lopa::run::{Outcome, Store};
 use lopa::store::bytes::Hash;
-use lopa_peers::{Iroh, Key, Log, Member, Met, Neighbour, Place, Roster, Terms};
+use lopa_peers::{Iroh, Key, Keys, Level, Log, Member, Met, Neighbour, Place, Roster, Terms};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use toml::Table;
 
 use super::args::{Lost, NodeArgs};
 use crate::args::{Resume, ThreadArgs};
@@ -26,7 +28,7 @@ use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, sta
 use crate::commands::signals::Signals;
 use crate::commands::source::experiment;
 use crate::commands::summary;
-use crate::output::{Output, say};
+use crate::output::Output;
 use crate::program::Program;
 
 /// How long a node whose runs have all ended looks for its neighbours to tell them so. They may have
@@ -47,11 +49,10 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let neighbours: Vec<&str> = place.neighbours.iter().map(|n| n.name.as_str()).collect();
     output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), args.name));
     output.note(&format!("listening at {}, looking for {}", place.listen, neighbours.join(", ")));
-    let quiet = output.quiet();
-    let log = Log::new(move |line| {
-        if !quiet {
-            say(line);
-        }
+    let lines = *output;
+    let log = Log::new(move |level, line| match level {
+        Level::Info => lines.note(line),
+        Level::Warning => lines.warn(line),
     });
     let out = args.experiment.out.join(&args.name);
     let (resume, threads) = (args.resume.resume, environment.threads);
@@ -87,8 +88,10 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     }
     let names: Vec<String> = roster.members.iter().map(|member| member.name.clone()).collect();
     let print = move |note: Note| {
-        if !quiet {
-            say(&note.text(|node| names[node].clone()));
+        let text = note.text(|node| names[node].clone());
+        match note {
+            Note::Skipped { .. } => lines.note(&text),
+            Note::Refused { .. } | Note::Overflow { .. } => lines.warn(&text),
         }
     };
     let size = (me, experiment.network.nodes);
@@ -249,6 +252,7 @@ fn place(
         relays: roster.relays.clone(),
         neighbours: near.into_iter().map(neighbour).collect(),
         terms: terms(experiment, roster, graphs, entries as u64),
+        keys: keys(experiment),
         most,
     })
 }
@@ -279,9 +283,20 @@ fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
     }
 }
 
-fn terms(experiment: &Experiment, roster: &Roster, graphs: &[Graph], entries: u64) -> Terms {
+/// What must be the same at every node, as a table.
+fn common(experiment: &Experiment) -> Table {
     let mut table = experiment.resolved();
     table.remove("checkpoint");
+    table
+}
+
+fn keys(experiment: &Experiment) -> Keys {
+    let hash = |text: String| Sha256::digest(text).into();
+    Keys::new(flat(&common(experiment)).into_iter().map(|(key, value)| (key, hash(value))))
+}
+
+fn terms(experiment: &Experiment, roster: &Roster, graphs: &[Graph], entries: u64) -> Terms {
+    let mut table = common(experiment);
     let network = table.remove("network");
     let text = toml::to_string(&table).expect("a table is TOML");
     let edges: Vec<Vec<_>> = graphs.iter().map(|graph| graph.edges().collect()).collect();

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::crossings::{Border, borders};
 use super::{Carried, Delivery, Parcels, Scratch, Workers};
-use crate::engine::transport::block;
+use crate::engine::transport::{Parcel, block};
 use crate::error::Result;
-use crate::math::real::Real;
+use crate::math::real::{Real, all_finite};
 use crate::network::mixed::{Mixed, Row};
 use crate::network::outbox::{Outbox, Round};
 use crate::network::{Cursor, Mixing};
@@ -93,8 +93,9 @@ impl<T: Real> Delivery<T> for Direct<T> {
         parcels.clear();
         for (border, Used { senders, places }) in self.borders.iter().zip(&self.used) {
             if !senders.is_empty() {
-                let bytes = parcels.send(border.rank);
+                let Parcel { bytes, finite, .. } = parcels.send(border.rank);
                 senders.iter().for_each(|&i| T::extend_le(messages[i].values(), bytes));
+                *finite = senders.iter().all(|&i| all_finite(messages[i].values()));
             }
             if !places.is_empty() {
                 parcels.expect(border.rank, places.len() * length * T::BYTES);

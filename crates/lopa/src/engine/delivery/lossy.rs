@@ -8,9 +8,9 @@ use super::edges::Edges;
 use super::states::States;
 use super::{Carried, Delivery, Parcels, Scratch, Site, Workers};
 use crate::engine::peers::Refusal;
-use crate::engine::transport::block;
+use crate::engine::transport::{Parcel, block};
 use crate::error::{Error, Kind, Result};
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, all_finite, update};
 use crate::messages::{
     Attack, Clip, Clipping, Compressor, Failures, Fate, Messages, Tally, distance, factor, median,
 };
@@ -28,7 +28,6 @@ pub struct Lossy<T: Real> {
     clip: Option<Clipping<T>>,
     attack: Option<Attack>,
     seed: u64,
-    only_finite: bool,
     lies: Vec<Option<Vec<T>>>, // of the nodes here that lie
     open: Vec<usize>,          // the borders that something crosses in this round
     trial: Mutex<Trial<T>>,    // for parcels that are checked before they count
@@ -48,7 +47,7 @@ impl<T: Real> Lossy<T> {
     /// If compression would keep too many replicas.
     pub fn new(messages: &Messages, attack: Option<&Attack>, site: Site) -> Result<Lossy<T>> {
         check_replicas::<T>(messages, &site)?;
-        let Site { mixing, changes, spread, seed, size, rank, only_finite, lengths } = site;
+        let Site { mixing, changes, spread, seed, size, rank, lengths } = site;
         let edges = Edges::new(mixing, (size, rank), apart(messages, changes));
         let failures = Failures::new(&messages.rules, seed, mixing.nodes());
         let step = messages.consensus_step(spread);
@@ -65,7 +64,6 @@ impl<T: Real> Lossy<T> {
             clip: messages.rules.clip.map(Clipping::new),
             attack: attack.cloned(),
             seed,
-            only_finite,
             lies: edges.here.clone().map(lies).collect(),
             open: Vec::with_capacity(edges.borders.len()),
             trial: Mutex::default(),
@@ -140,9 +138,11 @@ impl<T: Real> Lossy<T> {
             if count == 0 {
                 continue; // both ends know
             }
-            let bytes = parcels.send(border.rank);
+            let Parcel { bytes, finite, .. } = parcels.send(border.rank);
             for (replica, _) in border.out.iter().filter(|(_, edges)| states.any_up(edges)) {
-                bytes.extend_from_slice(&buffers[e].replicas[*replica].wire);
+                let held = &buffers[e].replicas[*replica];
+                bytes.extend_from_slice(&held.wire);
+                *finite &= all_finite(&held.value);
             }
             parcels.expect(border.rank, count * buffers[e].wire);
             open.push(at);
@@ -180,19 +180,6 @@ impl<T: Real> Lossy<T> {
             }
         }
         Ok(())
-    }
-
-    /// Among peers, numbers that are not finite do not pass; where they are compressed, the transport
-    /// cannot see them.
-    fn check_finite(&self, Round { k, e }: Round, what: &str) -> Result<()> {
-        let finite = |held: &Held<T>| held.value.iter().all(|value| value.is_finite());
-        let careful = self.only_finite && self.compressor.is_some();
-        if !careful || self.buffers[e].replicas.iter().all(finite) {
-            return Ok(());
-        }
-        let node = self.edges.here.start;
-        let message = format!("node {node} {what} a value that is not finite in iteration {k}");
-        Err(Error::new(Kind::Run, "peers/not-finite", message))
     }
 
     /// The weight of each edge of a node here that counts, what is held of its neighbour, and what the
@@ -303,8 +290,7 @@ impl<T: Real> Delivery<T> for Lossy<T> {
             return Err(broken_compressor());
         }
         self.pack(round.e, parcels);
-        self.check_finite(round, "would send")
-            .map_err(|error| error.hint("the run diverges: use smaller step sizes"))
+        Ok(())
     }
 
     fn accepts(
@@ -325,7 +311,7 @@ impl<T: Real> Delivery<T> for Lossy<T> {
             value.extend_from_slice(&replicas[replica].value);
             let address = self.edges.address(self.seed, round, replica);
             opener.open(address, bytes, value, order).ok_or(Refusal::Shape)?;
-            if finite && !value.iter().all(|value| value.is_finite()) {
+            if finite && !all_finite(value) {
                 return Err(Refusal::NotFinite);
             }
             if value[*length..].iter().any(|&radius| radius < T::zero()) {

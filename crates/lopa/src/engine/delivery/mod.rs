@@ -134,8 +134,6 @@ pub struct Site<'a> {
     pub size: usize,
     /// The rank of this one.
     pub rank: usize,
-    /// Whether processes refuse scalars that are not finite, as peers do.
-    pub only_finite: bool,
     /// For each exchange of an iteration, the lengths of the vectors in a message.
     pub lengths: &'a [Vec<usize>],
 }
@@ -156,13 +154,13 @@ impl Parcels {
     }
 
     /// A parcel to a process, to be filled.
-    fn send(&mut self, rank: usize) -> &mut Vec<u8> {
+    fn send(&mut self, rank: usize) -> &mut Parcel {
         next(&mut self.out, &mut self.sends, rank)
     }
 
     /// Expects a parcel of this length from a process.
     fn expect(&mut self, rank: usize, length: usize) {
-        next(&mut self.into, &mut self.receives, rank).resize(length, 0);
+        next(&mut self.into, &mut self.receives, rank).bytes.resize(length, 0);
     }
 
     /// Those received.
@@ -176,15 +174,16 @@ impl Parcels {
     }
 }
 
-fn next<'p>(parcels: &'p mut Vec<Parcel>, count: &mut usize, rank: usize) -> &'p mut Vec<u8> {
+/// The next parcel, empty.
+fn next<'p>(parcels: &'p mut Vec<Parcel>, count: &mut usize, rank: usize) -> &'p mut Parcel {
     if *count == parcels.len() {
         parcels.push(Parcel::default());
     }
     let parcel = &mut parcels[*count];
     *count += 1;
-    parcel.rank = rank;
+    (parcel.rank, parcel.finite) = (rank, true);
     parcel.bytes.clear();
-    &mut parcel.bytes
+    parcel
 }
 
 /// The lengths of the vectors that a node sends in each exchange of an iteration.

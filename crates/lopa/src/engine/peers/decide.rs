@@ -16,6 +16,10 @@
 //! crashed. Hence a link that was cut stays skipped. One that was in use is used: if it was cut just
 //! then, the node waits for it.
 //!
+//! Notices are numbered, so that each is relayed once. Numbers must not go back when the decider starts
+//! again, or other nodes would take its notices for old ones: they begin with the number of its start,
+//! which checkpoint and journal keep.
+//!
 //! Notices list runs of steps, and no more than [`RUNS`] of them: what a long cut leaves fits in one.
 
 use super::decisions::{RUN, Run};
@@ -34,6 +38,9 @@ const AHEAD: u64 = 1 << 16;
 /// How many runs of steps a notice lists; further ones are in further notices.
 const RUNS: usize = 128;
 
+/// The bit from which on a notice's number has the node's start; below it are the notices since then.
+const START: u32 = 40;
+
 /// Bytes of a notice before its runs.
 const HEAD: usize = 24;
 
@@ -44,7 +51,8 @@ pub struct Notice {
     pub from: usize,
     /// The follower.
     pub to: usize,
-    /// Increases from notice to notice: only newer ones are relayed.
+    /// Increases from notice to notice, and from one start of the decider to the next: only newer
+    /// ones are relayed.
     pub number: u64,
     /// Steps, and whether the link is used in them.
     pub decided: Vec<Run>,
@@ -214,7 +222,7 @@ impl<W: Wire> Peers<W> {
         let mut frames = Vec::new();
         for decided in decided.chunks(RUNS) {
             self.notices += 1;
-            let number = self.step << 20 | self.notices & 0xf_ffff;
+            let number = self.start << START | self.notices;
             let (to, decided) = (self.links[at].peer, decided.to_vec());
             let notice = Notice { from: self.me, to, number, decided };
             frames.push(self.frame(FrameKind::Notice, 1, &notice.to_bytes()));
@@ -266,14 +274,23 @@ impl<W: Wire> Peers<W> {
         if skipped {
             link.skip(self.step);
         }
-        match link.message(self.step).filter(|_| !skipped) {
-            Some(message) => parcel.bytes.copy_from_slice(message),
+        let Round { k, e } = self.round;
+        let peer = parcel.rank;
+        let frame = link.received(self.step).and_then(|frame| Frame::known(frame));
+        match frame.filter(|_| !skipped) {
+            Some(Frame { kind, payload, .. }) => {
+                parcel.bytes.copy_from_slice(payload);
+                parcel.finite = kind != FrameKind::Overflow;
+                if !parcel.finite && !std::mem::replace(&mut link.overflowed, true) {
+                    (self.notify)(Note::Overflow { peer, k });
+                }
+            }
             None => {
-                let own = out.iter().find(|own| own.rank == parcel.rank);
+                let own = out.iter().find(|own| own.rank == peer);
                 let own = own.expect("whoever is sent something sends something");
                 parcel.bytes.copy_from_slice(&own.bytes);
-                let Round { k, e } = self.round;
-                (self.notify)(Note::Skipped { peer: parcel.rank, k, e });
+                parcel.finite = own.finite;
+                (self.notify)(Note::Skipped { peer, k, e });
             }
         }
     }

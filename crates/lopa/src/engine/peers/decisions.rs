@@ -79,10 +79,14 @@ impl Decisions {
         self.add(Run { from, to: step + 1, used })
     }
 
-    /// Since when the link has been skipped, if it was in the last decision before a step.
+    /// Since when the link has been skipped, if it was in the last decision before a step; 0 if it is not
+    /// known to have been used before. Runs end where something was decided, but begin where a notice
+    /// happens to: only their ends are the same in every life of a node.
     pub fn skipped_since(&self, step: u64) -> Option<u64> {
-        let (&from, &(_, used)) = self.runs.range(..step).next_back()?;
-        (!used).then_some(from)
+        let mut before = self.runs.range(..step).rev().map(|(_, &run)| run);
+        let (_, used) = before.next()?;
+        let last = || before.find(|&(_, used)| used).map_or(0, |(to, _)| to);
+        (!used).then(last)
     }
 
     /// Forgets what is before a step.
@@ -163,6 +167,11 @@ mod tests {
         assert_eq!(runs.skipped_since(100_000), Some(0));
         runs.push(100_000, true).unwrap();
         assert_eq!(runs.skipped_since(100_001), None);
+        // Where notices begin makes no difference.
+        for from in [100_002, 100_005] {
+            runs.add(Run { from, to: from + 1, used: false }).unwrap();
+            assert_eq!(runs.skipped_since(100_010), Some(100_001));
+        }
         assert!(runs.push(99_998, true).is_err());
     }
 }

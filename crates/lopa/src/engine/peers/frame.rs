@@ -47,6 +47,9 @@ pub enum Kind {
     Notice = 4,
     /// A node has ended the run: see `ended.rs`.
     Ended = 5,
+    /// A node's message in an exchange, some of whose numbers are not finite: the run diverges there.
+    /// All nodes go on with them, as one process does, until they look at their variables.
+    Overflow = 6,
 }
 
 impl Kind {
@@ -106,7 +109,7 @@ pub enum Refusal {
     Future,
     /// Its payload has the wrong type or size, or is malformed.
     Shape,
-    /// It contains a value that is not finite.
+    /// It contains a value that is not finite, and does not say so.
     NotFinite,
     /// It differs from an earlier frame for the same place.
     Equivocation,
@@ -131,7 +134,7 @@ impl Refusal {
             Refusal::Stranger => "its sender is not a neighbour in this run",
             Refusal::Future => "it is too many steps ahead",
             Refusal::Shape => "its content is malformed or has the wrong size",
-            Refusal::NotFinite => "it contains a value that is not finite",
+            Refusal::NotFinite => "it contains a value that is not finite, and does not say so",
             Refusal::Equivocation => "it contradicts an earlier frame",
             Refusal::Signature => "the node that it names as its author did not sign it",
             Refusal::Step => "it is of another kind than the frames of its step",
@@ -189,7 +192,8 @@ impl<'a> Frame<'a> {
         let (mut payload, _) = rest.split_last_chunk::<TAIL>()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
-        let kinds = [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended];
+        let kinds =
+            [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended, Kind::Overflow];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
         if kind.is_signed() {
             payload = payload.split_last_chunk::<{ size_of::<Signature>() }>()?.0;

@@ -61,6 +61,22 @@ impl Journal for FileJournal {
     }
 }
 
+/// The record of a node's start: each is written before its first notice, so that notices of a later
+/// start have larger numbers.
+pub fn start_record(job: u32, start: u64) -> Vec<u8> {
+    format!("\n{job} {start} start end\n").into_bytes()
+}
+
+/// The last start in a run that a journal records; 0 if it records none.
+pub fn last_start(journal: &[u8], job: u32) -> u64 {
+    let read = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        let [of, start, "start", "end"] = words[..] else { return None };
+        start.parse().ok().filter(|_| of.parse() == Ok(job))
+    };
+    String::from_utf8_lossy(journal).lines().filter_map(read).max().unwrap_or(0)
+}
+
 /// A step from which on a link is skipped, or used, up to the next such step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {

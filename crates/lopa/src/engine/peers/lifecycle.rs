@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::decisions::Run;
-use super::journal::Turn;
+use super::journal::{Turn, last_start, start_record};
 use super::link::{Link, WINDOW};
 use super::settings::Policy;
 use super::status::END;
@@ -29,6 +29,7 @@ impl<W: Wire> Independent for Peers<W> {
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.limits = limits;
         self.relayed.clear();
+        (self.start, self.notices) = (0, 0);
         self.ended = Ended::default();
         self.done = false;
         let resumed = kept.is_some();
@@ -69,6 +70,7 @@ impl<W: Wire> Independent for Peers<W> {
             link.save(self.mark, until, &mut out);
         }
         self.broadcasts.save(&mut out);
+        out.u64(self.start);
         out.u64(u64::from(self.past.0));
         out.u64(self.past.1.len() as u64);
         self.past.1.iter().for_each(|frame| out.bytes(frame));
@@ -158,6 +160,7 @@ impl<W: Wire> Peers<W> {
         let links = 0..bytes.u64()?;
         self.links = links.map(|_| Link::restore(&mut bytes)).collect::<Option<_>>()?;
         self.broadcasts = Broadcasts::restore(self.nodes, &mut bytes)?;
+        self.start = bytes.u64()?;
         let job = u32::try_from(bytes.u64()?).ok()?;
         let past = 0..bytes.u64()?;
         let past = past.map(|_| bytes.bytes().map(<[u8]>::to_vec)).collect::<Option<_>>()?;
@@ -172,7 +175,14 @@ impl<W: Wire> Peers<W> {
             // The run starts from its beginning: old records are not of this run.
             journal.clear()?;
         }
-        let turns = Turn::all(&journal.read()?);
+        let records = journal.read()?;
+        if resumed {
+            // The checkpoint has the start at which it was written, the journal those since.
+            let last = self.start.max(last_start(&records, self.job));
+            self.start = last.saturating_add(1);
+            journal.append(&start_record(self.job, self.start))?;
+        }
+        let turns = Turn::all(&records);
         for link in &mut self.links {
             let ours = |turn: &&Turn| {
                 (turn.job, turn.peer) == (self.job, link.peer) && turn.step >= self.mark

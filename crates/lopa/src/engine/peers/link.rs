@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::decisions::Decisions;
-use super::frame::{FrameResult, Refusal, payload};
+use super::frame::{FrameResult, Refusal};
 use super::status::END;
 use crate::store::bytes::{Reader, Writer};
 
@@ -39,6 +39,8 @@ pub struct Link {
     pub bound: bool,
     /// Whether the neighbour, which follows, did not answer in time and has not done so since.
     pub silent: bool,
+    /// Whether the neighbour has sent numbers that are not finite.
+    pub overflowed: bool,
     /// Whether this step does without the link.
     pub idle: bool,
     /// The neighbour's last known step.
@@ -179,11 +181,6 @@ impl Link {
         link.received = restore_frames(bytes)?;
         link.decided = Decisions::restore(bytes)?;
         Some(link)
-    }
-
-    /// The payload received for a step.
-    pub fn message(&self, step: u64) -> Option<&[u8]> {
-        self.received(step).map(|frame| payload(frame))
     }
 }
 

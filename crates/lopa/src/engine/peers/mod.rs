@@ -61,7 +61,7 @@ use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
 use broadcast::{Broadcasts, Held, broadcast, said};
 use ended::Ended;
-use frame::{FrameResult, is_finite, run_id, signed};
+use frame::{FrameResult, run_id, signed};
 use link::Link;
 
 /// A node of a run whose other nodes are peers behind a wire.
@@ -85,7 +85,8 @@ pub struct Peers<W: Wire> {
     scalar: usize,                          // bytes per scalar in this exchange
     lengths: Vec<usize>,                    // of the messages of this exchange, by link
     relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
-    notices: u64,
+    start: u64, // of this node in the run, where links may be skipped: each restart adds 1
+    notices: u64, // since then
     ended: Ended,
     past: (u32, Vec<Vec<u8>>), // the run before this one, and all nodes' words that they ended it
     answered: BTreeMap<usize, (u64, Duration)>, // when each peer was last answered, and for which step
@@ -125,6 +126,7 @@ impl<W: Wire> Peers<W> {
             scalar: 0,
             lengths: Vec::new(),
             relayed: BTreeMap::new(),
+            start: 0,
             notices: 0,
             ended: Ended::default(),
             past: (0, Vec::new()),
@@ -213,20 +215,9 @@ impl<W: Wire> Peers<W> {
 
     /// Sends this node's message to its neighbours.
     fn send_all(&mut self, out: &[Parcel]) -> Result<()> {
-        let (Round { k, e }, scalar) = (self.round, self.scalar);
-        // There is one node here, so all parcels say the same, or nothing where a link is down. What is
-        // compressed was looked at before.
-        let said = out.iter().find(|parcel| !parcel.bytes.is_empty());
-        if said.is_some_and(|parcel| !is_finite(scalar, &parcel.bytes)) {
-            let message = format!(
-                "node {} would send a value that is not finite in iteration {k}, exchange {e}",
-                self.me
-            );
-            return Err(Error::new(Kind::Run, "peers/not-finite", message)
-                .hint("the run diverges: use smaller step sizes"));
-        }
-        for Parcel { rank, bytes } in out {
-            let frame = self.frame(FrameKind::Data, scalar, bytes);
+        for Parcel { rank, bytes, finite } in out {
+            let kind = if *finite { FrameKind::Data } else { FrameKind::Overflow };
+            let frame = self.frame(kind, self.scalar, bytes);
             let at = self.links.iter().position(|link| link.peer == *rank);
             let at = at.ok_or_else(|| {
                 self.replay_error("a message is addressed to a node that is not a neighbour")

@@ -54,7 +54,7 @@ impl<W: Wire> Peers<W> {
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
                 Kind::Notice => self.on_notice(at, frame.payload, bytes),
-                Kind::Data => self.on_data(at, frame, bytes),
+                Kind::Data | Kind::Overflow => self.on_data(at, frame, bytes),
                 Kind::Broadcast => self.on_broadcast(at, frame, bytes),
             },
         };
@@ -69,7 +69,8 @@ impl<W: Wire> Peers<W> {
         if !whole || frame.payload.len() > self.limits.message {
             return Err(Refusal::Shape);
         }
-        if !is_finite(scalar, frame.payload) {
+        // Whoever diverges says so: a value that is not finite by mistake disturbs nobody.
+        if frame.kind == Kind::Data && !is_finite(scalar, frame.payload) {
             return Err(Refusal::NotFinite);
         }
         if !self.needs(step)? {

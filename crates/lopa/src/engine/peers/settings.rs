@@ -50,6 +50,13 @@ pub enum Note {
         /// The reason.
         why: Refusal,
     },
+    /// A neighbour's numbers are not finite from here on: the run diverges; reported once per run.
+    Overflow {
+        /// The neighbour.
+        peer: usize,
+        /// The iteration.
+        k: u64,
+    },
     /// A link was skipped in an exchange, at both ends.
     Skipped {
         /// The neighbour.
@@ -67,6 +74,9 @@ impl Note {
         match *self {
             Note::Refused { peer, why } => {
                 format!("refused a frame from {}: {}", name(peer), why.text())
+            }
+            Note::Overflow { peer, k } => {
+                format!("iteration {k}: what {} sends is no longer finite", name(peer))
             }
             Note::Skipped { peer, k, .. } => {
                 format!("iteration {k}: skipped the link to {}", name(peer))
