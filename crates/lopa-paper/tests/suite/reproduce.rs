@@ -96,6 +96,9 @@ fn missing_runs_are_made_and_the_rest_kept() {
     let text = fs::read_to_string(&results).expect("written");
     let mut all: Vec<Value> = serde_json::from_str(&text).expect("JSON");
     all.truncate(3);
+    // Checksums say how many entries there are; files of earlier versions have none.
+    let entries = all.iter_mut().filter_map(Value::as_object_mut);
+    entries.for_each(|entry| drop(entry.remove("check")));
     fs::write(&results, serde_json::to_string(&all).expect("JSON")).expect("written");
     let metrics = folder.join("metrics.jsonl");
     let text = fs::read_to_string(&metrics).expect("written");
