@@ -1,4 +1,4 @@
-//! What a look at data files tells: format, columns, the label.
+//! Inspects data files: format, columns, the label.
 
 use std::path::{Path, PathBuf};
 
@@ -22,20 +22,20 @@ const LABELS: [&str; 10] = [
     "classe",
 ];
 
-/// The data as the section `[data]` of an experiment file has it, and what was guessed.
+/// The data as in the section `[data]` of an experiment file, and the guesses.
 pub struct Look {
     /// The name of the source and its parameters.
     pub data: Table,
     /// The names of nodes that have files of their own.
     pub nodes: Option<Vec<String>>,
-    /// What was guessed, and how to say otherwise.
+    /// The guesses, and how to override them.
     pub guesses: Vec<String>,
     /// A name for the experiment.
     pub name: String,
 }
 
 impl Look {
-    /// Looks at the files, or at those in a folder: several of them are one for each node.
+    /// Inspects the files, or those in a folder; of several files, each belongs to one node.
     pub fn at(wish: &Wish) -> Result<Look> {
         let files = files(&wish.data)?;
         let first = &files[0];

@@ -19,7 +19,7 @@ use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
 use lopa::run::Context;
 use lopa::run::trace::majority_of;
 
-/// What the user asks for.
+/// The user's request.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
     /// A file, a folder with a file for each node, or such files.
@@ -40,7 +40,7 @@ pub struct Wish {
     pub problem: Option<String>,
 }
 
-/// The experiment file, and what led to it.
+/// The experiment file, and the findings behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
     /// The name of the experiment.
@@ -100,10 +100,10 @@ pub struct Facts {
 /// The nodes of a file that does not say whose rows are whose.
 const NODES: usize = 8;
 
-/// A node needs so many rows.
+/// The fewest rows per node.
 const ROWS_PER_NODE: usize = 20;
 
-/// More nodes than groups are not made of one file.
+/// The most groups of one file that become nodes.
 const MOST_NODES: usize = 64;
 
 /// More classes than these are hardly labels.

@@ -12,7 +12,7 @@ use crate::practical::Steps;
 /// Wider rows are not given a hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;
 
-/// What the file says.
+/// The contents of the file.
 pub struct Plan {
     pub look: Look,
     pub facts: Facts,
@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// The file with at most so many training rows, for trials.
+    /// The file with at most this many training rows, for trials.
     pub fn trial(&self, rows: usize) -> String {
         let most = (self.facts.rows > rows && self.look.nodes.is_none()).then_some(rows);
         self.text(most)

@@ -106,7 +106,7 @@ impl Snapshot {
         norm_sq(&self.grad_phi)
     }
 
-    /// Σ_i ‖∇Φ_i − ∇Φ‖², what Lemma 1 bounds.
+    /// Σ_i ‖∇Φ_i − ∇Φ‖², which Lemma 1 bounds.
     pub fn dissimilarity(&self) -> f64 {
         self.exact.iter().map(|solution| distance_sq(&solution.grad, &self.grad_phi)).sum()
     }

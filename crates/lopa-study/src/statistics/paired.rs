@@ -49,7 +49,7 @@ pub fn interval(differences: &[f64]) -> Option<Interval> {
     Paired::of(differences).map(|paired| paired.interval(0.95))
 }
 
-/// Paired differences, as far as Student's t needs them.
+/// The statistics of paired differences that Student's t needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paired {
     mean: f64,

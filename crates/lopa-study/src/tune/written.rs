@@ -145,7 +145,7 @@ fn line(best: &Trial, trials: &[Trial]) -> String {
     format!("{algorithm}: trial {number}, {value} (the original: {own}): {}", values.join(", "))
 }
 
-/// "alpha: the largest value tried", where a better one may lie beyond.
+/// "alpha: the largest value tried", where a better value may lie beyond.
 fn edges(best: &Trial, trials: &[Trial]) -> Vec<String> {
     let own = |key: &str| -> Vec<f64> {
         let own = trials.iter().filter(|trial| trial.algorithm == best.algorithm);
