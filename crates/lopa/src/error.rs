@@ -121,7 +121,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// `Ok` if `holds`; else the fault that `key` = `value` must be as `must` says.
+    /// `Ok` if `holds`; else a fault: `key` is `value` but must be `must`.
     pub fn unless(
         holds: bool,
         key: &'static str,

@@ -1,4 +1,4 @@
-//! Registries: what experiment files choose by name.
+//! Registries: lists from which experiment files choose by name.
 //!
 //! A registry is a list of entries. From an entry come the parser of its parameters, its line in
 //! `lopa list`, its part of the editor's schema, and its place in the conformance tests. Registries
@@ -39,11 +39,11 @@ pub struct NoParams {}
 
 impl Params for NoParams {}
 
-/// One entry of a registry: `B` is what it builds from its parameters, `F` its metadata.
+/// One entry of a registry: it builds a `B` from its parameters and has metadata `F`.
 pub struct Entry<B: ?Sized, F = ()> {
     /// The name in experiment files.
     pub name: String,
-    /// One line on what it is.
+    /// A description in one line.
     pub about: String,
     /// Its metadata.
     pub facts: F,
@@ -128,7 +128,7 @@ pub struct Registry<B: ?Sized, F = ()> {
 }
 
 impl<B: ?Sized, F> Registry<B, F> {
-    /// Of some entries; `what` they are stands in messages: "unknown graph `rign`".
+    /// A registry of these entries; `what` names their kind in messages: "unknown graph `rign`".
     pub fn new(what: &'static str, entries: Vec<Entry<B, F>>) -> Registry<B, F> {
         Registry { what, entries }
     }
@@ -154,7 +154,7 @@ impl<B: ?Sized, F> Registry<B, F> {
         self.entries.iter().map(|entry| &entry.name[..]).collect()
     }
 
-    /// Finds an entry by name; an unknown name is answered with the known ones.
+    /// Finds an entry by name; the error for an unknown name lists the known ones.
     pub fn find(&self, name: &str) -> Result<&Entry<B, F>> {
         self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let known = self.names();
@@ -241,12 +241,12 @@ impl<'a, B: ?Sized, F> IntoIterator for &'a Registry<B, F> {
     }
 }
 
-/// An entry chosen from a registry: its parameters, and what it built from them.
+/// An entry chosen from a registry: its parameters, and the object built from them.
 pub struct Choice<B: ?Sized> {
     /// Its name in the registry.
     pub name: String,
     params: Table,
-    /// What the entry built from its parameters.
+    /// The object that the entry built from its parameters.
     pub build: Arc<B>,
 }
 

@@ -1,7 +1,7 @@
 //! Measures a run: each node's metrics, consensus, and Φ at the mean x̄.
 //!
-//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should agree, too. Measurements
-//! are in double precision, on all of a node's data, with the clock stopped.
+//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should also agree.
+//! Measurements are in double precision, on all of a node's data, with the clock stopped.
 
 pub mod diagnose;
 pub mod exact;
@@ -25,7 +25,7 @@ pub type Point = (Vec<f64>, Vec<f64>);
 /// Collects every node's numbers, in the order of the nodes, from those of the nodes here.
 pub type Everyone<'a> = &'a mut (dyn FnMut(Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> + Send);
 
-/// What one node contributes to a measurement.
+/// The contribution of one node to a measurement.
 #[derive(Debug, Clone)]
 pub struct Local {
     /// The problem's own metrics at (x_i, θ_i).
@@ -46,7 +46,7 @@ pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool
         Some(solution) => at.theta.iter().zip(&solution.theta).map(off).sum(),
         None => 0.0,
     };
-    // θ* and v* are as long as θ_i, at every node: only what a row needs of them is kept.
+    // θ* and v* are as long as θ_i, at every node: only the numbers that a row needs are kept.
     let exact = exact.map(|solution| Solution { theta: Vec::new(), v: Vec::new(), ..solution });
     Local {
         values: part.metrics(at),
@@ -69,7 +69,7 @@ impl Local {
     }
 
     /// From the numbers of another process, with the names of the metrics. Of a solution they hold
-    /// only what a row needs.
+    /// only the numbers that a row needs.
     pub fn from_numbers(names: &[String], numbers: &[f64]) -> Option<Local> {
         let (values, rest) = numbers.split_at_checked(names.len())?;
         let values = names.iter().cloned().zip(values.iter().copied()).collect();

@@ -14,7 +14,7 @@ pub struct Key {
     pub kind: String,
     /// Whether a file must have it.
     pub required: bool,
-    /// Its value in files that leave it out, as a file would say it.
+    /// Its default, in the notation of a file.
     pub default: Option<String>,
     /// A value that makes sense, where one is known and there is no default.
     pub example: Option<String>,
@@ -27,7 +27,7 @@ pub struct Key {
 /// A value, or a kind of values, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Meaning {
-    /// As a file says it.
+    /// In the notation of a file.
     pub value: String,
     /// What it does.
     pub meaning: String,
@@ -114,13 +114,13 @@ fn table(inside: &Map<String, Value>) -> String {
     if keys.len() > 4 { "table".into() } else { format!("{{ {} }}", keys.join(", ")) }
 }
 
-/// The alternatives of a schema, but for `null`.
+/// The alternatives of a schema, except for `null`.
 fn alternatives(schema: &Value) -> Option<Vec<&Value>> {
     let all = schema.get("oneOf").or(schema.get("anyOf"))?.as_array()?;
     Some(all.iter().filter(|one| one["type"] != "null").collect())
 }
 
-/// The alternatives of a schema that say what they mean.
+/// The alternatives of a schema that have a description.
 fn values(schema: &Value) -> Vec<Meaning> {
     let Some(all) = alternatives(schema) else { return Vec::new() };
     if let [only] = all[..] {
@@ -154,7 +154,7 @@ fn either(mut all: Vec<String>) -> String {
     }
 }
 
-/// A value as an experiment file has it.
+/// A value in the notation of an experiment file.
 fn toml_text(value: &Value) -> String {
     match toml::Value::try_from(value) {
         Ok(value) => value.to_string(),
