@@ -20,7 +20,7 @@ macro_rules! api {
         }
 
         impl Api {
-            /// Finds all functions, or says which is missing.
+            /// Finds all functions; the error names a missing one.
             fn load() -> Result<Api, String> {
                 let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
                 // SAFETY: the driver's initialisers are safe to run.

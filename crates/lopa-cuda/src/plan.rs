@@ -91,7 +91,7 @@ impl<T: Real> Plan<T> {
             lengths[at] = values.len();
         }
         if let XUpdate::Descent { .. } = rule.x {
-            // Room for d, v, h and s, which it does not keep.
+            // Buffers for d, v, h and s, which it does not keep.
             let theta = lengths[0];
             lengths[1..4].fill(theta);
             lengths[4] = lengths[7];
@@ -319,8 +319,7 @@ impl<T: Real> Plan<T> {
         Ok(())
     }
 
-    /// Hands the variables of all nodes to them; `fetch` is asked for each by its index in
-    /// [`PLACES`].
+    /// Copies the variables back to all nodes; `fetch` reads each by its index in [`PLACES`].
     pub fn give_back(
         &self,
         nodes: &mut [Node<T>],

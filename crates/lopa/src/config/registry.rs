@@ -26,7 +26,7 @@ pub trait Params: DeserializeOwned + Serialize + JsonSchema + Send + Sync + 'sta
         Vec::new()
     }
 
-    /// Whether the values make sense; the first one that does not is named.
+    /// Checks the values; the error names the first invalid one.
     fn check(&self) -> Result<(), Fault> {
         Ok(())
     }
@@ -291,11 +291,11 @@ impl<B: ?Sized> fmt::Debug for Choice<B> {
 
 /// Declares the parameters of an entry of a registry: their meaning, defaults and ranges.
 ///
-/// The doc comments become the help that users and editors see; a key that a file leaves out has its
-/// default, an unknown key is an error. After the default come the ranges, functions of
-/// [`config::range`](crate::config::range): `step`, `weight`, `positive`, `from_to(1, 9)`, … A key that
-/// is `required` must be given; its default is used in lists and tests only. What involves several keys
-/// is checked by a function after the struct.
+/// The doc comments become the help that users and editors see; a key that is missing from a file
+/// has its default, an unknown key is an error. After the default come the ranges, functions of
+/// [`config::range`](crate::config::range): `step`, `weight`, `positive`, `from_to(1, 9)`, … A key
+/// that is `required` must be given; its default is used in lists and tests only. What involves
+/// several keys is checked by a function after the struct.
 ///
 /// ```
 /// use lopa::prelude::*;

@@ -22,7 +22,7 @@ pub struct Mixed<'a, T> {
     here: &'a [Outbox<T>], // what the nodes of this process sent
     there: &'a [Vec<T>],   // then, in the row, those of others
     scratch: &'a mut Vec<T>,
-    start: usize,           // of what is not yet mixed piece by piece
+    start: usize,           // of the part not yet mixed in pieces
     moved: Option<&'a [T]>, // the weighted sum of differences, where it is known
 }
 
@@ -38,7 +38,7 @@ impl<'a, T: Real> Mixed<'a, T> {
         Mixed { row, own, here, there, scratch, start: 0, moved: None }
     }
 
-    /// From what this node shared, and Σ_j w_ij (message_j − own), however that came about.
+    /// From the message of this node, and Σ_j w_ij (message_j − own), however it was computed.
     pub fn moved(own: &'a Outbox<T>, moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
         Mixed { row: &[], own, here: &[], there: &[], scratch, start: 0, moved: Some(moved) }
     }
@@ -74,7 +74,7 @@ impl<'a, T: Real> Mixed<'a, T> {
     /// Calls `f` with the weighted sums of the next N vectors of the message, these vectors
     /// themselves (`shared`), others to be changed (`own`) and others to be read (`with`), piece by
     /// piece: all pieces of a call fit the cache. All vectors have one length, and `shared` still
-    /// holds what was shared.
+    /// holds the values sent.
     pub fn each_piece<const N: usize, const M: usize, const K: usize>(
         &mut self,
         mut shared: [&mut [T]; N],

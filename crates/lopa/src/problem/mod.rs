@@ -130,7 +130,7 @@ pub trait Bilevel<T: Real>: Send {
         None
     }
 
-    /// What it computes, for a device that takes it over; or why no device can.
+    /// Its functions, for a device that takes it over; or the reason why no device can.
     fn form(&self) -> Result<form::Form<'_, T>, &'static str> {
         Err("this problem has no form that a device knows")
     }

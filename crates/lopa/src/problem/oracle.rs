@@ -57,7 +57,7 @@ pub const FIVE: Draws = Draws { xi: [XI1, XI2, XI3], sigma: [SIGMA1, SIGMA2] };
 /// One of g and one of f.
 pub const TWO: Draws = Draws { xi: [XI1; 3], sigma: [SIGMA1; 2] };
 
-/// The directions that a step ends by asking for: see
+/// The directions that a step requests at its end: see
 /// [`Algorithm::asks`](crate::algorithms::Algorithm::asks).
 pub struct DirectionRequest<'a, T> {
     /// The point.
@@ -319,7 +319,7 @@ impl<T: Real> Oracle<T> {
         self.counts = counts;
     }
 
-    /// What the part computes, for a device; or why no device can.
+    /// The functions of the part, for a device; or the reason why no device can take it over.
     pub fn form(&self) -> Result<Form<'_, T>, &'static str> {
         match self.joins() {
             true => self.part.form(),
@@ -369,7 +369,7 @@ impl<T: Real> Oracle<T> {
         self.differences.is_none()
     }
 
-    /// Answers what a step asked for.
+    /// Computes the directions that a step requested.
     pub fn answer(&mut self, wanted: DirectionRequest<T>) {
         if self.joins() {
             let length = self.room();
@@ -390,7 +390,8 @@ impl<T: Real> Oracle<T> {
         self.hypergradient(at, v, (draws.xi[2], draws.sigma[1]), s);
     }
 
-    /// What a step asked for, with its minibatches, to be answered together with other nodes'.
+    /// The request of a step with its minibatches, to be computed together with those of other
+    /// nodes.
     pub fn ask<'a>(&'a mut self, node: usize, wanted: DirectionRequest<'a, T>) -> Ask<'a, T> {
         let length = self.room();
         let Oracle { part, sampler, batches, counts, scratch, .. } = self;

@@ -78,7 +78,7 @@ impl Scale {
     }
 }
 
-/// The data set, which must be there and have two classes or more.
+/// The data set, which is required and must have at least two classes.
 fn data<'a>(name: &str, setting: &Setting<'a>) -> Result<&'a Data> {
     let data = setting.data.ok_or_else(|| {
         Error::data("data/missing", format!("the problem `{name}` needs data, and there is none"))
