@@ -103,7 +103,7 @@ const NODES: usize = 8;
 /// The fewest rows per node.
 const ROWS_PER_NODE: usize = 20;
 
-/// The most groups of one file that become nodes.
+/// The most nodes made from the groups of one file.
 const MOST_NODES: usize = 64;
 
 /// More classes than these are hardly labels.

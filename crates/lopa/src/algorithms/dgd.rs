@@ -64,7 +64,7 @@ pub(super) fn single_level_cost(task: Task) -> Cost {
     Cost { grad_theta_g: 1.0.into(), grad_x_g, ..Cost::default() }
 }
 
-/// The x that a single-level method starts from, and whether it trains x, too.
+/// The x that a single-level method starts from, and whether it also trains x.
 pub(super) fn single<T: Real>(
     params: &DgdParams,
     x: Vector<T>,

@@ -5,10 +5,10 @@ use super::spelling::{fold, misspelt};
 use super::{ClassName, Preparation, UnknownLabels};
 use crate::error::{Error, Result, nearest};
 
-/// Real numbers with more different values than this are no classes.
+/// Real numbers with more distinct values than this are not classes.
 const MAX_REAL: usize = 20;
 
-/// So many values of real numbers may occur in any number of rows.
+/// Up to this many distinct real values are accepted as classes, however few the rows.
 const FEW_REAL: usize = 4;
 
 /// More classes than this need [`ROWS_EACH`] rows each, on average.

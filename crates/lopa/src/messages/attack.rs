@@ -1,4 +1,4 @@
-//! Nodes that lie, for experiments: they live as the others do, but send something else.
+//! Lying nodes, for experiments: they compute like the others, but send something else.
 
 use crate::error::Fault;
 use crate::math::random::{Purpose, Stream};

@@ -1,9 +1,9 @@
 //! What can happen to messages: compressed, lost, late, clipped, or false. The engine's `Lossy` delivery
 //! does it between `share` and `step`, so that no algorithm knows of it.
 //!
-//! Every link adds w (v_j − v_i) at one end and w (v_i − v_j) at the other, where v is what *both* ends
-//! hold of a node: its message, or a replica of it that grows by what is sent. Whatever is lost, what
-//! one end gains the other loses:
+//! Every link adds w (v_j − v_i) at one end and w (v_i − v_j) at the other, where *both* ends hold
+//! the same v of a node: its message, or a replica to which each message is added. Whatever is
+//! lost, one end gains as much as the other loses:
 //!
 //! ```text
 //! q_i  = C(message_i − x̂_i)                          what is sent; everybody then adds it to x̂_i

@@ -133,7 +133,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Puts the features in another order, given by their places in this one.
+    /// Puts the features in another order, given by their indices in the current one.
     pub fn reorder(&mut self, order: &[usize]) {
         self.features = order.iter().map(|&at| self.features[at]).collect();
     }

@@ -75,7 +75,7 @@ pub fn new_rows(
     Ok(NewRows { features: into_features(raw.train.table), labels: found, groups, guessed })
 }
 
-/// Whether a file has labels, and how that is known.
+/// Whether a file has labels, and by which evidence.
 #[derive(Clone, Copy, PartialEq)]
 enum Labels {
     None,
@@ -141,7 +141,7 @@ fn table(
     Ok((raw, found))
 }
 
-/// Whether the first row has names: no cell is a number, or all names wanted are there.
+/// Whether the first row has names: no cell is a number, or it has all required names.
 fn has_header(cells: &[String], columns: &Columns) -> bool {
     let named = || columns.features.iter().all(|name| cells.contains(name));
     !cells.iter().any(|cell| number(cell.as_bytes())) || named()

@@ -61,7 +61,7 @@ pub struct Part {
 pub struct Class {
     /// As written in the file: `5`.
     pub code: String,
-    /// As people read it: `dog`.
+    /// For people: `dog`.
     pub name: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Usual {
 }
 
 impl Usual {
-    /// No scaling, for data of which nothing is known.
+    /// No scaling, for unknown data.
     pub fn nothing() -> Usual {
         Usual { method: Method::None, maximum: None, columns: None }
     }

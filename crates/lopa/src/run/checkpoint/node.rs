@@ -19,8 +19,8 @@ pub fn save<T: Real>(node: &Node<T>, trail: &Hash, messages: &[u8]) -> Vec<u8> {
     out.done()
 }
 
-/// Restores a node, and returns its trail and what its messages need; `None` if the saved variables do
-/// not fit it.
+/// Restores a node, and returns its trail and the state of its messages; `None` if the saved
+/// variables do not fit it.
 pub fn restore<'b, T: Real>(node: &mut Node<T>, bytes: &'b [u8]) -> Option<(Hash, &'b [u8])> {
     let mut bytes = Reader::new(bytes);
     let trail = bytes.hash()?;

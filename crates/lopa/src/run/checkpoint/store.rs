@@ -36,7 +36,7 @@ impl Store {
     }
 
     /// The newest valid checkpoint of a run whose number of bytes of measurements is in `measured`;
-    /// `warn` is told which files are not used, and why.
+    /// `warn` receives the files that are not used, and why.
     pub fn newest(
         &mut self,
         run: &Hash,

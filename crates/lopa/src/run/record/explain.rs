@@ -16,7 +16,7 @@ use crate::run::gather::unpacked;
 const LARGE: f64 = 100.0;
 
 impl Record<'_> {
-    /// Why the run diverged, if it did: the process with the culprit explains.
+    /// Why the run diverged, if it did: the process of the node that grew first explains.
     pub(super) fn diagnosis<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
