@@ -1,5 +1,5 @@
-//! The nodes of this process, on any number of threads, and the way to the others: the same bits
-//! on any number of threads and processes.
+//! The nodes of this process, on any number of threads, and the transport to the others: the same
+//! bits on any number of threads and processes.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::problem::{Ask, Together};
 use crate::store::bytes::{Reader, Writer};
 use lopa_kernels::Pages;
 
-/// The nodes that live in this process, and the way to the others.
+/// The nodes of this process, and the transport to the others.
 pub struct Cluster<'a, T: Real> {
     here: Range<usize>,
     total: usize, // nodes in all processes
@@ -122,15 +122,15 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// Lets `together` answer the directions of all nodes here in one call.
+    /// Lets `together` compute the directions of all nodes of this process in one call.
     pub fn answered_by(mut self, together: Option<Box<dyn Together<T>>>) -> Self {
-        // Where products are differences of gradients, nodes are answered one by one.
+        // Where products are differences of gradients, directions are computed node by node.
         let joins = self.team.nodes.iter().all(|node| node.oracle.joins());
         self.together = together.filter(|_| joins);
         self
     }
 
-    /// Lets a device do the iterations, which has taken over these nodes.
+    /// Lets a device compute the iterations; it has taken over these nodes.
     pub fn done_by(mut self, device: Option<Box<dyn Device<T>>>) -> Self {
         self.device = device;
         self
@@ -204,29 +204,30 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.timing.as_ref()
     }
 
-    /// The clocks, to be moved or restored, and the nodes here.
+    /// The clocks, to be advanced or restored, and the nodes of this process.
     pub fn timing_mut(&mut self) -> (Option<&mut Timing<'a>>, &[Node<T>]) {
         (self.timing.as_mut(), &self.team.nodes)
     }
 
-    /// Whether a device does the iterations: its variables come back with
-    /// [`fetch`](Cluster::fetch) only.
+    /// Whether a device computes the iterations: only [`fetch`](Cluster::fetch) copies its
+    /// variables back.
     pub fn is_away(&self) -> bool {
         self.device.is_some()
     }
 
-    /// Waits until the device, if there is one, is as far as it was told to go.
+    /// Waits until the device, if there is one, has finished all iterations that were begun.
     pub fn wait(&mut self) -> Result<()> {
         self.device.as_mut().map_or(Ok(()), |device| device.wait())
     }
 
-    /// Brings the variables back from the device, if there is one.
+    /// Copies the variables back from the device, if there is one.
     pub fn fetch(&mut self) -> Result<()> {
         let nodes = &mut self.team.nodes;
         self.device.as_mut().map_or(Ok(()), |device| device.fetch(nodes))
     }
 
-    /// The largest entry of each variable of the nodes here; NaN if an entry is not finite.
+    /// The largest entry of each variable of the nodes of this process; NaN if an entry is not
+    /// finite.
     pub fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
         match &mut self.device {
             Some(device) => device.sizes(),
@@ -254,14 +255,14 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.progress
     }
 
-    /// The calls that the nodes here have made.
+    /// The calls that the nodes of this process have made.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         self.nodes().iter().for_each(|node| sum += node.oracle.counts());
         sum
     }
 
-    /// Whether all nodes live here.
+    /// Whether all nodes are in this process.
     pub fn is_whole(&self) -> bool {
         self.transport.size() == 1
     }
@@ -319,7 +320,7 @@ fn share<T: Real>(nodes: &[Node<T>], round: Round, messages: &mut [Outbox<T>]) {
     }
 }
 
-/// Asks for large pages for everything that iterations pass over.
+/// Requests large pages for everything that iterations pass over.
 fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     let mut pages = Pages::default();
     let variables = nodes.iter().flat_map(|node| node.algorithm.variables());
@@ -363,7 +364,7 @@ struct Turn<'s, T> {
     round: Round,
     exchanges: usize,
     messages: &'s [Outbox<T>],
-    apart: bool, // whether directions are answered for all nodes together, after their steps
+    apart: bool, // whether directions are computed for all nodes together, after their steps
 }
 
 impl<T: Real> Team<'_, T> {

@@ -32,7 +32,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         Simulation(self.0.from(progress))
     }
 
-    /// Lets `together` answer the directions of all nodes in one call.
+    /// Lets `together` compute the directions of all nodes in one call.
     pub fn answered_by(self, together: Option<Box<dyn Together<T>>>) -> Self {
         Simulation(self.0.answered_by(together))
     }
@@ -73,7 +73,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         self.try_iterate().unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// One iteration of every node, or the error that a derivative met.
+    /// One iteration of every node; the error is that of a derivative that failed.
     pub fn try_iterate(&mut self) -> Result<()> {
         self.0.advance()
     }

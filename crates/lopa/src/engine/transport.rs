@@ -1,4 +1,4 @@
-//! Moving bytes between the processes of a run. A transport knows no algorithm.
+//! Moves bytes between the processes of a run. A transport does not depend on the algorithm.
 
 use std::ops::Range;
 
@@ -67,7 +67,7 @@ pub trait Transport: Send {
 
 /// A process that keeps its own checkpoints and resumes from them while the others keep running.
 pub trait Independent {
-    /// Begins a run, or resumes it from what [`Independent::save`] returned.
+    /// Begins a run, or resumes it from the bytes of [`Independent::save`].
     fn begin(&mut self, run: Begin) -> Result<()>;
 
     /// Passes over a run that is already complete.
@@ -83,11 +83,11 @@ pub trait Independent {
     /// Whether this process should write a checkpoint soon.
     fn wants_checkpoint(&self) -> bool;
 
-    /// Called when what was saved last is on disk.
+    /// Called when the last saved state is on disk.
     fn kept(&mut self) -> Result<()>;
 
-    /// Called when all that the end of the run needs is on disk: waits until the neighbours get
-    /// there, too.
+    /// Called when everything that the end of the run needs is on disk: waits until the same holds
+    /// for the neighbours.
     fn end(&mut self) -> Result<()>;
 
     /// Called when the results of all runs are on disk: serves neighbours that are not done yet,
@@ -103,7 +103,7 @@ pub trait Independent {
     fn stopped(&self) -> bool;
 }
 
-/// Size limits of what a neighbour may send, in bytes.
+/// Size limits of a neighbour's messages, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     /// In an exchange.

@@ -1,4 +1,4 @@
-//! How frames travel between peers on separate machines. A wire knows nothing of rounds.
+//! Moves frames between peers on separate machines. A wire does not depend on rounds.
 
 use std::time::Duration;
 

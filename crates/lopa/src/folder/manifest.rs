@@ -17,7 +17,7 @@ pub struct Manifest {
     pub name: String,
     /// When the folder was made: RFC 3339, UTC, as all times here.
     pub started: String,
-    /// How far it came.
+    /// The status.
     pub status: Status,
     /// SHA-256 of the resolved experiment without `[checkpoint]`.
     pub experiment_digest: String,
@@ -38,7 +38,7 @@ pub struct Manifest {
     pub final_theta: FinalTheta,
     /// The network and partition of each seed that was begun.
     pub worlds: Vec<WorldNote>,
-    /// Threads it had.
+    /// The number of threads.
     pub threads: usize,
     /// The kind of machine.
     pub machine: Machine,
@@ -90,9 +90,9 @@ impl Status {
     }
 }
 
-/// A folder lists what belongs to each node up to this many nodes. More would be most of the folder,
-/// and nobody reads them: the experiment makes the same network again, models have every node, and
-/// results say how measures spread.
+/// A folder has entries per node up to this many nodes. For more, they would dominate the folder
+/// without being read: the experiment makes the same network again, models have every node, and
+/// results have the spread of measures.
 pub const LISTED: usize = 10_000;
 
 /// The network and partition of a seed.
@@ -102,9 +102,10 @@ pub struct WorldNote {
     pub seed: u64,
     /// SHA-256 of edges and weights.
     pub graph_digest: String,
-    /// ρ of W; of a changing graph that of a round, over a window.
+    /// ρ of W; for a changing graph, ρ per round over a window.
     pub rho: f64,
-    /// What the rounds of a changing graph do; edges and weights are then those of all its links.
+    /// The effect of the rounds of a changing graph; edges and weights are then those of all its
+    /// links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Joint>,
     /// Whether ρ is an estimate: the true one is not smaller.
@@ -145,7 +146,7 @@ pub struct Machine {
     pub device: Option<String>,
 }
 
-/// What decides whether a folder can be resumed, as far as its manifest can be read.
+/// The keys that decide whether a folder can be resumed, as far as its manifest can be read.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Identity {

@@ -93,7 +93,7 @@ impl Broadcasts {
         self.frames.range(from..to).flat_map(|(_, frames)| frames.iter().flatten())
     }
 
-    /// Discards what is before a step: neither this peer nor a neighbour needs it.
+    /// Discards frames before a step: neither this peer nor a neighbour needs them.
     pub fn trim(&mut self, durable: u64) {
         self.frames = self.frames.split_off(&durable);
     }
@@ -118,7 +118,7 @@ impl Broadcasts {
         }
     }
 
-    /// Reads what was saved; `None` if it is malformed.
+    /// Reads the saved frames; `None` if they are malformed.
     pub fn restore(nodes: usize, bytes: &mut Reader) -> Option<Broadcasts> {
         let mut broadcasts = Broadcasts::new(nodes);
         for _ in 0..bytes.u64()? {

@@ -4,11 +4,11 @@
 //! decider sends its message; the follower replies with its own, which acknowledges the decider's.
 //! If the reply arrives in time, the link is used, otherwise it is skipped. The decider sends a
 //! notice of each decision to the follower, and over all other links if the follower is silent, so
-//! that a broken link delays nobody as long as there is another path.
+//! that a broken link delays no node as long as there is another path.
 //!
 //! A neighbour that does not reply in time is silent: from then on its link is skipped without
-//! waiting, until it replies again. It is asked for that at intervals. Hence a link that stays cut
-//! delays nobody.
+//! waiting, until it replies again. It is asked for a reply at intervals. Hence a link that stays
+//! cut delays no node.
 //!
 //! The decider records in its journal when it begins to skip a link, or to use it again, before
 //! acting on it, and its first decision after each checkpoint. A restarted decider goes on as the
@@ -204,7 +204,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Sends all neighbours the decisions that silent followers may not know.
+    /// Sends all neighbours the decisions that silent followers may not have received.
     pub(super) fn broadcast_notices(&mut self) {
         for at in 0..self.links.len() {
             for frame in self.notices(at, self.links[at].step) {

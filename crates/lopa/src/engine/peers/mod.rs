@@ -1,20 +1,21 @@
 //! Independent peers: one node per process, on separate machines, over any [`Wire`].
 //!
 //! **Steps.** All peers make the same calls ([`Transport::exchange`], [`Transport::all`]) in the
-//! same order. A call's index in its run is its *step*, which says where a frame belongs. An exchange
-//! sends each neighbour a message; bytes for all are broadcast: every peer relays what is new to it.
+//! same order. A call's index in its run is its *step*, which identifies a frame. An exchange sends
+//! each neighbour a message; bytes for all are broadcast: every peer relays those that are new to
+//! it.
 //!
 //! **What is kept.** A peer is *durable* up to the step that its last checkpoint resumes from. It
-//! keeps what it sent to a neighbour until the neighbour is durable beyond that step, and what it
-//! received until it is durable beyond it itself. Checkpoints contain both logs. Hence a restarted
-//! peer replays from its own checkpoint with messages that its neighbours send again; they drop what
-//! it repeats; nobody else rolls back, however many peers crash at once.
+//! keeps each frame sent to a neighbour until the neighbour is durable beyond that step, and each
+//! frame received until it is itself durable beyond it. Checkpoints contain both logs. Hence a
+//! restarted peer replays from its own checkpoint with messages that its neighbours send again;
+//! they drop duplicates; no other peer rolls back, however many peers crash at once.
 //!
 //! **Retransmission.** A wire may lose, duplicate, delay and reorder frames. There are no
-//! acknowledgements: a peer that misses something asks for it, at intervals and whenever a
-//! connection opens, by a status that names its step. The neighbour then sends again what it keeps
-//! from that step on, at most [`link::WINDOW`] steps. A status also says up to where its sender is
-//! durable, so that the receiver can discard the rest.
+//! acknowledgements: a peer that lacks a frame requests it, at intervals and whenever a connection
+//! opens, by a status that names its step. The neighbour then resends the frames it keeps from that
+//! step on, at most [`link::WINDOW`] steps. A status also contains the step up to which its sender
+//! is durable, so that the receiver can discard earlier frames.
 //!
 //! **Silent neighbours.** A peer waits until the deadline, stops as soon as a connection is lost, or
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
@@ -29,8 +30,8 @@
 //!
 //! **Checkpoints.** [`Independent::mark`] sets the step that the next checkpoint resumes from,
 //! [`Independent::save`] returns the logs to store with it. Only when it is on disk
-//! ([`Independent::kept`]) does the peer announce that it is durable and discard what neither it nor
-//! a neighbour needs.
+//! ([`Independent::kept`]) does the peer announce that it is durable and discard frames that
+//! neither it nor a neighbour needs.
 //!
 //! **The end.** A peer that has everything its result needs on disk is durable up to [`status::END`]
 //! and waits until all its neighbours are; only then does it begin the next run. After the last run
@@ -98,7 +99,7 @@ pub struct Peers<W: Wire> {
 
 impl<W: Wire> Peers<W> {
     /// Node `me` out of `nodes`, in the run identified by `run` (see
-    /// [`crate::experiment::Experiment::identity`]); `notify` receives what the user should know.
+    /// [`crate::experiment::Experiment::identity`]); `notify` receives notes for the user.
     pub fn new(
         wire: W,
         (me, nodes): (usize, usize),
@@ -159,7 +160,7 @@ impl<W: Wire> Peers<W> {
         signed(bytes).is_some_and(by).then_some(()).ok_or(Refusal::Signature)
     }
 
-    /// Handles events until `missing` names nobody.
+    /// Handles events until `missing` names no node.
     fn wait(&mut self, missing: impl Fn(&mut Self) -> Result<Option<usize>>) -> Result<()> {
         self.catch_up();
         let deadline = self.wire.now().saturating_add(self.settings.deadline);

@@ -1,4 +1,4 @@
-//! Handles what a wire delivers, and replies to it.
+//! Handles the events of a wire, and replies to them.
 
 use super::broadcast::Held;
 use super::frame::{AUTHOR, Frame, FrameResult, Kind, Refusal, author, is_finite};
@@ -199,7 +199,7 @@ impl<W: Wire> Peers<W> {
         may
     }
 
-    /// Sends again what a neighbour at a step may lack.
+    /// Resends the frames that a neighbour at a step may lack.
     fn resend(&mut self, at: usize, step: u64) {
         let (now, follows) = (self.step, self.follows(at));
         let link = &self.links[at];
@@ -216,13 +216,13 @@ impl<W: Wire> Peers<W> {
         self.send_status(at, false);
     }
 
-    /// Asks all neighbours for what is missing.
+    /// Requests missing frames from all neighbours.
     pub(super) fn request_all(&mut self) {
         (0..self.links.len()).for_each(|at| self.send_status(at, true));
         self.broadcast_notices();
     }
 
-    /// Asks neighbours at once that are known to be ahead, as they are after a restart.
+    /// Sends requests at once to neighbours that are known to be ahead, as after a restart.
     pub(super) fn catch_up(&mut self) {
         for at in 0..self.links.len() {
             if self.links[at].is_ahead(self.step) {
@@ -249,7 +249,7 @@ impl<W: Wire> Peers<W> {
         self.wire.send(peer, &frame);
     }
 
-    /// Discards what neither this peer nor its neighbours need again.
+    /// Discards frames that neither this peer nor its neighbours need again.
     pub(super) fn trim(&mut self) {
         let mark = self.mark;
         self.links.iter_mut().for_each(|link| link.trim(mark));
