@@ -73,7 +73,7 @@ enum Level<'a> {
     Error(&'a str), // its id
 }
 
-/// A line below the head and no other.
+/// Only a line below the header.
 const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
@@ -112,7 +112,7 @@ impl Output {
         self.bars
     }
 
-    /// Prints the one document that scripts get.
+    /// Prints the one document for scripts.
     pub fn document(&self, value: &Value) {
         self.print(&document(value));
     }
@@ -211,7 +211,7 @@ impl Output {
     }
 }
 
-/// A document as text. JSON escapes only some of what a terminal obeys.
+/// A document as text. JSON escapes only some of the characters that control a terminal.
 pub fn document(value: &Value) -> String {
     let text = format!("{value:#}\n");
     escaped(&text, |c| format!("\\u{:04x}", u32::from(c))).into()
@@ -255,8 +255,8 @@ pub fn print(text: &str) {
     }
 }
 
-/// Whether a terminal might obey a character instead of showing it: control characters, and those that
-/// turn the direction of text, which can make it read as another.
+/// Whether a character may control a terminal instead of being shown: control characters, and those
+/// that change the direction of text, which can make it look like another.
 fn is_obeyed(c: char) -> bool {
     let turns = ['\u{61c}', '\u{200e}', '\u{200f}'].contains(&c)
         || ('\u{202a}'..='\u{202e}').contains(&c)
@@ -264,7 +264,7 @@ fn is_obeyed(c: char) -> bool {
     turns || c.is_control() && !['\n', '\t'].contains(&c)
 }
 
-/// Text whose control characters are shown and not obeyed: names come from files of others.
+/// Text with escaped control characters: names may come from untrusted files.
 pub fn plain(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.escape_default().to_string())
 }

@@ -1,4 +1,4 @@
-//! What every command gets.
+//! The input of every command.
 
 use lopa::experiment::Registries;
 

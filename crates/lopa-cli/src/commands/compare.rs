@@ -100,7 +100,7 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     Ok(exit_code(&traces))
 }
 
-/// Runs what is missing; with an exit code if interrupted.
+/// Does the missing runs; returns an exit code if interrupted.
 fn run(
     args: &CompareArgs,
     budgets: &[(&'static str, f64)],

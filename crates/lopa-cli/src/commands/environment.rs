@@ -1,4 +1,4 @@
-//! What a run needs from its surroundings: threads, signals, the data folder.
+//! The environment of a run: threads, signals, the data folder.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::threads::{pool, threads};
 use crate::args::{DataArgs, ThreadArgs};
 use crate::features::probe;
 
-/// What a run needs from its surroundings.
+/// The environment of a run.
 pub struct Environment {
     /// The number of threads.
     pub threads: usize,

@@ -12,7 +12,7 @@ use lopa_study::seeds::Ended;
 
 use crate::output::Output;
 
-/// Which models of a run folder.
+/// The choice of models in a run folder.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
     /// Run folder, or a model file (.safetensors)
@@ -23,7 +23,7 @@ pub struct ModelArgs {
     /// Seed [default: the first that did not diverge; all when evaluating on the run's own data]
     #[arg(short, long)]
     pub seed: Option<u64>,
-    /// Also use models of runs that diverged, whose numbers mean nothing
+    /// Also use models of runs that diverged, whose numbers are meaningless
     #[arg(long)]
     pub allow_diverged: bool,
 }
@@ -248,8 +248,8 @@ pub fn rows_for(
     Ok(rows)
 }
 
-/// A last column that nobody called labels may be anything, and shift the features: unless it holds
-/// classes, the file is refused.
+/// A last column that was not named as labels may be anything, and shift the features: unless it
+/// holds classes, the file is refused.
 fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output) -> Result<()> {
     let Some(labels) = &rows.labels else { return Ok(()) };
     let truth = Truth::new(labels, classes);

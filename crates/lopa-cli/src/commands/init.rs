@@ -1,4 +1,4 @@
-//! `lopa init`: a first experiment on one's own data.
+//! `lopa init`: a first experiment on a user's own data.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

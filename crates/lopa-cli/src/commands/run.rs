@@ -96,8 +96,8 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::from(exit_code(&outcomes, signal)))
 }
 
-/// The experiment with measured times, if its file asks for them: those of a run to be resumed, or new
-/// ones.
+/// The experiment with measured times, if its file has `compute = "measured"`: those of the run to
+/// resume, or new ones.
 fn measured(
     experiment: Experiment,
     data: Option<&Data>,

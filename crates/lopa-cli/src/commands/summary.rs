@@ -33,7 +33,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// What the runs may use.
+/// The limits of the runs.
 fn limits(experiment: &Experiment) -> String {
     sentences::limits(experiment.run.limits())
 }
@@ -116,7 +116,7 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
     output.table(&head, lines)
 }
 
-/// The last line: what nodes get by always naming their most frequent class.
+/// The last line: the accuracy of always naming each node's most frequent class.
 fn majority<'a>(
     outcomes: &[Outcome],
     columns: impl Iterator<Item = (&'a str, Style)>,

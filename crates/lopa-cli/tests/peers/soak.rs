@@ -18,7 +18,7 @@ use crate::namespaces::Hosts;
 use crate::trio::{NAMES, QUADRATIC, Trio};
 use crate::weather::{Way, Weather};
 
-/// What happens in a round.
+/// The events of a round.
 #[derive(Debug, Clone)]
 struct Round {
     delay: f64, // seconds, one way
@@ -153,7 +153,7 @@ fn run(round: &Round, seed: u64, hosts: Hostnames) -> Option<Ended> {
             if let Some(mut node) = nodes[who].take() {
                 node.kill().unwrap();
                 node.wait().unwrap();
-                // Also one that was done: it must say so again.
+                // Also one that was done: it must report this again.
                 nodes[who] = Some(network.start(NAMES[who], &more));
             }
         }

@@ -195,7 +195,7 @@ fn a_link_that_stays_cut_delays_nobody() {
     assert!(grad_phi_sq(&fates) < 1e-18, "{:e}", grad_phi_sq(&fates));
 }
 
-/// Both ends of the link start again while it is cut: they go on without it.
+/// Both ends of the link restart while it is cut: they continue without it.
 #[test]
 fn nodes_start_again_while_a_link_is_cut() {
     let death = |node, at| Death { node, at: seconds(at), downtime: seconds(2.0) };
@@ -330,7 +330,7 @@ fn no_warning_without_cause() {
     }
 }
 
-/// What a replica lacks of a skipped message it lacks for ever: such messages are refused by name.
+/// A replica never recovers a skipped message: compressed messages are refused by name.
 #[test]
 fn compressed_messages_cannot_be_skipped() {
     let read = |sets: &[&str]| {

@@ -1,4 +1,4 @@
-//! `lopa data stats`: what is in a data set, or in a file of one's own.
+//! `lopa data stats`: describes a data set, or a user's own file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -219,7 +219,7 @@ fn extremes(look: &Look) -> Extremes {
     }
 }
 
-/// What each scaling would do to these features.
+/// The effect of each scaling on these features.
 fn effects(look: &Look) -> Vec<(&'static str, String)> {
     let Extremes { min, max, smallest_deviation, largest_deviation, farthest, constant } =
         extremes(look);

@@ -24,7 +24,7 @@ pub struct GraphArgs {
     kind: KindArgs,
 }
 
-/// What determines a graph of a kind and its weights.
+/// The parameters of a kind of graph and of its weights.
 #[derive(Debug, Args)]
 pub struct KindArgs {
     /// Parameter of the kind, such as `--with p=0.4`; repeatable
@@ -44,7 +44,7 @@ impl KindArgs {
     }
 }
 
-/// A graph with its weights; of a changing one all links, and what its rounds do.
+/// A graph with its weights; for a changing one, all links and the effect of its rounds.
 pub struct Network {
     pub graph: Graph,
     pub mixing: Mixing,
@@ -154,7 +154,7 @@ pub fn described(graph: &Graph, mixing: &Mixing, analysis: &Analysis) -> Value {
     json!({ "analysis": analysis, "edges": edges, "weights": mixing.rows() })
 }
 
-/// The error of a command that makes no sense for a graph that changes.
+/// The error for a command that does not apply to a changing graph.
 pub fn changes(kind: &str, why: &str) -> Error {
     let message = format!("`{kind}` changes from round to round: {why}");
     Error::network("network/changing", message).at(kind)
