@@ -40,7 +40,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the command line with what these registries offer.
+/// Runs the command line with these registries.
 pub fn main_with(registries: Registries) -> ExitCode {
     run_with(std::env::args_os(), registries)
 }
@@ -98,7 +98,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
 
 /// Answers a command line that is not a command: a request for help, or a mistake.
 fn refuse(error: clap::Error, typed: &[String]) -> ExitCode {
-    // A closed pipe is no failure.
+    // A closed pipe is not an error.
     let _ = error.print();
     let json = typed.iter().any(|arg| arg == "--format=json")
         || typed.windows(2).any(|pair| pair == ["--format", "json"]);

@@ -51,7 +51,7 @@ pub struct Manifest {
     /// SHA-256 of files that never change: `resolved.toml` and the partitions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
-    /// Keys that this version does not know: shown, and kept when the run resumes.
+    /// Keys that are unknown to this version: shown, and kept when the run resumes.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

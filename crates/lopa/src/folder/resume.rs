@@ -95,7 +95,7 @@ impl RunFolder {
                 && wanted(identity.status)
         };
         if !path.join(MANIFEST).exists() {
-            // A process that was killed at its start leaves none, but no results either.
+            // A process that was killed at its start leaves no manifest, but no results either.
             let used = path.join(RESULTS).exists() || path.join(CHECKPOINTS).exists();
             return match used {
                 true => Err(damaged(&path.join(MANIFEST), None, "the file is missing")),

@@ -139,7 +139,7 @@ impl RunFolder {
         self.sync_metrics()?;
         if status == Status::Done {
             self.check_metrics()?;
-            // A killed process may have left some; nothing is left to resume.
+            // A killed process may have left checkpoints; nothing is left to resume.
             self.remove_checkpoints();
         }
         self.manifest.status = status;
@@ -186,7 +186,7 @@ impl RunFolder {
         });
     }
 
-    /// Fails if what was measured cannot be read back.
+    /// Fails if the measurements cannot be read back.
     fn check_metrics(&self) -> Result<()> {
         let path = self.path.join(METRICS);
         let damage = Lines::parse(&path, &read(&path)?.unwrap_or_default()).damage;

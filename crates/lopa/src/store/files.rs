@@ -8,8 +8,8 @@ use super::disk::{self, Log};
 use super::limits;
 use crate::error::Error;
 
-/// Replaces the file at `path` by `content`; on failure the file keeps its old content, or has the new one
-/// and it is not known whether it survives a power cut.
+/// Replaces the file at `path` by `content`; on failure the file keeps its old content, or has the
+/// new one, which may not survive a power cut.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_like(path, content, None)
 }
