@@ -36,8 +36,8 @@ pub struct Cli {
 }
 
 impl Command {
-    /// Whether code runs that an experiment or a run folder names: where an experiment is run, and wherever
-    /// `--run-code` asks for it.
+    /// Whether code that an experiment or a run folder names may run: when an experiment is run, or
+    /// with `--run-code`.
     pub fn runs_code(&self) -> bool {
         match self {
             Command::Run(args) => args.runs_code(),

@@ -92,7 +92,7 @@ impl Output {
         Output { format: args.format, quiet: args.quiet, color, bars, aside: false, stamps }
     }
 
-    /// What is said about a file that the command wrote: if that went to standard output, nothing else does.
+    /// A note about a file that the command wrote; nothing if the file is standard output itself.
     pub fn beside(&self, file: &Path) -> Output {
         Output { aside: is_stdout(file), ..*self }
     }
@@ -171,7 +171,7 @@ impl Output {
         }
     }
 
-    /// Reports an error in the format asked for; returns its exit code.
+    /// Reports an error in the requested format; returns its exit code.
     pub fn fail(&self, error: &Error) -> ExitCode {
         if self.json() {
             self.document(&described(error));

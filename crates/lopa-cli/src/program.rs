@@ -4,7 +4,7 @@ use lopa::experiment::Registries;
 
 use crate::output::Output;
 
-/// What experiment files can choose from, and where results go.
+/// The registries, and the output.
 pub struct Program {
     pub registries: Registries,
     pub output: Output,

@@ -22,7 +22,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// With the threads and the data folder asked for; listens to signals from here on.
+    /// With the requested threads and data folder; handles signals from here on.
     pub fn new(jobs: &ThreadArgs, data: &DataArgs) -> Result<Environment> {
         let threads = threads(jobs)?;
         let pool = pool(threads)?;

@@ -96,7 +96,7 @@ impl Finished {
         Ok(Finished { folder, results })
     }
 
-    /// The runs of the algorithm and seed asked for, or all; without those that diverged, unless
+    /// The runs of the requested algorithm and seed, or all; without those that diverged, unless
     /// they are allowed.
     pub fn runs(&self, args: &ModelArgs, output: &Output) -> Result<Vec<&ResultEntry>> {
         let runs = self.named(args)?;

@@ -22,10 +22,11 @@ pub struct InitArgs {
     /// Your data: a CSV, LIBSVM or NPZ file; or a folder, or several files, with one for each node
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     data: Vec<PathBuf>,
-    /// The column to predict, by name or number from 0 (-1 is the last) [default: guessed, and said]
+    /// The column to predict, by name or number from 0 (-1 is the last) [default: guessed and
+    /// reported]
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     label: Option<String>,
-    /// The column that says whose row it is: each of its values becomes a node
+    /// The column with the group of each row: each of its values becomes a node
     #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
     nodes_from: Option<String>,
     /// Columns to leave out, by name or number from 0, separated by commas [default: identifiers and

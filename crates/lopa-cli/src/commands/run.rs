@@ -42,7 +42,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// A run runs the code of its file; a dry run does so when asked.
+    /// A run executes the code that its file names; a dry run does so only with `--run-code`.
     pub fn runs_code(&self) -> bool {
         !self.dry_run || self.code.run_code
     }

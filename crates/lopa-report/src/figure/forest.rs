@@ -24,7 +24,7 @@ pub struct Forest {
 pub struct ForestRow {
     /// Its name; rows with the same name in succession show it once.
     pub name: String,
-    /// What it belongs to, for the legend.
+    /// Its group, for the legend.
     pub label: String,
     /// Its look.
     pub style: Style,

@@ -133,7 +133,7 @@ fn closing(saved: &Saved) -> String {
     format!("<p class=\"closing\">{}</p>\n", escape(&text))
 }
 
-/// The algorithms that diverged, and why: the diagnosis of the first seed stands for all.
+/// The algorithms that diverged, and why: with the diagnosis of the first seed.
 fn divergences(saved: &Saved) -> String {
     let note = |algorithm: &str| {
         let seeds = Seeds::of(algorithm, &saved.results);

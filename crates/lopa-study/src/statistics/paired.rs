@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::spread;
 
-/// A mean with its confidence interval, of 95 % unless said otherwise.
+/// A mean with its confidence interval, of 95 % by default.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Interval {
     /// The mean.

@@ -55,7 +55,7 @@ impl Method for DgdParams {
     }
 }
 
-/// The cost of a single-level method: one gradient of what it trains.
+/// The cost of a single-level method: one gradient of the trained variables.
 pub(super) fn single_level_cost(task: Task) -> Cost {
     let grad_x_g = match task.trains {
         Trains::Theta => Count::default(),

@@ -1,4 +1,4 @@
-//! What a method without inner loops does in an iteration, for a device that does it elsewhere.
+//! The update rule of a method without inner loops, for a device that computes its iterations.
 
 use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
@@ -46,7 +46,7 @@ pub enum XUpdate {
     Combined,
     /// `dgd`; variables θ and x.
     Descent {
-        /// Whether x moves, too.
+        /// Whether x also moves.
         both: bool,
     },
 }

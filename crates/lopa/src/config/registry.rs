@@ -51,9 +51,9 @@ pub struct Entry<B: ?Sized, F = ()> {
     pub typical: Option<Table>,
     read: Box<ReadFn<B>>,
     schema: fn(&mut SchemaGenerator) -> Schema,
-    /// What it reads with where no code is to run, if that differs.
+    /// The reader for when no code may run, if it differs.
     inert: Option<Box<ReadFn<B>>>,
-    /// Whether its parameters name code that was not run, as [`Registry::run_no_code`] asked.
+    /// Whether its parameters name code that was not run because of [`Registry::run_no_code`].
     pub unrun: bool,
 }
 
@@ -91,7 +91,7 @@ impl<B: ?Sized, F> Entry<B, F> {
     }
 
     /// For an entry whose parameters name code that reading or building runs: the same without running it.
-    /// What is built fails when it is used, and says so.
+    /// The built object fails with a message when it is used.
     pub fn inert<P: Params>(
         mut self,
         build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
@@ -294,8 +294,8 @@ impl<B: ?Sized> fmt::Debug for Choice<B> {
 /// The doc comments become the help that users and editors see; a key that is missing from a file
 /// has its default, an unknown key is an error. After the default come the ranges, functions of
 /// [`config::range`](crate::config::range): `step`, `weight`, `positive`, `from_to(1, 9)`, … A key
-/// that is `required` must be given; its default is used in lists and tests only. What involves
-/// several keys is checked by a function after the struct.
+/// that is `required` must be given; its default is used in lists and tests only. Conditions on
+/// several keys are checked by a function after the struct.
 ///
 /// ```
 /// use lopa::prelude::*;

@@ -22,7 +22,7 @@ use crate::problem::{At, Bilevel};
 /// (x_i, θ_i) of a node, in double precision.
 pub type Point = (Vec<f64>, Vec<f64>);
 
-/// Collects every node's numbers, in the order of the nodes, from those of the nodes here.
+/// Collects every node's numbers, in the order of the nodes, from those of this process.
 pub type Everyone<'a> = &'a mut (dyn FnMut(Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> + Send);
 
 /// The contribution of one node to a measurement.
@@ -32,9 +32,9 @@ pub struct Local {
     pub values: Vec<(String, f64)>,
     /// ‖x_i − x̄‖²
     pub distance_sq: f64,
-    /// The node's part solved at x̄, if asked for, without θ* and v*.
+    /// The node's part solved at x̄, if requested, without θ* and v*.
     pub exact: Option<Solution>,
-    /// ‖θ_i − θ_i*(x̄)‖², if asked for.
+    /// ‖θ_i − θ_i*(x̄)‖², if requested.
     pub theta_error_sq: f64,
 }
 
@@ -85,7 +85,7 @@ impl Local {
     }
 }
 
-/// The measures that the global scope adds: how far apart the θ_i are, and, if asked for, Φ, ∇Φ and
+/// The measures that the global scope adds: how far apart the θ_i are, and, if requested, Φ, ∇Φ and
 /// the distance of the θ_i from the common θ*(x̄).
 ///
 /// `points` are those of all nodes, `parts` those of this process; `everyone` collects the numbers of

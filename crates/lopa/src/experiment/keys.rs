@@ -9,7 +9,7 @@ use toml::Table;
 pub struct Key {
     /// Its name, with those of the tables around it: `budget.hessians`.
     pub key: String,
-    /// What it takes: `whole number`, `list of numbers`, `"mean", "batch-sum" or "sum"`.
+    /// Its type: `whole number`, `list of numbers`, `"mean", "batch-sum" or "sum"`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Whether a file must have it.
@@ -20,7 +20,7 @@ pub struct Key {
     pub example: Option<String>,
     /// What it does.
     pub meaning: String,
-    /// What it can be, where the values have meanings of their own.
+    /// Its possible values, where these have their own meanings.
     pub values: Vec<Meaning>,
 }
 
@@ -62,7 +62,7 @@ fn collect(schema: &Value, prefix: &str, typical: Option<&Table>, found: &mut Ve
     }
 }
 
-/// What a value may be, in words.
+/// The type of a value, in words.
 fn kind(schema: &Value) -> String {
     if let Some(title) = schema["title"].as_str() {
         return title.into();
@@ -99,7 +99,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// What a value may be, one by one.
+/// The possible values, one by one.
 fn kinds(schema: &Value) -> Vec<String> {
     match (schema["title"].as_str(), schema["enum"].as_array(), alternatives(schema)) {
         (None, Some(all), _) => all.iter().map(toml_text).collect(),

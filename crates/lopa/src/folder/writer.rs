@@ -158,7 +158,8 @@ impl RunFolder {
         self.finish(Status::Failed)
     }
 
-    /// Removes what a run wrote before it measured anything, and the folder if nothing else is in it.
+    /// Removes the files that a run wrote before its first measurement, and the folder if it is
+    /// then empty.
     fn remove(&self) {
         let known = [MANIFEST, RESOLVED, METRICS, RESULTS, AGREED, LOCK];
         let partition = |name: &str| {

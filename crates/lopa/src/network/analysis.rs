@@ -129,7 +129,7 @@ fn sigma(m: usize, (lambda_2, lambda_min): (f64, f64)) -> f64 {
     if m == 1 { 0.0 } else { lambda_2.abs().max(lambda_min.abs()) }
 }
 
-/// Warnings about W's smallest eigenvalue; `tracking` says whether an algorithm tracks gradients or
+/// Warnings about W's smallest eigenvalue; `tracking` is whether an algorithm tracks gradients or
 /// uses an augmented Lagrangian, which negative eigenvalues make unstable.
 pub fn warnings(lambda_min: f64, tracking: bool) -> Vec<String> {
     let remedy = "use lazy weights, (W + I)/2: `weights = \"lazy-metropolis\"`";

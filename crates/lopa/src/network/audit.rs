@@ -16,7 +16,7 @@ use super::{Graph, Mixing};
 /// Smaller coefficients count as zero.
 const ZERO: f64 = 1e-12;
 
-/// What peers can reconstruct about each node.
+/// The information about each node that peers can reconstruct.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
     /// Each node.
@@ -27,7 +27,7 @@ pub struct Audit {
     pub messages: usize,
 }
 
-/// What peers can reconstruct about one node.
+/// The information about one node that peers can reconstruct.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Exposure {
     /// Peers that can reconstruct its hypergradient alone.

@@ -9,9 +9,9 @@ use crate::math::real::{Real, update};
 /// the node itself: see [`Mixed`].
 pub type Row<T> = Vec<(usize, T)>;
 
-/// Σ_j w_ij message_j, formed when a node asks for it: all vectors at once ([`vectors`](Mixed::vectors)),
-/// or piece by piece ([`each_piece`](Mixed::each_piece)), so that long vectors are passed over only once.
-/// The sums come in the order in which `share` named the vectors.
+/// Σ_j w_ij message_j, formed on request: all vectors at once ([`vectors`](Mixed::vectors)), or in
+/// pieces ([`each_piece`](Mixed::each_piece)), so that long vectors are passed over only once. The
+/// sums come in the order in which `share` named the vectors.
 ///
 /// All engines mix here, at the receiver, as own + Σ_j w_ij (message_j − own), in the order of the
 /// row: that is why they agree to the last bit. The difference form makes exact consensus a fixed

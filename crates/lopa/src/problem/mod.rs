@@ -104,7 +104,7 @@ pub trait Bilevel<T: Real>: Send {
     }
 
     /// Named measures of a point on all the node's data: always `loss` (the mean outer loss,
-    /// whatever the loss scale), and accuracies where there are labels.
+    /// independent of the loss scale), and accuracies where there are labels.
     fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
         let all: Vec<u32> = (0..self.samples_f() as u32).collect();
         vec![("loss".into(), self.f(at, &all))]

@@ -1,4 +1,4 @@
-//! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers are made of it.
+//! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers consist of it.
 
 use crate::data::{Features, Samples};
 use crate::math::real::Real;

@@ -128,8 +128,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     take(Step::Remove(path), || fs::remove_file(path))
 }
 
-/// Removes the files in a folder whose names are ours, and the folder if nothing else is in it. What is behind a
-/// link is not ours, whatever its name.
+/// Removes the files in a folder that have names of run files, and the folder if it is then empty.
+/// Targets of links are never removed.
 pub fn remove_ours(path: &Path, ours: impl Fn(&str) -> bool) -> io::Result<()> {
     if !is_real_folder(path) {
         return Ok(());

@@ -29,7 +29,7 @@ pub(super) fn replace_like(path: &Path, content: &[u8], old: Option<&Metadata>) 
 
 fn write(partial: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let mut file = Log::open(partial, true)?;
-    // First, so that nobody reads what the old file kept from them.
+    // First, so that the new content is never readable by users who could not read the old file.
     old.map_or(Ok(()), |old| give(partial, old))?;
     file.write(content)?;
     file.sync()

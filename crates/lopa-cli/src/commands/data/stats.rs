@@ -239,7 +239,9 @@ fn effects(look: &Look) -> Vec<(&'static str, String)> {
     let rare = number(((1.0 + look.rows as f64) / 2.0).ln() + 1.0);
     let counts = match min < 0.0 {
         true => "meant for counts, and some values are negative".to_string(),
-        false => format!("what one row has weighs {rare}, what all have 1; rows of length 1"),
+        false => {
+            format!("a feature found in one row weighs {rare}, in all rows 1; rows have length 1")
+        }
     };
     vec![
         (

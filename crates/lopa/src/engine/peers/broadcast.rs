@@ -82,7 +82,7 @@ impl Broadcasts {
         }
     }
 
-    /// What each node sent in a step, when no node is missing.
+    /// The broadcasts of all nodes in a step, when none is missing.
     pub fn contents(&self, step: u64) -> Vec<Vec<u8>> {
         let frames = self.frames[&step].iter().flatten();
         frames.map(|frame| said(frame).to_vec()).collect()
