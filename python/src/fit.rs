@@ -26,8 +26,8 @@ use crate::experiment::{Teller, pool};
 use crate::going::detached;
 use crate::{registries, values};
 
-/// Trains the first algorithm of an experiment on arrays. Returns what there is to say about the model
-/// as JSON; then x̄, a row of θ for each node, and the shift and factor of every feature, as doubles.
+/// Trains the first algorithm of an experiment on arrays. Returns the properties of the model as
+/// JSON; then x̄, a row of θ for each node, and the shift and factor of every feature, as doubles.
 #[pyfunction]
 pub fn fit<'py>(
     py: Python<'py>,

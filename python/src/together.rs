@@ -131,7 +131,7 @@ fn batches<T>(ask: &Ask<T>, (f, g): (usize, usize), rows: &mut Vec<i32>) -> [Slo
     slots
 }
 
-/// What came back, to the nodes that it belongs to: every d, then every h, then every s.
+/// Distributes the result to the nodes: every d, then every h, then every s.
 fn spread<T: Real + Element>(
     found: &Bound<PyAny>,
     numbers: &mut Vec<T>,

@@ -141,7 +141,7 @@ impl Feature {
         commands.join(", then ")
     }
 
-    /// The error of a command that needs it, in a build without it.
+    /// The error for a command that needs it, in a build without it.
     #[cfg(not(all(
         feature = "cuda",
         feature = "fetch",

@@ -45,7 +45,7 @@ pub fn open<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     Ok(Box::new(Emulation::new(Plan::new(&program)?, program.nodes, None)))
 }
 
-/// Takes over a run on tensor cores wherever they can do it.
+/// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) {

@@ -5,9 +5,9 @@
 //! kernels/lopa.cu works for every shape on every card, kernels/tensor.cu uses the tensor cores of
 //! Hopper cards for those shapes of `representation` that src/tensor/mod.rs names.
 //!
-//! The feature `emulate`, for tests, adds two devices that do the same on the processor, sum by sum in the same order
-//! (but within a tensor core): tests compare them with the library's own engine everywhere, and with the card where
-//! there is one. They are slow.
+//! The feature `emulate`, for tests, adds two devices that do the same on the processor, with every
+//! sum in the same order (except within a tensor core): tests compare them with the library's own
+//! engine everywhere, and with the card where there is one. They are slow.
 
 mod card;
 mod driver;

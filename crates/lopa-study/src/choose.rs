@@ -20,7 +20,7 @@ use toml::Value;
 
 use crate::practical::{self, Point, Scheme, Steps};
 
-/// Step sizes are calibrated on at most so many rows of all nodes.
+/// The most rows of all nodes on which step sizes are calibrated.
 pub const TRIAL_ROWS: usize = 4000;
 
 /// Units of the hidden layer.
@@ -29,7 +29,7 @@ pub const HIDDEN: usize = 32;
 /// The start of x times this: inputs of hidden units are far from 0.
 const SATURATED: f64 = 10.0;
 
-/// A run is lost if its loss ends so many times higher than it began.
+/// A run fails if its loss ends higher than this multiple of its start.
 const HIGHER: f64 = 10.0;
 
 /// How often the step of x is halved when a run is lost.

@@ -72,7 +72,7 @@ fn refuse_data(path: &Path) -> Result<()> {
     }
 }
 
-/// The remedy for a file that is not there: one beside it with nearly the same name.
+/// The remedy for a missing file: one beside it with nearly the same name.
 fn missing(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();

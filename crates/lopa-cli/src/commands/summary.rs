@@ -38,8 +38,8 @@ fn limits(experiment: &Experiment) -> String {
     sentences::limits(experiment.run.limits())
 }
 
-/// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
-/// everything.
+/// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal; scripts
+/// receive all.
 const COLUMNS: [(&str, &str, Style); 12] = [
     ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),

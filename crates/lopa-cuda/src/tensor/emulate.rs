@@ -23,7 +23,7 @@ const ALL_CLASSES: usize = 16;
 /// The unit that is 1, for the bias of the head.
 const ONE: usize = UNITS as usize;
 
-/// Takes over a run that the kernels can do.
+/// Takes over a run that the kernels support.
 pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
     Ok(Box::new(Emulation::new(plan, nodes, Some(oracle))))
 }

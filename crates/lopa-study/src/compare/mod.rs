@@ -50,7 +50,7 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// The rows whose sampling error the intervals contain.
     pub rows: Option<f64>,
-    /// One entry per cost: who has the best measure for the same budget.
+    /// One entry per cost: the algorithm with the best measure for the same budget.
     pub standings: Vec<Standing>,
     /// The accuracy of always naming a node's most frequent class, if the measure is such an
     /// accuracy: the mean over seeds.

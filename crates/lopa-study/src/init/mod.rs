@@ -1,5 +1,5 @@
-//! A first experiment on somebody's own data: looks at it, chooses a problem, finds step sizes that
-//! survive, and writes a commented file.
+//! A first experiment on a user's own data: inspects the data, chooses a problem, finds step sizes
+//! that do not diverge, and writes a commented file.
 
 mod columns;
 mod look;
@@ -26,7 +26,7 @@ pub struct Wish {
     pub data: Vec<PathBuf>,
     /// The column to predict, by name or number.
     pub label: Option<String>,
-    /// The column that says whose row it is.
+    /// The column that names each row's group.
     pub nodes_from: Option<String>,
     /// Columns to leave out, by name or number.
     pub drop: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Written {
     pub text: String,
     /// What the data are.
     pub facts: Facts,
-    /// What was guessed, and how to say otherwise.
+    /// The guesses, and how to override them.
     pub guesses: Vec<String>,
     /// How far its step sizes were tried.
     pub tested: Tested,
@@ -97,7 +97,7 @@ pub struct Facts {
     pub sparse: bool,
 }
 
-/// The nodes of a file that does not say whose rows are whose.
+/// The number of nodes for a file without groups.
 const NODES: usize = 8;
 
 /// The fewest rows per node.
@@ -106,13 +106,13 @@ const ROWS_PER_NODE: usize = 20;
 /// The most nodes made from the groups of one file.
 const MOST_NODES: usize = 64;
 
-/// More classes than these are hardly labels.
+/// More distinct values than this are hardly labels.
 const MOST_CLASSES: usize = 200;
 
 /// Trials use only as many rows and columns of wide tables as give θ at most this many entries.
 const TRIAL_WEIGHTS: usize = 200_000;
 
-/// Looks at the data, tries step sizes and writes the experiment.
+/// Inspects the data, tries step sizes and writes the experiment.
 pub fn init(
     wish: &Wish,
     registries: &Registries,

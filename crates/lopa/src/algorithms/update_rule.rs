@@ -4,7 +4,8 @@ use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
 use crate::problem::scope::Scope;
 
-/// The updates of x, θ and v in the personal scope. All but DGD's end by asking for d, h and s.
+/// The updates of x, θ and v in the personal scope. All but DGD's end with a request for d, h and
+/// s.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateRule {
     /// How x moves.

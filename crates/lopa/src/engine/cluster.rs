@@ -136,7 +136,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// What a checkpoint needs of the messages of each node here.
+    /// The state of the messages of each node of this process, for a checkpoint.
     pub fn held(&self) -> Vec<Vec<u8>> {
         (0..self.here.len()).map(|i| self.delivery.save(i)).collect()
     }
@@ -163,7 +163,7 @@ impl<'a, T: Real> Cluster<'a, T> {
     /// One exchange of every node: messages, sums, steps and the messages of the next round.
     fn exchange(&mut self, round: Round, exchanges: usize) -> Result<()> {
         let Cluster { team, messages, delivery, parcels, transport, .. } = self;
-        // Rounds are counted by exchanges, so that an inner loop does not meet one graph only.
+        // Rounds are counted by exchanges, so that an inner loop does not use a single graph.
         delivery.go(round, self.progress.exchanges, self.rounds.as_mut());
         delivery.begin(round, messages, &team.workers, parcels)?;
         let turn = Turn { round, exchanges, messages, apart: self.together.is_some() };

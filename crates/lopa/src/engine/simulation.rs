@@ -37,8 +37,8 @@ impl<'p, T: Real> Simulation<'p, T> {
         Simulation(self.0.answered_by(together))
     }
 
-    /// Sends messages as `[messages]` and `[attack]` say, on this network, drawn from a
-    /// seed; the nodes are at their start. Where the graph changes, call [`Simulation::over`] first.
+    /// Sends messages according to `[messages]` and `[attack]`, on this network, drawn from a seed;
+    /// the nodes are at their start. Where the graph changes, call [`Simulation::over`] first.
     ///
     /// # Errors
     /// If compression would keep too many replicas.

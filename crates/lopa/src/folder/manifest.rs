@@ -1,4 +1,4 @@
-//! `manifest.json`: what was run, on what, where, and how far it came.
+//! `manifest.json`: the experiment, the data, the machine, and the status.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl Manifest {
     }
 }
 
-/// How far a run folder came.
+/// The status of a run folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {

@@ -134,7 +134,7 @@ impl RunFolder {
         &self.manifest
     }
 
-    /// No run is left to be made, now: notes how it ended.
+    /// No run is left to do: records the final status.
     pub fn finish(&mut self, status: Status) -> Result<()> {
         self.sync_metrics()?;
         if status == Status::Done {

@@ -32,7 +32,7 @@ pub struct Tally {
     pub sent: u64,
     /// Messages that were lost.
     pub lost: u64,
-    /// Messages that came too late.
+    /// Messages that were late.
     pub late: u64,
     /// Iterations that nodes did not take part in.
     pub slept: u64,

@@ -138,7 +138,7 @@ impl<'a, T> Iterator for Sums<'a, T> {
     }
 }
 
-/// `out ← own + Σ_j w_ij (message_j − own)`, where `own` is what starts at `from` in messages.
+/// `out ← own + Σ_j w_ij (message_j − own)`, where `own` starts at `from` in messages.
 fn mix<T: Real>(
     row: &[(usize, T)],
     own: &[T],

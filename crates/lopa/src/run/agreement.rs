@@ -161,7 +161,7 @@ impl Own {
         Ok(())
     }
 
-    /// What some of these nodes tell.
+    /// The messages of some of these nodes.
     fn told_by(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = &Told> {
         self.here.clone().zip(&self.told).filter(move |(node, _)| nodes.contains(node)).map(|t| t.1)
     }

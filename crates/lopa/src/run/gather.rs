@@ -8,8 +8,8 @@ use crate::problem::At;
 use crate::problem::scope::Scope;
 use crate::store::bytes::{Reader, Writer};
 
-/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers see NaN
-/// in its place.
+/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers have
+/// NaN in its place.
 pub fn points<T: Real>(
     cluster: &mut Cluster<T>,
     scope: Scope,
@@ -36,7 +36,7 @@ pub fn points<T: Real>(
     Ok(all.into_iter().map(point).collect())
 }
 
-/// The points of the nodes here.
+/// The points of the nodes of this process.
 pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();

@@ -7,7 +7,7 @@ use crate::math::real::Real;
 use crate::messages::Messages;
 
 impl Job<'_> {
-    /// Whether its messages are anything but sent as they are.
+    /// Whether its messages are modified in any way.
     pub(super) fn mails(&self) -> bool {
         self.experiment.mails()
     }
@@ -45,7 +45,7 @@ impl Job<'_> {
         Ok(Box::new(Lossy::new(messages, attack, site)?))
     }
 
-    /// Tells what the user should know of messages.
+    /// Warns the user about settings of messages.
     pub(super) fn warn_of_messages(&self, observers: &mut Observers) {
         let (label, facts) = (&self.algorithm.label, &self.algorithm.choice.build.facts);
         let mut warn = |text: &str| observers.listener.warn(&format!("{label}: {text}"));

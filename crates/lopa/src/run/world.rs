@@ -1,4 +1,4 @@
-//! What all runs of a seed share: the network, the partition, the parts of the problem.
+//! The parts that all runs of a seed share: the network, the partition, the problem.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -316,7 +316,7 @@ fn doubt(look: &Look, remark: &Remark, [one, many]: [&str; 2]) -> Option<String>
 /// So many columns are named in one sentence.
 const NAMED: usize = 5;
 
-/// What stands in the way of a run, and what would help it.
+/// The obstacles to a run, and their remedies.
 fn advice(look: &Look) -> Vec<String> {
     let mut advice = Vec::new();
     for name in &look.repeated_names {

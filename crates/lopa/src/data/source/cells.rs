@@ -1,6 +1,6 @@
 //! Cells that are no numbers: what they are instead, how many there are, and what to do.
 
-/// What tables write where a value is missing.
+/// Marks of missing values in tables.
 const MISSING: [&str; 8] = ["", "na", "n/a", "nan", "null", "none", "?", "-"];
 
 /// Whether a cell has no value.

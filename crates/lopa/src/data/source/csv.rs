@@ -122,7 +122,7 @@ impl Csv {
     }
 }
 
-/// Which columns of a table are what.
+/// The roles of a table's columns.
 pub struct Plan {
     header: bool,
     pub label: Option<usize>,

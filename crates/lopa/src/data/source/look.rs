@@ -15,7 +15,7 @@ use crate::data::labels::check_classes;
 use crate::data::look::{Cells, ColumnLook, LabelLook, Look, MAX_DISTINCT};
 use crate::error::Result;
 
-/// A text table; `None` if the file is none.
+/// A text table; `None` if the file is not one.
 pub fn look_csv(path: &Path, label: Option<&str>) -> Result<Option<Look>> {
     let is_table = matches!(FileFormat::of(path), Ok(FileFormat::Table));
     if !is_table || idx::is_idx(path) {

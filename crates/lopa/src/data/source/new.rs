@@ -19,7 +19,8 @@ pub struct NewRows {
     pub labels: Option<Vec<String>>,
     /// The group of each row, if the file says whose row it is.
     pub groups: Option<Vec<String>>,
-    /// Whether nothing says that these are labels but that there is one column more than features.
+    /// Whether the labels are a guess: the only evidence is that there is one column more than
+    /// features.
     pub guessed: bool,
 }
 
@@ -167,7 +168,7 @@ fn by_name(
     let said = label.is_some();
     let known = |cell: &String| columns.features.contains(cell) || is_dropped(cell);
     if label.is_none() && group != Some(last) && !known(&cells[last]) {
-        // As without names: one column more than needed, at the end, has the labels.
+        // As without names: an additional last column has the labels.
         let other = usize::from(group.is_some()) + cells.iter().filter(|c| is_dropped(c)).count();
         let extra = cells.len() - other;
         label = (extra == columns.features.len() + 1).then_some(last);

@@ -1,11 +1,11 @@
-//! What a checkpoint needs of messages: what neighbours hold of each other, and radii.
+//! The state of messages in a checkpoint: the replicas of neighbours, and radii.
 
 use super::lossy::Lossy;
 use crate::math::real::Real;
 use crate::store::bytes::{Reader, Writer};
 
 impl<T: Real> Lossy<T> {
-    /// What a checkpoint needs of a node here.
+    /// The state of a node of this process for a checkpoint.
     pub(super) fn saved(&self, i: usize) -> Vec<u8> {
         let mut out = Writer::default();
         for buffers in &self.buffers {
@@ -18,7 +18,7 @@ impl<T: Real> Lossy<T> {
         out.done()
     }
 
-    /// Restores what was saved of a node here; `None` if it does not fit.
+    /// Restores the saved state of a node of this process; `None` if it does not fit.
     pub(super) fn put_back(&mut self, i: usize, bytes: &[u8]) -> Option<()> {
         let mut bytes = Reader::new(bytes);
         let remembers = self.remembers();
@@ -44,7 +44,7 @@ impl<T: Real> Lossy<T> {
     }
 }
 
-/// Puts back what was kept, if it is wanted; `None` if it does not fit.
+/// Restores the saved state, if it is needed; `None` if it does not fit.
 fn put<T: Real>(kept: &[T], place: &mut [T], wanted: bool) -> Option<()> {
     if kept.len() != place.len() {
         return None;

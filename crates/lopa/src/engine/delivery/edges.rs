@@ -134,7 +134,7 @@ impl Edges {
     }
 }
 
-/// The place of an edge in the list of all, which is sorted, as rows of W are.
+/// The index of an edge in the list of all, which is sorted, like rows of W.
 fn position(edges: &[(usize, usize)], i: usize, j: usize) -> usize {
     edges.binary_search(&(i.min(j), i.max(j))).expect("neighbours share an edge")
 }

@@ -227,7 +227,7 @@ impl<T: Real> Lossy<T> {
                 let radius = |values: &[T]| values.get(length + at).copied();
                 let radius = match clip {
                     Clipping::Radius(radius) => radius,
-                    // A liar tells no radius to itself: the neighbour's counts.
+                    // A lying node has no radius of its own: the neighbour's counts.
                     Clipping::Median(_) => {
                         let theirs = radius(theirs).unwrap_or(T::zero());
                         radius(ours).map_or(theirs, |ours| ours.min(theirs))
@@ -406,7 +406,8 @@ fn apart(messages: &Messages, changes: bool) -> bool {
 /// Replicas that a process may keep, in bytes.
 const MOST: u64 = 8 << 30;
 
-/// Refuses to keep a replica for every neighbour that a node may ever have, where that is too much.
+/// Refuses a run whose replicas, one for every neighbour that a node may ever have, would need too
+/// much memory.
 fn check_replicas<T: Real>(messages: &Messages, site: &Site) -> Result<()> {
     if !apart(messages, site.changes) {
         return Ok(());

@@ -126,7 +126,7 @@ pub struct Site<'a> {
     pub mixing: &'a Mixing,
     /// Whether rounds use some of these edges only: see [`Delivery::go`].
     pub changes: bool,
-    /// 1 less the smallest eigenvalue of any W.
+    /// 1 minus the smallest eigenvalue of any W.
     pub spread: f64,
     /// The seed of the run.
     pub seed: u64,

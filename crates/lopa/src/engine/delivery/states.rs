@@ -12,7 +12,7 @@ pub struct States<T> {
     pub fates: Vec<Fate>,
     /// The consensus step times w_ij, by edge.
     pub weights: Vec<T>,
-    /// Which edges carried something in the same exchange one iteration before.
+    /// Which edges carried messages in the same exchange of the previous iteration.
     pub before: Vec<bool>,
     /// Which nodes take part in this iteration.
     pub awake: Vec<bool>,
@@ -26,7 +26,7 @@ pub struct States<T> {
     carried: Vec<Carried>, // by exchange of the iteration, where messages may be late
 }
 
-/// What an exchange carried when it was last done.
+/// The edges that carried messages when an exchange was last done.
 struct Carried {
     k: Option<u64>,
     edges: Vec<bool>,
@@ -65,7 +65,7 @@ impl<T: Real> States<T> {
         }
         self.live.clear();
         for (i, row) in mixing.rows().iter().enumerate() {
-            // W may be symmetric up to rounding only: both ends take the same entry.
+            // W may be symmetric only up to rounding: both ends take the same entry.
             for &(j, w) in row.iter().filter(|&&(j, w)| j > i && w != 0.0) {
                 let edge = edges.edge(i, j);
                 self.weights[edge] = T::of(self.step * w);

@@ -5,8 +5,8 @@ use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// Encodes a node: its trail of digests, its counters, its variables by name; then what its messages
-/// need (see [`Delivery::save`](crate::engine::Delivery::save)).
+/// Encodes a node: its trail of digests, its counters, its variables by name; then the state of its
+/// messages (see [`Delivery::save`](crate::engine::Delivery::save)).
 pub fn save<T: Real>(node: &Node<T>, trail: &Hash, messages: &[u8]) -> Vec<u8> {
     let mut out = Writer::default();
     out.raw(trail);
