@@ -112,7 +112,7 @@ pub fn card() -> Result<String> {
     Err(CUDA.missing("lopa run --device cuda"))
 }
 
-/// What measures the terms of LoPA's Lyapunov function along a run, if this build has it.
+/// The probe for the terms of LoPA's Lyapunov function, if this build has it.
 pub fn probe() -> Option<&'static dyn Probe> {
     #[cfg(feature = "paper")]
     return Some(&lopa_paper::theory::trace::Lyapunov);
@@ -120,7 +120,7 @@ pub fn probe() -> Option<&'static dyn Probe> {
     None
 }
 
-/// Fails if an experiment wants what only the paper's part measures, in a build without it.
+/// Fails if an experiment needs the measures of the paper's part, in a build without it.
 pub fn can_measure(run: &RunSpec) -> Result<()> {
     #[cfg(not(feature = "paper"))]
     if run.lyapunov {

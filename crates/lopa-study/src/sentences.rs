@@ -37,8 +37,8 @@ pub fn in_words(measure: &str) -> &str {
     }
 }
 
-/// The results of the algorithms with these labels in a few sentences; `limits` is what [`limits`]
-/// made, `rows` tells how many rows decide an accuracy.
+/// The results of the algorithms with these labels in a few sentences; `limits` comes from
+/// [`limits`], `rows` is the number of rows that decide an accuracy.
 pub fn closing<R: Ended>(
     labels: &[&str],
     limits: &str,

@@ -44,7 +44,7 @@ impl LabelArgs {
     }
 }
 
-/// Where a data file says whose rows they are.
+/// The column of groups in a data file.
 #[derive(Debug, Args)]
 pub struct WhoseArgs {
     /// Column that says whose row it is, by name or by number from 0 [default: that of the run's own data,
@@ -125,7 +125,7 @@ impl Finished {
             .hint(format!("{choose}, or use them all the same with `--allow-diverged`")))
     }
 
-    /// The runs of the algorithm and seed asked for, or all.
+    /// The runs of the requested algorithm and seed, or all.
     fn named(&self, args: &ModelArgs) -> Result<Vec<&ResultEntry>> {
         let unknown = |flag: &str, typed: &str, message: String, known: Vec<String>| {
             let near = nearest(typed, known.iter().map(String::as_str));

@@ -89,7 +89,7 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
     search::watched(&end, &|hear| write(&wish, &program.registries, &environment.context(), hear))
 }
 
-/// What becomes of what the search found.
+/// The output of a search.
 struct End<'a> {
     out: &'a Path,
     output: &'a Output,
@@ -98,7 +98,7 @@ struct End<'a> {
 }
 
 impl End<'_> {
-    /// Writes the file, and says what is in it; `stopped` is why the search ended early.
+    /// Writes the file, and prints a summary; `stopped` is why the search ended early.
     fn write(&self, written: &Written, stopped: Option<&str>) -> Result<()> {
         let out = self.out;
         let bytes = written.text.as_bytes();

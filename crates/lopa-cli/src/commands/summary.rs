@@ -147,7 +147,7 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome], manifest: &Manifes
     text + unjudged(experiment, outcomes)
 }
 
-/// What to do where nodes have rows of their own, and none was judged on them.
+/// The hint if nodes have rows of their own, but none was judged on them.
 fn unjudged(experiment: &Experiment, outcomes: &[Outcome]) -> &'static str {
     let has = |name: &str| outcomes.iter().any(|outcome| outcome.row.value(name).is_some());
     let grouped = experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group");

@@ -35,7 +35,7 @@ pub struct Question {
     pub budgets: Vec<(&'static str, f64)>,
     /// The level of the measure to reach.
     pub target: Option<f64>,
-    /// The rows that decide the measure, if it is an accuracy on rows that nobody trains on.
+    /// The rows that decide the measure, if it is an accuracy on rows outside training.
     pub rows: Option<f64>,
 }
 

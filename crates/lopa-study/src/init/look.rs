@@ -118,7 +118,7 @@ impl Look {
         let doubtful: Vec<(usize, String)> =
             table.doubtful().filter(|(at, _)| is_free(at) && *at != label).collect();
         let features = (0..table.width()).filter(|at| is_free(at) && *at != label).count();
-        // Where nothing else is left, they may be what they seem not to be.
+        // If no other columns are left, doubtful ones may be features.
         let doubtful = if doubtful.len() < features { doubtful } else { Vec::new() };
         for (at, why) in doubtful {
             self.guesses.push(format!("left out: {}, {why}", table.shown(at)));

@@ -53,10 +53,11 @@ pub struct Written {
     pub guesses: Vec<String>,
     /// How far its step sizes were tried.
     pub tested: Tested,
-    /// What a trial of the file came to: each algorithm's accuracy on held-out rows, the mean over
+    /// The result of a trial of the file: each algorithm's accuracy on held-out rows, the mean over
     /// nodes and seeds.
     pub tried: Vec<(String, f64)>,
-    /// What nodes get there by always naming their most frequent class, as in the results of a run.
+    /// The accuracy there of always naming each node's most frequent class, as in the results of a
+    /// run.
     pub majority: Option<f64>,
 }
 
@@ -71,10 +72,10 @@ pub enum Tested {
     Fully,
 }
 
-/// What the search for an experiment tells on its way.
+/// A progress event of the search for an experiment.
 #[derive(Debug)]
 pub enum Heard<'a> {
-    /// What it does now.
+    /// Its current step.
     Doing(&'a str),
     /// The file as it would be now, if the search had to stop.
     Draft(Written),
@@ -235,7 +236,7 @@ fn read(look: &Look, registries: &Registries, context: &Context) -> Result<Vec<R
     }
 }
 
-/// Refuses labels that are no classes, or the same ones in different spellings.
+/// Refuses labels that are not classes, or that are different spellings of one class.
 fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Result<()> {
     check_spelling(classes).map_err(|error| {
         let hint =

@@ -9,7 +9,7 @@ use super::{Facts, Tested, Wish, Written, preparation};
 use crate::choose;
 use crate::practical::Steps;
 
-/// Wider rows are not given a hidden layer: its weights would be most of the work.
+/// Wider rows get no hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;
 
 /// The contents of the file.
@@ -36,7 +36,7 @@ impl Plan {
         Plan { look, facts, steps, holdout: true, refits: false, problem, grouped, tested }
     }
 
-    /// The file, which says how far its step sizes were tried.
+    /// The file, with a note on how far its step sizes were tried.
     pub fn written(&mut self, tested: Tested) -> Written {
         self.tested = tested;
         Written {

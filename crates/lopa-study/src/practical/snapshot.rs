@@ -1,5 +1,5 @@
-//! The variables of a run beside exact θ*, v* and ∇Φ, and what they differ by: the terms of LoPA's Lyapunov function
-//! V^k, (25) of the paper.
+//! The variables of a run beside exact θ*, v* and ∇Φ, and their differences: the terms of LoPA's
+//! Lyapunov function V^k, (25) of the paper.
 
 use rayon::ThreadPool;
 use serde::Serialize;

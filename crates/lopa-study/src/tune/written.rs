@@ -72,7 +72,7 @@ fn with_values(experiment: &Experiment, best: &[Trial]) -> Table {
     resolved
 }
 
-/// What differs from the file that was searched; none if a file on top of it cannot say that.
+/// The differences from the searched file; `None` if a file that extends it cannot express them.
 fn on_top(
     extends: &str,
     (source, registries): (&Source, &Registries),

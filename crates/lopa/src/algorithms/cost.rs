@@ -25,7 +25,7 @@ impl Task {
     }
 }
 
-/// The derivatives of an iteration at one node, once the first few iterations are over.
+/// The derivatives of an iteration at one node, after the first few iterations.
 #[derive(Debug, Clone, Default)]
 pub struct Cost {
     /// Calls of ∇_θ g.

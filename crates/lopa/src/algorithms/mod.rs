@@ -132,7 +132,7 @@ pub struct Start<'a, T: Real> {
 }
 
 impl<T: Real> Start<'_, T> {
-    /// DirectionBuffers at the start, on these minibatches.
+    /// Directions at the start, on these minibatches.
     pub fn directions(&mut self, draws: Draws) -> DirectionBuffers<T> {
         let mut now = match self.rows.take() {
             Some(rows) => DirectionBuffers::of(rows, draws),
@@ -145,8 +145,8 @@ impl<T: Real> Start<'_, T> {
 
 /// An algorithm with its parameters, usually the struct of parameters itself.
 pub trait Method: Send + Sync + 'static {
-    /// The derivatives that an iteration evaluates; by default each of the five once. What it sends
-    /// follows from [`Algorithm::share`].
+    /// The derivatives that an iteration evaluates; by default each of the five once. Its messages
+    /// follow from [`Algorithm::share`].
     fn cost(&self, _task: Task) -> Cost {
         Cost::loopless()
     }

@@ -219,7 +219,7 @@ impl<B: ?Sized, F> Registry<B, F> {
     }
 }
 
-/// `graphs` of `graph`, as `lopa list` names what there is.
+/// `graphs` for `graph`, as in `lopa list`.
 fn plural(what: &str) -> String {
     if what.ends_with('s') { what.into() } else { format!("{what}s") }
 }

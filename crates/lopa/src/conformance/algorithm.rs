@@ -256,7 +256,7 @@ fn restored<T: Real>(lab: &Lab, method: &AnyMethod, cause: &str) -> Result<()> {
     })
 }
 
-/// `cost` is what counters show, and messages are as long as those of a small node suggest.
+/// `cost` agrees with the counters, and messages have the lengths derived from a small node.
 fn cost<T: Real>(lab: &Lab) -> Result<()> {
     const ITERATIONS: u64 = 40;
     let mut simulation = lab.start::<T>(&lab.method, None)?;

@@ -24,7 +24,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What a node tells of its rows.
+    /// A node's message about its rows.
     pub(super) fn of(
         train: &Dataset,
         columns: Option<&Columns>,
@@ -60,7 +60,7 @@ impl Told {
         Some(Told { columns, unlisted, moments: Moments::read(bytes)? })
     }
 
-    /// The labels that are not listed, as other nodes know them.
+    /// The labels that are not listed, as sent to other nodes.
     fn unlisted(&self) -> Vec<Unlisted> {
         let known = self.unlisted.len() - 1;
         let one = |(near, &rows): (usize, &u64)| Unlisted {
@@ -168,7 +168,7 @@ impl Data {
             }
             scalings[node] = Some(scaling);
         }
-        // A node knows its own labels, and of the others how many rows they leave out.
+        // A node has its own labels, and of the others only how many rows they leave out.
         let mut left_out = agreement.left_out.clone();
         let names = preparation.nodes.iter().flatten();
         for ((node, name), unlisted) in names.enumerate().skip(here.start).zip(&own.unlisted) {

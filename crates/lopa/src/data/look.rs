@@ -60,7 +60,7 @@ pub struct ColumnLook {
     /// A cell that is not a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What makes it doubtful as a feature.
+    /// The reason why it is doubtful as a feature.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
     /// Whether no value occurs twice.
@@ -69,7 +69,7 @@ pub struct ColumnLook {
 }
 
 impl ColumnLook {
-    /// A cell that is no number, and what to do about it; `key` is how `drop` names the column.
+    /// A cell that is not a number, and the remedy; `key` is the name of the column in `drop`.
     pub fn odd(&self, key: &str) -> Option<(String, String)> {
         let text = self.text.clone()?;
         let remedy = Odd::of(&text).remedy(&text, key);
@@ -274,7 +274,7 @@ impl Cells {
         }
     }
 
-    /// What makes the column doubtful as a feature.
+    /// The reason why the column is doubtful as a feature.
     fn remarks(
         &self,
         name: &str,

@@ -171,7 +171,7 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
         labels::check_classes(&raw)?;
     }
     let left_out = match &preparation.classes {
-        // A published data set says itself which classes it has.
+        // A published data set has a known list of classes.
         Some(listed) if !raw.known || preparation.unknown_labels.is_some() => {
             preparation.judge_unlisted(&labels::unlisted(&raw, listed), None)?
         }

@@ -1,9 +1,9 @@
 //! All nodes of a run on a device, such as a graphics card.
 //!
-//! A device takes over whole iterations: it is told what the method does ([`UpdateRule`]) and what each
-//! node's part computes ([`Form`](crate::problem::form::Form)), starts from the variables of the
-//! nodes, and gives them back when somebody looks. All else is as everywhere: nodes are made and
-//! restored here, and measured and saved here.
+//! A device takes over whole iterations: it receives the update rule ([`UpdateRule`]) and the
+//! arrays of each node's part ([`Form`](crate::problem::form::Form)), starts from the variables of
+//! the nodes, and returns them on request. Nodes are still created, restored, measured and saved on
+//! the processor.
 //!
 //! [`UpdateRule`]: crate::algorithms::update_rule::UpdateRule
 

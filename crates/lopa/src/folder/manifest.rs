@@ -57,7 +57,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The rows that decide an accuracy, the fewest of any seed; none if some seed does not say.
+    /// The rows that decide an accuracy, the fewest of any seed; `None` if a seed does not have it.
     pub fn judged(&self, accuracy: &str) -> Option<f64> {
         let rows = self.worlds.iter().map(|world| world.judged.get(accuracy).copied());
         rows.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
@@ -127,7 +127,7 @@ pub struct WorldNote {
     /// Training samples of each class at each node.
     #[serde(default)]
     pub class_counts: Vec<Vec<usize>>,
-    /// The rows that decide each accuracy on rows that nobody trains on.
+    /// The rows that decide each accuracy on rows outside training.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub judged: BTreeMap<String, f64>,
 }

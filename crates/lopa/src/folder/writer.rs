@@ -56,7 +56,7 @@ struct ModelParts {
     scaling: data::Scalings,
     columns: Option<data::Columns>,
     nodes: Vec<String>,
-    groups: Option<data::Groups>, // of the training rows, where they decide whose row it is
+    groups: Option<data::Groups>, // of the training rows, where nodes are groups
     homes: BTreeMap<String, usize>, // the node of each of them, where nodes are not named after them
 }
 
@@ -508,7 +508,7 @@ impl ModelParts {
     }
 }
 
-/// Whether a group decides whose row it is.
+/// Whether groups assign rows to nodes.
 fn grouped(experiment: &Experiment) -> bool {
     experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group")
 }

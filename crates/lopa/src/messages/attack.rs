@@ -41,7 +41,7 @@ choices! {
 }
 
 impl Attack {
-    /// `said` ← what a lying node sends in a round in place of `message`.
+    /// `said` ← the message that a lying node sends in a round in place of `message`.
     pub(crate) fn lie<T: Real>(
         &self,
         (seed, node): (u64, usize),

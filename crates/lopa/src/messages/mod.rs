@@ -1,5 +1,5 @@
-//! What can happen to messages: compressed, lost, late, clipped, or false. The engine's `Lossy` delivery
-//! does it between `share` and `step`, so that no algorithm knows of it.
+//! Messages that are compressed, lost, late, clipped or false. The engine's `Lossy` delivery does
+//! this between `share` and `step`, so that algorithms need no code for it.
 //!
 //! Every link adds w (v_j − v_i) at one end and w (v_i − v_j) at the other, where *both* ends hold
 //! the same v of a node: its message, or a replica to which each message is added. Whatever is
@@ -25,7 +25,7 @@ pub use compress::{AnyCompressor, Compressor, compressor_entry, compressors};
 pub use failures::{Failures, Fate};
 pub use spec::{Adaptive, Bursts, Clip, Compress, Messages, Rules};
 
-/// What happened to messages so far, over all edges.
+/// Counts of messages so far, over all edges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Tally {
     /// Messages sent.

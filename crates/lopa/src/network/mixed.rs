@@ -19,7 +19,7 @@ pub type Row<T> = Vec<(usize, T)>;
 pub struct Mixed<'a, T> {
     row: &'a [(usize, T)],
     own: &'a Outbox<T>,
-    here: &'a [Outbox<T>], // what the nodes of this process sent
+    here: &'a [Outbox<T>], // messages of the nodes of this process
     there: &'a [Vec<T>],   // then, in the row, those of others
     scratch: &'a mut Vec<T>,
     start: usize,           // of the part not yet mixed in pieces
@@ -27,8 +27,8 @@ pub struct Mixed<'a, T> {
 }
 
 impl<'a, T: Real> Mixed<'a, T> {
-    /// From row i of W, what this node sent, what the nodes of this process and those of others sent, as
-    /// the row counts them, and memory for the sums.
+    /// From row i of W, the message of this node, the messages of this and of other processes in
+    /// the order of the row's columns, and memory for the sums.
     pub fn new(
         row: &'a [(usize, T)],
         own: &'a Outbox<T>,

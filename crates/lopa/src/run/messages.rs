@@ -1,4 +1,4 @@
-//! The messages of a run: as they are, or as its file's `[messages]` and `[attack]` say.
+//! The messages of a run: unmodified, or according to its file's `[messages]` and `[attack]`.
 
 use super::{Job, Observers};
 use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, lengths};
@@ -12,7 +12,7 @@ impl Job<'_> {
         self.experiment.mails()
     }
 
-    /// How the messages of the nodes here are delivered, at the start.
+    /// The delivery of the messages of this process, at the start.
     pub(super) fn delivery<T: Real>(
         &self,
         node: &Node<T>,

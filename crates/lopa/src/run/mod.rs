@@ -67,7 +67,7 @@ pub trait Listener {
     /// The run that began resumes an earlier one from this iteration, or from the start if no
     /// checkpoint was usable.
     fn resumed(&mut self, _from: Option<u64>) {}
-    /// Something the user should know.
+    /// A note for the user.
     fn warn(&mut self, _text: &str) {}
     /// Iterations done, and the part of the budget that is used.
     fn progress(&mut self, _iteration: u64, _fraction: f64) {}
@@ -201,7 +201,7 @@ pub struct Outcome {
     pub models: Vec<Point>,
 }
 
-/// Rows are not left out in silence, at whichever node they are.
+/// Warns about rows that are left out, at any node.
 fn warn_of_left_out(data: Option<&Data>, listener: &mut dyn Listener) {
     data.iter().flat_map(|data| &data.left_out).for_each(|text| listener.warn(text));
 }

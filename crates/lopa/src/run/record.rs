@@ -500,7 +500,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The points of the nodes here, with the θ that was solved for, if it was.
+    /// The points of the nodes of this process, with the solved θ if there is one.
     fn ends<T: Real>(&self, cluster: &Cluster<T>) -> Vec<Point> {
         let mut own = own_points(cluster);
         for ((_, theta), solved) in own.iter_mut().zip(self.solved.iter().flatten()) {
@@ -509,7 +509,8 @@ impl<'a> Record<'a> {
         own
     }
 
-    /// The exact θ of the nodes here, with the rows that they hold out or without; timed as measuring.
+    /// The exact θ of the nodes of this process, with or without the rows that they hold out; timed
+    /// as measuring.
     fn solve<T: Real>(&mut self, cluster: &mut Cluster<T>, refit: bool) -> Result<Vec<Vec<f64>>> {
         let begun = Instant::now();
         let Scene { data, world, seed, .. } = self.job.scene;
@@ -534,8 +535,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What one node contributes to a measurement, from a copy of its point in double precision, with another
-/// θ if one is given.
+/// The contribution of one node to a measurement, from a copy of its point in double precision,
+/// with another θ if one is given.
 fn one<T: Real>(
     part: &mut Box<dyn Bilevel<f64>>,
     (node, theta): (&mut Node<T>, Option<&[f64]>),

@@ -41,7 +41,7 @@ pub struct World {
     pub partition: Partition,
     /// The samples that each node holds out; empty if nodes hold none out.
     pub holdout: Vec<Vec<u32>>,
-    /// The rows behind each accuracy on rows that nobody trains on; see [`judged`].
+    /// The number of rows behind each accuracy outside training; see [`judged`].
     pub judged: BTreeMap<String, f64>,
 }
 

@@ -29,7 +29,7 @@ pub fn write(path: &Path, content: &[u8], what: &str, remedy: &str) -> Result<()
     })
 }
 
-/// Whether a path stands for standard output.
+/// Whether a path means standard output.
 pub fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
@@ -77,7 +77,7 @@ fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// A reader that is gone is no failure.
+/// A closed pipe is not an error.
 fn print(content: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(content).and_then(|()| out.flush()) {

@@ -313,7 +313,7 @@ fn doubt(look: &Look, remark: &Remark, [one, many]: [&str; 2]) -> Option<String>
     (!found.is_empty()).then(|| format!("{columns} {is}{drop}"))
 }
 
-/// So many columns are named in one sentence.
+/// The most columns named in one sentence.
 const NAMED: usize = 5;
 
 /// The obstacles to a run, and their remedies.

@@ -97,7 +97,7 @@ fn read_part(
 }
 
 impl Csv {
-    /// Which columns of a file are what.
+    /// The roles of a file's columns.
     fn plan(&self, rows: &CsvReader) -> Result<Plan> {
         let find = |column: &Column| rows.find(column, self.header);
         let label = find(&self.label)?;
@@ -142,7 +142,7 @@ impl Plan {
 /// A file of rows, of which the first has been read.
 pub struct CsvReader<'a> {
     name: &'a str,
-    /// What separates cells.
+    /// The separator of cells.
     pub delimiter: u8,
     reader: csv::Reader<&'a [u8]>,
     first: csv::ByteRecord,

@@ -17,19 +17,19 @@ pub struct NewRows {
     pub features: Features<f64>,
     /// The class name of each row, if the file has labels.
     pub labels: Option<Vec<String>>,
-    /// The group of each row, if the file says whose row it is.
+    /// The group of each row, if the file has it.
     pub groups: Option<Vec<String>>,
     /// Whether the labels are a guess: the only evidence is that there is one column more than
     /// features.
     pub guessed: bool,
 }
 
-/// Columns that somebody names, by name or number; in an `.npz` archive, an array.
+/// Columns named by the user, by name or number; in an `.npz` archive, an array.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Named<'a> {
     /// The labels.
     pub label: Option<&'a str>,
-    /// The groups: whose row it is.
+    /// The column of groups.
     pub group: Option<&'a str>,
 }
 

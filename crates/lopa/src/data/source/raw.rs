@@ -23,8 +23,7 @@ pub struct Raw {
     pub columns: Option<Columns>,
     /// Where the test rows come from, for messages.
     pub test_at: Option<String>,
-    /// Whether the source says which classes there are, rather than its files: `classes` then chooses
-    /// among them.
+    /// Whether the source, not its files, defines the classes: `classes` then chooses among them.
     pub known: bool,
 }
 

@@ -26,8 +26,8 @@ impl<T: Real> Lossy<T> {
             let known = if remembers { self.edges.known(i) } else { Vec::new() };
             for replica in known {
                 let kept = bytes.reals::<T>()?;
-                // What is held of a node here it knows best itself: where an edge was down, a neighbour in
-                // another process may have held something older.
+                // For replicas of a node of this process, the node's own copy is right: where an
+                // edge was down, a neighbour in another process may have an older one.
                 let of = self.edges.replicas[replica].of;
                 let better = replica < self.edges.ours && of != self.edges.here.start + i;
                 put(&kept, &mut buffers.replicas[replica].value, !better)?;
@@ -38,7 +38,7 @@ impl<T: Real> Lossy<T> {
         bytes.end()
     }
 
-    /// Whether an iteration needs what was sent in the one before.
+    /// Whether an iteration needs the messages of the previous one.
     fn remembers(&self) -> bool {
         self.delays() || (self.compressor.is_some() && self.feedback)
     }

@@ -1,4 +1,4 @@
-//! A visitor of the live report: one request, one answer, and never a wait for either.
+//! A client of the live report: one request, one answer, without blocking on either.
 
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
