@@ -93,7 +93,7 @@ impl Told {
     }
 }
 
-/// What follows from what all nodes told.
+/// The result of all nodes' messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agreement {
     columns: Vec<u64>,

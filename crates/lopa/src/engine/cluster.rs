@@ -168,7 +168,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         delivery.begin(round, messages, &team.workers, parcels)?;
         let turn = Turn { round, exchanges, messages, apart: self.together.is_some() };
         let (out, into) = parcels.both();
-        // Nodes whose neighbours are all here need not wait for messages of other processes.
+        // Nodes whose neighbours are all in this process need not wait for messages of other
+        // processes.
         let accepts = |rank: usize, bytes: &[u8], finite| delivery.accepts(round, rank, bytes, finite);
         let mut near = || team.step(turn, &**delivery, false);
         transport.exchange(round, delivery.scalar(), out, into, &accepts, &mut near)?;
@@ -182,7 +183,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         team.check()
     }
 
-    /// Counts what exchange `e` cost, and moves the clocks over it.
+    /// Counts the cost of exchange `e`, and advances the clocks by it.
     fn count(&mut self, e: usize) {
         let length = self.messages[0].values().len() as u64;
         let Carried { floats, bytes, message, tally } = self.delivery.end(e, length);
@@ -267,8 +268,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.transport.size() == 1
     }
 
-    /// Every node's numbers, in the order of the nodes, from those of the nodes here. All tell as many,
-    /// and what `expect` says.
+    /// Every node's numbers, in the order of the nodes, from those of this process. All tell as
+    /// many, and what `expect` says.
     pub fn everyone(&mut self, ours: Vec<Vec<f64>>, expect: Expect) -> Result<Vec<Vec<f64>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -281,8 +282,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.reals())
     }
 
-    /// Every node's bytes, in the order of the nodes, from those of the nodes here. All tell as many, or
-    /// text.
+    /// Every node's bytes, in the order of the nodes, from those of this process. All tell as many,
+    /// or text.
     pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>, expect: Expect) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -312,7 +313,7 @@ impl<'a, T: Real> Cluster<'a, T> {
     }
 }
 
-/// Lets all nodes share what they send in a round.
+/// Collects the messages of all nodes in a round.
 fn share<T: Real>(nodes: &[Node<T>], round: Round, messages: &mut [Outbox<T>]) {
     for (node, message) in nodes.iter().zip(messages) {
         message.clear();
@@ -395,7 +396,8 @@ impl<T: Real> Team<'_, T> {
         });
     }
 
-    /// Answers all nodes that ask for directions, in one call; then the rest of every step.
+    /// Computes the directions of all nodes that request them, in one call; then finishes every
+    /// step.
     fn answer(
         &mut self,
         together: &mut dyn Together<T>,

@@ -41,8 +41,8 @@ pub trait Transport: Send {
     fn size(&self) -> usize;
 
     /// Sends `out` and fills `into`, whose buffers have the lengths to receive, with what `accepts` lets
-    /// pass; runs `meanwhile` while messages travel. `scalar` is the number of bytes per scalar, 1 for
-    /// what is compressed.
+    /// pass; runs `meanwhile` while messages are in transit. `scalar` is the number of bytes per
+    /// scalar, 1 for compressed content.
     fn exchange(
         &mut self,
         round: Round,

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// A node's signature.
 pub type Signature = [u8; 64];
 
-/// What a wire reports.
+/// An event of a wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// An authenticated connection to this peer is open; frames sent earlier may be lost.

@@ -90,7 +90,7 @@ impl Experiment {
         let agreement = judge(&told);
         let own = independent(transport);
         if agreement.is_err() {
-            // The others hear what we told, and refuse as well.
+            // The others receive the same messages, and refuse as well.
             own.end()?;
             return agreement;
         }

@@ -128,7 +128,7 @@ impl Job<'_> {
     /// Whether the job ended earlier; a peer then informs its neighbours.
     pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
         match transport.independent() {
-            // What process 0 kept counts.
+            // The state of process 0 is used.
             None => Ok(transport.all(&[u8::from(ended)], &anything)?[0] == [1]),
             Some(own) if ended => {
                 let mixing = &self.scene.world.mixing;

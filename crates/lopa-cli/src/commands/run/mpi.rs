@@ -85,7 +85,7 @@ fn together(
         folder.finish(status(&Ok(Vec::new()), signal))?;
         show(&experiment, &outcomes, &folder, signal, output);
     }
-    // Process 0 knows the runs that ended earlier.
+    // Process 0 has the runs that ended earlier.
     let codes = mpi.all(&[exit_code(&outcomes, signal)], &anything)?;
     Ok(ExitCode::from(codes[0][0]))
 }

@@ -41,7 +41,7 @@ impl<T: Real> Held<T> {
     }
 }
 
-/// Where the draws of a message are.
+/// The address of a message's draws.
 #[derive(Debug, Clone, Copy)]
 pub struct Address {
     pub seed: u64,
@@ -60,7 +60,7 @@ impl Address {
     }
 }
 
-/// The places of vectors of these lengths, one after the other.
+/// The ranges of vectors of these lengths, one after the other.
 pub fn pieces(lengths: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>> {
     lengths.iter().scan(0, |start, &length| {
         let piece = *start..*start + length;
@@ -127,7 +127,7 @@ impl<T: Real> Opener<'_, T> {
     }
 }
 
-/// Adds what the bytes stand for to `value`, vector by vector, and returns the bytes left.
+/// Adds the decoded bytes to `value`, vector by vector, and returns the bytes left.
 fn receive<'w, T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,

@@ -1,4 +1,4 @@
-//! What each peer sends to all: every peer relays it to its neighbours.
+//! Messages of each peer to all others: every peer relays them to its neighbours.
 //!
 //! A broadcast is held until its step is reached: only then does this peer know what it must look like.
 //! It counts, is relayed and is saved when it was checked. That delays nobody: whoever needs it needs

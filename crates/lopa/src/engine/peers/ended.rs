@@ -58,7 +58,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Tells a neighbour who has ended, as far as known.
+    /// Sends a neighbour the nodes known to have ended.
     pub(super) fn send_ended(&mut self, peer: usize) {
         for frame in self.ended.frames() {
             self.wire.send(peer, frame);
@@ -87,7 +87,7 @@ impl<W: Wire> Peers<W> {
         Ok(())
     }
 
-    /// Neighbours that have ended need nothing any more.
+    /// Neighbours that have ended need nothing more.
     fn note_ended(&mut self) {
         for link in &mut self.links {
             if self.ended.is_durable(link.peer) {

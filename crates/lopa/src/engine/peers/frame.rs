@@ -221,8 +221,8 @@ pub fn author(payload: &[u8], nodes: usize) -> Option<(usize, &[u8])> {
     (author < nodes).then_some((author, said))
 }
 
-/// Whether all numbers, of `scalar` bytes each, are finite. Single bytes are no numbers, but something
-/// compressed: whoever decompresses it looks at it.
+/// Whether all numbers, of `scalar` bytes each, are finite. Single bytes are compressed content,
+/// not numbers: it is checked after decompression.
 pub fn is_finite(scalar: usize, bytes: &[u8]) -> bool {
     if scalar == 1 {
         return true;

@@ -1,4 +1,4 @@
-//! One link: frames sent, which may be needed again, and frames received. It knows no wire and no
+//! One link: frames sent, which may be needed again, and frames received. It has no wire and no
 //! clock.
 
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ pub struct Link {
     checked: Option<u64>,
     /// Whether the link is used in a step, where that is decided.
     pub decided: Decisions,
-    /// What the journal says of the steps from its last record to the next checkpoint, if this peer
-    /// decides: whether the link is used.
+    /// Whether the link is used from the journal's last record to the next checkpoint, if this peer
+    /// decides.
     pub noted: Option<bool>,
     /// Whether decisions must follow the journal until the next checkpoint: this peer was restarted,
     /// and may have made them already.
@@ -49,12 +49,12 @@ pub struct Link {
     pub durable: u64,
     /// Whether the neighbour's result is on disk.
     pub done: bool,
-    /// Whether the neighbour knows that this peer's result is on disk; where links may be skipped, that
-    /// everybody's is.
+    /// Whether the neighbour has received that this peer's result is on disk; where links may be
+    /// skipped, that all results are.
     pub knows: bool,
-    /// When the neighbour was last heard.
+    /// When the last frame of the neighbour arrived.
     pub heard: Duration,
-    /// The last step in which this peer replied to the neighbour, where that one decides.
+    /// The last step in which this peer replied to the neighbour, if the neighbour decides.
     pub replied: Option<u64>,
     /// The neighbour was asked for everything before this step.
     pub requested: u64,
@@ -63,7 +63,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link to a neighbour of which nothing is known yet.
+    /// A link to a neighbour from which nothing has arrived yet.
     pub fn new(peer: usize) -> Link {
         Link { peer, ..Link::default() }
     }
@@ -90,8 +90,8 @@ impl Link {
         self.sent.get(&step)
     }
 
-    /// Forgets frames sent in steps in which the link is skipped, long before this one: nobody will
-    /// need them.
+    /// Discards frames sent long ago in steps in which the link is skipped: they will not be
+    /// needed.
     pub fn skip(&mut self, step: u64) {
         let Some(past) = step.checked_sub(WINDOW) else { return };
         let decided = &self.decided;
@@ -136,7 +136,8 @@ impl Link {
         self.received.get(&step)
     }
 
-    /// Discards what neither the neighbour nor this peer, which is durable up to `ours`, needs.
+    /// Discards frames that neither the neighbour nor this peer, which is durable up to `ours`,
+    /// needs.
     pub fn trim(&mut self, ours: u64) {
         self.sent = self.sent.split_off(&self.durable);
         self.received = self.received.split_off(&ours);
@@ -173,7 +174,7 @@ impl Link {
         self.decided.save(until, out);
     }
 
-    /// Reads what was saved; `None` if it is malformed.
+    /// Reads the saved state; `None` if it is malformed.
     pub fn restore(bytes: &mut Reader) -> Option<Link> {
         let mut link = Link::new(usize::try_from(bytes.u64()?).ok()?);
         link.durable = bytes.u64()?;

@@ -267,7 +267,8 @@ impl<W: Wire> Peers<W> {
         self.step += 1;
     }
 
-    /// What cannot happen if all peers run the same program on the same kind of machine.
+    /// The error for a state that is impossible if all peers run the same program on the same kind
+    /// of machine.
     fn replay_error(&self, what: &str) -> Error {
         let message = format!("node {}, iteration {}: {what}", self.me, self.round.k);
         Error::new(Kind::Run, "peers/replay", message)

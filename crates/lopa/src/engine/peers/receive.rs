@@ -124,7 +124,7 @@ impl<W: Wire> Peers<W> {
     /// Handles a peer that is in another run of the experiment.
     fn on_other_job(&mut self, peer: usize, job: u32) {
         if job < self.job {
-            // It waits for this peer to end that run; a status from a later run says so.
+            // It waits for this peer to end that run; a status from a later run shows that it has.
             if self.may_answer(peer, 0) {
                 self.send_status_to(peer, Status::default());
                 self.send_past(peer, job);
