@@ -16,9 +16,9 @@
 //!     CRC-32 of everything before
 //! ```
 //!
-//! The length counts payload and signature. It is never trusted: it must match the bytes received. What
-//! nodes pass on begins with the number of its author: everything else comes from a neighbour over an
-//! authenticated link, and needs no signature.
+//! The length counts payload and signature. It is never trusted: it must match the bytes received.
+//! A payload that nodes pass on begins with the number of its author; all others come from a
+//! neighbour over an authenticated link, and need no signature.
 
 use flate2::Crc;
 
@@ -30,7 +30,7 @@ const VERSION: u16 = 2;
 const HEAD: usize = 56;
 const TAIL: usize = 4;
 
-/// Bytes that a node which passes a frame on adds to what it says: its number and its signature.
+/// Bytes added to the payload of a frame that nodes pass on: the author's number and signature.
 pub const AUTHOR: usize = 8 + size_of::<Signature>();
 
 /// The kind of a frame.
@@ -117,7 +117,7 @@ pub enum Refusal {
     Signature,
     /// It is of another kind than the frames of its step.
     Step,
-    /// It claims of the receiver's past what the receiver does not remember.
+    /// It makes a claim about the receiver's past that the receiver has no record of.
     Past,
 }
 
@@ -208,13 +208,13 @@ pub fn payload(bytes: &[u8]) -> &[u8] {
     Frame::known(bytes).map_or(&[], |frame| frame.payload)
 }
 
-/// What the author of a frame that was validated before signed, and its signature.
+/// The signed content of a frame that was validated before, and its signature.
 pub fn signed(bytes: &[u8]) -> Option<(&[u8], &Signature)> {
     let (summed, _) = bytes.split_last_chunk::<TAIL>()?;
     summed.split_last_chunk()
 }
 
-/// The author of what nodes pass on, and what it says; `None` if that is malformed.
+/// The author and the content of a payload that nodes pass on; `None` if it is malformed.
 pub fn author(payload: &[u8], nodes: usize) -> Option<(usize, &[u8])> {
     let (author, said) = payload.split_first_chunk()?;
     let author = usize::try_from(u64::from_le_bytes(*author)).ok()?;

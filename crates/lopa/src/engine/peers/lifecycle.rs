@@ -65,7 +65,7 @@ impl<W: Wire> Independent for Peers<W> {
         [self.me as u64, self.mark, durable].into_iter().for_each(|value| out.u64(value));
         out.u64(self.links.len() as u64);
         for (at, link) in self.links.iter().enumerate() {
-            // What the other end decides of steps to come it tells again.
+            // The other end sends its decisions on later steps again.
             let until = if self.follows(at) { self.step } else { u64::MAX };
             link.save(self.mark, until, &mut out);
         }
@@ -104,7 +104,7 @@ impl<W: Wire> Independent for Peers<W> {
         self.request_all();
         let waiting = |link: &Link| (!link.ended()).then_some(link.peer);
         self.wait(|peers| match peers.skips() {
-            // In a later run, this peer tells the others that all have ended this one.
+            // In a later run, this peer informs the others that all have ended this one.
             true => Ok(peers.not_ended(false)),
             false => Ok(peers.links.iter().find_map(waiting)),
         })

@@ -58,7 +58,7 @@ pub struct Link {
     pub replied: Option<u64>,
     /// The neighbour was asked for everything before this step.
     pub requested: u64,
-    /// The step in which the neighbour claimed that this peer had saved more than it remembers.
+    /// The step in which the neighbour claimed that this peer had saved a later state than it has.
     pub claimed: Option<u64>,
 }
 
@@ -104,15 +104,15 @@ impl Link {
         match self.received.get(&step).or_else(|| self.early.get(&step)) {
             Some(known) if known == frame => {}
             Some(_) => return Err(Refusal::Equivocation),
-            // It is too late for the others.
+            // Frames of earlier steps are too late.
             None if step < now => {}
             None => drop(self.early.insert(step, frame.to_vec())),
         }
         Ok(())
     }
 
-    /// Takes out the frame received for a step that was not checked since this peer began; one from a
-    /// checkpoint was checked before, but that may be of other messages.
+    /// Takes out the frame received for a step that was not checked since this peer began; one from
+    /// a checkpoint was checked before, but perhaps against other messages.
     pub fn unchecked(&mut self, step: u64) -> Option<Vec<u8>> {
         if self.checked == Some(step) {
             return None;
@@ -164,9 +164,9 @@ impl Link {
         self.durable == END
     }
 
-    /// Writes what a peer needs to resume from a step: nothing that was not checked, and of the other
-    /// end's decisions those before step `until`. Whether it needs what this peer sends again it can say
-    /// again.
+    /// Writes the state that a peer needs to resume from a step: only checked frames, and of the
+    /// other end's decisions those before step `until`. The neighbour's requests are not saved: it
+    /// repeats them.
     pub fn save(&self, from: u64, until: u64, out: &mut Writer) {
         [self.peer as u64, self.durable.min(from)].into_iter().for_each(|value| out.u64(value));
         save_frames(self.sent.iter(), out);

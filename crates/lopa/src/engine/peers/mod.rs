@@ -21,12 +21,13 @@
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
 //! has the protocol.
 //!
-//! **Trust.** A neighbour is whoever the wire says it is; what it says of itself concerns its own link. What
-//! nodes pass on is signed by its author, and nobody believes it of anybody else. A frame is held until its
-//! step is reached and counts, is relayed and is saved only if it is what this peer itself would send there:
-//! one of the right kind and shape. What a neighbour claims of this peer's own past counts for nothing
-//! against what this peer remembers. Any other frame is refused, its sender or its author is named once
-//! per reason, and the peer goes on waiting for a right one, until the deadline.
+//! **Trust.** The wire authenticates neighbours; a neighbour's statements about itself affect only
+//! its own link. Frames that nodes pass on are signed by their authors, and are accepted only with
+//! that signature. A frame is held until its step is reached, and is used, relayed and saved only
+//! if it has the kind and shape of this peer's own frame there. A neighbour's claims about this
+//! peer's past are checked against this peer's own records. Any other frame is refused, its sender
+//! or its author is named once per reason, and the peer keeps waiting for a valid one, until the
+//! deadline.
 //!
 //! **Checkpoints.** [`Independent::mark`] sets the step that the next checkpoint resumes from,
 //! [`Independent::save`] returns the logs to store with it. Only when it is on disk
@@ -89,10 +90,10 @@ pub struct Peers<W: Wire> {
     start: u64, // of this node in the run, where links may be skipped: each restart adds 1
     notices: u64, // since then
     ended: Ended,
-    past: (u32, Vec<Vec<u8>>), // the run before this one, and all nodes' words that they ended it
+    past: (u32, Vec<Vec<u8>>), // the previous run, and all nodes' statements that they ended it
     answered: BTreeMap<usize, (u64, Duration)>, // when each peer was last answered, and for which step
     skip_at: Duration,                          // when links to silent neighbours are skipped
-    probe_at: Duration, // when silent neighbours are asked for a sign of life
+    probe_at: Duration, // when silent neighbours are asked for a reply
     done: bool,         // whether the run's result is on disk
     stopped: bool,
 }
@@ -239,7 +240,7 @@ impl<W: Wire> Peers<W> {
     /// Checks the broadcasts held of this step, and relays those that are accepted.
     fn admit(&mut self, accepts: Accepts) {
         for Held { author, from, frame } in self.broadcasts.take(self.step) {
-            // Of its own this peer has what it said.
+            // Its own broadcast is already stored.
             match accepts(author, said(&frame)) {
                 _ if author == self.me => {}
                 Ok(()) => {
@@ -252,7 +253,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Goes to the next step; what is held of this one does not belong to it.
+    /// Moves to the next step; frames still held for this one are discarded.
     fn pass_step(&mut self) {
         let step = self.step;
         for at in 0..self.links.len() {
@@ -333,7 +334,7 @@ impl<W: Wire> Transport for Peers<W> {
             peers.admit(accepts);
             Ok(peers.broadcasts.missing(step))
         })?;
-        // No message belongs here, and no honest neighbour sends one.
+        // No message is expected here, and no honest neighbour sends one.
         self.links.iter_mut().for_each(|link| link.idle = true);
         self.pass_step();
         Ok(self.broadcasts.contents(step))
