@@ -52,7 +52,7 @@ enum Color {
     Never,
 }
 
-/// Prints in the format asked for.
+/// Prints in the requested format.
 #[derive(Clone, Copy)]
 pub struct Output {
     format: Format,
@@ -279,7 +279,7 @@ fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
     }
 }
 
-/// Prints a line on standard error; a closed pipe is no failure.
+/// Prints a line on standard error; a closed pipe is not an error.
 fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -39,7 +39,7 @@ pub struct Place {
     pub relays: Vec<String>,
     /// Its neighbours.
     pub neighbours: Vec<Neighbour>,
-    /// What all must agree on.
+    /// The terms on which all must agree.
     pub terms: Terms,
     /// The experiment key by key, to say which differ.
     pub keys: Keys,

@@ -170,7 +170,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         let (out, into) = parcels.both();
         // Nodes whose neighbours are all in this process need not wait for messages of other
         // processes.
-        let accepts = |rank: usize, bytes: &[u8], finite| delivery.accepts(round, rank, bytes, finite);
+        let accepts =
+            |rank: usize, bytes: &[u8], finite| delivery.accepts(round, rank, bytes, finite);
         let mut near = || team.step(turn, &**delivery, false);
         transport.exchange(round, delivery.scalar(), out, into, &accepts, &mut near)?;
         if delivery.spans() {

@@ -58,7 +58,7 @@ pub struct Context<'a> {
     pub probe: Option<&'a dyn Probe>,
 }
 
-/// Hears how runs go, and tells somebody. `()` tells nobody.
+/// Receives progress events; `()` ignores them.
 pub trait Listener {
     /// A run of one algorithm on one seed begins.
     fn begin(&mut self, _algorithm: &str, _seed: u64) {}

@@ -270,7 +270,7 @@ fn nodes_start_again_at_any_time_while_a_link_is_cut() {
     assert!(lives > 300 && skips > 10_000, "{lives} restarts, {skips} skipped: too few");
 }
 
-/// The bug that the protocol prevents: the follower of a skipped link believes that it is used.
+/// The bug that the protocol prevents: the follower of a skipped link uses it.
 fn one_way() -> Tamper {
     Box::new(|from, _, bytes| {
         let frame = Frame::known(bytes).expect("a frame");

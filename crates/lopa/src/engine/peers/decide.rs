@@ -11,16 +11,17 @@
 //! cut delays no node.
 //!
 //! The decider records in its journal when it begins to skip a link, or to use it again, before
-//! acting on it, and its first decision after each checkpoint. A restarted decider goes on as the
-//! last record says until its next checkpoint, because it may have decided these steps before it
-//! crashed. Hence a link that was cut stays skipped. One that was in use is used: if it was cut just
-//! then, the node waits for it.
+//! acting on it, and its first decision after each checkpoint. A restarted decider follows the last
+//! record until its next checkpoint, because it may have decided these steps before it crashed.
+//! Hence a link that was cut stays skipped. One that was in use is used: if it was cut just then,
+//! the node waits for it.
 //!
 //! Notices are numbered, so that each is relayed once. Numbers must not go back when the decider starts
 //! again, or other nodes would take its notices for old ones: they begin with the number of its start,
 //! which checkpoint and journal keep.
 //!
-//! Notices list runs of steps, and no more than [`RUNS`] of them: what a long cut leaves fits in one.
+//! Notices list runs of steps, and no more than [`RUNS`] of them: the decisions of a long cut fit
+//! in one.
 
 use super::decisions::{RUN, Run};
 use super::frame::{Frame, FrameResult, Refusal};

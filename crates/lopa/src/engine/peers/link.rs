@@ -37,11 +37,11 @@ pub struct Link {
     /// Whether decisions must follow the journal until the next checkpoint: this peer was restarted,
     /// and may have made them already.
     pub bound: bool,
-    /// Whether the neighbour, which follows, did not answer in time and has not done so since.
+    /// Whether the neighbour, which follows, did not reply in time and has not replied since.
     pub silent: bool,
     /// Whether the neighbour has sent numbers that are not finite.
     pub overflowed: bool,
-    /// Whether this step does without the link.
+    /// Whether this step skips the link.
     pub idle: bool,
     /// The neighbour's last known step.
     pub step: u64,

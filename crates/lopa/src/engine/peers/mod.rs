@@ -93,8 +93,8 @@ pub struct Peers<W: Wire> {
     past: (u32, Vec<Vec<u8>>), // the previous run, and all nodes' statements that they ended it
     answered: BTreeMap<usize, (u64, Duration)>, // when each peer was last answered, and for which step
     skip_at: Duration,                          // when links to silent neighbours are skipped
-    probe_at: Duration, // when silent neighbours are asked for a reply
-    done: bool,         // whether the run's result is on disk
+    probe_at: Duration,                         // when silent neighbours are asked for a reply
+    done: bool,                                 // whether the run's result is on disk
     stopped: bool,
 }
 
