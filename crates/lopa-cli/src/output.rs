@@ -78,7 +78,7 @@ const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 impl Output {
-    /// As the arguments say; what a command that runs unattended says is a log.
+    /// According to the arguments; the output of a command that runs unattended is a log.
     pub fn new(args: &OutputArgs, stamps: bool) -> Output {
         let terminal = std::io::stderr().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -217,7 +217,7 @@ pub fn document(value: &Value) -> String {
     escaped(&text, |c| format!("\\u{:04x}", u32::from(c))).into()
 }
 
-/// A line of a log as a document of its own.
+/// A line of a log as a JSON document.
 fn entry(level: Level, time: &str, text: &str) -> String {
     let (level, id) = match level {
         Level::Info => ("info", None),

@@ -99,7 +99,7 @@ impl Hello {
         (!found.is_empty()).then(|| found.join("; "))
     }
 
-    /// Whether the same lopa sent it and only settings differ: then both ends say which.
+    /// Whether the same version of lopa sent it and only settings differ: then both ends name them.
     pub fn can_say_which(&self, theirs: &Hello) -> bool {
         let same = self.protocol == theirs.protocol && self.lopa == theirs.lopa;
         let (they, we) = (&theirs.terms, &self.terms);

@@ -11,7 +11,7 @@ const REMEMBERED: usize = 1000;
 pub enum Level {
     /// It is as it should be.
     Info,
-    /// Somebody may have to do something about it.
+    /// An operator may have to act.
     Warning,
 }
 

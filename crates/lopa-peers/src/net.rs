@@ -360,7 +360,8 @@ impl Net {
         });
     }
 
-    /// Refuses a neighbour with other terms: says what differs, which keys of the experiment if it can.
+    /// Refuses a neighbour with other terms: the reason names the difference, if possible by the
+    /// keys of the experiment.
     async fn part(
         self: Arc<Net>,
         at: usize,

@@ -41,7 +41,7 @@ pub struct Place {
     pub neighbours: Vec<Neighbour>,
     /// The terms on which all must agree.
     pub terms: Terms,
-    /// The experiment key by key, to say which differ.
+    /// The keys of the experiment, to name those that differ.
     pub keys: Keys,
     /// Size limit of a frame, in bytes.
     pub most: usize,

@@ -79,12 +79,13 @@ fn numbers(bytes: &mut Reader) -> Option<Vec<u64>> {
 }
 
 impl Told {
-    /// Whether these bytes are what this many nodes may tell, each something like this.
+    /// Whether these bytes may be the messages of this many nodes, each of the same form as this
+    /// one.
     pub fn check(&self, bytes: &[u8], nodes: usize) -> std::result::Result<(), Refusal> {
         let mut bytes = Reader::new(bytes);
         for _ in 0..nodes {
             let told = Told::read(&mut bytes).ok_or(Refusal::Shape)?;
-            // Other columns are an operator's mistake, which has an error of its own.
+            // Other columns are an operator's mistake, which has its own error.
             if !told.moments.fits(&self.moments, told.columns.len()) {
                 return Err(Refusal::Shape);
             }

@@ -115,13 +115,14 @@ impl Moments {
         Some(Moments { first, second, ..self.clone() })
     }
 
-    /// Whether they may be those of a node's rows, `cols` columns each, with what `ours` have.
+    /// Whether they may be those of a node's rows, `cols` columns each, with the same parts as
+    /// `ours`.
     pub fn fits(&self, ours: &Moments, cols: usize) -> bool {
         let Moments { rows, largest, first, second } = self;
         let as_long =
             |theirs: &[f64], ours: &[f64]| theirs.len() == if ours.is_empty() { 0 } else { cols };
         let positive = second.iter().chain([largest]).all(|&value| value >= 0.0);
-        // Where nothing is agreed on, nothing is told.
+        // Where nothing is agreed on, nothing is sent.
         let counted = if ours.rows > 0.0 { *rows >= 1.0 } else { *rows == 0.0 };
         counted && positive && as_long(first, &ours.first) && as_long(second, &ours.second)
     }

@@ -269,8 +269,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.transport.size() == 1
     }
 
-    /// Every node's numbers, in the order of the nodes, from those of this process. All tell as
-    /// many, and what `expect` says.
+    /// Every node's numbers, in the order of the nodes, from those of this process. All nodes have
+    /// as many, of the form that `expect` describes.
     pub fn everyone(&mut self, ours: Vec<Vec<f64>>, expect: Expect) -> Result<Vec<Vec<f64>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -283,8 +283,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.reals())
     }
 
-    /// Every node's bytes, in the order of the nodes, from those of this process. All tell as many,
-    /// or text.
+    /// Every node's bytes, in the order of the nodes, from those of this process. All nodes have as
+    /// many, or text.
     pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>, expect: Expect) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -331,7 +331,7 @@ fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     pages.settle();
 }
 
-/// What each process may tell of its block of the nodes.
+/// The messages that each process may send about its block of nodes.
 fn accepts(
     expect: Expect,
     (nodes, size): (usize, usize),

@@ -18,7 +18,7 @@ pub enum Event {
     Stop,
 }
 
-/// Delivers frames to neighbours, best effort; callers retransmit. It knows the keys of all nodes.
+/// Delivers frames to neighbours, best effort; callers retransmit. It has the keys of all nodes.
 pub trait Wire: Send {
     /// Sends a frame without waiting; it is lost if there is no connection.
     fn send(&mut self, to: usize, frame: &[u8]);

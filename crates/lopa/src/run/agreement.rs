@@ -60,8 +60,9 @@ impl Experiment {
         Agreement::of(&told, files).map_err(|error| error.at("[data]"))
     }
 
-    /// The same among peers, as a run without iterations: each peer saves what all sent before it may discard its own
-    /// part, but only if an agreement follows from it. Otherwise it saves nothing, since a user may mend a file.
+    /// The same among peers, as a run without iterations: each peer saves all messages before it
+    /// may discard its own, but only if the nodes agree. Otherwise it saves nothing, because a user
+    /// may correct a file.
     fn agree_as_peer(
         &self,
         transport: &mut dyn Transport,

@@ -249,8 +249,8 @@ impl<'a> Record<'a> {
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
     }
 
-    /// Tells the user of a peer whose variables have outgrown their early sizes elsewhere, before it waits
-    /// for that peer's diagnosis.
+    /// Warns the user of a peer about another node whose variables have outgrown their early sizes,
+    /// before it waits for that node's diagnosis.
     fn name_culprit<T: Real>(&mut self, cluster: &mut Cluster<T>) {
         let elsewhere = |culprit: &&Culprit| !cluster.here().contains(&culprit.node);
         let Some(Culprit { node, k, grown }) = self.culprit.as_ref().filter(elsewhere) else {

@@ -283,7 +283,7 @@ fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
     }
 }
 
-/// What must be the same at every node, as a table.
+/// The settings that must be the same at every node, as a table.
 fn common(experiment: &Experiment) -> Table {
     let mut table = experiment.resolved();
     table.remove("checkpoint");

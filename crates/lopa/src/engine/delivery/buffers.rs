@@ -105,7 +105,7 @@ pub struct Opener<'a, T: Real> {
 }
 
 impl<T: Real> Opener<'_, T> {
-    /// Updates the value held of a sender by its message; `None` if the bytes stand for no message.
+    /// Updates the value of a sender by its message; `None` if the bytes are malformed.
     pub fn open(
         &self,
         address: Address,

@@ -30,7 +30,7 @@ pub struct Lossy<T: Real> {
     seed: u64,
     lies: Vec<Option<Vec<T>>>, // of the lying nodes of this process
     open: Vec<usize>,          // the borders with messages in this round
-    trial: Mutex<Trial<T>>,    // for parcels that are checked before they count
+    trial: Mutex<Trial<T>>,    // for checking parcels before they are used
 }
 
 /// Memory to read a message into before it counts.

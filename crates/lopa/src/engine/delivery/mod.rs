@@ -47,8 +47,8 @@ pub trait Delivery<T: Real>: Send + Sync {
         parcels: &mut Parcels,
     ) -> Result<()>;
 
-    /// Whether a parcel of process `rank` is one that it can have sent, with finite numbers if it says so: checked
-    /// where it arrives, before it counts.
+    /// Whether a parcel is one that process `rank` may have sent, with finite numbers if `finite`:
+    /// checked on arrival, before it is used.
     fn accepts(
         &self,
         _round: Round,

@@ -48,7 +48,7 @@ pub enum Kind {
     /// A node has ended the run: see `ended.rs`.
     Ended = 5,
     /// A node's message in an exchange, some of whose numbers are not finite: the run diverges there.
-    /// All nodes go on with them, as one process does, until they look at their variables.
+    /// All nodes continue with them, as one process does, until they check their variables.
     Overflow = 6,
 }
 
@@ -109,7 +109,7 @@ pub enum Refusal {
     Future,
     /// Its payload has the wrong type or size, or is malformed.
     Shape,
-    /// It contains a value that is not finite, and does not say so.
+    /// It contains a value that is not finite, without a mark.
     NotFinite,
     /// It differs from an earlier frame for the same place.
     Equivocation,

@@ -69,7 +69,7 @@ impl<W: Wire> Peers<W> {
         if !whole || frame.payload.len() > self.limits.message {
             return Err(Refusal::Shape);
         }
-        // Whoever diverges says so: a value that is not finite by mistake disturbs nobody.
+        // A diverging node marks its frames: an unmarked value that is not finite is refused.
         if frame.kind == Kind::Data && !is_finite(scalar, frame.payload) {
             return Err(Refusal::NotFinite);
         }
