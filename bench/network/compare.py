@@ -3,7 +3,7 @@
 usage: compare.py LOPA
 
 For three graphs and two message sizes, three times each; the median counts. It needs root, network
-namespaces, /dev/net/tun and a machine with little else to do: four peers and the links between them share it.
+namespaces, /dev/net/tun and a nearly idle machine: four peers and the links between them share it.
 Prints a table; fails if a prediction is off by more than 15 %.
 """
 
@@ -47,7 +47,7 @@ def remove():
 
 
 def make():
-    """Namespace 0 is the router; what comes from a peer goes through the device `shape`."""
+    """Namespace 0 is the router; packets of a peer go through the device `shape`."""
     remove()
     shell("ip netns add shp0; ip -n shp0 link set lo up")
     for i in range(1, NODES + 1):

@@ -2,8 +2,8 @@
 
 usage: shape.py DEVICE LATENCY RATE
 
-LATENCY in seconds, RATE in bytes per second, both for each pair of addresses and direction. The kernel
-routes what peers send into DEVICE; what is written back goes on to its destination. Nothing is lost.
+LATENCY in seconds, RATE in bytes per second, both for each pair of addresses and direction. The kernel routes
+packets of peers into DEVICE; packets written back continue to their destination. No packet is lost.
 """
 
 import fcntl

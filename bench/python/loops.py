@@ -27,7 +27,7 @@ RIDGE = 0.02
 
 
 class Case:
-    """What the loops of `bench/peers` take."""
+    """The arguments of the loops of `bench/peers`."""
 
     def __init__(self, name, dtype):
         self.nodes, rows, self.cols, units, self.classes, self.batch = CASES[name]
@@ -112,7 +112,7 @@ def main(framework, name, precision, rounds):
     forward(3)
     begin = time.perf_counter()
     forward(3)
-    # Half a second each: long enough for a clock, short enough to be left in peace once.
+    # Half a second each: long enough for the clock, short enough to be undisturbed at least once.
     count = max(5, int(1.5 / (time.perf_counter() - begin)))
     forward(count)
     best = {"hand-written": np.inf, **dict.fromkeys(problems, np.inf)}

@@ -1,4 +1,5 @@
-"""What Python costs. Everything is a ratio within one run, of parts that take turns; the best round counts.
+"""The overhead of Python. Everything is a ratio within one run, of parts that take turns; the best round
+counts.
 
 usage: measure.py PROGRAM WHEEL [SECTION…]
 """
@@ -60,7 +61,7 @@ def loops(*_):
 
 
 def overhead(program, _):
-    """A built-in problem: by the command line, by its twin in the wheel, by `lopa.run`."""
+    """A built-in problem: by the command line, by the same program in the wheel, by `lopa.run`."""
     import lopa
 
     text = """

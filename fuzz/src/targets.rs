@@ -1,6 +1,6 @@
-//! What is fuzzed: every reader of bytes that come from outside. A target is a function of bytes that must
-//! return, whatever they are. Where a file has checksums, one target reads the bytes as they are, and
-//! another makes a file of them whose checksums are right, so that what comes after the check is reached.
+//! The targets of fuzzing: every reader of untrusted bytes. A target is a function that must return
+//! for any bytes. Where a file has checksums, one target reads the bytes unchanged, and another
+//! makes a file with valid checksums from them, so that the code after the check is reached.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use lopa::network::{Format, GraphFile};
 use lopa::run::checkpoint::{Checkpoint, State};
 use lopa::run::{Context, Store};
 
-/// A target: its name, and what it does with bytes.
+/// A target: its name, and its function of bytes.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -86,7 +86,7 @@ fn split(bytes: &[u8]) -> (u8, &[u8]) {
     bytes.split_first().map_or((0, bytes), |(first, rest)| (*first, rest))
 }
 
-/// Pieces, each preceded by its length in two bytes; the last is what remains.
+/// Pieces, each preceded by its length in two bytes; the last is the rest.
 fn pieces(mut bytes: &[u8], most: usize) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     while pieces.len() + 1 < most && bytes.len() > 2 {
@@ -117,7 +117,7 @@ fn experiment(bytes: &[u8]) {
     source.origins().ok();
     with_registries(|registries| {
         let Ok(experiment) = Experiment::read(&source, registries) else { return };
-        // What is written of an experiment is read back as the same.
+        // An experiment that is written is read back unchanged.
         let resolved = toml::to_string(&experiment.resolved()).expect("a table is TOML");
         let again = Experiment::read(&Source::new("again.toml", resolved), registries);
         let again = again.unwrap_or_else(|error| panic!("{error}"));
@@ -154,7 +154,7 @@ fn graph(bytes: &[u8], format: Format) {
     let Ok(file) = GraphFile::parse("fuzz", &text(bytes), format) else { return };
     let again = GraphFile::parse("again", &file.to_text(format), format).expect("as written");
     assert_eq!(again, file);
-    // What follows takes time that grows with the nodes.
+    // The rest takes time that grows with the nodes.
     if file.graph.nodes() <= 40 {
         let _ = file.mixing();
     }
@@ -289,7 +289,7 @@ fn model_summed(bytes: &[u8]) {
     let parts = pieces(bytes, 5);
     let Ok(about) = serde_json::from_slice(parts[0]) else { return };
     let part = |at: usize| parts.get(at).copied().unwrap_or_default();
-    // Numbers of one byte each: which they are does not matter, but for a few.
+    // Numbers of one byte each; only a few of their values matter.
     let number = |&byte: &u8| match byte {
         255 => f64::NAN,
         254 => f64::INFINITY,
@@ -336,7 +336,7 @@ const RUN: &str = "problem = { name = 'quadratic', n = 1, p = 2 }\n\
     network = { nodes = 3, graph = 'path' }\nrun = { iterations = 4, evaluations = 1 }\n\
     algorithm = [{ name = 'lopa-gt', alpha = 0.01, beta = 0.1, lambda = 0.1 }]\n";
 
-/// A run goes on from a state whose checksums are right.
+/// A run resumes from a state with valid checksums.
 fn checkpoint_summed(bytes: &[u8]) {
     /// Gives a state of the run, some of it replaced.
     struct Kept<'a>(Vec<&'a [u8]>, Option<State>);
@@ -514,7 +514,7 @@ fn with_mixing<R>(run: impl FnOnce(&lopa::network::Mixing) -> R) -> R {
 
 const LIMITS: Limits = Limits { message: 16, broadcast: 64 };
 
-/// Frames from two neighbours, with right checksums or as they are: a piece each.
+/// Frames from two neighbours, with valid or unchanged checksums: a piece each.
 fn frames(bytes: &[u8]) {
     let (options, rest) = split(bytes);
     let kinds = [
@@ -563,7 +563,7 @@ fn frames(bytes: &[u8]) {
     });
 }
 
-/// A peer goes on from a checkpoint and a journal.
+/// A peer resumes from a checkpoint and a journal.
 fn journal(bytes: &[u8]) {
     let parts = pieces(bytes, 2);
     with_mixing(|mixing| {

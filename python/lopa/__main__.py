@@ -10,7 +10,7 @@ def main() -> None:
     """Runs the command line and exits with its code."""
     from . import _lopa
 
-    # The program has its own way with Ctrl-C: a clean stop first, an end at once the second time.
+    # The program handles Ctrl-C itself: a clean stop first, an immediate end the second time.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_lopa.main(["lopa", *sys.argv[1:]]))
 

@@ -21,7 +21,7 @@ class Arrays:
 
     features: a matrix of numbers with a row for each sample: an array, or a sparse matrix of SciPy.
     labels: the class of each row: numbers or strings.
-    groups: whose row it is, if nodes are to be groups: numbers or strings.
+    groups: the group of each row, if nodes are groups: numbers or strings.
     """
 
     def __init__(self, features: Any, labels: Any, groups: Any = None) -> None:
@@ -48,7 +48,7 @@ class Arrays:
         return fingerprint(*content, self._labels, self.classes, self._groups, self.groups)
 
     def reference(self) -> dict[str, str]:
-        """What stands for it in an experiment."""
+        """Its name in an experiment."""
         known[self.digest] = self
         return {"name": "arrays", "digest": self.digest}
 
@@ -64,7 +64,7 @@ class Arrays:
 
 
 class Matrix:
-    """Features as the compiled half takes them: bytes, single or double precision, or sparse rows."""
+    """Features as the compiled module needs them: bytes, single or double precision, or sparse rows."""
 
     def __init__(self, features: Any, place: str = "features") -> None:
         import numpy as np
@@ -113,7 +113,7 @@ def _numbers(values: NDArray[Any], place: str) -> NDArray[Any]:
 
 
 def named(values: Any, rows: int, place: str) -> tuple[list[str], NDArray[np.uint32]]:
-    """The different values as text, in their order, and which of them each row has."""
+    """The distinct values as text, in order, and the index of each row's value."""
     import numpy as np
 
     array = np.asarray(values)

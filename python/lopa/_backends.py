@@ -1,4 +1,4 @@
-"""Which framework differentiates a problem: told by its arrays, and imported only then."""
+"""Which framework differentiates a problem: decided by its arrays, and imported only when needed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _leaves(tree: Any) -> Iterator[Any]:
 
 
 def _framework(leaf: Any) -> str | None:
-    """By the names of its classes: nothing is imported to find out."""
+    """By the names of its classes, without importing anything."""
     for kind in type(leaf).__mro__:
         root = kind.__module__.partition(".")[0]
         if root in ("torch", "jax", "jaxlib"):

@@ -1,4 +1,4 @@
-"""Checks a problem before it runs: what would be silently wrong is an error that names the leaf."""
+"""Checks a problem before it runs: silent mistakes become errors that name the leaf."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Check:
         self.problem = problem
         self.parts = parts
         self.random = np.random.default_rng(1)
-        # Near the start and not at it: zeros hide what multiplies them.
+        # Near the start and not at it: zeros would hide factors.
         self.x = self.near(problem._x)
         self.theta = self.near(problem._theta)
 
@@ -39,7 +39,7 @@ class Check:
         return float(found) if name in FUNCTIONS else np.asarray(found, dtype=np.float64)
 
     def all(self) -> None:
-        """Raises a `ConfigError` for the first thing that is wrong."""
+        """Raises a `ConfigError` for the first mistake."""
         for name in FUNCTIONS:
             self.scalar(name)
         for name in FUNCTIONS:
@@ -105,7 +105,7 @@ class Check:
         return matters
 
     def needed(self, matters: dict[str, set[str]]) -> None:
-        """Every leaf does something."""
+        """Every leaf affects a loss."""
         for leaf in self.problem.theta_layout.names:
             if leaf not in matters["g"]:
                 message = "the inner loss does not depend on it: theta*(x) is not determined"

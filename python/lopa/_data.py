@@ -1,4 +1,4 @@
-"""The data of nodes: rows of arrays, end to end, so that one array serves all nodes."""
+"""The data of nodes: rows of arrays, end to end, so that all nodes share one array."""
 
 from __future__ import annotations
 

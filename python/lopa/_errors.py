@@ -1,4 +1,4 @@
-"""What can go wrong: the errors of the command line as exceptions."""
+"""The errors of the command line as exceptions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MismatchError(Error):
 
 
 def describe(error: BaseException) -> tuple[str, str, str | None, str | None]:
-    """Kind, message, place and hint of an exception, for those who see no traceback."""
+    """Kind, message, place and hint of an exception, for output without a traceback."""
     if isinstance(error, Error):
         return type(error).__name__, error.message, error.place, error.hint
     frames = [

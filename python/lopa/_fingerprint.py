@@ -1,8 +1,8 @@
 """A digest of functions and data: whether two problems are the same one.
 
-Functions count with their text, their defaults, what they close over and the globals they use; modules
-and classes of others count by name. It is not a proof: a function that reads a file or a clock is
-the same function tomorrow.
+Functions count with their text, their defaults, their closures and the globals they use; modules and classes
+of other packages count by name. It is not a proof: a function that reads a file or a clock has the same
+digest whatever it reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Digest:
     def __init__(self) -> None:
         self.sha = hashlib.sha256()
         self.seen: dict[int, int] = {}
-        self.kept: list[Any] = []  # what was seen must not be freed: its address names it
+        self.kept: list[Any] = []  # visited objects must not be freed: their addresses identify them
 
     def text(self, *words: str) -> None:
         for word in words:
@@ -84,7 +84,7 @@ class _Digest:
         self.sha.update(np.ascontiguousarray(array).tobytes())
 
     def module(self, value: Any) -> None:
-        """A module of PyTorch: its parts, what they were made with, and their tensors."""
+        """A module of PyTorch: its parts, their settings, and their tensors."""
         self.text("nn.Module", repr(value))
         for name, part in value.named_modules():
             self.text(name)

@@ -43,7 +43,7 @@ def flatten(what: str, tree: Any) -> tuple[Array, Layout]:
 
 
 def _double(on: bool) -> Any:
-    """Double precision for what happens inside."""
+    """Double precision within the context."""
     return jax.enable_x64(on)
 
 
@@ -92,7 +92,7 @@ class Parts(_parts.Parts):
         return jax.jvp(lambda theta: slopes(x, theta, batch), (theta,), (v,))
 
     def batch(self, which: str, arrays: list[Any], rows: Any) -> Any:
-        """Rows of a side, which are all there: no bounds to check."""
+        """Rows of a side, all in range: no bounds are checked."""
         return self.of(which).batch(lambda a: a.at[rows].get(mode="promise_in_bounds"), arrays)
 
     def derivative(self, name: str, node: int, x: Array, theta: Array, v: Array | None, rows: Any) -> Any:

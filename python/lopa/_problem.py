@@ -37,13 +37,13 @@ class Problem:
     """min_x 1/m sum_i f_i(x, theta_i*(x)) with theta_i*(x) = argmin_theta g_i(x, theta).
 
     outer, inner: f and g, functions of (x, theta, batch) that return a scalar. lopa draws the rows of
-        a batch; f and g differ between nodes by their data alone.
-    x, theta: where to start: trees of arrays, in PyTorch also of modules. Every node starts from the same
+        a batch; f and g differ between nodes only by their data.
+    x, theta: the start: trees of arrays, in PyTorch also of modules. Every node starts from the same
         theta.
     nodes: the data of each node: a `lopa.Node`, or a function without arguments that returns one and
         is called only where the node runs.
     metrics: more to measure, by name: functions of (x, theta, batch) on a node's outer data.
-    trains: what single-level methods train here: `theta` with x fixed, or `both`.
+    trains: the variables that single-level methods train: `theta` with x fixed, or `both`.
     check: whether derivatives are checked before the first iteration.
     backend: `jax` or `torch`; by default the framework of x and theta, or of the data where these are
         arrays of NumPy, or else JAX.
@@ -85,7 +85,7 @@ class Problem:
         if given:
             from ._data import Data
 
-            # Now, where the mistake was made.
+            # Checked here, so that the error appears where the mistake was made.
             Data.of([node.inner for node in given], "inner")
             Data.of([node.of_outer for node in given], "outer")
 
@@ -101,14 +101,14 @@ class Problem:
         return fingerprint(*what, *modules)
 
     def reference(self) -> dict[str, str]:
-        """What stands for it in an experiment."""
+        """Its name in an experiment."""
         known[self.digest] = self
         return {"name": "python", "digest": self.digest}
 
     def check(self) -> None:
         """Checks f and g at the start: scalars, finite, derivatives against differences, curvature.
 
-        Raises a `lopa.ConfigError` that names what is wrong, and in which leaf.
+        Raises a `lopa.ConfigError` that names the mistake and the leaf.
         """
         self._check(0, len(self.nodes) if self._given else 1)
 
@@ -121,10 +121,10 @@ class Problem:
         return f"<lopa.Problem: {len(self.nodes)} nodes, {n} entries of x, {p} of theta>"
 
     def _data(self) -> list[Any]:
-        """The data that are here already."""
+        """The data already in memory."""
         return [(node.inner, node.outer) for node in self.nodes if isinstance(node, Node)]
 
-    # What the compiled half calls.
+    # Called by the compiled module.
 
     def _computed_by(self) -> str:
         return str(self._backend.computed_by())
@@ -138,7 +138,7 @@ class Problem:
         return self._made(precision, first, count)
 
     def _made(self, precision: str, first: int, count: int) -> Any:
-        """Made once: what is compiled serves every algorithm and seed."""
+        """Made once: compiled functions are shared by all algorithms and seeds."""
         key = (precision, first, count)
         if key not in self._kept:
             own = [self.node(at) for at in range(first, first + count)]

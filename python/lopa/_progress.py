@@ -1,4 +1,4 @@
-"""Shows how runs go: a line in a terminal, a bar in a notebook."""
+"""Shows the progress of runs: a line in a terminal, a bar in a notebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tell = Callable[[str, str], None]
 
 @contextmanager
 def teller(progress: bool | Callable[[str, dict[str, Any]], None] | None) -> Iterator[Tell]:
-    """The function that is told what happens."""
+    """The function that receives the events."""
     if callable(progress):
         listener = progress
         yield lambda event, values: listener(event, json.loads(values))
@@ -47,7 +47,7 @@ def _notebook() -> bool:
 
 
 class _Line:
-    """A line that is written over."""
+    """A line that is overwritten."""
 
     def __init__(self) -> None:
         self.runs = 0

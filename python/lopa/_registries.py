@@ -1,4 +1,4 @@
-"""What experiments can choose from."""
+"""The registries from which experiments choose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import _lopa
 
 @dataclass(frozen=True)
 class Entry:
-    """Something that experiments choose by its name."""
+    """An entry that experiments choose by name."""
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""What a run leaves behind: results, measurements, models."""
+"""The results of a run: outcomes, measurements, models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Model:
-    """x and theta of a node: flat arrays, or for a problem of Python in the shape that it has."""
+    """x and theta of a node: flat arrays, or for a problem in Python, trees of its own shape."""
 
     node: int
     x: Any
@@ -91,7 +91,7 @@ class Models(Sequence[Model]):
 
 
 class Table:
-    """A table of text: prints itself, and shows itself in notebooks."""
+    """A table as text, or as HTML in notebooks."""
 
     def __init__(self, head: list[str], rows: list[list[str]]) -> None:
         self.head = head
@@ -187,7 +187,7 @@ class Run:
         rows = []
         for algorithm in self.algorithms:
             mine = [result for result in sound if result.algorithm == algorithm]
-            # A run that diverged gives no number: the label says how many seeds are left.
+            # A diverged run contributes no number: the label has the count of remaining seeds.
             seeds = sum(r.algorithm == algorithm for r in self.results)
             label = algorithm if len(mine) == seeds else f"{algorithm} ({len(mine)} of {seeds} seeds)"
             cells = [_cell([r.values[n] for r in mine if n in r.values], how) for n, _, how in columns]
@@ -268,7 +268,7 @@ class Run:
 
 
 class _Unknown(ConfigError, KeyError):
-    """A name that a mapping does not have."""
+    """The error for an unknown name in a mapping."""
 
 
 def _result(entry: dict[str, Any]) -> Result:

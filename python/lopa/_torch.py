@@ -76,7 +76,7 @@ class Parts(_parts.Parts):
         ]
 
     def tensor(self, array: Array) -> Any:
-        """Numbers of ours, where PyTorch computes; on the processor they stay where they are."""
+        """Copies numbers to PyTorch's device; on the processor they are shared."""
         return torch.from_numpy(array).to(self.where)
 
     def leaves(self, layout: Layout, flat: Any, differentiated: bool) -> list[Any]:

@@ -1,7 +1,7 @@
-"""Estimators for scikit-learn: personal models of silos that share what they learn.
+"""Estimators for scikit-learn: personal models of silos that learn a common part together.
 
-A silo is whoever holds rows: a hospital, a machine, a customer. Which silo a row belongs to is its
-group: `fit(X, y, groups=silo)`. Silos exchange the shared x and never rows, as they do in any other
+A silo is a holder of rows: a hospital, a machine, a customer. The silo of a row is its group: `fit(X, y,
+groups=silo)`. Silos exchange the shared x and never rows, as they do in any other
 run; here all of them are in this process.
 """
 
@@ -29,9 +29,9 @@ __all__ = ["PersonalizedClassifier", "RegularizedClassifier"]
 
 
 class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both classifiers share: x learnt together, theta of each silo solved exactly."""
+    """The common part of both classifiers: x learnt together, theta of each silo solved exactly."""
 
-    # What differs.
+    # The parts in which the classifiers differ.
 
     def _problem(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -40,7 +40,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The rows that a silo must have."""
         return 1
 
-    # What scikit-learn calls.
+    # Called by scikit-learn.
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learns x together and a theta for each silo.
@@ -76,8 +76,8 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
         """The probability of each class for each row, by the model of its silo.
 
-        groups: the silo of each row. Without it, rows are of the only silo; where there are several,
-            of none of them, and the mean of their models answers.
+        groups: the silo of each row. Without it, rows belong to the only silo; if there are several, the mean
+            of their models is used.
         """
         check_is_fitted(self)
         X = self._checked(X)
@@ -95,8 +95,8 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
 
     def adapt(self, X: Any, y: Any, silo: Any = "new") -> Self:
-        """A classifier for a silo that was not there: the same x, and the theta that solves its inner
-        problem exactly on these rows. This one stays as it is.
+        """A classifier for a new silo: the same x, and the theta that solves its inner problem exactly on
+        these rows. This classifier is unchanged.
         """
         check_is_fitted(self)
         X = self._checked(X)
@@ -122,7 +122,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    # How it is done.
+    # Implementation.
 
     def _experiment(self, X: Any, rows: NDArray[np.int64]) -> dict[str, Any]:
         scaling = self.scaling

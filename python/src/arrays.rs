@@ -48,8 +48,8 @@ pub fn given(arrays: Py<PyAny>) -> Entry<SourceBuild> {
 /// (starts, columns, values).
 pub type Matrix<'py> = (usize, Option<Bound<'py, PyAny>>, Option<[Bound<'py, PyAny>; 3]>);
 
-/// What a `lopa.Arrays` holds: features; the class of each row and the names of classes; the same of
-/// groups, without names where there are none.
+/// The contents of a `lopa.Arrays`: features; the class of each row and the names of classes; the
+/// same for groups, without names where there are none.
 type Held<'py> = (Matrix<'py>, Bound<'py, PyAny>, Vec<String>, Bound<'py, PyAny>, Vec<String>);
 
 /// Reads a `lopa.Arrays`.
@@ -117,7 +117,7 @@ fn whole(cols: usize, entries: usize) -> Result<()> {
     }
 }
 
-/// Compressed sparse rows, checked: whoever made them may have made a mistake.
+/// Compressed sparse rows, checked: they may be malformed.
 fn sparse_rows(
     cols: usize,
     starts: &[i64],

@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 /// Exceptions of users' code that a run ended with, and the errors that stood for them.
 static KEPT: Mutex<Vec<(Error, PyErr)>> = Mutex::new(Vec::new());
 
-/// The identifier of errors that stand for an exception.
+/// The identifier of errors that represent an exception.
 pub const PYTHON: &str = "problem/python";
 
-/// The exception for an error: the user's own, with its traceback, where the error stands for one.
+/// The exception for an error: the user's own, with its traceback, if the error represents one.
 pub fn raise(py: Python, error: Error) -> PyErr {
     if let Some(own) = take(&error) {
         return own;
@@ -38,14 +38,14 @@ fn made<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     py.import("lopa._errors")?.getattr(name)?.call1((*id, message, place, hint))
 }
 
-/// The error that stands for an exception of the user's code while a run is under way.
+/// The error that represents an exception of the user's code during a run.
 pub fn keep(py: Python, exception: PyErr) -> Error {
     let error = described(py, &exception).unwrap_or_else(|_| {
         let message = exception.to_string();
         Error::new(Kind::Run, PYTHON, message)
     });
     if let Ok(mut kept) = KEPT.lock() {
-        // Whoever does not raise them, such as the command line, must not pile them up.
+        // Callers that never raise them, such as the command line, must not accumulate them.
         let surplus = kept.len().saturating_sub(15);
         kept.drain(..surplus);
         kept.push((error.clone(), exception));
@@ -70,7 +70,7 @@ fn described(py: Python, exception: &PyErr) -> PyResult<Error> {
 
 fn take(error: &Error) -> Option<PyErr> {
     let mut kept = KEPT.lock().ok()?;
-    // Whoever reads files adds the place, and an identifier of its own.
+    // The reader of a file adds the place and its own identifier.
     let same = |(known, _): &(Error, PyErr)| error.message.contains(&known.message);
     let at = kept.iter().rposition(same)?;
     Some(kept.swap_remove(at).1)

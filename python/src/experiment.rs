@@ -18,7 +18,7 @@ use crate::errors::raise;
 use crate::going::{attached, detached};
 use crate::{registries, values};
 
-/// Time between two looks at signals, and between two reports of progress.
+/// Time between two checks for signals, and between two reports of progress.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An experiment file (`path`) or a dictionary (`json`), with overrides.
@@ -43,7 +43,7 @@ fn source(
     Ok(source)
 }
 
-/// Reads and checks everything that a file says.
+/// Reads and checks a whole file.
 fn read(source: &Source) -> Result<Experiment> {
     let experiment = Experiment::read(source, &registries());
     let checked = experiment.and_then(|experiment| {
@@ -130,17 +130,17 @@ pub fn pool(threads: usize) -> Result<Option<rayon::ThreadPool>> {
     (threads > 1).then(pool).transpose()
 }
 
-/// Tells Python how runs go, and looks for signals on the way.
+/// Passes progress events to Python, and checks for signals.
 pub struct Teller<'a> {
     tell: Py<PyAny>,
     interrupt: &'a AtomicBool,
-    /// What ended the run: Ctrl-C, or an exception in the function that shows progress.
+    /// The exception that ended the run: Ctrl-C, or one of the function that shows progress.
     pub raised: Option<PyErr>,
     looked: Instant,
 }
 
 impl<'a> Teller<'a> {
-    /// Tells a function, unless it is `None`; what it raises interrupts the run.
+    /// Calls a function with an event, unless it is `None`; an exception interrupts the run.
     pub fn new(tell: Py<PyAny>, interrupt: &'a AtomicBool) -> Teller<'a> {
         Teller { tell, interrupt, raised: None, looked: Instant::now() }
     }
@@ -193,7 +193,7 @@ impl Listener for Teller<'_> {
     }
 }
 
-/// What experiment files can choose from, as JSON: name and description of each entry.
+/// The registries as JSON: name and description of each entry.
 #[pyfunction]
 pub fn listing() -> String {
     let all = registries();

@@ -26,8 +26,8 @@ use crate::experiment::{Teller, pool};
 use crate::going::detached;
 use crate::{registries, values};
 
-/// Trains the first algorithm of an experiment on arrays. Returns what there is to say about the model
-/// as JSON; then x̄, a row of θ for each node, and the shift and factor of every feature, as doubles.
+/// Trains the first algorithm of an experiment on arrays. Returns the properties of the model as
+/// JSON; then x̄, a row of θ for each node, and the shift and factor of every feature, as doubles.
 #[pyfunction]
 pub fn fit<'py>(
     py: Python<'py>,
@@ -136,8 +136,8 @@ pub fn usual(silos: usize, rows: usize) -> (&'static str, Option<usize>) {
     (choose::graph(silos), choose::batch(rows))
 }
 
-/// A fitted model as Python keeps it: what there is to say about it, x, θ, and the shift and factor of
-/// every feature.
+/// A fitted model as Python keeps it: its properties, x, θ, and the shift and factor of every
+/// feature.
 type Kept<'py> = (String, [Bound<'py, PyAny>; 4]);
 
 fn model((about, numbers): &Kept) -> Result<Model> {
@@ -172,7 +172,7 @@ pub fn probabilities<'py>(
     Ok(bytes(py, &found.map_err(|error| raise(py, error))?))
 }
 
-/// θ of a node that was not there, on its raw rows, and whether its inner problem was solved exactly.
+/// θ of a new node, on its raw rows, and whether its inner problem was solved exactly.
 #[pyfunction]
 pub fn personal<'py>(
     py: Python<'py>,

@@ -9,13 +9,14 @@ use std::time::Duration;
 use lopa::error::{Error, Kind, Result};
 use pyo3::prelude::*;
 
-/// The thread that ends Python, once it does. That one may still call it.
+/// The thread that ends Python, once it does. That thread may still call it.
 static ENDS: OnceLock<ThreadId> = OnceLock::new();
 
 /// Threads that are in Python, or on their way into it.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// How often to look whether threads are still inside, and how many times: one may stay in a user's function for ever.
+/// How often to check whether threads are still inside, and how many times: one may stay in a
+/// user's function for ever.
 const LOOK: Duration = Duration::from_millis(1);
 const LOOKS: usize = 5000;
 
@@ -63,12 +64,13 @@ pub fn asked<R>(call: impl FnOnce(Python) -> Result<R>) -> Result<R> {
     attached(call).unwrap_or_else(|| Err(ending()))
 }
 
-/// The error of a call that Python does not take any more.
+/// The error for a call that Python no longer accepts.
 pub fn ending() -> Error {
     Error::new(Kind::Run, "run/python-ends", "Python is ending").hint("wait for the run's thread")
 }
 
-/// Does something without Python. If Python is ending meanwhile, the thread stays here: the process is about to end.
+/// Calls a function without Python. If Python ends in the meantime, the thread stays here: the
+/// process is about to end.
 pub fn detached<R: Send>(py: Python, work: impl FnOnce() -> R + Send) -> R {
     let (done, _inside) = py.detach(|| {
         let done = work();

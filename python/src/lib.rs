@@ -1,5 +1,5 @@
-//! The Python module `lopa._lopa`: a thin layer that hands over text and numbers. What users see is
-//! made from them in `lopa/`.
+//! The Python module `lopa._lopa`: a thin layer that passes text and numbers. `lopa/` builds the
+//! objects that users see from them.
 
 mod arrays;
 mod errors;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use lopa::experiment::Registries;
 use pyo3::prelude::*;
 
-/// What experiment files can choose from: all of lopa, and problems and data in Python.
+/// The registries of experiment files: all of lopa, and problems and data in Python.
 fn registries() -> Registries {
     let mut all = Registries::default();
     all.problems.add(problem::entry());

@@ -19,7 +19,7 @@ fn choose<B: ?Sized>(registry: &Registry<B>, name: &str, params: &str) -> Result
     let json: Value = serde_json::from_str(params).map_err(|error| wrong(error.to_string()))?;
     let params = values::to_toml("", &json)?;
     let params = params.as_table().ok_or_else(|| wrong("parameters are keywords".into()))?;
-    // The text was made here: its lines mean nothing to anybody.
+    // The text was generated: its line numbers are meaningless to users.
     registry.choose(name, params).map_err(|error| Error { place: None, ..error })
 }
 

@@ -56,7 +56,7 @@ fn bytes<'py, T: Real>(py: Python<'py>, values: &[T], room: &mut Vec<u8>) -> Bou
     PyBytes::new(py, room)
 }
 
-/// Sample indices as bytes; `None` stands for all samples in their order.
+/// Sample indices as bytes; `None` means all samples in order.
 fn rows<'py>(
     py: Python<'py>,
     batch: &[u32],
@@ -91,7 +91,7 @@ impl<T: Real + Element> Part<T> {
         Part { all, node, bytes: Vec::new(), error: None, scalar: Default::default() }
     }
 
-    /// Calls Python; after the first error, nothing is asked any more.
+    /// Calls Python; after the first error, no more calls are made.
     fn ask<V>(&mut self, ask: impl FnOnce(&mut Self, Python) -> PyResult<V>, failed: V) -> V {
         if self.error.is_some() {
             return failed;

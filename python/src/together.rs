@@ -15,11 +15,11 @@ use crate::errors::keep;
 use crate::going::{asked, attached};
 use crate::part::{All, is_all};
 
-/// Where a derivative's rows begin among those of its node, and how many they are; a negative number
-/// stands for all samples in their order.
+/// Where a derivative's rows begin among those of its node, and how many they are; a negative
+/// number means all samples in order.
 type Slot = (usize, i64);
 
-/// Answers for all nodes.
+/// Computes for all nodes.
 pub struct Whole<T: Element> {
     all: Arc<All>,
     room: Option<Room<T>>,
@@ -28,9 +28,8 @@ pub struct Whole<T: Element> {
     numbers: Vec<T>, // on their way to an array, or from one
 }
 
-/// What Python is asked with: the same objects in every iteration, with other numbers in them. One array of
-/// numbers in, one of rows, one back: what a framework takes for an array is more than what it takes for its
-/// entries.
+/// The arguments of the calls: the same objects in every iteration, with new numbers. One array of
+/// numbers in, one of rows, one back: a framework's overhead per array exceeds that per entry.
 struct Room<T: Element> {
     nodes: Vec<usize>,
     slots: Vec<[Slot; 5]>,
@@ -132,7 +131,7 @@ fn batches<T>(ask: &Ask<T>, (f, g): (usize, usize), rows: &mut Vec<i32>) -> [Slo
     slots
 }
 
-/// What came back, to the nodes that it belongs to: every d, then every h, then every s.
+/// Distributes the result to the nodes: every d, then every h, then every s.
 fn spread<T: Real + Element>(
     found: &Bound<PyAny>,
     numbers: &mut Vec<T>,

@@ -6,7 +6,7 @@ use lopa::error::{Error, Result};
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-/// What stands for the file in places.
+/// The name of the file in places.
 pub const DICTIONARY: &str = "the dictionary";
 
 /// A JSON value as one of TOML; `None` in a table is a key left out.
@@ -42,7 +42,7 @@ pub fn to_toml(path: &str, value: &Json) -> Result<Value> {
     })
 }
 
-/// The experiment file that says what a dictionary does.
+/// The experiment file equivalent to a dictionary.
 pub fn source(json: &str) -> Result<Source> {
     let unreadable = |error: String| Error::config("config/wrong-type", error).at(DICTIONARY);
     let json: Json = serde_json::from_str(json).map_err(|error| unreadable(error.to_string()))?;
@@ -50,7 +50,7 @@ pub fn source(json: &str) -> Result<Source> {
     Ok(Source::new(DICTIONARY, text))
 }
 
-/// Names keys in place of the lines of a file that nobody wrote.
+/// Replaces the lines of a generated file by keys.
 pub fn by_key(source: &Source, mut error: Error) -> Error {
     let line = |place: &str| -> Option<usize> {
         place.strip_prefix(DICTIONARY)?.strip_prefix(':')?.split(':').next()?.parse().ok()
@@ -64,7 +64,7 @@ pub fn by_key(source: &Source, mut error: Error) -> Error {
     error
 }
 
-/// The key that stands in a line: `algorithm.0.alpha`.
+/// The key in a line: `algorithm.0.alpha`.
 fn key_at(text: &str, line: usize) -> String {
     let mut section = String::new();
     let mut counts = std::collections::BTreeMap::new();

@@ -14,7 +14,7 @@ Made from the docstrings; `UPDATE=1 python/test` writes it anew. [The chapter](p
 
 Definition = ast.ClassDef | ast.FunctionDef
 
-# The classes that users make themselves; of the others, how they are made is nobody's business.
+# The classes that users create themselves; for the others, the constructor is not documented.
 MADE = ("Arrays", "Node", "Problem", "PersonalizedClassifier", "RegularizedClassifier")
 
 
@@ -34,7 +34,7 @@ def reference(package: Path) -> str:
 
 
 def exported(path: Path) -> Iterator[tuple[str, str]]:
-    """What the package exports: module and name, in the order in which it is imported."""
+    """The names that the package exports, with their modules, in the order of their imports."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.module not in (None, "_lopa"):
             yield from ((str(node.module), alias.name) for alias in node.names)

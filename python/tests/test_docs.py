@@ -45,7 +45,7 @@ algorithm = [{ name = "lopa-gt", alpha = 1.0, beta = 0.3, lambda = 0.3 }]
 
 
 def test_the_readmes_file_runs_as_two_peers(folder: Path) -> None:
-    """With two silos instead of six; what it does as a program, it does not do as a file of a problem."""
+    """With two silos instead of six; as the file of a problem, it does not run its main part."""
     pytest.importorskip("jax")
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "python/README.md").read_text(), re.S)
     assert block.count("nodes=6") == 1

@@ -66,7 +66,7 @@ def _global() -> dict[str, float]:
 
 
 def test_nodes_of_different_sizes(folder: Path, kit: Any) -> None:
-    """Full batches of different lengths: nodes of one length are answered together."""
+    """Full batches of different lengths: nodes with equal lengths are computed together."""
     ragged = kit.ridge(sizes=[7, 12, 7])
     run = lopa.run(experiment(ragged, run={"iterations": 400}))
     rows = run.rows

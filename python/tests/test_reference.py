@@ -1,4 +1,4 @@
-"""The book's API reference is what the docstrings say."""
+"""The book's API reference agrees with the docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a long run takes of the machine."""
+"""The resources of a long run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments from files and dictionaries, and what they leave behind."""
+"""Experiments from files and dictionaries, and their results."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_an_exception_in_the_progress_function_stops_the_run(small: dict[str, An
     assert resumed.digest == lopa.run(small, out="whole").digest
 
 
-# What a shell starts in the background ignores Ctrl-C, and so would this.
+# A process that a shell starts in the background ignores Ctrl-C, and so would this one.
 LONG = """
 import lopa, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

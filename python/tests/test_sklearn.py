@@ -1,4 +1,4 @@
-"""The estimators: what they learn, for whom, and that scikit-learn takes them for its own."""
+"""The estimators: their models, groups, and scikit-learn's interfaces."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_groups_are_routed() -> None:
 
 
 def test_without_groups() -> None:
-    """One silo is an ordinary classifier; where there are several, the mean model answers."""
+    """One silo is an ordinary classifier; where there are several, the mean model is used."""
     X, y, groups = silos(count=1)
     one = small(PersonalizedClassifier).fit(X, y)
     assert len(one.silos_) == 1 and one.score(X, y) > 0.95

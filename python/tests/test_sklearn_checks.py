@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of estimators: all of them, and none skipped unseen."""
+"""scikit-learn's own checks of estimators: all of them, and none skipped silently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXPECTED: dict[str, str] = {}
 # Checks that skip themselves, and why.
 SKIPPED = {"check_array_api_input": "it needs SCIPY_ARRAY_API=1, and the estimators take NumPy and SciPy alone"}
 
-# Fewer than these would mean that scikit-learn no longer takes them for classifiers.
+# Fewer would mean that scikit-learn no longer recognises them as classifiers.
 LEAST = 50
 
 done: dict[str, list[str]] = {}

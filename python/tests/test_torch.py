@@ -1,4 +1,4 @@
-"""What is particular to PyTorch: modules, buffers, and mistakes that are made with them."""
+"""Features specific to PyTorch: modules, buffers, and mistakes with them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def with_body(*layers: Any, **changes: Any) -> lopa.Problem:
 
 
 class Scaled(nn.Module):  # type: ignore[misc]
-    """A layer whose buffer remembers calls."""
+    """A layer whose buffer changes with each call."""
 
     def __init__(self) -> None:
         super().__init__()

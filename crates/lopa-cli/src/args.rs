@@ -19,7 +19,7 @@ pub struct FileArgs {
     pub data: DataArgs,
 }
 
-/// Where the data sets are.
+/// The folder of the data sets.
 #[derive(Debug, Default, Args)]
 pub struct DataArgs {
     /// Folder with the data sets
@@ -42,7 +42,8 @@ pub struct ExperimentArgs {
     /// Folder for the run folders
     #[arg(short, long, value_name = "DIR", env = "LOPA_RUNS_DIR", default_value = "runs")]
     pub out: PathBuf,
-    /// Where iterations are done, instead of the file's `run.device`: cpu, or cuda for a graphics card
+    /// Device that computes iterations, instead of the file's `run.device`: cpu, or cuda for a
+    /// graphics card
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
     /// Seed to use instead of the file's; repeatable

@@ -1,4 +1,4 @@
-//! The command line: its commands and what they share.
+//! The command line: its commands and their common arguments.
 
 use clap::{Parser, Subcommand};
 
@@ -36,8 +36,8 @@ pub struct Cli {
 }
 
 impl Command {
-    /// Whether code runs that an experiment or a run folder names: where an experiment is run, and wherever
-    /// `--run-code` asks for it.
+    /// Whether code that an experiment or a run folder names may run: when an experiment is run, or
+    /// with `--run-code`.
     pub fn runs_code(&self) -> bool {
         match self {
             Command::Run(args) => args.runs_code(),
@@ -52,7 +52,7 @@ impl Command {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Look at your data and write a first experiment for it, with step sizes that survive
+    /// Inspect your data and write a first experiment for it, with step sizes that do not diverge
     Init(InitArgs),
     /// Run every algorithm of an experiment on every seed
     Run(RunArgs),
@@ -86,17 +86,17 @@ pub enum Command {
     Predict(PredictArgs),
     /// Evaluate the models of a run on new rows, or again on the run's own data
     Evaluate(EvaluateArgs),
-    /// Make a personal model for a node that was not there: x of a run, θ from the node's own rows
+    /// Make a personal model for a new node: x of a run, θ from the node's own rows
     ///
-    /// Its accuracy by cross-validation is compared with going alone, a linear classifier trained on
-    /// these rows only, and with the mean model of the run.
+    /// Its accuracy by cross-validation is compared with a linear classifier trained on these rows
+    /// only, and with the mean model of the run.
     Adapt(AdaptArgs),
     /// List, fetch, check and describe data sets
     #[command(subcommand)]
     Data(DataCommand),
     /// List the runs in a folder
     Ls(LsArgs),
-    /// Show what this machine and this build can do, and how to get what is missing
+    /// Show what this machine and this build can do, and how to install missing parts
     Doctor,
     /// Make an HTML report, and figures, from run folders
     Report(ReportArgs),

@@ -1,5 +1,5 @@
-//! The optional parts of a build. Every build knows their commands; a command whose part is missing
-//! fails and says how to get it.
+//! The optional parts of a build. Every build has their commands; a command whose part is missing
+//! fails and prints how to install it.
 
 #[cfg(not(all(
     feature = "cuda",
@@ -18,21 +18,21 @@ use lopa::error::Result;
 use lopa::experiment::RunSpec;
 use lopa::run::Probe;
 
-/// How to get everything but MPI and CUDA.
+/// How to install everything except MPI and CUDA.
 const FULL: &[&str] = &["cargo install --path crates/lopa-cli --features full"];
 const FULL_PYTHON: &[&str] = &["pip install ./python"];
 
 /// Whether this is the program of the Python package, whose parts are installed in another way.
 static OF_PYTHON: AtomicBool = AtomicBool::new(false);
 
-/// Says that this is the program of the Python package.
+/// Declares that this is the program of the Python package.
 pub fn of_python() {
     OF_PYTHON.store(true, Ordering::Relaxed);
 }
 
 /// An optional part of a build.
 pub struct Feature {
-    /// What it is for.
+    /// Its purpose.
     pub commands: &'static str,
     /// Whether this build has it.
     pub built_in: bool,
@@ -90,7 +90,8 @@ pub const CUDA: Feature = Feature {
     install_python: &["MATURIN_PEP517_ARGS='--features full,cuda' pip install ./python"],
 };
 
-/// The entry of the graphics card in the registry of devices, also where this build has none.
+/// The entry of the graphics card in the registry of devices, also if this build does not support
+/// it.
 pub fn cuda() -> Entry<Place> {
     #[cfg(feature = "cuda")]
     return lopa_cuda::cuda();
@@ -103,7 +104,7 @@ pub fn cuda() -> Entry<Place> {
     }
 }
 
-/// The graphics card in words.
+/// The name of the graphics card.
 pub fn card() -> Result<String> {
     #[cfg(feature = "cuda")]
     return lopa_cuda::describe();
@@ -111,7 +112,7 @@ pub fn card() -> Result<String> {
     Err(CUDA.missing("lopa run --device cuda"))
 }
 
-/// What measures the terms of LoPA's Lyapunov function along a run, if this build has it.
+/// The probe for the terms of LoPA's Lyapunov function, if this build has it.
 pub fn probe() -> Option<&'static dyn Probe> {
     #[cfg(feature = "paper")]
     return Some(&lopa_paper::theory::trace::Lyapunov);
@@ -119,7 +120,7 @@ pub fn probe() -> Option<&'static dyn Probe> {
     None
 }
 
-/// Fails if an experiment wants what only the paper's part measures, in a build without it.
+/// Fails if an experiment needs the measures of the paper's part, in a build without it.
 pub fn can_measure(run: &RunSpec) -> Result<()> {
     #[cfg(not(feature = "paper"))]
     if run.lyapunov {
@@ -130,7 +131,7 @@ pub fn can_measure(run: &RunSpec) -> Result<()> {
 }
 
 impl Feature {
-    /// How to get it.
+    /// How to install it.
     pub fn remedy(&self) -> String {
         let install = match OF_PYTHON.load(Ordering::Relaxed) {
             true => self.install_python,
@@ -140,7 +141,7 @@ impl Feature {
         commands.join(", then ")
     }
 
-    /// The error of a command that needs it, in a build without it.
+    /// The error for a command that needs it, in a build without it.
     #[cfg(not(all(
         feature = "cuda",
         feature = "fetch",

@@ -40,7 +40,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Runs the command line with what these registries offer.
+/// Runs the command line with these registries.
 pub fn main_with(registries: Registries) -> ExitCode {
     run_with(std::env::args_os(), registries)
 }
@@ -98,7 +98,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
 
 /// Answers a command line that is not a command: a request for help, or a mistake.
 fn refuse(error: clap::Error, typed: &[String]) -> ExitCode {
-    // A closed pipe is no failure.
+    // A closed pipe is not an error.
     let _ = error.print();
     let json = typed.iter().any(|arg| arg == "--format=json")
         || typed.windows(2).any(|pair| pair == ["--format", "json"]);
@@ -140,7 +140,7 @@ fn with_key(mut error: clap::Error, all: &[String]) -> clap::Error {
     if let Some(key) =
         near.filter(|_| sets && error.kind() == clap::error::ErrorKind::UnknownArgument)
     {
-        // What clap finds similar is another thing.
+        // The command that clap suggests may be a different one.
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::Usage);
         let tip = format!("a key of the experiment is set so: --set run.{key}=VALUE");
@@ -149,7 +149,7 @@ fn with_key(mut error: clap::Error, all: &[String]) -> clap::Error {
     error
 }
 
-/// Adds what an entry is to `lopa list ENTRY`.
+/// Adds the kind of an entry to `lopa list ENTRY`.
 fn with_entry(mut error: clap::Error, registries: &Registries) -> clap::Error {
     let (Some(ContextValue::String(argument)), Some(ContextValue::String(typed))) =
         (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))

@@ -52,7 +52,7 @@ enum Color {
     Never,
 }
 
-/// Prints in the format asked for.
+/// Prints in the requested format.
 #[derive(Clone, Copy)]
 pub struct Output {
     format: Format,
@@ -73,12 +73,12 @@ enum Level<'a> {
     Error(&'a str), // its id
 }
 
-/// A line below the head and no other.
+/// Only a line below the header.
 const PLAIN: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 impl Output {
-    /// As the arguments say; what a command that runs unattended says is a log.
+    /// According to the arguments; the output of a command that runs unattended is a log.
     pub fn new(args: &OutputArgs, stamps: bool) -> Output {
         let terminal = std::io::stderr().is_terminal();
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -92,7 +92,7 @@ impl Output {
         Output { format: args.format, quiet: args.quiet, color, bars, aside: false, stamps }
     }
 
-    /// What is said about a file that the command wrote: if that went to standard output, nothing else does.
+    /// A note about a file that the command wrote; nothing if the file is standard output itself.
     pub fn beside(&self, file: &Path) -> Output {
         Output { aside: is_stdout(file), ..*self }
     }
@@ -112,7 +112,7 @@ impl Output {
         self.bars
     }
 
-    /// Prints the one document that scripts get.
+    /// Prints the one document for scripts.
     pub fn document(&self, value: &Value) {
         self.print(&document(value));
     }
@@ -171,7 +171,7 @@ impl Output {
         }
     }
 
-    /// Reports an error in the format asked for; returns its exit code.
+    /// Reports an error in the requested format; returns its exit code.
     pub fn fail(&self, error: &Error) -> ExitCode {
         if self.json() {
             self.document(&described(error));
@@ -211,13 +211,13 @@ impl Output {
     }
 }
 
-/// A document as text. JSON escapes only some of what a terminal obeys.
+/// A document as text. JSON escapes only some of the characters that control a terminal.
 pub fn document(value: &Value) -> String {
     let text = format!("{value:#}\n");
     escaped(&text, |c| format!("\\u{:04x}", u32::from(c))).into()
 }
 
-/// A line of a log as a document of its own.
+/// A line of a log as a JSON document.
 fn entry(level: Level, time: &str, text: &str) -> String {
     let (level, id) = match level {
         Level::Info => ("info", None),
@@ -255,8 +255,8 @@ pub fn print(text: &str) {
     }
 }
 
-/// Whether a terminal might obey a character instead of showing it: control characters, and those that
-/// turn the direction of text, which can make it read as another.
+/// Whether a character may control a terminal instead of being shown: control characters, and those
+/// that change the direction of text, which can make it look like another.
 fn is_obeyed(c: char) -> bool {
     let turns = ['\u{61c}', '\u{200e}', '\u{200f}'].contains(&c)
         || ('\u{202a}'..='\u{202e}').contains(&c)
@@ -264,7 +264,7 @@ fn is_obeyed(c: char) -> bool {
     turns || c.is_control() && !['\n', '\t'].contains(&c)
 }
 
-/// Text whose control characters are shown and not obeyed: names come from files of others.
+/// Text with escaped control characters: names may come from untrusted files.
 pub fn plain(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.escape_default().to_string())
 }
@@ -279,7 +279,7 @@ fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
     }
 }
 
-/// Prints a line on standard error; a closed pipe is no failure.
+/// Prints a line on standard error; a closed pipe is not an error.
 fn log(text: impl Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

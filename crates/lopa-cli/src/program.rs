@@ -1,10 +1,10 @@
-//! What every command gets.
+//! The input of every command.
 
 use lopa::experiment::Registries;
 
 use crate::output::Output;
 
-/// What experiment files can choose from, and where results go.
+/// The registries, and the output.
 pub struct Program {
     pub registries: Registries,
     pub output: Output,

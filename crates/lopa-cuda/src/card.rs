@@ -17,10 +17,12 @@ pub const AHEAD: usize = 1024;
 /// Iterations that are recorded as one, an even number.
 pub const MANY: usize = 16;
 
-/// The most shared memory of a block that does all of a node with one class, in bytes; every card has this much.
+/// The most shared memory, in bytes, of a block that computes a whole node with one class; every
+/// card has this much.
 const NEAR: usize = 48 << 10;
 
-/// One block does all of a node from this many nodes on; with one class, also up to this many features.
+/// One block computes a whole node from this many nodes on; with one class, also up to this many
+/// features.
 const MANY_NODES: u32 = 64;
 const FEW_FEATURES: u32 = 1024;
 
@@ -38,7 +40,7 @@ struct Run<T: Scalar> {
     ahead: usize,
     /// Which of the two buffers of x and y is current.
     now: u32,
-    // Dropped in this order: what is recorded, then memory, then the card.
+    // Dropped in this order: recorded graphs, then memory, then the card.
     one: [Graph; 2],
     many: [Graph; 2],
     sizes: Kernel,
@@ -75,7 +77,7 @@ impl<'a> Rooms<'a> {
     }
 }
 
-/// Takes over a run: on tensor cores where they serve it, else with plain kernels.
+/// Takes over a run: on tensor cores where they support it, else with plain kernels.
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
@@ -90,7 +92,7 @@ pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> 
     take(Card::first()?, Plan::new(&program)?, program.nodes)
 }
 
-/// Takes over a run on tensor cores wherever they can do it.
+/// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
@@ -155,7 +157,7 @@ fn take<T: Scalar>(
     job.clock = rooms.empty::<u32>(2)?;
     let clock = rooms.all.len() - 1;
     let memory = rooms.all;
-    // What was copied is not needed here any more.
+    // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
     let sizes = card.kernel(&format!("sizes_{}", T::END))?;
@@ -193,7 +195,7 @@ fn take<T: Scalar>(
     }))
 }
 
-/// Rows of features with the room between them that the kernels want.
+/// Rows of features with the padding that the kernels need.
 fn spaced<T: Real, V: Copy>(values: &[V], job: &Job<T>, zero: V) -> Vec<V> {
     let [features, stride] = [job.features, job.stride].map(|length| length as usize);
     let mut all = Vec::with_capacity(values.len() / features.max(1) * stride);
@@ -212,8 +214,8 @@ struct Launch {
     after: bool,
 }
 
-/// The kernel in which one block does all of a linear classifier: where that has room, and there are enough nodes or
-/// little to do.
+/// The kernel in which one block computes a whole linear classifier: where it fits, and there are
+/// enough nodes or little work per node.
 fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
     let Job { m, features, classes, scheme, .. } = *job;
     // With more classes, only f32 sums fit into registers, and two blocks should fit on a multiprocessor.
@@ -228,8 +230,8 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
     if scheme == DESCENT || near > room as u64 || !pays {
         return Ok(None);
     }
-    // As many threads as have enough registers, in small blocks where many can share a multiprocessor, else in large
-    // ones, which are done sooner.
+    // As many threads as have enough registers: in small blocks where many can share a
+    // multiprocessor, else in large ones, which finish sooner.
     let threads = match most {
         1 => 1024,
         10 => 640,
@@ -260,7 +262,7 @@ fn shared_bytes<T: Scalar>(job: &Job<T>) -> [u64; 2] {
     [2 * classes * apart * size, drawn * (across * size + 4)]
 }
 
-/// What the names of kernels say of features: whether they are bytes.
+/// The part of a kernel's name that depends on whether features are bytes.
 fn form<T: Scalar>(job: &Job<T>) -> &'static str {
     if job.bytes == 1 { "_bytes" } else { "" }
 }
@@ -277,12 +279,12 @@ struct Wanted {
 fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
     let Job { features, classes, size: [xi1, xi2, _, sigma1, _], .. } = *job;
     let form = form(job);
-    // What all threads of a block read is in shared memory if it fits.
+    // Data that all threads of a block read are in shared memory if they fit.
     let fitting = |bytes: u64, room: usize| if bytes <= room as u64 { bytes as u32 } else { 0 };
     let [weights, slopes] = shared_bytes(job);
     let weights = if (2..=16).contains(&classes) { fitting(weights, card.near) } else { 0 };
     let slopes = fitting(slopes, NEAR);
-    // The kernels for so many classes, and the rows that a warp takes at once there.
+    // The kernels for this number of classes, and the number of rows that a warp processes at once.
     let (most, together) = match classes {
         0 | 1 => (1, 1),
         10 if weights > 0 && slopes > 0 && T::BYTES == 4 => (10, 4),
@@ -315,7 +317,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let threads = u64::from(THREADS);
     let flat = |count: u64| count.div_ceil(threads);
     let form = form(job);
-    // Weights of the head are kept at hand where there is room for them.
+    // Weights of the head are kept in shared memory where they fit.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
     if kind == Kind::Linear
         && let Some(whole) = whole(card, job)?
@@ -355,7 +357,7 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
 }
 
 impl<T: Scalar> Run<T> {
-    /// Launches all that was begun.
+    /// Launches all iterations that were begun.
     fn launch(&mut self) -> Result<()> {
         while self.pending > 0 {
             if self.ahead == AHEAD {

@@ -1,4 +1,4 @@
-//! NVIDIA's driver, loaded when it is asked for. All unsafe code of this crate is here.
+//! NVIDIA's driver, loaded on first use. All unsafe code of this crate is here.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -20,7 +20,7 @@ macro_rules! api {
         }
 
         impl Api {
-            /// Finds all functions, or says which is missing.
+            /// Finds all functions; the error names a missing one.
             fn load() -> Result<Api, String> {
                 let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
                 // SAFETY: the driver's initialisers are safe to run.
@@ -116,7 +116,7 @@ impl Api {
 
 /// The first graphics card.
 pub struct Card {
-    /// The card in words.
+    /// The name of the card.
     pub name: String,
     /// Its compute capability.
     pub capability: [i32; 2],
@@ -133,7 +133,7 @@ pub struct Card {
 unsafe impl Send for Card {}
 
 impl Card {
-    /// The first card there is.
+    /// The first card of the machine.
     pub fn first() -> Result<Card> {
         let api = api()?;
         let (mut count, mut device, mut version) = (0, 0, 0);
@@ -154,7 +154,7 @@ impl Card {
             api.check("open the card", (api.current)(context))?;
             api.check("open a stream", (api.stream)(&mut stream, 1))?;
         }
-        // Compute capability, and the most shared memory that a block can ask for.
+        // Compute capability, and the most shared memory that a block can have.
         let mut described = [0; 3];
         for (value, attribute) in described.iter_mut().zip([75, 76, 97]) {
             // SAFETY: as above.
@@ -188,7 +188,7 @@ impl Card {
         self.wide_kernel(name, THREADS, 0)
     }
 
-    /// A kernel for blocks of so many threads, with shared memory that it does not declare.
+    /// A kernel for blocks of this many threads, with dynamic shared memory.
     pub fn wide_kernel(&self, name: &str, threads: u32, shared: u32) -> Result<Kernel> {
         let text = CString::new(name).expect("names have no zeros");
         let mut function = std::ptr::null_mut();
@@ -197,7 +197,7 @@ impl Card {
         self.api.check(&format!("find the kernel `{name}`"), code)?;
         if shared > 0 {
             const LARGEST_DYNAMIC: c_int = 8;
-            // SAFETY: takes no pointers but the function.
+            // SAFETY: takes no pointers except the function.
             let code =
                 unsafe { (self.api.set_function)(function, LARGEST_DYNAMIC, shared as c_int) };
             self.api.check("give a kernel shared memory", code)?;
@@ -205,7 +205,8 @@ impl Card {
         Ok(Kernel { function, threads, shared })
     }
 
-    /// How many clusters of `blocks` blocks of a kernel, which it declares, are on the card at once.
+    /// How many clusters of `blocks` blocks, the size that the kernel declares, fit on the card at
+    /// once.
     pub fn clusters(&self, kernel: &Kernel, blocks: u32) -> Result<u32> {
         /// `CUlaunchConfig` of cuda.h.
         #[repr(C)]
@@ -228,7 +229,7 @@ impl Card {
             count: 0,
         };
         let mut fit = 0;
-        // SAFETY: the type is that of cuda.h; drivers that know no clusters do not have it.
+        // SAFETY: the type is that of cuda.h; drivers without clusters do not have it.
         let code = match unsafe { self.api._library.get::<Ask>(b"cuOccupancyMaxActiveClusters") } {
             // SAFETY: pointers are to variables of the types that the driver reads and writes.
             Ok(ask) => unsafe { ask(&mut fit, kernel.function, &config) },
@@ -273,12 +274,12 @@ impl Card {
         Ok(memory)
     }
 
-    /// Writes values; everything launched before is over then.
+    /// Writes values after all earlier launches have finished.
     pub fn put<V: Copy>(&self, memory: &Memory, values: &[V]) -> Result<()> {
         self.put_at(memory, 0, values)
     }
 
-    /// Writes values from place `first` on.
+    /// Writes values from index `first` on.
     pub fn put_at<V: Copy>(&self, memory: &Memory, first: usize, values: &[V]) -> Result<()> {
         let from = first * size_of::<V>();
         assert!(from + size_of_val(values) <= memory.bytes, "it fits");
@@ -289,12 +290,12 @@ impl Card {
         self.api.check("take data", code)
     }
 
-    /// Reads values, when everything launched before is over.
+    /// Reads values after all earlier launches have finished.
     pub fn get<V: Copy>(&self, memory: &Memory, values: &mut [V]) -> Result<()> {
         self.get_at(memory, 0, values)
     }
 
-    /// Reads values from place `first` on.
+    /// Reads values from index `first` on.
     pub fn get_at<V: Copy>(&self, memory: &Memory, first: usize, values: &mut [V]) -> Result<()> {
         let from = first * size_of::<V>();
         assert!(from + size_of_val(values) <= memory.bytes, "there are as many");
@@ -335,10 +336,10 @@ impl Card {
         self.api.check("start a kernel", code)
     }
 
-    /// What `work` launches, to be launched again as one.
+    /// Records the launches of `work` as one graph, which can be launched again.
     pub fn record(&self, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let (mut graph, mut exec) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the capture ends below, whatever happens between.
+        // SAFETY: the capture ends below in every case.
         self.api.check("record", unsafe { (self.api.begin_capture)(self.stream, 2) })?;
         let done = work();
         // SAFETY: pointers are to handles.
@@ -357,21 +358,21 @@ impl Card {
 
     /// Launches a graph.
     pub fn replay(&self, graph: &Graph) -> Result<()> {
-        // SAFETY: both live.
+        // SAFETY: both handles are valid.
         let code = unsafe { (self.api.launch_graph)(graph.exec, self.stream) };
         self.api.check("start an iteration", code)
     }
 
-    /// Waits until everything that was launched is over.
+    /// Waits until all launches have finished.
     pub fn wait(&self) -> Result<()> {
-        // SAFETY: the stream lives.
+        // SAFETY: the stream is valid.
         self.api.check("finish an iteration", unsafe { (self.api.synchronize)(self.stream) })
     }
 }
 
 impl Drop for Card {
     fn drop(&mut self) {
-        // SAFETY: nothing is launched any more when these are gone.
+        // SAFETY: nothing is launched after these are dropped.
         unsafe {
             (self.api.current)(self.context);
             (self.api.synchronize)(self.stream);
@@ -383,7 +384,7 @@ impl Drop for Card {
     }
 }
 
-/// Threads in a block: plain kernels are written for so many.
+/// Threads in a block, as the plain kernels assume.
 pub const THREADS: u32 = 128;
 
 /// A kernel.

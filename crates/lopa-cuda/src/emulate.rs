@@ -45,7 +45,7 @@ pub fn open<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     Ok(Box::new(Emulation::new(Plan::new(&program)?, program.nodes, None)))
 }
 
-/// Takes over a run on tensor cores wherever they can do it.
+/// Takes over a run on tensor cores wherever they support it.
 pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) {
@@ -180,7 +180,7 @@ impl<T: Exponential> Emulation<T> {
         start[batch] as usize..(start[batch] + size[batch]) as usize
     }
 
-    /// A feature as the table has it.
+    /// A feature as stored in the table.
     fn stored(&self, row: usize, column: usize) -> T {
         let at = row * self.plan.job.features as usize + column;
         match &self.plan.table {
@@ -197,7 +197,7 @@ impl<T: Exponential> Emulation<T> {
         }
     }
 
-    /// What is taken off the features of the table, if anything is.
+    /// The shift subtracted from the features of the table, if any.
     fn shift(&self) -> Option<&[T]> {
         self.plan.shift.iter().any(|&shift| shift != T::zero()).then_some(&self.plan.shift[..])
     }

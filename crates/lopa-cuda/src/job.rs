@@ -1,8 +1,8 @@
-//! What kernels are handed: `Job` of kernels/job.cuh, field by field.
+//! The parameters of the kernels: `Job` of kernels/job.cuh, field by field.
 
 use lopa::math::real::Real;
 
-/// `f32` or `f64`, as kernels have them.
+/// `f32` or `f64`, as in the kernels.
 pub trait Scalar: Real {
     /// The end of the names of its kernels.
     const END: &'static str;
@@ -16,7 +16,7 @@ impl Scalar for f64 {
     const END: &'static str = "f64";
 }
 
-/// An address on the card; 0 stands for nothing.
+/// An address on the card; 0 means none.
 pub type Address = u64;
 
 /// See kernels/job.cuh.
@@ -79,7 +79,7 @@ mod tests {
     use super::Job;
     use crate::kernels::ptx;
 
-    /// The kernels' parameters have this size, too.
+    /// The kernels' parameters have the same size.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let ptx = ptx();

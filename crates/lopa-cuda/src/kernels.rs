@@ -1,4 +1,4 @@
-//! The kernels, which are shipped packed: PTX is long, and a program with it as text is two megabytes larger.
+//! The kernels, compressed: as plain PTX they would make the program two megabytes larger.
 
 use std::io::Read;
 

@@ -1,13 +1,13 @@
 //! lopa on a graphics card: the iterations of all nodes, in CUDA.
 //!
-//! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded when a
-//! run begins; nothing of CUDA is needed to build or to link. The kernels are shipped as PTX: kernels/lopa.cu
-//! serves every shape on every card, kernels/tensor.cu uses the tensor cores of Hopper cards for those shapes of
-//! `representation` that src/tensor/mod.rs names.
+//! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded
+//! when a run begins; building and linking need no part of CUDA. The kernels are shipped as PTX:
+//! kernels/lopa.cu works for every shape on every card, kernels/tensor.cu uses the tensor cores of
+//! Hopper cards for those shapes of `representation` that src/tensor/mod.rs names.
 //!
-//! The feature `emulate`, for tests, adds two devices that do the same on the processor, sum by sum in the same order
-//! (but within a tensor core): tests compare them with the library's own engine everywhere, and with the card where
-//! there is one. They are slow.
+//! The feature `emulate`, for tests, adds two devices that do the same on the processor, with every
+//! sum in the same order (except within a tensor core): tests compare them with the library's own
+//! engine everywhere, and with the card where there is one. They are slow.
 
 mod card;
 mod driver;
@@ -51,13 +51,13 @@ pub fn plain() -> Entry<Place> {
     device_entry("plain", "a graphics card without its tensor cores", place)
 }
 
-/// The same on tensor cores wherever they can do it, even if that does not pay.
+/// The same on tensor cores wherever they support it, even where that is slower.
 pub fn tensor() -> Entry<Place> {
     let place = Place::there(card::open_tensor::<f32>, card::open_tensor::<f64>, describe);
     device_entry("tensor", "the tensor cores of a graphics card", place)
 }
 
-/// The card in words; an error says what is missing.
+/// The name of the card; the error names the missing part.
 pub fn describe() -> Result<String> {
     driver::Card::first().map(|card| card.name.clone())
 }

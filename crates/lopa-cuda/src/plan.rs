@@ -1,4 +1,4 @@
-//! A run as plain arrays, for the card and for its emulation; refuses what neither can do.
+//! A run as plain arrays, for the card and for its emulation; refuses runs that neither supports.
 
 use lopa::algorithms::update_rule::{UpdateRule, XUpdate};
 use lopa::data::{Features, Samples, Stock};
@@ -11,13 +11,13 @@ use lopa::problem::oracle::Batches;
 
 use crate::job::Job;
 
-/// The most classes; kernels have room for as many.
+/// The most classes that the kernels support.
 const CLASSES: usize = 64;
 
 /// The most entries of a sparse matrix when zeros are filled in.
 const ENTRIES: usize = 1 << 31;
 
-/// Numbers that are handed over at once.
+/// Numbers copied at a time.
 const AT_ONCE: usize = 1 << 20;
 
 /// The scheme of DGD in the kernels.
@@ -46,7 +46,7 @@ pub struct Plan<T: Real> {
     pub rule: UpdateRule,
     /// Iterations done.
     pub k: u64,
-    /// All numbers that are no arrays.
+    /// All scalar parameters.
     pub job: Job<T>,
     pub links: Vec<u32>,
     pub linked: Vec<u32>,
@@ -91,7 +91,7 @@ impl<T: Real> Plan<T> {
             lengths[at] = values.len();
         }
         if let XUpdate::Descent { .. } = rule.x {
-            // Room for d, v, h and s, which it does not keep.
+            // Buffers for d, v, h and s, which it does not keep.
             let theta = lengths[0];
             lengths[1..4].fill(theta);
             lengths[4] = lengths[7];
@@ -143,7 +143,7 @@ impl<T: Real> Plan<T> {
         Ok(plan)
     }
 
-    /// Where minibatches lie.
+    /// The rows of the minibatches.
     fn draw(&mut self, program: &Program<T>) -> Result<()> {
         let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = program.batches;
         let UpdateRule { draws, .. } = self.rule;
@@ -296,8 +296,8 @@ impl<T: Real> Plan<T> {
         [alpha, beta, lambda, gamma, tau].map(|step| T::of(step.at(k)))
     }
 
-    /// Hands the variable at this index of [`PLACES`] to `put`, those of some nodes at a time, with the number of
-    /// the first node.
+    /// Passes the variable at this index of [`PLACES`] to `put`, for several nodes at a time, with
+    /// the number of the first node.
     pub fn hand_over(
         &self,
         nodes: &[Node<T>],
@@ -319,8 +319,7 @@ impl<T: Real> Plan<T> {
         Ok(())
     }
 
-    /// Hands the variables of all nodes to them; `fetch` is asked for each by its index in
-    /// [`PLACES`].
+    /// Copies the variables back to all nodes; `fetch` reads each by its index in [`PLACES`].
     pub fn give_back(
         &self,
         nodes: &mut [Node<T>],

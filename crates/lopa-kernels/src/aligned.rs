@@ -87,8 +87,8 @@ impl<T> AlignedRow<T> {
     }
 }
 
-// SAFETY: a row alone has access to its numbers, as a `Box<[T]>` has. What rows share, the
-// allocation, they only keep alive; the `Arc` frees it after all accesses.
+// SAFETY: a row alone has access to its numbers, as a `Box<[T]>` has. Rows share only ownership of
+// the allocation; the `Arc` frees it after all accesses.
 unsafe impl<T: Send> Send for AlignedRow<T> {}
 // SAFETY: as above; `&AlignedRow<T>` gives access to `&[T]` only.
 unsafe impl<T: Sync> Sync for AlignedRow<T> {}

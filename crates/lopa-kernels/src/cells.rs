@@ -1,10 +1,10 @@
 //! Products of short sparse rows with a matrix of few columns.
 //!
-//! Rows drawn at random cost as much as the cache lines they occupy. So the values of a row and
-//! their columns, one byte per column, are together on lines of their own, and all rows have the
-//! same number of entries, so that no table of row starts is needed. Columns that most rows have
-//! form the *head* of every row: they come first and are stored without column numbers. The weights
-//! are copied in that order, each row of them to lines of its own.
+//! The cost of rows drawn at random is the number of cache lines they occupy. So the values of a
+//! row and their columns, one byte per column, are together on lines of their own, and all rows
+//! have the same number of entries, so that no table of row starts is needed. Columns that most
+//! rows have form the *head* of every row: they come first and are stored without column numbers.
+//! The weights are copied in that order, each row of them to lines of its own.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -162,7 +162,7 @@ impl<T: Copy> Cells<T> {
 
 /// The addresses of up to `CHUNK` rows.
 struct Located<T> {
-    rows: [*const T; CHUNK + AHEAD], // after the last one those of any rows
+    rows: [*const T; CHUNK + AHEAD], // after the last one, addresses of arbitrary rows
     count: usize,
     per_row: usize, // lines per row
 }
@@ -381,7 +381,7 @@ unsafe fn back<V: Vector, const C: usize>(
                 sum
             };
             for e in 0..cells.head {
-                // The old sum is added last, because it waits for the rows before.
+                // The old sum is added last, because it depends on the previous rows.
                 let mut sum = zero;
                 for i in 0..GROUP {
                     sum = times(i, e, sum);

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, which also counts what each thread allocates.
+/// The system's allocator, which also counts the allocations of each thread.
 ///
 /// ```
 /// #[global_allocator]

@@ -2,8 +2,8 @@
 //! many numbers, in the widest vectors that the processor has.
 //!
 //! Every kernel is written once, over a vector of 64 bytes, and compiled three times: for AVX-512,
-//! for AVX2 with FMA, and for any processor. [`Level::best`] finds out at run time what the
-//! processor has; the kernels are its methods.
+//! for AVX2 with FMA, and for any processor. [`Level::best`] selects the best level of the
+//! processor at run time; the kernels are methods of [`Level`].
 //!
 //! Rows are stored in one of five forms, each with a product and a transposed product:
 //!

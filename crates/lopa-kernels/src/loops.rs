@@ -1,4 +1,4 @@
-//! Loops of plain Rust, compiled for what the processor has.
+//! Loops of plain Rust, compiled for each instruction set.
 //!
 //! The compiler vectorises them as widely as it may. It neither fuses nor reorders operations, so
 //! results have the same bits everywhere.

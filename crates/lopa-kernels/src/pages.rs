@@ -54,8 +54,8 @@ fn request(start: usize, bytes: usize) {
     // From Linux's mman-common.h: not every libc has it.
     const MADV_COLLAPSE: libc::c_int = 25;
     for advice in [libc::MADV_HUGEPAGE, MADV_COLLAPSE] {
-        // SAFETY: these two change neither contents nor access rights, whatever is mapped there,
-        // and fail harmlessly where nothing is.
+        // SAFETY: these two calls change neither contents nor access rights of any mapping, and
+        // fail harmlessly where nothing is mapped.
         unsafe { libc::madvise(start as *mut libc::c_void, bytes, advice) };
     }
 }

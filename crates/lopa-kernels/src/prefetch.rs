@@ -1,4 +1,4 @@
-//! Prefetching: asking for memory before it is read.
+//! Prefetching: loading memory into the cache before it is read.
 
 /// Prefetches every cache line that a slice touches.
 #[inline(always)]

@@ -19,7 +19,8 @@ macro_rules! interleave {
     };
 }
 
-/// Some groups of 16 columns at a time; after four rounds, the position is what the number was.
+/// Several groups of 16 columns at a time; after four rounds, positions and register numbers have
+/// changed places.
 macro_rules! transpose_bytes {
     ($name:ident, $groups:literal, $zero:ident, $load:ident, $store:ident, $low:ident, $high:ident) => {
         #[inline(always)]

@@ -1,7 +1,7 @@
 //! The vector that every kernel is written over, once for all instruction sets.
 //!
 //! A vector has 64 bytes on every processor, in one register or in several: sums then have the same
-//! order, and results the same bits, whatever the registers are.
+//! order, and results the same bits, with every size of register.
 
 use std::ops::{Add, Mul, Sub};
 

@@ -75,7 +75,7 @@ macro_rules! transposed {
     };
 }
 
-/// [`Vector::add_part`] in pieces of 8, 4, 2 and 1, as the bits of n say.
+/// [`Vector::add_part`] in pieces of 8, 4, 2 and 1, according to the bits of n.
 #[inline(always)]
 unsafe fn add_part32(mut to: *mut f32, a: f32, mut with: *const f32, n: usize) {
     if n & 8 != 0 {
@@ -100,7 +100,7 @@ unsafe fn add_part32(mut to: *mut f32, a: f32, mut with: *const f32, n: usize) {
     }
 }
 
-/// [`Vector::add_part`] in pieces of 4, 2 and 1, as the bits of n say.
+/// [`Vector::add_part`] in pieces of 4, 2 and 1, according to the bits of n.
 #[inline(always)]
 unsafe fn add_part64(mut to: *mut f64, a: f64, mut with: *const f64, n: usize) {
     if n & 4 != 0 {

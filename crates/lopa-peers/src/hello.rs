@@ -1,4 +1,4 @@
-//! The handshake: the first message of each neighbour, and what the two must agree on.
+//! The handshake: the first message of each neighbour, and the terms on which both must agree.
 
 use lopa::store::bytes::{Hash, Reader, Writer};
 
@@ -6,7 +6,7 @@ use lopa::store::bytes::{Hash, Reader, Writer};
 const PROTOCOL: u64 = 2;
 const MAGIC: &[u8; 10] = b"lopa peer\n";
 
-/// What all nodes of a run must agree on before the first round.
+/// The terms on which all nodes of a run must agree before the first round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
     /// Digest of the experiment, with all defaults filled in.
@@ -99,7 +99,7 @@ impl Hello {
         (!found.is_empty()).then(|| found.join("; "))
     }
 
-    /// Whether the same lopa sent it and only settings differ: then both ends say which.
+    /// Whether the same version of lopa sent it and only settings differ: then both ends name them.
     pub fn can_say_which(&self, theirs: &Hello) -> bool {
         let same = self.protocol == theirs.protocol && self.lopa == theirs.lopa;
         let (they, we) = (&theirs.terms, &self.terms);

@@ -1,5 +1,5 @@
-//! The keys of an experiment with hashes of their values: nodes whose experiments differ tell each other
-//! which keys do, and no value.
+//! The keys of an experiment with hashes of their values: nodes whose experiments differ find out
+//! which keys do, without exchanging values.
 
 use std::collections::BTreeMap;
 

@@ -18,7 +18,7 @@ pub const QUEUE: usize = 64;
 pub enum Item {
     /// An event. A frame holds its place in the queue until it is taken.
     Event { event: Event, _permit: Option<OwnedSemaphorePermit> },
-    /// A neighbour and this node cannot run together; the wire knows why.
+    /// A neighbour and this node cannot run together; the wire has the reason.
     Refused,
 }
 

@@ -11,7 +11,7 @@ const REMEMBERED: usize = 1000;
 pub enum Level {
     /// It is as it should be.
     Info,
-    /// Somebody may have to do something about it.
+    /// An operator may have to act.
     Warning,
 }
 
@@ -35,8 +35,8 @@ impl Log {
         (self.say)(level, text);
     }
 
-    /// Logs a warning, unless there was one about this subject before. Each kind has its own limit, so
-    /// that any number of strangers leaves room for what neighbours do.
+    /// Logs a warning, unless there was one about this subject before. Each kind has its own limit,
+    /// so that any number of strangers leaves room for lines about neighbours.
     pub fn once(&self, kind: &str, subject: &str, text: &str) {
         let mut seen = self.seen.lock().expect("no thread panics while holding it");
         let seen = seen.entry(kind.to_string()).or_default();

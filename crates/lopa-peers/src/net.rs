@@ -40,7 +40,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 /// Limit on connections whose hello has not arrived; beyond it, the oldest is dropped.
 const HALF_OPEN: usize = 256;
 
-// Error codes that tell the other end why a connection was closed.
+// Error codes that inform the other end why a connection was closed.
 const DONE: u32 = 0;
 const STRANGER: u32 = 1;
 const DIFFERS: u32 = 2;
@@ -193,7 +193,7 @@ impl Net {
         }
     }
 
-    /// Calls and answers until told to stop, then closes all links.
+    /// Calls and answers until the wire is closed, then closes all links.
     pub async fn serve(self: Arc<Net>, stopped: oneshot::Receiver<()>) {
         for at in 0..self.slots.len() {
             if !self.slots[at].neighbour.addresses.is_empty() || !self.relays.is_empty() {
@@ -231,7 +231,7 @@ impl Net {
                 Some(left) if !left.is_zero() => drop(timeout(left, changed).await),
                 Some(_) => {
                     slot.line().dialling.called();
-                    // Not given up when a link comes up meanwhile: see `dial.rs`.
+                    // Not abandoned when a link comes up in the meantime: see `dial.rs`.
                     if let Ok(Ok((stream, theirs))) = timeout(CALL, self.call(at)).await {
                         self.clone().install(at, stream, theirs, true);
                     }
@@ -278,7 +278,7 @@ impl Net {
                 let _ = incoming.retry();
                 continue;
             }
-            // The one that takes longest makes room: a neighbour needs a few round trips only.
+            // The oldest one is dropped: a neighbour needs only a few round trips.
             if half_open.len() >= HALF_OPEN
                 && let Some(oldest) = half_open.pop_front()
             {
@@ -360,7 +360,8 @@ impl Net {
         });
     }
 
-    /// Refuses a neighbour with other terms: says what differs, which keys of the experiment if it can.
+    /// Refuses a neighbour with other terms: the reason names the difference, if possible by the
+    /// keys of the experiment.
     async fn part(
         self: Arc<Net>,
         at: usize,

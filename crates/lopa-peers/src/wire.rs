@@ -33,15 +33,15 @@ pub struct Place {
     pub keys: Vec<PublicKey>,
     /// The address it listens at.
     pub listen: SocketAddr,
-    /// Whether its neighbours know where to call it.
+    /// Whether its neighbours have an address at which to call it.
     pub callable: bool,
     /// URLs of relays.
     pub relays: Vec<String>,
     /// Its neighbours.
     pub neighbours: Vec<Neighbour>,
-    /// What all must agree on.
+    /// The terms on which all must agree.
     pub terms: Terms,
-    /// The experiment key by key, to say which differ.
+    /// The keys of the experiment, to name those that differ.
     pub keys: Keys,
     /// Size limit of a frame, in bytes.
     pub most: usize,
@@ -90,7 +90,7 @@ pub struct Iroh {
 pub enum Met {
     /// All are connected.
     All,
-    /// Some are, and there was time enough for the others.
+    /// Some are, and the others did not connect in time.
     Some,
     /// The process was asked to stop.
     Stopped,
@@ -136,7 +136,7 @@ impl Iroh {
     }
 
     /// Waits, at most `patience`, until all neighbours are connected and have the same terms; if
-    /// `enough` is given, that long for all, and longer only if there is none.
+    /// `enough` is given, waits that long for all, and longer only if none has connected.
     pub fn meet(&mut self, patience: Duration, enough: Option<Duration>) -> Result<Met> {
         let start = self.now();
         let until = start.saturating_add(patience);
@@ -250,5 +250,5 @@ fn no_runtime(error: &dyn std::error::Error) -> Error {
     Error::new(Kind::Run, "peers/runtime", format!("cannot use the network: {error}"))
 }
 
-/// For each neighbour, why there is no link to it, if known.
+/// For each neighbour without a link, the reason if known.
 pub(crate) type Reasons = Mutex<Vec<Option<String>>>;

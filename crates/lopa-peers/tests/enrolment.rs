@@ -1,4 +1,4 @@
-//! Keys and rosters: what is written, what is refused, and with which hint.
+//! Keys and rosters: their files, refusals and hints.
 
 use std::path::Path;
 

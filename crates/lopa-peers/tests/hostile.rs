@@ -43,7 +43,8 @@ fn right() -> Vec<u8> {
     hello(2, env!("CARGO_PKG_VERSION"), &terms())
 }
 
-/// Alice and Bob, who are neighbours. Alice also knows Carol, who never connects honestly.
+/// Alice and Bob, who are neighbours. Alice also has Carol in her roster, who never connects
+/// honestly.
 struct Honest {
     alice: Iroh,
     bob: Iroh,
@@ -51,7 +52,7 @@ struct Honest {
     count: u8,
 }
 
-/// What an attacker knows.
+/// The attacker's keys and addresses.
 struct Target {
     address: SocketAddr,
     key: PublicKey,
@@ -168,7 +169,7 @@ async fn call(target: &Target, secret: SecretKey, alpn: &[u8]) -> (Endpoint, Opt
     (endpoint, connection)
 }
 
-/// Calls, sends bytes on a stream, and returns what Alice answers before she closes it.
+/// Calls, sends bytes on a stream, and returns Alice's answer before she closes it.
 async fn say(target: &Target, secret: SecretKey, words: &[u8], finish: bool) -> Option<Vec<u8>> {
     let (endpoint, connection) = call(target, secret, ALPN).await;
     let connection = connection?;
@@ -370,7 +371,7 @@ fn a_thousand_half_open_connections_do_not_block_honest_ones() {
             honest.talk();
         }
     }
-    // Accepted ones time out and are dropped; meanwhile the honest nodes keep talking.
+    // Accepted ones time out and are dropped; meanwhile the honest nodes keep exchanging frames.
     while honest.alice.counters().dropped.load(Ordering::Relaxed) == 0 {
         honest.talk();
     }
@@ -379,7 +380,7 @@ fn a_thousand_half_open_connections_do_not_block_honest_ones() {
     assert!(lines.iter().filter(|line| !line.contains("bob")).count() <= 2, "{lines:?}");
 }
 
-/// Connections that say nothing make room for one that does.
+/// Silent connections are dropped in favour of one that sends a hello.
 #[test]
 fn silent_callers_do_not_keep_others_out() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 //! [`saved`] holds run folders, [`statistics`] aggregates them over seeds, [`figure`] draws them as
 //! SVG ([`png`](mod@png) renders that as PNG, with the feature `png`), and [`html`] writes the
 //! report: one file that works offline. [`live`] serves it while runs are under way. [`export`]
-//! hands the rows to other tools. Nothing here reads the clock: the same run folders give the
+//! writes the rows for other tools. Nothing here reads the clock: the same run folders give the
 //! same bytes.
 //!
 //! From `lopa`, this crate uses run folders, traces and the error type. From `lopa-study`, it uses

@@ -1,6 +1,6 @@
-//! A report that follows runs under way: what a small server on this machine answers. Every page is
-//! made anew from the folders; a script in it asks whether there is something new, and if so loads
-//! the page again.
+//! A report that follows runs under way: the answers of a small server on this machine. Every page
+//! is made from the current state of the folders; a script in it polls for changes and then reloads
+//! the page.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::svg::escape;
 pub struct Live {
     /// The run folders.
     pub folders: Vec<PathBuf>,
-    /// The report; its runs are read anew for every page.
+    /// The report; its runs are read again for every page.
     pub report: Report,
 }
 
@@ -77,7 +77,7 @@ impl Live {
     }
 
     fn page(&self) -> Result<String> {
-        // Taken first: what is written in between is noticed.
+        // Read the version first, so that a write during rendering is noticed.
         let version = self.version();
         let over = self.is_over()?;
         let runs = self.folders.iter().map(|folder| Saved::read(folder)).collect::<Result<_>>()?;

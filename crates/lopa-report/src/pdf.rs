@@ -201,7 +201,7 @@ mod page {
         }
     }
 
-    /// A number as PDF wants it: no exponent, no zeros at the end.
+    /// A number in PDF's notation: no exponent, no trailing zeros.
     fn number(value: f32) -> String {
         let text = format!("{value:.4}");
         let text = text.trim_end_matches('0').trim_end_matches('.');

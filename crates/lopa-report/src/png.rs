@@ -32,7 +32,7 @@ pub(crate) fn tree(svg: &str) -> Result<resvg::usvg::Tree> {
     ];
     let mut fonts = Database::new();
     FONTS.iter().for_each(|font| fonts.load_font_data(font.to_vec()));
-    // The bold one names itself a family of its own, under which nothing looks for it.
+    // The bold font declares its own family name, by which no drawing refers to it.
     for mut face in fonts.faces().cloned().collect::<Vec<_>>() {
         fonts.remove_face(face.id);
         face.families.iter_mut().for_each(|(name, _)| *name = "Inter".into());

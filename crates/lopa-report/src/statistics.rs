@@ -27,7 +27,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Every quantity that was measured, with a value; one of a sound run is its mean.
+    /// Every measured quantity with a value: means over the runs that did not diverge, and the
+    /// values of those that did.
     pub fn quantities(&self) -> impl Iterator<Item = (&str, f64)> {
         let sound = self.points.iter().flatten().map(|(name, found)| (name.as_str(), found.mean));
         sound.chain(self.lost.iter().flat_map(|run| &run.rows).flat_map(Row::quantities))
@@ -59,8 +60,8 @@ fn trace(saved: &Saved, algorithm: &str) -> Trace {
     }
 }
 
-/// All copies start equal. What is measured as their distance then is rounding, which would take most of the room of
-/// a logarithmic axis.
+/// All copies start equal. Their measured distance is then rounding, which would fill most of a
+/// logarithmic axis.
 fn forget_rounding(points: &mut [BTreeMap<String, Summary>]) {
     let [first, second, ..] = points else { return };
     for name in ["consensus", "theta_consensus"] {

@@ -84,7 +84,7 @@ fn a_report_is_self_contained_and_makes_no_requests() {
     // Text from users is escaped.
     assert!(!html.contains("<i>GT") && !html.contains("Two </title>"));
     assert!(html.contains("dgd-and-co"));
-    // Costs that nobody counted have no column.
+    // Costs that were not counted have no column.
     let page = html.split("<script type=\"application/json\"").next().unwrap();
     assert!(page.contains("Samples per node") && !page.contains("Virtual seconds"));
 
@@ -112,7 +112,7 @@ fn a_report_is_self_contained_and_makes_no_requests() {
     for text in ["ρ = ", "verdict held", "Every node", "heterogeneity", "data_digest"] {
         assert!(html.contains(text), "{text}");
     }
-    // What was run, in words.
+    // A description of the run.
     for fact in [
         "<dt>Problem</dt><dd>quadratic</dd>",
         "<dt>Data</dt><dd>blobs, classes partition</dd>",
@@ -170,7 +170,7 @@ fn what_diverged_is_in_no_mean_never_bold_and_sets_no_axis() {
     }
     assert!(!page.contains("class=\"best\""), "nobody can be ranked");
     assert!(lines(&report(vec![clean]).html(), "lopa-gt").contains("class=\"best\""));
-    // The charts know what diverged, and keep it out of the means.
+    // The charts show diverged runs, but their means leave them out.
     let algorithms = embedded(&html)["runs"][0]["algorithms"].clone();
     assert_eq!((&algorithms[0]["diverged"], &algorithms[1]["diverged"]), (&1.into(), &2.into()));
     let column = &algorithms[0]["points"]["loss"];
@@ -273,7 +273,7 @@ fn several_runs_stand_side_by_side() {
     assert!(overview.contains("<a href=\"#run-1\">blobs</a>"), "{overview}");
     assert!(!overview.contains("class=\"best\""), "other problems are no rivals");
     assert!(!report(runs[..1].to_vec()).html().contains("id=\"overview\""));
-    // Runs of one experiment are told apart by their folders.
+    // Runs of one experiment are distinguished by their folders.
     let mut twin = runs[0].clone();
     twin.name = "another-folder".into();
     let titles = &embedded(&report(vec![runs[0].clone(), twin]).html())["runs"];
@@ -296,7 +296,7 @@ fn names_from_outside_are_text_everywhere() {
     let html = report(vec![saved.clone(), saved]).html();
     assert!(!html.contains("<img"));
     assert!(html.contains("&lt;img src=x onerror=alert(1)&gt;"));
-    // As data it is whole.
+    // The data have the full name.
     assert_eq!(embedded(&html)["runs"][0]["name"], evil);
 }
 
@@ -328,7 +328,7 @@ fn a_live_page_is_made_anew_from_the_folder() {
     assert!(page.body.contains("The run has ended") && page.body.contains("fetch("));
     let before = get("/version", "127.0.0.1:80").body;
     assert!(page.body.contains(&format!("data-version=\"{before}\"")));
-    // A line that is being written changes the version, and is not shown before it is whole.
+    // A partly written line changes the version, and is not shown until it is complete.
     let (metrics, manifest) = (path.join("metrics.jsonl"), path.join("manifest.json"));
     let text = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, text.replace("\"done\"", "\"running\"")).unwrap();
@@ -341,7 +341,7 @@ fn a_live_page_is_made_anew_from_the_folder() {
     assert!(!page.contains("class=\"closing\""), "nothing is said before the end");
     let shown = &embedded(&page)["runs"][0]["rows"]["rows"];
     assert_eq!(shown.as_array().unwrap().len(), rows.lines().count());
-    // Nobody else is answered, and nothing else is served.
+    // Requests from other hosts and for other paths are refused.
     assert_eq!(get("/", "evil.example").status, "403 Forbidden");
     assert_eq!(live.answer("GET / HTTP/1.1\r\n\r\n", "127.0.0.1:80").status, "403 Forbidden");
     assert_eq!(get("/../manifest.json", "127.0.0.1:80").status, "404 Not Found");
@@ -356,7 +356,7 @@ fn a_live_page_is_made_anew_from_the_folder() {
 fn exports_hold_every_row() {
     let folder = tempfile::tempdir().unwrap();
     let mut saved = Saved::read(&run(QUADRATIC, folder.path())).unwrap();
-    // What is not finite is left out; how a run ended stands beside its rows.
+    // Values that are not finite are left out; each row has the reason why its run ended.
     saved.rows[1].row.values.insert("loss".into(), f64::INFINITY);
     saved.results[0].stop = Stop::Diverged;
     let csv = csv(&saved);

@@ -1,12 +1,12 @@
-//! What is chosen where users choose nothing: the step sizes of LoPA-GT, and the graph and the
-//! minibatches of nodes. `lopa init` and the estimators of the Python package ask here.
+//! Defaults where users choose nothing: the step sizes of LoPA-GT, and the graph and the
+//! minibatches of nodes. `lopa init` and the estimators of the Python package use them.
 //!
 //! ```text
 //! β = λ = 1/L      L: the largest curvature of the g_i at the start, and with saturated hidden units
 //! α                does best in short runs, of six around the limit of stability
 //! ```
 //!
-//! α is halved for as long as a run at full length is lost.
+//! α is halved as long as a run at full length fails.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ use toml::Value;
 
 use crate::practical::{self, Point, Scheme, Steps};
 
-/// Step sizes are calibrated on at most so many rows of all nodes.
+/// The most rows of all nodes on which step sizes are calibrated.
 pub const TRIAL_ROWS: usize = 4000;
 
 /// Units of the hidden layer.
@@ -29,24 +29,24 @@ pub const HIDDEN: usize = 32;
 /// The start of x times this: inputs of hidden units are far from 0.
 const SATURATED: f64 = 10.0;
 
-/// A run is lost if its loss ends so many times higher than it began.
+/// A run fails if its loss ends higher than this multiple of its start.
 const HIGHER: f64 = 10.0;
 
-/// How often the step of x is halved when a run is lost.
+/// How often the step of x is halved when a run fails.
 pub const HALVINGS: usize = 12;
 
 /// A node with no more rows than this uses all of them in every iteration.
 const FEW: usize = 64;
 
-/// More nodes than this do not all talk to each other.
+/// With more nodes than this, not all are linked to each other.
 const ALL: usize = 16;
 
-/// Which nodes talk to each other.
+/// The default graph.
 pub fn graph(nodes: usize) -> &'static str {
     if nodes <= ALL { "complete" } else { "exponential" }
 }
 
-/// Rows per minibatch, for so many rows per node; `None` for all of them.
+/// Rows per minibatch, for this many rows per node; `None` for all of them.
 pub fn batch(rows: usize) -> Option<usize> {
     (rows > FEW).then_some(32)
 }
@@ -120,8 +120,8 @@ impl Course {
     }
 }
 
-/// Runs an experiment, with half the step of x for as long as a run is lost, at most so many times. The
-/// experiment keeps the steps that no run was lost with.
+/// Runs an experiment, and halves the step of x as long as a run fails, at most this many times.
+/// The experiment keeps the steps with which no run failed.
 pub fn run(
     experiment: &mut Experiment,
     data: Option<&Data>,
@@ -150,7 +150,7 @@ pub fn run(
     unreachable!("the loop ends by itself")
 }
 
-/// A loss, and the run that it is of.
+/// A loss, and its run.
 type Loss = (String, u64, f64);
 
 fn course(outcome: Outcome, losses: &[Loss]) -> Course {

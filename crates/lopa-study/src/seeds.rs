@@ -1,8 +1,8 @@
 //! The one rule for runs that diverged.
 //!
-//! A run that diverged gives no number, whatever it measured on its way. An algorithm with such a
-//! run is shown by its other seeds and their count, and is not ranked: the seeds that survived are
-//! no fair sample. Every table, figure and sentence about several seeds goes through [`Seeds`].
+//! A diverged run contributes no number, whatever it measured before. An algorithm with such a run
+//! is shown by its other seeds and their count, and is not ranked: the remaining seeds are not a
+//! fair sample. Every table, figure and sentence about several seeds goes through [`Seeds`].
 
 use lopa::folder::{ResultEntry, Run};
 use lopa::run::Outcome;
@@ -10,7 +10,7 @@ use lopa::run::trace::Stop;
 
 use crate::statistics::Summary;
 
-/// A run that ended, as far as the rule needs it.
+/// The properties of a finished run that the rule needs.
 pub trait Ended {
     /// The label of its algorithm.
     fn algorithm(&self) -> &str;
@@ -147,7 +147,7 @@ impl Count {
         (sound < of).then(|| format!("{sound} of {of} seed{plural}"))
     }
 
-    /// An algorithm's label, with the share of its seeds that its numbers are from.
+    /// An algorithm's label, with the count of seeds behind its numbers.
     pub fn named(self, label: &str) -> String {
         self.share().map_or(label.to_string(), |share| format!("{label} ({share})"))
     }

@@ -1,4 +1,4 @@
-//! What the runs of an experiment say, in a few sentences: on the terminal and in the report.
+//! The results of an experiment in a few sentences, for the terminal and the report.
 
 use lopa::math::number;
 use lopa::run::trace::more_is_better;
@@ -7,7 +7,7 @@ use crate::compare::{DECISIVE, Place, Scale, lead};
 use crate::seeds::{Ended, Seeds};
 use crate::statistics::Summary;
 
-/// The words for what runs may use, given costs by their names in rows.
+/// The limits of runs in words, given costs by their names in rows.
 pub fn limits<'a>(all: impl IntoIterator<Item = (&'a str, f64)>) -> String {
     let named = |(name, limit): (&str, f64)| match name {
         "hessians" => format!("{limit} Hessian-vector products per node"),
@@ -37,8 +37,8 @@ pub fn in_words(measure: &str) -> &str {
     }
 }
 
-/// The results of the algorithms with these labels in a few sentences; `limits` is what [`limits`]
-/// made, `rows` tells how many rows decide an accuracy.
+/// The results of the algorithms with these labels in a few sentences; `limits` comes from
+/// [`limits`], `rows` is the number of rows that decide an accuracy.
 pub fn closing<R: Ended>(
     labels: &[&str],
     limits: &str,
@@ -83,7 +83,7 @@ pub fn closing<R: Ended>(
     text
 }
 
-/// The algorithms that have this measure, for the ranking that `lopa compare` makes, too.
+/// The algorithms that have this measure, for the same ranking as in `lopa compare`.
 fn places<R: Ended>(labels: &[&str], runs: &[R], name: &str) -> Vec<Place> {
     let place = |label: &&str| {
         let seeds = Seeds::of(label, runs);

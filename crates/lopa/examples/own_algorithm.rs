@@ -85,7 +85,7 @@ const EXPERIMENT: &str = r#"
     algorithm = ["diffusion", { name = "lopa-gt", alpha = 0.02, beta = 0.5, lambda = 0.5 }]
 "#;
 
-/// What comes with the library, and `diffusion`. A test of it is one line:
+/// The registries of the library, and `diffusion`. A test of it is one line:
 /// `lopa::conformance::algorithm(&registries(), "diffusion").unwrap()`
 pub fn registries() -> Registries {
     let mut registries = Registries::default();

@@ -104,7 +104,7 @@ const EXPERIMENT: &str = r#"
     algorithm = [{ name = "lopa-gt", alpha = 0.5, beta = 0.2, lambda = 0.2 }]
 "#;
 
-/// What comes with the library, and `ridge`. A test of it is one line:
+/// The registries of the library, and `ridge`. A test of it is one line:
 /// `lopa::conformance::problem(&registries(), "problem = { name = 'ridge' }").unwrap()`
 pub fn registries() -> Registries {
     let mut registries = Registries::default();

@@ -83,7 +83,7 @@ impl Error {
         Error::new(Kind::Storage, id, message)
     }
 
-    /// Sets the place, unless it is already set: inner code knows it more precisely.
+    /// Sets the place, unless it is already set: that of inner code is more precise.
     pub fn at(mut self, place: impl Into<String>) -> Error {
         self.place.get_or_insert_with(|| place.into());
         self
@@ -121,7 +121,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// `Ok` if `holds`; else the fault that `key` = `value` must be as `must` says.
+    /// `Ok` if `holds`; else a fault: `key` is `value` but must be `must`.
     pub fn unless(
         holds: bool,
         key: &'static str,

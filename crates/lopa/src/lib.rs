@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A [problem] is m parts, one per node; each computes f, g and five derivatives. An
-//! [algorithm](algorithms) is one node's variables and one step: it says which vectors it shares and
-//! is handed their weighted neighbour sum. An [engine] moves those vectors. A [run folder](folder)
-//! keeps what came out. Everything a user chooses is chosen by name from
+//! [algorithm](algorithms) is one node's variables and one step: it declares the vectors it shares
+//! and receives their weighted neighbour sum. An [engine] moves those vectors. A [run
+//! folder](folder) keeps the results. Everything that a user chooses is chosen by name from
 //! [registries](experiment::Registries), which are values: add your own.
 //!
 //! ```
@@ -32,7 +32,7 @@
 //! # }
 //! ```
 //!
-//! | paper | code | what |
+//! | paper | code | meaning |
 //! |---|---|---|
 //! | m, i, j | `nodes`, `i`, `j` | nodes, counted from 0 |
 //! | n, p | `n`, `p` | lengths of x and θ |
@@ -48,7 +48,7 @@
 
 #![forbid(unsafe_code)]
 
-// The macros name this crate by its name, also where they are used in it.
+// The macros refer to this crate by its name, even inside it.
 extern crate self as lopa;
 
 pub mod algorithms;
@@ -71,7 +71,7 @@ pub mod run;
 pub mod serve;
 pub mod store;
 
-/// What the macros of this crate expand to.
+/// Names that the macros of this crate expand to.
 #[doc(hidden)]
 pub mod macros {
     pub use schemars::{self, JsonSchema};
@@ -100,7 +100,7 @@ pub mod macros {
     }
 }
 
-/// What examples and small programs need: `use lopa::prelude::*`.
+/// The names that examples and small programs need: `use lopa::prelude::*`.
 pub mod prelude {
     pub use crate::algorithms::cost::{Cost, Task, p, steps};
     pub use crate::algorithms::parts::directions::DirectionBuffers;

@@ -1,4 +1,4 @@
-//! `lopa adapt`: a personal model for a node that was not there.
+//! `lopa adapt`: a personal model for a new node.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

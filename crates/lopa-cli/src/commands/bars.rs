@@ -107,7 +107,7 @@ impl Listener for Bars<'_> {
     }
 
     fn progress(&mut self, iteration: u64, fraction: f64) {
-        // Measuring is part of the time that has passed, and so of the time that is left.
+        // The elapsed time includes measuring, and so does the time left.
         let left = remaining(self.begun.elapsed().as_secs_f64(), fraction);
         if let Some(bar) = &self.bar {
             let rate = iteration as f64 / self.begun.elapsed().as_secs_f64().max(1e-9);
@@ -146,7 +146,7 @@ impl Listener for Bars<'_> {
     }
 }
 
-/// The time of the iterations, and that of measuring where it can be noticed.
+/// The time of the iterations, and that of measuring if it is noticeable.
 pub fn time(seconds: f64, measuring: f64) -> String {
     match measuring < 0.05 {
         true => format!("{seconds:.1} s"),
@@ -154,7 +154,7 @@ pub fn time(seconds: f64, measuring: f64) -> String {
     }
 }
 
-/// The time that is left after this fraction took so many seconds.
+/// The time left after this fraction took this many seconds.
 fn remaining(seconds: f64, fraction: f64) -> String {
     let left = (seconds / fraction.max(1e-9) * (1.0 - fraction)).clamp(0.0, 1e7) as u64;
     match left {

@@ -62,7 +62,8 @@ pub fn check(args: &CheckArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the rounds of a changing graph do on the first seed, and rho of all its links at once.
+/// The effect of the rounds of a changing graph on the first seed, and rho of all its links at
+/// once.
 fn rounds(experiment: &Experiment) -> Result<Option<(Joint, f64)>> {
     let spec = &experiment.network;
     if !spec.graph.build.changes() {

@@ -100,7 +100,7 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     Ok(exit_code(&traces))
 }
 
-/// Runs what is missing; with an exit code if interrupted.
+/// Does the missing runs; returns an exit code if interrupted.
 fn run(
     args: &CompareArgs,
     budgets: &[(&'static str, f64)],
@@ -175,7 +175,7 @@ fn own_budgets(experiment: &Experiment) -> Vec<(&'static str, f64)> {
     }
 }
 
-/// The measure asked for, or the first decisive one that was taken.
+/// The requested measure, or the first decisive one that was taken.
 fn measure(args: &CompareArgs, traces: &Traces) -> Result<String> {
     let rows = || traces.runs.iter().flat_map(|run| &run.rows);
     let measured = |name: &str| rows().any(|row| row.values.contains_key(name));

@@ -1,4 +1,4 @@
-//! `lopa data`: published data sets on this machine, and a look at one's own files.
+//! `lopa data`: published data sets on this machine, and descriptions of a user's own files.
 
 #[cfg(feature = "fetch")]
 mod fetch;

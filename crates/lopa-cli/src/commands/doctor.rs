@@ -1,4 +1,5 @@
-//! `lopa doctor`: what this machine and this build can do, and how to get what is missing.
+//! `lopa doctor`: the capabilities of this machine and this build, and how to install missing
+//! parts.
 
 use std::process::{Command, ExitCode};
 

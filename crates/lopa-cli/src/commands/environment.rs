@@ -1,4 +1,4 @@
-//! What a run needs from its surroundings: threads, signals, the data folder.
+//! The environment of a run: threads, signals, the data folder.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::threads::{pool, threads};
 use crate::args::{DataArgs, ThreadArgs};
 use crate::features::probe;
 
-/// What a run needs from its surroundings.
+/// The environment of a run.
 pub struct Environment {
     /// The number of threads.
     pub threads: usize,
@@ -22,7 +22,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// With the threads and the data folder asked for; listens to signals from here on.
+    /// With the requested threads and data folder; handles signals from here on.
     pub fn new(jobs: &ThreadArgs, data: &DataArgs) -> Result<Environment> {
         let threads = threads(jobs)?;
         let pool = pool(threads)?;

@@ -12,7 +12,7 @@ use lopa_study::seeds::Ended;
 
 use crate::output::Output;
 
-/// Which models of a run folder.
+/// The choice of models in a run folder.
 #[derive(Debug, Args)]
 pub struct ModelArgs {
     /// Run folder, or a model file (.safetensors)
@@ -23,7 +23,7 @@ pub struct ModelArgs {
     /// Seed [default: the first that did not diverge; all when evaluating on the run's own data]
     #[arg(short, long)]
     pub seed: Option<u64>,
-    /// Also use models of runs that diverged, whose numbers mean nothing
+    /// Also use models of runs that diverged, whose numbers are meaningless
     #[arg(long)]
     pub allow_diverged: bool,
 }
@@ -44,7 +44,7 @@ impl LabelArgs {
     }
 }
 
-/// Where a data file says whose rows they are.
+/// The column of groups in a data file.
 #[derive(Debug, Args)]
 pub struct WhoseArgs {
     /// Column that says whose row it is, by name or by number from 0 [default: that of the run's own data,
@@ -96,7 +96,7 @@ impl Finished {
         Ok(Finished { folder, results })
     }
 
-    /// The runs of the algorithm and seed asked for, or all; without those that diverged, unless
+    /// The runs of the requested algorithm and seed, or all; without those that diverged, unless
     /// they are allowed.
     pub fn runs(&self, args: &ModelArgs, output: &Output) -> Result<Vec<&ResultEntry>> {
         let runs = self.named(args)?;
@@ -125,7 +125,7 @@ impl Finished {
             .hint(format!("{choose}, or use them all the same with `--allow-diverged`")))
     }
 
-    /// The runs of the algorithm and seed asked for, or all.
+    /// The runs of the requested algorithm and seed, or all.
     fn named(&self, args: &ModelArgs) -> Result<Vec<&ResultEntry>> {
         let unknown = |flag: &str, typed: &str, message: String, known: Vec<String>| {
             let near = nearest(typed, known.iter().map(String::as_str));
@@ -248,8 +248,8 @@ pub fn rows_for(
     Ok(rows)
 }
 
-/// A last column that nobody called labels may be anything, and shift the features: unless it holds
-/// classes, the file is refused.
+/// A last column that was not named as labels may be anything, and shift the features: unless it
+/// holds classes, the file is refused.
 fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output) -> Result<()> {
     let Some(labels) = &rows.labels else { return Ok(()) };
     let truth = Truth::new(labels, classes);

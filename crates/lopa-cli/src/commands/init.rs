@@ -1,4 +1,4 @@
-//! `lopa init`: a first experiment on one's own data.
+//! `lopa init`: a first experiment on a user's own data.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,10 +22,11 @@ pub struct InitArgs {
     /// Your data: a CSV, LIBSVM or NPZ file; or a folder, or several files, with one for each node
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     data: Vec<PathBuf>,
-    /// The column to predict, by name or number from 0 (-1 is the last) [default: guessed, and said]
+    /// The column to predict, by name or number from 0 (-1 is the last) [default: guessed and
+    /// reported]
     #[arg(long, value_name = "COLUMN", allow_negative_numbers = true)]
     label: Option<String>,
-    /// The column that says whose row it is: each of its values becomes a node
+    /// The column with the group of each row: each of its values becomes a node
     #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
     nodes_from: Option<String>,
     /// Columns to leave out, by name or number from 0, separated by commas [default: identifiers and
@@ -88,7 +89,7 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
     search::watched(&end, &|hear| write(&wish, &program.registries, &environment.context(), hear))
 }
 
-/// What becomes of what the search found.
+/// The output of a search.
 struct End<'a> {
     out: &'a Path,
     output: &'a Output,
@@ -97,7 +98,7 @@ struct End<'a> {
 }
 
 impl End<'_> {
-    /// Writes the file, and says what is in it; `stopped` is why the search ended early.
+    /// Writes the file, and prints a summary; `stopped` is why the search ended early.
     fn write(&self, written: &Written, stopped: Option<&str>) -> Result<()> {
         let out = self.out;
         let bytes = written.text.as_bytes();

@@ -1,4 +1,5 @@
-//! `lopa list`: what experiment files can choose from, taken from the registries, and what each takes.
+//! `lopa list`: the entries of the registries that experiment files choose from, and their
+//! parameters.
 
 mod page;
 
@@ -61,7 +62,7 @@ enum What {
     Tune,
 }
 
-/// What has names of its own: an entry of a registry, or a key of a section.
+/// A group of names: the entries of a registry, or the keys of a section.
 const ENTRIES: [(What, &str); 8] = [
     (What::Algorithms, "algorithms"),
     (What::Problems, "problems"),

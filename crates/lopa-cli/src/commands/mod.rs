@@ -1,4 +1,4 @@
-//! One file per command, with its arguments, and what several commands share.
+//! One file per command, with its arguments, and the code that several commands share.
 
 // Commands.
 pub mod adapt;

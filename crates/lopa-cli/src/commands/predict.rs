@@ -34,7 +34,7 @@ pub struct PredictArgs {
     label: LabelArgs,
     #[command(flatten)]
     whose: WhoseArgs,
-    /// Print the probability of each class, too
+    /// Also print the probability of each class
     #[arg(short, long)]
     probabilities: bool,
     /// Write the predictions to this file, .csv or .json, instead of printing them

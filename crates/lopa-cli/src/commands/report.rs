@@ -96,7 +96,7 @@ pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The formats asked for, or all that this build can write.
+/// The requested formats, or all that this build can write.
 fn formats(args: &ReportArgs) -> Vec<ImageFormat> {
     let format = |format: &FigureFormat| match format {
         FigureFormat::Svg => ImageFormat::Svg,

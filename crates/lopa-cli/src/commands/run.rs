@@ -42,7 +42,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// A run runs the code of its file; a dry run does so when asked.
+    /// A run executes the code that its file names; a dry run does so only with `--run-code`.
     pub fn runs_code(&self) -> bool {
         !self.dry_run || self.code.run_code
     }
@@ -96,8 +96,8 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::from(exit_code(&outcomes, signal)))
 }
 
-/// The experiment with measured times, if its file asks for them: those of a run to be resumed, or new
-/// ones.
+/// The experiment with measured times, if its file has `compute = "measured"`: those of the run to
+/// resume, or new ones.
 fn measured(
     experiment: Experiment,
     data: Option<&Data>,

@@ -14,10 +14,10 @@ use super::summary;
 use crate::args::Resume;
 use crate::output::Output;
 
-/// What a user who stopped a run is told.
+/// The note to a user who stopped a run.
 pub const INTERRUPTED: &str = "interrupted: run the same command to resume";
 
-/// Where a run folder goes.
+/// The location of a run folder.
 pub struct Destination<'a> {
     /// The folder of run folders.
     pub out: &'a Path,
@@ -52,7 +52,7 @@ impl Destination<'_> {
     }
 }
 
-/// The status that a folder is left with.
+/// The final status of a folder.
 pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> Status {
     match (done, signal) {
         (Err(_), _) => Status::Failed,
@@ -61,7 +61,7 @@ pub fn status(done: &Result<Vec<Outcome>>, signal: Option<u8>) -> Status {
     }
 }
 
-/// Prints the results; of runs that were stopped, what there is, and no judgement.
+/// Prints the results; for stopped runs, those so far, without conclusions.
 pub fn show(
     experiment: &Experiment,
     outcomes: &[Outcome],

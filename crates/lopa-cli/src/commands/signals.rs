@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends the process at once.
+//! Ctrl-C and SIGTERM: the first requests a clean stop, the second ends the process at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ impl Signals {
         Ok(())
     }
 
-    /// Set once a clean stop was asked for.
+    /// Set once a clean stop was requested.
     pub fn interrupt(&self) -> &AtomicBool {
         &self.either
     }

@@ -10,7 +10,7 @@ use lopa_study::tune::TuneSpec;
 use crate::args::{ExperimentArgs, FileArgs};
 use crate::features::can_measure;
 
-/// What `lopa run` runs without a file.
+/// The experiment of `lopa run` without a file.
 const QUICKSTART: &str = include_str!("../../experiments/quickstart.toml");
 
 /// The experiment of the file, on the seeds and the device of the command line if there are any.
@@ -25,7 +25,7 @@ pub fn experiment(args: &ExperimentArgs, registries: &Registries) -> Result<Expe
     Ok(experiment)
 }
 
-/// Fails if what `flag` put into an experiment is invalid there.
+/// Fails if the value of `flag` is invalid in the experiment.
 pub fn check(run: &RunSpec, flag: &str) -> Result<()> {
     let wrong = |fault: Fault| Error::config("config/out-of-range", fault.message).at(flag);
     run.check().map_err(wrong)
@@ -72,7 +72,7 @@ fn refuse_data(path: &Path) -> Result<()> {
     }
 }
 
-/// The remedy for a file that is not there: one beside it with nearly the same name.
+/// The remedy for a missing file: one beside it with nearly the same name.
 fn missing(path: &Path) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = std::fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten();

@@ -33,13 +33,13 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// What the runs may use.
+/// The limits of the runs.
 fn limits(experiment: &Experiment) -> String {
     sentences::limits(experiment.run.limits())
 }
 
-/// Columns: name in rows, head, format of mean and spread. Only what fits a terminal; scripts get
-/// everything.
+/// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal; scripts
+/// receive all.
 const COLUMNS: [(&str, &str, Style); 12] = [
     ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),
@@ -116,7 +116,7 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
     output.table(&head, lines)
 }
 
-/// The last line: what nodes get by always naming their most frequent class.
+/// The last line: the accuracy of always naming each node's most frequent class.
 fn majority<'a>(
     outcomes: &[Outcome],
     columns: impl Iterator<Item = (&'a str, Style)>,
@@ -147,7 +147,7 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome], manifest: &Manifes
     text + unjudged(experiment, outcomes)
 }
 
-/// What to do where nodes have rows of their own, and none was judged on them.
+/// The hint if nodes have rows of their own, but none was judged on them.
 fn unjudged(experiment: &Experiment, outcomes: &[Outcome]) -> &'static str {
     let has = |name: &str| outcomes.iter().any(|outcome| outcome.row.value(name).is_some());
     let grouped = experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group");

@@ -5,7 +5,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::args::ThreadArgs;
 
-/// The number of threads asked for, or the number of cores.
+/// The requested number of threads, or the number of cores.
 pub fn threads(args: &ThreadArgs) -> Result<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     match args.jobs {
@@ -20,7 +20,7 @@ pub fn threads(args: &ThreadArgs) -> Result<usize> {
     }
 }
 
-/// A pool of threads, if more than one is asked for.
+/// A pool of threads, if more than one is requested.
 pub fn pool(threads: usize) -> Result<Option<ThreadPool>> {
     if threads == 1 {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! `lopa compare`: its tables, its document, and what it refuses.
+//! `lopa compare`: its tables, its document, and its refusals.
 
 use serde_json::Value;
 

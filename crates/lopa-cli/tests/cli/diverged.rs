@@ -1,10 +1,10 @@
-//! One rule for seeds that diverged, whoever shows them.
+//! One rule for seeds that diverged, in every command.
 
 use serde_json::Value;
 
 use crate::program::{BLOBS, Folder, blobs};
 
-/// Of lopa-lg, seed 2 alone survives.
+/// Of lopa-lg, only seed 2 does not diverge.
 const WILD: &str = r#"schema = 1
 name = "wild"
 problem = { name = "quadratic", n = 2, p = 3, noise = 0 }
@@ -80,7 +80,7 @@ fn models_that_diverged_are_used_only_if_told() {
         assert!(refused.stderr.contains("error[run/diverged]"), "{}", refused.stderr);
         assert!(refused.stderr.contains("--allow-diverged"), "{}", refused.stderr);
         assert!(refused.stderr.contains("`-a decaying -s 3`"), "{}", refused.stderr);
-        // Nobody blames peers for numbers that are no numbers.
+        // Peers are not blamed for values that are not finite.
         let told = with(command, &["-a", "lopa-gt", "--allow-diverged"]);
         assert!(!told.stderr.contains("peer"), "{}", told.stderr);
         assert!(told.stderr.contains("not finite"), "{}", told.stderr);

@@ -1,4 +1,4 @@
-//! Every build knows every command; what it lacks, it says how to get.
+//! Every build has every command; for a missing part, it prints how to install it.
 
 use crate::program::Folder;
 

@@ -89,7 +89,7 @@ fn a_column_names_the_nodes() {
     let run = measured(&folder, "h.toml", "holdout_majority");
     assert!((run - majority.as_f64().unwrap()).abs() < 1e-9, "{run} {majority}");
     let folder = Folder::with(&[("my.csv", &patients(240, true)), ("h.toml", &text)]);
-    // The picture of the network names them, too.
+    // The picture of the network also names them.
     folder.lopa(&["run", "h.toml", "--seed", "1", "--set", "run.iterations=5"]).good();
     let run = folder.run_folder().display().to_string();
     folder.lopa(&["report", &run, "-o", "report.html"]).good();

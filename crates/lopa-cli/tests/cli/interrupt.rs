@@ -43,7 +43,7 @@ fn a_signal_ends_a_run_cleanly() {
         let manifest: Value =
             serde_json::from_str(&folder.read(run.join("manifest.json"))).unwrap();
         assert_eq!(manifest["status"], "interrupted");
-        // What it left is intact.
+        // Its files are intact.
         folder.lopa(&["evaluate", run.to_str().unwrap()]).good();
     }
 }

@@ -1,4 +1,4 @@
-//! `lopa list THING NAME`: what an entry or a section takes, and the same pages in the book.
+//! `lopa list THING NAME`: the keys of an entry or a section, and the same pages in the book.
 
 use std::fmt::Write as _;
 
@@ -61,7 +61,7 @@ fn pages_say_what_the_schema_says() {
     for line in ["Step size of x.", "required, e.g. 0.02", "0.4", "{ start, factor, every }"] {
         assert!(lopa.contains(line), "{line}\n{lopa}");
     }
-    // What five schedules have in common is said once.
+    // The common explanation of five schedules is printed once.
     assert_eq!(lopa.matches("{ over_sqrt }").count(), 1, "{lopa}");
     let budget = folder.lopa(&["list", "run", "budget"]).good().stdout;
     assert!(budget.contains("budget.hessians") && !budget.contains("iterations"), "{budget}");

@@ -440,10 +440,10 @@ fn a_last_column_that_holds_no_classes_is_not_taken_for_labels() {
         assert!(refused.stderr.contains("--label"), "{}", refused.stderr);
         assert!(refused.stderr.contains("row 1"), "{}", refused.stderr);
     }
-    // Whoever says which column is none of the features is believed.
+    // A column of labels that the user names is not a feature.
     let said = predict("numbered.csv", &["--label", "0"]).good().stdout;
     assert_eq!(predict("known.csv", &[]).good().stdout, said);
-    // A guess that may be right is spoken of.
+    // A plausible guess is reported.
     let guessed = on("evaluate", "known.csv", &[]).good();
     assert!(guessed.stderr.contains("labels: the last column"), "{}", guessed.stderr);
     let told = on("evaluate", "known.csv", &["--label", "-1"]).good();

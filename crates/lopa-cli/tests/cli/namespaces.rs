@@ -53,7 +53,7 @@ impl Hosts {
     }
 
     /// Three hosts that do not see each other, but `NETWORK.I.254` here.
-    #[allow(dead_code)] // not by everybody who uses hosts
+    #[allow(dead_code)] // not by all tests that use hosts
     pub fn apart(name: &'static str, network: &'static str) -> Option<Hosts> {
         Hosts::with(MAKE_APART, name, network)
     }

@@ -1,5 +1,5 @@
-//! What comes from outside: names that a terminal or a browser would obey, files without an end, and every
-//! input that fuzzing kept.
+//! Untrusted input: names that would control a terminal or a browser, files without an end, and
+//! every input that fuzzing kept.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ fn names_of_files_are_shown_and_never_obeyed() {
     }
 }
 
-/// Runs a command that must end by itself; what reads a pipe without a writer never does.
+/// Runs a command that must end by itself; one that reads a pipe without a writer never does.
 fn ends(folder: &Folder, args: &[&str]) -> (i32, String) {
     let mut child = folder
         .program(args)
@@ -187,7 +187,7 @@ fn a_limit_that_an_error_names_can_be_raised() {
     folder.lopa(&["check", "e.toml", "--max-bytes", "20000000"]).good();
 }
 
-/// Whatever fuzzing found or kept: no panic.
+/// No input that fuzzing found or kept causes a panic.
 #[test]
 fn inputs_that_fuzzing_kept_are_read_or_refused() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");

@@ -132,7 +132,7 @@ fn is_done(folder: &Folder, run: &Path) -> bool {
 fn a_hundred_kills_at_random_instants_lose_nothing() {
     let (want, measured) = straight();
     let folder = folder();
-    // A fixed sequence of instants; what they hit varies, and must not matter.
+    // A fixed sequence of times; the work that they interrupt varies, and must not matter.
     let mut word = 1u64;
     let mut instant = || {
         word = word.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -41,7 +41,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Everything that must not depend on where nodes live: all but the time.
+/// Everything that must not depend on the distribution of nodes: all but the time.
 fn timeless(bytes: &[u8]) -> Value {
     let mut runs: Value = serde_json::from_slice(bytes).unwrap();
     let timed = |key: &String| ["seconds", "measuring", "check"].contains(&key.as_str());
@@ -94,7 +94,7 @@ fn every_algorithm_gives_the_same_results_in_any_number_of_processes() {
     same(GLOBAL, &single, &[4]);
 }
 
-/// Every compressor, failures, clipping and lies, in every algorithm.
+/// Every compressor, failures, clipping and attacks, in every algorithm.
 #[test]
 fn messages_give_the_same_results() {
     let cases = [

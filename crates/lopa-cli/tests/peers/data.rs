@@ -138,7 +138,7 @@ fn peers_scale_by_whichever_moments_as_one_process_does() {
 fn a_node_killed_while_the_nodes_agree_resumes() {
     let scaling = "scaling = \"standardise\"\nmoments = \"agreed\"\n\n[network]";
     let experiment = OWN.replace("[network]", scaling);
-    // Before it knows what all told, or after.
+    // Before it has received all messages, or after.
     for seen in ["manifest.json", "agreed"] {
         let trio = Trio::new(&experiment);
         for (name, text) in NAMES.iter().zip(files()) {
@@ -250,7 +250,7 @@ fn files_with_columns_in_another_order_are_matched_by_name() {
     };
     let want = results(&run(&str::to_string).good().json());
     assert_eq!(results(&run(&reversed).good().json()), want);
-    // Peers, too, who see no other file.
+    // Also peers, which have no other file.
     let trio = Trio::new(&experiment);
     for (name, text) in NAMES.iter().zip(files()) {
         let text = if *name == "carol" { reversed(&text) } else { text };

@@ -18,7 +18,7 @@ use crate::namespaces::Hosts;
 use crate::trio::{NAMES, QUADRATIC, Trio};
 use crate::weather::{Way, Weather};
 
-/// What happens in a round.
+/// The events of a round.
 #[derive(Debug, Clone)]
 struct Round {
     delay: f64, // seconds, one way
@@ -55,8 +55,8 @@ struct Network {
 }
 
 impl Network {
-    /// Every node is on a host of its own, and knows the others under addresses of ours: nodes that see
-    /// each other find out, and take the direct way.
+    /// Every node is on its own host, and has proxy addresses of the others: nodes that can reach
+    /// each other would discover it and connect directly.
     fn new(weather: Weather, seed: u64, (name, network): Hostnames) -> Option<Network> {
         let hosts = Hosts::apart(name, network)?;
         assert!(hosts.are_apart(), "hosts see each other: the proxies would be avoided");
@@ -106,7 +106,7 @@ impl Network {
         (packets, sum(|way| way.lost.load(Ordering::Relaxed)))
     }
 
-    /// Cuts or mends links as they should be after so many seconds.
+    /// Cuts or restores links according to the plan after this many seconds.
     fn cut(&self, cuts: &[(f64, f64, usize)], after: f64) {
         for (from, to, way) in &self.ways {
             let link = from + to; // 1: alice and bob; 3: bob and carol
@@ -153,7 +153,7 @@ fn run(round: &Round, seed: u64, hosts: Hostnames) -> Option<Ended> {
             if let Some(mut node) = nodes[who].take() {
                 node.kill().unwrap();
                 node.wait().unwrap();
-                // Also one that was done: it must say so again.
+                // Also one that was done: it must report this again.
                 nodes[who] = Some(network.start(NAMES[who], &more));
             }
         }

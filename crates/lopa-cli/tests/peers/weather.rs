@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use lopa::math::random::{Purpose, Stream};
 
-/// How packets fare, one way.
+/// The delay and loss of packets, one way.
 #[derive(Debug, Clone, Copy)]
 pub struct Weather {
     pub delay: Duration,
@@ -25,7 +25,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// From whoever calls `near` to an address that calls come to from `far`, both of this host.
+    /// From callers of `near` to an address that is called from `far`, both on this host.
     pub fn new((near, far): (&str, &str), to: SocketAddr, weather: Weather, seed: u64) -> Way {
         let front = UdpSocket::bind((near, 0)).unwrap();
         let back = UdpSocket::bind((far, 0)).unwrap();
@@ -49,7 +49,7 @@ impl Way {
             let mut buffer = [0; 65536];
             while !stop.load(Ordering::Relaxed) {
                 for (forth, socket) in [(true, &front), (false, &back)] {
-                    // Nothing there, or nobody listening.
+                    // No address, or no listener.
                     let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
                     caller = if forth { Some(from) } else { caller };
                     packets.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A crate of somebody else, made from the text of CONTRIBUTING.md: it has the whole tool.
+//! A user's crate, made from the text of CONTRIBUTING.md: it has the whole tool.
 
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
@@ -55,7 +55,7 @@ fn stranger() -> &'static Stranger {
             };
             std::fs::write(folder.path().join(name), body).unwrap();
         }
-        // The same versions as here: what is built for the workspace is used again.
+        // The same versions as in the workspace, whose builds are reused.
         std::fs::copy(root.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         // `target/PROFILE/deps/this-test`
         let target = std::env::current_exe().unwrap();
@@ -84,8 +84,8 @@ fn published_here(text: &str, root: &Path) -> String {
             "lopa-cli = \"0.1\"",
             &format!("lopa-cli = {{ path = {:?}, features = {features} }}", at("lopa-cli")),
         );
-    // With what the workspace's tests depend on, dependencies have the same features as there, and
-    // are not built again.
+    // With the dependencies of the workspace's tests, all dependencies have the same features as
+    // there, and are not built again.
     let tests = "[dev-dependencies]\ntempfile = \"3\"\nproptest = { version = \"1.12\", \
                  default-features = false, features = [\"std\"] }\n";
     format!("{text}\n{tests}\n[workspace]\n\n{}", profile(root))
@@ -105,7 +105,7 @@ fn profile(root: &Path) -> String {
 
 fn cargo(folder: &TempDir, target: &Path, args: &[&str]) {
     let mut command = Command::new(env!("CARGO"));
-    // What the outer cargo says of this crate must not reach the inner one.
+    // The environment variables that the outer cargo sets must not reach the inner one.
     for (key, _) in std::env::vars().filter(|(key, _)| key.starts_with("CARGO_PKG")) {
         command.env_remove(key);
     }

@@ -17,13 +17,13 @@ const SCALE: f32 = 64.0;
 const SUBNORMAL: f32 = 16_777_216.0;
 const ROWS: usize = 5 * SLOT as usize;
 const BACK: usize = 3 * SLOT as usize;
-/// Units and classes with those that a tile is filled up with.
+/// Units and classes, padded to whole tiles.
 const ALL_UNITS: usize = 32;
 const ALL_CLASSES: usize = 16;
 /// The unit that is 1, for the bias of the head.
 const ONE: usize = UNITS as usize;
 
-/// Takes over a run that the kernels can do.
+/// Takes over a run that the kernels support.
 pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
     Ok(Box::new(Emulation::new(plan, nodes, Some(oracle))))
 }
@@ -121,7 +121,7 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
     let backs = [by_unit(&theta), by_unit(&v)];
     let split_x: Vec<[f32; 2]> = x.iter().map(|x| split(x * SCALE)).collect();
 
-    // Rows, minibatch after minibatch, with room for SLOT of each.
+    // Rows, minibatch after minibatch, each padded to SLOT rows.
     let mut hidden = vec![halves([0.0; ALL_UNITS]); ROWS + 6];
     let mut slopes = vec![[[[0.0; 2]; CLASSES as usize]; 2]; ROWS + 6];
     let mut errors = vec![[[0.0; 2]; UNITS as usize]; ROWS + 6];
@@ -216,7 +216,7 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
             run.now[place][i * p + j] = T::of(f64::from(direction));
         }
     }
-    // s: high and low apart, but for the bias.
+    // s: high and low separately, except for the bias.
     let Table::Bytes(bytes) = &run.plan.table else { return };
     for q in 0..=features {
         for u in 0..units {

@@ -13,7 +13,7 @@ pub fn chunks(features: u32) -> u32 {
     features.saturating_sub(16).div_ceil(128).max(1)
 }
 
-/// x of a node, with room for features and units that are not there.
+/// x of a node, padded to whole groups of features and units.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     features: usize,

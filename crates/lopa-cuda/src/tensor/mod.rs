@@ -19,15 +19,15 @@ const UNITS: u32 = 28;
 const CLASSES: u32 = 10;
 const SLOT: u32 = 50;
 
-/// With fewer features or units than these, the room of those that are missing costs more than tensor cores gain.
+/// With fewer features or units, padding costs more than tensor cores gain.
 const FEATURES: u32 = 128;
 const FEW_UNITS: u32 = 17;
 
 /// The minibatches in the order of a node's rows: ξ₁, ξ₂, ς₁, ς₂, ξ₃.
 const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
 
-/// Whether the kernels can do this: f32, features that are bytes without a shift, at most 28 units, 10
-/// classes and 50 samples in a minibatch.
+/// Whether the kernels support this: f32, features that are bytes without a shift, at most 28
+/// units, 10 classes and 50 samples in a minibatch.
 pub fn can<T: Real>(plan: &Plan<T>) -> bool {
     let job = &plan.job;
     let rows = match &plan.table {
@@ -41,13 +41,13 @@ pub fn can<T: Real>(plan: &Plan<T>) -> bool {
         && job.units <= UNITS
         && (2..=CLASSES).contains(&job.classes)
         && job.size.iter().all(|size| (1..=SLOT).contains(size))
-        // Rows and their places are numbers of 28 and 32 bits.
+        // Rows and their indices are numbers of 28 and 32 bits.
         && rows < 1 << 28
         && rows * stride < 1 << 32
 }
 
-/// Whether they should, on a card of this compute capability: where they can, and there are at least 128 features and
-/// 17 units.
+/// Whether they are worth using on a card of this compute capability: they support the run, and
+/// there are at least 128 features and 17 units.
 pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
     capability[0] == 9 && plan.job.features >= FEATURES && plan.job.units >= FEW_UNITS && can(plan)
 }

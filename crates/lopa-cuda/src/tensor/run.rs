@@ -17,7 +17,7 @@ use crate::plan::{PLACES, Plan, Table};
 /// The blocks of a cluster, and the most neighbours of its node.
 const SPREAD: u32 = 8;
 const NEAR: usize = 2;
-/// The chunks of features that a cluster is made for.
+/// The number of chunks of features that a cluster supports.
 const CLUSTER_CHUNKS: u32 = 6;
 
 /// Shared memory of a block of the oracle with 8 and with 16 warps, and of a cluster: `Room` and `Share` of the
@@ -25,7 +25,7 @@ const CLUSTER_CHUNKS: u32 = 6;
 const ROOM: [u32; 2] = [111_616, 204_288];
 const SHARE: u32 = 210_784;
 
-/// Nodes that a block mixes, and the most nodes for which more of them are better.
+/// Below this many nodes, blocks mix more nodes and have more warps.
 const FEW: u32 = 512;
 
 /// LoPA-GT.
@@ -36,7 +36,8 @@ const WIDE: usize = 4;
 
 /// How iterations are launched.
 enum Way {
-    /// Two kernels an iteration; many iterations are recorded, from either buffer on.
+    /// Two kernels per iteration; many iterations are recorded as one graph, starting from either
+    /// buffer.
     Recorded { pair: Pair, many: [Graph; 2] },
     /// Clusters that stay on the card for all iterations.
     Resident { prepare: Kernel, cluster: Kernel },
@@ -50,11 +51,12 @@ struct Run<T: Scalar> {
     /// Iterations launched, and begun but not launched.
     k: u64,
     pending: usize,
-    /// Whether the last oracle has moved z, see `MOVES` of the kernels: not while somebody looks.
+    /// Whether the last oracle has moved z (see `MOVES` of the kernels); false whenever variables
+    /// are read.
     moved: bool,
     /// The row of the next iteration in the table of step sizes.
     ahead: usize,
-    // Dropped in this order: what is recorded, then memory, then the card.
+    // Dropped in this order: recorded graphs, then memory, then the card.
     way: Way,
     sizes: Kernel,
     memory: Vec<Memory>,
@@ -67,7 +69,7 @@ struct Run<T: Scalar> {
     card: Card,
 }
 
-/// Takes over a run that the kernels can do.
+/// Takes over a run that the kernels support.
 pub fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
@@ -247,7 +249,7 @@ impl<T: Scalar> Run<T> {
         usize::from(self.x[0] != 7)
     }
 
-    /// Launches what was begun, but for the last `rest` iterations.
+    /// Launches all iterations that were begun, except for the last `rest`.
     fn launch(&mut self, rest: usize) -> Result<()> {
         let tracking = self.work.scheme == TRACKING;
         while self.pending > rest {

@@ -1,4 +1,4 @@
-//! What the kernels are handed: `Work` of kernels/tensor.cuh, field by field.
+//! The parameters of the kernels: `Work` of kernels/tensor.cuh, field by field.
 
 use crate::job::Address;
 
@@ -49,7 +49,7 @@ mod tests {
     use super::Work;
     use crate::kernels::tensor_ptx;
 
-    /// The kernels' parameters have this size, too.
+    /// The kernels' parameters have the same size.
     #[test]
     fn it_is_as_large_as_the_kernels_take_it_for() {
         let parameter = format!(".param .align 8 .b8 mix_64_param_0[{}]", size_of::<Work>());

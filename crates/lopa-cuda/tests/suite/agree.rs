@@ -1,4 +1,4 @@
-//! A device computes what the processor computes.
+//! A device computes the same as the processor.
 
 use lopa::evaluate::Point;
 
@@ -79,7 +79,7 @@ const PIXELS: &[&[&str]] = &[
     &["run.iterations=40", "run.batch=19", "run.precision=f32"],
 ];
 
-/// DGD moves θ alone, or x too.
+/// DGD moves θ, or x and θ.
 const DESCENT: &[(&str, &[&str])] = &[
     (QUADRATIC, &["run.batch=full"]),
     (LAYER, &[]),
@@ -103,8 +103,8 @@ beta = 0.1
 lambda = 0.1
 "#;
 
-/// What tensor cores serve: every algorithm, activations, fewer units, classes and samples than there is room for, many
-/// neighbours, and more nodes than clusters.
+/// Runs on tensor cores: every algorithm and activation, fewer units, classes and samples than the
+/// maximum, many neighbours, and more nodes than clusters.
 const TENSOR: &[&[&str]] = &[
     &[],
     &["problem.activation=tanh", "network.graph=complete", "run.batch=50"],
@@ -220,7 +220,7 @@ fn tensor_cores_agree_with_the_processor() {
     }
 }
 
-/// Shapes that tensor cores do not serve have plain kernels.
+/// Shapes that tensor cores do not support use plain kernels.
 #[test]
 fn tensor_cores_serve_what_they_have_room_for() {
     for sets in [

@@ -1,4 +1,5 @@
-//! Runs in folders: resumed from one device to the other, and the same manifest but for the device.
+//! Runs in folders: resumed from one device to the other, and the same manifest except for the
+//! device.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,7 +57,8 @@ fn ours(json: &Value, row: Vec<f64>) -> Vec<f64> {
     weights.chain(inputs * outputs..row.len()).map(|at| row[at]).collect()
 }
 
-/// Sets of samples of all nodes, in one table as devices want them: for each pair of keys those of each node.
+/// The samples of all nodes, in one table as devices need them: for each pair of keys, those of
+/// each node.
 fn samples(json: &Value, keys: &[[&str; 2]], label: impl Fn(f64) -> u32) -> Vec<Vec<Samples<f64>>> {
     let (mut rows, mut labels, mut ranges) = (Vec::new(), Vec::new(), Vec::new());
     for [features, targets] in keys {

@@ -1,4 +1,5 @@
-//! Images in the shape and the files of MNIST, which is not there everywhere.
+//! Generated images in the shape and file format of MNIST, so that tests do not need the real
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -21,7 +22,7 @@ fn made() -> TempDir {
     folder
 }
 
-/// Blots whose place tells the class.
+/// Blots whose position determines the class.
 fn write(to: &Path, name: &str, rows: u32, seed: u64) {
     let stream = &mut Stream::new(seed, Purpose::Data, 0);
     let (mut images, mut labels) = (Vec::new(), Vec::new());

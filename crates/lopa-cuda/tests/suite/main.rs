@@ -21,7 +21,7 @@ pub fn registries() -> Registries {
     registries
 }
 
-/// Whether there is a card; says so if not.
+/// Whether there is a card; prints a note if not.
 pub fn card() -> bool {
     let found = lopa_cuda::describe();
     if let Err(error) = &found {
@@ -30,7 +30,7 @@ pub fn card() -> bool {
     found.is_ok()
 }
 
-/// Whether there is a card with tensor cores that the kernels are made for; says so if not.
+/// Whether there is a card with the tensor cores that the kernels need; prints a note if not.
 pub fn hopper() -> bool {
     let found = card() && lopa_cuda::describe().is_ok_and(|name| name.contains("capability 9."));
     if !found {

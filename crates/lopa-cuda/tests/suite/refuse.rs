@@ -1,4 +1,4 @@
-//! What no device can do is refused by name.
+//! Experiments that no device supports are refused by name.
 
 use std::sync::atomic::AtomicBool;
 

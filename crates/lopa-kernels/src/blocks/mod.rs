@@ -1,7 +1,7 @@
 //! Products of sparse rows with few distinct values, four columns at a time.
 //!
 //! Nonzero pixels are close together: a row is stored as its nonempty blocks of four columns, one
-//! byte per value. Rows drawn at random cost as much as they are long.
+//! byte per value. The cost of rows drawn at random is proportional to their length in memory.
 
 mod dots;
 mod palette;
@@ -34,7 +34,7 @@ pub struct Blocks<T> {
     unit: Option<T>,        // if given, the value of a code is that many units
 }
 
-/// What does not depend on the precision.
+/// The part that does not depend on the precision.
 #[derive(Debug)]
 struct Layout {
     cols: usize,

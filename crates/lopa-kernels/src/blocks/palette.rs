@@ -6,7 +6,7 @@ pub struct Palette {
     pub values: [f64; 256],
     sorted: Vec<(f64, u8)>,
     recent: Vec<(f64, u8)>, // the last value of each hash, where most are found
-    pub unit: Option<f64>,  // if all values are multiples of one number: then codes say which
+    pub unit: Option<f64>,  // that all values are multiples of, if any; codes count it
 }
 
 impl Palette {

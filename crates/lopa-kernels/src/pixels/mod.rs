@@ -22,7 +22,7 @@ pub struct Pixels<'a, T> {
     pub bytes: &'a [u8],
     /// The value of one step of a byte.
     pub unit: T,
-    /// What is subtracted from the bytes of each row.
+    /// Subtracted from the bytes of each row.
     pub shift: &'a [T],
 }
 

@@ -77,7 +77,7 @@ unsafe fn add_panel<V: Vector, const C: usize>(
     C
 }
 
-/// unit · delta for each row, and what the shift is multiplied with.
+/// unit · delta for each row, and the factor of the shift.
 struct Scaled<T, const C: usize> {
     rows: [[T; C]; ROWS],
     shift: [T; C],
@@ -97,7 +97,7 @@ impl<T: Number, const C: usize> Scaled<T, C> {
     }
 }
 
-/// Adds what `N` vectors of columns from `first` on contribute. Returns how many columns.
+/// Adds the contribution of `N` vectors of columns from `first` on. Returns the number of columns.
 ///
 /// # Safety
 /// See [`Vector`]; the rows have these columns, and `shift` points to as many numbers.

@@ -156,11 +156,11 @@ impl<T: Scalar> Matrix<T> {
     }
 }
 
-/// Runs a kernel at every level: the numbers are close to those wanted, and have the same bits at
-/// every level.
+/// Runs a kernel at every level: the numbers are close to the expected ones, and have the same bits
+/// at every level.
 pub fn check<T: Scalar>(what: &str, want: &[f64], kernel: impl Fn(Level) -> Vec<T>) {
-    // Sums of a few hundred numbers below 1, in another order: rounding grows with the sums on the way, which are about as
-    // large as the largest that is wanted.
+    // Sums of a few hundred numbers below 1, in another order: rounding errors grow with the
+    // partial sums, which are about as large as the largest expected one.
     let largest = want.iter().fold(1.0, |most: f64, want| most.max(want.abs()));
     let tolerance = 300.0 * T::EPSILON * largest;
     let first = kernel(Level::all()[0]);

@@ -19,7 +19,7 @@ fn check_products<T: Scalar>(count: usize, cols: usize, width: usize, density: f
     let forward = a.product(&rows, &wide(&weights), &zero);
     let added = a.product(&rows, &wide(&weights), &wide(&front));
     let backward = a.transposed(&rows, &wide(&delta), &wide(&back));
-    // Kernels that overwrite `out` find other numbers there.
+    // Kernels that overwrite `out` start from arbitrary numbers there.
     check("dense product", &forward, |level| {
         let mut out = front.clone();
         level.dense_product(&refs, &weights, width, false, &mut out);

@@ -1,4 +1,4 @@
-//! What kernels refuse: slices of the wrong length, rows and columns out of range.
+//! Refused arguments: slices of the wrong length, rows and columns out of range.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +14,7 @@ fn refused(message: &str, call: impl Fn(Level)) {
     }
 }
 
-/// 2 · WRAPS = 2 in 64 bits: only a checked product sees that it is too wide.
+/// 2 · WRAPS = 2 in 64 bits: only a checked product detects that it is too wide.
 const WRAPS: usize = usize::MAX / 2 + 2;
 
 /// Three full rows of two columns.

@@ -15,7 +15,8 @@ pub struct Shown {
     pub figures: &'static [&'static str],
     /// The data set.
     pub dataset: &'static str,
-    /// What distinguishes it from other runs of the same figure: heterogeneity or network.
+    /// The setting that distinguishes it from other runs of the same figure: heterogeneity or
+    /// network.
     pub variant: Option<&'static str>,
     /// `given` or `tuned`.
     pub steps: &'static str,
@@ -54,7 +55,7 @@ pub fn figures(runs: &[Shown], times: bool) -> Vec<(String, Figure)> {
         }
         let runs = of("fig3", &[]);
         add("fig3", &runs, by_variant(&runs, &["test_accuracy", "loss"]), 2);
-        // Accuracy saturates here; Φ and its gradient are what tells algorithms apart.
+        // Accuracy saturates here; Φ and its gradient distinguish the algorithms.
         for (name, x) in [("fig5", "seconds"), ("fig6", "hessians")] {
             if x == "seconds" && !times {
                 continue;
@@ -101,8 +102,8 @@ fn without_chance(panels: &mut [Panel]) -> bool {
     any
 }
 
-/// One picture of what LoPA saves: the Hessian-vector products that others need for the loss that
-/// both reach, over those of LoPA-GT, in every setting; `None` if nothing of it was judged.
+/// One picture of LoPA's savings: in every setting, the Hessian-vector products that others need
+/// for the loss that both reach, divided by those of LoPA-GT; `None` if none of this was judged.
 pub fn savings(judged: &[Judgement]) -> Option<Figure> {
     let names = [("spdb", "SPDB"), ("ma-dsbo", "MA-DSBO")];
     let row = |one: &Judgement| {

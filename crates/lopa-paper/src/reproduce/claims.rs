@@ -18,7 +18,7 @@ pub struct Claim {
     pub figure: &'static str,
     /// The claim in words.
     pub text: String,
-    /// What it is evidence for.
+    /// The statement that it supports.
     pub topic: Topic,
     /// The panels it is about; of several, each is one unit.
     pub panels: Vec<Panel>,
@@ -26,27 +26,27 @@ pub struct Claim {
     pub test: Test,
 }
 
-/// A test of a claim; `better` and `worse` are as the claim has them.
+/// A test of a claim; `better` and `worse` are as claimed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// One algorithm ends with a better measure than another.
     Ends {
         /// What is compared.
         measure: Measure,
-        /// Said to be better.
+        /// Claimed to be better.
         better: &'static str,
-        /// Said to be worse.
+        /// Claimed to be worse.
         worse: &'static str,
     },
     /// One algorithm spends less of a cost to reach the level that both reach.
     Cheaper {
-        /// What is spent.
+        /// The cost.
         cost: &'static str,
-        /// The measure that has to reach the level.
+        /// The measure that must reach the level.
         measure: Measure,
-        /// Said to spend less.
+        /// Claimed to spend less.
         better: &'static str,
-        /// Said to spend more.
+        /// Claimed to spend more.
         worse: &'static str,
     },
     /// An algorithm does better here than in another variant.
@@ -55,18 +55,18 @@ pub enum Test {
         measure: Measure,
         /// The algorithm.
         algorithm: &'static str,
-        /// Where it is said to do worse.
+        /// The variant in which it is claimed to do worse.
         worse: Panel,
     },
     /// From here to another variant one algorithm loses more than another.
     FallsMore {
         /// What is compared.
         measure: Measure,
-        /// Said to lose more.
+        /// Claimed to lose more.
         more: &'static str,
-        /// Said to lose less.
+        /// Claimed to lose less.
         less: &'static str,
-        /// Where both are said to do worse.
+        /// The variant in which both are claimed to do worse.
         worse: Panel,
     },
 }
@@ -79,7 +79,7 @@ pub(super) fn by_ratio(measure: Measure) -> bool {
     spans_powers(measure) || matches!(measure, "loss" | "phi")
 }
 
-/// The difference that would not matter to anybody, stated before anything was run.
+/// A difference too small to matter, fixed before any run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Margin {
     /// The difference, or the logarithm of the ratio.
@@ -181,21 +181,21 @@ pub struct Judgement {
     pub interval: Option<Interval>,
     /// Whether the interval is one of logarithms.
     pub ratio: bool,
-    /// What was counted: `seeds` or `settings`.
+    /// The unit of the count: `seeds` or `settings`.
     pub units: &'static str,
-    /// The chance of a difference as large if there were none.
+    /// The probability of so large a difference if there were none.
     pub p: Option<f64>,
     /// The same, corrected for the number of claims about the figure.
     pub p_corrected: Option<f64>,
     /// The margin of a tie.
     pub margin: Margin,
-    /// What keeps the claim from being decided: who diverged, steps that differ.
+    /// The reasons why the claim is not decided: diverged algorithms, different step sizes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<String>,
 }
 
 impl Judgement {
-    /// The verdict in words, with what keeps it from being decided.
+    /// The verdict in words, with the reasons why it is not decided.
     pub fn words(&self) -> String {
         match self.obstacles.is_empty() {
             true => self.verdict.words().to_string(),

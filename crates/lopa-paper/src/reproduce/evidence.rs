@@ -1,4 +1,4 @@
-//! What traces say for and against a claim: one difference per seed.
+//! The evidence of traces for and against a claim: one difference per seed.
 
 use lopa::folder::{Run, Traces};
 use lopa::run::trace::more_is_better;

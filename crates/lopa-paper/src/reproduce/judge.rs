@@ -3,8 +3,8 @@
 //! A test gives one difference per seed, positive where the seed supports the claim. Where a claim is
 //! about several settings, each counts once. It is a *tie* if two one-sided tests at 5 % show that the
 //! difference is smaller than the margin; it *held* or *did not hold* if Student's t shows a difference
-//! at 5 %, corrected by Holm for the number of claims about the figure; else it *cannot be told*. Where
-//! an algorithm diverged, or two variants ran with different steps, the claim is not decided.
+//! at 5 %, corrected by Holm for the number of claims about the figure; else it *cannot be told*.
+//! Where an algorithm diverged, or two variants ran with different steps, the claim is not decided.
 
 use lopa::folder::Traces;
 
@@ -54,7 +54,7 @@ fn decide(mut judgement: Judgement, paired: Option<Paired>) -> Judgement {
     judgement
 }
 
-/// What was seen of a claim, not yet decided; `None` if its experiments were not run.
+/// The evidence on a claim, not yet decided; `None` if its experiments were not run.
 fn evidence(
     claim: &Claim,
     steps: &'static str,

@@ -26,7 +26,7 @@ pub struct Part {
     pub figures: &'static [&'static str],
     /// The data set.
     pub dataset: &'static str,
-    /// What distinguishes it within the figure: the heterogeneity, the network.
+    /// The setting that distinguishes it within the figure: the heterogeneity or the network.
     pub variant: Option<&'static str>,
     /// `given` or `tuned`.
     pub steps: &'static str,

@@ -1,4 +1,4 @@
-//! The pages on the reproduction, in Markdown: what holds, one section per figure, and an appendix.
+//! The pages on the reproduction, in Markdown: a summary, one section per figure, and an appendix.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::topics::ten;
 use lopa_study::seeds::Count;
 use lopa_study::tune::TuneSpec;
 
-/// What the pages show.
+/// The content of the pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Pages<'a> {
     /// The command that writes them.
@@ -21,9 +21,9 @@ pub struct Pages<'a> {
     pub judged: &'a [Judgement],
     /// The addresses of the pictures.
     pub pictures: &'a [String],
-    /// The address of the appendix, seen from the first page.
+    /// The address of the appendix, relative to the first page.
     pub appendix: &'a str,
-    /// The search for tuned steps, if it was the same for all files but for the ranges.
+    /// The search for tuned steps, if it was the same for all files except for the ranges.
     pub search: Option<&'a TuneSpec>,
     /// Whether only a tenth was run, which is neither compared with the paper nor judged.
     pub quick: bool,
@@ -268,7 +268,7 @@ fn claims(text: &mut String, judged: &[&Judgement]) {
     }
 }
 
-/// The table of claims, with all that was computed for each.
+/// The table of claims, with all computed values.
 pub fn table(judgements: &[Judgement]) -> String {
     let mut text = format!(
         "{STATISTICS}\n\n\
@@ -296,7 +296,7 @@ pub fn table(judgements: &[Judgement]) -> String {
     text
 }
 
-/// ": 21 trials …", the search that every tuned file has behind it.
+/// ": 21 trials …", the search behind every tuned file.
 fn searched(TuneSpec { trials, seeds, share, metric, confirm, .. }: &TuneSpec) -> String {
     let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
     let seeds = seeds.join(", ");

@@ -1,4 +1,5 @@
-//! What the paper's text leaves open about Figures 5 and 6, tried: which reading comes near its levels?
+//! Settings of Figures 5 and 6 that the paper's text leaves open, tried: which reading comes near
+//! its levels?
 //!
 //! A reading is the experiment file of a figure with some values changed. LoPA-GT runs on it with three
 //! step sizes of x, since the paper's were adjusted by hand; the one with the lowest loss counts.
@@ -18,7 +19,7 @@ use lopa_study::statistics::Summary;
 pub struct Reading {
     /// The data set: that of the file `fig5-6-….toml` it changes.
     pub dataset: &'static str,
-    /// What is read differently from the file; empty for the file itself.
+    /// The difference from the file, in words; empty for the file itself.
     pub reading: &'static str,
     /// The values that differ.
     pub sets: &'static [&'static str],
@@ -118,7 +119,7 @@ const BALANCED: &[&str] = &[
 ];
 
 impl Reading {
-    /// What is read, in words.
+    /// The reading in words.
     pub fn words(&self) -> &'static str {
         if self.reading.is_empty() { "as in the file" } else { self.reading }
     }
@@ -148,7 +149,7 @@ impl Reading {
         ALPHAS.into_iter().map(at).collect()
     }
 
-    /// What it came to, from the runs of every step size.
+    /// Its result, from the runs of every step size.
     pub fn found(&self, runs: &[(f64, Vec<Outcome>)]) -> Option<Found> {
         let level = levels().into_iter().find(|level| {
             (level.figure, level.dataset, level.algorithm) == ("fig6", self.dataset, "lopa-gt")
@@ -167,7 +168,7 @@ impl Reading {
                 paper: level.test_accuracy,
             }
         };
-        // Whoever diverges on a seed is not how anybody would have adjusted it.
+        // The authors would not have kept a step size that diverges on a seed.
         let rank = |one: &Found| (one.diverged, one.loss.map_or(f64::INFINITY, |loss| loss.mean));
         runs.iter().map(found).min_by(|a, b| {
             let ((lost, low), (others, other)) = (rank(a), rank(b));
@@ -176,12 +177,12 @@ impl Reading {
     }
 }
 
-/// What a reading came to.
+/// The result of a reading.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The data set.
     pub dataset: &'static str,
-    /// What is read.
+    /// The reading.
     pub reading: &'static str,
     /// The step size of x that ended lowest.
     pub alpha: f64,
@@ -193,19 +194,20 @@ pub struct Found {
     pub loss: Option<Summary>,
     /// The accuracy on test data.
     pub accuracy: Option<Summary>,
-    /// What the most frequent class would get.
+    /// The accuracy of the most frequent class.
     pub majority: Option<f64>,
     /// The paper's accuracy.
     pub paper: f64,
 }
 
 impl Found {
-    /// How far its accuracy lies from the paper's.
+    /// How far its accuracy is from the paper's.
     pub fn off(&self) -> Option<f64> {
         Some(self.accuracy?.mean - self.paper)
     }
 
-    /// Whether it diverges on no seed, and ends as near to the paper's level as that can be read.
+    /// Whether it diverges on no seed, and ends as close to the paper's level as the figure can be
+    /// read.
     pub fn is_near(&self) -> bool {
         self.diverged == 0 && self.off().is_some_and(|off| off.abs() <= NEAR)
     }

@@ -1,4 +1,4 @@
-//! What the paper says, in ten sentences, and what became of each.
+//! The paper's statements in ten sentences, and the verdict on each.
 
 use std::fmt::Write as _;
 
@@ -13,17 +13,17 @@ pub enum Topic {
     MaDsbo,
     /// LoPA against both, by time.
     Time,
-    /// What gradient tracking does for loss and accuracy.
+    /// The effect of gradient tracking on loss and accuracy.
     Tracking,
-    /// What it does for consensus.
+    /// Its effect on consensus.
     Consensus,
-    /// What heterogeneous labels do.
+    /// The effect of heterogeneous labels.
     Heterogeneity,
-    /// What they do to LoPA-LG in particular.
+    /// Their effect on LoPA-LG in particular.
     HeterogeneityOfLocal,
-    /// What a sparse network does.
+    /// The effect of a sparse network.
     Connectivity,
-    /// What it does to LoPA-GT in particular.
+    /// Its effect on LoPA-GT in particular.
     ConnectivityOfTracking,
     /// LoPA against a fixed regularisation.
     SingleLevel,
@@ -71,7 +71,7 @@ impl Topic {
         }
     }
 
-    /// The statement with what became of it, in one sentence.
+    /// The statement with its verdict, in one sentence.
     fn sentence(self, judged: &[Judgement], link: impl Fn(&str) -> Link) -> String {
         let statement = self.statement();
         let own: Vec<&Judgement> = judged.iter().filter(|one| one.of.topic == self).collect();

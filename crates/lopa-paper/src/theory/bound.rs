@@ -19,8 +19,8 @@ pub struct Start {
 impl Start {
     /// V⁰ minus a lower bound of V^{K+1}.
     ///
-    /// With z⁰ = s⁰ of a minibatch, z¹ = s⁰ too, and the first step does not average: (27) and (36)
-    /// then miss up to 2γ of the errors at the start, which is added here.
+    /// With z⁰ = s⁰ of a minibatch, also z¹ = s⁰, and the first step does not average: (27) and
+    /// (36) then miss up to 2γ of the errors at the start, which is added here.
     pub fn v0(&self, scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> f64 {
         let w = Weights::of(scheme, c, d, s);
         let reuse = if self.reused {
@@ -80,7 +80,7 @@ pub fn bound(
 
 /// ϑ = 24 φ / (1 − ρ)² for LG, (67); 0 for GT.
 ///
-/// The paper has an extra factor α/γ that the proof does not give: see `docs/errata.md`.
+/// The paper has an extra factor α/γ that does not follow from the proof: see `docs/errata.md`.
 pub fn vartheta(scheme: Scheme, c: &Constants, d: &Derived) -> f64 {
     match scheme {
         Scheme::LocalGradient => 24.0 * d.phi / c.gap().powi(2),

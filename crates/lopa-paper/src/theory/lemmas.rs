@@ -11,13 +11,13 @@ use lopa_study::practical::snapshot::{Snapshot, distance_sq, mean_row, norm_sq};
 /// One lemma at one iteration: `left ≤ right` in expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Recursion {
-    /// What it bounds.
+    /// The bounded quantity.
     pub name: &'static str,
     /// Its equation.
     pub place: &'static str,
     /// The measured next value.
     pub left: f64,
-    /// The bound from the values before.
+    /// The bound from the previous values.
     pub right: f64,
 }
 

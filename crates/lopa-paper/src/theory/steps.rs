@@ -9,7 +9,7 @@ use super::{Constants, Derived, Scheme, Steps};
 /// Where a step size may lie for a given α: from `slope` · α to `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Room {
-    /// c, where c α is the lower end: what (70) and (107) require of c_λ, c_β, c_γ.
+    /// c, where c α is the lower end: the requirement of (70) and (107) on c_λ, c_β, c_γ.
     pub slope: f64,
     /// The upper end.
     pub high: f64,
@@ -56,7 +56,8 @@ pub struct Admissible {
 /// [`conditions`](super::conditions).
 ///
 /// They are the paper's with its errors corrected: λ below 2/(μ_g + L_{g,θ}) so that I − λ∇²g
-/// contracts, each σ where its lemma has it, and the bounds that follow from the corrected d_4, d_6.
+/// contracts, each σ in the place that its lemma gives, and the bounds that follow from the
+/// corrected d_4, d_6.
 pub fn admissible(scheme: Scheme, c: &Constants, d: &Derived, tau: f64) -> Admissible {
     let (gap, root_phi) = (c.gap(), d.phi.sqrt());
     let stable = 2.0 / (c.mu_g + c.l_g_theta);
@@ -191,7 +192,7 @@ pub struct Choice {
     pub a1: f64,
     /// a_2 of (77); 0 for GT.
     pub a2: f64,
-    /// What limits α: `u1`, `u2`, `u3`, `variance` or `heterogeneity`.
+    /// The limit on α: `u1`, `u2`, `u3`, `variance` or `heterogeneity`.
     pub active: &'static str,
     /// The corollary's bound on the mean of ‖∇Φ‖² over K + 1 iterations, (82) and (113).
     pub bound: f64,

@@ -27,7 +27,7 @@ impl Trace {
     }
 }
 
-/// Adds the terms of V^k to runs of LoPA that ask for them with `run.lyapunov`.
+/// Adds the terms of V^k to runs of LoPA with `run.lyapunov`.
 pub struct Lyapunov;
 
 impl Probe for Lyapunov {
@@ -43,8 +43,8 @@ impl Probe for Lyapunov {
 }
 
 impl Probing for Trace {
-    /// Measures of where the run stands: each error, `lyapunov_…` for each term with its weight,
-    /// and `lyapunov` for their sum. The weights follow from the constants at the start.
+    /// Measures of the current state: each error, `lyapunov_…` for each term with its weight, and
+    /// `lyapunov` for their sum. The weights follow from the constants at the start.
     fn measure(
         &mut self,
         setup: &Setup,

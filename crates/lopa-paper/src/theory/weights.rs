@@ -34,9 +34,9 @@ impl Weights {
 
     /// The weights with which V^k decreases, by the requirements of the proofs.
     ///
-    /// d_4 and d_6 are the smallest that absorb what the consensus errors pass on: d_4 γ =
-    /// 6 τα² d_5 / (1 − ρ) for LG, d_6 (1 − ρ)/2 = 2 τα² d_5 / (1 − ρ) and d_4 = 4 γ d_6 / (1 − ρ)
-    /// for GT. The paper prints them with another power of α; see `docs/errata.md`.
+    /// d_4 and d_6 are the smallest weights that absorb the contribution of the consensus errors:
+    /// d_4 γ = 6 τα² d_5 / (1 − ρ) for LG, d_6 (1 − ρ)/2 = 2 τα² d_5 / (1 − ρ) and d_4 = 4 γ d_6 /
+    /// (1 − ρ) for GT. The paper prints them with another power of α; see `docs/errata.md`.
     pub fn of(scheme: Scheme, c: &Constants, d: &Derived, s: &Steps) -> Weights {
         let (gap, push) = (c.gap(), s.tau * s.alpha);
         let common = Weights {

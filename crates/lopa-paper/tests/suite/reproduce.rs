@@ -163,7 +163,7 @@ fn entries_and_verdicts_come_from_the_folder() {
         quick.contains("neither compared with the paper nor judged") && !quick.contains("Holds")
     );
 
-    // The seeds that survive a divergence are no fair sample: nothing is decided by them.
+    // The seeds that did not diverge are not a fair sample: they decide nothing.
     let [(part, mut traces)] = all;
     let lost = traces.runs.iter_mut().find(|run| run.algorithm == "lopa-lg").expect("it was run");
     lost.diverged = true;
@@ -240,7 +240,7 @@ fn every_tuned_file_was_searched_alike() {
             let line = format!("\n#   {}: trial ", algorithm.label);
             assert!(tuned_source.text.contains(&line), "{name}: {}", algorithm.label);
         }
-        // The two differ in steps alone.
+        // The two differ only in their steps.
         let setting = |experiment: &Experiment| {
             let mut all = experiment.resolved();
             all.retain(|key, _| key != "name" && key != "algorithm");

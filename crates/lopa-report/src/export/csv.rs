@@ -1,4 +1,4 @@
-//! CSV (RFC 4180): numbers that read back to the bit, empty fields for what was not measured.
+//! CSV (RFC 4180): numbers that read back to the bit, empty fields for missing measurements.
 
 use lopa::folder::MetricsRow;
 

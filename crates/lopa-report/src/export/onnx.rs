@@ -5,8 +5,8 @@
 //!                                                                            └ ArgMax ─► class
 //! ```
 //!
-//! Numbers are in single precision. Operators are those of opset 13, which every runtime of the last
-//! years knows. The few messages of the format are written by hand: fields as (number, wire type),
+//! Numbers are in single precision. Operators are those of opset 13, which every recent runtime
+//! supports. The few messages of the format are written by hand: fields as (number, wire type),
 //! varints, and lengths before bytes.
 
 use lopa::config::Registry;
@@ -97,7 +97,7 @@ pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Resu
     Ok(file.0)
 }
 
-/// One score z is (z, 0): a softmax of both says the same.
+/// One score z is written as (z, 0): a softmax of both gives the same probability.
 fn two_columns(layer: &Layer) -> Layer {
     match (layer.then, layer.outputs) {
         (Then::Softmax, 1) => {
@@ -109,7 +109,7 @@ fn two_columns(layer: &Layer) -> Layer {
     }
 }
 
-/// An input or output: rows of `width` entries, or one entry a row.
+/// An input or output: rows of `width` entries, or one entry per row.
 fn value(name: &str, kind: u64, width: Option<usize>) -> Message {
     let mut shape = Message::default();
     let mut rows = Message::default();
@@ -131,7 +131,7 @@ fn value(name: &str, kind: u64, width: Option<usize>) -> Message {
     value
 }
 
-/// A graph under way.
+/// A graph being built.
 #[derive(Default)]
 struct Graph(Message);
 
@@ -166,7 +166,7 @@ impl Graph {
     }
 }
 
-/// A protobuf message under way.
+/// A protobuf message being written.
 #[derive(Default)]
 struct Message(Vec<u8>);
 

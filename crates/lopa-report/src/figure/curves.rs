@@ -35,8 +35,8 @@ pub struct Curve {
     pub style: Style,
     /// Its points, from left to right.
     pub points: Vec<Point>,
-    /// The seeds that diverged, as points from left to right. They are drawn as far as the axes
-    /// go, which they do not set.
+    /// The seeds that diverged, as points from left to right. They are clipped to the axes and do
+    /// not affect them.
     pub lost: Vec<Vec<[f64; 2]>>,
 }
 
@@ -75,7 +75,7 @@ impl Axes {
         let lost = || self.curves.iter().flat_map(|curve| &curve.lost);
         let ends = lost().flatten().map(|[x, _]| *x);
         let x = Scale::from_start(points().map(|point| point.x).chain(ends), self.log_x);
-        // If nothing else is drawn, what diverged is shown up to ten times where it began.
+        // If nothing else is drawn, a diverged run is shown up to ten times its first value.
         let begun = lost().filter(|_| points().next().is_none()).filter_map(|run| run.first());
         let begun = begun.flat_map(|[_, y]| [*y, 10.0 * y]);
         let y = Scale::around(points().flat_map(|p| [p.low, p.y, p.high]).chain(begun), self.log_y);
@@ -249,7 +249,7 @@ mod tests {
             assert!(end.ends_with(" 0"), "{path}");
             assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("e1"));
         }
-        // Alone, it is shown where it began.
+        // If it is the only curve, its beginning is shown.
         let mut lost = curve(&[]);
         lost.lost = vec![exploded];
         let y = axes(vec![lost], true).scales()[1];

@@ -1,11 +1,11 @@
-//! Factors with their intervals, one row each: what a comparison says in several settings.
+//! Factors with their intervals, one row each: a comparison in several settings.
 
 use super::{Frame, MARGIN, Style, curves, font_size};
 use crate::svg::{Anchor, Drawing, fitted, width};
 use crate::ticks::Scale;
 
 const NAME_FONT: f64 = 11.0;
-/// Names are set smaller rather than let them take more than this.
+/// The maximum width of names; longer ones are set in smaller type.
 const NAMES: f64 = 150.0;
 
 /// Rows of factors on a logarithmic axis, with a line at 1.
@@ -24,7 +24,7 @@ pub struct Forest {
 pub struct ForestRow {
     /// Its name; rows with the same name in succession show it once.
     pub name: String,
-    /// What it belongs to, for the legend.
+    /// Its group, for the legend.
     pub label: String,
     /// Its look.
     pub style: Style,

@@ -15,7 +15,7 @@ use crate::svg::{Anchor, Drawing, fitted, short, width};
 /// A figure: panels in rows, a legend above, a note below.
 #[derive(Debug, Clone, Default)]
 pub struct Figure {
-    /// What it shows, for screen readers.
+    /// A description for screen readers.
     pub about: String,
     /// The panels.
     pub panels: Vec<Panel>,
@@ -34,7 +34,7 @@ pub struct Panel {
     pub content: Content,
 }
 
-/// What a panel shows.
+/// The content of a panel.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// Curves with bands.
@@ -70,8 +70,8 @@ impl Frame {
     }
 }
 
-/// How a curve looks: a colour that most colour-blind people can tell from the others, on white and
-/// on black, and a dash pattern and a marker that need no colour.
+/// The style of a curve: a colour that most colour-blind people can distinguish from the others, on
+/// white and on black, and a dash pattern and a marker that need no colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
     /// The colour.
@@ -104,7 +104,7 @@ pub fn style(n: usize) -> Style {
 }
 
 const PANEL: [f64; 2] = [292.0, 212.0];
-/// Above, right and below a panel. Half a tick label or column name may stand to the right.
+/// Above, right and below a panel. Half a tick label or column name may extend to the right.
 const MARGIN: [f64; 3] = [34.0, 28.0, 48.0];
 /// The left margin is at least this; wide tick labels need more.
 const MIN_LEFT: f64 = 66.0;
@@ -211,7 +211,7 @@ impl Panel {
         }
     }
 
-    /// The width of what stands to the left of its frame.
+    /// The width of the labels to the left of its frame.
     fn left(&self) -> f64 {
         match &self.content {
             Content::Curves(axes) => axes.left(),
@@ -222,7 +222,7 @@ impl Panel {
     }
 }
 
-/// What a legend entry takes beside its text: a sample of the line, and a gap to the next entry.
+/// The width of a legend entry without its text: a sample of the line, and a gap to the next entry.
 const SAMPLE: f64 = 30.0;
 const GAP: f64 = 16.0;
 
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// How far apart two colours are for the eye, roughly (black and white: 765).
+    /// The perceived distance between two colours, roughly (black and white: 765).
     fn apart(a: &str, b: &str) -> f64 {
         let part = |colour: &str, at: usize| {
             f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap())

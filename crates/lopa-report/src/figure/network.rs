@@ -17,7 +17,7 @@ pub struct Network {
 /// Larger graphs are not drawn.
 pub const MAX_NODES: usize = 150;
 
-/// In larger graphs, names are shown where one points only.
+/// In larger graphs, names are shown only under the pointer.
 const MAX_NAMED: usize = 24;
 
 /// Longer names are cut.

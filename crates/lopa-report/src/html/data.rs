@@ -27,7 +27,7 @@ pub fn script(runs: &[Saved], styles: &Styles, view: &View) -> String {
     format!("<script type=\"application/json\" id=\"data\">{text}</script>\n")
 }
 
-/// JSON that cannot end the script element it stands in.
+/// JSON that cannot end the enclosing script element.
 fn embedded(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
@@ -83,7 +83,7 @@ fn algorithm(trace: &Trace, names: &[String], styles: &Styles) -> Value {
     algorithm
 }
 
-/// How a curve looks.
+/// The style of a curve.
 fn look(style: Style) -> Value {
     let dash: Vec<f64> = style.dash.split_whitespace().filter_map(|d| d.parse().ok()).collect();
     json!({ "colour": style.colour, "dash": dash, "marker": style.marker })

@@ -20,7 +20,7 @@ pub struct Report {
     pub runs: Vec<Saved>,
     /// Verdicts on claims.
     pub claims: Vec<Value>,
-    /// What the charts show at first.
+    /// The initial axes of the charts.
     pub view: View,
 }
 
@@ -32,7 +32,7 @@ const SCRIPT: &str = include_str!("../../assets/report.js");
 
 const LIVE_SCRIPT: &str = include_str!("../../assets/live.js");
 
-// Even if markup slipped in, the browser would make no request.
+// Even if markup from data got through, the browser would make no request.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -42,7 +42,7 @@ impl Report {
         self.page("", "", "")
     }
 
-    /// The page with a note on top, and a script that asks the server for news and nobody else.
+    /// The page with a note on top, and a script that polls this server only.
     pub(crate) fn following(&self, note: &str) -> String {
         let script = format!("<script>{LIVE_SCRIPT}</script>\n");
         self.page("; connect-src 'self'", note, &script)

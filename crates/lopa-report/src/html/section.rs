@@ -52,7 +52,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
     )
 }
 
-/// What was run, in a few words each.
+/// A short description of each part of the run.
 fn facts(saved: &Saved) -> String {
     let Manifest { algorithms, seeds, status, started, .. } = &saved.manifest;
     let mut facts = about(saved);
@@ -62,7 +62,7 @@ fn facts(saved: &Saved) -> String {
         n @ ..=8 => ("Seeds", format!("{n} ({})", listed.join(", "))),
         n => ("Seeds", n.to_string()),
     });
-    // Of a network that is too large to be drawn.
+    // For a network that is too large to draw.
     if let Some(world) = saved.worlds().first().filter(|world| world.weights.is_empty()) {
         let estimate = if world.estimated { " or more, an estimate" } else { "" };
         facts.push(("ρ", format!("{:.3}{estimate}", world.rho)));
@@ -96,7 +96,7 @@ fn about(saved: &Saved) -> Vec<(&'static str, String)> {
     };
     let (data, partition) = (name(&["data"]), name(&["partition"]));
     let (graph, weights) = (name(&["network", "graph"]), name(&["network", "weights"]));
-    // A file is known by its name.
+    // A file is shown by its name.
     let file = settings.get("data").and_then(|data| data.get("path")?.as_str());
     let file = file.and_then(|path| Some(Path::new(path).file_name()?.to_string_lossy()));
     let data = data.map(|name| file.map_or(name, |file| file.to_string()));
@@ -133,7 +133,7 @@ fn closing(saved: &Saved) -> String {
     format!("<p class=\"closing\">{}</p>\n", escape(&text))
 }
 
-/// The algorithms that diverged, and why: the diagnosis of the first seed stands for all.
+/// The algorithms that diverged, and why: with the diagnosis of the first seed.
 fn divergences(saved: &Saved) -> String {
     let note = |algorithm: &str| {
         let seeds = Seeds::of(algorithm, &saved.results);
@@ -157,7 +157,7 @@ fn divergences(saved: &Saved) -> String {
     if notes.is_empty() { notes } else { format!("<ul class=\"alarm\">{notes}</ul>\n") }
 }
 
-/// Each panel is a drawing of its own: on a narrow screen they stand below each other.
+/// Each panel is a separate drawing: on a narrow screen they are stacked.
 fn pictures(saved: &Saved) -> String {
     let picture = |title: &str, figure: Option<Figure>| {
         let Some(Figure { about, panels, note, .. }) = figure else { return String::new() };

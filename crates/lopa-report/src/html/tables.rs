@@ -18,7 +18,7 @@ use crate::statistics::{Trace, traces};
 use crate::svg::escape;
 
 /// The final measures, one row per algorithm; the best of each column is bold. An algorithm that
-/// diverged on some seed is never the best. Below accuracies stands what the majority class gets.
+/// diverged on some seed is never the best. The last row has the accuracy of the majority class.
 pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     let names = quantities(traces);
     let names = names.iter().map(String::as_str);
@@ -92,7 +92,7 @@ fn evenly<T>(columns: &[T]) -> impl Iterator<Item = &[T]> {
 /// A cell without a value.
 const NONE: &str = "<td class=\"none\">–</td>";
 
-/// What always naming a node's most frequent class gets, below the accuracies.
+/// The accuracy of always naming a node's most frequent class, below the accuracies.
 fn majority(columns: &[Column], traces: &[Trace]) -> Option<Vec<String>> {
     let value = |column: &Column| {
         let name = majority_of(column.name)?;
@@ -141,11 +141,11 @@ impl Column<'_> {
     }
 }
 
-/// Nodes that are listed one by one; of more, quartiles are.
+/// The most nodes that are listed one by one; of more, quartiles are shown.
 const LISTED: usize = 1000;
 
 /// The final measures of every node: one table per measure, one row per node, means over the seeds
-/// that did not diverge. Of many nodes only how the measures spread.
+/// that did not diverge. With many nodes, only the spread of the measures.
 pub fn nodes(saved: &Saved) -> String {
     let sound = || saved.results.iter().filter(|result| !result.diverged());
     if sound().any(|result| result.nodes.len() > LISTED || !result.spread.is_empty()) {

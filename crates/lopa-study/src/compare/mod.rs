@@ -1,4 +1,4 @@
-//! Who wins under which cost: algorithms at equal budgets, and the cost of a target.
+//! Compares algorithms under each cost: at equal budgets, and by the cost of a target.
 //!
 //! For every cost, algorithms are compared at the same budget: the last measurement within it
 //! counts, without interpolation. Comparisons are paired over seeds: a lead is significant if the
@@ -20,7 +20,7 @@ use lopa::run::trace::{COSTS, Row, majority_of, more_is_better, spans_powers};
 /// A measurement below this share of the budget does not represent the budget.
 const MIN_SHARE: f64 = 0.9;
 
-/// What to compare.
+/// The question.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// Labels of the algorithms that should have run.
@@ -35,7 +35,7 @@ pub struct Question {
     pub budgets: Vec<(&'static str, f64)>,
     /// The level of the measure to reach.
     pub target: Option<f64>,
-    /// The rows that decide the measure, if it is an accuracy on rows that nobody trains on.
+    /// The rows that decide the measure, if it is an accuracy on rows outside training.
     pub rows: Option<f64>,
 }
 
@@ -50,18 +50,18 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// The rows whose sampling error the intervals contain.
     pub rows: Option<f64>,
-    /// One entry per cost: who has the best measure for the same budget.
+    /// One entry per cost: the algorithm with the best measure for the same budget.
     pub standings: Vec<Standing>,
-    /// What always naming a node's most frequent class gets, if the measure is such an accuracy: the
-    /// mean over seeds.
+    /// The accuracy of always naming a node's most frequent class, if the measure is such an
+    /// accuracy: the mean over seeds.
     pub majority: Option<f64>,
     /// The level to reach.
     pub target: Option<f64>,
-    /// One entry per cost: who reaches the target most cheaply.
+    /// One entry per cost: the algorithm that reaches the target most cheaply.
     pub races: Vec<Standing>,
     /// One sentence per algorithm that diverged on some seed, and hence is not ranked.
     pub diverged: Vec<String>,
-    /// What else makes the comparison unfair or incomplete.
+    /// Other reasons why the comparison is unfair or incomplete.
     pub warnings: Vec<String>,
 }
 
@@ -70,11 +70,11 @@ pub struct Comparison {
 pub struct Standing {
     /// The cost.
     pub cost: &'static str,
-    /// What each could spend; `None` where the cost itself is compared.
+    /// The budget of each; `None` where the cost itself is compared.
     pub budget: Option<f64>,
     /// Every algorithm, in the order of the file.
     pub places: Vec<Place>,
-    /// Who is ahead; `None` if nobody can be ranked.
+    /// The leader; `None` if no algorithm can be ranked.
     pub lead: Option<Lead>,
 }
 
@@ -216,7 +216,7 @@ impl Question {
 }
 
 impl Standing {
-    /// A warning that names who was measured far below the budget.
+    /// A warning that names the algorithms measured far below the budget.
     fn unequal(&self) -> Option<String> {
         let short = |place: &Place| {
             let used = place.used.filter(|&used| place.ranked && used < MIN_SHARE)?;

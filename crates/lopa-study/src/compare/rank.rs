@@ -87,12 +87,12 @@ impl Place {
     }
 }
 
-/// Who is ahead.
+/// The leader.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lead {
     /// The best mean.
     pub winner: String,
-    /// The next best; `None` if nobody else was ranked.
+    /// The next best; `None` if no other was ranked.
     pub runner_up: Option<String>,
     /// The winner's lead over it, paired over seeds: a difference of numbers or of their
     /// logarithms.
@@ -102,7 +102,7 @@ pub struct Lead {
     pub rows: Option<f64>,
     /// Whether the lead is significant: the interval lies above zero.
     pub significant: bool,
-    /// All over whom the winner's lead is not significant.
+    /// All algorithms over which the winner's lead is not significant.
     pub on_a_par: Vec<String>,
 }
 

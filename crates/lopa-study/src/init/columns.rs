@@ -1,4 +1,4 @@
-//! The columns of a CSV file, or of one for each node: which are words, and which are no features.
+//! The columns of a CSV file, or of one file per node: which are words, and which are not features.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use lopa::error::{Error, Result, nearest};
 pub struct Table {
     place: String,
     header: bool,
-    /// Of each column, the looks of all files.
+    /// For each column, its descriptions in all files.
     columns: Vec<Vec<ColumnLook>>,
     rows: usize,
     repeated: Vec<String>,
 }
 
 impl Table {
-    /// Looks at all files; columns are matched by name, or by position where they have no names.
+    /// Inspects all files; columns are matched by name, or by position where they have no names.
     pub fn of(files: &[PathBuf]) -> Result<Table> {
         let mut table = Table {
             place: shown(&files[0]),
@@ -30,7 +30,7 @@ impl Table {
         };
         for (at, file) in files.iter().enumerate() {
             let found = look(file, None)?;
-            // The last column is taken for the label there.
+            // The last column is used as the label there.
             let last = found.labels.and_then(|labels| labels.column);
             let all = found.columns.into_iter().chain(last);
             table.rows += found.rows;
@@ -45,7 +45,7 @@ impl Table {
                     true => table.columns.iter_mut().find(own),
                     false => table.columns.get_mut(j),
                 };
-                // What only some files have is refused when they are read.
+                // Columns that only some files have are refused when the files are read.
                 if let Some(known) = known {
                     known.push(column);
                 }
@@ -104,7 +104,7 @@ impl Table {
         Err(error.at(&self.place).hint(format!("{did}the columns are {all}")))
     }
 
-    /// Whether a column holds words, and not one for each row nor one for all.
+    /// Whether a column holds words that are neither all different nor all equal.
     pub fn is_word(&self, at: usize) -> bool {
         self.columns[at].iter().any(ColumnLook::holds_words) && self.doubt(at).is_none()
     }
@@ -113,7 +113,7 @@ impl Table {
         self.columns[at].iter().any(|column| column.kind == CellKind::Text)
     }
 
-    /// The columns that are no features, and why.
+    /// The columns that are not features, and why.
     pub fn doubtful(&self) -> impl Iterator<Item = (usize, String)> {
         (0..self.width()).filter_map(|at| Some((at, self.doubt(at)?)))
     }
@@ -127,7 +127,7 @@ impl Table {
         if all.iter().all(has(Remark::Constant)) && all.iter().all(alike) {
             return Some("the same in all rows".into());
         }
-        // A file with few rows may not show what the others do.
+        // A file with few rows may not show this.
         let names = |column: &ColumnLook| column.unique || has(Remark::Identifier)(column);
         if all.iter().any(has(Remark::Identifier)) && all.iter().all(names) {
             let rows = self.rows;
@@ -138,7 +138,7 @@ impl Table {
         None
     }
 
-    /// Refuses features that are no numbers.
+    /// Refuses features that are not numbers.
     pub fn refuse_words(&self, mut features: impl Iterator<Item = usize>) -> Result<()> {
         let Some(at) = features.find(|&at| self.is_text(at)) else { return Ok(()) };
         let odd = self.columns[at].iter().find(|column| column.text.is_some());
@@ -154,7 +154,7 @@ impl Table {
         }))
     }
 
-    /// What a user should know of the features.
+    /// Notes for the user about the features.
     pub fn warnings(&self, is_feature: impl Fn(&usize) -> bool) -> Vec<String> {
         let mut warnings = Vec::new();
         for name in &self.repeated {

@@ -1,4 +1,4 @@
-//! What a look at data files tells: format, columns, the label.
+//! Inspects data files: format, columns, the label.
 
 use std::path::{Path, PathBuf};
 
@@ -22,20 +22,20 @@ const LABELS: [&str; 10] = [
     "classe",
 ];
 
-/// The data as the section `[data]` of an experiment file has it, and what was guessed.
+/// The data as in the section `[data]` of an experiment file, and the guesses.
 pub struct Look {
     /// The name of the source and its parameters.
     pub data: Table,
     /// The names of nodes that have files of their own.
     pub nodes: Option<Vec<String>>,
-    /// What was guessed, and how to say otherwise.
+    /// The guesses, and how to override them.
     pub guesses: Vec<String>,
     /// A name for the experiment.
     pub name: String,
 }
 
 impl Look {
-    /// Looks at the files, or at those in a folder: several of them are one for each node.
+    /// Inspects the files, or those in a folder; of several files, each belongs to one node.
     pub fn at(wish: &Wish) -> Result<Look> {
         let files = files(&wish.data)?;
         let first = &files[0];
@@ -118,7 +118,7 @@ impl Look {
         let doubtful: Vec<(usize, String)> =
             table.doubtful().filter(|(at, _)| is_free(at) && *at != label).collect();
         let features = (0..table.width()).filter(|at| is_free(at) && *at != label).count();
-        // Where nothing else is left, they may be what they seem not to be.
+        // If no other columns are left, doubtful ones may be features.
         let doubtful = if doubtful.len() < features { doubtful } else { Vec::new() };
         for (at, why) in doubtful {
             self.guesses.push(format!("left out: {}, {why}", table.shown(at)));

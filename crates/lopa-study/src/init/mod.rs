@@ -1,5 +1,5 @@
-//! A first experiment on somebody's own data: looks at it, chooses a problem, finds step sizes that
-//! survive, and writes a commented file.
+//! A first experiment on a user's own data: inspects the data, chooses a problem, finds step sizes
+//! that do not diverge, and writes a commented file.
 
 mod columns;
 mod look;
@@ -19,14 +19,14 @@ use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
 use lopa::run::Context;
 use lopa::run::trace::majority_of;
 
-/// What the user asks for.
+/// The user's request.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
     /// A file, a folder with a file for each node, or such files.
     pub data: Vec<PathBuf>,
     /// The column to predict, by name or number.
     pub label: Option<String>,
-    /// The column that says whose row it is.
+    /// The column that names each row's group.
     pub nodes_from: Option<String>,
     /// Columns to leave out, by name or number.
     pub drop: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Wish {
     pub problem: Option<String>,
 }
 
-/// The experiment file, and what led to it.
+/// The experiment file, and the findings behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
     /// The name of the experiment.
@@ -49,14 +49,15 @@ pub struct Written {
     pub text: String,
     /// What the data are.
     pub facts: Facts,
-    /// What was guessed, and how to say otherwise.
+    /// The guesses, and how to override them.
     pub guesses: Vec<String>,
     /// How far its step sizes were tried.
     pub tested: Tested,
-    /// What a trial of the file came to: each algorithm's accuracy on held-out rows, the mean over
+    /// The result of a trial of the file: each algorithm's accuracy on held-out rows, the mean over
     /// nodes and seeds.
     pub tried: Vec<(String, f64)>,
-    /// What nodes get there by always naming their most frequent class, as in the results of a run.
+    /// The accuracy there of always naming each node's most frequent class, as in the results of a
+    /// run.
     pub majority: Option<f64>,
 }
 
@@ -71,10 +72,10 @@ pub enum Tested {
     Fully,
 }
 
-/// What the search for an experiment tells on its way.
+/// A progress event of the search for an experiment.
 #[derive(Debug)]
 pub enum Heard<'a> {
-    /// What it does now.
+    /// Its current step.
     Doing(&'a str),
     /// The file as it would be now, if the search had to stop.
     Draft(Written),
@@ -97,22 +98,22 @@ pub struct Facts {
     pub sparse: bool,
 }
 
-/// The nodes of a file that does not say whose rows are whose.
+/// The number of nodes for a file without groups.
 const NODES: usize = 8;
 
-/// A node needs so many rows.
+/// The fewest rows per node.
 const ROWS_PER_NODE: usize = 20;
 
-/// More nodes than groups are not made of one file.
+/// The most nodes made from the groups of one file.
 const MOST_NODES: usize = 64;
 
-/// More classes than these are hardly labels.
+/// More distinct values than this are hardly labels.
 const MOST_CLASSES: usize = 200;
 
 /// Trials use only as many rows and columns of wide tables as give θ at most this many entries.
 const TRIAL_WEIGHTS: usize = 200_000;
 
-/// Looks at the data, tries step sizes and writes the experiment.
+/// Inspects the data, tries step sizes and writes the experiment.
 pub fn init(
     wish: &Wish,
     registries: &Registries,
@@ -235,7 +236,7 @@ fn read(look: &Look, registries: &Registries, context: &Context) -> Result<Vec<R
     }
 }
 
-/// Refuses labels that are no classes, or the same ones in different spellings.
+/// Refuses labels that are not classes, or that are different spellings of one class.
 fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Result<()> {
     check_spelling(classes).map_err(|error| {
         let hint =

@@ -7,7 +7,7 @@
 use lopa::data::{Data, Dataset, Features, Groups};
 use lopa::math::random::{Purpose, Stream};
 
-/// A node keeps so many rows, if it has them.
+/// The number of rows that a node keeps, if it has as many.
 const ROWS_PER_NODE: usize = 20;
 
 /// The data with so few rows that they have at most `weights` columns times classes, if that is
@@ -32,7 +32,7 @@ pub fn narrow(data: Data, nodes: usize, weights: usize) -> Data {
     Data { train, test, columns: None, ..data }
 }
 
-/// A share of the rows, of every owner alike, at random.
+/// A random share of the rows, the same for every owner.
 fn drawn(set: &Dataset, share: f64) -> Vec<u32> {
     let whole = 0..set.len() as u32;
     let ranges = set.owners().unwrap_or(std::slice::from_ref(&whole));

@@ -9,10 +9,10 @@ use super::{Facts, Tested, Wish, Written, preparation};
 use crate::choose;
 use crate::practical::Steps;
 
-/// Wider rows are not given a hidden layer: its weights would be most of the work.
+/// Wider rows get no hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;
 
-/// What the file says.
+/// The contents of the file.
 pub struct Plan {
     pub look: Look,
     pub facts: Facts,
@@ -36,7 +36,7 @@ impl Plan {
         Plan { look, facts, steps, holdout: true, refits: false, problem, grouped, tested }
     }
 
-    /// The file, which says how far its step sizes were tried.
+    /// The file, with a note on how far its step sizes were tried.
     pub fn written(&mut self, tested: Tested) -> Written {
         self.tested = tested;
         Written {
@@ -50,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// The file with at most so many training rows, for trials.
+    /// The file with at most this many training rows, for trials.
     pub fn trial(&self, rows: usize) -> String {
         let most = (self.facts.rows > rows && self.look.nodes.is_none()).then_some(rows);
         self.text(most)

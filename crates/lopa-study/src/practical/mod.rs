@@ -47,9 +47,9 @@ pub struct Point {
 /// Suggested step sizes, and the reasons for them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suggestion {
-    /// The step sizes; γ and τ are the file's. None, if no step sizes that were tried survive.
+    /// The step sizes; γ and τ are the file's. `None` if all step sizes that were tried diverge.
     pub steps: Option<Steps>,
-    /// The seeds and the iterations that they survive.
+    /// The seeds and the iterations on which they were confirmed.
     pub confirmed: Confirmed,
     /// Smallest and largest curvature of the g_i at the start and at the end of the run.
     pub curvature: (f64, f64),
@@ -62,34 +62,34 @@ pub struct Suggestion {
     /// The linearised iteration is stable for α below it, for the smallest and the second largest
     /// eigenvalue of W.
     pub limit_alpha: f64,
-    /// What the calibration tried: α, and Φ at its end, `None` if it diverged.
+    /// The trials of the calibration: α, and Φ at its end, `None` if it diverged.
     pub tried: Vec<(f64, Option<f64>)>,
     /// Iterations of the calibration.
     pub iterations: u64,
 }
 
-/// The full runs that step sizes had to survive.
+/// The full runs that confirm step sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Confirmed {
     /// The seeds: the file's, and further ones if it has few.
     pub seeds: Vec<u64>,
     /// Iterations: those that the file sets.
     pub iterations: u64,
-    /// What did not survive them, from the calibration's best α down.
+    /// The step sizes that failed, from the calibration's best α down.
     pub lost: Vec<f64>,
 }
 
-/// At least so many seeds confirm step sizes, and at most as many more.
+/// At least this many seeds confirm step sizes, and at most twice as many.
 const SEEDS: usize = 3;
 
-/// A run is lost if Φ ends by this share higher than it began. While θ and v are far from their
+/// A run fails if Φ ends higher than it began by this share. While θ and v are far from their
 /// solutions, Φ may rise a little with any α.
 const HIGHER: f64 = 0.01;
 
-/// How often a step that does not survive is halved.
+/// How often a step size that fails is halved.
 const HALVINGS: i32 = 10;
 
-/// Step sizes that do best in short runs; whether they survive a long one is another question.
+/// The best step sizes in short runs, not yet confirmed in long ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
     /// The step sizes; γ and τ are the file's.
@@ -151,7 +151,7 @@ pub fn suggest(
     let mut confirmed = Confirmed { seeds: seeds(setup), iterations: planned, lost: Vec::new() };
     let mut steps = None;
     for halvings in 0..HALVINGS {
-        // α is the usual culprit; if it is not, θ and v slow down as well.
+        // α is the usual cause; if it is not, the step sizes of θ and v are also reduced.
         let inner = best.beta / 2f64.powi(halvings / 3);
         let alpha = best.alpha / 2f64.powi(halvings);
         let next = Steps { alpha, beta: inner, lambda: inner, ..best };
@@ -201,7 +201,7 @@ fn seeds(setup: &Setup) -> Vec<u64> {
     seeds
 }
 
-/// Whether no run with these step sizes is lost, on any seed.
+/// Whether no run with these step sizes fails, on any seed.
 fn survives(
     setup: &Setup,
     spec: &AlgorithmSpec,
@@ -213,7 +213,7 @@ fn survives(
     for &seed in seeds {
         let world = setup.experiment.world(setup.data, seed)?;
         let there = Setup { world: &world, seed, ..*setup };
-        // A look on the way ends a lost run early.
+        // A check during the run ends a failed run early.
         let mut looks = vec![0, *iterations / 10, *iterations];
         looks.dedup();
         let run = course::run(&there, &choice, &looks)?;

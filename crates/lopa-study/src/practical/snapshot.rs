@@ -1,5 +1,5 @@
-//! The variables of a run beside exact θ*, v* and ∇Φ, and what they differ by: the terms of LoPA's Lyapunov function
-//! V^k, (25) of the paper.
+//! The variables of a run beside exact θ*, v* and ∇Φ, and their differences: the terms of LoPA's
+//! Lyapunov function V^k, (25) of the paper.
 
 use rayon::ThreadPool;
 use serde::Serialize;
@@ -106,7 +106,7 @@ impl Snapshot {
         norm_sq(&self.grad_phi)
     }
 
-    /// Σ_i ‖∇Φ_i − ∇Φ‖², what Lemma 1 bounds.
+    /// Σ_i ‖∇Φ_i − ∇Φ‖², which Lemma 1 bounds.
     pub fn dissimilarity(&self) -> f64 {
         self.exact.iter().map(|solution| distance_sq(&solution.grad, &self.grad_phi)).sum()
     }

@@ -1,7 +1,7 @@
 //! Many tests at once.
 
-/// Holm's correction: p-values so adjusted that rejecting those up to α makes a single false rejection
-/// among all of them no likelier than α.
+/// Holm's correction: adjusts p-values so that rejecting those up to α makes any false rejection at
+/// most α likely.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));

@@ -20,7 +20,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up those numbers that are finite, if there are any.
+    /// Summarises the finite numbers, if there are any.
     pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Summary> {
         let numbers: Vec<f64> = numbers.into_iter().filter(|number| number.is_finite()).collect();
         let low = numbers.iter().copied().reduce(f64::min)?;

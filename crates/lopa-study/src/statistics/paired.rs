@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::spread;
 
-/// A mean with its confidence interval, of 95 % unless said otherwise.
+/// A mean with its confidence interval, of 95 % by default.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Interval {
     /// The mean.
@@ -49,7 +49,7 @@ pub fn interval(differences: &[f64]) -> Option<Interval> {
     Paired::of(differences).map(|paired| paired.interval(0.95))
 }
 
-/// Paired differences, as far as Student's t needs them.
+/// The statistics of paired differences that Student's t needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Paired {
     mean: f64,

@@ -1,8 +1,8 @@
-//! Winners are confirmed: at full length, on further seeds, with room above their step sizes.
+//! Confirms winners: at full length, on further seeds, also with larger step sizes.
 //!
-//! The best trial of a search is often the largest step that happened to survive on its seeds. It
-//! wins only if it also survives on others, and if its neighbour does, whose searched values are all
-//! a quarter larger. Otherwise the next best is tried.
+//! The best trial of a search is often the largest step size that happened not to diverge on its
+//! seeds. It wins only if it does not diverge on other seeds either, nor does its neighbour, whose
+//! searched values are all a quarter larger. Otherwise the next best is tried.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +14,10 @@ use lopa::error::Result;
 /// How much larger a neighbour's values are.
 const ABOVE: f64 = 1.25;
 
-/// At most so many trials of an algorithm are put to the test.
+/// The most trials of an algorithm that are tested.
 const MOST: usize = 12;
 
-/// What came of putting a trial to the test.
+/// The outcome of testing a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Confirmation {
     /// The label of the algorithm.
@@ -30,7 +30,8 @@ pub struct Confirmation {
     pub value: Option<f64>,
     /// The same for the neighbour; `None` if a run diverged, or if the trial itself did.
     pub above: Option<f64>,
-    /// Whether the trial stands. A neighbour whose values the algorithm refuses is no objection.
+    /// Whether the trial is confirmed. A neighbour whose values the algorithm refuses does not
+    /// count against it.
     pub stands: bool,
 }
 
@@ -51,8 +52,8 @@ impl Confirmation {
 }
 
 impl Search<'_> {
-    /// The best trial that stands, for each algorithm, and all that were put to the test. If none
-    /// stands, the best trial that was tested last remains.
+    /// The best confirmed trial of each algorithm, and all tests. If none is confirmed, the last
+    /// tested trial is taken.
     pub(super) fn winners(&self, trials: &[Trial]) -> Result<(Vec<Trial>, Vec<Confirmation>)> {
         let (mut best, mut tests) = (Vec::new(), Vec::new());
         for index in 0..self.experiment.algorithms.len() {
@@ -84,7 +85,7 @@ impl Search<'_> {
         own
     }
 
-    /// Puts a trial to the test, unless the journal has the outcome.
+    /// Tests a trial, unless the journal has the outcome.
     fn confirm(&self, index: usize, trial: &Trial) -> Result<Confirmation> {
         let label = &self.experiment.algorithms[index].label;
         let known = |test: &&Confirmation| test.algorithm == *label && test.confirms == trial.trial;

@@ -1,4 +1,4 @@
-//! The journal of finished trials and of winners put to the test: append-only, one line for each.
+//! The journal of finished trials and of tested winners: append-only, one line per entry.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};

@@ -1,7 +1,7 @@
 //! Fair tuning: the same number of trials for every algorithm, on separate seeds, judged on
 //! training or validation data.
 //!
-//! The values of a trial depend on its number alone, so the outcome is the same for any number of
+//! The values of a trial depend only on its number, so the outcome is the same for any number of
 //! threads and after any interruption. Winners are confirmed at full length on further seeds.
 
 mod confirm;
@@ -38,10 +38,10 @@ const ETA: usize = 3;
 pub struct Tuned {
     /// Every trial, by algorithm, stage and number.
     pub trials: Vec<Trial>,
-    /// The best trial of each algorithm that stands.
+    /// The best confirmed trial of each algorithm.
     pub best: Vec<Trial>,
-    /// What came of putting trials to the test, in that order; the last of an algorithm is that of
-    /// its best trial.
+    /// The outcomes of testing trials, in that order; the last of an algorithm is that of its best
+    /// trial.
     pub tests: Vec<Confirmation>,
     /// The experiment file with the best values and their provenance.
     pub text: String,
@@ -88,7 +88,7 @@ pub fn tune(
     Ok(Tuned { text, ..tuned })
 }
 
-/// What must be unchanged for a journal to be resumed.
+/// The settings that must be unchanged for a journal to be resumed.
 fn digest(experiment: &Experiment, spec: &TuneSpec) -> String {
     let experiment = toml::to_string(&experiment.resolved()).expect("a table is TOML");
     let spec = serde_json::to_string(spec).expect("a section is JSON");
@@ -230,8 +230,8 @@ impl Search<'_> {
         Ok(Some(sum / outcomes.len() as f64))
     }
 
-    /// One algorithm with the values of a trial, on some seeds and a share of the budget; none if
-    /// the algorithm does not take the values.
+    /// One algorithm with the values of a trial, on some seeds and a share of the budget; `None` if
+    /// the algorithm does not accept the values.
     fn trial_experiment(&self, task: &Task, seeds: &[u64]) -> Option<Experiment> {
         let spec = &self.experiment.algorithms[task.index];
         let mut source = self.source.clone();

@@ -72,7 +72,7 @@ fn with_values(experiment: &Experiment, best: &[Trial]) -> Table {
     resolved
 }
 
-/// What differs from the file that was searched; none if a file on top of it cannot say that.
+/// The differences from the searched file; `None` if a file that extends it cannot express them.
 fn on_top(
     extends: &str,
     (source, registries): (&Source, &Registries),
@@ -145,7 +145,7 @@ fn line(best: &Trial, trials: &[Trial]) -> String {
     format!("{algorithm}: trial {number}, {value} (the original: {own}): {}", values.join(", "))
 }
 
-/// "alpha: the largest value tried", where a better one may lie beyond.
+/// "alpha: the largest value tried", where a better value may lie beyond.
 fn edges(best: &Trial, trials: &[Trial]) -> Vec<String> {
     let own = |key: &str| -> Vec<f64> {
         let own = trials.iter().filter(|trial| trial.algorithm == best.algorithm);

@@ -288,7 +288,7 @@ fn experiments(files: impl IntoIterator<Item = PathBuf>) -> Vec<(String, Experim
     files.into_iter().map(read).collect()
 }
 
-/// Asserts that a file has every algorithm of a field that serves its scope and can run on its
+/// Asserts that a file has every algorithm of a field that supports its scope and can run on its
 /// problem, and no other of the field.
 fn assert_complete(field: &[&str], name: &str, experiment: &Experiment) {
     // MNIST has p = 784, but gossip-dsbo allows at most 500.

@@ -71,7 +71,7 @@ pub fn find(name: &str) -> &'static Case {
 }
 
 impl Case {
-    /// On all data with the batch size of the case, or with full batches on so many samples.
+    /// On all data with the batch size of the case, or with full batches on this many samples.
     pub fn bench(&self, full: Option<usize>) -> Bench {
         let Case { nodes, problem, steps, batch, .. } = self;
         let directory = std::env::var("LOPA_DATA_DIR").unwrap_or_default();

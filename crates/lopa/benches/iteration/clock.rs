@@ -1,4 +1,4 @@
-//! How long something takes on a machine that is busy with other things.
+//! Measures short times on a busy machine.
 
 use std::time::Instant;
 

@@ -35,7 +35,7 @@ pub fn table(svg: Option<&str>) {
     }
 }
 
-/// Prints the cost of so many nodes; returns the microseconds per node and iteration.
+/// Prints the cost of this many nodes; returns the microseconds per node and iteration.
 fn line(nodes: usize) -> f64 {
     let begin = Instant::now();
     let setup = "problem = { name = 'representation', hidden = [20], ridge = 0.01 }

@@ -20,7 +20,7 @@ pub fn of<T: Real>(simulation: &mut Simulation<T>, budget: f64) -> (f64, f64) {
     (all, 1.0 - derivatives / all)
 }
 
-/// The derivatives that LoPA asks of a node's oracle in an iteration.
+/// The derivatives that LoPA requests from a node's oracle per iteration.
 fn five<T: Real>(node: &mut Node<T>, k: u64, out: &mut [T]) {
     let Node { algorithm, oracle } = node;
     oracle.begin(k);

@@ -8,20 +8,20 @@ use std::time::Instant;
 /// Entries of x in a round, and how many rounds are timed.
 pub const SIZES: [(usize, usize); 2] = [(784, 2000), (21_980, 500)];
 
-/// The middle of what was measured, in milliseconds.
+/// The median of the measurements, in milliseconds.
 pub fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
     1e3 * seconds[seconds.len() / 2]
 }
 
-/// A process's streams to the next and from the one before on a ring, both ways.
+/// A process's streams to its next and previous neighbour on a ring.
 pub struct Raw {
     next: TcpStream,
     before: TcpStream,
 }
 
 impl Raw {
-    /// Joins the ring; everybody's address is at its place.
+    /// Joins the ring; `addresses` has the address of each process at its index.
     pub fn join(listener: &TcpListener, addresses: &[SocketAddr], rank: usize) -> Raw {
         let next = TcpStream::connect(addresses[(rank + 1) % addresses.len()]).unwrap();
         let (before, _) = listener.accept().unwrap();
@@ -29,7 +29,7 @@ impl Raw {
         Raw { next, before }
     }
 
-    /// Rounds of sending to both neighbours and hearing both; seconds of each.
+    /// Rounds of sending to both neighbours and receiving from both; returns the seconds of each.
     pub fn rounds(&mut self, entries: usize, rounds: usize) -> Vec<f64> {
         let out = vec![1u8; 8 * entries];
         let mut into = vec![0u8; 8 * entries];

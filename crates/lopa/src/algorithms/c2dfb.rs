@@ -13,12 +13,12 @@
 //!                          t⁺ = t − τ (t − Σ_j w_ij t_j) + u⁺ − u
 //! ```
 //!
-//! Only the abstract was available, and two facts from it: gradients alone, in a min-min-max problem;
-//! and loops that send compressed residuals. The equations are from general knowledge \[K\]; that
-//! trackers go on from one iteration to the next, and that y's step is β / σ for f + σ g, are ours.
-//! Its σ is printed λ, its θ z, its N K. Compression is not part of this file: `[messages]` does it for
-//! every algorithm, by the same differences to what both ends hold. With personal y and θ the loops are
-//! plain gradient steps \[D\].
+//! Only the abstract was available, and two facts from it: only gradients, in a min-min-max
+//! problem; and loops that send compressed residuals. The equations are from general knowledge
+//! \[K\]; that trackers continue from one iteration to the next, and that y's step is β / σ for f +
+//! σ g, are our choices. Its σ is printed λ, its θ z, its N K. Compression is not part of this
+//! file: `[messages]` does it for every algorithm, with the same differences to common replicas.
+//! With personal y and θ the loops are plain gradient steps \[D\].
 
 use super::parts::consensus::{add_change, relax};
 use super::prelude::*;
@@ -124,7 +124,8 @@ impl<T: Real> C2dfb<T> {
         let (tau, beta) = (T::of(params.tau), T::of(params.beta.at(oracle.k())));
         let per_penalty = T::of(1.0 / params.penalty);
         let at = At { x, theta: &y.value };
-        // q is overwritten below where nothing is tracked; θ's is free until its turn.
+        // q is overwritten below where nothing is tracked; that of θ is not used before its own
+        // step.
         oracle.grad_theta_f(at, SIGMA1.pass(e), &mut theta.new);
         oracle.grad_theta_g(at, XI1.pass(e), &mut y.new);
         axpy(per_penalty, &theta.new, &mut y.new);

@@ -6,17 +6,17 @@ use std::ops::{Add, Mul, Sub};
 use crate::problem::scope::Scope;
 use crate::problem::{Dims, Trains};
 
-/// What an algorithm is run on, as far as its cost depends on it.
+/// The properties of a problem on which the cost of an algorithm depends.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Task {
-    /// Whose inner problem it is.
+    /// The scope of the inner problem.
     pub scope: Scope,
-    /// What a single-level method trains.
+    /// The variables that a single-level method trains.
     pub trains: Trains,
 }
 
 impl Task {
-    /// `inner` in the global scope, where θ and v are mixed, too; nothing in the personal scope.
+    /// `inner` in the global scope, where θ and v are also mixed; nothing in the personal scope.
     pub fn if_global(self, inner: Count) -> Count {
         match self.scope {
             Scope::Personal => Count::default(),
@@ -25,7 +25,7 @@ impl Task {
     }
 }
 
-/// The derivatives of an iteration at one node, once the first few iterations are over.
+/// The derivatives of an iteration at one node, after the first few iterations.
 #[derive(Debug, Clone, Default)]
 pub struct Cost {
     /// Calls of ∇_θ g.

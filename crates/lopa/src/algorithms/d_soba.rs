@@ -8,7 +8,7 @@
 //! (12)  r⁺ = (1 − γ) r + γ s                             s at (x, θ, v)
 //! ```
 //!
-//! One minibatch ξ of g and one ς of f serve all terms. `order = "first"` (D-SOBA-FO) takes the
+//! All terms use one minibatch ξ of g and one ς of f. `order = "first"` (D-SOBA-FO) takes the
 //! products from differences of gradients on ξ:
 //!
 //! ```text

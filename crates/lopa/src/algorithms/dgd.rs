@@ -55,7 +55,7 @@ impl Method for DgdParams {
     }
 }
 
-/// The cost of a single-level method: one gradient of what it trains.
+/// The cost of a single-level method: one gradient of the trained variables.
 pub(super) fn single_level_cost(task: Task) -> Cost {
     let grad_x_g = match task.trains {
         Trains::Theta => Count::default(),
@@ -64,7 +64,7 @@ pub(super) fn single_level_cost(task: Task) -> Cost {
     Cost { grad_theta_g: 1.0.into(), grad_x_g, ..Cost::default() }
 }
 
-/// The x that a single-level method starts from, and whether it trains x, too.
+/// The x that a single-level method starts from, and whether it also trains x.
 pub(super) fn single<T: Real>(
     params: &DgdParams,
     x: Vector<T>,

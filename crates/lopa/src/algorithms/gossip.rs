@@ -22,7 +22,7 @@ use super::parts::estimator::average;
 use super::prelude::*;
 use lopa_kernels::{Level, each_block};
 
-/// The largest p that it accepts; matrices of p² entries are no method beyond it.
+/// The largest p that it accepts; beyond it, matrices of p² entries are impractical.
 pub const MAX_P: usize = 500;
 
 params! {

@@ -1,4 +1,4 @@
-//! Gossip-DSBO without matrices: what VRDBO's authors say they ran in its place.
+//! Gossip-DSBO without matrices, which VRDBO's authors report to have run in its place.
 //!
 //! ```text
 //! u  = hyper(x, θ)                            see hypergradient.rs
@@ -7,9 +7,9 @@
 //! θ⁺ = Σ_j w_ij θ_j − β ∇_θ ĝ(x, θ; ξ)
 //! ```
 //!
-//! It is known to use implicit products and to exchange only parameters and estimates \[V\]; the
-//! equations are the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a
-//! personal θ only x is mixed.
+//! It uses implicit products and exchanges only parameters and estimates \[V\]; the equations are
+//! the natural ones \[D\]. Its Hessians are local: see the warning of MDBO. With a personal θ only
+//! x is mixed.
 
 use super::LOCAL_HESSIANS;
 use super::parts::consensus::combine;

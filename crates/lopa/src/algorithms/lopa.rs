@@ -14,8 +14,8 @@
 //!
 //! The paper lists (9) after (8), but its s is that of the point just left, so (9) comes first
 //! here. N_i is printed without i; W is doubly stochastic only with it, so sums include the node.
-//! The start is left open: y⁰ = z⁰ keeps mean(y) = mean(z) in (12) for ever. `global.rs` has the
-//! global scope.
+//! The start is left open: y⁰ = z⁰ keeps mean(y) = mean(z) in (12) at all times. `global.rs` has
+//! the global scope.
 
 mod global;
 use super::prelude::*;

@@ -16,8 +16,7 @@
 //! HIGP is gradient tracking on 1/m Σ_i (½ vᵀH_i v − b_iᵀv), whose minimum is the v of the mean
 //! Hessian; the paper calls v z and h s.
 //!
-//! With personal θ and v, which is how LoPA's authors compare with it, HIGP becomes a plain loop
-//! \[D\]:
+//! With personal θ and v, as LoPA's authors compare with it, HIGP becomes a plain loop \[D\]:
 //!
 //! ```text
 //! N times  θ ← θ − β ∇_θ ĝ(x, θ; ξ_t)
@@ -85,7 +84,7 @@ impl Method for MaDsboParams {
         }
         let [u, r] = [(); 2].map(|()| vec![T::zero(); x.len()]);
         let [d, h] = [(); 2].map(|()| vec![T::zero(); theta.len()]);
-        // HIGP's d outlives an exchange, and its h is compared with the one before.
+        // HIGP's d is kept over exchanges, and its h is compared with the previous one.
         let (tracked, old_h) = match scope {
             Scope::Personal => (Vec::new(), Vec::new()),
             Scope::Global => (d.clone(), d.clone()),
@@ -109,7 +108,7 @@ struct MaDsbo<T> {
     r: Vec<T>,       // moving average of u
 }
 
-/// What an exchange is for.
+/// The purpose of an exchange.
 enum Phase {
     Inner(usize),
     Higp(usize),

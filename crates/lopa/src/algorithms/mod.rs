@@ -1,9 +1,9 @@
-//! Algorithms: one node's variables and one step, nothing of the network.
+//! Algorithms: one node's variables and one step, independent of the network.
 //!
-//! To add one, copy `d_soba.rs`, put the formulas on top, and add a line to [`algorithms`].
+//! To add one, copy `d_soba.rs`, put the formulas at the top, and add a line to [`algorithms`].
 
-/// Lists an algorithm's variables once: where they are, then the name and place of each. Those that
-/// are empty, as in a scope that does not need them, are left out.
+/// Lists an algorithm's variables once: the struct, then the name and field of each. Empty ones, as
+/// in a scope that does not need them, are left out.
 ///
 /// ```text
 /// variables! { Dgd { x, theta, .. } => "theta": theta, "x": x }
@@ -66,9 +66,9 @@ use crate::problem::scope::Scope;
 
 /// One node's side of an algorithm.
 ///
-/// An iteration is one or more exchanges. In each, the engine asks what the node shares, forms the
-/// weighted sum over the node and its neighbours, and calls [`step`](Algorithm::step) with it. There
-/// is no network, no clock and no error in here.
+/// An iteration is one or more exchanges. In each, the engine collects what the node shares, forms
+/// the weighted sum over the node and its neighbours, and calls [`step`](Algorithm::step) with it.
+/// An algorithm has no access to the network or the clock, and cannot fail.
 pub trait Algorithm<T: Real>: Send {
     /// Exchanges per iteration.
     fn exchanges(&self) -> usize {
@@ -83,26 +83,26 @@ pub trait Algorithm<T: Real>: Send {
     /// `oracle.k()` is the current iteration.
     fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>);
 
-    /// The directions (6) to (8) that this step ends by asking for, if it does. The engine answers,
-    /// for each node alone or for all at once, before anything is shared.
+    /// The directions (6) to (8) that this step requests at its end, if any. The engine computes
+    /// them, for each node separately or for all at once, before anything is shared.
     fn asks(&mut self, _e: usize) -> Option<DirectionRequest<'_, T>> {
         None
     }
 
-    /// Uses the answer, where something is left to do with it.
+    /// Finishes the step with the requested directions, if needed.
     fn finish(&mut self, _e: usize) {}
 
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;
 
-    /// Every variable under its name in the paper: all that one iteration hands to the next, so
-    /// that a node with these values continues as this one would. See [`variables!`].
+    /// Every variable under its name in the paper: everything that one iteration passes to the
+    /// next, so that a node with these values continues as this one would. See [`variables!`].
     fn variables(&self) -> Vec<(&'static str, &[T])>;
 
     /// The same variables in the same order, to restore them.
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])>;
 
-    /// What an iteration does, for a device that does it elsewhere; or why no device can.
+    /// The update rule, for a device that computes iterations; or the reason why no device can.
     fn update_rule(&self) -> Result<update_rule::UpdateRule, &'static str> {
         Err("no device runs this algorithm")
     }
@@ -116,23 +116,23 @@ pub trait Algorithm<T: Real>: Send {
 
 /// Where a node starts.
 pub struct Start<'a, T: Real> {
-    /// x⁰, the same at every node unless the caller wants otherwise.
+    /// x⁰, the same at every node unless the caller decides otherwise.
     pub x: Vector<T>,
     /// θ_i⁰
     pub theta: Vector<T>,
     /// v_i⁰
     pub v: Vector<T>,
-    /// Where d, h and s go: in blocks with those of other nodes, if a problem answers for all nodes
-    /// together. See [`Start::directions`].
+    /// Buffers for d, h and s: in blocks with those of other nodes, if a problem computes for all
+    /// nodes together. See [`Start::directions`].
     pub rows: Option<[Vector<T>; 3]>,
-    /// Whose inner problem it is: algorithms that serve both scopes mix θ in the global one.
+    /// The scope of the inner problem: algorithms that support both scopes mix θ in the global one.
     pub scope: Scope,
-    /// For the estimates that belong to the start.
+    /// For the estimates at the start.
     pub oracle: &'a mut Oracle<T>,
 }
 
 impl<T: Real> Start<'_, T> {
-    /// DirectionBuffers at the start, on these minibatches.
+    /// Directions at the start, on these minibatches.
     pub fn directions(&mut self, draws: Draws) -> DirectionBuffers<T> {
         let mut now = match self.rows.take() {
             Some(rows) => DirectionBuffers::of(rows, draws),
@@ -145,8 +145,8 @@ impl<T: Real> Start<'_, T> {
 
 /// An algorithm with its parameters, usually the struct of parameters itself.
 pub trait Method: Send + Sync + 'static {
-    /// The derivatives that an iteration evaluates; by default each of the five once. What it sends
-    /// follows from [`Algorithm::share`].
+    /// The derivatives that an iteration evaluates; by default each of the five once. Its messages
+    /// follow from [`Algorithm::share`].
     fn cost(&self, _task: Task) -> Cost {
         Cost::loopless()
     }
@@ -158,20 +158,20 @@ pub trait Method: Send + Sync + 'static {
 /// Metadata of an algorithm.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Facts {
-    /// Who published it, and how its formulas are known: \[V\] read in the paper, \[D\] derived
+    /// Its publication, and the evidence for its formulas: \[V\] read in the paper, \[D\] derived
     /// here, \[K\] from general knowledge because the text was not available.
     pub source: &'static str,
-    /// The scopes it serves.
+    /// The scopes it supports.
     pub scopes: &'static [Scope],
     /// The loops inside an iteration.
     pub loops: &'static str,
     /// Samples to an ε-stationary point, as its authors claim.
     pub complexity: &'static str,
-    /// What it assumes about how nodes differ.
+    /// Its assumption about the differences between nodes.
     pub assumes: &'static str,
-    /// What a user must know who runs it in the global scope.
+    /// A warning for runs in the global scope.
     pub warning: Option<&'static str>,
-    /// What a user must know who has `[messages]`: links that fail, messages that are compressed.
+    /// A warning for runs with `[messages]`: failing links, compressed messages.
     pub messages: Option<&'static str>,
     /// Whether a smallest eigenvalue of W near −1 endangers it (gradient tracking, augmented
     /// Lagrangian).
@@ -187,7 +187,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What holds for most: both scopes, no loops, second order.
+    /// The facts of most: both scopes, no loops, second order.
     pub const LOOPLESS: Facts = Facts {
         source: "",
         scopes: Scope::BOTH,
@@ -220,7 +220,7 @@ impl Family for Starts {
 }
 
 impl AnyMethod {
-    /// Of a method in either precision.
+    /// From a method, for both precisions.
     pub fn new(facts: Facts, method: impl Method) -> AnyMethod {
         let method = Arc::new(method);
         let start = Both::new(starts::<f32>(method.clone()), starts::<f64>(method.clone()));
@@ -242,8 +242,8 @@ fn starts<T: Real>(method: Arc<impl Method>) -> Box<StartFn<T>> {
     Box::new(move |start| method.start(start))
 }
 
-/// An entry of the registry of algorithms: `method` makes a method of its parameters, whose
-/// defaults are those of lists and conformance tests.
+/// An entry of the registry of algorithms: `method` builds a method from its parameters, whose
+/// defaults are used in lists and conformance tests.
 pub fn algorithm_entry<P: Params + Default, M: Method>(
     name: impl Into<String>,
     about: impl Into<String>,

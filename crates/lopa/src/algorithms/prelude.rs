@@ -1,4 +1,4 @@
-//! What the file of an algorithm needs: `use lopa::algorithms::prelude::*`.
+//! The names that the file of an algorithm needs: `use lopa::algorithms::prelude::*`.
 
 pub use super::cost::{Cost, Count, Task, p, steps};
 pub use super::parts::directions::DirectionBuffers;

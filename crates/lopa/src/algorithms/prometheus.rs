@@ -9,9 +9,10 @@
 //! (13)  y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! with the hypergradient of hypergradient.rs. Read in the paper \[V\]: its u is y here, and its p is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT
-//! (Liu et al., 2022), of which the abstract was read, is taken to be the same without (8):
-//! x⁺ = Σ_j w_ij x_j − α y \[K\].
+//! with the hypergradient of hypergradient.rs. Read in the paper \[V\]: its u is y here, and its p
+//! is u. `period = 0` is its "-SG" variant, plain stochastic estimates. INTERACT (Liu et al.,
+//! 2022), of which only the abstract was read, is assumed to be the same without (8): x⁺ = Σ_j w_ij
+//! x_j − α y \[K\].
 
 use super::parts::consensus::track;
 use super::parts::estimator::storm;
@@ -188,7 +189,7 @@ impl<T: Real> Prometheus<T> {
         oracle.grad_theta_g(at, XI1, &mut self.grad);
     }
 
-    /// Sets u and d to what was evaluated last.
+    /// Sets u and d to the last evaluation.
     fn renew(&mut self) {
         self.u.copy_from_slice(&self.hyper.u);
         self.d.copy_from_slice(&self.grad);

@@ -1,4 +1,4 @@
-//! What an algorithm sends in an iteration, as its own `share` shows it on a small node.
+//! The messages of an algorithm per iteration, found by calling its `share` on a small node.
 
 use super::cost::{Count, Task, n, p};
 use super::{AnyMethod, Start};
@@ -9,7 +9,7 @@ use crate::problem::oracle::{Batches, Oracle};
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, SingleLevel, Trains};
 
-/// What a node sends to each neighbour in an iteration.
+/// The messages of a node to each neighbour per iteration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sent {
     /// The vectors, and how often each is sent.
@@ -21,7 +21,7 @@ pub struct Sent {
 }
 
 impl AnyMethod {
-    /// What a node sends in an iteration.
+    /// The messages of a node per iteration.
     pub fn sent(&self, task: Task) -> Result<Sent> {
         let first = self.probe(task, 1, 1)?;
         let mut vectors: Vec<(&'static str, usize)> = Vec::new();

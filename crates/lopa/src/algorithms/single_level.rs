@@ -9,8 +9,9 @@
 //! both with           V = (I + W) / 2
 //! ```
 //!
-//! EXTRA's old gradient keeps its old step: the sum over all iterations is then that of αᵏ qᵏ, which
-//! vanishes at the solution alone. With today's step in its place a schedule leads elsewhere.
+//! EXTRA's old gradient keeps its old step: the sum over all iterations is then that of αᵏ qᵏ,
+//! which vanishes only at the solution. With the current step instead, a schedule would converge to
+//! another point.
 //!
 //! Gradient tracking: Di Lorenzo and Scutari 2016, Nedić et al. 2017, with stochastic gradients
 //! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Only the abstract was available: single loop, two matrix-vector products, tracking and a projection,
-//! no assumption on heterogeneity, deterministic. Where it mixes and projects is a guess \[K\]. Full
-//! batches are the published setting; minibatches work, too. Without mixing θ and v, tθ = d and tv = h:
-//! our personal form \[D\].
+//! no assumption on heterogeneity, deterministic. Where it mixes and projects is a guess \[K\].
+//! Full batches are the published setting; minibatches also work. Without mixing θ and v, tθ = d
+//! and tv = h: our personal form \[D\].
 
 use super::parts::consensus::{add_change, combine, project};
 use super::prelude::*;

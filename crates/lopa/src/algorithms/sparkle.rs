@@ -1,6 +1,6 @@
 //! SPARKLE (Zhu, Kong, Lu, Huang, Yuan, *NeurIPS* 2024; arXiv 2411.14166), no loops.
 //!
-//! One primal-dual step for each of x, θ and v, whose matrices A, B, C are made of W:
+//! One primal-dual step for each of x, θ and v, with matrices A, B, C built from W:
 //!
 //! ```text
 //! w⁺ = C w − A η q − B p,    p⁺ = p + B w⁺           (w, η, q) = (x, α, r), (θ, β, d), (v, λ, h)
@@ -70,14 +70,14 @@ pub const FACTS: Facts = Facts {
     ..Facts::LOOPLESS
 };
 
-/// One of x, θ, v, and what its strategy remembers.
+/// One of x, θ, v, with the memory of its strategy.
 struct Level<T> {
     strategy: Strategy,
     shared: bool,
     value: Vec<T>,
     memory: Vec<T>, // ψ, M or y
-    ahead: Vec<T>,  // for the coming exchange: ψ⁺ + w − ψ, η q or w − η y
-    last: Vec<T>,   // the q that y has seen
+    ahead: Vec<T>,  // for the next exchange: ψ⁺ + w − ψ, η q or w − η y
+    last: Vec<T>,   // the last q added to y
 }
 
 impl<T: Real> Level<T> {
@@ -91,7 +91,7 @@ impl<T: Real> Level<T> {
         Level { strategy, shared, value: value.to_vec(), memory, ahead: zeros(shared), last }
     }
 
-    /// Takes the direction of the coming step: the step itself, where nothing is mixed.
+    /// Takes the direction of the next step; where nothing is mixed, makes the step.
     fn adapt(&mut self, q: &[T], eta: T) {
         let Level { strategy, shared, value, memory, ahead, last } = self;
         match strategy {
@@ -116,7 +116,7 @@ impl<T: Real> Level<T> {
         out.vector_if(self.strategy == Strategy::Gt, tracker, &self.memory);
     }
 
-    /// w⁺ from the mix of what was sent in iteration `k`.
+    /// w⁺ from the mixed messages of iteration `k`.
     fn combine(&mut self, [ww, wy]: [&[T]; 2], k: u64) {
         match self.strategy {
             Strategy::Ed => self.value.copy_from_slice(ww),

@@ -10,8 +10,8 @@
 //!   M⁺ = M + x⁺ − Σ_j w_ij x_j⁺                y⁺ = Σ_j w_ij y_j + u⁺ − u
 //! ```
 //!
-//! It is known to be primal-dual, to agree on x alone and to use a truncated Neumann series. Its text
-//! was not available: the constants of the primal-dual step are the standard linearised ones. LoPA's
+//! It is primal-dual, reaches consensus on x only and uses a truncated Neumann series. Its text was
+//! not available: the constants of the primal-dual step are the standard linearised ones. LoPA's
 //! authors list it among the tracking methods.
 //!
 //! Σ_j w_ij x_j⁺ arrives with the next exchange, so M⁺ is formed there: one exchange does both.

@@ -1,10 +1,11 @@
-//! What a method without inner loops does in an iteration, for a device that does it elsewhere.
+//! The update rule of a method without inner loops, for a device that computes its iterations.
 
 use crate::math::schedule::Schedule;
 use crate::problem::oracle::Draws;
 use crate::problem::scope::Scope;
 
-/// The updates of x, θ and v in the personal scope. All but DGD's end by asking for d, h and s.
+/// The updates of x, θ and v in the personal scope. All but DGD's end with a request for d, h and
+/// s.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateRule {
     /// How x moves.
@@ -46,7 +47,7 @@ pub enum XUpdate {
     Combined,
     /// `dgd`; variables θ and x.
     Descent {
-        /// Whether x moves, too.
+        /// Whether x also moves.
         both: bool,
     },
 }

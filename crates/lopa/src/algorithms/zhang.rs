@@ -143,7 +143,7 @@ impl Method for ZhangParams {
 }
 
 impl<T: Real> Zhang<T> {
-    /// The levels that exchange `e` serves.
+    /// The levels that are updated in exchange `e`.
     fn served(&self, e: usize) -> RangeInclusive<usize> {
         match self.exchanges() {
             1 => THETA..=X,

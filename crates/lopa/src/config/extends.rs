@@ -1,4 +1,4 @@
-//! `extends = "base.toml"`: a file that gives only what differs from another file.
+//! `extends = "base.toml"`: a file that has only the differences from another file.
 //!
 //! Sections are merged key by key, and a key of the extending file wins. A section that names another
 //! choice (`name`) replaces the base's section, whose parameters belong to the base's choice. Values
@@ -43,7 +43,7 @@ impl Source {
         Ok(self)
     }
 
-    /// The file that the last known file extends, and the place where it says so.
+    /// The file that the last known file extends, and the place of that key.
     fn extended(&self) -> Result<Option<(String, String)>> {
         let table = self.table(self.bases.len())?;
         let Some(value) = table.get("extends") else { return Ok(None) };
@@ -103,7 +103,8 @@ fn merge<'s>(mut base: DeTable<'s>, over: DeTable<'s>) -> DeTable<'s> {
     base
 }
 
-/// A section over that of the base. What is no table in the base stays, to be refused at its place.
+/// A section over that of the base. A value of the base that is not a table stays, to be refused at
+/// its place.
 fn section<'s>(mut base: Spanned<DeValue<'s>>, over: Spanned<DeValue<'s>>) -> Spanned<DeValue<'s>> {
     let (base_span, span) = (base.span(), over.span());
     open(&mut base);

@@ -31,7 +31,7 @@ fn add(path: String, value: &Value, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What an entry of a list of tables is called.
+/// The name of an entry in a list of tables.
 fn name((at, value): (usize, &Value)) -> String {
     let word = |key: &str| value.get(key).and_then(Value::as_str);
     word("label").or_else(|| word("name")).map_or_else(|| (at + 1).to_string(), String::from)

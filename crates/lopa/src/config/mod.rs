@@ -23,7 +23,7 @@ use crate::error::Result;
 /// A text to read: an experiment file on top of those it extends, with the `--set` overrides on top of all.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The file's name, or what stands for it in messages.
+    /// The file's name, or its substitute in messages.
     pub name: String,
     /// The file's text.
     pub text: String,
@@ -48,7 +48,7 @@ impl Source {
         Source { name: name.into(), text: text.into(), bases: Vec::new(), sets: Vec::new() }
     }
 
-    /// The place of a span: `file:line:column`, or the override it stands in.
+    /// The place of a span: `file:line:column`, or the override that contains it.
     ///
     /// One text follows another: the file, the files it extends, the overrides.
     pub fn place(&self, span: &Range<usize>) -> String {

@@ -1,4 +1,4 @@
-//! The ranges that `params!` names: each checks one value, and says what it must be.
+//! The ranges of `params!`: each checks one value; its error states the valid range.
 
 use std::fmt::Display;
 
@@ -107,7 +107,7 @@ pub fn weight(value: &impl Weight, key: &'static str) -> Result<(), Fault> {
     value.check_weight(key)
 }
 
-/// What can be a weight.
+/// Types that can be a weight.
 pub trait Weight {
     /// Checks that it is above 0 and at most 1.
     fn check_weight(&self, key: &'static str) -> Result<(), Fault>;
@@ -131,7 +131,7 @@ impl<W: Weight> Weight for Option<W> {
     }
 }
 
-/// What the default of a parameter may be written as: a value of its type, or a number for a schedule.
+/// Types of a parameter's default: a value of its type, or a number for a schedule.
 pub trait FromDefault<D> {
     /// The parameter.
     fn from_default(default: D) -> Self;

@@ -1,4 +1,4 @@
-//! Registries: what experiment files choose by name.
+//! Registries: lists from which experiment files choose by name.
 //!
 //! A registry is a list of entries. From an entry come the parser of its parameters, its line in
 //! `lopa list`, its part of the editor's schema, and its place in the conformance tests. Registries
@@ -26,7 +26,7 @@ pub trait Params: DeserializeOwned + Serialize + JsonSchema + Send + Sync + 'sta
         Vec::new()
     }
 
-    /// Whether the values make sense; the first one that does not is named.
+    /// Checks the values; the error names the first invalid one.
     fn check(&self) -> Result<(), Fault> {
         Ok(())
     }
@@ -39,11 +39,11 @@ pub struct NoParams {}
 
 impl Params for NoParams {}
 
-/// One entry of a registry: `B` is what it builds from its parameters, `F` its metadata.
+/// One entry of a registry: it builds a `B` from its parameters and has metadata `F`.
 pub struct Entry<B: ?Sized, F = ()> {
     /// The name in experiment files.
     pub name: String,
-    /// One line on what it is.
+    /// A description in one line.
     pub about: String,
     /// Its metadata.
     pub facts: F,
@@ -51,9 +51,9 @@ pub struct Entry<B: ?Sized, F = ()> {
     pub typical: Option<Table>,
     read: Box<ReadFn<B>>,
     schema: fn(&mut SchemaGenerator) -> Schema,
-    /// What it reads with where no code is to run, if that differs.
+    /// The reader for when no code may run, if it differs.
     inert: Option<Box<ReadFn<B>>>,
-    /// Whether its parameters name code that was not run, as [`Registry::run_no_code`] asked.
+    /// Whether its parameters name code that was not run because of [`Registry::run_no_code`].
     pub unrun: bool,
 }
 
@@ -91,7 +91,7 @@ impl<B: ?Sized, F> Entry<B, F> {
     }
 
     /// For an entry whose parameters name code that reading or building runs: the same without running it.
-    /// What is built fails when it is used, and says so.
+    /// The built object fails with a message when it is used.
     pub fn inert<P: Params>(
         mut self,
         build: impl Fn(P) -> Arc<B> + Send + Sync + 'static,
@@ -128,7 +128,7 @@ pub struct Registry<B: ?Sized, F = ()> {
 }
 
 impl<B: ?Sized, F> Registry<B, F> {
-    /// Of some entries; `what` they are stands in messages: "unknown graph `rign`".
+    /// A registry of these entries; `what` names their kind in messages: "unknown graph `rign`".
     pub fn new(what: &'static str, entries: Vec<Entry<B, F>>) -> Registry<B, F> {
         Registry { what, entries }
     }
@@ -154,7 +154,7 @@ impl<B: ?Sized, F> Registry<B, F> {
         self.entries.iter().map(|entry| &entry.name[..]).collect()
     }
 
-    /// Finds an entry by name; an unknown name is answered with the known ones.
+    /// Finds an entry by name; the error for an unknown name lists the known ones.
     pub fn find(&self, name: &str) -> Result<&Entry<B, F>> {
         self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let known = self.names();
@@ -219,7 +219,7 @@ impl<B: ?Sized, F> Registry<B, F> {
     }
 }
 
-/// `graphs` of `graph`, as `lopa list` names what there is.
+/// `graphs` for `graph`, as in `lopa list`.
 fn plural(what: &str) -> String {
     if what.ends_with('s') { what.into() } else { format!("{what}s") }
 }
@@ -241,12 +241,12 @@ impl<'a, B: ?Sized, F> IntoIterator for &'a Registry<B, F> {
     }
 }
 
-/// An entry chosen from a registry: its parameters, and what it built from them.
+/// An entry chosen from a registry: its parameters, and the object built from them.
 pub struct Choice<B: ?Sized> {
     /// Its name in the registry.
     pub name: String,
     params: Table,
-    /// What the entry built from its parameters.
+    /// The object that the entry built from its parameters.
     pub build: Arc<B>,
 }
 
@@ -291,11 +291,11 @@ impl<B: ?Sized> fmt::Debug for Choice<B> {
 
 /// Declares the parameters of an entry of a registry: their meaning, defaults and ranges.
 ///
-/// The doc comments become the help that users and editors see; a key that a file leaves out has its
-/// default, an unknown key is an error. After the default come the ranges, functions of
-/// [`config::range`](crate::config::range): `step`, `weight`, `positive`, `from_to(1, 9)`, … A key that
-/// is `required` must be given; its default is used in lists and tests only. What involves several keys
-/// is checked by a function after the struct.
+/// The doc comments become the help that users and editors see; a key that is missing from a file
+/// has its default, an unknown key is an error. After the default come the ranges, functions of
+/// [`config::range`](crate::config::range): `step`, `weight`, `positive`, `from_to(1, 9)`, … A key
+/// that is `required` must be given; its default is used in lists and tests only. Conditions on
+/// several keys are checked by a function after the struct.
 ///
 /// ```
 /// use lopa::prelude::*;

@@ -1,4 +1,4 @@
-//! What an algorithm promises.
+//! The promises of an algorithm.
 
 use std::collections::BTreeSet;
 
@@ -26,13 +26,15 @@ use crate::problem::scope::Scope;
 /// both precisions, on a small noisy quadratic: eight nodes on a path, n = 5, p = 6, 30 samples per
 /// node, batches of 4. The curvature of g on all samples is between 1/2 and 1.
 ///
-/// Messages must keep their length. Variables must be complete: nodes that are given them must
-/// continue with the same bits. So must runs on any number of threads. `cost` must be what the
-/// counters show, schedules must be honoured, and facts must name what exists. Without noise,
-/// a limit that is the same for two constant steps must be that of decreasing ones, too.
+/// Messages must keep their length. Variables must be complete: nodes restored from them must
+/// continue with the same bits. Runs on any number of threads must have the same bits. `cost` must
+/// agree with the counters, schedules must be followed, and facts must name existing variables and
+/// parameters. Without noise, a limit that is the same for two constant steps must also be that of
+/// decreasing ones.
 ///
 /// # Errors
-/// That of the first check that fails, with an id `conformance/…`, or one of the algorithm's own.
+/// The error of the first check that fails, with an id `conformance/…`, or one of the
+/// algorithm's own.
 pub fn algorithm(registries: &Registries, name: &str) -> Result<()> {
     let entry = registries.algorithms.find(name)?;
     let place = format!("algorithm `{name}`");
@@ -43,12 +45,12 @@ pub fn algorithm(registries: &Registries, name: &str) -> Result<()> {
     steps(entry, &variables).map_err(|error| error.at(&place))
 }
 
-/// Puts an algorithm with other parameters through the same checks, but for those of its facts.
+/// Puts an algorithm with other parameters through the same checks, except for those of its facts.
 ///
-/// `changes` are keys of TOML, such as `order = 'first'`, that take the place of typical ones.
+/// `changes` are keys of TOML, such as `order = 'first'`, that replace typical ones.
 ///
 /// # Errors
-/// As [`algorithm`] has them.
+/// As for [`algorithm`].
 pub fn variant(registries: &Registries, name: &str, changes: &str, scopes: &[Scope]) -> Result<()> {
     let mut params = registries.algorithms.find(name)?.typical.clone().unwrap_or_default();
     Source::new("changes", changes).root()?; // an error with its place, if it is not TOML
@@ -56,7 +58,7 @@ pub fn variant(registries: &Registries, name: &str, changes: &str, scopes: &[Sco
     runs(registries, name, &params, scopes).map(drop)
 }
 
-/// All checks of runs in some scopes; the names of all variables.
+/// All checks of runs in these scopes; returns the names of all variables.
 fn runs(
     registries: &Registries,
     name: &str,
@@ -129,7 +131,7 @@ fn steps(entry: &Entry<AnyMethod, Facts>, variables: &BTreeSet<&'static str>) ->
     Ok(())
 }
 
-/// A key that it does not know is refused by name.
+/// An unknown key is refused by name.
 fn unknown_key(registries: &Registries, entry: &Entry<AnyMethod, Facts>) -> Result<()> {
     let mut params = entry.typical.clone().unwrap_or_default();
     params.insert("momentun".into(), 0.9.into());
@@ -233,7 +235,7 @@ fn threads<T: Real>(lab: &Lab) -> Result<()> {
     }
 }
 
-/// Fresh nodes that are given the variables of others continue as these.
+/// Fresh nodes restored from the variables of others continue like these.
 fn restored<T: Real>(lab: &Lab, method: &AnyMethod, cause: &str) -> Result<()> {
     let mut straight = lab.start::<T>(method, None)?;
     iterate(&mut straight, 13)?;
@@ -254,7 +256,7 @@ fn restored<T: Real>(lab: &Lab, method: &AnyMethod, cause: &str) -> Result<()> {
     })
 }
 
-/// `cost` is what counters show, and messages are as long as those of a small node suggest.
+/// `cost` agrees with the counters, and messages have the lengths derived from a small node.
 fn cost<T: Real>(lab: &Lab) -> Result<()> {
     const ITERATIONS: u64 = 40;
     let mut simulation = lab.start::<T>(&lab.method, None)?;
@@ -336,7 +338,7 @@ fn one_node<T: Real>(alone: &Lab) -> Result<()> {
     })
 }
 
-/// Two variables that are said to have one mean have it.
+/// Two variables that are declared to have the same mean do.
 fn tracked<T: Real>(lab: &Lab) -> Result<()> {
     let simulation = lab.run::<T>(50)?;
     let pairs: Vec<_> =
@@ -378,7 +380,7 @@ fn schedule<T: Real>(lab: &Lab, key: &str) -> Result<()> {
     early(difference(&constant, &lowered, |_| true))?;
     iterate(&mut constant, 1)?;
     iterate(&mut lowered, 1)?;
-    // Other variables may already hold what the next iteration begins with.
+    // Other variables may already hold values for the next iteration.
     early(difference(&constant, &lowered, |name| ["x", "theta"].contains(&name)))?;
     iterate(&mut constant, 15)?;
     iterate(&mut lowered, 15)?;

@@ -7,11 +7,11 @@ use crate::error::Result;
 pub(super) struct Comparison<'a> {
     /// The id of the check.
     pub id: &'static str,
-    /// What is wrong if they do not: "cross_g disagrees with differences".
+    /// The fault if they do not: "cross_g disagrees with differences".
     pub what: String,
     /// One vector.
     pub said: &'a [f64],
-    /// The other, with what it comes from: "differences give".
+    /// The other, with its origin: "differences give".
     pub want: (&'a str, &'a [f64]),
     /// The largest difference of two entries.
     pub tolerance: f64,

@@ -1,4 +1,4 @@
-//! What a part's derivatives promise.
+//! The promises of a part's derivatives.
 
 use super::compare::{Comparison, largest, short};
 use super::question::{Batch, Point, Question, answers};
@@ -15,7 +15,7 @@ const STEP: f64 = 1e-5;
 /// Entries of a gradient that are compared with differences.
 const ENTRIES: usize = 50;
 
-/// Answers are numbers, and outputs are overwritten.
+/// Results are finite numbers, and outputs are overwritten.
 pub(super) fn written<T: Real>(subject: &mut Subject<T>) -> Result<()> {
     subject.each(|part, point, batch| {
         for question in Question::of(part) {
@@ -43,7 +43,7 @@ pub(super) fn written<T: Real>(subject: &mut Subject<T>) -> Result<()> {
     })
 }
 
-/// Answers do not depend on what was asked before.
+/// Results do not depend on earlier calls.
 pub(super) fn repeated<T: Real>(subject: &mut Subject<T>) -> Result<()> {
     subject.each_part(|part, points, batches| {
         let questions = Question::of(part);
@@ -112,14 +112,14 @@ pub(super) fn convex(subject: &mut Subject<f64>) -> Result<()> {
     })
 }
 
-/// A derivative is the gradient of something with respect to x or to θ.
+/// A derivative as the gradient of a function with respect to x or θ.
 #[derive(Clone, Copy)]
 enum Side {
     X,
     Theta,
 }
 
-/// What a derivative is the gradient of: f, g, or ⟨∇_θ g, v⟩.
+/// The function whose gradient a derivative is: f, g, or ⟨∇_θ g, v⟩.
 fn primitive(question: Question) -> Option<(Side, Question)> {
     match question {
         Question::F | Question::G => None,
@@ -199,7 +199,7 @@ fn directions_of(length: usize) -> (Vec<usize>, Vec<f64>) {
     (entries, direction)
 }
 
-/// The mean over all single samples is the answer on all samples.
+/// The mean over all single samples is the result on all samples.
 pub(super) fn unbiased(subject: &mut Subject<f64>) -> Result<()> {
     subject.each_part(|part, points, batches| {
         let (point, all) = (&points[0], &batches[0]);
@@ -229,7 +229,7 @@ pub(super) fn unbiased(subject: &mut Subject<f64>) -> Result<()> {
     })
 }
 
-/// `directions` is made of the single derivatives.
+/// `directions` agrees with the single derivatives.
 pub(super) fn directions<T: Real>(subject: &mut Subject<T>) -> Result<()> {
     subject.each_part(|part, points, batches| {
         let (f, g) = (part.samples_f() as u32, part.samples_g() as u32);
@@ -260,7 +260,7 @@ pub(super) fn directions<T: Real>(subject: &mut Subject<T>) -> Result<()> {
 /// d, h, s.
 pub(super) type Three<T> = [Vec<T>; 3];
 
-/// Room for d, h, s of a point; it holds NaN.
+/// Buffers for d, h, s of a point, filled with NaN.
 pub(super) fn room<T: Real>(point: &Point<T>) -> Three<T> {
     let (n, p) = (point.x.len(), point.theta.len());
     [p, p, n].map(|length| vec![T::nan(); length])
@@ -279,7 +279,7 @@ pub(super) fn joint<T: Real>(
     out
 }
 
-/// d, h and s from the single derivatives, and the size of what they are made of.
+/// d, h and s from the single derivatives, and the size of their terms.
 fn separate<T: Real>(
     part: &mut dyn Bilevel<T>,
     point: &Point<T>,

@@ -1,4 +1,4 @@
-//! Where algorithms are run for their checks.
+//! The setting in which algorithms are checked.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    /// With some nodes, in a scope.
+    /// With this many nodes, in a scope.
     pub fn new(
         registries: &'a Registries,
         (name, params): (&'a str, &'a Table),
@@ -68,7 +68,7 @@ impl<'a> Lab<'a> {
         Ok(simulation)
     }
 
-    /// Fresh nodes that are given the variables and counters of others.
+    /// Fresh nodes with the variables and counters of others.
     pub fn resumed<T: Real>(&self, method: &AnyMethod, from: &Run<T>) -> Result<Run<'static, T>> {
         let mut nodes = self.nodes(method)?;
         for (from, into) in from.nodes().iter().zip(&mut nodes) {
@@ -132,7 +132,7 @@ impl<'a> Lab<'a> {
 /// A run of an algorithm.
 pub(super) type Run<'p, T> = Simulation<'p, T>;
 
-/// Some iterations, or the error that one met.
+/// Runs some iterations; returns the error if one fails.
 pub(super) fn iterate<T: Real>(simulation: &mut Run<T>, iterations: u64) -> Result<()> {
     (0..iterations).try_for_each(|_| simulation.try_iterate())
 }

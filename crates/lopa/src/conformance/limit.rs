@@ -1,4 +1,4 @@
-//! Where an algorithm ends up must not depend on how its step sizes got there.
+//! The limit of an algorithm must not depend on how its step sizes decrease.
 
 use toml::{Table, Value};
 
@@ -11,7 +11,7 @@ use crate::error::Result;
 const ITERATIONS: u64 = 600;
 
 /// If the limit is the same for two constant steps, then also for steps c / √(k + 1): the distance
-/// to it falls, and goes on falling. Whose limit depends on the step has none to keep.
+/// to it keeps falling. Algorithms whose limit depends on the step size are exempt.
 pub(super) fn limit(lab: Lab, steps: &[(&str, &str)]) -> Result<()> {
     let of_points = steps.iter().filter(|(variable, _)| ["x", "theta"].contains(variable));
     let mut keys: Vec<String> = of_points.map(|(_, key)| key.to_string()).collect();

@@ -1,4 +1,4 @@
-//! Conformance tests: all that a problem or an algorithm promises, checked in a line of a test.
+//! Conformance tests: one line of a test checks everything that a problem or an algorithm promises.
 //!
 //! ```
 //! use lopa::prelude::*;

@@ -1,4 +1,4 @@
-//! What a problem promises.
+//! The promises of a problem.
 
 use std::ops::Range;
 
@@ -20,14 +20,15 @@ use crate::problem::{Ask, Directions, Minibatches};
 /// and short vectors: derivatives are compared with differences entry by entry, and evaluated on
 /// every sample.
 ///
-/// Derivatives must agree with central differences, be unbiased over the samples, and depend on the
-/// point and the batch alone. The Hessian of g must be symmetric and positive. Parts must be the same
-/// however often and for whichever nodes they are made, and nearly the same in single precision.
-/// What a problem may leave out (∇_x g, closed forms, answers for all nodes together) is checked
-/// where it is there.
+/// Derivatives must agree with central differences, be unbiased over the samples, and depend only
+/// on the point and the batch. The Hessian of g must be symmetric and positive. Parts must be the
+/// same however often and for whichever nodes they are made, and nearly the same in single
+/// precision. Optional functions (∇_x g, closed forms, calls for all nodes together) are checked if
+/// the problem has them.
 ///
 /// # Errors
-/// That of the first check that fails, with an id `conformance/…`, or one of the problem's own.
+/// The error of the first check that fails, with an id `conformance/…`, or one of the
+/// problem's own.
 pub fn problem(registries: &Registries, text: &str) -> Result<()> {
     let made = Made::read(registries, text)?;
     let mut double = Subject::<f64>::new(&made)?;
@@ -153,7 +154,7 @@ fn made_again<T: Real>(made: &Made) -> Result<()> {
     Ok(())
 }
 
-/// Answers for all nodes in one call are those of the parts.
+/// Results for all nodes in one call agree with those of the parts.
 fn together<T: Real>(made: &Made) -> Result<()> {
     let Some(mut together) = made.parts::<T>(0..made.nodes())?.together else { return Ok(()) };
     let mut subject = Subject::<T>::new(made)?;

@@ -1,4 +1,4 @@
-//! What is asked of a part, at which point, on which samples.
+//! A call of a part: the function, the point and the samples.
 
 use crate::error::Result;
 use crate::math::random::{Purpose, Stream};
@@ -21,7 +21,7 @@ pub(super) enum Question {
 use Question::*;
 
 impl Question {
-    /// Those that a part answers: ∇_x g only where the problem offers it.
+    /// The functions of a part: ∇_x g only if the problem has it.
     pub fn of<T: Real>(part: &mut dyn Bilevel<T>) -> &'static [Question] {
         let all = &[F, G, GradXF, GradThetaF, GradThetaG, HessG, CrossG, GradXG];
         if part.single_level().is_some() { all } else { &all[..7] }
@@ -56,7 +56,7 @@ impl Question {
         matches!(self, F | G)
     }
 
-    /// The samples that it is asked on.
+    /// The samples of the call.
     pub fn samples(self, batch: &Batch) -> &[u32] {
         match self {
             F | GradXF | GradThetaF => &batch.f,
@@ -64,7 +64,7 @@ impl Question {
         }
     }
 
-    /// The length of its answer.
+    /// The length of its result.
     pub fn length(self, Dims { n, p }: Dims) -> usize {
         match self {
             F | G => 1,
@@ -73,7 +73,7 @@ impl Question {
         }
     }
 
-    /// Asks it: vectors go to `out`, the value of a function is returned.
+    /// Makes the call: vectors are written to `out`, the value of a function is returned.
     pub fn ask<T: Real>(
         self,
         part: &mut dyn Bilevel<T>,
@@ -95,7 +95,7 @@ impl Question {
         0.0
     }
 
-    /// The answer, into a vector that held `fill`.
+    /// The result, in a vector initialised with `fill`.
     pub fn answer<T: Real>(
         self,
         part: &mut dyn Bilevel<T>,
@@ -113,7 +113,7 @@ impl Question {
     }
 }
 
-/// All answers at a point, in the order of [`Question::of`].
+/// All results at a point, in the order of [`Question::of`].
 pub(super) fn answers<T: Real>(
     part: &mut dyn Bilevel<T>,
     point: &Point<T>,

@@ -24,7 +24,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// From the text of a problem; what a file needs besides is added.
+    /// From the text of a problem; the other required sections are added.
     pub fn read(registries: &Registries, text: &str) -> Result<Made> {
         let source = Source::new("problem", text);
         let scope: Option<Scope> = source.root()?.value("scope")?;
@@ -75,7 +75,7 @@ fn some_algorithm(registries: &Registries, scope: Scope) -> Result<String> {
     Ok(format!("[{}]", Value::Table(table)))
 }
 
-/// The parts of all nodes, with the points and batches that they are asked on.
+/// The parts of all nodes, with their points and batches.
 pub(super) struct Subject<T: Real> {
     pub nodes: Vec<Node<T>>,
 }
@@ -111,7 +111,7 @@ impl<T: Real> Subject<T> {
         Ok(())
     }
 
-    /// The same, with every point and batch by itself.
+    /// The same, with every point and batch separately.
     pub fn each(
         &mut self,
         mut check: impl FnMut(&mut dyn Bilevel<T>, &Point<T>, &Batch) -> Result<()>,

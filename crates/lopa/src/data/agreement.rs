@@ -1,8 +1,8 @@
-//! What nodes with files of their own tell each other before they run: which columns they have, and,
-//! where they agree on a scaling, the moments of their training rows. Rows are never shown.
+//! Messages between nodes with files of their own before a run: their columns and, where they agree
+//! on a scaling, the moments of their training rows. Rows are never sent.
 //!
-//! Every process gathers what all nodes tell and joins it in the order of the nodes: the result has
-//! the same bits wherever nodes live.
+//! Every process gathers the messages of all nodes and combines them in the order of the nodes: the
+//! result has the same bits in every process.
 
 use sha2::{Digest, Sha256};
 
@@ -13,7 +13,7 @@ use crate::engine::Refusal;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
 
-/// What one node tells.
+/// The message of one node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
     /// A hash of each column's name, in the order of the file; 0 for columns without names.
@@ -24,7 +24,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What a node tells of its rows.
+    /// A node's message about its rows.
     pub(super) fn of(
         train: &Dataset,
         columns: Option<&Columns>,
@@ -43,7 +43,7 @@ impl Told {
         Told { columns, moments, unlisted }
     }
 
-    /// As bytes, whose number depends on the columns' number and on the experiment alone.
+    /// As bytes, whose number depends only on the number of columns and on the experiment.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
         for numbers in [&self.columns, &self.unlisted] {
@@ -54,13 +54,13 @@ impl Told {
         out.done()
     }
 
-    /// Reads what [`Told::to_bytes`] wrote; `None` if it is malformed.
+    /// Reads the bytes of [`Told::to_bytes`]; `None` if they are malformed.
     pub fn read(bytes: &mut Reader) -> Option<Told> {
         let (columns, unlisted) = (numbers(bytes)?, numbers(bytes)?);
         Some(Told { columns, unlisted, moments: Moments::read(bytes)? })
     }
 
-    /// The labels that are not listed, as other nodes know them.
+    /// The labels that are not listed, as sent to other nodes.
     fn unlisted(&self) -> Vec<Unlisted> {
         let known = self.unlisted.len() - 1;
         let one = |(near, &rows): (usize, &u64)| Unlisted {
@@ -79,12 +79,13 @@ fn numbers(bytes: &mut Reader) -> Option<Vec<u64>> {
 }
 
 impl Told {
-    /// Whether these bytes are what this many nodes may tell, each something like this.
+    /// Whether these bytes may be the messages of this many nodes, each of the same form as this
+    /// one.
     pub fn check(&self, bytes: &[u8], nodes: usize) -> std::result::Result<(), Refusal> {
         let mut bytes = Reader::new(bytes);
         for _ in 0..nodes {
             let told = Told::read(&mut bytes).ok_or(Refusal::Shape)?;
-            // Other columns are an operator's mistake, which has an error of its own.
+            // Other columns are an operator's mistake, which has its own error.
             if !told.moments.fits(&self.moments, told.columns.len()) {
                 return Err(Refusal::Shape);
             }
@@ -93,7 +94,7 @@ impl Told {
     }
 }
 
-/// What follows from what all nodes told.
+/// The result of all nodes' messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agreement {
     columns: Vec<u64>,
@@ -103,7 +104,7 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// From what all nodes told, in their order.
+    /// From all nodes' messages, in their order.
     pub fn of(told: &[Told], preparation: &Preparation) -> Result<Agreement> {
         let names = preparation.nodes.as_deref().unwrap_or_default();
         let columns = told.first().map_or(Vec::new(), |first| first.columns.clone());
@@ -137,7 +138,7 @@ impl Agreement {
 }
 
 impl Data {
-    /// Puts the columns of the nodes here in the common order, and scales their rows.
+    /// Puts the columns of the nodes of this process in the common order, and scales their rows.
     pub(crate) fn settle(
         &mut self,
         agreement: &Agreement,
@@ -168,7 +169,7 @@ impl Data {
             }
             scalings[node] = Some(scaling);
         }
-        // A node knows its own labels, and of the others how many rows they leave out.
+        // A node has its own labels, and of the others only how many rows they leave out.
         let mut left_out = agreement.left_out.clone();
         let names = preparation.nodes.iter().flatten();
         for ((node, name), unlisted) in names.enumerate().skip(here.start).zip(&own.unlisted) {
@@ -204,7 +205,7 @@ fn hashes(names: &[String]) -> Vec<u64> {
     names.iter().map(hash).collect()
 }
 
-/// Where each of the columns is among the others; by position where a table has no names.
+/// The index of each column among the others; by position where a table has no names.
 fn order(columns: &[u64], others: &[u64]) -> Option<Vec<usize>> {
     if columns.len() != others.len() {
         return None;

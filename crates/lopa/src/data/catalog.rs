@@ -1,4 +1,4 @@
-//! Published data sets: where to get them, what they contain, and whether a copy is intact.
+//! Published data sets: their addresses and contents, and whether a copy is intact.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::store::limits;
 pub struct Published {
     /// Its name in experiment files.
     pub name: String,
-    /// What it is.
+    /// A description.
     pub about: String,
     /// Its folder inside the data folder.
     pub folder: PathBuf,

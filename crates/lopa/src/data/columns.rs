@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, nearest};
 
-/// The names of a table's columns, as its header has them.
+/// The names of a table's columns, as in its header.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
     /// Of the features, in the order in which they are used.
@@ -24,7 +24,8 @@ pub struct Columns {
 const SOME: usize = 5;
 
 impl Columns {
-    /// Where each feature is among the columns of another table; fails unless both have the same.
+    /// The index of each feature among the columns of another table; fails unless both have the
+    /// same names.
     pub fn order(&self, found: &[String]) -> Result<Vec<usize>> {
         if self.features == found {
             return Ok((0..found.len()).collect());

@@ -1,19 +1,19 @@
-//! Columns that are doubtful as features: identifiers, constants, and numbers that stand for a missing
+//! Columns that are doubtful as features: identifiers, constants, and numbers that mark a missing
 //! value.
 
 use std::collections::HashSet;
 
 use serde::Serialize;
 
-/// What makes a column doubtful as a feature.
+/// The reason why a column is doubtful as a feature.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Remark {
     /// Its values name the rows.
     Identifier,
-    /// All cells are alike.
+    /// All cells are equal.
     Constant,
-    /// A number far from all others that often stands for a missing value.
+    /// A number far from all others that often marks a missing value.
     Sentinel {
         /// The number.
         value: f64,
@@ -25,10 +25,10 @@ pub enum Remark {
 /// Columns of fewer rows are not called identifiers.
 const FEW: usize = 20;
 
-/// Whole numbers without a repetition in so many rows name them, whatever the column is called.
+/// Whole numbers that do not repeat in this many rows are identifiers, whatever the column's name.
 const MANY: usize = 50;
 
-/// Names of columns that number rows or name what they are about.
+/// Names of columns that number rows or identify their subjects.
 const NAMES: [&str; 18] = [
     "id",
     "idx",
@@ -50,7 +50,7 @@ const NAMES: [&str; 18] = [
     "unnamed0",
 ];
 
-/// Whether a column's name says that it is an identifier.
+/// Whether a column's name is that of an identifier.
 fn says_so(name: &str) -> bool {
     let plain: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
     let lower = name.trim().to_lowercase();
@@ -60,7 +60,7 @@ fn says_so(name: &str) -> bool {
     plain.is_empty() || ends || camel || NAMES.contains(&plain.to_lowercase().as_str())
 }
 
-/// The different values of a column of whole numbers or words, as long as hardly any repeats.
+/// The distinct values of a column of whole numbers or words, as long as hardly any repeats.
 #[derive(Debug, Clone)]
 pub struct Values {
     seen: Option<HashSet<u64>>,
@@ -142,8 +142,8 @@ impl Edge {
         }
     }
 
-    /// Whether the number is one of those that stand for a missing value (-999, 9999), and far from
-    /// the others, which reach to `end`. `sign` is -1 at the upper end.
+    /// Whether the number is a usual mark of a missing value (-999, 9999), and far from the others,
+    /// which extend to `end`. `sign` is -1 at the upper end.
     pub fn stands_for_nothing(&self, end: f64, sign: f64) -> bool {
         let value = sign * self.value;
         let digits = format!("{}", value.abs());

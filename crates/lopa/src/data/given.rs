@@ -44,7 +44,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Whether it has what a method needs, and nothing else.
+    /// Whether it has exactly the moments that a method needs.
     fn fits(&self, method: Method) -> bool {
         let has = (self.mean.is_some(), self.deviation.is_some(), self.largest.is_some());
         match method {

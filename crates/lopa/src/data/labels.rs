@@ -1,14 +1,14 @@
-//! Labels that are no classes, labels that nobody listed, and classes that nobody can learn.
+//! Labels that are not classes, labels that are not listed, and classes without training rows.
 
 use super::source::Raw;
 use super::spelling::{fold, misspelt};
 use super::{ClassName, Preparation, UnknownLabels};
 use crate::error::{Error, Result, nearest};
 
-/// Real numbers with more different values than this are no classes.
+/// Real numbers with more distinct values than this are not classes.
 const MAX_REAL: usize = 20;
 
-/// So many values of real numbers may occur in any number of rows.
+/// Up to this many distinct real values are accepted as classes, however few the rows.
 const FEW_REAL: usize = 4;
 
 /// More classes than this need [`ROWS_EACH`] rows each, on average.
@@ -17,8 +17,8 @@ const MANY: usize = 50;
 /// See [`MANY`].
 const ROWS_EACH: usize = 10;
 
-/// Refuses labels that look like measurements, row numbers or other spellings of each other; a file
-/// that lists `classes` knows better.
+/// Refuses labels that look like measurements, row numbers or other spellings of each other, unless
+/// the file lists `classes`.
 pub fn check_classes(raw: &Raw) -> Result<()> {
     check_values(raw)?;
     match raw.known {
@@ -27,8 +27,8 @@ pub fn check_classes(raw: &Raw) -> Result<()> {
     }
 }
 
-/// Refuses classes that differ by case, spaces or accents alone, and rare ones that are a slip away
-/// from a common one.
+/// Refuses classes that differ only by case, spaces or accents, and rare ones that look like
+/// misspellings of a common one.
 pub fn check_spelling(classes: &[(String, usize)]) -> Result<()> {
     let mut alike = Vec::new();
     for (at, (a, rows_a)) in classes.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn check_spelling(classes: &[(String, usize)]) -> Result<()> {
     ))
 }
 
-/// A class with so many times fewer rows than another is rare beside it.
+/// A class is rare beside another that has this many times more rows.
 const RARE: usize = 4;
 
 fn rows(count: usize) -> String {
@@ -96,16 +96,16 @@ fn check_values(raw: &Raw) -> Result<()> {
     )))
 }
 
-/// What is possible with a regression target.
+/// The options for a regression target.
 const REGRESSION: &str = "problems on data files are classifications, and a number as target needs a \
                           problem of your own (in Rust or Python); ";
 
 /// Rows with a label that the experiment does not list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unlisted {
-    /// The label; other nodes do not tell theirs.
+    /// The label; `None` for other nodes, which do not send theirs.
     pub label: Option<String>,
-    /// The place of the listed class that it resembles.
+    /// The index of the listed class that it resembles.
     pub near: Option<usize>,
     /// The number of rows.
     pub rows: usize,
@@ -159,8 +159,8 @@ fn said(unlisted: &[Unlisted], listed: &[ClassName], whose: &str) -> String {
 }
 
 impl Preparation {
-    /// What becomes of rows whose labels are not listed: refused, or left out with a sentence. `whose`
-    /// names the node where there are several.
+    /// Rows whose labels are not listed are refused, or left out with a sentence. `whose` names the
+    /// node where there are several.
     pub(crate) fn judge_unlisted(
         &self,
         unlisted: &[Unlisted],

@@ -1,4 +1,4 @@
-//! A look at a file before it is used: columns, types, missing values, classes.
+//! A description of a file before it is used: columns, types, missing values, classes.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -10,7 +10,7 @@ use super::doubt::{Edge, Remark, Values};
 use super::source::{Odd, Raw, look_csv, look_raw};
 use crate::error::Result;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Look {
     /// Its format: the name of the source that reads it.
@@ -40,7 +40,7 @@ pub struct Look {
 pub struct ColumnLook {
     /// Its name, or its number.
     pub name: String,
-    /// What its cells are.
+    /// The type of its cells.
     pub kind: CellKind,
     /// Cells that are empty, `NA`, `NaN`, `null` or `?`.
     pub missing: usize,
@@ -57,10 +57,10 @@ pub struct ColumnLook {
     pub mean: f64,
     /// Their standard deviation.
     pub deviation: f64,
-    /// A cell that is no number.
+    /// A cell that is not a number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What makes it doubtful as a feature.
+    /// The reason why it is doubtful as a feature.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<Remark>,
     /// Whether no value occurs twice.
@@ -69,7 +69,7 @@ pub struct ColumnLook {
 }
 
 impl ColumnLook {
-    /// A cell that is no number, and what to do about it; `key` is how `drop` names the column.
+    /// A cell that is not a number, and the remedy; `key` is the name of the column in `drop`.
     pub fn odd(&self, key: &str) -> Option<(String, String)> {
         let text = self.text.clone()?;
         let remedy = Odd::of(&text).remedy(&text, key);
@@ -82,7 +82,7 @@ impl ColumnLook {
     }
 }
 
-/// What the cells of a column are, but for missing ones.
+/// The type of a column's cells, apart from missing ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellKind {
@@ -90,7 +90,7 @@ pub enum CellKind {
     Integer,
     /// Numbers.
     Number,
-    /// Some are no numbers.
+    /// Some are not numbers.
     Text,
     /// All are missing.
     Empty,
@@ -113,10 +113,11 @@ pub struct LabelLook {
     pub column: Option<ColumnLook>,
 }
 
-/// Different values are counted up to here.
+/// Distinct values are counted up to this number.
 pub const MAX_DISTINCT: usize = 1000;
 
-/// Looks at a file; labels are where `label` says, by default where sources look for them.
+/// Describes a file; `label` names the column of the labels, by default the usual one of its
+/// source.
 pub fn look(path: &Path, label: Option<&str>) -> Result<Look> {
     match look_csv(path, label)? {
         Some(look) => Ok(look),
@@ -248,7 +249,7 @@ impl Cells {
         }
     }
 
-    /// The column they make.
+    /// The description of the column.
     pub fn column(self, name: String, distinct: Option<&HashSet<String>>) -> ColumnLook {
         let kind = match (&self.text, self.seen, self.whole) {
             (Some(_), ..) => CellKind::Text,
@@ -273,7 +274,7 @@ impl Cells {
         }
     }
 
-    /// What makes the column doubtful as a feature.
+    /// The reason why the column is doubtful as a feature.
     fn remarks(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Data: features and labels, where they come from, and how they are split over nodes.
+//! Data: features and labels, their sources, and their partition over nodes.
 
 mod agreement;
 mod catalog;
@@ -165,7 +165,7 @@ impl Dataset {
         self.shared(rows.into())
     }
 
-    /// All rows, whose numbers are shared, too: test samples of many nodes.
+    /// All rows; the row numbers are also shared, for the test samples of many nodes.
     pub fn every<T: Real>(&self) -> Samples<T> {
         match &self.held {
             None => {

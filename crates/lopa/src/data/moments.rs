@@ -17,7 +17,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// What a method needs to know of some training rows.
+    /// The moments of some training rows that a method needs.
     pub fn of(method: Method, train: &Dataset) -> Moments {
         let (cols, rows) = (train.cols(), train.len() as f64);
         let mut moments = Moments { rows, ..Moments::default() };
@@ -43,7 +43,7 @@ impl Moments {
                 });
                 mean.iter_mut().for_each(|sum| *sum /= rows);
                 if method == Method::Standardise {
-                    // Only a scaling that needs it tells the largest entry.
+                    // The largest entry is sent only if the scaling needs it.
                     moments.largest = 0.0;
                     moments.second = vec![0.0; cols];
                     each(&mut |j, value| moments.second[j] += (value - mean[j]).powi(2));
@@ -102,7 +102,7 @@ impl Moments {
         })
     }
 
-    /// The moments of the columns at the given places; `None` if there are others.
+    /// The moments of the columns at the given indices; `None` if one is out of range.
     pub fn at(&self, order: &[usize]) -> Option<Moments> {
         let at = |values: &[f64]| -> Option<Vec<f64>> {
             match values.len() {
@@ -115,13 +115,14 @@ impl Moments {
         Some(Moments { first, second, ..self.clone() })
     }
 
-    /// Whether they may be those of a node's rows, `cols` columns each, with what `ours` have.
+    /// Whether they may be those of a node's rows, `cols` columns each, with the same parts as
+    /// `ours`.
     pub fn fits(&self, ours: &Moments, cols: usize) -> bool {
         let Moments { rows, largest, first, second } = self;
         let as_long =
             |theirs: &[f64], ours: &[f64]| theirs.len() == if ours.is_empty() { 0 } else { cols };
         let positive = second.iter().chain([largest]).all(|&value| value >= 0.0);
-        // Where nothing is agreed on, nothing is told.
+        // Where nothing is agreed on, nothing is sent.
         let counted = if ours.rows > 0.0 { *rows >= 1.0 } else { *rows == 0.0 };
         counted && positive && as_long(first, &ours.first) && as_long(second, &ours.second)
     }

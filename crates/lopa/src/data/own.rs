@@ -21,7 +21,8 @@ pub fn is_template(source: &Choice<SourceBuild>) -> bool {
 }
 
 impl Preparation {
-    /// Where nodes have files of their own, whatever depends on all rows must be in the experiment file.
+    /// Where nodes have files of their own, settings that depend on all rows must be in the
+    /// experiment file.
     pub(super) fn check_nodes(&self) -> Result<(), Fault> {
         let Some(nodes) = &self.nodes else { return Ok(()) };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
@@ -53,7 +54,7 @@ pub fn each(
 pub struct Own {
     /// The nodes.
     pub here: Range<usize>,
-    /// What each of them tells the others before a run.
+    /// The message of each to the others before a run.
     pub told: Vec<Told>,
     /// Whether their columns are in the common order and their rows scaled.
     pub settled: bool,
@@ -61,8 +62,8 @@ pub struct Own {
     pub unlisted: Vec<Vec<Unlisted>>,
 }
 
-/// Reads and prepares the files of some nodes, each alone. If these are all, the data is settled;
-/// else it is once [`Agreement`] with the others is reached.
+/// Reads and prepares the files of some nodes, each alone. If these are all nodes, the data are
+/// final; else they are after the [`Agreement`] with the others.
 pub fn load(
     sources: &[Choice<SourceBuild>],
     preparation: &Preparation,
@@ -177,7 +178,7 @@ fn different(error: Error, name: &str, first: &str) -> Error {
     Error { message, ..error }.at(name)
 }
 
-/// Joins the nodes' sets, and notes which rows belong to which node.
+/// Joins the nodes' sets, and records which rows belong to which node.
 pub(super) fn joined(sets: Vec<Dataset>, here: &Range<usize>, nodes: usize) -> Dataset {
     let mut ranges = vec![0..0; nodes];
     let (mut labels, mut parts) = (Vec::new(), Vec::new());

@@ -171,7 +171,7 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
         labels::check_classes(&raw)?;
     }
     let left_out = match &preparation.classes {
-        // A published data set says itself which classes it has.
+        // A published data set has a known list of classes.
         Some(listed) if !raw.known || preparation.unknown_labels.is_some() => {
             preparation.judge_unlisted(&labels::unlisted(&raw, listed), None)?
         }
@@ -268,8 +268,8 @@ fn choose(classes: &[Class], chosen: Option<&[ClassName]>) -> Result<Vec<usize>>
 
 /// Splits the rows of some classes, each in the same shares, into those to train and to test on.
 ///
-/// The rows held out of a class depend on nothing else: not on a seed, so that tuning on one seed
-/// never sees test rows of another, and not on which other classes are kept.
+/// The rows held out of a class depend only on the class: not on a seed, so that tuning on one seed
+/// never uses test rows of another, and not on which other classes are kept.
 fn hold_out(labels: &[u32], kept: &[usize], share: f64) -> (Vec<u32>, Vec<u32>) {
     let mut by_class = vec![Vec::new(); labels.iter().map(|&l| l as usize + 1).max().unwrap_or(0)];
     (0u32..).zip(labels).for_each(|(row, &label)| by_class[label as usize].push(row));

@@ -50,7 +50,7 @@ impl Scalings {
         Scalings { each }
     }
 
-    /// The scalings of some nodes; a process knows no other's, and has NaN in its place.
+    /// The scalings of some nodes; those of other processes are NaN.
     pub(super) fn some(each: Vec<Option<Scaling>>) -> Scalings {
         let unknown = |values: &Vec<f64>| vec![f64::NAN; values.len()];
         let known = each.iter().flatten().next().cloned().unwrap_or_default();
@@ -144,7 +144,7 @@ impl Scaling {
         }
         let mut factor: Vec<f64> =
             deviation.iter().map(|&d| if d > 0.0 { d.recip() } else { 1.0 }).collect();
-        // Columns that were left alone stay so.
+        // Columns that were not scaled stay unscaled.
         for j in (0..raw.cols()).filter(|&j| like.shift[j] == 0.0 && like.factor[j] == 1.0) {
             (shift[j], factor[j]) = (0.0, 1.0);
         }
@@ -185,7 +185,7 @@ impl Scaling {
         !self.log && !self.row
     }
 
-    /// Scales one entry, but for the length of its row.
+    /// Scales one entry, without dividing by the length of its row.
     pub(super) fn entry(&self, j: usize, raw: f64) -> f64 {
         let raw = if self.log { log(raw) } else { raw };
         let shifted = raw - self.shift.get(j).copied().unwrap_or(0.0);
@@ -223,7 +223,7 @@ pub(super) fn standard(
     Ok(Scaling { shift, factor, ..Scaling::default() })
 }
 
-/// The weight of a feature that `with` of the `rows` have.
+/// The weight of a feature found in `with` of the `rows`.
 pub(super) fn idf(rows: f64, with: f64) -> f64 {
     ((1.0 + rows) / (1.0 + with)).ln() + 1.0
 }

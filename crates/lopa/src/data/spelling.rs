@@ -1,6 +1,6 @@
 //! Whether two names are one name, spelt differently.
 
-/// Letters with marks, and what they are without.
+/// Letters with accents, and without them.
 const MARKED: [(&str, &str); 26] = [
     ("àáâãäåāăą", "a"),
     ("çćĉċč", "c"),
@@ -30,14 +30,14 @@ const MARKED: [(&str, &str); 26] = [
     ("\u{200b}\u{feff}", ""),
 ];
 
-/// A name without case, spaces and accents; none for a number, which is what it is.
+/// A name without case, spaces and accents; `None` for a number, which has no other spelling.
 pub fn fold(name: &str) -> Option<String> {
     if name.parse::<f64>().is_ok() {
         return None;
     }
     let mut folded = String::new();
     for letter in name.trim().chars().flat_map(char::to_lowercase) {
-        // Accents may also be letters of their own.
+        // Accents may also be separate characters.
         if letter.is_whitespace() || ('\u{300}'..'\u{370}').contains(&letter) {
             continue;
         }
@@ -55,10 +55,10 @@ pub fn fold(name: &str) -> Option<String> {
     Some((0..letters.len()).filter(|&at| !joins(at)).map(|at| letters[at]).collect())
 }
 
-/// Words that are shorter differ by more than a slip.
+/// Shorter words that differ in a letter are different words.
 const SHORTEST: usize = 5;
 
-/// Whether one name is the other with a slip of the pen in one of its words: a letter too many, too
+/// Whether one name is the other with a misspelling in one of its words: a letter too many, too
 /// few, another one, or two of them swapped.
 pub fn misspelt(a: &str, b: &str) -> bool {
     let (a, b) = (a.to_lowercase(), b.to_lowercase());

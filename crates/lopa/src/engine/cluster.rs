@@ -1,5 +1,5 @@
-//! The nodes of this process, on any number of threads, and the way to the others: the same bits
-//! on any number of threads and processes.
+//! The nodes of this process, on any number of threads, and the transport to the others: the same
+//! bits on any number of threads and processes.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::problem::{Ask, Together};
 use crate::store::bytes::{Reader, Writer};
 use lopa_kernels::Pages;
 
-/// The nodes that live in this process, and the way to the others.
+/// The nodes of this process, and the transport to the others.
 pub struct Cluster<'a, T: Real> {
     here: Range<usize>,
     total: usize, // nodes in all processes
@@ -122,21 +122,21 @@ impl<'a, T: Real> Cluster<'a, T> {
         self
     }
 
-    /// Lets `together` answer the directions of all nodes here in one call.
+    /// Lets `together` compute the directions of all nodes of this process in one call.
     pub fn answered_by(mut self, together: Option<Box<dyn Together<T>>>) -> Self {
-        // Where products are differences of gradients, nodes are answered one by one.
+        // Where products are differences of gradients, directions are computed node by node.
         let joins = self.team.nodes.iter().all(|node| node.oracle.joins());
         self.together = together.filter(|_| joins);
         self
     }
 
-    /// Lets a device do the iterations, which has taken over these nodes.
+    /// Lets a device compute the iterations; it has taken over these nodes.
     pub fn done_by(mut self, device: Option<Box<dyn Device<T>>>) -> Self {
         self.device = device;
         self
     }
 
-    /// What a checkpoint needs of the messages of each node here.
+    /// The state of the messages of each node of this process, for a checkpoint.
     pub fn held(&self) -> Vec<Vec<u8>> {
         (0..self.here.len()).map(|i| self.delivery.save(i)).collect()
     }
@@ -163,13 +163,15 @@ impl<'a, T: Real> Cluster<'a, T> {
     /// One exchange of every node: messages, sums, steps and the messages of the next round.
     fn exchange(&mut self, round: Round, exchanges: usize) -> Result<()> {
         let Cluster { team, messages, delivery, parcels, transport, .. } = self;
-        // Rounds are counted by exchanges, so that an inner loop does not meet one graph only.
+        // Rounds are counted by exchanges, so that an inner loop does not use a single graph.
         delivery.go(round, self.progress.exchanges, self.rounds.as_mut());
         delivery.begin(round, messages, &team.workers, parcels)?;
         let turn = Turn { round, exchanges, messages, apart: self.together.is_some() };
         let (out, into) = parcels.both();
-        // Nodes whose neighbours are all here need not wait for messages of other processes.
-        let accepts = |rank: usize, bytes: &[u8], finite| delivery.accepts(round, rank, bytes, finite);
+        // Nodes whose neighbours are all in this process need not wait for messages of other
+        // processes.
+        let accepts =
+            |rank: usize, bytes: &[u8], finite| delivery.accepts(round, rank, bytes, finite);
         let mut near = || team.step(turn, &**delivery, false);
         transport.exchange(round, delivery.scalar(), out, into, &accepts, &mut near)?;
         if delivery.spans() {
@@ -182,7 +184,7 @@ impl<'a, T: Real> Cluster<'a, T> {
         team.check()
     }
 
-    /// Counts what exchange `e` cost, and moves the clocks over it.
+    /// Counts the cost of exchange `e`, and advances the clocks by it.
     fn count(&mut self, e: usize) {
         let length = self.messages[0].values().len() as u64;
         let Carried { floats, bytes, message, tally } = self.delivery.end(e, length);
@@ -204,29 +206,30 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.timing.as_ref()
     }
 
-    /// The clocks, to be moved or restored, and the nodes here.
+    /// The clocks, to be advanced or restored, and the nodes of this process.
     pub fn timing_mut(&mut self) -> (Option<&mut Timing<'a>>, &[Node<T>]) {
         (self.timing.as_mut(), &self.team.nodes)
     }
 
-    /// Whether a device does the iterations: its variables come back with
-    /// [`fetch`](Cluster::fetch) only.
+    /// Whether a device computes the iterations: only [`fetch`](Cluster::fetch) copies its
+    /// variables back.
     pub fn is_away(&self) -> bool {
         self.device.is_some()
     }
 
-    /// Waits until the device, if there is one, is as far as it was told to go.
+    /// Waits until the device, if there is one, has finished all iterations that were begun.
     pub fn wait(&mut self) -> Result<()> {
         self.device.as_mut().map_or(Ok(()), |device| device.wait())
     }
 
-    /// Brings the variables back from the device, if there is one.
+    /// Copies the variables back from the device, if there is one.
     pub fn fetch(&mut self) -> Result<()> {
         let nodes = &mut self.team.nodes;
         self.device.as_mut().map_or(Ok(()), |device| device.fetch(nodes))
     }
 
-    /// The largest entry of each variable of the nodes here; NaN if an entry is not finite.
+    /// The largest entry of each variable of the nodes of this process; NaN if an entry is not
+    /// finite.
     pub fn sizes(&mut self) -> Result<Vec<Vec<f64>>> {
         match &mut self.device {
             Some(device) => device.sizes(),
@@ -254,20 +257,20 @@ impl<'a, T: Real> Cluster<'a, T> {
         self.progress
     }
 
-    /// The calls that the nodes here have made.
+    /// The calls that the nodes of this process have made.
     pub fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         self.nodes().iter().for_each(|node| sum += node.oracle.counts());
         sum
     }
 
-    /// Whether all nodes live here.
+    /// Whether all nodes are in this process.
     pub fn is_whole(&self) -> bool {
         self.transport.size() == 1
     }
 
-    /// Every node's numbers, in the order of the nodes, from those of the nodes here. All tell as many,
-    /// and what `expect` says.
+    /// Every node's numbers, in the order of the nodes, from those of this process. All nodes have
+    /// as many, of the form that `expect` describes.
     pub fn everyone(&mut self, ours: Vec<Vec<f64>>, expect: Expect) -> Result<Vec<Vec<f64>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -280,8 +283,8 @@ impl<'a, T: Real> Cluster<'a, T> {
         split(&all, |bytes| bytes.reals())
     }
 
-    /// Every node's bytes, in the order of the nodes, from those of the nodes here. All tell as many, or
-    /// text.
+    /// Every node's bytes, in the order of the nodes, from those of this process. All nodes have as
+    /// many, or text.
     pub fn everyone_bytes(&mut self, ours: Vec<Vec<u8>>, expect: Expect) -> Result<Vec<Vec<u8>>> {
         if self.is_whole() {
             return Ok(ours);
@@ -311,7 +314,7 @@ impl<'a, T: Real> Cluster<'a, T> {
     }
 }
 
-/// Lets all nodes share what they send in a round.
+/// Collects the messages of all nodes in a round.
 fn share<T: Real>(nodes: &[Node<T>], round: Round, messages: &mut [Outbox<T>]) {
     for (node, message) in nodes.iter().zip(messages) {
         message.clear();
@@ -319,7 +322,7 @@ fn share<T: Real>(nodes: &[Node<T>], round: Round, messages: &mut [Outbox<T>]) {
     }
 }
 
-/// Asks for large pages for everything that iterations pass over.
+/// Requests large pages for everything that iterations pass over.
 fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     let mut pages = Pages::default();
     let variables = nodes.iter().flat_map(|node| node.algorithm.variables());
@@ -328,7 +331,7 @@ fn settle<T: Real>(nodes: &[Node<T>], messages: &[&[Outbox<T>]]) {
     pages.settle();
 }
 
-/// What each process may tell of its block of the nodes.
+/// The messages that each process may send about its block of nodes.
 fn accepts(
     expect: Expect,
     (nodes, size): (usize, usize),
@@ -363,7 +366,7 @@ struct Turn<'s, T> {
     round: Round,
     exchanges: usize,
     messages: &'s [Outbox<T>],
-    apart: bool, // whether directions are answered for all nodes together, after their steps
+    apart: bool, // whether directions are computed for all nodes together, after their steps
 }
 
 impl<T: Real> Team<'_, T> {
@@ -394,7 +397,8 @@ impl<T: Real> Team<'_, T> {
         });
     }
 
-    /// Answers all nodes that ask for directions, in one call; then the rest of every step.
+    /// Computes the directions of all nodes that request them, in one call; then finishes every
+    /// step.
     fn answer(
         &mut self,
         together: &mut dyn Together<T>,

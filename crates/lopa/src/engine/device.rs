@@ -1,9 +1,9 @@
-//! All nodes of a run on a device of their own, such as a graphics card.
+//! All nodes of a run on a device, such as a graphics card.
 //!
-//! A device takes over whole iterations: it is told what the method does ([`UpdateRule`]) and what each
-//! node's part computes ([`Form`](crate::problem::form::Form)), starts from the variables of the
-//! nodes, and gives them back when somebody looks. All else is as everywhere: nodes are made and
-//! restored here, and measured and saved here.
+//! A device takes over whole iterations: it receives the update rule ([`UpdateRule`]) and the
+//! arrays of each node's part ([`Form`](crate::problem::form::Form)), starts from the variables of
+//! the nodes, and returns them on request. Nodes are still created, restored, measured and saved on
+//! the processor.
 //!
 //! [`UpdateRule`]: crate::algorithms::update_rule::UpdateRule
 
@@ -17,7 +17,7 @@ use crate::problem::oracle::Batches;
 
 use std::sync::Arc;
 
-/// A run that a device is asked to take over.
+/// A run for a device to take over.
 pub struct Program<'a, T: Real> {
     /// All nodes, with the variables to start from.
     pub nodes: &'a [Node<T>],
@@ -25,7 +25,7 @@ pub struct Program<'a, T: Real> {
     pub mixing: &'a Mixing,
     /// Samples per minibatch.
     pub batches: Batches,
-    /// Whether one minibatch of f and one of g serve all derivatives.
+    /// Whether all derivatives use one minibatch of f and one of g.
     pub shared: bool,
     /// The seed.
     pub seed: u64,
@@ -33,11 +33,11 @@ pub struct Program<'a, T: Real> {
     pub k: u64,
 }
 
-/// Does the iterations of all nodes.
+/// Computes the iterations of all nodes.
 pub trait Device<T: Real>: Send {
-    /// Begins the next iteration; it need not be over when this returns.
+    /// Begins the next iteration; it may still be running when this returns.
     fn advance(&mut self) -> Result<()>;
-    /// Waits until all iterations that were begun are over.
+    /// Waits until all iterations that were begun have finished.
     fn wait(&mut self) -> Result<()>;
     /// Writes the variables back into the nodes.
     fn fetch(&mut self, nodes: &mut [Node<T>]) -> Result<()>;
@@ -55,14 +55,14 @@ pub(super) fn count_derivatives<T: Real>(nodes: &mut [Node<T>]) {
     });
 }
 
-/// Where iterations are done: what `device` names in a file.
+/// Where iterations are computed: the choice of `device` in a file.
 pub struct Place(Option<There>);
 
-/// A place other than the processor.
+/// A device other than the processor.
 pub struct There {
-    /// Takes over a run, or says why not.
+    /// Takes over a run; the error has the reason why it cannot.
     pub open: Both<Opens>,
-    /// The device in words, for manifests; an error if there is none.
+    /// The name of the device, for manifests; an error if there is none.
     pub describe: Box<dyn Fn() -> Result<String> + Send + Sync>,
 }
 
@@ -72,7 +72,7 @@ impl Place {
         Place(None)
     }
 
-    /// A device: what takes over a run in either precision, and the device in words.
+    /// A device: the functions that take over a run in each precision, and its name.
     pub fn there(
         single: impl Fn(Program<f32>) -> Result<Box<dyn Device<f32>>> + Send + Sync + 'static,
         double: impl Fn(Program<f64>) -> Result<Box<dyn Device<f64>>> + Send + Sync + 'static,
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// What takes over a run, as a family over precisions.
+/// The function that takes over a run, as a family over precisions.
 pub struct Opens;
 
 impl Family for Opens {

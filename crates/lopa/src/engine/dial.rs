@@ -1,18 +1,18 @@
-//! When to call a neighbour, and which of two connections to it to keep. It knows no network and no
-//! clock: whoever has them tells it what happened, and asks.
+//! When to call a neighbour, and which of two connections to it to keep. It has no network and no
+//! clock: the caller reports events and times, and queries it.
 //!
-//! One end of a link calls, the other only if that has not led to a link for a while. A call is never
-//! given up because a link came up meanwhile: the other end may have chosen this very call. When two
-//! calls cross, both ends see both, and keep the same one.
+//! One end of a link calls, the other only if that has not led to a link for a while. A call is
+//! never abandoned because a link came up in the meantime: the other end may have chosen this very
+//! call. When two calls cross, both ends see both, and keep the same one.
 
 use std::time::Duration;
 
 /// Pause after a call that led to no lasting link: the shortest and the longest, before jitter.
 pub const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(4));
-/// How long the end that usually does not call leaves it to the other: when its process starts, of
-/// which the other may not know, and later.
+/// How long the end that usually does not call waits for the other: at the start of its process,
+/// which the other may not have noticed, and later.
 const FALLBACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(4));
-/// A link that lasts this long makes up for failed calls.
+/// A link that lasts this long resets the pause.
 const LASTING: Duration = Duration::from_secs(20);
 
 /// Which end of a link calls.
@@ -20,7 +20,7 @@ const LASTING: Duration = Duration::from_secs(20);
 pub enum Role {
     /// This end.
     Caller,
-    /// The other end; this one steps in when it does not.
+    /// The other end; this one calls if the other does not.
     Fallback,
 }
 
@@ -41,7 +41,7 @@ impl Dialling {
         Dialling { role, pause: BACK_OFF.0, next, since: None, calling: false }
     }
 
-    /// When to call: not while there is a link or a call is on its way.
+    /// When to call: not while there is a link or a pending call.
     pub fn due(&self) -> Option<Duration> {
         (self.since.is_none() && !self.calling).then_some(self.next)
     }
@@ -80,8 +80,8 @@ impl Dialling {
 }
 
 impl Role {
-    /// The role of a node on its link to another: the one with the smaller number calls. One that nobody
-    /// can call always does.
+    /// The role of a node on its link to another: the one with the smaller number calls. A node
+    /// without a reachable address always calls.
     pub fn of(node: usize, neighbour: usize, callable: bool) -> Role {
         match node < neighbour || !callable {
             true => Role::Caller,
@@ -89,7 +89,7 @@ impl Role {
         }
     }
 
-    /// How long this end leaves calling to the other.
+    /// How long this end waits for a call of the other.
     fn head_start(self, given: Duration) -> Duration {
         match self {
             Role::Caller => Duration::ZERO,
@@ -98,7 +98,7 @@ impl Role {
     }
 }
 
-/// What decides between two connections of the same link.
+/// Decides between two connections of the same link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connected {
     /// Names the process at the other end.
@@ -108,7 +108,7 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// Whether a new connection replaces this one. Both ends come to the same answer, in whichever
+    /// Whether a new connection replaces this one. Both ends decide in the same way, in whichever
     /// order they see the two.
     pub fn gives_way_to(self, new: Connected) -> bool {
         // An end calls only when it has no link: a second call means that the first is lost. Of two

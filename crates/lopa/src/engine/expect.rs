@@ -1,10 +1,10 @@
-//! What another process may tell of its nodes. All processes tell alike, so each knows from what it tells
-//! itself what the others must.
+//! The messages that another process may send about its nodes. All processes send messages of the
+//! same form, so each derives the form of the others' from its own.
 
 use super::peers::Refusal;
 use crate::store::bytes::Reader;
 
-/// What each node tells in a gathering, beside how many numbers or bytes that is.
+/// The form of each node's message in a gathering, besides its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
     /// Numbers of any value: those of a run that diverges are not finite.
@@ -20,7 +20,8 @@ pub enum Expect {
 }
 
 impl Expect {
-    /// Whether these bytes are what this many nodes tell, each `length` numbers or bytes.
+    /// Whether these bytes may be the messages of this many nodes, each of `length` numbers or
+    /// bytes.
     pub fn check(self, bytes: &[u8], nodes: usize, length: usize) -> Result<(), Refusal> {
         let mut bytes = Reader::new(bytes);
         for _ in 0..nodes {

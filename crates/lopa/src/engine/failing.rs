@@ -1,16 +1,17 @@
-//! Clocks where links and nodes fail: whom a node waits for.
+//! Clocks where links and nodes fail.
 //!
-//! A node waits for what it uses. A link that carries nothing keeps nobody waiting, since both ends know.
-//! A node that sleeps neither computes nor waits: its clock stands still. What is late is not waited for
-//! until it is used: one iteration later, if the link is late again; otherwise with what is carried
-//! then, because a link delivers in order.
+//! A node waits only for the messages that it uses. A link that carries nothing causes no waiting,
+//! because both ends compute its failure. An inactive node neither computes nor waits: its clock
+//! stands still. A late message is not waited for until it is used: one iteration later, if the
+//! link is late again; otherwise it arrives with the next message, because a link delivers in
+//! order.
 
 use crate::messages::{Failures, Fate};
 use crate::network::Mixing;
 use crate::network::time::Timetable;
 use crate::store::bytes::{Reader, Writer};
 
-/// What becomes of messages, as far as clocks depend on it.
+/// The failures of messages that affect the clocks.
 pub struct Failing {
     failures: Failures,
     awake: Vec<bool>,
@@ -19,18 +20,18 @@ pub struct Failing {
     late: Vec<Vec<Vec<Late>>>, // by exchange, receiver and sender, where messages may be late
 }
 
-/// What a way carried that nobody has waited for yet.
+/// A late message that no receiver has waited for yet.
 #[derive(Debug, Clone, Copy)]
 struct Late {
-    there: u64,     // when it is there, in nanoseconds; 0 if somebody has waited for it
-    k: Option<u64>, // the last iteration in which the way carried something
+    there: u64,     // when it arrives, in nanoseconds; 0 if its receiver has waited for it
+    k: Option<u64>, // the last iteration in which the edge carried a message
 }
 
-/// In place of an iteration that never was.
+/// Stands for no iteration.
 const NEVER: u64 = u64::MAX;
 
 impl Failing {
-    /// Nothing was sent yet, over the links of this W, in so many exchanges an iteration.
+    /// No messages yet, over the links of this W, with this many exchanges per iteration.
     pub fn new(failures: Failures, mixing: &Mixing, exchanges: usize) -> Failing {
         let m = mixing.nodes();
         let near = |i: usize| mixing.row(i).iter().filter(move |(j, _)| *j != i).count();
@@ -46,7 +47,7 @@ impl Failing {
         }
     }
 
-    /// Moves all clocks over a round of iteration `k`: see [`Timetable::pass`].
+    /// Advances all clocks by a round of iteration `k`: see [`Timetable::pass`].
     pub fn pass(
         &mut self,
         table: &Timetable,
@@ -83,7 +84,7 @@ impl Failing {
         }
     }
 
-    /// Restores what was saved, between two iterations; `None` if it does not fit.
+    /// Restores the saved state, between two iterations; `None` if it does not fit.
     pub fn restore(&mut self, bytes: &mut Reader) -> Option<()> {
         self.at = (None, 0);
         for late in self.late.iter_mut().flatten().flatten() {
@@ -95,7 +96,8 @@ impl Failing {
 }
 
 impl Late {
-    /// When what a node uses in iteration `k` is there, if what is sent then is there at `there`.
+    /// When the message that a node uses in iteration `k` arrives, if the one sent then arrives at
+    /// `there`.
     fn wait(&mut self, late: bool, k: u64, there: u64) -> u64 {
         let Late { there: since, k: before } = *self;
         // A link delivers in order.
@@ -103,7 +105,7 @@ impl Late {
         *self = Late { there: if late { there } else { 0 }, k: Some(k) };
         match (late, before) {
             (false, _) => there,
-            // What was carried an iteration before is used, if something was.
+            // The message of the previous iteration is used, if there was one.
             (true, Some(before)) if before + 1 == k => since,
             (true, _) => 0,
         }

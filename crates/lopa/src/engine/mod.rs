@@ -1,4 +1,4 @@
-//! Engines move the shared vectors. They know no algorithm.
+//! Engines move the shared vectors. They do not depend on the algorithm.
 
 mod cluster;
 mod delivery;
@@ -72,6 +72,6 @@ pub struct Progress {
     pub floats: u64,
     /// Bytes sent over all links.
     pub bytes: u64,
-    /// What happened to messages, where a file has `[messages]` or `[attack]`.
+    /// Counts of messages, if the file has `[messages]` or `[attack]`.
     pub tally: Tally,
 }

@@ -109,7 +109,7 @@ impl Transport for Mpi {
         // MPI keeps the order of messages between two processes, so rounds need no tag.
         request::scope(|scope| {
             let mut requests = Vec::with_capacity(out.len() + into.len());
-            // Empty parcels are not sent; both ends know which are empty.
+            // Empty parcels are not sent; both ends can tell which are empty.
             for Parcel { rank, bytes, .. } in
                 into.iter_mut().filter(|parcel| !parcel.bytes.is_empty())
             {

@@ -32,13 +32,13 @@ impl<'p, T: Real> Simulation<'p, T> {
         Simulation(self.0.from(progress))
     }
 
-    /// Lets `together` answer the directions of all nodes in one call.
+    /// Lets `together` compute the directions of all nodes in one call.
     pub fn answered_by(self, together: Option<Box<dyn Together<T>>>) -> Self {
         Simulation(self.0.answered_by(together))
     }
 
-    /// Sends messages as `[messages]` and `[attack]` say, on this network, drawn from a
-    /// seed; the nodes are at their start. Where the graph changes, call [`Simulation::over`] first.
+    /// Sends messages according to `[messages]` and `[attack]`, on this network, drawn from a seed;
+    /// the nodes are at their start. Where the graph changes, call [`Simulation::over`] first.
     ///
     /// # Errors
     /// If compression would keep too many replicas.
@@ -73,7 +73,7 @@ impl<'p, T: Real> Simulation<'p, T> {
         self.try_iterate().unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// One iteration of every node, or the error that a derivative met.
+    /// One iteration of every node; the error is that of a derivative that failed.
     pub fn try_iterate(&mut self) -> Result<()> {
         self.0.advance()
     }

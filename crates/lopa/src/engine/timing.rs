@@ -1,9 +1,10 @@
-//! The clocks of all nodes, as the `[time]` section has them.
+//! The clocks of all nodes, according to the `[time]` section.
 //!
-//! What a node computes is known where it lives: calls may differ between nodes, as a randomly
-//! truncated series does. Everything else follows from addresses. So each process notes what its nodes
-//! computed, round by round, and tells the others when all ask each other for costs anyway; then
-//! everybody moves all clocks over the same rounds. Messages carry no time, and nobody waits for it.
+//! The calls of a node are counted in its own process: they may differ between nodes, as with a
+//! randomly truncated series. Everything else follows from the seed. So each process records the
+//! computing times of its nodes, round by round, and sends them when the processes exchange costs
+//! anyway; then every process advances all clocks over the same rounds. Messages carry no time, and
+//! no node waits for it.
 
 use crate::math::real::Real;
 use crate::messages::Failures;
@@ -15,7 +16,7 @@ use crate::store::bytes::{Reader, Writer};
 use super::Node;
 use super::failing::Failing;
 
-/// The clocks of all nodes, and what the nodes here did since.
+/// The clocks of all nodes, and the computing times of this process since.
 pub struct Timing<'a> {
     table: &'a Timetable,
     mixing: &'a Mixing,
@@ -23,10 +24,10 @@ pub struct Timing<'a> {
     failing: Option<Failing>,
     clocks: Vec<u64>, // nanoseconds, of all nodes
     memory: (Vec<u64>, Vec<u64>),
-    first: usize,         // the first node here
-    counted: Vec<Counts>, // of the nodes here, up to now
-    turns: Vec<Turn>,     // since the clocks were moved
-    computed: Vec<u64>,   // by the nodes here in each of them, one after the other
+    first: usize,         // the first node of this process
+    counted: Vec<Counts>, // of the nodes of this process, up to now
+    turns: Vec<Turn>,     // since the clocks were advanced
+    computed: Vec<u64>,   // by the nodes of this process in each of them, one after the other
 }
 
 /// A round, or the start.
@@ -62,13 +63,14 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// Lets links and nodes fail, in so many exchanges an iteration.
+    /// Makes links and nodes fail, with this many exchanges per iteration.
     pub fn fail(&mut self, failures: &Failures, exchanges: usize) {
         let failing = || Failing::new(failures.clone(), self.mixing, exchanges);
         self.failing = failures.any().then(failing);
     }
 
-    /// Notes what the nodes here computed in a round; `k` is its iteration, unless it is the start.
+    /// Records the computing times of the nodes of this process in a round; `k` is its iteration,
+    /// unless it is the start.
     pub fn note<T: Real>(&mut self, nodes: &[Node<T>], k: Option<u64>, round: u64, bytes: u64) {
         self.turns.push(Turn { k, round, bytes });
         for (at, (node, counted)) in nodes.iter().zip(&mut self.counted).enumerate() {
@@ -79,18 +81,20 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// What node `at` of those here computed in each noted round, to be told to all.
+    /// The computing time of the `at`-th node of this process in each recorded round, to be sent to
+    /// all.
     pub fn noted(&self, at: usize) -> impl Iterator<Item = f64> + '_ {
         // Whole numbers below 2⁵³, which are 104 days.
         self.computed.iter().skip(at).step_by(self.counted.len().max(1)).map(|&ns| ns as f64)
     }
 
-    /// The number of rounds noted.
+    /// The number of recorded rounds.
     pub fn pending(&self) -> usize {
         self.turns.len()
     }
 
-    /// Moves the clocks over all noted rounds; `computed(i, t)` is what node i computed in the t-th.
+    /// Advances the clocks over all recorded rounds; `computed(i, t)` is the computing time of node
+    /// i in the t-th.
     pub fn pass(&mut self, computed: impl Fn(usize, usize) -> u64) {
         let Timing { table, mixing, rounds, failing, clocks, memory, turns, .. } = self;
         for (t, &Turn { k, round, bytes }) in turns.iter().enumerate() {
@@ -115,7 +119,7 @@ impl<'a> Timing<'a> {
         self.computed.clear();
     }
 
-    /// The same where all nodes are here.
+    /// The same if all nodes are in this process.
     pub fn pass_own(&mut self) {
         let (computed, m) = (std::mem::take(&mut self.computed), self.counted.len());
         self.pass(|i, t| computed[t * m + i]);
@@ -133,7 +137,7 @@ impl<'a> Timing<'a> {
         &self.clocks
     }
 
-    /// Saves the clocks and what was noted since.
+    /// Saves the clocks and the rounds recorded since.
     pub fn save(&self, out: &mut Writer) {
         out.u64(self.clocks.len() as u64);
         self.clocks.iter().for_each(|&clock| out.u64(clock));
@@ -147,7 +151,7 @@ impl<'a> Timing<'a> {
         }
     }
 
-    /// Restores what was saved, for nodes that have counted as much; `None` if it does not fit.
+    /// Restores the saved state, for nodes with the same counts; `None` if it does not fit.
     pub fn restore<T: Real>(&mut self, nodes: &[Node<T>], bytes: &mut Reader) -> Option<()> {
         if bytes.u64()? != self.clocks.len() as u64 {
             return None;

@@ -1,4 +1,4 @@
-//! Moving bytes between the processes of a run. A transport knows no algorithm.
+//! Moves bytes between the processes of a run. A transport does not depend on the algorithm.
 
 use std::ops::Range;
 
@@ -20,16 +20,16 @@ pub struct Parcel {
     pub finite: bool,
 }
 
-/// Whether the bytes of another process, whose rank comes first, are what that one may send here: checked
-/// where they arrive, before they count.
+/// Whether bytes are what another process, whose rank comes first, may send here: checked on
+/// arrival, before they are used.
 pub type Accepts<'a> = &'a dyn Fn(usize, &[u8]) -> std::result::Result<(), Refusal>;
 
-/// Accepts all bytes: of processes that trust each other, or that whoever gets them looks at.
+/// Accepts all bytes: from trusted processes, or where the caller checks them.
 pub fn anything(_: usize, _: &[u8]) -> std::result::Result<(), Refusal> {
     Ok(())
 }
 
-/// Like [`Accepts`], for messages; the last argument says whether their numbers must be finite.
+/// Like [`Accepts`], for messages; the last argument is whether their numbers must be finite.
 pub type Messages<'a> = &'a dyn Fn(usize, &[u8], bool) -> std::result::Result<(), Refusal>;
 
 /// Moves bytes between the processes of a run, which all make the same calls in the same order.
@@ -40,9 +40,9 @@ pub trait Transport: Send {
     /// The number of processes.
     fn size(&self) -> usize;
 
-    /// Sends `out` and fills `into`, whose buffers have the lengths to receive, with what `accepts` lets
-    /// pass; runs `meanwhile` while messages travel. `scalar` is the number of bytes per scalar, 1 for
-    /// what is compressed.
+    /// Sends `out` and fills `into`, whose buffers have the lengths to receive, with messages that
+    /// `accepts` admits; runs `meanwhile` while messages are in transit. `scalar` is the number of
+    /// bytes per scalar, 1 for compressed content.
     fn exchange(
         &mut self,
         round: Round,
@@ -67,7 +67,7 @@ pub trait Transport: Send {
 
 /// A process that keeps its own checkpoints and resumes from them while the others keep running.
 pub trait Independent {
-    /// Begins a run, or resumes it from what [`Independent::save`] returned.
+    /// Begins a run, or resumes it from the bytes of [`Independent::save`].
     fn begin(&mut self, run: Begin) -> Result<()>;
 
     /// Passes over a run that is already complete.
@@ -83,11 +83,11 @@ pub trait Independent {
     /// Whether this process should write a checkpoint soon.
     fn wants_checkpoint(&self) -> bool;
 
-    /// Called when what was saved last is on disk.
+    /// Called when the last saved state is on disk.
     fn kept(&mut self) -> Result<()>;
 
-    /// Called when all that the end of the run needs is on disk: waits until the neighbours get
-    /// there, too.
+    /// Called when everything that the end of the run needs is on disk: waits until the same holds
+    /// for the neighbours.
     fn end(&mut self) -> Result<()>;
 
     /// Called when the results of all runs are on disk: serves neighbours that are not done yet,
@@ -103,7 +103,7 @@ pub trait Independent {
     fn stopped(&self) -> bool;
 }
 
-/// Size limits of what a neighbour may send, in bytes.
+/// Size limits of a neighbour's messages, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     /// In an exchange.
@@ -160,7 +160,7 @@ impl Transport for Alone {
     }
 }
 
-/// What all processes sent, if all of it is accepted; processes that trust each other end otherwise.
+/// The bytes of all processes, if all are accepted; trusted processes end otherwise.
 #[cfg(feature = "mpi")]
 pub fn accepted(all: Vec<Vec<u8>>, accepts: Accepts) -> Result<Vec<Vec<u8>>> {
     for (rank, bytes) in all.iter().enumerate() {

@@ -1,11 +1,11 @@
-//! How frames travel between peers on separate machines. A wire knows nothing of rounds.
+//! Moves frames between peers on separate machines. A wire does not depend on rounds.
 
 use std::time::Duration;
 
 /// A node's signature.
 pub type Signature = [u8; 64];
 
-/// What a wire reports.
+/// An event of a wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// An authenticated connection to this peer is open; frames sent earlier may be lost.
@@ -18,7 +18,7 @@ pub enum Event {
     Stop,
 }
 
-/// Delivers frames to neighbours, best effort; callers retransmit. It knows the keys of all nodes.
+/// Delivers frames to neighbours, best effort; callers retransmit. It has the keys of all nodes.
 pub trait Wire: Send {
     /// Sends a frame without waiting; it is lost if there is no connection.
     fn send(&mut self, to: usize, frame: &[u8]);

@@ -12,7 +12,7 @@ use crate::problem::{At, Bilevel};
 /// Explains what grew first and which step size is the likely cause.
 ///
 /// `at` is the culprit's last point that was measured before anything grew: limits at a point that
-/// has exploded mean nothing.
+/// has exploded are meaningless.
 pub fn diagnose(
     culprit: &Culprit,
     facts: &Facts,
@@ -35,7 +35,7 @@ pub fn diagnose(
     format!("{variable} at node {node} {grew} by iteration {k}, before all else{reason}")
 }
 
-/// The step size that is too large, and the reason to think so.
+/// The step size that is probably too large, and the reason.
 fn suspect(
     facts: &Facts,
     params: &Table,
@@ -47,8 +47,8 @@ fn suspect(
         let schedule: Schedule = params.get(key)?.clone().try_into().ok()?;
         Some(schedule.at(k))
     };
-    // Judge the steps on θ and v by the curvature of g, whatever grew first: an unstable inner
-    // iteration drags x along, and a stable one is dragged along by x.
+    // Judge the steps on θ and v by the curvature of g, no matter what grew first: an unstable
+    // inner iteration also makes x grow, and x makes a stable one grow.
     let inner = facts.steps.iter().filter(|(variable, _)| ["theta", "v"].contains(variable));
     let curvature = largest_curvature(part, at);
     for &(_, key) in inner.clone() {

@@ -7,7 +7,7 @@
 //! ∇Φ_i  = ∇_x f − ∇²_xθ g v*        all at (x, θ*), on all samples
 //! ```
 //!
-//! It is not timed and counts nothing.
+//! It is not timed, and its calls are not counted.
 
 use crate::math::conjugate::ConjugateGradients;
 use crate::math::real::{axpy, dot, update};
@@ -76,7 +76,7 @@ fn newton(part: &mut dyn Bilevel<f64>, x: &[f64], guess: &[f64], all: &[u32]) ->
         let forcing = (norm.sqrt() * 0.1).min(0.1).max(target / norm * 0.1);
         let at = At { x, theta: &theta };
         let (cg, _) = inverse_product(part, at, all, &grad, forcing);
-        // θ may have millions of entries: the trial point lies where a direction was.
+        // θ may have millions of entries: the trial point reuses the memory of a direction.
         let (step, mut trial) = cg.into_parts();
         let slope = dot(&grad, &step);
         let mut length = 1.0;

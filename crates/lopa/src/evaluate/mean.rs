@@ -45,7 +45,7 @@ impl<'a> Mean<'a> {
         self.failed.map_or(Ok(()), Err)
     }
 
-    /// `out` ← the mean of what `each` writes, summed in the order of the nodes.
+    /// `out` ← the mean of the outputs of `each`, summed in the order of the nodes.
     fn mean(
         &mut self,
         out: &mut [f64],

@@ -1,7 +1,7 @@
 //! Measures a run: each node's metrics, consensus, and Φ at the mean x̄.
 //!
-//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should agree, too. Measurements
-//! are in double precision, on all of a node's data, with the clock stopped.
+//! In the global scope Φ has one θ*(x̄) for all nodes, and their θ_i should also agree.
+//! Measurements are in double precision, on all of a node's data, with the clock stopped.
 
 pub mod diagnose;
 pub mod exact;
@@ -22,19 +22,19 @@ use crate::problem::{At, Bilevel};
 /// (x_i, θ_i) of a node, in double precision.
 pub type Point = (Vec<f64>, Vec<f64>);
 
-/// Collects every node's numbers, in the order of the nodes, from those of the nodes here.
+/// Collects every node's numbers, in the order of the nodes, from those of this process.
 pub type Everyone<'a> = &'a mut (dyn FnMut(Vec<Vec<f64>>) -> Result<Vec<Vec<f64>>> + Send);
 
-/// What one node contributes to a measurement.
+/// The contribution of one node to a measurement.
 #[derive(Debug, Clone)]
 pub struct Local {
     /// The problem's own metrics at (x_i, θ_i).
     pub values: Vec<(String, f64)>,
     /// ‖x_i − x̄‖²
     pub distance_sq: f64,
-    /// The node's part solved at x̄, if asked for, without θ* and v*.
+    /// The node's part solved at x̄, if requested, without θ* and v*.
     pub exact: Option<Solution>,
-    /// ‖θ_i − θ_i*(x̄)‖², if asked for.
+    /// ‖θ_i − θ_i*(x̄)‖², if requested.
     pub theta_error_sq: f64,
 }
 
@@ -46,7 +46,7 @@ pub fn local(part: &mut dyn Bilevel<f64>, at: At<f64>, mean: &[f64], exact: bool
         Some(solution) => at.theta.iter().zip(&solution.theta).map(off).sum(),
         None => 0.0,
     };
-    // θ* and v* are as long as θ_i, at every node: only what a row needs of them is kept.
+    // θ* and v* are as long as θ_i, at every node: only the numbers that a row needs are kept.
     let exact = exact.map(|solution| Solution { theta: Vec::new(), v: Vec::new(), ..solution });
     Local {
         values: part.metrics(at),
@@ -69,7 +69,7 @@ impl Local {
     }
 
     /// From the numbers of another process, with the names of the metrics. Of a solution they hold
-    /// only what a row needs.
+    /// only the numbers that a row needs.
     pub fn from_numbers(names: &[String], numbers: &[f64]) -> Option<Local> {
         let (values, rest) = numbers.split_at_checked(names.len())?;
         let values = names.iter().cloned().zip(values.iter().copied()).collect();
@@ -85,7 +85,7 @@ impl Local {
     }
 }
 
-/// The measures that the global scope adds: how far apart the θ_i are, and, if asked for, Φ, ∇Φ and
+/// The measures that the global scope adds: how far apart the θ_i are, and, if requested, Φ, ∇Φ and
 /// the distance of the θ_i from the common θ*(x̄).
 ///
 /// `points` are those of all nodes, `parts` those of this process; `everyone` collects the numbers of

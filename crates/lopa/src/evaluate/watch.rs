@@ -1,8 +1,8 @@
-//! Detects a divergence early, and notes what grew first.
+//! Detects divergence early, and records which variable grew first.
 
 use crate::store::bytes::{Reader, Writer};
 
-/// Iterations between two looks at the variables.
+/// Iterations between two checks of the variables.
 pub const EVERY: u64 = 10;
 
 /// Growth at which a variable becomes a suspect.
@@ -11,7 +11,7 @@ const NOTED: f64 = 1e3;
 /// Growth at which a run is stopped.
 const GIVEN_UP: f64 = 1e9;
 
-/// Growth at which a run counts as diverged if it ends there: it had not the time to grow further.
+/// Growth at which a run counts as diverged if it ends there: it had no time to grow further.
 const LOST_AT_END: f64 = 1e6;
 
 /// The node at which a variable outgrew its early size first.
@@ -42,8 +42,8 @@ impl Grown {
     }
 }
 
-/// Keeps the size that each variable of each node had early in the run, and notes the first node
-/// at which one outgrew it.
+/// Keeps the early size of each variable of each node, and records the first node at which one
+/// outgrew it.
 #[derive(Debug, Default)]
 pub struct Watch {
     early: Vec<Vec<f64>>,
@@ -56,8 +56,8 @@ impl Watch {
         self.first.is_none()
     }
 
-    /// Looks at the sizes of all nodes' variables, `last` at the end of the run; returns what grew
-    /// first if the run has diverged.
+    /// Checks the sizes of all nodes' variables, with `last` at the end of the run; if the run has
+    /// diverged, returns which variables grew first.
     pub fn look(
         &mut self,
         k: u64,

@@ -9,25 +9,25 @@ use toml::Table;
 pub struct Key {
     /// Its name, with those of the tables around it: `budget.hessians`.
     pub key: String,
-    /// What it takes: `whole number`, `list of numbers`, `"mean", "batch-sum" or "sum"`.
+    /// Its type: `whole number`, `list of numbers`, `"mean", "batch-sum" or "sum"`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Whether a file must have it.
     pub required: bool,
-    /// Its value in files that leave it out, as a file would say it.
+    /// Its default, in the notation of a file.
     pub default: Option<String>,
     /// A value that makes sense, where one is known and there is no default.
     pub example: Option<String>,
     /// What it does.
     pub meaning: String,
-    /// What it can be, where the values have meanings of their own.
+    /// Its possible values, where these have their own meanings.
     pub values: Vec<Meaning>,
 }
 
 /// A value, or a kind of values, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Meaning {
-    /// As a file says it.
+    /// In the notation of a file.
     pub value: String,
     /// What it does.
     pub meaning: String,
@@ -62,7 +62,7 @@ fn collect(schema: &Value, prefix: &str, typical: Option<&Table>, found: &mut Ve
     }
 }
 
-/// What a value may be, in words.
+/// The type of a value, in words.
 fn kind(schema: &Value) -> String {
     if let Some(title) = schema["title"].as_str() {
         return title.into();
@@ -99,7 +99,7 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// What a value may be, one by one.
+/// The possible values, one by one.
 fn kinds(schema: &Value) -> Vec<String> {
     match (schema["title"].as_str(), schema["enum"].as_array(), alternatives(schema)) {
         (None, Some(all), _) => all.iter().map(toml_text).collect(),
@@ -114,13 +114,13 @@ fn table(inside: &Map<String, Value>) -> String {
     if keys.len() > 4 { "table".into() } else { format!("{{ {} }}", keys.join(", ")) }
 }
 
-/// The alternatives of a schema, but for `null`.
+/// The alternatives of a schema, except for `null`.
 fn alternatives(schema: &Value) -> Option<Vec<&Value>> {
     let all = schema.get("oneOf").or(schema.get("anyOf"))?.as_array()?;
     Some(all.iter().filter(|one| one["type"] != "null").collect())
 }
 
-/// The alternatives of a schema that say what they mean.
+/// The alternatives of a schema that have a description.
 fn values(schema: &Value) -> Vec<Meaning> {
     let Some(all) = alternatives(schema) else { return Vec::new() };
     if let [only] = all[..] {
@@ -154,7 +154,7 @@ fn either(mut all: Vec<String>) -> String {
     }
 }
 
-/// A value as an experiment file has it.
+/// A value in the notation of an experiment file.
 fn toml_text(value: &Value) -> String {
     match toml::Value::try_from(value) {
         Ok(value) => value.to_string(),

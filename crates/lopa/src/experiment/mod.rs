@@ -34,7 +34,7 @@ use crate::problem::scope::Scope;
 pub struct Experiment {
     /// The name of its run folder.
     pub name: String,
-    /// Whose inner problem it is.
+    /// Whether the inner problem is personal or global.
     pub scope: Scope,
     /// The problem.
     pub problem: Choice<AnyProblem>,
@@ -42,19 +42,19 @@ pub struct Experiment {
     pub data: Option<DataSpec>,
     /// The network.
     pub network: NetworkSpec,
-    /// How messages travel, if it is not said to be as they are.
+    /// The section `[messages]`, if there is one.
     pub messages: Option<Messages>,
     /// The nodes that lie, if there are any.
     pub attack: Option<Attack>,
-    /// How long computing and messages take, if the file says so.
+    /// The section `[time]`, if there is one.
     pub time: Option<TimeSpec>,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
-    /// Where its iterations are done: `run.device`.
+    /// The device that computes its iterations: `run.device`.
     pub device: Choice<Place>,
     /// How often it saves its state.
     pub checkpoint: CheckpointSpec,
-    /// What to compare.
+    /// The algorithms to compare.
     pub algorithms: Vec<AlgorithmSpec>,
 }
 
@@ -112,7 +112,7 @@ const SECTIONS: [&str; 15] = [
 ];
 
 impl Experiment {
-    /// Whether its messages are anything but sent as they are.
+    /// Whether its messages are modified in any way.
     pub fn mails(&self) -> bool {
         let messages = self.messages.as_ref();
         messages.is_some_and(|messages| *messages != Messages::default()) || self.attack.is_some()
@@ -370,7 +370,7 @@ fn read_network(mut section: Section, registries: &Registries) -> Result<Network
     Ok(NetworkSpec { nodes, graph, weights, seed })
 }
 
-/// Nodes that lie must be nodes, and leave some that do not.
+/// Lying nodes must exist, and some nodes must be honest.
 fn read_attack(root: &mut Section, scope: Scope, nodes: usize) -> Result<Option<Attack>> {
     let place = root.place_of("attack");
     let Some(section) = root.section("attack")? else { return Ok(None) };
@@ -394,7 +394,7 @@ fn read_attack(root: &mut Section, scope: Scope, nodes: usize) -> Result<Option<
     Ok(Some(attack))
 }
 
-/// An algorithm must serve the file's scope.
+/// An algorithm must support the file's scope.
 fn serves(registry: &Registry<AnyMethod, Facts>, name: &str, scope: Scope) -> Result<()> {
     if registry.find(name)?.facts.scopes.contains(&scope) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! All registries together: what experiment files can choose from.
+//! All registries, from which experiment files choose.
 
 use crate::algorithms::{AnyMethod, Facts, algorithms};
 use crate::config::Registry;
@@ -10,7 +10,7 @@ use crate::network::{GraphBuild, WeightsBuild, graphs, weights};
 use crate::problem::AnyProblem;
 use crate::problems::problems;
 
-/// What experiment files can choose from; by default, what comes with the library.
+/// The registries of experiment files; by default, those of the library.
 ///
 /// ```
 /// use lopa::prelude::*;

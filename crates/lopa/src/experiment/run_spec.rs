@@ -298,7 +298,7 @@ pub struct Target {
 }
 
 impl RunSpec {
-    /// Checks what is more than a range.
+    /// Checks conditions beyond ranges.
     fn check_rest(&self) -> Result<(), Fault> {
         let seeds = format!("{:?}", self.seeds);
         Fault::unless(!self.seeds.is_empty(), "seeds", &seeds, "a list of at least one seed")?;

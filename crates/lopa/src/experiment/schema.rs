@@ -88,7 +88,7 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     })
 }
 
-/// Makes every key optional, the names that tell the tables of a choice apart among them.
+/// Makes every key optional, including the names that distinguish the tables of a choice.
 fn optional(schema: &mut Value) {
     match schema {
         Value::Object(object) => {

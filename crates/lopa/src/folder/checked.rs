@@ -26,7 +26,7 @@ pub fn write(entries: &[ResultEntry]) -> String {
     format!("{:#}", Value::Array(all))
 }
 
-/// What is wrong with the entries of a file, if they are not as written.
+/// The damage of a file's entries, if they are not as written.
 pub fn fault(mut entries: Vec<Map<String, Value>>) -> Option<String> {
     let of = entries.len();
     if entries.iter().all(|fields| !fields.contains_key(CHECK)) {

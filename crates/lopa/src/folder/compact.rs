@@ -1,6 +1,6 @@
-//! The tensors of a model file. Large ones take the room of what is in them: numbers that single
-//! precision holds exactly take four bytes, and a θ that is mostly zero, as weights of words that a node
-//! never saw are, is written as the blocks that are not.
+//! The tensors of a model file. Large ones are stored compactly: numbers that single precision
+//! holds exactly take four bytes, and of a θ that is mostly zero (for example, weights of words
+//! that a node never saw) only the nonzero blocks are written.
 //!
 //! ```text
 //! theta.start   U64 (nodes + 1)            blocks of node i: start[i] to start[i + 1]
@@ -8,14 +8,14 @@
 //! theta.data    F64 or F32 (blocks × width)
 //! ```
 //!
-//! These are the arrays of a block sparse row matrix, as SciPy's `bsr_array` takes them.
+//! These are the arrays of a block sparse row matrix, in the form of SciPy's `bsr_array`.
 
 use std::borrow::Cow;
 
 use safetensors::tensor::{Dtype, TensorView, View};
 use serde::{Deserialize, Serialize};
 
-/// The most numbers that blocks of all nodes may stand for.
+/// The most numbers that the blocks of all nodes may represent.
 const MOST: usize = 1 << 29;
 
 /// The numbers of a tensor, in double precision; `None` if it holds anything else.
@@ -118,7 +118,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How θ lies in blocks.
+/// The layout of θ in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Blocks {
     /// Entries of θ.
@@ -136,7 +136,7 @@ pub(super) struct Packed<'a> {
 }
 
 impl Blocks {
-    /// The blocks of every node's θ; `None` unless that saves half of the room.
+    /// The blocks of every node's θ; `None` unless that saves half of the space.
     pub fn of<'a>(
         classes: usize,
         theta: impl Iterator<Item = &'a Vec<f64>> + Clone,

@@ -1,4 +1,4 @@
-//! Running what is missing of an experiment.
+//! Completes an experiment by the missing runs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::run::{Context, Listener};
 
-/// Runs what is missing of an experiment into its folder below `runs`; false if interrupted.
+/// Does the missing runs of an experiment in its folder below `runs`; false if interrupted.
 pub fn complete(
     experiment: &Experiment,
     data: Option<&Data>,

@@ -37,13 +37,13 @@ pub struct ResultEntry {
     #[serde(flatten)]
     pub row: Row,
     /// Seconds of making the nodes and of measuring, beside those of the iterations; of all its parts if it
-    /// was resumed. Left out if nobody counted them.
+    /// was resumed. Left out if they were not measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub measuring: f64,
     /// Why it diverged, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<String>,
-    /// What happened to messages, where a file has `[messages]` or `[attack]`.
+    /// Counts of messages, if the file has `[messages]` or `[attack]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<Tally>,
     /// The problem's metrics of every node, at the end; NaN for one that was not finite. Empty if there

@@ -18,8 +18,8 @@ pub fn write(row: &MetricsRow, number: u64) -> String {
     format!("{row}{CHECK}{number}-{:08x}\"}}\n", sum_of(row, number))
 }
 
-/// What is wrong with a line whose JSON is sound, if it is not the n-th line, from 0, as written.
-/// `checked` if those before it have checksums.
+/// The damage of a line with valid JSON, if it is not the n-th line, from 0, as written. `checked`
+/// if earlier lines have checksums.
 pub fn fault(line: &[u8], number: u64, checked: &mut bool) -> Option<String> {
     let line = std::str::from_utf8(line).unwrap_or_default().trim_end();
     let check = line.rfind(CHECK).and_then(|at| {

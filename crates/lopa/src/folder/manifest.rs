@@ -1,4 +1,4 @@
-//! `manifest.json`: what was run, on what, where, and how far it came.
+//! `manifest.json`: the experiment, the data, the machine, and the status.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct Manifest {
     pub name: String,
     /// When the folder was made: RFC 3339, UTC, as all times here.
     pub started: String,
-    /// How far it came.
+    /// The status.
     pub status: Status,
     /// SHA-256 of the resolved experiment without `[checkpoint]`.
     pub experiment_digest: String,
@@ -38,7 +38,7 @@ pub struct Manifest {
     pub final_theta: FinalTheta,
     /// The network and partition of each seed that was begun.
     pub worlds: Vec<WorldNote>,
-    /// Threads it had.
+    /// The number of threads.
     pub threads: usize,
     /// The kind of machine.
     pub machine: Machine,
@@ -51,20 +51,20 @@ pub struct Manifest {
     /// SHA-256 of files that never change: `resolved.toml` and the partitions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
-    /// Keys that this version does not know: shown, and kept when the run resumes.
+    /// Keys that are unknown to this version: shown, and kept when the run resumes.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Manifest {
-    /// The rows that decide an accuracy, the fewest of any seed; none if some seed does not say.
+    /// The rows that decide an accuracy, the fewest of any seed; `None` if a seed does not have it.
     pub fn judged(&self, accuracy: &str) -> Option<f64> {
         let rows = self.worlds.iter().map(|world| world.judged.get(accuracy).copied());
         rows.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)
     }
 }
 
-/// How far a run folder came.
+/// The status of a run folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -90,9 +90,9 @@ impl Status {
     }
 }
 
-/// A folder lists what belongs to each node up to this many nodes. More would be most of the folder,
-/// and nobody reads them: the experiment makes the same network again, models have every node, and
-/// results say how measures spread.
+/// A folder has entries per node up to this many nodes. For more, they would dominate the folder
+/// without being read: the experiment makes the same network again, models have every node, and
+/// results have the spread of measures.
 pub const LISTED: usize = 10_000;
 
 /// The network and partition of a seed.
@@ -102,9 +102,10 @@ pub struct WorldNote {
     pub seed: u64,
     /// SHA-256 of edges and weights.
     pub graph_digest: String,
-    /// ρ of W; of a changing graph that of a round, over a window.
+    /// ρ of W; for a changing graph, ρ per round over a window.
     pub rho: f64,
-    /// What the rounds of a changing graph do; edges and weights are then those of all its links.
+    /// The effect of the rounds of a changing graph; edges and weights are then those of all its
+    /// links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Joint>,
     /// Whether ρ is an estimate: the true one is not smaller.
@@ -126,7 +127,7 @@ pub struct WorldNote {
     /// Training samples of each class at each node.
     #[serde(default)]
     pub class_counts: Vec<Vec<usize>>,
-    /// The rows that decide each accuracy on rows that nobody trains on.
+    /// The rows that decide each accuracy on rows outside training.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub judged: BTreeMap<String, f64>,
 }
@@ -145,7 +146,7 @@ pub struct Machine {
     pub device: Option<String>,
 }
 
-/// What decides whether a folder can be resumed, as far as its manifest can be read.
+/// The keys that decide whether a folder can be resumed, as far as its manifest can be read.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct Identity {

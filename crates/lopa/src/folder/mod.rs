@@ -1,4 +1,4 @@
-//! The run folder: everything a run leaves behind, written as it goes.
+//! The run folder: all files of a run, written while it runs.
 //!
 //! ```text
 //! runs/<name>-<digest>/

@@ -1,5 +1,5 @@
-//! Trained models on disk: one safetensors file with x_i and θ_i of every node and what it takes to
-//! use them on new data, but none of the data they were trained on.
+//! Trained models on disk: one safetensors file with x_i and θ_i of every node and everything
+//! needed to use them on new data, but none of the training data.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -56,7 +56,7 @@ pub struct About {
     /// The names of the columns, if the data has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
-    /// Whether the run diverged: the numbers mean nothing.
+    /// Whether the run diverged: the numbers are meaningless.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diverged: bool,
     /// Whether raw features are replaced by sign(raw) ln(1 + |raw|) before they are shifted.
@@ -78,9 +78,9 @@ pub struct About {
 struct Header {
     #[serde(flatten)]
     about: About,
-    /// Of everything else, to detect damage.
+    /// The digest of everything else, to detect damage.
     sha256: String,
-    /// How θ lies, if not as one tensor.
+    /// The layout of θ, if it is not one tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     theta: Option<Blocks>,
 }
@@ -312,7 +312,8 @@ fn encode(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Resul
     safetensors::serialize(tensors, Some(metadata)).map_err(|error| wrong(error.to_string()))
 }
 
-/// Models with no more numbers in θ lie as one tensor in double precision: any reader opens them.
+/// Models with at most this many numbers in θ are stored as one tensor in double precision, which
+/// any reader supports.
 const SMALL: usize = 1 << 17;
 
 /// SHA-256 of the metadata and of every number.

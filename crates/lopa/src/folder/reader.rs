@@ -18,7 +18,8 @@ use crate::run::hex;
 use crate::run::trace::Stop;
 use crate::store::disk;
 
-/// A run folder, read back. Only the manifest is read at once; each method reads its file anew.
+/// A run folder, read back. The manifest is read when the folder is opened; each method reads its
+/// file again.
 #[derive(Debug, Clone)]
 pub struct RunReader {
     path: PathBuf,
@@ -92,8 +93,8 @@ impl RunReader {
         }
     }
 
-    /// `metrics.jsonl`. Its last line may be cut, unless the folder is done: a process that is
-    /// killed while it writes leaves it so.
+    /// `metrics.jsonl`. Its last line may be truncated, unless the folder is done: a process that
+    /// is killed while it writes leaves such a line.
     pub fn rows(&self) -> Result<Vec<MetricsRow>> {
         let path = self.path.join(METRICS);
         let bytes = read_existing(&path)?;
@@ -134,7 +135,7 @@ impl RunReader {
 pub(super) struct Lines {
     /// Each row, and where its line ends in the file.
     pub rows: Vec<(MetricsRow, usize)>,
-    /// What is wrong with the next line.
+    /// The damage of the next line, if any.
     pub damage: Option<Damage>,
 }
 
@@ -169,7 +170,7 @@ impl Lines {
     }
 }
 
-/// The content of a file; none if there is no such file.
+/// The content of a file; `None` if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     match disk::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -194,7 +195,7 @@ pub(super) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T>
     })
 }
 
-/// The error of a damaged file: line and column where they are known, and the remedy.
+/// The error for a damaged file: line and column where they are known, and the remedy.
 pub(super) fn damaged(path: &Path, at: Option<(usize, Option<usize>)>, what: &str) -> Error {
     let path = path.display();
     let place = match at {
@@ -207,7 +208,7 @@ pub(super) fn damaged(path: &Path, at: Option<(usize, Option<usize>)>, what: &st
         .hint("restore the file from a copy, or delete the folder and run the experiment again")
 }
 
-/// What is wrong with some JSON; where is said elsewhere.
+/// The description of a JSON error, without its position.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

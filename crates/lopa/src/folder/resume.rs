@@ -1,4 +1,4 @@
-//! Resuming in a folder that an earlier run left.
+//! Resumes a run in the folder of an earlier run.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -29,8 +29,8 @@ pub fn times(folder: &Path) -> Option<TimeSpec> {
 }
 
 impl RunFolder {
-    /// Resumes in the folder that an earlier run of the same experiment left below `runs`, or makes
-    /// it. Runs that ended are kept.
+    /// Resumes in the folder of an earlier run of the same experiment below `runs`, or makes a new
+    /// one. Finished runs are kept.
     pub fn resume(
         runs: &Path,
         experiment: &Experiment,
@@ -60,7 +60,7 @@ impl RunFolder {
         Ok(None)
     }
 
-    /// The newest folder below `runs` of the same experiment, if there is none that is not done.
+    /// The newest folder of this experiment below `runs`, if all of them are done.
     pub fn finished(
         runs: &Path,
         experiment: &Experiment,
@@ -95,7 +95,7 @@ impl RunFolder {
                 && wanted(identity.status)
         };
         if !path.join(MANIFEST).exists() {
-            // A process that was killed at its start leaves none, but no results either.
+            // A process that was killed at its start leaves no manifest, but no results either.
             let used = path.join(RESULTS).exists() || path.join(CHECKPOINTS).exists();
             return match used {
                 true => Err(damaged(&path.join(MANIFEST), None, "the file is missing")),
@@ -104,7 +104,7 @@ impl RunFolder {
         }
         let Some(lock) = lock(&path)? else { return Ok(None) };
         let manifest = read(&path.join(MANIFEST))?.unwrap_or_default();
-        // Manifests of other versions may look otherwise; ours must be sound.
+        // Manifests of other versions may differ; those of this version must be valid.
         if serde_json::from_slice(&manifest).is_ok_and(|identity| !ours(&identity)) {
             return Ok(None);
         }
@@ -131,7 +131,7 @@ impl RunFolder {
 
 pub(super) const LOCK: &str = ".lock";
 
-/// Takes the right to write in a folder until the process ends; `None` if another process has it.
+/// Locks a folder for writing until the process ends; `None` if another process has locked it.
 pub(super) fn lock(folder: &Path) -> Result<Option<Log>> {
     let path = folder.join(LOCK);
     let taken = || -> io::Result<_> {
@@ -141,7 +141,7 @@ pub(super) fn lock(folder: &Path) -> Result<Option<Log>> {
     taken().map_err(|error| cannot_write(&path, &error))
 }
 
-/// Whether a folder holds no more than a process leaves that ended before its manifest was written.
+/// Whether a folder holds only files of a process that ended before it wrote a manifest.
 pub(super) fn is_abandoned(folder: &Path) -> bool {
     let start = |name: &OsStr| {
         let name = name.to_str().unwrap_or_default();
@@ -176,11 +176,11 @@ fn numbered(runs: &Path, name: &str) -> Vec<PathBuf> {
 struct Measured {
     /// Measurements of runs that ended: they come first.
     sound: u64,
-    /// All whole lines before the first that cannot be read. What follows belongs to the run that
-    /// was cut short, which measures it again.
+    /// All complete lines before the first that cannot be read. Later lines belong to the
+    /// interrupted run, which repeats these measurements.
     whole: u64,
-    /// Measurements of runs that ended, if others stand between them: a run whose models were lost was
-    /// about to be made again, and its measurements are still there.
+    /// Measurements of runs that ended, if others are between them: a run whose models were lost
+    /// was about to be repeated, and its old measurements are still in the file.
     scattered: Option<Vec<MetricsRow>>,
 }
 
@@ -195,7 +195,7 @@ fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
     let sound = rows.iter().take_while(is_ended).last().map_or(0, |&(_, end)| end as u64);
     rows.retain(|row| is_ended(&row));
     let scattered = rows.last().is_some_and(|&(_, end)| end as u64 > sound);
-    // The last measurement of a run stands in its result, too.
+    // The last measurement of a run is also in its result.
     let is_there = |entry: &ResultEntry| {
         let is_last = |(line, _): &(MetricsRow, usize)| {
             entry.is_of(&line.algorithm, line.seed) && line.row.iteration == entry.row.iteration

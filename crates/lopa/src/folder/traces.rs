@@ -1,4 +1,4 @@
-//! The measurements of runs: what comparisons and claims are judged by.
+//! The measurements of runs, by which comparisons and claims are judged.
 
 use crate::run::trace::{Row, more_is_better};
 
@@ -53,7 +53,7 @@ impl Run {
     }
 
     /// The cost at which a measure was as good as `level`, interpolated linearly between
-    /// measurements; none if it never was.
+    /// measurements; `None` if it never was.
     pub fn cost_to(&self, cost: &str, measure: &str, level: f64, more: bool) -> Option<f64> {
         let points: Vec<(f64, f64)> = self
             .rows

@@ -37,17 +37,17 @@ pub struct RunFolder {
     pub(super) sound: u64, // bytes of the measurements of runs that ended
     pub(super) synced: Option<u64>, // bytes of measurements known to be on disk
     lines: Option<u64>,    // measurements in the file, if counted
-    unsaid: Vec<String>,   // damage that the user should know of
+    unsaid: Vec<String>,   // damage not yet reported to the user
     pub(super) checkpoints: Option<checkpoint::Store>, // of the current run
     pub(super) last: Option<(u64, u64)>, // iteration of the last checkpoint, bytes of measurements then
     about: ModelParts,
     _lock: Log, // held while the folder is being written
 }
 
-/// What a peer keeps of what all told each other before the runs.
+/// A peer's saved state of the agreement before the runs.
 const AGREED: &str = "agreed";
 
-/// What models are saved with.
+/// The metadata of models.
 struct ModelParts {
     problem: Choice<AnyProblem>,
     features: usize,
@@ -56,7 +56,7 @@ struct ModelParts {
     scaling: data::Scalings,
     columns: Option<data::Columns>,
     nodes: Vec<String>,
-    groups: Option<data::Groups>, // of the training rows, where they decide whose row it is
+    groups: Option<data::Groups>, // of the training rows, where nodes are groups
     homes: BTreeMap<String, usize>, // the node of each of them, where nodes are not named after them
 }
 
@@ -124,7 +124,7 @@ impl RunFolder {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,12 +134,12 @@ impl RunFolder {
         &self.manifest
     }
 
-    /// No run is left to be made, now: notes how it ended.
+    /// No run is left to do: records the final status.
     pub fn finish(&mut self, status: Status) -> Result<()> {
         self.sync_metrics()?;
         if status == Status::Done {
             self.check_metrics()?;
-            // A killed process may have left some; nothing is left to resume.
+            // A killed process may have left checkpoints; nothing is left to resume.
             self.remove_checkpoints();
         }
         self.manifest.status = status;
@@ -147,7 +147,8 @@ impl RunFolder {
         self.write_manifest()
     }
 
-    /// The same after an error. What a device refused before anything was measured leaves no folder.
+    /// The same after an error. A run that a device refused before the first measurement leaves no
+    /// folder.
     pub fn fail(&mut self, error: &Error) -> Result<()> {
         let nothing = self.results.is_empty() && self.measured()? == 0;
         if error.id == "device/refused" && nothing {
@@ -157,7 +158,8 @@ impl RunFolder {
         self.finish(Status::Failed)
     }
 
-    /// Removes what a run wrote before it measured anything, and the folder if nothing else is in it.
+    /// Removes the files that a run wrote before its first measurement, and the folder if it is
+    /// then empty.
     fn remove(&self) {
         let known = [MANIFEST, RESOLVED, METRICS, RESULTS, AGREED, LOCK];
         let partition = |name: &str| {
@@ -185,7 +187,7 @@ impl RunFolder {
         });
     }
 
-    /// Fails if what was measured cannot be read back.
+    /// Fails if the measurements cannot be read back.
     fn check_metrics(&self) -> Result<()> {
         let path = self.path.join(METRICS);
         let damage = Lines::parse(&path, &read(&path)?.unwrap_or_default()).damage;
@@ -194,7 +196,7 @@ impl RunFolder {
 
     fn sync_metrics(&mut self) -> Result<()> {
         let measured = self.measured()?;
-        // Most checkpoints come without a new measurement, and waiting for the disk is what they cost.
+        // Most checkpoints come without a new measurement, and their cost is waiting for the disk.
         if self.synced != Some(measured) {
             self.metrics.sync().map_err(|error| self.cannot_measure(&error))?;
             self.synced = Some(measured);
@@ -207,7 +209,7 @@ impl RunFolder {
         self.metrics.length().map_err(|error| self.cannot_measure(&error))
     }
 
-    /// Forgets all measurements but the first so many bytes.
+    /// Discards all measurements after this many bytes.
     pub(super) fn cut_metrics(&mut self, length: u64) -> Result<()> {
         (self.synced, self.lines) = (None, None);
         let cut = match self.measured()? {
@@ -226,12 +228,12 @@ impl RunFolder {
         }
     }
 
-    /// Forgets a run that ended: its models are lost, and it is run again.
+    /// Discards a finished run: its models are lost, and it is run again.
     fn forget(&mut self, algorithm: &str, seed: u64) -> Result<()> {
         let path = self.path.join(METRICS);
         let bytes = read(&path)?.unwrap_or_default();
         let Lines { rows, .. } = Lines::parse(&path, &bytes);
-        // What is not of runs that ended is measured again; their checkpoints count its bytes.
+        // Measurements of unfinished runs are repeated; their checkpoints count these bytes.
         let sound = self.sound;
         let kept = rows.into_iter().filter(|&(_, end)| end as u64 <= sound);
         let kept = kept.filter(|(row, _)| row.algorithm != algorithm || row.seed != seed);
@@ -327,7 +329,7 @@ impl Store for RunFolder {
         let Some(entry) = entry else { return Ok(None) };
         match Model::load(&model_path(&self.path, algorithm, seed)) {
             Ok(model) => Ok(Some(entry.outcome(model.x.into_iter().zip(model.theta).collect()))),
-            // A file that cannot be read now may be sound.
+            // A file that cannot be read now may be intact.
             Err(error) if error.id != model::DAMAGED => Err(error),
             Err(error) => {
                 let text = format!("{algorithm}, seed {seed}, runs again: {}", error.message);
@@ -338,7 +340,7 @@ impl Store for RunFolder {
         }
     }
 
-    /// Measurements after the state are forgotten.
+    /// Measurements after the state are discarded.
     fn kept(
         &mut self,
         algorithm: &str,
@@ -362,7 +364,7 @@ impl Store for RunFolder {
         disk::make_folder(&folder).map_err(|error| cannot_write(&folder, &error))?;
         self.sync_metrics()?;
         let k = state.progress.k;
-        // A state that is kept again has no more measurements than the first time.
+        // A state that is saved again has no more measurements than the first time.
         let metrics = match self.last {
             Some((then, metrics)) if then == k => metrics,
             _ => self.measured()?,
@@ -395,7 +397,7 @@ impl Store for RunFolder {
     fn row(&mut self, algorithm: &str, seed: u64, row: &Row) -> Result<()> {
         let row = MetricsRow { algorithm: algorithm.into(), seed, row: row.clone() };
         let number = self.count_lines()?;
-        // In one write: a line is either there or not.
+        // In one write: a line is either complete or missing.
         let written = self.metrics.write(line::write(&row, number).as_bytes());
         written.map_err(|error| self.cannot_measure(&error))?;
         self.lines = Some(number + 1);
@@ -419,7 +421,7 @@ impl Store for RunFolder {
     }
 }
 
-/// SHA-256 of edges and weights as JSON, which is never whole in memory.
+/// SHA-256 of edges and weights as JSON, which is never complete in memory.
 fn graph_digest(edges: &[[usize; 2]], weights: &[Vec<(usize, f64)>]) -> String {
     struct Hashed(Sha256);
     impl Write for Hashed {
@@ -437,14 +439,14 @@ fn graph_digest(edges: &[[usize; 2]], weights: &[Vec<(usize, f64)>]) -> String {
     hex(&hasher.finalize())
 }
 
-/// The names of the nodes: those of their files, or of the groups that they are.
+/// The names of the nodes: those of their files or groups.
 fn node_names(experiment: &Experiment, data: Option<&Data>) -> Vec<String> {
     let Some(spec) = &experiment.data else { return Vec::new() };
     let groups = data.and_then(|data| data.train.groups());
     match (&spec.preparation.nodes, groups) {
         (Some(names), _) => names.clone(),
         (None, Some(groups)) if spec.partition.name == "group" => {
-            // One group a node, in their order; more groups than nodes are put together.
+            // One group per node, in order; if there are more groups than nodes, some share a node.
             let mut held = vec![false; groups.names.len()];
             groups.of.iter().for_each(|&group| held[group as usize] = true);
             let names = groups.names.iter().zip(held).filter(|(_, held)| *held);
@@ -506,7 +508,7 @@ impl ModelParts {
     }
 }
 
-/// Whether a group decides whose row it is.
+/// Whether groups assign rows to nodes.
 fn grouped(experiment: &Experiment) -> bool {
     experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group")
 }
@@ -523,7 +525,7 @@ pub(super) fn resolved(experiment: &Experiment) -> (String, String) {
     (resolved, hex(&Sha256::digest(text(&table))))
 }
 
-/// The device of an experiment in words, unless it is the processor.
+/// The name of an experiment's device; `None` for the processor.
 pub(super) fn device(experiment: &Experiment) -> Result<Option<String>> {
     experiment.device.build.device().map(|there| (there.describe)()).transpose()
 }
@@ -532,7 +534,7 @@ pub(super) fn folder_name(experiment: &Experiment) -> String {
     format!("{}-{}", experiment.name, &resolved(experiment).1[..8])
 }
 
-/// Makes the first of `name`, `name-2`, `name-3`, … that is free, and takes it for this process.
+/// Makes the first of `name`, `name-2`, `name-3`, … that is free, and locks it for this process.
 fn create_free(runs: &Path, name: &str) -> Result<(PathBuf, Log)> {
     disk::make_folder(runs).map_err(|error| cannot_write(runs, &error))?;
     for number in 1..10_000 {
@@ -545,13 +547,14 @@ fn create_free(runs: &Path, name: &str) -> Result<(PathBuf, Log)> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot_write(&path, &error)),
         }
-        // Of another process that starts now, only one gets the lock; the other looks again after it.
+        // If two processes start at the same time, one gets the lock; the check after it stops the
+        // other.
         if !is_abandoned(&path) {
             continue;
         }
         let Some(lock) = lock(&path)?.filter(|_| is_abandoned(&path)) else { continue };
         let models = path.join("models");
-        // A checkpoint is of no use in a folder that a power cut takes away.
+        // A checkpoint is of no use in a folder that does not survive a power cut.
         let made = disk::make_folder(&models)
             .and_then(|()| disk::sync_folder(runs))
             .and_then(|()| disk::sync_folder(runs.parent().unwrap_or(Path::new("."))));

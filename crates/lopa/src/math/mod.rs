@@ -1,5 +1,5 @@
-//! The scalar type, random numbers, step sizes, conjugate gradients, ranks, threads, scratch memory;
-//! numbers for people.
+//! The scalar type, random numbers, step sizes, conjugate gradients, ranks, threads, scratch
+//! memory, and formatting of numbers.
 
 pub mod conjugate;
 mod number;

@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers formatted for people.
 
 /// A number with four significant digits.
 pub fn number(value: f64) -> String {

@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand::rand_core::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-/// What random numbers are for. Streams of different purposes are independent.
+/// The purpose of random numbers. Streams of different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -22,17 +22,17 @@ pub enum Purpose {
     Start = 4,
     /// Making a synthetic problem.
     Problem = 5,
-    /// Choosing what a search tries.
+    /// Choosing the trials of a search.
     Tuning = 6,
     /// Which links a round uses, on a graph that changes.
     Rounds = 11,
-    /// How long things take, where a file says so.
+    /// Times drawn for a `[time]` section.
     Time = 12,
     /// Failures of links and nodes.
     Failures = 20,
-    /// What compressors draw.
+    /// Draws of compressors.
     Compression = 21,
-    /// What nodes that lie draw.
+    /// Draws of lying nodes.
     Attack = 22,
 }
 

@@ -45,24 +45,24 @@ pub trait Real:
     /// Fills `values` from their little-endian bytes.
     fn read_le(bytes: &[u8], values: &mut [Self]);
 
-    /// The one of two things that is in this precision: see [`Both`].
+    /// The one of two values that has this precision: see [`Both`].
     fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self>;
 }
 
-/// A type for each precision: `dyn Problem<T>`, say.
+/// A type for each precision, such as `dyn Problem<T>`.
 pub trait Family {
     /// The one in precision `T`.
     type Of<T: Real>;
 }
 
-/// Something in both precisions: what a name stands for before the precision of a run is known.
+/// A value in both precisions: the meaning of a name before the precision of a run is chosen.
 pub struct Both<F: Family> {
     single: F::Of<f32>,
     double: F::Of<f64>,
 }
 
 impl<F: Family> Both<F> {
-    /// From the two.
+    /// From a value in each precision.
     pub fn new(single: F::Of<f32>, double: F::Of<f64>) -> Both<F> {
         Both { single, double }
     }
@@ -118,7 +118,7 @@ pub fn all_finite<T: Real>(values: &[T]) -> bool {
     values.iter().all(|value| value.is_finite())
 }
 
-/// A vector of a node, aligned to 64 bytes; the vectors of many nodes can lie in one allocation, so
+/// A vector of a node, aligned to 64 bytes; the vectors of many nodes can share one allocation, so
 /// that they can be passed on as one matrix without a copy.
 pub type Vector<T> = lopa_kernels::AlignedRow<T>;
 

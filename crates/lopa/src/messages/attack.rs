@@ -1,4 +1,4 @@
-//! Nodes that lie, for experiments: they live as the others do, but send something else.
+//! Lying nodes, for experiments: they compute like the others, but send something else.
 
 use crate::error::Fault;
 use crate::math::random::{Purpose, Stream};
@@ -41,7 +41,7 @@ choices! {
 }
 
 impl Attack {
-    /// `said` ← what a lying node sends in a round in place of `message`.
+    /// `said` ← the message that a lying node sends in a round in place of `message`.
     pub(crate) fn lie<T: Real>(
         &self,
         (seed, node): (u64, usize),

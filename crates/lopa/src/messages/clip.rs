@@ -1,7 +1,7 @@
-//! Differences between neighbours that are too long, shortened.
+//! Shortens differences between neighbours that are too long.
 //!
-//! A difference and its opposite are shortened alike, at both ends of a link: what one node gains the
-//! other loses, and the mean over all nodes stays.
+//! A difference and its opposite are shortened in the same way, at both ends of a link: one node
+//! gains as much as the other loses, and the mean over all nodes is unchanged.
 
 use super::spec::{Adaptive, Clip};
 use crate::math::real::{Real, dot, update};
@@ -11,7 +11,7 @@ use crate::math::real::{Real, dot, update};
 pub enum Clipping<T> {
     /// To a fixed radius.
     Radius(T),
-    /// To so many times the median.
+    /// To this multiple of the median.
     Median(T),
 }
 
@@ -23,7 +23,7 @@ impl<T: Real> Clipping<T> {
         }
     }
 
-    /// Whether nodes tell each other their radii.
+    /// Whether nodes send each other their radii.
     pub fn is_told(&self) -> bool {
         matches!(self, Clipping::Median(_))
     }
@@ -35,13 +35,14 @@ pub fn distance<T: Real>(a: &[T], b: &[T], difference: &mut [T]) -> T {
     dot(difference, difference).sqrt()
 }
 
-/// What a difference of this length is multiplied by.
+/// The factor of a difference of this length.
 pub fn factor<T: Real>(length: T, radius: T) -> T {
     if length > radius { radius / length } else { T::one() }
 }
 
-/// The median, of an even number the upper one; `None` of nothing. With the lower one, two neighbours
-/// of one mind would keep a node of a ring from hearing its other neighbours for ever.
+/// The median, the upper one of an even number; `None` if there are no values. With the lower one,
+/// a node of a ring that agrees with one neighbour would have the radius 0, and ignore the other
+/// for ever.
 pub fn median<T: Real>(lengths: &mut [T]) -> Option<T> {
     if lengths.is_empty() {
         return None;

@@ -1,7 +1,7 @@
 //! Which links carry something in an iteration, and which nodes take part.
 //!
-//! Everything is drawn at an address, (seed, iteration, link): both ends of a link know alike, on
-//! every engine, and after a restart.
+//! All draws depend only on the address (seed, iteration, link): both ends of a link compute the
+//! same, on every engine and after a restart.
 
 use super::spec::{Bursts, Rules};
 use crate::math::random::{Purpose, Stream};
@@ -10,12 +10,12 @@ use crate::math::random::{Purpose, Stream};
 const FATE: u32 = 0;
 const WEATHER: u32 = 1;
 
-/// What becomes of a link in an iteration.
+/// The state of a link in an iteration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fate {
-    /// It carries something.
+    /// It carries messages.
     pub up: bool,
-    /// What it carries comes too late.
+    /// Its messages are late.
     pub late: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// As the rules say, in a network of so many nodes.
+    /// With these rules, in a network of this many nodes.
     pub fn new(rules: &Rules, seed: u64, nodes: usize) -> Failures {
         let Rules { drop, late, active, bursts, .. } = *rules;
         Failures { drop, late, active, bursts, seed, nodes }
@@ -58,18 +58,18 @@ impl Failures {
         draw
     }
 
-    /// Whether a node takes part in iteration `k`. All do in the first, which is like no other in
-    /// some methods.
+    /// Whether a node takes part in iteration `k`. All do in the first, which is special in some
+    /// methods.
     pub fn awake(&self, k: u64, node: usize) -> bool {
         k == 0 || self.active >= 1.0 || self.at(k, (node, node), FATE).unit() < self.active
     }
 
-    /// Notes which nodes take part in iteration `k`.
+    /// Computes which nodes take part in iteration `k`.
     pub fn wake(&self, k: u64, awake: &mut [bool]) {
         awake.iter_mut().enumerate().for_each(|(i, awake)| *awake = self.awake(k, i));
     }
 
-    /// What becomes of the link between two nodes in iteration `k`, in which these nodes take part.
+    /// The state of the link between two nodes in iteration `k`, in which both take part.
     pub fn between(&self, k: u64, awake: &[bool], (i, j): (usize, usize)) -> Fate {
         match awake[i] && awake[j] {
             true => self.fate(k, (i.min(j), i.max(j))),
@@ -77,7 +77,7 @@ impl Failures {
         }
     }
 
-    /// What becomes of the link i < j in iteration `k`, whose nodes take part.
+    /// The state of the link i < j in iteration `k`, in which both nodes take part.
     pub fn fate(&self, k: u64, link: (usize, usize)) -> Fate {
         let drop = match &self.bursts {
             Some(bursts) if self.bad(bursts, k, link) => bursts.drop,
@@ -94,8 +94,8 @@ impl Failures {
     /// Whether a link is bad in iteration `k`. All are good in iteration 0.
     ///
     /// A link's next state follows from a number: bad if it is below `begin`, for a good link, or
-    /// below 1 − `end`, for a bad one. A number outside of both decides whatever was before, so that
-    /// looking back to the last such number is enough, and nothing need be remembered.
+    /// below 1 − `end`, for a bad one. A number outside both ranges decides the state on its own,
+    /// so that it is enough to search back to the last such number, and no state is kept.
     fn bad(&self, &Bursts { begin, end, .. }: &Bursts, k: u64, link: (usize, usize)) -> bool {
         let (low, high) = (begin.min(1.0 - end), begin.max(1.0 - end));
         let turns = begin > 1.0 - end; // numbers between the two: the state changes, or it stays

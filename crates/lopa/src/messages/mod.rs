@@ -1,9 +1,9 @@
-//! What can happen to messages: compressed, lost, late, clipped, or false. The engine's `Lossy` delivery
-//! does it between `share` and `step`, so that no algorithm knows of it.
+//! Messages that are compressed, lost, late, clipped or false. The engine's `Lossy` delivery does
+//! this between `share` and `step`, so that algorithms need no code for it.
 //!
-//! Every link adds w (v_j − v_i) at one end and w (v_i − v_j) at the other, where v is what *both* ends
-//! hold of a node: its message, or a replica of it that grows by what is sent. Whatever is lost, what
-//! one end gains the other loses:
+//! Every link adds w (v_j − v_i) at one end and w (v_i − v_j) at the other, where *both* ends hold
+//! the same v of a node: its message, or a replica to which each message is added. Whatever is
+//! lost, one end gains as much as the other loses:
 //!
 //! ```text
 //! q_i  = C(message_i − x̂_i)                          what is sent; everybody then adds it to x̂_i
@@ -25,14 +25,14 @@ pub use compress::{AnyCompressor, Compressor, compressor_entry, compressors};
 pub use failures::{Failures, Fate};
 pub use spec::{Adaptive, Bursts, Clip, Compress, Messages, Rules};
 
-/// What happened to messages so far, over all edges.
+/// Counts of messages so far, over all edges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Tally {
     /// Messages sent.
     pub sent: u64,
     /// Messages that were lost.
     pub lost: u64,
-    /// Messages that came too late.
+    /// Messages that were late.
     pub late: u64,
     /// Iterations that nodes did not take part in.
     pub slept: u64,

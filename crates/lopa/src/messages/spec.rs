@@ -18,12 +18,12 @@ pub struct Messages {
     pub rules: Rules,
 }
 
-/// A compressor, and what becomes of that which it loses.
+/// A compressor, and whether its error is fed back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compress {
     /// The compressor.
     pub choice: Choice<AnyCompressor>,
-    /// Whether what is lost is sent later.
+    /// Whether its error is sent later.
     pub feedback: bool,
 }
 
@@ -140,8 +140,8 @@ impl Messages {
         table
     }
 
-    /// The consensus step size: as the file says, or as suits the compressor on a W whose eigenvalues lie
-    /// between 1 − `spread` and 1.
+    /// The consensus step size: the file's, or the compressor's default on a W whose eigenvalues
+    /// lie between 1 − `spread` and 1.
     pub fn consensus_step(&self, spread: f64) -> f64 {
         let suits = || Some(self.compress.as_ref()?.choice.build.consensus_step(spread));
         self.rules.consensus_step.or_else(suits).unwrap_or(1.0)

@@ -21,11 +21,11 @@ pub struct Analysis {
     pub doubly_stochastic: bool,
     /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper: 0 averages in one step, 1 never.
     pub rho: f64,
-    /// Whether ρ and the eigenvalues are estimates from inside, so that the true ρ is not smaller:
-    /// large networks are given a bounded number of Lanczos iterations.
+    /// Whether ρ and the eigenvalues are inner estimates, so that the true ρ is not smaller: large
+    /// networks get a bounded number of Lanczos iterations.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// ‖W − 11ᵀ/m‖, not squared, as other papers have it.
+    /// ‖W − 11ᵀ/m‖, not squared, as in other papers.
     pub sigma: f64,
     /// The second largest eigenvalue of W (0 for one node).
     pub lambda_2: f64,
@@ -49,17 +49,17 @@ pub struct Analysis {
     pub diameter_between: Option<(usize, usize)>,
 }
 
-/// Neighbours that are looked at for the diameter: all of ten thousand nodes of degree four.
+/// The most neighbours visited for the diameter: enough for ten thousand nodes of degree four.
 const DIAMETER_WORK: usize = 500_000_000;
 
-/// How W contracts differences between nodes: all that a run needs to know about a network.
+/// How W contracts differences between nodes: the only properties of a network that a run needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spectrum {
     /// ρ = ‖W − 11ᵀ/m‖², squared as in the paper.
     pub rho: f64,
     /// The smallest eigenvalue of W.
     pub lambda_min: f64,
-    /// Whether both are estimates from inside: the true ρ is not smaller.
+    /// Whether both are inner estimates: the true ρ is not smaller.
     pub estimated: bool,
 }
 
@@ -129,7 +129,7 @@ fn sigma(m: usize, (lambda_2, lambda_min): (f64, f64)) -> f64 {
     if m == 1 { 0.0 } else { lambda_2.abs().max(lambda_min.abs()) }
 }
 
-/// Warnings about W's smallest eigenvalue; `tracking` says whether an algorithm tracks gradients or
+/// Warnings about W's smallest eigenvalue; `tracking` is whether an algorithm tracks gradients or
 /// uses an augmented Lagrangian, which negative eigenvalues make unstable.
 pub fn warnings(lambda_min: f64, tracking: bool) -> Vec<String> {
     let remedy = "use lazy weights, (W + I)/2: `weights = \"lazy-metropolis\"`";

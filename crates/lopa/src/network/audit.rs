@@ -1,10 +1,10 @@
-//! What peers can reconstruct about each other from the messages they exchange anyway.
+//! The information about each other that peers can reconstruct from the messages they exchange.
 //!
 //! A peer a sees the messages of its closed neighbourhood N\[a\]. With LoPA-LG, node i sends x_i,
-//! and y_i follows from the recursion of x_i once x_j is known for all j in N\[i\]: whoever sees all
-//! of N\[i\] reconstructs node i's stochastic hypergradient of every round. With LoPA-GT, node i
-//! sends y_i as well: the same peers reconstruct it, and each neighbour i of a reveals the sum
-//! Σ_j w_ij x_j, a linear equation in the x_j that a does not see; some of these have a unique
+//! and y_i follows from the recursion of x_i once x_j is known for all j in N\[i\]: a peer that
+//! sees all of N\[i\] reconstructs node i's stochastic hypergradient of every round. With LoPA-GT,
+//! node i sends y_i as well: the same peers reconstruct it, and each neighbour i of a reveals the
+//! sum Σ_j w_ij x_j, a linear equation in the x_j that a does not see; some of these have a unique
 //! solution.
 
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use super::{Graph, Mixing};
 /// Smaller coefficients count as zero.
 const ZERO: f64 = 1e-12;
 
-/// What peers can reconstruct about each node.
+/// The information about each node that peers can reconstruct.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
     /// Each node.
@@ -27,7 +27,7 @@ pub struct Audit {
     pub messages: usize,
 }
 
-/// What peers can reconstruct about one node.
+/// The information about one node that peers can reconstruct.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Exposure {
     /// Peers that can reconstruct its hypergradient alone.
@@ -78,7 +78,7 @@ fn closed(graph: &Graph, i: usize) -> Vec<usize> {
 fn exposure(near: &[Vec<usize>], largest: [usize; 2], i: usize) -> Exposure {
     let mut found = Exposure::default();
     let all = near[i].len();
-    // A helper other than i sees at most this many nodes: those of a star's middle need no look.
+    // A helper other than i sees at most this many nodes: the centre of a star needs no search.
     let most = if all == largest[0] { largest[1] } else { largest[0] };
     let mut unseen_by: HashMap<usize, Vec<usize>> = HashMap::new();
     // At least one of them must see node i itself.
@@ -111,7 +111,7 @@ fn exposure(near: &[Vec<usize>], largest: [usize; 2], i: usize) -> Exposure {
 /// The nodes of the first list that are not in the second; both increase.
 fn apart(these: &[usize], those: &[usize]) -> Vec<usize> {
     if 16 * these.len() < those.len() {
-        // A star's middle is not read once for every leaf.
+        // The centre of a star is not read again for every leaf.
         return these.iter().copied().filter(|node| those.binary_search(node).is_err()).collect();
     }
     let mut those = those.iter().peekable();
@@ -136,8 +136,9 @@ fn unseen_at_least(near: &[Vec<usize>], i: usize, peer: usize) -> usize {
 /// The nodes that a peer does not see, but whose x its neighbours' equations determine.
 fn solved(graph: &Graph, mixing: &Mixing, near: &[Vec<usize>], peer: usize) -> Vec<usize> {
     let seen = &near[peer];
-    // The equation of a neighbour with two unknowns that no other has determines nothing. A hub's is
-    // such a one to most of its neighbours, and too long to be written down for each of them.
+    // The equation of a neighbour with two unknowns that no other has determines nothing. The
+    // equation of a hub is of this kind for most of its neighbours, and too long to be built for
+    // each of them.
     let mut ways: Vec<usize> = graph.neighbours(peer).to_vec();
     let unknowns_of = |i: usize| near[i].len(); // at most
     let mut others: usize = ways.iter().map(|&i| unknowns_of(i)).sum();

@@ -17,7 +17,8 @@ pub type GraphBuild = dyn Topology;
 
 /// A kind of graph, with its parameters: see [`graph_entry`].
 pub trait Topology: Send + Sync {
-    /// The graph of this many nodes, from a seed; of a changing one all links that are ever used.
+    /// The graph of this many nodes, from a seed; for a changing graph, all links that are ever
+    /// used.
     fn graph(&self, nodes: usize, seed: u64) -> Result<Graph>;
 
     /// Whether the graph changes from round to round.
@@ -103,7 +104,7 @@ pub fn graph_entry<P: Params>(
     })
 }
 
-/// A graph that cannot have the wanted number of nodes, and what to do about it.
+/// The error for a graph that cannot have this number of nodes, with a remedy.
 pub(super) fn impossible(message: String, hint: impl Into<String>) -> Error {
     Error::network("network/impossible-size", message).hint(hint)
 }
@@ -124,7 +125,7 @@ fn complete(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     complete_graph(m)
 }
 
-/// Everybody knows everybody.
+/// Every node is linked to every other.
 pub(super) fn complete_graph(m: usize) -> Result<Graph> {
     Graph::from_edges(m, (0..m).flat_map(|j| (0..j).map(move |i| (i, j))))
 }
@@ -214,7 +215,7 @@ fn circulant(with: &Offsets, m: usize, _: u64) -> Result<Graph> {
 
 /// Neighbours at the given distances along a ring, each at most m / 2.
 pub(super) fn around(m: usize, offsets: impl IntoIterator<Item = usize>) -> Result<Graph> {
-    // At half way round, both ends would name the same edge.
+    // Halfway round the ring, both ends would name the same edge.
     let starts = |offset: usize| if 2 * offset == m { offset } else { m };
     let edges = |offset| (0..starts(offset)).map(move |i| (i, (i + offset) % m));
     Graph::from_edges(m, offsets.into_iter().flat_map(edges))
@@ -245,7 +246,7 @@ fn hypercube(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
 }
 
 fn barbell(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
-    // If m is odd, the middle node stands on the bridge.
+    // If m is odd, the middle node is on the bridge.
     let half = m / 2;
     let clique =
         |from: usize| (0..half).flat_map(move |j| (0..j).map(move |i| (from + i, from + j)));

@@ -116,7 +116,7 @@ impl GraphFile {
     }
 }
 
-/// The weights in the order of the sorted edges; either all edges have one or none has.
+/// The weights in the order of the sorted edges; either all edges have one or none does.
 fn sorted_weights(name: &str, lines: Vec<EdgeLine>) -> Result<Option<Vec<f64>>> {
     // Without edges, no weight is missing.
     if !lines.is_empty() && lines.iter().all(|line| line.weight.is_none()) {

@@ -23,7 +23,7 @@ impl Graph {
         Graph::checked(m, &edges).map_err(|fault| fault.error)
     }
 
-    /// Like [`Graph::from_edges`], but the fault has the edge, so that a reader can name its line.
+    /// Like [`Graph::from_edges`], but the error has the edge, so that a reader can name its line.
     pub(super) fn checked(m: usize, edges: &[(usize, usize)]) -> Result<Graph, EdgeFault> {
         let whole = |error| EdgeFault { edge: None, error };
         check_nodes(m).map_err(whole)?;

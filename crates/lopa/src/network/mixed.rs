@@ -9,9 +9,9 @@ use crate::math::real::{Real, update};
 /// the node itself: see [`Mixed`].
 pub type Row<T> = Vec<(usize, T)>;
 
-/// Σ_j w_ij message_j, formed when a node asks for it: all vectors at once ([`vectors`](Mixed::vectors)),
-/// or piece by piece ([`each_piece`](Mixed::each_piece)), so that long vectors are passed over only once.
-/// The sums come in the order in which `share` named the vectors.
+/// Σ_j w_ij message_j, formed on request: all vectors at once ([`vectors`](Mixed::vectors)), or in
+/// pieces ([`each_piece`](Mixed::each_piece)), so that long vectors are passed over only once. The
+/// sums come in the order in which `share` named the vectors.
 ///
 /// All engines mix here, at the receiver, as own + Σ_j w_ij (message_j − own), in the order of the
 /// row: that is why they agree to the last bit. The difference form makes exact consensus a fixed
@@ -19,16 +19,16 @@ pub type Row<T> = Vec<(usize, T)>;
 pub struct Mixed<'a, T> {
     row: &'a [(usize, T)],
     own: &'a Outbox<T>,
-    here: &'a [Outbox<T>], // what the nodes of this process sent
+    here: &'a [Outbox<T>], // messages of the nodes of this process
     there: &'a [Vec<T>],   // then, in the row, those of others
     scratch: &'a mut Vec<T>,
-    start: usize,           // of what is not yet mixed piece by piece
+    start: usize,           // of the part not yet mixed in pieces
     moved: Option<&'a [T]>, // the weighted sum of differences, where it is known
 }
 
 impl<'a, T: Real> Mixed<'a, T> {
-    /// From row i of W, what this node sent, what the nodes of this process and those of others sent, as
-    /// the row counts them, and memory for the sums.
+    /// From row i of W, the message of this node, the messages of this and of other processes in
+    /// the order of the row's columns, and memory for the sums.
     pub fn new(
         row: &'a [(usize, T)],
         own: &'a Outbox<T>,
@@ -38,7 +38,7 @@ impl<'a, T: Real> Mixed<'a, T> {
         Mixed { row, own, here, there, scratch, start: 0, moved: None }
     }
 
-    /// From what this node shared, and Σ_j w_ij (message_j − own), however that came about.
+    /// From the message of this node, and Σ_j w_ij (message_j − own), however it was computed.
     pub fn moved(own: &'a Outbox<T>, moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
         Mixed { row: &[], own, here: &[], there: &[], scratch, start: 0, moved: Some(moved) }
     }
@@ -74,7 +74,7 @@ impl<'a, T: Real> Mixed<'a, T> {
     /// Calls `f` with the weighted sums of the next N vectors of the message, these vectors
     /// themselves (`shared`), others to be changed (`own`) and others to be read (`with`), piece by
     /// piece: all pieces of a call fit the cache. All vectors have one length, and `shared` still
-    /// holds what was shared.
+    /// holds the values sent.
     pub fn each_piece<const N: usize, const M: usize, const K: usize>(
         &mut self,
         mut shared: [&mut [T]; N],
@@ -138,7 +138,7 @@ impl<'a, T> Iterator for Sums<'a, T> {
     }
 }
 
-/// `out ← own + Σ_j w_ij (message_j − own)`, where `own` is what starts at `from` in messages.
+/// `out ← own + Σ_j w_ij (message_j − own)`, where `own` starts at `from` in messages.
 fn mix<T: Real>(
     row: &[(usize, T)],
     own: &[T],

@@ -10,8 +10,8 @@ const TOLERANCE: f64 = 1e-9;
 /// Smaller weights are zero up to rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// A symmetric, doubly stochastic matrix W, stored as sparse rows. Of the rounds of a changing graph
-/// some are doubly stochastic only.
+/// A symmetric, doubly stochastic matrix W, stored as sparse rows. Some rounds of a changing graph
+/// are only doubly stochastic.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixing {
     rows: Vec<Vec<(usize, f64)>>,
@@ -86,7 +86,7 @@ impl Mixing {
         row.insert(row.partition_point(|&(j, _)| j < i), (i, own));
     }
 
-    /// The number of messages in a round: of pairs (i, j) in which i mixes what j sent.
+    /// The number of messages in a round: pairs (i, j) in which i mixes the message of j.
     pub fn arrows(&self) -> u64 {
         let neighbours = |(i, row): (usize, &Vec<(usize, f64)>)| {
             row.iter().filter(|(j, _)| *j != i).count() as u64
@@ -94,7 +94,7 @@ impl Mixing {
         self.rows.iter().enumerate().map(neighbours).sum()
     }
 
-    /// Whether node i mixes what node j sends.
+    /// Whether node i mixes the message of node j.
     pub fn hears(&self, i: usize, j: usize) -> bool {
         i != j && self.rows[i].binary_search_by_key(&j, |&(j, _)| j).is_ok()
     }
@@ -214,7 +214,7 @@ impl Mixing {
 
     /// Refuses ρ = 1 on a connected graph, where two sides would swap their values forever.
     ///
-    /// By Perron and Frobenius this is so exactly if the graph is bipartite and the diagonal of W
+    /// By Perron and Frobenius this holds exactly if the graph is bipartite and the diagonal of W
     /// is zero; no eigenvalue is needed.
     pub(super) fn check_mixes(&self, graph: &Graph) -> Result<()> {
         let zero_diagonal = (0..self.nodes()).all(|i| self.weight(i, i) < ROUNDING);

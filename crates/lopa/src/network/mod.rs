@@ -1,4 +1,4 @@
-//! The network: a graph, the mixing matrix W on it, and what both mean for a run.
+//! The network: a graph, the mixing matrix W on it, and their effect on a run.
 //!
 //! ```text
 //! W is symmetric, its rows sum to 1, and w_ij > 0 exactly where i and j share an edge;
@@ -39,7 +39,7 @@ pub use weights::{WeightsBuild, weights, weights_entry};
 use crate::config::{Choice, Registry, Section};
 use crate::error::{Error, Result};
 
-/// Builds a network that can reach agreement, or says which nodes stand in the way.
+/// Builds a network that can reach consensus; the error names the nodes that prevent it.
 pub fn build(
     graph: &Choice<GraphBuild>,
     weights: &Choice<WeightsBuild>,
@@ -51,14 +51,14 @@ pub fn build(
     check_connected(&graph)?;
     let mixing = (weights.build)(&graph)?;
     match changes {
-        // What its rounds do is another matter: see `rounds`.
+        // The rounds of a changing graph are checked by `rounds`.
         true => mixing.check_support(&graph)?,
         false => check(&graph, &mixing)?,
     }
     Ok((graph, mixing))
 }
 
-/// The rounds of a changing graph, and what they do, for a network that [`build`] made.
+/// The rounds of a changing graph and their effect, for a network from [`build`].
 pub fn rounds(
     graph: &Choice<GraphBuild>,
     weights: &Choice<WeightsBuild>,
@@ -72,7 +72,7 @@ pub fn rounds(
     Ok(Some((rounds, joint)))
 }
 
-/// Reads a graph from a section of a file; the graphs that it names are of the same registry.
+/// Reads a graph from a section of a file; the graphs that it names are from the same registry.
 pub fn read_graph(registry: &Registry<GraphBuild>, section: Section) -> Result<Choice<GraphBuild>> {
     let place = section.place();
     let choice = registry.read(section)?;
@@ -90,7 +90,7 @@ pub fn settled(
     Ok(choice)
 }
 
-/// Whether a run can reach agreement on this network; if not, which nodes stand in the way.
+/// Whether a run can reach consensus on this network; the error names the nodes that prevent it.
 pub fn check(graph: &Graph, mixing: &Mixing) -> Result<()> {
     check_connected(graph)?;
     mixing.check_support(graph)?;

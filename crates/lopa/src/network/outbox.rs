@@ -1,4 +1,4 @@
-//! What a node sends in an exchange: named vectors, in order.
+//! The message of a node in an exchange: named vectors, in order.
 
 use crate::math::real::{Real, update};
 

@@ -6,7 +6,7 @@ use crate::config::Choice;
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 
-/// More nodes than this are not searched: all pairs of them are held in memory.
+/// The most nodes of a search, which holds all pairs of them in memory.
 const MAX_SEARCHED: usize = 1000;
 
 /// A graph found by a search.
@@ -24,7 +24,7 @@ pub struct Found {
 ///
 /// A draw puts all pairs of nodes in a random order, a random path first; ρ falls roughly with
 /// the number of pairs taken as edges, so bisection finds how many to take. Single edges are then
-/// flipped as long as that helps. The result depends on the arguments alone.
+/// flipped as long as that helps. The result depends only on the arguments.
 pub fn search(
     nodes: usize,
     target_rho: f64,
@@ -80,7 +80,7 @@ fn check(nodes: usize, target: f64, weights: &str, tolerance: f64) -> Result<()>
     Ok(())
 }
 
-/// What is searched for, and under which rule.
+/// The goal of the search, and the rule of weights.
 struct Goal<'a> {
     nodes: usize,
     target: f64,
@@ -130,7 +130,7 @@ impl Goal<'_> {
         self.refine(best, &pairs, stream)
     }
 
-    /// Flips random edges, keeping what comes nearer.
+    /// Flips random edges, and keeps each flip that comes nearer.
     fn refine(
         &self,
         mut best: Found,

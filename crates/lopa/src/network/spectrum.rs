@@ -9,12 +9,12 @@ const TOLERANCE: f64 = 1e-13;
 /// Steps before the first test of convergence; small matrices need fewer.
 const FIRST_TEST: usize = 200;
 
-/// How much work a spectrum is worth.
+/// The work allowed for a spectrum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Matrices of up to so many rows are iterated until they converge.
+    /// Matrices of up to this many rows are iterated until they converge.
     pub exact: usize,
-    /// Products that larger ones are given.
+    /// The work allowed for larger ones.
     pub products: usize,
 }
 
@@ -26,20 +26,20 @@ impl Effort {
 /// The smallest and the largest eigenvalue on the vectors orthogonal to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ends {
-    /// The smallest; never below the true one, but for rounding.
+    /// The smallest; never below the true one, up to rounding.
     pub low: f64,
-    /// The largest; never above the true one, but for rounding.
+    /// The largest; never above the true one, up to rounding.
     pub high: f64,
-    /// Whether they have converged; if not, they are estimates from inside.
+    /// Whether they have converged; if not, they are inner estimates.
     pub converged: bool,
 }
 
-/// Iterations after which nothing is left to be found.
+/// Iterations after which nothing more can be found.
 pub(super) fn enough(m: usize) -> usize {
     4 * m + FIRST_TEST
 }
 
-/// Iterations that a matrix is given.
+/// The number of iterations for a matrix.
 fn most(rows: &[Vec<(usize, f64)>], effort: Effort) -> usize {
     let m = rows.len();
     if m <= effort.exact {
@@ -56,9 +56,9 @@ fn most(rows: &[Vec<(usize, f64)>], effort: Effort) -> usize {
 /// The three-term recurrence is used without reorthogonalisation: rounding then yields copies of
 /// eigenvalues already found, which do not move the ends. Memory is a few vectors. It iterates
 /// until the ends change by less than 1e-13 of the matrix, at most 4m + 200 times; for rings and
-/// paths of ten thousand nodes the error is 1e-15. An end that has not converged lies too far
-/// inside. Many rows are given a bounded number of products; the same ones always, from the same
-/// start, summed in the same order.
+/// paths of ten thousand nodes the error is 1e-15. An end that has not converged is too far inside.
+/// Large matrices get a bounded number of products. The start and the order of sums are always the
+/// same.
 ///
 /// # Panics
 /// If there are fewer than two rows: nothing is orthogonal to 1 then.
@@ -71,8 +71,8 @@ pub(super) fn ends(rows: &[Vec<(usize, f64)>], effort: Effort) -> Ends {
     })
 }
 
-/// The same of a symmetric m × m matrix of about this size, given by its products with vectors, of
-/// which there are at most `most`.
+/// The same for a symmetric m × m matrix of about this size, given by its products with vectors;
+/// takes at most `most` products.
 pub(super) fn ends_of(
     m: usize,
     size: f64,

@@ -111,13 +111,13 @@ impl Graph {
         self.diameter_within(usize::MAX).map(|(diameter, _)| diameter)
     }
 
-    /// Bounds of the diameter, from below and from above, by searches that look at about `work`
-    /// neighbours in all; equal where that is enough. `None` if the graph is not connected.
+    /// Bounds of the diameter, from below and from above, by searches that visit about `work`
+    /// neighbours in total; equal where that is enough. `None` if the graph is not connected.
     ///
     /// Nodes are searched from the outside in, as seen from a node c in the middle of a long path
     /// (Crescenzi et al., *Theoretical Computer Science* 514, 2013): two nodes at most r hops from c
     /// are at most 2r apart. Trees, grids and other long graphs take a few searches; random ones,
-    /// where most nodes are far out, up to one a node.
+    /// where most nodes are far out, up to one per node.
     pub fn diameter_within(&self, work: usize) -> Option<(usize, usize)> {
         let mut search = Search::new(self);
         let hub = (0..self.nodes()).max_by_key(|&i| self.degree(i))?;
@@ -145,7 +145,7 @@ impl Graph {
     }
 }
 
-/// Searches for the hops from a node to all others, in memory of its own.
+/// Breadth-first searches from a node to all others, with their memory.
 struct Search<'a> {
     graph: &'a Graph,
     hops: Vec<usize>,

@@ -73,8 +73,8 @@ fn lazy(_: &NoParams, graph: &Graph) -> Result<Mixing> {
     Mixing::on(graph, |i, j| 0.5 * metropolis(graph, i, j))
 }
 
-/// Laplacians of up to so many nodes are iterated until their largest eigenvalue has converged: it is
-/// part of the weights.
+/// Laplacians of up to this many nodes are iterated until their largest eigenvalue, which is part
+/// of the weights, has converged.
 const LAPLACIAN: Effort = Effort { exact: 100_000, ..Effort::USUAL };
 
 fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
@@ -87,7 +87,7 @@ fn laplacian(_: &NoParams, graph: &Graph) -> Result<Mixing> {
         row
     };
     let rows: Vec<_> = (0..graph.nodes()).map(row).collect();
-    // An estimate of a large network's from below leaves W a smallest eigenvalue above −1.
+    // For large graphs λ_max(L) is underestimated; λ_min(W) still stays above −1.
     let largest = spectrum::ends(&rows, LAPLACIAN).high;
     Mixing::on(graph, |_, _| 2.0 / (3.0 * largest))
 }

@@ -2,7 +2,7 @@
 
 use crate::data::Samples;
 
-/// What a part computes, for a device that takes it over.
+/// The functions of a part, for a device that takes it over.
 pub enum Form<'a, T> {
     /// `quadratic`: see there for the names.
     Quadratic(Quadratic<'a, T>),

@@ -13,14 +13,14 @@ use crate::data::{Data, Features};
 use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
 
-/// What a problem is made from.
+/// The input of a problem.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Setting<'a> {
     /// Number of nodes.
     pub nodes: usize,
     /// The seed of splits, corruption and synthetic problems.
     pub seed: u64,
-    /// Whose inner problem it is.
+    /// Whether the inner problem is personal or global.
     pub scope: Scope,
     /// The batch size; `None` stands for the full batch.
     pub batch: Option<usize>,
@@ -28,9 +28,9 @@ pub struct Setting<'a> {
     pub data: Option<&'a Data>,
     /// The rows of `data.train` that each node holds.
     pub partition: &'a [Vec<u32>],
-    /// The rows of `data.train` that each node holds out: nobody trains on them. May be empty.
+    /// The rows of `data.train` that each node holds out from training. May be empty.
     pub holdout: &'a [Vec<u32>],
-    /// Whether g has all samples of a node, and f the same ones: x is fixed, and only θ is sought.
+    /// Whether f and g both have all samples of a node: x is fixed, and only θ is solved for.
     pub whole: bool,
     /// Threads to make parts on; `None` for this thread alone.
     pub pool: Option<&'a ThreadPool>,
@@ -43,7 +43,7 @@ pub trait Problem<T: Real>: Send + Sync {
         false
     }
 
-    /// The parts of some nodes; features of other nodes' rows need not be there.
+    /// The parts of some nodes; features of other nodes' rows may be missing.
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>>;
 
     /// Whether its parts are called from one thread only, as those of an interpreter are.
@@ -51,13 +51,12 @@ pub trait Problem<T: Real>: Send + Sync {
         false
     }
 
-    /// What computes it, for the manifest, where that is not lopa alone: a framework with its
-    /// version, a device.
+    /// The framework and device that compute it, for the manifest; `None` if it is lopa alone.
     fn computed_by(&self) -> Option<String> {
         None
     }
 
-    /// The layers of a saved model for so many scaled features; `None` where it has no layers or
+    /// The layers of a saved model for this many scaled features; `None` where it has no layers or
     /// does not fit.
     fn predictor(&self, _classes: usize, _at: At<f64>, _features: usize) -> Option<Predictor> {
         None
@@ -74,7 +73,7 @@ pub trait Problem<T: Real>: Send + Sync {
         Some(self.predictor(classes, at, features.cols())?.probabilities(features))
     }
 
-    /// Whether x means the same to a node that was not there when it was learnt.
+    /// Whether x is also meaningful for a node that took no part in training.
     fn transfers(&self) -> bool {
         true
     }
@@ -84,7 +83,7 @@ pub trait Problem<T: Real>: Send + Sync {
 pub struct Parts<T: Real> {
     /// One part per node.
     pub each: Vec<Box<dyn Bilevel<T>>>,
-    /// Answers for all of these nodes in one call, where the problem can.
+    /// Computes for all of these nodes in one call, if the problem supports it.
     pub together: Option<Box<dyn Together<T>>>,
 }
 
@@ -105,14 +104,14 @@ pub struct Ask<'a, T> {
     pub v: &'a [T],
     /// The minibatches.
     pub on: Minibatches<'a>,
-    /// Where the answer goes.
+    /// The output.
     pub out: Directions<'a, T>,
 }
 
-/// Computes the directions of all nodes of a process in one call: for problems that live elsewhere,
-/// in an interpreter or on a device, where one call for all is cheaper than one for each.
+/// Computes the directions of all nodes of a process in one call: for problems in an interpreter or
+/// on a device, where one call for all is cheaper than one per node.
 pub trait Together<T: Real>: Send {
-    /// d, h and s of every node that asks; an error ends the run.
+    /// d, h and s for every request; an error ends the run.
     fn directions(&mut self, asks: &mut [Ask<T>]) -> Result<()>;
 }
 

@@ -1,11 +1,11 @@
-//! The problem as a node sees it: its own part of (1), and the derivatives that methods ask of it.
+//! The problem of one node: its own part of (1), and the derivatives that methods need.
 //!
 //! ```text
 //! (1)  min_x Φ(x) = 1/m Σ_i f_i(x, θ_i*(x)),   θ_i*(x) = argmin_θ g_i(x, θ)
 //! ```
 //!
 //! A node's part implements [`Bilevel`]; a problem with its parameters implements [`Problem`] and
-//! makes the parts. [`Oracle`](oracle::Oracle) is what algorithms see: a part with minibatches and
+//! makes the parts. Algorithms use an [`Oracle`](oracle::Oracle): a part with minibatches and
 //! counters.
 
 pub mod form;
@@ -89,7 +89,7 @@ pub trait Bilevel<T: Real>: Send {
     /// ∇²_xθ ĝ_i · v = ∇_x ⟨∇_θ ĝ_i, v⟩, length n.
     fn cross_g(&mut self, at: At<T>, batch: &[u32], v: &[T], out: &mut [T]);
 
-    /// d, h and s at a point, for parts that save work when asked for all three together.
+    /// d, h and s at a point, for parts that save work by computing all three together.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         let Directions { d, h, s, scratch } = out;
         self.grad_theta_g(at, on.xi[0], d);
@@ -104,13 +104,13 @@ pub trait Bilevel<T: Real>: Send {
     }
 
     /// Named measures of a point on all the node's data: always `loss` (the mean outer loss,
-    /// whatever the loss scale), and accuracies where there are labels.
+    /// independent of the loss scale), and accuracies where there are labels.
     fn metrics(&mut self, at: At<T>) -> Vec<(String, f64)> {
         let all: Vec<u32> = (0..self.samples_f() as u32).collect();
         vec![("loss".into(), self.f(at, &all))]
     }
 
-    /// The starting x; the same at every node, because all nodes are given the same stream.
+    /// The starting x; the same at every node, because all nodes receive the same stream.
     fn start_x(&self, _common: &mut Stream) -> Vec<f64> {
         vec![0.0; self.dims().n]
     }
@@ -120,7 +120,7 @@ pub trait Bilevel<T: Real>: Send {
         vec![0.0; self.dims().p]
     }
 
-    /// What single-level and first-order methods ask for, if the problem offers it.
+    /// The functions that single-level and first-order methods need, if the problem has them.
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {
         None
     }
@@ -130,24 +130,24 @@ pub trait Bilevel<T: Real>: Send {
         None
     }
 
-    /// What it computes, for a device that takes it over; or why no device can.
+    /// Its functions, for a device that takes it over; or the reason why no device can.
     fn form(&self) -> Result<form::Form<'_, T>, &'static str> {
         Err("this problem has no form that a device knows")
     }
 
-    /// Takes the error that a derivative met, if one did: it then wrote NaN. The run ends with the
-    /// error, and what it has written stays whole.
+    /// Takes the error of a derivative that failed and wrote NaN, if one did. The run ends with the
+    /// error, and its files stay complete.
     fn error(&mut self) -> Option<Error> {
         None
     }
 }
 
-/// What single-level and first-order methods ask of a node's part.
+/// The functions of a node's part that single-level and first-order methods need.
 pub trait SingleLevel<T: Real> {
     /// ∇_x ĝ_i, length n.
     fn grad_x_g(&mut self, at: At<T>, batch: &[u32], out: &mut [T]);
 
-    /// What a single-level method trains here.
+    /// The variables that a single-level method trains.
     fn trains(&self) -> Trains {
         Trains::Theta
     }
@@ -158,7 +158,7 @@ pub trait SingleLevel<T: Real> {
     }
 }
 
-/// What a single-level method trains when it is given a bilevel problem.
+/// The variables that a single-level method trains on a bilevel problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Trains {
     /// A common θ, with x fixed at its start.
@@ -181,8 +181,8 @@ pub trait Shortcuts<T: Real> {
         None
     }
 
-    /// Why a step size on θ or v may be too large at this point, where the problem knows better
-    /// than an estimate of the largest eigenvalue.
+    /// Why a step size on θ or v may be too large at this point, where the problem has a better
+    /// explanation than an estimate of the largest eigenvalue.
     fn unstable(&mut self, _at: At<T>, _step: f64) -> Option<String> {
         None
     }

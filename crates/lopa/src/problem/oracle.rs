@@ -1,4 +1,4 @@
-//! A part of the problem with minibatches and counters: what an algorithm may ask of its node.
+//! A part of the problem with minibatches and counters: the interface of an algorithm to its node.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,8 @@ const TRUNCATION: Draw = Draw(5);
 const DRAWS_PER_PASS: u32 = 8;
 
 impl Draw {
-    /// Its slot among the draws of an iteration; `shared` if one minibatch serves all of g, and one all of f.
+    /// Its slot among the draws of an iteration; `shared` if all of g uses one minibatch, and all
+    /// of f another.
     pub fn slot(self, shared: bool) -> u32 {
         if shared { one_of_each(self.0) } else { self.0 }
     }
@@ -56,24 +57,24 @@ pub const FIVE: Draws = Draws { xi: [XI1, XI2, XI3], sigma: [SIGMA1, SIGMA2] };
 /// One of g and one of f.
 pub const TWO: Draws = Draws { xi: [XI1; 3], sigma: [SIGMA1; 2] };
 
-/// The directions that a step ends by asking for: see
+/// The directions that a step requests at its end: see
 /// [`Algorithm::asks`](crate::algorithms::Algorithm::asks).
 pub struct DirectionRequest<'a, T> {
     /// The point.
     pub at: At<'a, T>,
     /// v of (7) and (8).
     pub v: &'a [T],
-    /// On which minibatches.
+    /// The minibatches.
     pub draws: Draws,
-    /// Where d of (6) goes.
+    /// The output for d of (6).
     pub d: &'a mut [T],
-    /// Where h of (7) goes.
+    /// The output for h of (7).
     pub h: &'a mut [T],
-    /// Where s of (8) goes.
+    /// The output for s of (8).
     pub s: &'a mut [T],
 }
 
-/// How often each derivative was asked for.
+/// The number of calls of each derivative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// ∇_θ g.
@@ -140,7 +141,7 @@ impl Batches {
 /// Draws minibatches, evaluates derivatives on them and counts.
 ///
 /// Samples are drawn uniformly with replacement. The draw at (iteration, [`Draw`]) is always the
-/// same one: asking twice gives the same minibatch.
+/// same: requesting it twice gives the same minibatch.
 pub struct Oracle<T: Real> {
     part: Box<dyn Bilevel<T>>,
     sampler: Sampler,
@@ -148,7 +149,7 @@ pub struct Oracle<T: Real> {
     counts: Counts,
     differences: Option<Differences<T>>,
     scripted: Option<std::vec::IntoIter<usize>>,
-    scratch: Vec<T>, // for answers together with other nodes; others share that of the thread
+    scratch: Vec<T>, // for calls together with other nodes; else that of the thread is used
 }
 
 /// Scratch memory of a thread, of length n or p, whichever is larger.
@@ -200,8 +201,8 @@ impl<T: Real> Differences<T> {
     }
 }
 
-/// The draw of a pass that serves all of g, or all of f: ξ₁ or ς₁. Their samples differ, even where
-/// f and g have the same number of them.
+/// The draw of a pass that is shared by all of g, or all of f: ξ₁ or ς₁. Their samples differ, even
+/// where f and g have the same number of them.
 fn one_of_each(slot: u32) -> u32 {
     let (pass, kind) = (slot - slot % DRAWS_PER_PASS, slot % DRAWS_PER_PASS);
     pass + if kind < SIGMA1.0 { XI1.0 } else { SIGMA1.0 }
@@ -214,7 +215,7 @@ struct Sampler {
     shared: bool,
     full: bool,
     all: Vec<u32>,        // 0, 1, 2, … where there are more than in `FIRST`
-    drawn: [Vec<u32>; 5], // as many as are wanted at the same time
+    drawn: [Vec<u32>; 5], // as many as are needed at the same time
 }
 
 impl Sampler {
@@ -222,13 +223,13 @@ impl Sampler {
         self.draw_all([(draw, size, of)])[0]
     }
 
-    /// For each a draw, the size of the minibatch and the number of samples.
+    /// For each: the draw, the size of the minibatch and the number of samples.
     fn draw_all<const N: usize>(&mut self, of: [(Draw, Option<usize>, usize); N]) -> [&[u32]; N] {
         for ((draw, size, of), batch) in of.into_iter().zip(&mut self.drawn) {
             let Some(size) = size.filter(|_| !self.full) else { continue };
             self.stream.seek(self.address, draw.slot(self.shared));
             batch.clear();
-            // One word a sample: the bias is at most `of` / 2³².
+            // One word per sample: the bias is at most `of` / 2³².
             let index = |word: u32| ((u64::from(word) * of as u64) >> 32) as u32;
             batch.extend((0..size).map(|_| index(self.stream.word())));
         }
@@ -259,8 +260,8 @@ impl<T: Real> Oracle<T> {
         Oracle { part, sampler, batches, counts, differences, scripted, scratch }
     }
 
-    /// Puts a fixed sequence in place of the random truncations, to compare with another
-    /// implementation step by step.
+    /// Replaces the random truncations by a fixed sequence, to compare with another implementation
+    /// step by step.
     pub fn script_truncations(&mut self, lengths: Vec<usize>) {
         self.scripted = Some(lengths.into_iter());
     }
@@ -283,7 +284,7 @@ impl<T: Real> Oracle<T> {
         Ok(())
     }
 
-    /// What single-level and first-order methods need of the problem.
+    /// The functions of the problem that single-level and first-order methods need.
     pub fn single_level(&mut self) -> Result<&mut dyn SingleLevel<T>> {
         self.part.single_level().ok_or_else(|| {
             let message = "single-level and first-order methods need ∇_x g, which this problem \
@@ -293,7 +294,7 @@ impl<T: Real> Oracle<T> {
         })
     }
 
-    /// Takes the error that a derivative met, if one did.
+    /// Takes the error of a derivative, if one failed.
     pub fn error(&mut self) -> Option<Error> {
         self.part.error()
     }
@@ -308,17 +309,17 @@ impl<T: Real> Oracle<T> {
         self.sampler.address = k + 1;
     }
 
-    /// What was asked so far.
+    /// The calls so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Counts on from what an earlier run had asked.
+    /// Continues the counts of an earlier run.
     pub fn count_from(&mut self, counts: Counts) {
         self.counts = counts;
     }
 
-    /// What the part computes, for a device; or why no device can.
+    /// The functions of the part, for a device; or the reason why no device can take it over.
     pub fn form(&self) -> Result<Form<'_, T>, &'static str> {
         match self.joins() {
             true => self.part.form(),
@@ -349,7 +350,7 @@ impl<T: Real> Oracle<T> {
         self.counts += Counts { grad_theta_g: 1, grad_x_g, samples, ..Counts::default() };
     }
 
-    /// The problem's part, for what needs no minibatch.
+    /// The problem's part, for calls without a minibatch.
     pub fn part(&mut self) -> &mut dyn Bilevel<T> {
         &mut *self.part
     }
@@ -363,12 +364,12 @@ impl<T: Real> Oracle<T> {
         self.sampler.stream.below(q)
     }
 
-    /// Whether directions can be asked for together: not where products are differences.
+    /// Whether directions can be computed together: not where products are differences.
     pub fn joins(&self) -> bool {
         self.differences.is_none()
     }
 
-    /// Answers what a step asked for.
+    /// Computes the directions that a step requested.
     pub fn answer(&mut self, wanted: DirectionRequest<T>) {
         if self.joins() {
             let length = self.room();
@@ -389,7 +390,8 @@ impl<T: Real> Oracle<T> {
         self.hypergradient(at, v, (draws.xi[2], draws.sigma[1]), s);
     }
 
-    /// What a step asked for, with its minibatches, to be answered together with other nodes'.
+    /// The request of a step with its minibatches, to be computed together with those of other
+    /// nodes.
     pub fn ask<'a>(&'a mut self, node: usize, wanted: DirectionRequest<'a, T>) -> Ask<'a, T> {
         let length = self.room();
         let Oracle { part, sampler, batches, counts, scratch, .. } = self;
@@ -409,7 +411,7 @@ impl<T: Real> Oracle<T> {
         self.minus(out, |oracle, cross_v| oracle.cross_g(at, xi, v, cross_v));
     }
 
-    /// `out` ← `out` − what `find` writes.
+    /// `out` ← `out` − the output of `find`.
     fn minus(&mut self, out: &mut [T], find: impl FnOnce(&mut Self, &mut [T])) {
         lent(|room: &mut Room<T>| {
             let found = room.of(out.len());
@@ -499,7 +501,7 @@ const ONCE: Counts = Counts {
     samples: 0,
 };
 
-/// Draws the minibatches that a step asked for, and counts them.
+/// Draws the minibatches of a request, and counts them.
 fn question<'a, T: Real>(
     sampler: &'a mut Sampler,
     counts: &mut Counts,

@@ -1,9 +1,9 @@
-//! A trained classifier as layers: what predicts for new rows, and what is exported.
+//! A trained classifier as layers, for predictions on new rows and for export.
 
 use crate::data::Features;
 use lopa_kernels::{Level, Rows, each_block};
 
-/// Layers, one after the other, whose last gives a probability for each class.
+/// Layers, one after the other; the last one gives a probability for each class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictor {
     /// The layers; the outputs of one are the inputs of the next.
@@ -37,7 +37,7 @@ pub enum Then {
 }
 
 impl Predictor {
-    /// How many classes it tells apart.
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         self.layers.last().map_or(0, |layer| layer.outputs.max(2))
     }

@@ -1,4 +1,4 @@
-//! Whose inner problem: each node its own, or one for all.
+//! The scope of the inner problem: one per node, or one for all.
 //!
 //! ```text
 //! personal   min_x 1/m Σ_i f_i(x, θ_i*(x)),   θ_i*(x) = argmin_θ g_i(x, θ)

@@ -1,4 +1,4 @@
-//! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers are made of it.
+//! The affine map s ↦ s W + b, dense or sparse: classifiers and hidden layers consist of it.
 
 use crate::data::{Features, Samples};
 use crate::math::real::Real;
@@ -18,7 +18,7 @@ pub trait Rows<T: Real> {
 /// The samples of a batch.
 #[derive(Clone, Copy)]
 pub struct Batch<'a, T> {
-    /// Where they are taken from.
+    /// The data set.
     pub samples: &'a Samples<T>,
     /// Their numbers.
     pub numbers: &'a [u32],
@@ -106,7 +106,8 @@ impl<T: Real> Rows<T> for Table<'_, T> {
     }
 }
 
-/// The shape of s ↦ s W + b. Its numbers lie feature-major, `W[q * outputs + o]`, then b.
+/// The shape of s ↦ s W + b. Its numbers are stored feature by feature, `W[q * outputs + o]`, then
+/// b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Affine {
     /// Length of s.
@@ -123,7 +124,7 @@ impl Affine {
         (self.inputs + usize::from(self.bias)) * self.outputs
     }
 
-    /// The map with its weights and what follows it; `None` if the weights do not fit.
+    /// The map with its weights and its activation; `None` if the weights do not fit.
     pub fn layer(&self, weights: &[f64], then: Then) -> Option<Layer> {
         let (inputs, outputs) = (self.inputs, self.outputs);
         (weights.len() == self.size()).then(|| {

@@ -50,7 +50,7 @@ fn highest<T: Real>(z: &[T]) -> T {
     z.iter().copied().fold(T::neg_infinity(), T::max)
 }
 
-/// A linear classifier with its workspace; θ lies as [`Affine`] says.
+/// A linear classifier with its workspace; θ has the layout of [`Affine`].
 #[derive(Debug, Clone)]
 pub struct Classifier<T> {
     map: Affine,
@@ -224,7 +224,7 @@ impl<T: Real> Classifier<T> {
         &mut self.room.back
     }
 
-    /// The class decided on for every row.
+    /// The predicted class of every row.
     pub fn predict(&mut self, rows: &impl Rows<T>, theta: &[T]) -> Vec<u32> {
         self.map.apply(rows, theta, &mut self.room.scores);
         self.room.scores.chunks_exact(self.map.outputs).map(decide).collect()
@@ -240,7 +240,7 @@ impl<T: Real> Classifier<T> {
         for (r, p) in self.room.scores.chunks_exact_mut(width).enumerate() {
             p[each(r).0 as usize] -= T::one();
         }
-        // Not at once: what has just been stored in part would be waited for.
+        // In a separate loop: loading a partly stored vector at once would stall.
         for (r, p) in self.room.scores.chunks_exact_mut(width).enumerate() {
             let weight = each(r).1;
             p.iter_mut().for_each(|p| *p *= weight);
@@ -249,7 +249,7 @@ impl<T: Real> Classifier<T> {
 
     /// [`find_slopes`](Self::find_slopes) of one column: −y w_r σ(−y z_r).
     fn find_logistic_slopes(&mut self, each: impl Fn(usize) -> (u32, T)) {
-        // No choice between two numbers: the processor would guess labels, and wrong half the time.
+        // Without a branch: the processor would mispredict half of the labels.
         let minus_y = |r| T::of(2.0 * f64::from(each(r).0) - 1.0);
         self.room.scores.iter_mut().enumerate().for_each(|(r, z)| *z *= minus_y(r));
         Level::best().sigmoid(&mut self.room.scores);
@@ -275,7 +275,7 @@ impl<T: Real> Classifier<T> {
 
     /// [`find_curves`](Self::find_curves) of one column: w_r σ(z_r) σ(−z_r) a_r.
     fn find_logistic_curves(&mut self, each: impl Fn(usize) -> (u32, T)) {
-        // The smaller of σ(z) and σ(−z), so that what 1 lacks to the larger loses no digits.
+        // The smaller of σ(z) and σ(−z): computed as 1 minus the larger, it would lose digits.
         update(&mut self.room.spent, [], |z, []| -z.abs());
         Level::best().sigmoid(&mut self.room.spent);
         for (r, (&s, a)) in self.room.spent.iter().zip(&mut self.room.tangents).enumerate() {

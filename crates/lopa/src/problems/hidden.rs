@@ -154,7 +154,7 @@ pub struct Spare<T> {
     scratch: Vec<T>,
 }
 
-/// The activations of some of the rows that went through the layers.
+/// The activations of some rows of a forward pass.
 #[derive(Debug, Clone)]
 pub struct Layers<'a, T> {
     all: &'a [Vec<T>],
@@ -177,16 +177,16 @@ impl<'a, T> Layers<'a, T> {
 
 /// The last forward pass of one set of samples, so that it is not repeated at the same point.
 ///
-/// An exact inner solve asks for many products at one x on the full batch, and only θ or v changes
-/// between them; with shared samples all derivatives of an iteration have one minibatch. It holds one
-/// number per unit and sample, and a copy of x only while the same batch is asked for again.
+/// An exact inner solve needs many products at one x on the full batch, and only θ or v changes
+/// between them; with shared samples all derivatives of an iteration have one minibatch. It holds
+/// one number per unit and sample, and a copy of x only while the same batch is used again.
 #[derive(Debug, Clone)]
 pub struct Pass<T> {
     x: Vec<T>,
     batch: Vec<u32>,
     layers: Vec<Vec<T>>,
-    again: bool,                 // whether the last batch was asked for more than once
-    together: Vec<Range<usize>>, // batches that passed together, for as long as x stays
+    again: bool,                 // whether the last batch was used more than once
+    together: Vec<Range<usize>>, // batches of a joint pass, as long as x stays the same
 }
 
 impl<T: Real> Pass<T> {
@@ -218,7 +218,7 @@ impl<T: Real> Pass<T> {
         if !(again && self.x == x) {
             hidden.forward(rows, x, &mut self.layers);
             self.x.clear();
-            // A copy of x costs as much as a small batch: make it only where it has proved useful.
+            // A copy of x costs as much as a small batch: make it only if the batch is used again.
             if again || self.again {
                 self.x.extend_from_slice(x);
             }
@@ -228,8 +228,7 @@ impl<T: Real> Pass<T> {
         self.again = again;
     }
 
-    /// Passes batches together, for as long as no other x is asked for: until
-    /// [`part`](Pass::part).
+    /// Passes batches together, as long as x stays the same: until [`part`](Pass::part).
     pub fn join(&mut self, hidden: &Hidden, losses: &Losses<T>, x: &[T], batches: &[&[u32]]) {
         self.batch.clear();
         for batch in batches {

@@ -7,7 +7,7 @@
 //!
 //! ℓ is the softmax cross-entropy of a linear model with bias, σ the sigmoid, ỹ the labels of
 //! which a share was replaced by another class. x has one entry for each training sample of the
-//! whole network; node i's part depends on its own block of it alone, and every gradient with
+//! whole network; node i's part depends only on its own block of it, and every gradient with
 //! respect to x is zero outside that block.
 
 use std::ops::Range;
@@ -66,13 +66,13 @@ impl<T: Real> Problem<T> for Options {
         Some(Predictor { layers: vec![head] })
     }
 
-    /// x weighs the samples of the nodes that were there.
+    /// x has weights for the samples of the training nodes only.
     fn transfers(&self) -> bool {
         false
     }
 }
 
-/// Where a node's entries of x are.
+/// The range of a node's entries of x.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     offset: usize,

@@ -1,4 +1,4 @@
-//! Logistic regression whose regularisation is learnt, one strength a feature.
+//! Logistic regression whose regularisation is learnt, one strength per feature.
 //!
 //! ```text
 //! f_i(θ)    = c · mean over validation of ℓ(θ; s, b)
@@ -11,7 +11,7 @@
 //! There is no ½ before the regulariser and no bias, as in the paper's experiment; hence
 //! ∇_θ of it is 2eˣθ and its cross term 2eˣθv. A fixed ridge (μ/2)|θ|² is x = ln(μ/2).
 //! With `bias = true` there is one, the last row of θ, with a strength of its own.
-//! The paper prints sums over samples; `scale` says which c is meant.
+//! The paper prints sums over samples; `scale` sets c.
 
 use std::ops::Range;
 
@@ -81,7 +81,7 @@ pub struct Hyperparameter<T> {
     start: f64,
     bias: bool,
     strengths: Vec<T>,       // 2eˣ
-    squares: Option<Vec<T>>, // mean of s_q² over training, 1 for the bias, once it was asked for
+    squares: Option<Vec<T>>, // mean of s_q² over training, 1 for the bias; computed on first use
 }
 
 impl<T: Real> Hyperparameter<T> {
@@ -199,7 +199,7 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         self.ridge_cross(T::one(), at.theta, v, out);
     }
 
-    /// f does not know x, and ∇_θ f is subtracted where it is summed.
+    /// f does not depend on x, and ∇_θ f is subtracted while it is summed.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         let Directions { d, h, s, .. } = out;
         self.find_strengths(at.x);
@@ -269,7 +269,7 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
 
     fn unstable(&mut self, at: At<T>, step: f64) -> Option<String> {
         let zero = vec![T::zero(); at.theta.len()];
-        // A run that has blown up has no curvature to speak of; the start has.
+        // A diverged point has no useful curvature; the start has.
         let finite = at.theta.iter().all(|theta| theta.is_finite());
         let l = self.largest_eigenvalue(if finite { at.theta } else { &zero });
         let (t, x) = at.x.iter().enumerate().fold((0, f64::NEG_INFINITY), |best, (t, &x)| {

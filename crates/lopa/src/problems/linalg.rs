@@ -11,7 +11,7 @@ pub struct Matrix<T> {
 }
 
 impl<T: Real> Matrix<T> {
-    /// Entry (i, j) is `f(i, j)`, asked for row by row.
+    /// Entry (i, j) is `f(i, j)`, called row by row.
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> T) -> Matrix<T> {
         let values = (0..rows * cols).map(|at| f(at / cols, at % cols)).collect();
         Matrix { rows, cols, values }
@@ -82,7 +82,7 @@ impl<T: Real> Matrix<T> {
     }
 }
 
-/// A dense matrix, row after row, that lies somewhere else.
+/// A borrowed dense matrix, row after row.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a, T> {
     /// Number of columns.

@@ -27,9 +27,9 @@ pub struct Local<T> {
     pub train: Samples<T>,
     /// The samples of f.
     pub validation: Samples<T>,
-    /// The samples that nobody trains on.
+    /// The test samples.
     pub test: Samples<T>,
-    /// The node's own samples that nobody trains on; empty unless nodes hold some out.
+    /// The samples that the node holds out; may be empty.
     pub holdout: Samples<T>,
     /// The number of classes in the whole network.
     pub classes: usize,
@@ -97,7 +97,7 @@ impl<T: Real> Local<T> {
 
     /// `train_accuracy`; with a test set `test_accuracy` on all of it and `own_test_accuracy` on the
     /// classes of the node's own samples; `holdout_accuracy` on the samples that the node holds out.
-    /// Then, as `…_majority`, what the node would get by always naming its most frequent class.
+    /// Then, as `…_majority`, the accuracy of always naming the node's most frequent class.
     pub fn accuracies(
         &self,
         mut predict: impl FnMut(&Samples<T>) -> Vec<u32>,

@@ -12,7 +12,7 @@ pub struct Losses<T> {
     pub samples: Samples<T>,
     /// The label that each sample is trained on.
     pub labels: Vec<u32>,
-    /// What multiplies the mean.
+    /// The factor of the mean.
     pub c: f64,
 }
 
@@ -56,7 +56,7 @@ impl<T: Real> Losses<T> {
         }
     }
 
-    /// The label and the weight 1/N of the e-th of all samples: what makes a plain mean.
+    /// The label and the weight 1/N of the e-th of all samples, for a plain mean.
     pub fn every(&self) -> impl Fn(usize) -> (u32, T) + '_ {
         let weight = T::of(1.0 / self.count() as f64);
         move |e| (self.labels[e], weight)

@@ -9,9 +9,10 @@
 //! ```
 //!
 //! This is the motivating example of the paper's introduction. A node's samples are sorted by
-//! label and cut into tasks of nearly equal size, so that a task knows few classes; half of each
-//! task is support, half query, unless `validation` says otherwise. A sample of task t weighs
-//! N/N_t, so that the mean over a batch drawn from all tasks is unbiased for the sum over tasks.
+//! label and cut into tasks of nearly equal size, so that a task has few classes; `validation` sets
+//! the share of query samples in each task, by default half; the rest is support. A sample of task
+//! t weighs N/N_t, so that the mean over a batch drawn from all tasks is unbiased for the sum over
+//! tasks.
 
 use std::ops::Range;
 
@@ -103,7 +104,8 @@ impl<T: Real> MetaLearning<T> {
             for t in 0..options.tasks {
                 let bound = |t: usize| rows.len() * t / options.tasks;
                 let mut task = rows[bound(t)..bound(t + 1)].to_vec();
-                // Sorted by label as it is, it would put one class in the support alone.
+                // Without shuffling, samples sorted by label would leave some classes to the
+                // support only.
                 stream.shuffle(&mut task);
                 let (mine, theirs) = match setting.whole {
                     true if task.is_empty() => return None,

@@ -1,4 +1,4 @@
-//! The problems: what the shared x and the personal θ_i stand for.
+//! The problems: the meaning of the shared x and the personal θ_i.
 //!
 //! Each problem is one file and one line of [`problems`].
 
@@ -68,7 +68,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// The factor for a function with so many samples.
+    /// The factor for a function with this many samples.
     pub fn factor(self, batch: Option<usize>, samples: usize) -> f64 {
         match self {
             Scale::Mean => 1.0,
@@ -78,7 +78,7 @@ impl Scale {
     }
 }
 
-/// The data set, which must be there and have two classes or more.
+/// The data set, which is required and must have at least two classes.
 fn data<'a>(name: &str, setting: &Setting<'a>) -> Result<&'a Data> {
     let data = setting.data.ok_or_else(|| {
         Error::data("data/missing", format!("the problem `{name}` needs data, and there is none"))

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The paper's losses lack the minus sign of the cross-entropy, print sums, and use the same
-//! samples in f_i and g_i; the last is the default here too (`validation = 0`). The biases of the
-//! head are regularised with it. With `bias = false`, hidden layers have no b_l. Weights lie
-//! feature-major: `W[q * units + unit]`, then b.
+//! samples in f_i and g_i; the last is also the default here (`validation = 0`). The biases of the
+//! head are regularised with it. With `bias = false`, hidden layers have no b_l. Weights are stored
+//! feature by feature: `W[q * units + unit]`, then b.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What all processes of a run know: from the same numbers they take the same decisions.
+//! The state that all processes of a run share: from the same numbers they make the same decisions.
 
 use super::clock::Clock;
 use crate::engine::{Cluster, Expect};
@@ -7,7 +7,7 @@ use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::run::trace::Row;
 
-/// What all processes know.
+/// The state that all processes share.
 pub struct Agreed {
     /// Costs so far, without measures of quality.
     pub costs: Row,
@@ -15,8 +15,8 @@ pub struct Agreed {
     pub interrupted: bool,
 }
 
-/// Sums up what all nodes spent. The time is that of process 0. A peer knows only its own time and
-/// whether it was asked to stop, and tells neither: what it tells must not depend on when.
+/// Sums the costs of all nodes. The time is that of process 0. A peer sends neither its own time
+/// nor whether it was asked to stop: its messages must not depend on when they are sent.
 pub fn agree<T: Real>(
     cluster: &mut Cluster<T>,
     clock: &Clock,
@@ -47,10 +47,10 @@ pub fn agree<T: Real>(
     Ok(Agreed { costs: Row { seconds: all[0][7], ..costs }, interrupted: sum(8) > 0.0 })
 }
 
-/// Numbers that a node tells beside what it computed: seven counts, seconds, whether to stop.
+/// Numbers that a node sends besides its computing times: seven counts, seconds, whether to stop.
 const TOLD: usize = 9;
 
-/// Moves all clocks by what every node computed in the noted rounds.
+/// Advances all clocks by the computing times of every node in the recorded rounds.
 fn pass<'n, T: Real>(
     cluster: &mut Cluster<T>,
     computed: impl Iterator<Item = &'n [f64]>,
@@ -65,7 +65,7 @@ fn pass<'n, T: Real>(
     Ok(())
 }
 
-/// Lets all processes of a run have the same clocks, before process 0 saves them.
+/// Synchronises the clocks of all processes, before process 0 saves them.
 pub fn agree_on_time<T: Real>(cluster: &mut Cluster<T>) -> Result<()> {
     let Some(timing) = cluster.timing().filter(|_| !cluster.is_whole()) else { return Ok(()) };
     let ours = (0..cluster.nodes().len()).map(|at| timing.noted(at).collect()).collect();
@@ -73,12 +73,12 @@ pub fn agree_on_time<T: Real>(cluster: &mut Cluster<T>) -> Result<()> {
     pass(cluster, all.iter().map(|numbers| &numbers[..]))
 }
 
-/// Whether a run is to stop, as far as this process knows.
+/// Whether this process was asked to stop the run.
 pub fn interrupts<T: Real>(cluster: &mut Cluster<T>, interrupted: bool) -> bool {
     cluster.independent().is_some_and(|own| interrupted || own.stopped())
 }
 
-/// The costs that this process knows without asking: iterations, rounds, bytes.
+/// The costs that this process has without communication: iterations, rounds, bytes.
 pub fn own_costs<T: Real>(cluster: &Cluster<T>) -> Row {
     costs(cluster, &Counts::default(), 1)
 }

@@ -1,4 +1,4 @@
-//! What nodes with files of their own agree on before they run: see [`crate::data::Agreement`].
+//! The agreement of nodes with files of their own before they run: see [`crate::data::Agreement`].
 
 use super::Store;
 use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
@@ -18,7 +18,7 @@ impl Experiment {
         self.data.as_ref().map(|spec| &spec.preparation).filter(|files| files.nodes.is_some())
     }
 
-    /// The bytes that a node tells all others before the runs.
+    /// The bytes that a node sends all others before the runs.
     pub(super) fn told_bytes(&self, data: Option<&Data>) -> usize {
         let told = data.and_then(|data| data.own.as_ref()?.told.first());
         told.map_or(0, |told| told.to_bytes().len())
@@ -35,7 +35,7 @@ impl Experiment {
         else {
             return Ok(None);
         };
-        // Process 0 may have read all files; each process tells of its own nodes.
+        // Process 0 may have read all files; each process sends those of its own nodes.
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
         let (nodes, size) = (self.network.nodes, transport.size());
@@ -60,8 +60,9 @@ impl Experiment {
         Agreement::of(&told, files).map_err(|error| error.at("[data]"))
     }
 
-    /// The same among peers, as a run without iterations: each peer saves what all sent before it may discard its own
-    /// part, but only if an agreement follows from it. Otherwise it saves nothing, since a user may mend a file.
+    /// The same among peers, as a run without iterations: each peer saves all messages before it
+    /// may discard its own, but only if the nodes agree. Otherwise it saves nothing, because a user
+    /// may correct a file.
     fn agree_as_peer(
         &self,
         transport: &mut dyn Transport,
@@ -90,7 +91,7 @@ impl Experiment {
         let agreement = judge(&told);
         let own = independent(transport);
         if agreement.is_err() {
-            // The others hear what we told, and refuse as well.
+            // The others receive the same messages, and refuse as well.
             own.end()?;
             return agreement;
         }
@@ -102,7 +103,7 @@ impl Experiment {
         agreement
     }
 
-    /// Gives the data the columns and the scaling that were agreed on.
+    /// Applies the agreed columns and scaling to the data.
     pub(super) fn settle(
         &self,
         data: Option<&mut Data>,
@@ -119,13 +120,13 @@ fn independent(transport: &mut dyn Transport) -> &mut dyn Independent {
     transport.independent().expect("only peers are asked")
 }
 
-/// What a peer keeps of the agreement.
+/// A peer's saved state of the agreement.
 struct Kept {
-    /// Whether all neighbours have kept it, too.
+    /// Whether all neighbours have also saved it.
     over: bool,
     /// The transport's part.
     links: Vec<u8>,
-    /// What all nodes told.
+    /// The messages of all nodes.
     told: Vec<Vec<u8>>,
 }
 
@@ -161,7 +162,7 @@ impl Own {
         Ok(())
     }
 
-    /// What some of these nodes tell.
+    /// The messages of some of these nodes.
     fn told_by(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = &Told> {
         self.here.clone().zip(&self.told).filter(move |(node, _)| nodes.contains(node)).map(|t| t.1)
     }

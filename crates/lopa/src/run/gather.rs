@@ -1,4 +1,4 @@
-//! What a measurement needs from all nodes.
+//! The data of all nodes that a measurement needs.
 
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::problem::At;
 use crate::problem::scope::Scope;
 use crate::store::bytes::{Reader, Writer};
 
-/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers see NaN
-/// in its place.
+/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers have
+/// NaN in its place.
 pub fn points<T: Real>(
     cluster: &mut Cluster<T>,
     scope: Scope,
@@ -36,7 +36,7 @@ pub fn points<T: Real>(
     Ok(all.into_iter().map(point).collect())
 }
 
-/// The points of the nodes here.
+/// The points of the nodes of this process.
 pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
@@ -53,7 +53,7 @@ pub struct Xs {
     pub sound: bool,
 }
 
-/// x of all nodes: all that others need of a point whose θ is personal.
+/// x of all nodes: the only part of a point with a personal θ that others need.
 pub fn xs<T: Real>(cluster: &mut Cluster<T>) -> Result<Xs> {
     let told = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
@@ -88,7 +88,7 @@ pub fn unpacked<T: Real>(node: &Node<T>, bytes: &[u8]) -> Option<Point> {
 pub struct Tracking {
     /// The distance.
     pub gap: f64,
-    /// What roundings may add up to.
+    /// The largest effect of rounding.
     pub rounding: f64,
 }
 
@@ -105,7 +105,7 @@ pub fn tracking<T: Real>(cluster: &mut Cluster<T>) -> Result<Option<Tracking>> {
     let sizes = all.iter_mut().filter_map(Vec::pop);
     let size = sizes.fold(1.0, f64::max);
     let gap = evaluate::mean(all.iter().map(|gap| &gap[..]));
-    // Errors of single roundings add up like the steps of a random walk.
+    // Rounding errors add up like the steps of a random walk.
     let steps = ((1 + cluster.progress().k) * gap.len() as u64) as f64;
     let rounding = ROUNDINGS * T::epsilon().to_f64() * size * steps.sqrt();
     Ok(Some(Tracking { gap: gap.iter().map(|g| g * g).sum::<f64>().sqrt(), rounding }))

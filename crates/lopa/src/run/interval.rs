@@ -8,7 +8,7 @@ use crate::evaluate::watch;
 use crate::experiment::CheckpointSpec;
 use crate::math::real::Real;
 
-/// Checkpoints by time take at most one part in this many of it.
+/// Checkpoints by time take at most 1 / this of the time.
 const SHARE: u32 = 20;
 
 /// Iterations between two checkpoints of a peer, by default.
@@ -27,7 +27,7 @@ impl<'a> Interval<'a> {
     }
 
     /// Whether a checkpoint is due, by the clock of process 0. A peer counts iterations instead,
-    /// because its neighbours keep what they sent until its next checkpoint.
+    /// because its neighbours keep the frames they sent until its next checkpoint.
     pub fn due<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<bool> {
         let k = cluster.progress().k;
         let every = self.spec.iterations;

@@ -1,4 +1,4 @@
-//! What oracle calls take on this machine.
+//! The time of oracle calls on this machine.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,15 @@ use crate::math::real::{Real, cast};
 use crate::network::time::{Calls, Compute};
 use crate::problem::At;
 
-/// How long each kind of call is repeated.
+/// Seconds for which each kind of call is repeated.
 const LONG: Duration = Duration::from_millis(50);
 
-/// How often at least.
+/// The fewest repetitions.
 const OFTEN: usize = 7;
 
 impl Experiment {
-    /// The experiment with the seconds of its oracle calls on this machine, if its file asks for them to
-    /// be measured: the median of several calls at node 0, with three digits.
+    /// The experiment with the measured seconds of its oracle calls, if its file has `compute =
+    /// "measured"`: the median of several calls at node 0, with three digits.
     pub fn measured(mut self, data: Option<&Data>) -> Result<Experiment> {
         let Some(spec) = self.time.take_if(|spec| spec.compute.calls().is_none()) else {
             return Ok(self);

@@ -1,4 +1,4 @@
-//! The messages of a run: as they are, or as its file's `[messages]` and `[attack]` say.
+//! The messages of a run: unmodified, or according to its file's `[messages]` and `[attack]`.
 
 use super::{Job, Observers};
 use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, lengths};
@@ -7,12 +7,12 @@ use crate::math::real::Real;
 use crate::messages::Messages;
 
 impl Job<'_> {
-    /// Whether its messages are anything but sent as they are.
+    /// Whether its messages are modified in any way.
     pub(super) fn mails(&self) -> bool {
         self.experiment.mails()
     }
 
-    /// How the messages of the nodes here are delivered, at the start.
+    /// The delivery of the messages of this process, at the start.
     pub(super) fn delivery<T: Real>(
         &self,
         node: &Node<T>,
@@ -45,7 +45,7 @@ impl Job<'_> {
         Ok(Box::new(Lossy::new(messages, attack, site)?))
     }
 
-    /// Tells what the user should know of messages.
+    /// Warns the user about settings of messages.
     pub(super) fn warn_of_messages(&self, observers: &mut Observers) {
         let (label, facts) = (&self.algorithm.label, &self.algorithm.choice.build.facts);
         let mut warn = |text: &str| observers.listener.warn(&format!("{label}: {text}"));

@@ -37,11 +37,11 @@ impl Meter {
         Meter { limits, until: run.until, evaluations: run.evaluations as f64 }
     }
 
-    /// Reads what was spent after an iteration.
+    /// Reads the costs after an iteration.
     pub fn read(&mut self, costs: &Row, second_order: bool) -> Reading {
         for limit in &mut self.limits {
             let spent = match limit.name {
-                // What LoPA would have spent: one at the start and one per iteration.
+                // The cost of LoPA: one at the start and one per iteration.
                 "hessians" if !second_order => costs.iteration as f64 + 1.0,
                 name => costs.value(name).expect("a budget names a cost"),
             };
@@ -54,12 +54,12 @@ impl Meter {
         }
     }
 
-    /// Saves what was spent and what an iteration costs.
+    /// Saves the spent budget and the cost of an iteration.
     pub fn save(&self, out: &mut Writer) {
         self.limits.iter().for_each(|limit| out.reals(&[limit.spent, limit.stride]));
     }
 
-    /// Restores what was saved; `None` if the bytes are malformed.
+    /// Restores the saved state; `None` if the bytes are malformed.
     pub fn restore(&mut self, bytes: &mut Reader) -> Option<()> {
         for limit in &mut self.limits {
             [limit.spent, limit.stride] = bytes.reals()?.try_into().ok()?;
@@ -67,7 +67,7 @@ impl Meter {
         Some(())
     }
 
-    /// Whether a limit is on a cost that processes must ask each other for.
+    /// Whether a limit is on a cost that processes must exchange.
     pub fn is_shared(&self) -> bool {
         let known = ["iteration", "exchanges", "bytes"];
         self.limits.iter().any(|limit| !known.contains(&limit.name))
@@ -79,7 +79,8 @@ impl Meter {
             // Multiply first, so that rounding does not miss a measurement at a whole iteration.
             of_kind.map(|limit| limit.spent * self.evaluations / limit.most).fold(0.0, f64::max)
         };
-        // Seconds differ from run to run: they decide where to measure only if nothing else can.
+        // Seconds differ from run to run: they decide where to measure only if there is no other
+        // limit.
         let due = match most(false) {
             due if due > 0.0 => due,
             _ => most(true),
@@ -104,7 +105,7 @@ impl Limit {
         if self.name == "iteration" { Stop::Finished } else { Stop::Budget }
     }
 
-    /// Whether the next iteration may pass the limit; seconds are too unsteady to tell.
+    /// Whether the next iteration may pass the limit; seconds vary too much to predict this.
     fn nears(&self) -> bool {
         let within = self.spent <= self.most && self.spent + self.stride > self.most;
         within && self.name != "seconds"

@@ -58,7 +58,7 @@ pub struct Context<'a> {
     pub probe: Option<&'a dyn Probe>,
 }
 
-/// Hears how runs go, and tells somebody. `()` tells nobody.
+/// Receives progress events; `()` ignores them.
 pub trait Listener {
     /// A run of one algorithm on one seed begins.
     fn begin(&mut self, _algorithm: &str, _seed: u64) {}
@@ -67,12 +67,12 @@ pub trait Listener {
     /// The run that began resumes an earlier one from this iteration, or from the start if no
     /// checkpoint was usable.
     fn resumed(&mut self, _from: Option<u64>) {}
-    /// Something the user should know.
+    /// A note for the user.
     fn warn(&mut self, _text: &str) {}
     /// Iterations done, and the part of the budget that is used.
     fn progress(&mut self, _iteration: u64, _fraction: f64) {}
-    /// A measurement is under way: so many nodes here are measured, of all here; `exact` if their
-    /// inner problems are solved.
+    /// A measurement is under way: how many nodes of this process are measured, and of how many;
+    /// `exact` if their inner problems are solved.
     fn measuring(&mut self, _done: usize, _of: usize, _exact: bool) {}
     /// A measurement.
     fn row(&mut self, _algorithm: &str, _seed: u64, _row: &Row) {}
@@ -80,7 +80,7 @@ pub trait Listener {
     fn end(&mut self, _outcome: &Outcome) {}
 }
 
-/// Keeps what runs produce, and gives back what earlier ones left. `()` keeps nothing.
+/// Keeps the results of runs, and returns those of earlier runs. `()` keeps nothing.
 pub trait Store {
     /// Keeps the network and partition of a seed.
     fn world(&mut self, _seed: u64, _world: &World) -> Result<()> {
@@ -90,8 +90,8 @@ pub trait Store {
     fn ended(&mut self, _algorithm: &str, _seed: u64) -> Result<Option<Outcome>> {
         Ok(None)
     }
-    /// The last state kept of an earlier run that did not end. `refuse` is told which checkpoints
-    /// are not usable, and why.
+    /// The last state kept of an earlier run that did not end. `refuse` receives the checkpoints
+    /// that are not usable, and why.
     fn kept(
         &mut self,
         _algorithm: &str,
@@ -104,7 +104,7 @@ pub trait Store {
     fn keep(&mut self, _algorithm: &str, _seed: u64, _state: State) -> Result<()> {
         Ok(())
     }
-    /// What this peer kept of the agreement before the runs.
+    /// This peer's saved state of the agreement before the runs.
     fn agreed(&mut self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -132,7 +132,7 @@ impl Listener for () {}
 
 impl Store for () {}
 
-/// Where a run's results go.
+/// The listener and the store of a run.
 struct Observers<'a> {
     store: &'a mut dyn Store,
     listener: &'a mut dyn Listener,
@@ -149,7 +149,7 @@ impl Observers<'_> {
         Observers { store: &mut *self.store, listener: &mut *self.listener }
     }
 
-    /// The last state kept of an earlier run; the listener hears of it.
+    /// The last state kept of an earlier run; the listener receives the event.
     fn kept(&mut self, algorithm: &str, seed: u64) -> Result<Option<State>> {
         let mut refused = false;
         let mut refuse = |text: String| {
@@ -191,7 +191,7 @@ pub struct Outcome {
     /// Seconds of making the nodes and of measuring, beside those of the iterations; of all its parts if it
     /// was resumed.
     pub measuring: f64,
-    /// What happened to messages, where the file has `[messages]` or `[attack]`.
+    /// Counts of messages, if the file has `[messages]` or `[attack]`.
     pub messages: Option<Tally>,
     /// The problem's metrics of every node, at the end.
     pub nodes: Vec<Vec<(String, f64)>>,
@@ -201,7 +201,7 @@ pub struct Outcome {
     pub models: Vec<Point>,
 }
 
-/// Rows are not left out in silence, at whichever node they are.
+/// Warns about rows that are left out, at any node.
 fn warn_of_left_out(data: Option<&Data>, listener: &mut dyn Listener) {
     data.iter().flat_map(|data| &data.left_out).for_each(|text| listener.warn(text));
 }
@@ -240,7 +240,7 @@ impl Experiment {
     }
 
     /// The same in several processes, each with the data of its own nodes only. All processes make
-    /// the same call; only what `store` keeps in process 0 counts.
+    /// the same call; only the `store` of process 0 is used.
     pub fn run_across(
         &self,
         transport: &mut dyn Transport,
@@ -323,7 +323,7 @@ impl Experiment {
         Ok(outcomes)
     }
 
-    /// Refuses what no device can run before anything has run.
+    /// Refuses algorithms that no device supports before the first run.
     fn check_device(&self, scene: Scene) -> Result<()> {
         if self.device.build.device().is_none() {
             return Ok(());
@@ -342,7 +342,7 @@ impl Experiment {
     }
 }
 
-/// What all algorithms of a seed run on.
+/// The environment of all algorithms of a seed.
 #[derive(Clone, Copy)]
 struct Scene<'a> {
     data: Option<&'a Data>,
@@ -409,7 +409,7 @@ impl Job<'_> {
         record.leave(&mut cluster, done)
     }
 
-    /// What is not known to work on a changing graph.
+    /// Warns about algorithms without a convergence result on changing graphs.
     fn misgivings(&self) -> Vec<String> {
         let (facts, rounds) = (&self.algorithm.choice.build.facts, &self.scene.world.rounds);
         let fixed = rounds.is_some() && facts.fixed_graph;
@@ -418,7 +418,7 @@ impl Job<'_> {
         fixed.then(|| text.into()).into_iter().collect()
     }
 
-    /// The device of the experiment, unless it is the processor, with the nodes' variables.
+    /// The device of the experiment with the nodes' variables; `None` for the processor.
     fn device<T: Real>(
         &self,
         nodes: &[Node<T>],

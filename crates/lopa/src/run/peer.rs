@@ -26,7 +26,7 @@ const WORDS: usize = 1 << 16;
 
 impl Experiment {
     /// Runs one node of it, as one of independent peers; `store` must be this node's own. Returns
-    /// once the neighbours have ended, too.
+    /// once the neighbours have also ended.
     pub fn run_peer<W: Wire>(
         &self,
         peers: &mut Peers<W>,
@@ -95,7 +95,7 @@ impl Experiment {
 }
 
 impl Experiment {
-    /// A link that is used in one direction cannot be skipped: the weights of those who hear a node
+    /// A link that is used in one direction cannot be skipped: the weights of a node's receivers
     /// would no longer sum to one.
     fn check_skips(&self, skips: bool) -> Result<()> {
         let (spec, seed) = (&self.network, self.run.seeds[0]);
@@ -125,10 +125,10 @@ impl Experiment {
 }
 
 impl Job<'_> {
-    /// Whether the job ended earlier; a peer then tells its neighbours.
+    /// Whether the job ended earlier; a peer then informs its neighbours.
     pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
         match transport.independent() {
-            // What process 0 kept counts.
+            // The state of process 0 is used.
             None => Ok(transport.all(&[u8::from(ended)], &anything)?[0] == [1]),
             Some(own) if ended => {
                 let mixing = &self.scene.world.mixing;
@@ -168,7 +168,7 @@ fn limits<T: Real>(experiment: &Experiment, node: &Node<T>) -> Limits {
     let message = lengths(&*node.algorithm).into_iter().map(bytes).max().unwrap_or(0);
     // Points, metrics and the diagnosis of a divergence are broadcast.
     let At { x, theta } = node.algorithm.at();
-    // What it computed in each round since the last broadcast is told, too.
+    // Its computing times in each round since the last broadcast are also sent.
     let rounds = (watch::EVERY as usize + 1) * node.algorithm.exchanges();
     let broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
     Limits { message, broadcast }

@@ -10,7 +10,7 @@ use crate::problem::Bilevel;
 
 /// Adds measures to runs.
 pub trait Probe: Sync {
-    /// What to measure along a run of this algorithm, if anything.
+    /// The measures to add to a run of this algorithm, if any.
     fn begin(&self, experiment: &Experiment, algorithm: &AlgorithmSpec)
     -> Option<Box<dyn Probing>>;
 }

@@ -1,7 +1,6 @@
 //! Follows a run: measures it, hashes it, and decides when it ends.
 //!
-//! Where nodes live in several processes, every process follows the run with the same numbers and
-//! comes to the same decisions.
+//! With several processes, each follows the run with the same numbers and makes the same decisions.
 
 mod explain;
 
@@ -32,7 +31,7 @@ use crate::run::checkpoint::{self, State};
 use crate::run::trace::{Row, Stop};
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// Iterations after which an untouched budget is taken for a mistake; a randomly truncated series may
+/// Iterations after which an unused budget is treated as a mistake; a randomly truncated series may
 /// go without products for a while.
 const PATIENCE: u64 = 100;
 
@@ -89,7 +88,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Counts the time since then as spent on what is not the run itself: its nodes were made.
+    /// Counts the time since then as overhead: that of creating the nodes.
     pub fn since(mut self, begun: Instant) -> Self {
         self.measuring += begun.elapsed().as_secs_f64();
         self
@@ -145,7 +144,7 @@ impl<'a> Record<'a> {
         bytes.end()
     }
 
-    /// Hands the state of the run to the store.
+    /// Passes the state of the run to the store.
     pub fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<()> {
         cluster.fetch()?;
         let held = cluster.held();
@@ -178,9 +177,9 @@ impl<'a> Record<'a> {
         self.observers.store.keep(&self.job.algorithm.label, self.job.scene.seed, state)
     }
 
-    /// Ends the run, well or badly. A peer that ended, or that lost another, saves its last checkpoint
-    /// once more with everything received since, so that it can come as far again without anybody's
-    /// help; at the end it waits until its neighbours are as far.
+    /// Ends the run, with or without an error. A peer that ended, or that lost another, saves its
+    /// last checkpoint once more with everything received since, so that it can reach the same
+    /// point again without help; at the end it waits until its neighbours have done the same.
     pub fn leave<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -200,8 +199,8 @@ impl<'a> Record<'a> {
         done
     }
 
-    /// Whether somebody will look at the variables after this iteration: then the clock must run
-    /// until a device is as far.
+    /// Whether the variables will be read after this iteration: then the clock must run until a
+    /// device has finished it.
     pub fn expects<T: Real>(&mut self, cluster: &mut Cluster<T>, clock: &Clock) -> Result<bool> {
         let second_order = self.job.algorithm.choice.build.facts.second_order;
         let costs = agree(cluster, clock, false)?.costs;
@@ -210,7 +209,7 @@ impl<'a> Record<'a> {
         Ok(looks || done.is_some() || brink || due >= self.measured as f64)
     }
 
-    /// After an iteration: measures if it is time, and says whether the run ends.
+    /// After an iteration: measures if one is due; returns how the run ends, if it does.
     pub fn follow<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -218,7 +217,7 @@ impl<'a> Record<'a> {
     ) -> Result<Option<Stop>> {
         let (run, k) = (&self.job.experiment.run, cluster.progress().k);
         let looks = k.is_multiple_of(watch::EVERY);
-        // Ask other processes only where it matters: it costs a round trip.
+        // Communicate with other processes only where necessary: it costs a round trip.
         let asks = cluster.is_whole() || looks || self.meter.is_shared();
         let interrupted = self.context.interrupt.load(Ordering::Relaxed);
         let Agreed { costs, interrupted } = match asks {
@@ -250,8 +249,8 @@ impl<'a> Record<'a> {
         Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
     }
 
-    /// Tells the user of a peer whose variables have outgrown their early sizes elsewhere, before it waits
-    /// for that peer's diagnosis.
+    /// Warns the user of a peer about another node whose variables have outgrown their early sizes,
+    /// before it waits for that node's diagnosis.
     fn name_culprit<T: Real>(&mut self, cluster: &mut Cluster<T>) {
         let elsewhere = |culprit: &&Culprit| !cluster.here().contains(&culprit.node);
         let Some(Culprit { node, k, grown }) = self.culprit.as_ref().filter(elsewhere) else {
@@ -277,7 +276,7 @@ impl<'a> Record<'a> {
             .hint("add `iterations`, or a limit on something it does spend")
     }
 
-    /// Takes a measurement, and says whether the target is reached.
+    /// Takes a measurement; returns whether the target is reached.
     fn measure<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -333,7 +332,7 @@ impl<'a> Record<'a> {
         exact: bool,
     ) -> Result<()> {
         let (scope, pool) = (self.job.experiment.scope, self.context.pool);
-        // A personal θ stays where it is: it may be far larger than x.
+        // A personal θ is not sent: it may be far larger than x.
         let Xs { all, sound } = xs(cluster)?;
         let mut row = agree(cluster, clock, false)?.costs;
         if sound {
@@ -353,7 +352,7 @@ impl<'a> Record<'a> {
                     everyone,
                 )?);
             }
-            // A probe sees the variables of all nodes, which one process alone has.
+            // A probe needs the variables of all nodes, which only a single process has.
             let whole = cluster.nodes().len() == all.len();
             if let Some(probing) = self.probing.as_mut().filter(|_| whole) {
                 let Scene { data, world, seed, .. } = self.job.scene;
@@ -365,7 +364,7 @@ impl<'a> Record<'a> {
                 return Err(error);
             }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
-            // What has begun to grow is no point to judge steps by.
+            // A point that has begun to grow cannot be used to judge step sizes.
             if self.watch.is_calm() {
                 self.good = cluster.nodes().iter().map(packed).collect();
             }
@@ -392,14 +391,14 @@ impl<'a> Record<'a> {
         )
     }
 
-    /// Of what is one for each node, that of the honest ones.
+    /// The entries of the honest nodes.
     fn honest<'n, V: Clone>(&self, of: &'n [V]) -> std::borrow::Cow<'n, [V]> {
         let Some(attack) = &self.job.experiment.attack else { return of.into() };
         let honest = of.iter().enumerate().filter(|(i, _)| !attack.nodes.contains(i));
         honest.map(|(_, one)| one.clone()).collect::<Vec<_>>().into()
     }
 
-    /// What every node contributes to a measurement, with x̄.
+    /// The contributions of all nodes to a measurement, with x̄.
     fn locals<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -408,8 +407,8 @@ impl<'a> Record<'a> {
     ) -> Result<Vec<Local>> {
         let here = cluster.here().len();
         let mut ours = Vec::with_capacity(here);
-        // A few nodes at a time where it may take long, so that somebody hears of it; enough for all
-        // threads.
+        // A few nodes at a time where it may take long, so that progress is reported; enough for
+        // all threads.
         let pool = self.context.pool;
         let threads = pool.map_or(1, ThreadPool::current_num_threads);
         let some = if exact { here.div_ceil(20).max(2 * threads) } else { here };
@@ -501,7 +500,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The points of the nodes here, with the θ that was solved for, if it was.
+    /// The points of the nodes of this process, with the solved θ if there is one.
     fn ends<T: Real>(&self, cluster: &Cluster<T>) -> Vec<Point> {
         let mut own = own_points(cluster);
         for ((_, theta), solved) in own.iter_mut().zip(self.solved.iter().flatten()) {
@@ -510,7 +509,8 @@ impl<'a> Record<'a> {
         own
     }
 
-    /// The exact θ of the nodes here, with the rows that they hold out or without; timed as measuring.
+    /// The exact θ of the nodes of this process, with or without the rows that they hold out; timed
+    /// as measuring.
     fn solve<T: Real>(&mut self, cluster: &mut Cluster<T>, refit: bool) -> Result<Vec<Vec<f64>>> {
         let begun = Instant::now();
         let Scene { data, world, seed, .. } = self.job.scene;
@@ -535,8 +535,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What one node contributes to a measurement, from a copy of its point in double precision, with another
-/// θ if one is given.
+/// The contribution of one node to a measurement, from a copy of its point in double precision,
+/// with another θ if one is given.
 fn one<T: Real>(
     part: &mut Box<dyn Bilevel<f64>>,
     (node, theta): (&mut Node<T>, Option<&[f64]>),
@@ -559,14 +559,14 @@ fn one<T: Real>(
     found.expect("it was lent memory")
 }
 
-/// The error of metrics that cannot be averaged over nodes.
+/// The error for metrics that cannot be averaged over nodes.
 fn unlike() -> Error {
     Error::config("problem/malformed", "nodes have different metrics: a measure is their mean")
         .at("[problem]")
         .hint("give every node the same metrics in the same order")
 }
 
-/// The error of an intact checkpoint that belongs to a different run.
+/// The error for an intact checkpoint that belongs to a different run.
 pub fn misfit() -> Error {
     let message = "the checkpoint does not fit the run: its variables differ";
     Error::storage("storage/checkpoint", message)

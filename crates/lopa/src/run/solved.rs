@@ -23,7 +23,7 @@ use crate::math::parallel;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Setting};
 
-/// Whose θ_i are solved for, and on what.
+/// The nodes and the data of a solve.
 #[derive(Clone, Copy)]
 pub struct Solving<'a> {
     /// The experiment.
@@ -117,7 +117,7 @@ impl Solving<'_> {
     }
 }
 
-/// Rounding is not the cause: somebody's problem has other lengths on all rows.
+/// Rounding is not the cause: a user's problem has other lengths on all rows.
 fn unfit() -> Error {
     let message =
         "theta cannot be solved for: on all rows of a node, x or theta has another length";

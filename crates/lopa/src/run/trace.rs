@@ -45,7 +45,7 @@ pub fn more_is_better(measure: &str) -> bool {
     measure.ends_with("accuracy")
 }
 
-/// The name of what the majority class would get, for an accuracy on rows that nobody trains on.
+/// The name of the majority class's accuracy, for an accuracy on rows outside training.
 pub fn majority_of(accuracy: &str) -> Option<String> {
     let majority = format!("{}majority", accuracy.strip_suffix("accuracy")?);
     MEASURES.contains(&&majority[..]).then_some(majority)
@@ -78,7 +78,7 @@ pub struct Row {
     pub exchanges: u64,
     /// Bytes sent over all links.
     pub bytes: u64,
-    /// Seconds that it would take by the file's `[time]`, if it has one: when the last node is done.
+    /// Virtual seconds by the file's `[time]`, if it has one: when the last node is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_seconds: Option<f64>,
     /// Seconds of computing and mixing, without evaluation.

@@ -1,4 +1,4 @@
-//! What all runs of a seed share: the network, the partition, the parts of the problem.
+//! The parts that all runs of a seed share: the network, the partition, the problem.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,30 +23,30 @@ use crate::problem::oracle::Oracle;
 use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel, Dims, Parts, Setting};
 
-/// All that the runs of one seed share.
+/// The network and the partition that the runs of one seed share.
 pub struct World {
-    /// The graph; of a changing one all links that are ever used.
+    /// The graph; for a changing one, all links that are ever used.
     pub graph: Graph,
-    /// W; of a changing graph as if all its links were used in every round.
+    /// W; for a changing graph, as if all its links were used in every round.
     pub mixing: Mixing,
-    /// The spectrum of W; of a changing graph what its rounds are like, on average.
+    /// The spectrum of W; for a changing graph, that of its rounds on average.
     pub analysis: Spectrum,
     /// Which links are used in which round, if that changes.
     pub rounds: Option<Rounds>,
-    /// What these rounds do together.
+    /// The joint effect of these rounds.
     pub joint: Option<Joint>,
-    /// What everything takes, if the file says so.
+    /// The times of computing and messages, if the file has `[time]`.
     pub time: Option<Timetable>,
     /// The samples of each node.
     pub partition: Partition,
     /// The samples that each node holds out; empty if nodes hold none out.
     pub holdout: Vec<Vec<u32>>,
-    /// The rows behind each accuracy on rows that nobody trains on; see [`judged`].
+    /// The number of rows behind each accuracy outside training; see [`judged`].
     pub judged: BTreeMap<String, f64>,
 }
 
 impl World {
-    /// The rows of some nodes, those that they hold out among them.
+    /// The rows of some nodes, including those that they hold out.
     pub fn rows(&self, nodes: Range<usize>) -> Vec<u32> {
         let held = self.holdout.get(nodes.clone()).unwrap_or_default();
         self.partition.nodes[nodes].iter().chain(held).flatten().copied().collect()
@@ -135,8 +135,8 @@ impl Experiment {
         Ok(World { graph, mixing, analysis, rounds, joint, time, partition, holdout, judged })
     }
 
-    /// A radius is made of the distances to the neighbours of one iteration, and must serve those of the
-    /// next.
+    /// A radius comes from the distances to the neighbours of one iteration, but applies to those
+    /// of the next.
     fn check_radius(&self, rounds: Option<&Rounds>) -> Result<()> {
         let clip = self.messages.as_ref().and_then(|messages| messages.rules.clip);
         if rounds.is_none() || !matches!(clip, Some(Clip::Adaptive(_))) {
@@ -254,7 +254,7 @@ impl Experiment {
         let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
             return Ok(Vec::new());
         };
-        // In blocks, one row per node: whoever answers for all nodes gets matrices.
+        // In blocks, one row per node: a problem that computes for all nodes receives matrices.
         let mut blocks =
             [n, p, p, p, p, n].map(|length| aligned_rows(parts.len(), length).into_iter());
         let mut rows = || blocks.each_mut().map(|block| block.next().expect("a row for each part"));
@@ -295,7 +295,7 @@ impl Experiment {
     }
 }
 
-/// Checks that the parts fit together: anybody may have written the problem.
+/// Checks that the parts fit together: the problem may be a user's own.
 fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<T>> {
     let malformed = |what: String| {
         Err(Error::config("problem/malformed", format!("the problem `{problem}` {what}")))
@@ -318,7 +318,7 @@ fn check<T: Real>(parts: Parts<T>, count: usize, problem: &str) -> Result<Parts<
     }
 }
 
-/// Both ends of a link use what it carries, or neither does; hence it must carry something both ways.
+/// Both ends of a link use its messages, or neither does; hence it must work in both directions.
 fn check_both_ways(name: &str, rounds: Option<&Rounds>) -> Result<()> {
     if rounds.is_none_or(Rounds::is_symmetric) {
         return Ok(());

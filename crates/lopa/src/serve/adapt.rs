@@ -1,5 +1,5 @@
-//! A personal model for a node that was not there: x is fixed, and θ solves the inner problem on the
-//! node's own rows.
+//! A personal model for a new node: x is fixed, and θ solves the inner problem on the node's own
+//! rows.
 //!
 //! ```text
 //! x̄  = mean over the nodes of the run (or x_i of one of them)
@@ -29,7 +29,7 @@ const RIDGES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 /// The index of the folds' draws; partitions and preparation have lower ones.
 const FOLDS: u64 = 16;
 
-/// A node that was not there.
+/// A new node, which took no part in training.
 #[derive(Debug, Clone, Copy)]
 pub struct Newcomer<'a> {
     /// The name of its model.
@@ -137,7 +137,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
     })
 }
 
-/// x, and the mean of the θ_i that are here: a peer has its own alone.
+/// x, and the mean of the θ_i in this process: a peer has only its own.
 fn shared(model: &Model, like: Option<usize>) -> Result<(Vec<f64>, Vec<f64>)> {
     let x = match like {
         Some(node) => model.at(node)?.x.to_vec(),
@@ -224,7 +224,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// argmin_θ g(x, θ) on some rows; x is such that each sample counts in full unless given.
+    /// argmin_θ g(x, θ) on some rows; without a given x, each sample counts in full.
     fn solve(
         &mut self,
         problem: &dyn Problem<f64>,
@@ -240,7 +240,7 @@ impl Bench<'_> {
         Ok(theta)
     }
 
-    /// The linear classifier that the rows outside of a fold make.
+    /// The linear classifier trained on the rows outside a fold.
     fn alone(
         &mut self,
         folds: &[Vec<u32>],
@@ -254,7 +254,7 @@ impl Bench<'_> {
         let on = self.data.train.features().select(held);
         let mut best: Option<(f64, f64, Vec<f64>)> = None;
         let mut guess = Vec::new();
-        // From the strongest on: each solution is near the next.
+        // From the strongest ridge on: each solution is a good guess for the next.
         for ridge in RIDGES.into_iter().rev() {
             guess = self.solve(&linear(ridge), &inner, None, &guess)?;
             let at = At { x: &[], theta: &guess };

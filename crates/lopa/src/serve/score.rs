@@ -16,15 +16,16 @@ use crate::problem::predictor::decide;
 /// Bins of the calibration error.
 pub const BINS: usize = 10;
 
-/// The least probability that the log-loss counts, so that a sure mistake stays finite.
+/// The smallest probability in the log-loss, so that a confident mistake stays finite.
 const LEAST: f64 = 1e-15;
 
-/// The class of each row, as its number in a model's classes; `None` if the model does not know it.
+/// The class of each row, as its number in a model's classes; `None` if the class is not in the
+/// model.
 #[derive(Debug, Clone)]
 pub struct Truth {
     /// One for each row.
     pub numbers: Vec<Option<usize>>,
-    /// The labels that the model does not know.
+    /// Labels that are not in the model.
     pub unknown: BTreeSet<String>,
 }
 
@@ -38,13 +39,13 @@ impl Truth {
         Truth { unknown: unknown.map(|(label, _)| label.clone()).collect(), numbers }
     }
 
-    /// The number of rows of classes that the model does not know.
+    /// The number of rows whose classes are not in the model.
     pub fn unknown_rows(&self) -> usize {
         self.numbers.iter().filter(|number| number.is_none()).count()
     }
 
-    /// The most frequent class that the model knows, and its share of all rows: what always naming it
-    /// would get.
+    /// The most frequent class of the model, and its share of all rows: the accuracy of always
+    /// predicting it.
     pub fn majority(&self) -> Option<(usize, f64)> {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         self.numbers.iter().flatten().for_each(|&class| *counts.entry(class).or_default() += 1);
@@ -55,8 +56,8 @@ impl Truth {
 
 /// A model's score on rows with known classes.
 ///
-/// Rows of classes that the model does not know count as wrong, and play no part in the measures of
-/// probabilities. A measure is `None` where no row decides it.
+/// Rows whose classes are not in the model count as wrong, and are left out of the measures of
+/// probabilities. A measure is `None` if no row contributes to it.
 #[derive(Debug, Clone)]
 pub struct Score {
     /// All rows.
@@ -139,7 +140,7 @@ impl Score {
     }
 }
 
-/// The mean over the classes that some rows have and others have not.
+/// The mean over the classes that some rows have and others lack.
 fn mean_auc(known: &[(usize, usize, &[f64])], classes: usize) -> Option<f64> {
     let mut all = Vec::new();
     for class in 0..classes {
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn measures_of_two_classes_are_those_worked_out_by_hand() {
         let truth = truth(&["a", "a", "b", "b"]);
-        // b is said of rows 1 and 3; of the pairs of p(a), 2 are won, 1 is tied, 1 is lost.
+        // b is predicted for rows 1 and 3; of the pairs of p(a), 2 are won, 1 is tied, 1 is lost.
         let p = [0.9, 0.1, 0.4, 0.6, 0.4, 0.6, 0.65, 0.35];
         let score = Score::new(&truth, &p, 2);
         assert_eq!(score.accuracy(), 0.5);
@@ -198,7 +199,7 @@ mod tests {
         let p = [0.5, 0.3, 0.2, 0.2, 0.6, 0.2, 0.6, 0.2, 0.2, 1.0, 0.0, 0.0];
         let score = Score::new(&truth, &p, 3);
         assert_eq!((score.rows, score.accuracy()), (4, 0.5));
-        // a: 0.5 against 0.2 and 0.6; b: 0.6 and 0.2 against 0.3; c: nobody has it.
+        // a: 0.5 against 0.2 and 0.6; b: 0.6 and 0.2 against 0.3; c: no row has it.
         assert_eq!(score.auc, Some(0.5));
         assert_eq!(score.confusions(), [(1, 0, 1)]);
         assert_eq!((truth.unknown_rows(), truth.majority()), (1, Some((1, 0.5))));
@@ -212,7 +213,7 @@ mod tests {
         let score = Score::new(&truth, &[0.5, 0.5, 0.0], 3);
         assert_eq!((score.auc, score.log_loss, score.calibration), (None, None, None));
         assert_eq!((score.accuracy(), truth.majority()), (0.0, None));
-        // A sure mistake costs much, and not everything.
+        // A confident mistake has a large but finite cost.
         let sure = Score::new(&super::tests::truth(&["a"]), &[0.0, 1.0, 0.0], 3);
         assert!((sure.log_loss.unwrap() - -(1e-15f64.ln())).abs() < 1e-12);
     }

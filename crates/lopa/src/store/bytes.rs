@@ -1,12 +1,12 @@
 //! Values in a fixed little-endian layout, for checkpoints and messages between processes. The
-//! layout is not self-describing: readers know what to expect.
+//! layout is not self-describing: readers must expect the same fields.
 
 use crate::math::real::Real;
 
 /// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// Marks packed scalars: nothing is that long.
+/// Marks packed scalars: no length has this bit.
 const PACKED: u64 = 1 << 63;
 
 /// The longest run.
@@ -20,7 +20,7 @@ fn is_zero<T: Real>(value: T) -> bool {
     value == T::zero() && !value.is_sign_negative()
 }
 
-/// How many scalars stand before the next zeros that are worth a run.
+/// How many scalars come before the next zeros that are worth a run.
 fn until_zeros<T: Real>(values: &[T]) -> usize {
     let mut zeros = 0;
     for (at, value) in values.iter().enumerate() {
@@ -53,9 +53,9 @@ impl Writer {
         T::extend_le(values, &mut self.0);
     }
 
-    /// The same in less room where many are zero: the number has its highest bit set, and is followed
-    /// by runs of (zeros, others), 32 bits each, and the others. Scalars that are not zero are written
-    /// as [`reals`](Writer::reals) would.
+    /// The same in less space where many are zero: the number has its highest bit set, and is
+    /// followed by runs of (zeros, others), 32 bits each, and the others. Scalars that are not zero
+    /// are written as [`reals`](Writer::reals) would.
     pub fn packed<T: Real>(&mut self, values: &[T]) {
         let start = self.0.len();
         self.u64(values.len() as u64 | PACKED);
@@ -82,7 +82,7 @@ impl Writer {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Bytes alone: the reader knows their number.
+    /// Bytes without their number, which the reader must have.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         Some(u64::from_le_bytes(self.raw(8)?.try_into().ok()?))
     }
 
-    /// A count. More than 2⁵³, which no run reaches, is malformed: whoever goes on counting from there
+    /// A count. More than 2⁵³, which no run reaches, is malformed: counting on from a valid count
     /// cannot overflow.
     pub fn count(&mut self) -> Option<u64> {
         self.u64().filter(|&count| count <= 1 << 53)
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         self.u64().map(f64::from_bits)
     }
 
-    /// Scalars, packed or not, whose number the reader knows; any other number is malformed.
+    /// Scalars, packed or not, of the expected number; any other number is malformed.
     pub fn packed<T: Real>(&mut self, length: usize) -> Option<Vec<T>> {
         let mut ahead = *self;
         if ahead.u64()? != length as u64 | PACKED {
@@ -209,7 +209,7 @@ mod tests {
             let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             assert_eq!(bits(&found), bits(&values), "round {round}");
             assert!(bytes.len() <= 8 + 8 * length + 8, "round {round}");
-            // What does not fit is malformed, and never a panic.
+            // Input that does not fit is malformed, and never causes a panic.
             assert!(Reader::new(&bytes).packed::<f64>(length + 1).is_none());
             for cut in 0..bytes.len() {
                 assert!(Reader::new(&bytes[..cut]).packed::<f64>(length).is_none() || length == 0);
@@ -226,7 +226,7 @@ mod tests {
         let mut plain = Writer::default();
         plain.reals(&dense);
         assert_eq!(packed(&dense), plain.done());
-        // Runs that go nowhere do not hang the reader.
+        // Empty runs do not hang the reader.
         let mut endless = Writer::default();
         endless.u64(5 | PACKED);
         endless.u64(0);

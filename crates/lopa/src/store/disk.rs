@@ -1,5 +1,6 @@
-//! What is done to the disk, one step at a time. Everything that a run reads, writes, syncs, renames and
-//! removes goes through here, so that tests can let any step fail, and know what a power cut leaves.
+//! Operations on the disk, one step at a time. Everything that a run reads, writes, syncs, renames
+//! and removes goes through here, so that tests can make any step fail, and can compute the state
+//! after a power cut.
 
 use std::cell::RefCell;
 use std::fs::{self, File, TryLockError};
@@ -15,22 +16,22 @@ pub enum Step<'a> {
     Read(&'a Path),
     /// A folder is made.
     MakeFolder(&'a Path),
-    /// A file is opened for writing, and made if there is none; `empty` if its content goes.
+    /// A file is opened for writing, and created if there is none; truncated if `empty`.
     Open {
         /// The file.
         path: &'a Path,
-        /// Whether its content goes.
+        /// Whether it is truncated.
         empty: bool,
     },
     /// Bytes are appended to a file.
     Write(&'a Path, &'a [u8]),
-    /// A file is cut to so many bytes.
+    /// A file is truncated to this many bytes.
     Cut(&'a Path, u64),
-    /// The content of a file goes to the disk.
+    /// The content of a file is synced.
     Sync(&'a Path),
-    /// The names in a folder go to the disk.
+    /// The names in a folder are synced.
     SyncFolder(&'a Path),
-    /// A file gets another name, in the same folder.
+    /// A file is renamed in its folder.
     Rename(&'a Path, &'a Path),
     /// A file is removed.
     Remove(&'a Path),
@@ -38,12 +39,12 @@ pub enum Step<'a> {
     RemoveFolder(&'a Path),
 }
 
-/// What becomes of a step.
+/// The outcome of a step.
 #[derive(Debug)]
 pub enum Verdict {
     /// It is taken.
     Go,
-    /// It is left out, as if it had been taken.
+    /// It is skipped, but reported as taken.
     Skip,
     /// It fails.
     Fail(io::Error),
@@ -57,7 +58,7 @@ thread_local! {
     static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
 }
 
-/// Runs something; `watch` decides about every step that it takes on this thread.
+/// Calls `run`; `watch` decides the outcome of every step that it takes on this thread.
 pub fn watched<R>(watch: impl FnMut(Step) -> Verdict + 'static, run: impl FnOnce() -> R) -> R {
     /// Stops watching, even if `run` panics.
     struct Stop;
@@ -89,8 +90,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     take(Step::Read(path), || files::read_bytes(path, limits::DATA))
 }
 
-/// Makes a folder and those above it that are missing; when this returns, they are there after a power
-/// cut, too.
+/// Makes a folder and those above it that are missing; when this returns, they survive a power cut.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -104,7 +104,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     sync_folder(above)
 }
 
-/// Makes a folder that is not there yet.
+/// Makes a new folder.
 pub fn make_new_folder(path: &Path) -> io::Result<()> {
     take(Step::MakeFolder(path), || fs::create_dir(path))
 }
@@ -118,7 +118,7 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Gives a file another name in the same folder.
+/// Renames a file in its folder.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     take(Step::Rename(from, to), || fs::rename(from, to))
 }
@@ -128,8 +128,8 @@ pub fn remove(path: &Path) -> io::Result<()> {
     take(Step::Remove(path), || fs::remove_file(path))
 }
 
-/// Removes the files in a folder whose names are ours, and the folder if nothing else is in it. What is behind a
-/// link is not ours, whatever its name.
+/// Removes the files in a folder that have names of run files, and the folder if it is then empty.
+/// Targets of links are never removed.
 pub fn remove_ours(path: &Path, ours: impl Fn(&str) -> bool) -> io::Result<()> {
     if !is_real_folder(path) {
         return Ok(());
@@ -178,7 +178,7 @@ fn own(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file that is written from its end on.
+/// A file that is appended to.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
@@ -206,12 +206,12 @@ impl Log {
         }
     }
 
-    /// Cuts the file to so many bytes.
+    /// Truncates the file to this many bytes.
     pub fn cut(&mut self, length: u64) -> io::Result<()> {
         take(Step::Cut(&self.path, length), || self.file.set_len(length))
     }
 
-    /// When this returns, the content is there after a power cut, too.
+    /// When this returns, the content survives a power cut.
     pub fn sync(&self) -> io::Result<()> {
         take(Step::Sync(&self.path), || self.file.sync_all())
     }
@@ -221,7 +221,7 @@ impl Log {
         self.file.metadata().map(|metadata| metadata.len())
     }
 
-    /// Takes the file for this process; false if another has it.
+    /// Locks the file for this process; false if another has locked it.
     pub fn lock(&self) -> io::Result<bool> {
         match self.file.try_lock() {
             Ok(()) => Ok(true),

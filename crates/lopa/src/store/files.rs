@@ -8,8 +8,8 @@ use super::disk::{self, Log};
 use super::limits;
 use crate::error::Error;
 
-/// Replaces the file at `path` by `content`; on failure the file keeps its old content, or has the new one
-/// and it is not known whether it survives a power cut.
+/// Replaces the file at `path` by `content`; on failure the file keeps its old content, or has the
+/// new one, which may not survive a power cut.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_like(path, content, None)
 }
@@ -21,7 +21,7 @@ pub(super) fn replace_like(path: &Path, content: &[u8], old: Option<&Metadata>) 
         .and_then(|()| disk::rename(&partial, path))
         .and_then(|()| disk::sync_folder(path.parent().unwrap_or(Path::new("."))));
     if written.is_err() {
-        // Frees space on a full disk; the error that matters is returned.
+        // Frees space on a full disk; the first error is returned.
         let _ = disk::remove(&partial);
     }
     written
@@ -29,7 +29,7 @@ pub(super) fn replace_like(path: &Path, content: &[u8], old: Option<&Metadata>) 
 
 fn write(partial: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
     let mut file = Log::open(partial, true)?;
-    // First, so that nobody reads what the old file kept from them.
+    // First, so that the new content is never readable by users who could not read the old file.
     old.map_or(Ok(()), |old| give(partial, old))?;
     file.write(content)?;
     file.sync()
@@ -54,8 +54,8 @@ fn partial(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The content of a file of at most so many bytes, if the limit was not raised. What has no end or no
-/// writer, as devices and pipes, is not read.
+/// The content of a file of at most this many bytes, unless the limit was raised. Devices and pipes
+/// are not read: they may have no end or no writer.
 pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let most = limits::at_least(most);
     let mut bytes = Vec::new();
@@ -69,7 +69,7 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same of a text.
+/// The same for a text.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read_bytes(path, most)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

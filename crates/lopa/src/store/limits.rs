@@ -1,5 +1,5 @@
-//! How much is read of a file: a small mistake, or somebody's malice, must not fill the memory. Whoever has
-//! larger files raises all limits at once (`--max-bytes`).
+//! Limits on the size of files: a mistake or a malicious file must not fill the memory.
+//! `--max-bytes` raises all limits at once.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const DATA: u64 = (1 << 32) - 1;
 /// Graphs, and other text about networks.
 pub const GRAPH: u64 = 512 << 20;
-/// What a small packed file may unpack to.
+/// The size to which a small packed file may unpack.
 pub const UNPACKED: u64 = 64 << 20;
 /// Rosters.
 pub const ROSTER: u64 = 64 << 20;
@@ -22,18 +22,18 @@ pub const RAISE: &str = "if that is right, raise the limit with `--max-bytes`";
 
 static RAISED: AtomicU64 = AtomicU64::new(0);
 
-/// Raises every limit that is lower to so many bytes, in this process.
+/// Raises every lower limit to this many bytes, in this process.
 pub fn raise(bytes: u64) {
     RAISED.fetch_max(bytes, Ordering::Relaxed);
 }
 
-/// A limit, or what it was raised to.
+/// A limit, possibly raised.
 pub fn at_least(usual: u64) -> u64 {
     usual.max(RAISED.load(Ordering::Relaxed))
 }
 
-/// Opens a file for reading. What has no end or no writer, as devices and pipes, is not opened: that alone
-/// can block for ever.
+/// Opens a file for reading. Devices and pipes are not opened: opening a pipe without a writer
+/// blocks for ever.
 pub fn open(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?;
     match kind.is_file() || kind.is_dir() {

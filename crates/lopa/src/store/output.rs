@@ -13,7 +13,7 @@ const LINKS: usize = 40;
 /// The usual remedy for a file that cannot be written.
 pub const OTHER: &str = "choose another place with --out";
 
-/// Writes a file that a user named; the error says `what` it holds, and the `remedy`.
+/// Writes a file that a user named; the error has `what` it holds, and the `remedy`.
 ///
 /// `-` is standard output. Links are followed. A target that exists and is no regular file, such as a pipe, is
 /// written to. A regular file is replaced as a whole, and keeps its owner and permissions.
@@ -29,13 +29,13 @@ pub fn write(path: &Path, content: &[u8], what: &str, remedy: &str) -> Result<()
     })
 }
 
-/// Whether a path stands for standard output.
+/// Whether a path means standard output.
 pub fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
-/// Whether there is something at a path that is neither a regular file nor a folder, or it is standard output: its
-/// name then says nothing about its format.
+/// Whether a path is standard output, or neither a regular file nor a folder: its name then does
+/// not determine its format.
 pub fn is_stream(path: &Path) -> bool {
     let other = |found: fs::Metadata| !found.is_file() && !found.is_dir();
     is_stdout(path) || fs::metadata(path).is_ok_and(other)
@@ -49,7 +49,7 @@ fn put(path: &Path, content: &[u8]) -> io::Result<()> {
         Ok(found) if found.is_dir() => {
             Err(io::Error::new(ErrorKind::IsADirectory, "there is a folder of this name"))
         }
-        // The path itself: what lies behind `/dev/fd/63` has no other.
+        // The path itself: the target of `/dev/fd/63` has no other name.
         Ok(found) if !found.is_file() => write_to(path, content),
         Ok(found) => {
             let target = fs::canonicalize(path)?;
@@ -68,7 +68,7 @@ fn in_place(error: ErrorKind) -> bool {
     matches!(error, ErrorKind::PermissionDenied | ErrorKind::ResourceBusy)
 }
 
-/// Writes to what is there.
+/// Writes to the existing file.
 fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = File::options().write(true).open(path)?;
     if file.metadata()?.is_file() {
@@ -77,7 +77,7 @@ fn write_to(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// A reader that is gone is no failure.
+/// A closed pipe is not an error.
 fn print(content: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(content).and_then(|()| out.flush()) {

@@ -42,7 +42,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Lets every step of the run that goes on with what is below `start` fail, and sees what becomes of it.
+/// Makes every step of the run that resumes from `start` fail in turn, and checks the outcome.
 fn every_step(lab: &Lab, start: &Path, want: &Left) {
     let counted = tempfile::tempdir().unwrap();
     copy(start, counted.path());

@@ -1,6 +1,6 @@
-//! Disks that fail: every step of a run on the disk goes wrong in turn, and the power is cut after any of
-//! them. Whatever happens, the same command then ends with the digest and the measurements of a run
-//! that nothing disturbed.
+//! Disks that fail: every disk step of a run fails in turn, and the power is cut after any of them.
+//! In every case, the same command then ends with the digest and the measurements of an undisturbed
+//! run.
 
 mod failing;
 mod power;
@@ -65,7 +65,7 @@ impl Lab {
         Lab { experiment, data }
     }
 
-    /// Runs what is missing below `root`; `watch` decides about every step.
+    /// Does the missing runs below `root`; `watch` decides the outcome of every step.
     fn run(
         &self,
         root: &Path,
@@ -80,7 +80,7 @@ impl Lab {
         (done.map(|(folder, _)| folder), events.0)
     }
 
-    /// Runs what is missing on a disk that works.
+    /// Does the missing runs on a working disk.
     fn mend(&self, root: &Path) -> (Left, Vec<Event>) {
         let (folder, events) = self.run(root, |step| quick(&step));
         (left(&folder.unwrap_or_else(|error| panic!("{error}"))), events)
@@ -95,7 +95,7 @@ fn quick(step: &Step) -> Verdict {
     }
 }
 
-/// What a run leaves that may not depend on what happened to it.
+/// The results of a run that must not depend on disturbances.
 #[derive(Debug, PartialEq)]
 struct Left {
     status: Status,
@@ -135,7 +135,7 @@ fn list(top: &Path, folder: &Path, files: &mut BTreeSet<String>) {
     }
 }
 
-/// What a run tells.
+/// The messages of a run.
 #[derive(Debug, Clone, PartialEq)]
 enum Event {
     Skip(String),
@@ -162,7 +162,7 @@ impl Listener for Events {
     }
 }
 
-/// The number of steps that the run takes which goes on with what is below `root`.
+/// The number of steps of the run that resumes from `root`.
 fn steps(lab: &Lab, root: &Path) -> usize {
     let steps = Rc::new(RefCell::new(0));
     let count = steps.clone();
@@ -174,7 +174,7 @@ fn steps(lab: &Lab, root: &Path) -> usize {
     steps.take()
 }
 
-/// The number of steps that a run takes, and what it leaves.
+/// The number of steps of a run, and its results.
 fn undisturbed(lab: &Lab) -> (usize, Left) {
     let root = tempfile::tempdir().unwrap();
     let steps = steps(lab, root.path());

@@ -19,7 +19,7 @@ fn cuts(step: usize) -> impl Iterator<Item = Cut> {
     [Cut::Lost, Cut::Kept, Cut::NamesOnly, Cut::ContentOnly, Cut::Torn].into_iter().chain(drawn)
 }
 
-/// What must have survived a power cut.
+/// The results that must survive a power cut.
 #[derive(Debug, Default, Clone)]
 struct Durable {
     checkpoints: Vec<(String, u64)>, // how many of each algorithm
@@ -27,7 +27,7 @@ struct Durable {
 }
 
 impl Durable {
-    /// Reads it off the steps of a run, as a user does off what it says.
+    /// Derives it from the steps of a run, as a user does from its output.
     fn after(steps: &[Taken]) -> Durable {
         let mut durable = Durable::default();
         for pair in steps.windows(2) {
@@ -66,7 +66,7 @@ impl Durable {
     }
 }
 
-/// The steps of a run that goes on with what is below `root`, up to so many: then the disk fails.
+/// The steps of a run that resumes from `root`, up to this many; then the disk fails.
 fn record(lab: &Lab, root: &Path, most: usize) -> Vec<Taken> {
     let steps = Rc::new(RefCell::new(Vec::new()));
     let taken = steps.clone();
@@ -126,7 +126,7 @@ fn a_power_cut_after_any_step_of_a_run_that_resumes_loses_nothing() {
     cut_after(&lab, top.path(), &steps, from);
 }
 
-/// The simulation is worth something: a run that syncs nothing loses what it kept.
+/// The simulation can fail: a run that syncs nothing loses its results.
 #[test]
 fn without_syncs_a_power_cut_loses_checkpoints() {
     let lab = Lab::new();
@@ -178,7 +178,7 @@ fn a_power_cut_after_any_step_leaves_the_journal_as_it_was_said_to_be() {
     let steps = steps.take();
     let mut disk = Simulated::default();
     for at in 0..=steps.len() {
-        // Exactly what was said, where nothing has been tried since.
+        // Exactly the reported results, if nothing has been tried since.
         let said = said.borrow().iter().find(|(then, _)| *then == at).cloned();
         for cut in said.iter().flat_map(|_| cuts(at)) {
             let root = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A disk that remembers what is synced. After a power cut, content that is not may be missing, torn or zero,
-//! and names that are not may be missing or back.
+//! A disk that records which data are synced. After a power cut, content that is not synced may be
+//! missing, torn or zero, and names that are not synced may be missing or restored.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,7 +38,7 @@ impl Taken {
     }
 }
 
-/// What becomes of changes that are not synced.
+/// The fate of changes that are not synced.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cut {
     /// They are all lost.
@@ -51,7 +51,7 @@ pub enum Cut {
     ContentOnly,
     /// Names are there; of each write there is half.
     Torn,
-    /// Whatever a seed says of each, whether or not an earlier change is there.
+    /// Drawn from a seed for each, independently of earlier changes.
     Drawn(u64),
 }
 
@@ -145,7 +145,7 @@ impl Simulated {
         self.changes.push((naming[0].0.parent().unwrap().to_path_buf(), naming));
     }
 
-    /// Writes what a power cut leaves of `top` to `root`.
+    /// Writes the state of `top` after a power cut to `root`.
     pub fn leave(&self, cut: Cut, top: &Path, root: &Path) {
         let mut stream = match cut {
             Cut::Drawn(seed) => Stream::new(seed, Purpose::Data, 0),
@@ -164,7 +164,7 @@ impl Simulated {
         }
         for (path, entry) in &names {
             let to = root.join(path.strip_prefix(top).unwrap());
-            // What is in a folder that is gone is gone.
+            // The content of a lost folder is also lost.
             if !to.parent().unwrap().is_dir() {
                 continue;
             }

@@ -1,4 +1,4 @@
-"""The algorithms of the field once more, in numpy, with whole matrices in place of nodes.
+"""A second implementation of the algorithms, in numpy, with whole matrices in place of nodes.
 
 Writes field_path3.json and field_ring4.json beside itself: a small heterogeneous quadratic each,
 full batch, and every variable of every algorithm for k = 0, ..., 5. Row i of X is x_i, `W @ X`

@@ -1,4 +1,5 @@
-"""LoPA on the one-peer exponential graph once more, in numpy, with whole matrices in place of nodes.
+"""A second implementation of LoPA on the one-peer exponential graph, in numpy, with whole matrices in place
+of nodes.
 
 Writes rounds_4.json (pairs i, i xor 2^t) and rounds_5.json (node i hears node i - 2^t) beside
 itself: a small heterogeneous quadratic each, full batch, the W of every round, and every variable

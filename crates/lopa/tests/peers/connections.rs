@@ -1,7 +1,7 @@
 //! Connections between machines on a simulated network: the decisions are those of real nodes
 //! (`lopa::engine::dial`), the packets are simulated. A packet of a handshake is sent again until it
-//! arrives; a connection dies when one end hears nothing for a while, or learns that the other has
-//! closed it.
+//! arrives; a connection ends when one end receives nothing for a while, or is informed that the
+//! other has closed it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -34,11 +34,11 @@ pub enum Mistake {
     BothCall,
     /// A call on its way is dropped when a link comes up.
     GivesUp,
-    /// A change of the link starts the back-off anew.
+    /// A change of the link resets the back-off.
     Forgets,
 }
 
-/// What a machine learns.
+/// An event at a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Up,
@@ -73,7 +73,7 @@ enum Happens {
     /// An end (0: the caller) sends a sign of life, and looks for one.
     Tick(u64, usize),
     Alive(u64, usize),
-    /// An end learns that the other has closed the connection.
+    /// An end is informed that the other has closed the connection.
     Closed(u64, usize),
 }
 
@@ -85,7 +85,7 @@ pub struct Connections {
     queue: BinaryHeap<Reverse<(Duration, u64, Happens)>>,
     number: u64,
     mistakes: Vec<Mistake>,
-    /// What the machines learned: when, who, about whom.
+    /// The events: when, at which machine, about which other.
     pub changes: Vec<(Duration, usize, usize, Change)>,
 }
 
@@ -137,7 +137,7 @@ impl Connections {
         }
     }
 
-    /// A machine dies: its connections are gone, and the others hear nothing.
+    /// A machine dies: its connections are gone, and the others are not informed.
     pub fn kill(&mut self, node: usize) {
         for ((_, _), end) in self.ends.iter_mut().filter(|((me, _), _)| *me == node) {
             (end.session, end.live, end.call) = (0, None, None);
@@ -166,7 +166,7 @@ impl Connections {
         self.queue.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Lets everything happen up to a time.
+    /// Processes all events up to a time.
     pub fn advance(&mut self, to: Duration, air: &mut dyn Air) {
         while self.next().is_some_and(|at| at <= to) {
             let Some(Reverse((at, _, happens))) = self.queue.pop() else { return };
@@ -236,7 +236,8 @@ impl Connections {
         }
     }
 
-    /// A packet of a handshake arrives; the third tells the callee all, the fourth the caller.
+    /// A packet of a handshake arrives; the third completes it for the callee, the fourth for the
+    /// caller.
     fn arrived(&mut self, id: u64, packet: usize, air: &mut dyn Air) {
         let call = self.calls.get_mut(&id).unwrap();
         let at = 1 - packet % 2;
@@ -295,7 +296,7 @@ impl Connections {
             return;
         }
         if self.now >= self.ends[&(me, peer)].heard + seconds(IDLE) {
-            return self.closed(id, at, air); // without a word: the other end cannot be heard
+            return self.closed(id, at, air); // silently: the other end cannot be reached
         }
         if let Some(when) = air.arrival(self.now, me, peer) {
             self.push(when, Happens::Alive(id, 1 - at));

@@ -85,7 +85,7 @@ fn all_quiet(all: &mut Connections, air: &mut Slow, from: f64) -> bool {
 fn when_faults_stop_neighbours_stay_connected() {
     for seed in seeds("LOPA_DIALS", 0..5000) {
         let mut stream = Stream::new(seed, Purpose::Tuning, 5);
-        // One way, from a local network to something slower than a satellite.
+        // One-way delays, from a local network to slower than a satellite.
         let delay = 10f64.powf(stream.between(-3.5, 0.2));
         let (settled, flaps) = settles(seed, delay, true, &[]);
         assert!(settled, "seed {seed}: {delay} s one way");
@@ -121,7 +121,7 @@ fn one_end_calls_once_and_the_other_never() {
     }
 }
 
-/// Pauses between the loss of a link and the next call, of links that last so many seconds each.
+/// Pauses between the loss of a link and the next call, for links that last this many seconds each.
 fn pauses(lasting: f64, jitter: f64) -> Vec<f64> {
     let mut now = Duration::ZERO;
     let mut dialling = Dialling::new(Role::Caller, now);
@@ -153,7 +153,7 @@ fn a_link_that_comes_and_goes_is_called_less_and_less() {
     }
 }
 
-/// What nodes did once: both called, each dropped the call that the other had chosen, at once.
+/// An earlier bug: both ends called, and each dropped the call that the other had chosen.
 #[test]
 fn planted_mistakes_in_dialling_are_noticed() {
     let bad = |mistakes: &[Mistake]| {

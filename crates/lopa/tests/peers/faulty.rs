@@ -41,7 +41,7 @@ pub struct Faults {
     /// Frames travel over connections, which machines must make and which can be lost; the wire
     /// reports both.
     pub connects: bool,
-    /// How long every packet takes one way, at least, in seconds.
+    /// The smallest delay of a packet, one way, in seconds.
     pub delay: f64,
 }
 
@@ -260,7 +260,7 @@ impl State {
         self.faults.cuts.iter().any(is_cut)
     }
 
-    /// Lets connections come and go up to now, and reports it to the machines.
+    /// Processes connection events up to now, and reports them to the machines.
     fn advance_connections(&mut self) {
         let Some(mut connections) = self.connections.take() else { return };
         connections.advance(self.now, self);

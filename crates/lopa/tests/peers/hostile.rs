@@ -26,7 +26,7 @@ struct Attack {
     name: &'static str,
     refusals: &'static [Refusal],
     frames: fn(&[u8]) -> Frames,
-    /// Whether they arrive before the honest frame, too.
+    /// Whether they also arrive before the honest frame.
     first: bool,
 }
 
@@ -300,7 +300,7 @@ fn hostile_frames_change_nothing() {
     }
 }
 
-// ---- a single peer, and what it keeps of incoming frames ----
+// ---- a single peer, and the incoming frames that it keeps ----
 
 /// Delivers a list of events, then nothing.
 struct Script {

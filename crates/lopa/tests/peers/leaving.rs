@@ -1,4 +1,5 @@
-//! Nodes whose runs have ended leave soon after each other, although their last words may be lost.
+//! Nodes whose runs have ended leave soon after each other, although their last messages may be
+//! lost.
 
 use lopa::math::random::{Purpose, Stream};
 
@@ -6,7 +7,7 @@ use super::cluster::{Setup, TestPolicy};
 use super::faulty::{Cut, Faults, seconds};
 use super::{PERSONAL, read, single_process};
 
-/// The longest that a node which knows all others to be done stays for one that is silent, and a little.
+/// A little more than the longest time that a node stays for a silent one when all others are done.
 const GRACE: f64 = 125.0;
 
 #[test]
@@ -41,6 +42,6 @@ fn nodes_leave_soon_after_each_other() {
             assert!(done[0].digest == want || matches!(policy, TestPolicy::Skip(_)), "seed {seed}");
         }
     }
-    // Whoever misses the very last word of another stays a while.
+    // A node that misses the last message of another stays a while.
     assert!(late < 150, "{late} of 300");
 }

@@ -195,7 +195,7 @@ fn a_link_that_stays_cut_delays_nobody() {
     assert!(grad_phi_sq(&fates) < 1e-18, "{:e}", grad_phi_sq(&fates));
 }
 
-/// Both ends of the link start again while it is cut: they go on without it.
+/// Both ends of the link restart while it is cut: they continue without it.
 #[test]
 fn nodes_start_again_while_a_link_is_cut() {
     let death = |node, at| Death { node, at: seconds(at), downtime: seconds(2.0) };
@@ -270,7 +270,7 @@ fn nodes_start_again_at_any_time_while_a_link_is_cut() {
     assert!(lives > 300 && skips > 10_000, "{lives} restarts, {skips} skipped: too few");
 }
 
-/// The bug that the protocol prevents: the follower of a skipped link believes that it is used.
+/// The bug that the protocol prevents: the follower of a skipped link uses it.
 fn one_way() -> Tamper {
     Box::new(|from, _, bytes| {
         let frame = Frame::known(bytes).expect("a frame");
@@ -330,7 +330,7 @@ fn no_warning_without_cause() {
     }
 }
 
-/// What a replica lacks of a skipped message it lacks for ever: such messages are refused by name.
+/// A replica never recovers a skipped message: compressed messages are refused by name.
 #[test]
 fn compressed_messages_cannot_be_skipped() {
     let read = |sets: &[&str]| {

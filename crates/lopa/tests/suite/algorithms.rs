@@ -1,4 +1,4 @@
-//! What every line of the registry of algorithms promises, in both precisions.
+//! The promises of every entry of the registry of algorithms, in both precisions.
 //!
 //! The parameters are those of `experiments/quadratic.toml` and, for the global scope, of
 //! `experiments/quadratic-global.toml`; algorithms that are not there have their typical ones.
@@ -155,7 +155,7 @@ fn seeds_decide<T: Real>() {
         let run = |seed: u64| {
             let mut oracle_seed = bench.experiment.clone();
             oracle_seed.run.seeds = vec![seed];
-            // The problem stays that of the first seed: only samples are drawn anew.
+            // The problem stays that of the first seed: only samples are drawn again.
             let other = Bench::of(oracle_seed);
             let node = |(i, part)| other.node(i, part);
             let nodes = bench.parts::<T>().into_iter().enumerate().map(node).collect();

@@ -120,7 +120,7 @@ fn every_round_is_doubly_stochastic_and_every_window_connects() {
     assert!(checked > 3000, "{checked}");
 }
 
-/// A cursor that jumps finds what one that walks finds: a run can be resumed anywhere.
+/// A cursor that jumps finds the same W as one that steps: a run can be resumed anywhere.
 #[test]
 fn rounds_have_addresses() {
     for kind in KINDS {
@@ -256,7 +256,7 @@ fn means_are_kept_and_tracking_is_exact_on_each() {
     }
 }
 
-/// A round of one neighbour costs the bytes of one message a node; an idle node costs nothing.
+/// A round with one neighbour costs the bytes of one message per node; an idle node costs nothing.
 #[test]
 fn bytes_are_those_of_the_links_used() {
     let sent = |kind: &str, nodes: usize| {
@@ -274,7 +274,7 @@ fn bytes_are_those_of_the_links_used() {
     assert_eq!(sent(turns, 6), 6 * (12 + 10) * 8);
 }
 
-/// No iteration allocates, whatever is drawn.
+/// No iteration allocates, for any draw.
 #[test]
 fn rounds_allocate_nothing() {
     for kind in KINDS {

@@ -1,4 +1,4 @@
-//! Checkpoints: whatever happens to a run or to a file, it goes on to the digest it would have had.
+//! Checkpoints: after any interruption or damage, a run ends with the same digest.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn try_run(experiment: &Experiment, store: &mut dyn run::Store) -> Result<Vec<Ou
     experiment.run(&context, store, &mut ())
 }
 
-/// What of an outcome may not depend on where a run was cut.
+/// The part of an outcome that must not depend on where a run was interrupted.
 fn fate(outcome: &Outcome) -> (&str, &str, Stop, Row, &[evaluate::Point]) {
     let row = Row { seconds: 0.0, ..outcome.row.clone() };
     (&outcome.algorithm, &outcome.digest, outcome.stop, row, &outcome.models)
@@ -107,7 +107,7 @@ fn check_cuts(experiment: &Experiment) {
     }
 }
 
-/// What neighbours hold of each other is part of the state.
+/// Replicas are part of the state.
 #[test]
 fn messages_go_on_where_they_were() {
     let sets = [
@@ -181,7 +181,7 @@ fn the_time_of_measuring_goes_on() {
     assert_eq!([fate(&long), fate(&old)], [fate(&want[0]), fate(&want[0])]);
 }
 
-/// Rounds and clocks have addresses, and what is noted of them is kept.
+/// Rounds follow from the seed, and recorded times are saved.
 #[test]
 fn changing_graphs_and_clocks_go_on_as_they_would() {
     let time = "time={ compute = 0.001, links = 'home', stragglers = { p = 0.3, factor = 4 } }";
@@ -292,7 +292,7 @@ fn a_damaged_checkpoint_gives_way_to_the_one_before() {
         std::fs::write(&path, &sound[..length]).unwrap();
         assert_eq!(newest(folder.path()), (Some(2), 1));
     }
-    // What is damaged is written over first.
+    // The damaged file is overwritten first.
     let mut store = Store::new(folder.path(), "run");
     store.newest(&[7; 32], 0..=0, &mut |_| ()).unwrap();
     store.write(&at(4)).unwrap();

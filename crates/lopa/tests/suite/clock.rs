@@ -58,7 +58,7 @@ fn timetables_by_hand() {
     let by_hand: [(&str, &str, &[f64]); 9] = [
         // Five calls of 1 ms each, and messages that take no time.
         (PATH, "{ compute = 0.001, links = {} }", &[5.0, 10.0, 15.0]),
-        // 10 ms on the way, 16 bytes at 1000 B/s: 5, then 26 + 5 more in every iteration.
+        // A latency of 10 ms, 16 bytes at 1000 B/s: 5, then 26 + 5 more in every iteration.
         (
             PATH,
             "{ compute = 0.001, links = { latency = 0.01, bandwidth = 1000 } }",
@@ -70,7 +70,7 @@ fn timetables_by_hand() {
             "{ compute = 0.001, links = { latency = 0.01, bandwidth = 1000, overhead = 4 } }",
             &[5.0, 40.0, 75.0],
         ),
-        // Between 0 and 1 it takes 100 ms: both wait for each other, 100 + 16 + 5 a time.
+        // Between 0 and 1 it takes 100 ms: both wait for each other, 100 + 16 + 5 each time.
         (
             PATH,
             "{ compute = 0.001, links = { latency = 0.01, bandwidth = 1000,
@@ -92,7 +92,7 @@ fn timetables_by_hand() {
             "{ compute = 0.001, links = { uplink = 1000 } }",
             &[5.0, 58.0, 79.0, 132.0],
         ),
-        // Always a straggler, but for the start.
+        // Always a straggler, except at the start.
         (
             PATH,
             "{ compute = 0.001, stragglers = { p = 1, factor = 3 }, links = {} }",
@@ -121,7 +121,7 @@ fn timetables_by_hand() {
         1,
     );
     assert_eq!(cube, [5.0, 42.0]);
-    // Tracking sends twice as much; nobody waits who sends nothing.
+    // Tracking sends twice as much; a node that sends nothing does not wait.
     let gt = "name = 'lopa-gt', alpha = 0.01, beta = 0.1, lambda = 0.1";
     let links = "{ compute = 0.001, links = { latency = 0.01, bandwidth = 1000 } }";
     assert_eq!(timetable(PATH, links, gt, 1), [5.0, 52.0]);
@@ -138,7 +138,7 @@ fn compressed_messages_take_less_time() {
         ("clip = 1", &[5.0, 36.0, 67.0]),
         // 2 bytes for each entry.
         ("compress = 'bf16'", &[5.0, 24.0, 43.0]),
-        // One entry, and 2 bytes that say which.
+        // One entry, and 2 bytes for its index.
         ("compress = { name = 'top-k', share = 0.5 }", &[5.0, 30.0, 55.0]),
         // The radius, 8 bytes.
         ("clip = { median = 1 }", &[5.0, 44.0, 83.0]),
@@ -153,7 +153,7 @@ const DRAWN: &str = "{ compute = { gradient = 0.001, sample = 0.0001 },
     slowness = { from = 1, to = 4 }, stragglers = { p = 0.3, factor = 10 },
     links = { latency = { from = 0.01, to = 0.05 }, uplink = { from = 1000, to = 5000 } } }";
 
-/// What is drawn depends on the seed alone: threads and algorithms before it change nothing.
+/// Draws depend only on the seed: threads and earlier algorithms change nothing.
 #[test]
 fn draws_have_addresses() {
     let network = "{ nodes = 6, graph = { name = 'random-matching', base = 'complete' } }";

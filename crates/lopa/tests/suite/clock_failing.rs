@@ -36,7 +36,7 @@ fn clocks(experiment: &Experiment) -> Vec<u64> {
     rows.0.iter().map(|row| (row.virtual_seconds.unwrap() * 1e9).round() as u64).collect()
 }
 
-/// A run as its nodes live it.
+/// An event simulation of a run.
 struct World {
     failures: Failures,
     /// By round: the neighbours of each node.
@@ -44,8 +44,8 @@ struct World {
     /// Bytes of a message in each exchange of an iteration; 0 if nothing is exchanged.
     bytes: Vec<u64>,
     iterations: u64,
-    /// Nanoseconds: of a message on its way, of each of its bytes, of computing at the start and in the
-    /// first exchange of an iteration.
+    /// Nanoseconds: latency of a message, time per byte, computing at the start and in the first
+    /// exchange of an iteration.
     latency: Vec<Vec<u64>>,
     byte: u64,
     uplink: u64,
@@ -55,7 +55,7 @@ struct World {
 /// Where a node is: the iteration, and the exchange in it.
 type At = (u64, usize);
 
-/// What happens at a time: a node is done with what it did, or a message arrives.
+/// An event: a node finishes its computation, or a message arrives.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrives { to: usize, from: usize, at: At },
@@ -76,7 +76,7 @@ impl World {
         self.failures.awake(k, node)
     }
 
-    /// The neighbours with whom a node exchanges something, and whether that comes late.
+    /// The neighbours with which a node exchanges messages, and whether these are late.
     fn up(&self, (k, e): At, node: usize) -> Vec<(usize, bool)> {
         if self.bytes[e] == 0 || !self.awake(k, node) {
             return Vec::new();
@@ -89,8 +89,8 @@ impl World {
         awake.filter(|&other| fate(other).up).map(|other| (other, fate(other).late)).collect()
     }
 
-    /// The messages that a node needs before it can go on: of each neighbour, everything up to the one
-    /// that it uses.
+    /// The messages that a node needs before it can continue: from each neighbour, all up to the
+    /// one that it uses.
     fn needs(&self, (k, e): At, node: usize) -> Vec<(usize, At)> {
         let mut needs = Vec::new();
         for (other, late) in self.up((k, e), node) {
@@ -190,8 +190,8 @@ fn drawn(stream: &mut Stream) -> String {
     chosen.map(|(_, key)| key.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Algorithms with one exchange in an iteration, and with several of different lengths. What they compute
-/// takes time where there is one.
+/// Algorithms with one exchange per iteration, and with several of different lengths. Computing
+/// takes time only with a single exchange.
 const ALGORITHMS: [(&str, u64); 4] = [
     ("name = 'lopa-lg', alpha = 0.001, beta = 0.1, lambda = 0.1", 5),
     ("name = 'lopa-gt', alpha = 0.001, beta = 0.1, lambda = 0.1", 5),
@@ -290,8 +290,8 @@ fn clocks_are_those_of_a_simulation_of_events() {
     assert!(slept > 50 && late > 50 && several > 50, "{slept}, {late}, {several}");
 }
 
-/// By hand: a path of three, 5 ms of computing, 10 ms on the way. Failures are those of the seed, found by
-/// the same addresses; a link that is down, or a node that sleeps, keeps nobody waiting.
+/// By hand: a path of three, 5 ms of computing, a latency of 10 ms. Failures follow from the seed,
+/// at the same addresses; a link that is down, or an inactive node, causes no waiting.
 #[test]
 fn nobody_waits_for_what_does_not_come() {
     let text = |messages: &str| {
@@ -314,12 +314,13 @@ fn nobody_waits_for_what_does_not_come() {
         (0..40).map(|k| if failures.fate(k, (0, 1)).up { 15 } else { 5 }).collect();
     assert!(want.contains(&5) && want.contains(&15));
     assert_eq!(moved(&experiment), want);
-    // Two nodes that are never late, and two that are: these wait for what came an iteration before, if at
-    // all. Alike as they are, both have been computing for 5 ms while it was under way.
+    // Two nodes that are never late, and two that are: these wait for the message of the previous
+    // iteration, if at all. Both nodes are equal, and have computed for 5 ms while it was in
+    // transit.
     let experiment = read(&text("late = 0.4"));
     let failures = Failures::new(&experiment.messages.as_ref().unwrap().rules, 1, 2);
     let late = |k: u64| failures.fate(k, (0, 1)).late;
-    let mut pending = 0; // milliseconds after the start of this iteration until what is late is there
+    let mut pending = 0; // milliseconds from the start of this iteration to the late message
     let want: Vec<u64> = (0..40)
         .map(|k| {
             let wait = match (late(k), k > 0) {

@@ -86,7 +86,8 @@ fn read(text: &str, sets: &[String]) -> Result<Experiment, Error> {
     Experiment::read(&source, &lopa::experiment::Registries::default())
 }
 
-/// An error must say where; a file that is still good must mean the same when it is written out.
+/// An error must have a place; a file that is still valid must have the same meaning when it is
+/// written out.
 fn check(text: &str, sets: &[String]) -> Result<(), TestCaseError> {
     match read(text, sets) {
         Err(error) => {

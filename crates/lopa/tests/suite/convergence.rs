@@ -1,5 +1,6 @@
-//! Where the algorithms of the field end up, and what holds on the way: who is exact where nodes
-//! differ, whose bias shrinks with the step, who stops short in the global scope and says so.
+//! The limits of the algorithms, and their invariants: which are exact where nodes differ, whose
+//! bias shrinks with the step size, which stop short of the solution in the global scope and warn
+//! of it.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -48,7 +49,7 @@ impl Ring {
         )
     }
 
-    /// The largest |θ_i − θ*| after so many iterations, for the common θ* of the mean g at x⁰.
+    /// The largest |θ_i − θ*| after this many iterations, for the common θ* of the mean g at x⁰.
     fn inner_error(&self, algorithm: &str, iterations: usize) -> f64 {
         let bench = Bench::new(&self.setup(Scope::Global, ""), algorithm);
         let simulation = bench.run::<f64>(iterations);
@@ -58,7 +59,7 @@ impl Ring {
         off.fold(0.0, f64::max)
     }
 
-    /// |∇Φ(x̄)| after so many iterations.
+    /// |∇Φ(x̄)| after this many iterations.
     fn gradient(&self, scope: Scope, algorithm: &str, iterations: usize) -> f64 {
         let bench = Bench::new(&self.setup(scope, ""), algorithm);
         let simulation = bench.run::<f64>(iterations);
@@ -144,7 +145,7 @@ fn biases_shrink_with_the_step() {
     }
 }
 
-// y stands off θ* by about 1/σ, and so does what is found.
+// y is off θ* by about 1/σ, and so is the limit.
 #[test]
 fn a_penalty_stops_at_a_distance_of_the_order_of_its_inverse() {
     let ring = Ring::new(false);
@@ -213,7 +214,7 @@ fn schedules_lead_where_constant_steps_lead() {
             assert!(falls, "{algorithm} ({}): |∇Φ| = {early:e}, then {late:e}", scope.name());
         }
     }
-    // Whoever inverts its own Hessian is exact where the g_i agree.
+    // Methods with local Hessians are exact where the g_i agree.
     let slam = format!("name = 'slam', {alpha}, {beta}, {SERIES}");
     let grad = Ring::new(true).gradient(Scope::Global, &slam, 6000);
     assert!(grad < 1e-3, "{slam}: |∇Φ| = {grad:e}");
@@ -378,7 +379,7 @@ fn finite_differences_serve_under_any_algorithm() {
         let run =
             |how: &str| Bench::new(&ring.setup(Scope::Personal, how), &algorithm).run::<f64>(30);
         let (products, differences) = (run(""), run("finite_differences = 0.01"));
-        // Gradients of quadratics are linear: differences are products but for rounding.
+        // Gradients of quadratics are linear: differences are products up to rounding.
         let off = distance(&rows(&products, "x").concat(), &rows(&differences, "x").concat());
         assert!(off < 1e-10, "{algorithm}: {off:e}");
         let (exact, counts) = (products.counts(), differences.counts());

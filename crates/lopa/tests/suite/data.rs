@@ -589,7 +589,7 @@ fn labels_that_are_no_classes_are_refused() {
     for file in [real(400, 20), real(3, 3), real(10, 5), whole(510, 51), whole(60, 50)] {
         load_files(section, &[file]).unwrap();
     }
-    // Whoever lists the classes means them.
+    // Labels that `classes` lists are accepted.
     let listed = format!("{section}\nclasses = {:?}", (0..100).collect::<Vec<_>>());
     assert_eq!(load_files(&listed, &[whole(100, 100)]).unwrap().classes.len(), 100);
 }

@@ -1,5 +1,5 @@
-//! The pages say what is so: tables from the registry, links that lead somewhere, experiments that
-//! can be read. `UPDATE=1 cargo test -p lopa --test suite documentation` writes the tables.
+//! The pages are true: tables come from the registry, links have targets, experiments can be read.
+//! `UPDATE=1 cargo test -p lopa --test suite documentation` writes the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -45,7 +45,7 @@ fn floats(method: &AnyMethod, task: Task) -> Count {
     method.sent(task).unwrap().floats
 }
 
-/// What an iteration of an algorithm costs in each of the scopes; once, where they agree.
+/// The cost of an iteration of an algorithm in each scope; once, where they agree.
 fn cost(name: &str, scopes: &[Scope], show: Show) -> String {
     let method = typical(name);
     let one = |&scope: &Scope| show(&method, Task { scope, ..Task::default() }).to_string();
@@ -134,7 +134,7 @@ fn facts_are_complete() {
     }
 }
 
-/// Text without what stands between backticks.
+/// Text without code between backticks.
 fn without_code(prose: &str) -> String {
     prose.split('`').step_by(2).collect()
 }

@@ -114,7 +114,7 @@ fn the_inner_problem_and_the_linear_system_are_solved() {
             assert!(norm(&grad) <= TOLERANCE * size, "{}: {:e}", case.text, norm(&grad));
             part.hess_g(at, &g, &found.v, &mut hv);
             part.grad_theta_f(at, &f, &mut b);
-            // Where the right-hand side is next to nothing, 1e-14 is what counts.
+            // Where the right-hand side is tiny, the absolute tolerance 1e-14 applies.
             let (off, most) = (distance(&hv, &b), (2.0 * TOLERANCE * norm(&b)).max(1e-14));
             assert!(off <= most, "{}: {off:e} of {:e}", case.text, norm(&b));
             assert_eq!(found.phi, part.f(at, &f));

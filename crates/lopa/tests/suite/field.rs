@@ -119,7 +119,7 @@ fn check(file: &str, golden: &File, case: &Case) {
                 (Some(want), false) => same(&what, values, want),
                 (Some(_), true) if k > 1 => same(&what, values, &states[k - 1][name]),
                 (Some(_), true) => assert_eq!(largest(&values.concat()), 0.0, "{what}"),
-                // What an algorithm has not asked for yet, or keeps for itself.
+                // Variables that the golden file lacks: not computed yet, or internal.
                 (None, _) => assert!(k == 0 || is_internal(name), "{what}"),
             }
         }
@@ -162,7 +162,7 @@ fn on_a_lazy_ring_of_four() {
     check_all("ring4");
 }
 
-/// Every published algorithm has its golden trajectories in every scope that it serves: here, or in
+/// Every published algorithm has golden trajectories in every scope that it supports: here, or in
 /// `golden.rs` for the personal scope of those that LoPA's paper compares.
 #[test]
 fn nobody_is_left_out() {

@@ -1,4 +1,4 @@
-//! Run folders: what is written is read back, whoever wrote it; what is damaged is named.
+//! Run folders: files are read back, also those of other versions; damage is named.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn read_all(folder: &Path) -> Result<()> {
     reader.resolved().map(|_| ())
 }
 
-/// The error of a damaged folder: it names the file, and says what to do.
+/// The error for a damaged folder: it names the file and the remedy.
 fn damage(folder: &Path, file: &str) -> Error {
     let error = read_all(folder).expect_err("it is damaged");
     assert_eq!((error.kind, error.id), (Kind::Storage, "storage/read"), "{error}");
@@ -97,7 +97,7 @@ fn files_of_earlier_builds_are_written_again_to_the_byte() {
     }
 }
 
-/// Without what differs from time to time or from machine to machine, and without last digits.
+/// Without values that differ between times or machines, and without last digits.
 fn timeless(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(timeless),
@@ -141,7 +141,7 @@ fn the_same_run_leaves_the_same_files() {
     let (new, _) =
         complete(&experiment, data.as_ref(), (runs.path(), 1), &context(&NEVER), &mut ()).unwrap();
     for file in ["manifest.json", "results.json"] {
-        // Keys come in the same order, too: maps keep it.
+        // Keys are also in the same order: maps keep it.
         assert_eq!(timeless_text(&text(&new, file)), timeless_text(&text(&old, file)), "{file}");
     }
     let lines = |folder: &Path| -> Vec<String> {
@@ -629,7 +629,7 @@ fn experiment() -> Experiment {
     Experiment::read(&Source::new("small.toml", EXPERIMENT), &Registries::default()).unwrap()
 }
 
-/// Writes down what it hears; asks for an end in some run at some iteration.
+/// Records events; requests a stop in one run at one iteration.
 #[derive(Default)]
 struct Heard<'a> {
     stop: Option<((&'a str, u64), u64, &'a AtomicBool)>,
@@ -665,7 +665,7 @@ impl Listener for Heard<'_> {
     }
 }
 
-/// Runs what is missing.
+/// Does the missing runs.
 fn go(runs: &Path, listener: &mut Heard, interrupt: &AtomicBool) -> Result<PathBuf> {
     let context = context(interrupt);
     complete(&experiment(), None, (runs, 1), &context, listener).map(|(folder, _)| folder)
@@ -703,7 +703,7 @@ fn a_stopped_run_resumes_and_its_listener_hears_of_it() {
     let manifest = RunReader::open(&folder).unwrap().manifest().clone();
     assert_eq!((manifest.status, manifest.worlds.len()), (Status::Interrupted, 1));
     assert!(manifest.ended.is_some() && manifest.resumed.is_empty());
-    // What a user wrote into the manifest stays there.
+    // A user's own keys in the manifest are kept.
     edit(&folder, "manifest.json", |manifest| manifest["note"] = json!("mine"));
     let mut heard = Heard::default();
     assert_eq!(go(runs.path(), &mut heard, &NEVER).unwrap(), folder);
@@ -823,7 +823,7 @@ fn a_folder_that_is_damaged_is_not_resumed_and_not_replaced() {
 fn folders_of_other_versions_and_data_are_passed_over() {
     let unfinished = |runs: &Path| RunFolder::unfinished(runs, &experiment(), None).unwrap();
     let other: [fn(&mut Value); 4] = [
-        // Whatever another version wrote.
+        // Keys of another version.
         |manifest| *manifest = json!({ "lopa": "9.9.9", "networks": {} }),
         |manifest| manifest["experiment_digest"] = json!("0"),
         |manifest| manifest["data_digest"] = json!("0"),
@@ -916,7 +916,7 @@ fn a_folder_that_lost_its_manifest_is_not_replaced() {
     assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 1);
 }
 
-/// A model file that is whole but was not written by a run.
+/// A complete model file that was not written by a run.
 #[test]
 fn models_made_by_hand_are_refused() {
     use lopa::data::Features;

@@ -1,6 +1,6 @@
 //! Every variable of every algorithm against trajectories from an independent implementation.
 //!
-//! `golden/README.md` says how they were made and in which order variables are updated.
+//! `golden/README.md` describes how they were made and in which order variables are updated.
 
 use crate::common::golden::{Golden, run};
 

@@ -1,5 +1,5 @@
-//! Many nodes and many features: the same results on any number of threads, in memory and folders that
-//! grow with what is needed.
+//! Many nodes and many features: the same results on any number of threads, in memory and folders
+//! that grow only as needed.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,5 +1,5 @@
-//! The library's tests, in one program: the algorithms are generic in the precision, and every program that
-//! uses them compiles them anew.
+//! The library's tests, in one program: the algorithms are generic in the precision, and every
+//! program that uses them compiles them again.
 
 // The examples, which conformance tests include, each have their `mod common`.
 #![allow(clippy::duplicate_mod)]

@@ -25,7 +25,7 @@ fn analysis(graph: &str, weights: &str, nodes: usize) -> Analysis {
     mixing.analyse(&graph)
 }
 
-/// Graphs that a name alone does not say.
+/// Graphs that need parameters.
 const MADE_OF_OTHERS: [&str; 3] = ["file", "random-edges", "sequence"];
 
 fn rule(name: &str, graph: &Graph) -> Mixing {

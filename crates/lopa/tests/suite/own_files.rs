@@ -1,4 +1,4 @@
-//! A file for each node: columns by name, and scalings by whose moments.
+//! One file per node: columns by name, and scalings by own, agreed or given moments.
 
 use crate::files::{File, dense, load_files};
 use lopa::config::Source;

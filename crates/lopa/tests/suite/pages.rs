@@ -9,7 +9,7 @@ pub struct Page {
     pub text: String,
 }
 
-/// What stands between two fences.
+/// The text between two fences.
 pub struct Block {
     pub language: String,
     pub text: String,

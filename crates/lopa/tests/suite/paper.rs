@@ -1,4 +1,4 @@
-//! The paper's sentences as tests: each says where it stands.
+//! The paper's sentences as tests, each with its place in the paper.
 //!
 //! Niu, Xu, Sun, Huang, Chai, *Journal of Machine Learning Research* 26(76), 2025. Equation
 //! numbers are those of `algorithms/lopa.rs`.
@@ -35,7 +35,7 @@ fn lopa(scheme: &str, steps: &str) -> String {
     format!("name = 'lopa-{scheme}', {steps}")
 }
 
-/// What the bench's quadratics are made of.
+/// The coefficients of the bench's quadratics.
 fn closed_forms(bench: &Bench) -> Vec<Coefficients> {
     let options: quadratic::Options = bench.experiment.problem.typed().unwrap();
     coefficients(&options, bench.experiment.network.nodes, bench.seed()).unwrap()
@@ -52,7 +52,7 @@ fn stationarity<T: Real>(bench: &Bench, simulation: &Simulation<T>) -> f64 {
 }
 
 // "… by using its smoothness and the tracking property of ȳ^k for z̄^k" — section 3.3, step 1.
-// Summing (12) over the nodes gives it for every W that is doubly stochastic, whatever the samples.
+// Summing (12) over the nodes gives it for every W that is doubly stochastic, for any samples.
 fn mean_y_is_mean_z<T: Real>() {
     let graphs = [
         "graph = 'ring', weights = 'lazy-metropolis'",
@@ -261,7 +261,7 @@ fn local_gradients_stop_at_a_bias_of_order_alpha() {
     bias_is_of_order_alpha(&|alpha| lopa("lg", &steps(alpha)));
 }
 
-// MA-DSBO is a local gradient method, too: table 1.
+// MA-DSBO is also a local gradient method: table 1.
 #[test]
 fn ma_dsbo_stops_at_a_bias_of_order_alpha() {
     bias_is_of_order_alpha(&|alpha| {
@@ -270,8 +270,8 @@ fn ma_dsbo_stops_at_a_bias_of_order_alpha() {
     });
 }
 
-// Momentum (9) and relaxation (10) change the way, not where it ends: x = W x − α ∇Φ_i(x_i) both
-// for LoPA-LG and for MA-DSBO, and its mean is a zero of mean ∇Φ_i(x_i).
+// Momentum (9) and relaxation (10) change the path, not the limit: x = W x − α ∇Φ_i(x_i) both for
+// LoPA-LG and for MA-DSBO, and its mean is a zero of mean ∇Φ_i(x_i).
 #[test]
 fn local_gradient_methods_rest_at_one_point() {
     let base = "alpha = 0.01, beta = 0.9, lambda = 0.9";
@@ -356,8 +356,8 @@ fn momentum_and_relaxation_can_be_switched_off() {
     assert!(at < 1e-10, "|∇Φ| = {at:e}");
 }
 
-/// Nodes that stand at θ*(x), v*(x) and hardly move, so that noise is all there is in s and z;
-/// tells the mean of |z̄ − ∇Φ(x)|² over the iterations.
+/// Nodes at θ*(x), v*(x) that hardly move, so that s and z contain only noise; returns the mean of
+/// |z̄ − ∇Φ(x)|² over the iterations.
 fn noise_of_z(nodes: usize, gamma: f64) -> f64 {
     let setup =
         with(NOISY, "nodes = 8, graph = 'ring'", &format!("nodes = {nodes}, graph = 'complete'"));
@@ -395,7 +395,7 @@ fn nodes_share_the_noise_of_x() {
     assert!((11.0..23.0).contains(&ratio), "{ratio}");
 }
 
-// Theorems 1 and 2: what noise leaves of |∇Φ|² is of order α, if β, λ and γ are O(α).
+// Theorems 1 and 2: the part of |∇Φ|² due to noise is of order α, if β, λ and γ are O(α).
 #[test]
 fn the_floor_of_the_noise_falls_with_the_step_sizes() {
     let floor = |scheme: &str, scale: f64| {
@@ -492,8 +492,8 @@ fn the_random_length_is_uniform() {
     assert!(chi_square < 33.0, "{seen:?}");
 }
 
-// "‖∇Φ − ∇̃Φ‖² ≤ … (1 − μ_g / L_g)^Q" — section 3.4: what SHIA leaves is (I − H/L)^Q H⁻¹b.
-// As printed in remark 1, its products start one too late: then H⁻¹b − λb is what it tends to.
+// "‖∇Φ − ∇̃Φ‖² ≤ … (1 − μ_g / L_g)^Q" — section 3.4: the error of SHIA is (I − H/L)^Q H⁻¹b. As
+// printed in remark 1, its products start one too late: then H⁻¹b − λb is what it tends to.
 #[test]
 fn the_summed_series_leaves_a_bias_that_falls_geometrically() {
     for q in [1, 2, 5, 10, 30] {

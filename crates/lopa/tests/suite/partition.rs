@@ -1,4 +1,4 @@
-//! Partitions: what each guarantees, for any labels and any number of nodes.
+//! Partitions: the guarantees of each, for any labels and any number of nodes.
 
 use lopa::config::Source;
 use lopa::data::partition::{Partition, Rows, partitions, split};
@@ -382,7 +382,7 @@ fn every_partition_is_listed() {
     assert_eq!(names, known);
 }
 
-/// Partitions that use every sample, whatever the labels.
+/// Partitions that use every sample, for any labels.
 const WHOLE: [&str; 7] = [
     "name = 'iid'",
     "name = 'shards'\nper_node = 1",

@@ -1,4 +1,4 @@
-//! LoPA once more, written down a second time: whole matrices in place of nodes.
+//! A second implementation of LoPA: whole matrices in place of nodes.
 //!
 //! Nothing here is shared with the library but the numbers that go in: row i of X is x_i, W is
 //! dense, and the derivatives of
@@ -216,7 +216,7 @@ fn file(parts: &[Part]) -> tempfile::NamedTempFile {
     file
 }
 
-/// Starts that differ from node to node, in x too.
+/// Starts that differ between nodes, also in x.
 fn starts() -> [Matrix; 3] {
     let row = |i: usize, length: usize, shift: f64| {
         (0..length).map(|j| f64::cos(shift + (i * length + j) as f64)).collect()

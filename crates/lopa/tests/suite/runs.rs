@@ -1,4 +1,4 @@
-//! Whole runs: how they end, what they measure, what they leave behind.
+//! Whole runs: their ends, measurements and files.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,8 +105,8 @@ fn run(text: &str, sets: &[&str]) -> (Outcome, Recording) {
 
 // ---- rows that nodes hold out ----
 
-/// Two nodes with one class in nine rows of ten: on their own rows they beat nobody who always names
-/// that class, and on the mix of both nodes such a model is right half of the time.
+/// Two nodes with one class in nine rows of ten: on their own rows they do not beat a model that
+/// always names that class, and on the mix of both nodes such a model is right half of the time.
 #[test]
 fn own_rows_are_judged_beside_the_common_mix() {
     let sets = [
@@ -121,7 +121,7 @@ fn own_rows_are_judged_beside_the_common_mix() {
     assert!((value("test_majority") - 0.5).abs() < 0.05, "{}", value("test_majority"));
     assert!(value("holdout_accuracy") > 0.8);
     assert_eq!(value("holdout_majority"), recording.rows()[0].value("holdout_majority").unwrap());
-    // The rows are those of the world, and nobody trains on them.
+    // The rows are those of the world, and no node trains on them.
     let experiment = read(LOGISTIC, &sets);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
     let data = experiment.load_data(&context).unwrap().unwrap();
@@ -240,7 +240,7 @@ fn every_budget_ends_a_run() {
 
 #[test]
 fn seconds_end_a_run() {
-    // A moment is over after some iteration, whatever the machine.
+    // On any machine, a short time has passed after some iteration.
     let sets = ["run.budget.seconds=0.02", "run.iterations=4000000000", "run.exact=never"];
     let (outcome, _) = run(QUADRATIC, &sets);
     assert_eq!(outcome.stop, Stop::Budget);
@@ -305,7 +305,7 @@ fn a_target_that_is_not_measured_is_refused() {
     assert!(error.hint.unwrap().contains("grad_phi_sq"));
 }
 
-/// Asks for an end when a row of so many iterations comes by.
+/// Requests a stop at the row of this iteration.
 struct Interrupting<'a>(u64, &'a AtomicBool, Vec<(String, u64)>);
 
 impl Listener for Interrupting<'_> {
@@ -331,7 +331,7 @@ fn an_interrupt_ends_everything() {
     assert!(outcome.models.iter().all(|(x, _)| x.iter().any(|x| *x != 0.0)));
 }
 
-// ---- what runs measure ----
+// ---- measurements ----
 
 fn check_rows(rows: &[&Row], iterations: u64, evaluations: u64) {
     // The j-th measurement is due when j of `evaluations` parts are done.
@@ -593,7 +593,7 @@ fn a_run_that_blows_up_in_its_last_iterations_is_caught() {
     assert!(recording.rows().iter().all(|row| row.values.values().all(|v| v.is_finite())));
 }
 
-// ---- what runs leave behind ----
+// ---- files and models ----
 
 /// A run that was kept in a folder.
 struct Kept {
@@ -670,7 +670,7 @@ fn a_run_folder_tells_everything() {
         }
         let entries: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
         assert_eq!(results, serde_json::json!(entries));
-        // The folder has the models; whoever keeps nothing gets them.
+        // The folder has the models; a store that keeps nothing returns them.
         assert!(outcomes.iter().all(|outcome| outcome.models.is_empty()));
         let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
         let outcomes = experiment.run_on(data.as_ref(), &context, &mut (), &mut ()).unwrap();

@@ -54,7 +54,7 @@ fn zeros_are_not_stored() {
     }
 }
 
-/// Texts of four topics: common words, and rare ones that tell the topic.
+/// Texts of four topics: common words, and rare ones that identify the topic.
 fn corpus(texts: usize, words: usize) -> (String, usize) {
     let mut stream = Stream::new(5, Purpose::Data, 0);
     let (mut lines, mut entries) = (String::new(), 0);

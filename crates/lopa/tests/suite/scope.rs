@@ -1,4 +1,4 @@
-//! One inner problem for all nodes: exact evaluation against closed forms, and what is refused.
+//! One inner problem for all nodes: exact evaluation against closed forms, and refusals.
 
 use crate::common::bench::*;
 use lopa::config::Source;
@@ -43,7 +43,7 @@ fn the_global_hypergradient_is_that_of_the_mean_problem() {
     close(&alone.grad, &mean.grad_phi(&x), 1e-9);
     assert!((alone.phi - mean.phi(&x)).abs() < 1e-9);
 
-    // It is the derivative of what it says, and not the mean of the personal ones.
+    // It is the gradient of the global Φ, and not the mean of the personal ones.
     let local: Vec<_> = nodes.iter().map(|node| node.grad_phi(&x)).collect();
     assert!(distance(&crate::common::bench::mean(&local), &alone.grad) > 0.1);
     for j in 0..3 {

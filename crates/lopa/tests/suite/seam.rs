@@ -1,4 +1,4 @@
-//! Problems that live elsewhere: directions of all nodes in one call, and derivatives that fail.
+//! Problems outside the library: directions of all nodes in one call, and derivatives that fail.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ params! {
     }
 }
 
-/// The same quadratics, however they are asked.
+/// The same quadratics, called together or one by one.
 fn base() -> quadratic::Options {
     toml::from_str("n = 3\np = 4\nnoise = 0.3\nsamples = 20").unwrap()
 }
@@ -46,7 +46,7 @@ impl<T: Real> Problem<T> for Joint {
     }
 }
 
-/// Answers from parts of its own, to show that nothing else is asked.
+/// Computes with parts of its own, to show that no others are called.
 struct All<T: Real> {
     twins: Vec<Box<dyn Bilevel<T>>>,
     calls: usize,

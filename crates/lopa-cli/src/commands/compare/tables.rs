@@ -138,7 +138,7 @@ fn grids(
     standings.chunks(abreast).map(grid).collect()
 }
 
-/// The measure of a place: its mean and spread.
+/// The measure of an entry: its mean and spread.
 fn level(place: &Place, seeds: usize) -> String {
     let Some(mean) = place.mean else { return "–".into() };
     let text = match (place.geometric, place.sd) {
@@ -185,7 +185,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-/// What the numbers mean.
+/// The legend of the numbers.
 pub fn closing(answer: &Comparison) -> String {
     let measure = in_words(&answer.measure);
     let diverged: String = answer.diverged.iter().map(|one| format!(" {one}.")).collect();

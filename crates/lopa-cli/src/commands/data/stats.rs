@@ -1,4 +1,4 @@
-//! `lopa data stats`: what is in a data set, or in a file of one's own.
+//! `lopa data stats`: describes a data set, or a user's own file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -219,7 +219,7 @@ fn extremes(look: &Look) -> Extremes {
     }
 }
 
-/// What each scaling would do to these features.
+/// The effect of each scaling on these features.
 fn effects(look: &Look) -> Vec<(&'static str, String)> {
     let Extremes { min, max, smallest_deviation, largest_deviation, farthest, constant } =
         extremes(look);
@@ -239,7 +239,9 @@ fn effects(look: &Look) -> Vec<(&'static str, String)> {
     let rare = number(((1.0 + look.rows as f64) / 2.0).ln() + 1.0);
     let counts = match min < 0.0 {
         true => "meant for counts, and some values are negative".to_string(),
-        false => format!("what one row has weighs {rare}, what all have 1; rows of length 1"),
+        false => {
+            format!("a feature found in one row weighs {rare}, in all rows 1; rows have length 1")
+        }
     };
     vec![
         (
@@ -311,10 +313,10 @@ fn doubt(look: &Look, remark: &Remark, [one, many]: [&str; 2]) -> Option<String>
     (!found.is_empty()).then(|| format!("{columns} {is}{drop}"))
 }
 
-/// So many columns are named in one sentence.
+/// The most columns named in one sentence.
 const NAMED: usize = 5;
 
-/// What stands in the way of a run, and what would help it.
+/// The obstacles to a run, and their remedies.
 fn advice(look: &Look) -> Vec<String> {
     let mut advice = Vec::new();
     for name in &look.repeated_names {

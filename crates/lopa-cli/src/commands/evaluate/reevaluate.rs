@@ -38,7 +38,8 @@ struct Remeasured<'a> {
     algorithm: &'a str,
     seed: u64,
     diverged: bool,
-    /// The measures taken, in the order of the constants above, and what the majority class gets.
+    /// The measures taken, in the order of the constants above, and the accuracy of the majority
+    /// class.
     #[serde(flatten)]
     measures: Map<String, Value>,
     agrees: bool,
@@ -145,7 +146,7 @@ fn same(now: Option<&f64>, then: Option<&f64>) -> bool {
     }
 }
 
-/// What nodes get by always naming their most frequent class, for each seed.
+/// The accuracy of always naming each node's most frequent class, for each seed.
 fn majority(runs: &[Remeasured], columns: &[&str]) -> Vec<Vec<String>> {
     let mut lines: Vec<Vec<String>> = Vec::new();
     for run in runs {

@@ -35,7 +35,7 @@ pub struct Shares {
     pub rows: usize,
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 pub struct Asked<'a> {
     pub input: &'a Path,
     pub node: Option<&'a str>,
@@ -45,8 +45,7 @@ pub struct Asked<'a> {
 }
 
 impl Shares {
-    /// A file for each node, the rows of each node by the column that says whose they are, or all rows
-    /// for each node.
+    /// One file per node, the rows of each node by the column of groups, or all rows for each node.
     pub fn of(model: &Model, asked: &Asked, output: &Output) -> Result<Shares> {
         let nodes = match asked.node {
             None => (0..model.x.len()).collect(),

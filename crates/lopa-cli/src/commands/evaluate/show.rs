@@ -54,7 +54,8 @@ fn pooled(scores: &Scores) -> f64 {
     scores.iter().map(|(_, score)| score.accuracy() * score.rows as f64).sum::<f64>() / rows as f64
 }
 
-/// What a constant answer of each node would get, and which, if it is the same at all of them.
+/// The accuracy of a constant prediction at each node, and the class, if it is the same at all of
+/// them.
 pub fn majority(found: Option<(Option<usize>, f64)>, classes: &[String]) -> String {
     match found {
         None => String::new(),

@@ -1,4 +1,4 @@
-//! `lopa graph audit`: which peers can rebuild what about which nodes.
+//! `lopa graph audit`: which peers can rebuild which nodes' data.
 
 use std::process::ExitCode;
 

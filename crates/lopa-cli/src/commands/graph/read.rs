@@ -24,7 +24,7 @@ pub struct GraphArgs {
     kind: KindArgs,
 }
 
-/// What determines a graph of a kind and its weights.
+/// The parameters of a kind of graph and of its weights.
 #[derive(Debug, Args)]
 pub struct KindArgs {
     /// Parameter of the kind, such as `--with p=0.4`; repeatable
@@ -44,7 +44,7 @@ impl KindArgs {
     }
 }
 
-/// A graph with its weights; of a changing one all links, and what its rounds do.
+/// A graph with its weights; for a changing one, all links and the effect of its rounds.
 pub struct Network {
     pub graph: Graph,
     pub mixing: Mixing,
@@ -98,7 +98,7 @@ fn experiment(path: &Path, program: &Program) -> Result<Option<Experiment>> {
     Experiment::read(&open(path)?, &program.registries).map(Some)
 }
 
-/// The network of an experiment, on its first seed unless another is asked for.
+/// The network of an experiment, on its first seed or the requested one.
 fn of(experiment: &Experiment, args: &KindArgs, program: &Program) -> Result<Network> {
     let spec = &experiment.network;
     let seed = args.seed.or(spec.seed).unwrap_or(experiment.run.seeds[0]);
@@ -108,7 +108,7 @@ fn of(experiment: &Experiment, args: &KindArgs, program: &Program) -> Result<Net
     }
 }
 
-/// A graph with the weights asked for, else with its own, else with the default ones.
+/// A graph with the requested weights, else with its own, else with the default ones.
 fn weighted(
     graph: Graph,
     own: Option<Mixing>,
@@ -122,7 +122,7 @@ fn weighted(
     Ok((graph, mixing))
 }
 
-/// The kind of graph asked for, with its parameters.
+/// The requested kind of graph, with its parameters.
 pub fn graph(kind: &str, args: &KindArgs, program: &Program) -> Result<Choice<GraphBuild>> {
     let with = &args.with;
     if let Some(bare) = with.iter().find(|pair| !pair.contains('=')) {
@@ -141,7 +141,7 @@ pub fn graph(kind: &str, args: &KindArgs, program: &Program) -> Result<Choice<Gr
     })
 }
 
-/// The weights asked for, else Metropolis weights.
+/// The requested weights, else Metropolis weights.
 pub fn weights(args: &KindArgs, program: &Program) -> Result<Choice<WeightsBuild>> {
     let name = args.weights.as_deref().unwrap_or("metropolis");
     let choice = program.registries.weights.choose(name, &toml::Table::new());
@@ -154,7 +154,7 @@ pub fn described(graph: &Graph, mixing: &Mixing, analysis: &Analysis) -> Value {
     json!({ "analysis": analysis, "edges": edges, "weights": mixing.rows() })
 }
 
-/// The error of a command that makes no sense for a graph that changes.
+/// The error for a command that does not apply to a changing graph.
 pub fn changes(kind: &str, why: &str) -> Error {
     let message = format!("`{kind}` changes from round to round: {why}");
     Error::network("network/changing", message).at(kind)

@@ -82,7 +82,7 @@ fn weights(graph: &Graph, mixing: &Mixing, output: &Output) -> String {
     output.table(&head, (0..m).map(row).collect())
 }
 
-/// Says what the numbers of a changing graph are about.
+/// Explains the numbers of a changing graph.
 fn say(joint: Option<&Joint>, output: &Output) {
     let Some(Joint { window, rho_round, symmetric, .. }) = joint else { return };
     output.note(&format!(
@@ -126,7 +126,7 @@ fn properties(analysis: &Analysis, joint: Option<&Joint>, output: &Output) -> St
         ],
         _ => vec![key.replace('_', " "), shown(value)],
     };
-    // What stands below in bounds need not stand as unknown.
+    // A value whose bounds follow below is not also listed as unknown.
     let known = |(key, _): &(&String, &Value)| {
         key.as_str() != "diameter" || analysis.diameter_between.is_none()
     };

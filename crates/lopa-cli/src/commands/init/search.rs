@@ -1,5 +1,4 @@
-//! A search that ends in time: a second thread watches the clock and the signals, whatever the search
-//! is doing.
+//! A search that ends in time: a second thread watches the clock and the signals during the search.
 
 use std::process::ExitCode;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,20 +9,20 @@ use lopa_study::init::{Heard, Written};
 
 use super::End;
 
-/// How often the clock and the signals are looked at.
+/// How often the clock and the signals are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often the user hears that the search goes on.
+/// How often progress is reported to the user.
 const WORD: Duration = Duration::from_secs(10);
 
-/// What both threads know.
+/// The state that both threads share.
 #[derive(Default)]
 struct Known {
     draft: Option<Written>,
     over: bool,
 }
 
-/// The search: tells what it does, and gives a draft as soon as it has one.
+/// The search: reports its steps, and passes on a draft as soon as it has one.
 type Search<'a> = dyn Fn(&dyn Fn(Heard)) -> Result<Written> + 'a;
 
 /// Runs a search, and ends this process with its best draft once the time is up or a signal arrives.
@@ -47,8 +46,8 @@ pub fn watched(end: &End, search: &Search) -> Result<ExitCode> {
     }
 }
 
-/// Tells the watcher that the search is over, also when it panics. The watcher may be ending the process
-/// just then: it does not give the lock back.
+/// Informs the watcher that the search is over, also when it panics. The watcher may be ending the
+/// process just then: it does not give the lock back.
 struct Over<'a>(&'a Mutex<Known>, &'a Condvar);
 
 impl Drop for Over<'_> {
@@ -84,7 +83,7 @@ fn watch(end: &End, known: &Mutex<Known>, changed: &Condvar) {
     }
 }
 
-/// Writes what there is after a signal.
+/// Writes the current draft after a signal.
 fn interrupted(end: &End, draft: Option<Written>, code: u8) -> Result<u8> {
     match draft {
         Some(draft) => end.write(&draft, Some("interrupted"))?,

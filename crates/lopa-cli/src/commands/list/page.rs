@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::What;
 use crate::output::Output;
 
-/// What one entry or section takes.
+/// The keys of one entry or section.
 pub struct Page {
     title: String,
     about: String,
@@ -21,7 +21,7 @@ pub struct Page {
     note: Option<&'static str>,
 }
 
-/// The page of an entry, or of a section, or of one of its keys; none for a list of entries.
+/// The page of an entry, or of a section, or of one of its keys; `None` for a list of entries.
 pub fn page(what: What, name: Option<&str>, registries: &Registries) -> Result<Option<Page>> {
     let Some(section) = section(what) else {
         return name.map(|name| entry(what, name, registries)).transpose();
@@ -69,7 +69,7 @@ fn entry(what: What, name: &str, registries: &Registries) -> Result<Page> {
     }
 }
 
-/// The sections of experiment files that every file has the same keys of.
+/// The sections of experiment files whose keys are the same in every file.
 fn section(what: What) -> Option<Page> {
     let (title, schema) = match what {
         What::Preparation => ("data", schema::section::<Preparation>()),
@@ -148,7 +148,7 @@ impl Page {
                 (None, None, false) => "–".into(),
             };
             rows.push(vec![code(&key.key), key.kind.clone(), default, key.meaning.clone()]);
-            // What several keys have in common is said at the first.
+            // An explanation common to several keys is printed at the first.
             if !told.contains(&&key.values[..]) {
                 let row = |Meaning { value, meaning }: &Meaning| {
                     vec![String::new(), format!("  {value}"), String::new(), meaning.clone()]

@@ -1,4 +1,4 @@
-//! The arguments of the commands for peers, known to every build.
+//! The arguments of the commands for peers, which every build has.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The commands in a build without peers: each says how to get it.
+//! The commands in a build without peers: each prints how to install it.
 
 use std::process::ExitCode;
 

@@ -31,8 +31,8 @@ use crate::commands::summary;
 use crate::output::Output;
 use crate::program::Program;
 
-/// How long a node whose runs have all ended looks for its neighbours to tell them so. They may have
-/// finished and left: a node killed after its last message restarts alone.
+/// How long a node whose runs have all ended tries to reach its neighbours to inform them. They may
+/// have finished and left: a node killed after its last message restarts alone.
 const COURTESY: Duration = Duration::from_secs(10);
 
 pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
@@ -67,7 +67,7 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let ended = ended(&experiment, &mut folder)?;
     let mut wire = Iroh::start(place, log, signals.shared())?;
     let patience = if ended.is_some() { COURTESY } else { settings.deadline };
-    // A link that is cut holds up nobody who may skip it.
+    // A cut link does not delay a node that may skip it.
     let enough = match settings.policy {
         Policy::SkipLink { patience, .. } => Some(patience.max(COURTESY)),
         Policy::Wait | Policy::Stop => None,
@@ -103,7 +103,7 @@ pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     leave(&experiment, done, folder, signals, output)
 }
 
-/// The results of a node that was done, and perhaps killed before it could say so.
+/// The results of a node that was done, and perhaps killed before it could inform its neighbours.
 fn done(
     args: &NodeArgs,
     out: &Path,
@@ -283,7 +283,7 @@ fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
     }
 }
 
-/// What must be the same at every node, as a table.
+/// The settings that must be the same at every node, as a table.
 fn common(experiment: &Experiment) -> Table {
     let mut table = experiment.resolved();
     table.remove("checkpoint");

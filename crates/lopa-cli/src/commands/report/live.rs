@@ -16,7 +16,7 @@ use self::visitor::Visitor;
 use crate::commands::signals::Signals;
 use crate::output::Output;
 
-/// How often to look for a visitor, or a signal.
+/// How often to check for a request or a signal.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The time between two looks at the folders.
 const LOOK: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub fn serve(live: &Live, port: u16, output: &Output) -> Result<ExitCode> {
             .at(format!("127.0.0.1:{port}"))
             .hint("choose another port with --port, or leave it out")
     };
-    // This machine only: a report shows what the data are.
+    // This machine only: a report reveals properties of the data.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?.to_string();
@@ -53,7 +53,7 @@ pub fn serve(live: &Live, port: u16, output: &Output) -> Result<ExitCode> {
             if visitors.len() == VISITORS {
                 visitors.remove(0);
             }
-            // A visitor that leaves or stalls is no failure.
+            // A client that disconnects or stalls is not an error.
             visitors.extend(Visitor::new(stream));
         }
         visitors.retain_mut(|visitor| visitor.serve(live, &own));

@@ -53,7 +53,7 @@ pub fn run(
             end(&mut mpi, ours, error.kind.exit_code(), output)
         }
         Err(error) => {
-            // The others wait for this process in the middle of a round, and would forever.
+            // The others wait for this process in the middle of a round, and would wait forever.
             output.fail(&error);
             mpi.abort(error.kind.exit_code())
         }
@@ -85,12 +85,12 @@ fn together(
         folder.finish(status(&Ok(Vec::new()), signal))?;
         show(&experiment, &outcomes, &folder, signal, output);
     }
-    // Process 0 knows the runs that ended earlier.
+    // Process 0 has the runs that ended earlier.
     let codes = mpi.all(&[exit_code(&outcomes, signal)], &anything)?;
     Ok(ExitCode::from(codes[0][0]))
 }
 
-/// What a process needs to start; process 0 has the run folder.
+/// The data that a process needs to start; process 0 has the run folder.
 struct Ready {
     experiment: Experiment,
     data: Option<Data>,

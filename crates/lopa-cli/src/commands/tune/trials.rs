@@ -34,7 +34,7 @@ impl<'a> Trials<'a> {
         Trials { output, shown: Mutex::new(shown) }
     }
 
-    /// A trial has ended, of so many in its stage.
+    /// A trial has ended, out of this many in its stage.
     pub fn ended(&self, trial: &Trial, of: usize) {
         let mut shown = self.shown.lock().expect("nobody panics");
         if shown.rung != trial.rung {

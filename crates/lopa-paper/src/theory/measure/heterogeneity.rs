@@ -27,7 +27,7 @@ pub struct Dissimilarity {
     pub inner_jacobian: f64,
     /// 1/m Σ_ij ‖∇²_θθ g_i(x, θ_j*) − ∇²_θθ g_j(x, θ_j*)‖², Assumption 4 (iii).
     pub inner_hessian: f64,
-    /// Σ_i ‖∇Φ_i − ∇Φ‖², what Lemma 1 bounds.
+    /// Σ_i ‖∇Φ_i − ∇Φ‖², which Lemma 1 bounds.
     pub hypergradient: f64,
 }
 

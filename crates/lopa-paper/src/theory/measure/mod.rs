@@ -33,7 +33,7 @@ use lopa::run::Setup;
 use lopa_study::practical::inspector::Depth;
 use lopa_study::practical::snapshot::{Snapshot, distance_sq};
 
-/// Where constants hold: balls around the start, and the sampled points.
+/// The region in which constants hold: balls around the start, and the sampled points.
 #[derive(Debug, Clone, Serialize)]
 pub struct Region {
     /// The centre of the ball in x.
@@ -200,7 +200,7 @@ fn batched(mut known: Constants<Known>, batches: &Batches) -> Constants<Known> {
 /// Everything as estimates, including the differences between nodes.
 fn estimated(seen: &Constants, parts: &mut Parts, region: &Region) -> Constants<Known> {
     let apart = |point: &Point| heterogeneity::at(parts, &point.x, &point.best, Depth::ESTIMATE);
-    // There are many pairs of nodes: three points have to be enough.
+    // There are many pairs of nodes: three points must be enough.
     let every = region.points.len().div_ceil(3);
     let some = region.points.iter().rev().step_by(every);
     let largest: Dissimilarity =

@@ -1,5 +1,6 @@
-//! The quadratic: matrices are exact, and what depends on x is affine in x, so that over a ball it
-//! is bounded by its size at the centre plus the radius times the norm of the linear part.
+//! The quadratic: matrices are exact, and everything that depends on x is affine in x, so that over
+//! a ball it is bounded by its size at the centre plus the radius times the norm of the linear
+//! part.
 
 use super::Region;
 use super::heterogeneity;

@@ -1,4 +1,4 @@
-//! The claims: what is varied, what is measured, and what the paper predicts.
+//! The claims: the varied quantity, the measured one, and the paper's prediction.
 
 use toml::Table;
 

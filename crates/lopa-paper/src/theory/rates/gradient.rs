@@ -9,7 +9,7 @@ use lopa_study::practical::course::LinearGradient;
 pub enum Gradient {
     /// ∇Φ(x) = H x + h.
     Linear(LinearGradient),
-    /// Every part solved, from where it was solved last.
+    /// Every part solved, starting from its last solution.
     Solved {
         /// One part per different node.
         parts: Vec<Box<dyn Bilevel<f64>>>,
@@ -44,7 +44,8 @@ impl Gradient {
         }
     }
 
-    /// The iteration to measure after iteration `k`: solves are dear, and means need few.
+    /// The iteration to measure after iteration `k`: solves are expensive, and means need few of
+    /// them.
     pub fn next(&self, k: u64) -> u64 {
         match self {
             Gradient::Linear(_) => k + 1,

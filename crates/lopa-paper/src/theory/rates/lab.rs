@@ -30,9 +30,9 @@ network = { nodes = 8, graph = 'ring', weights = 'lazy-metropolis' }
 run = { iterations = 1 }
 algorithm = [{ name = 'lopa-gt', alpha = 0.02, beta = 0.9, lambda = 0.9 }]";
 
-/// What is not quadratic: eight nodes that learn five strengths of regularisation for overlapping
-/// classes, of which half of the nodes see more of one, half more of the other. Φ and its gradient are
-/// found by exact solves.
+/// A problem that is not quadratic: eight nodes learn five strengths of regularisation for two
+/// overlapping classes; half of the nodes have more of one class, half more of the other. Φ and its
+/// gradient are found by exact solves.
 const LOGISTIC: &str = "
 name = 'rates-logistic'
 problem = { name = 'hyperparameter', start = -1.0 }
@@ -149,7 +149,7 @@ impl Watched {
         self.between(end / 2, end)
     }
 
-    /// The mean over `from` ≤ k < `end`: a value stands for all k up to the next that was measured.
+    /// The mean over `from` ≤ k < `end`: a value represents all k up to the next measured one.
     fn between(&self, from: u64, end: u64) -> f64 {
         let next = self.at.iter().skip(1).copied().chain([u64::MAX]);
         let weight = |at: u64, next: u64| next.min(end).saturating_sub(at.max(from)) as f64;

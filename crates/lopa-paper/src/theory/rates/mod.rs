@@ -22,7 +22,7 @@ use lopa::error::Result;
 use lopa::math::parallel;
 use lopa_study::statistics::{Interval, interval};
 
-/// How a predicted exponent is meant.
+/// The meaning of a predicted exponent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sense {
@@ -41,9 +41,9 @@ pub struct Rate {
     pub claim: &'static str,
     /// Where the paper makes it.
     pub place: &'static str,
-    /// What is varied.
+    /// The varied quantity.
     pub x: &'static str,
-    /// What is measured.
+    /// The measured quantity.
     pub y: &'static str,
     /// The predicted exponent.
     pub predicted: f64,
@@ -63,10 +63,10 @@ pub struct Rate {
     pub fitted: Option<Interval>,
 }
 
-/// How far an exponent may lie from the predicted one and still count as it.
+/// How far an exponent may be from the predicted one and still confirm it.
 pub const MARGIN: f64 = 0.1;
 
-/// What the measured exponent says about the predicted one.
+/// The verdict of the measured exponent on the predicted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Seen {
@@ -79,8 +79,8 @@ pub enum Seen {
 }
 
 impl Rate {
-    /// Whether the measured exponent is the predicted one, or does not exceed its bound. An interval
-    /// must be narrow to say either: a wide one that contains the prediction contains much else.
+    /// Whether the measured exponent is the predicted one, or does not exceed its bound. An
+    /// interval must be narrow to decide either way: a wide one contains many other exponents.
     pub fn seen(&self) -> Seen {
         let Some(Interval { low, high, .. }) = self.fitted else { return Seen::Open };
         let (least, most) = match self.sense {

@@ -70,7 +70,7 @@ pub fn page(rates: &[Rate], seeds: u64, figure: &dyn Fn(&str) -> Option<String>)
     text
 }
 
-/// One sentence a claim, by what came of it, each with a link to its evidence.
+/// One sentence per claim, grouped by verdict, each with a link to its evidence.
 fn summary(rates: &[Rate]) -> String {
     let all = [
         ("What holds", "seen", "These powers are seen, with the whole interval within 0.1:"),
@@ -106,7 +106,7 @@ fn summary(rates: &[Rate]) -> String {
     text
 }
 
-/// What was claimed, what was found, and the first thing to know about it.
+/// The claim, the finding, and its most important caveat.
 fn sentence(rate: &Rate) -> String {
     let found = match &rate.fitted {
         Some(f) => format!("{:.2} ({:.2} to {:.2})", f.mean, f.low, f.high),

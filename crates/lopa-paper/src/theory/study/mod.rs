@@ -43,7 +43,7 @@ pub struct Study<'a> {
     pub phi_low: Known,
     /// The file's LoPA algorithms.
     pub cases: Vec<Case>,
-    /// What the theorems do not cover in this file.
+    /// Parts of this file that the theorems do not cover.
     pub remarks: Vec<String>,
 }
 
@@ -205,7 +205,7 @@ impl<'a> Study<'a> {
 /// How well a lemma holds along a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Worst {
-    /// What it bounds.
+    /// The bounded quantity.
     pub name: &'static str,
     /// Its equation.
     pub place: &'static str,

@@ -114,7 +114,7 @@ pub(super) fn case(
     Case { label: spec.label.clone(), scheme, steps, start, course, spec }
 }
 
-/// What the theorems do not cover.
+/// Parts of an experiment that the theorems do not cover.
 pub(super) fn remarks(experiment: &Experiment, planned: u64, watched: u64) -> Vec<String> {
     let mut remarks = Vec::new();
     let run = &experiment.run;

@@ -1,4 +1,4 @@
-//! Steps towards agreement, shared by the algorithms.
+//! Consensus steps, shared by the algorithms.
 //!
 //! ```text
 //! combine          x ← Σ_j w_ij x_j
@@ -7,8 +7,8 @@
 //! dual             M ← M + x − Σ_j w_ij x_j            augmented Lagrangian: the M_i sum to 0
 //! ```
 //!
-//! In the personal scope θ and v are not shared; their sums are then empty slices, and these steps do
-//! what W = I would.
+//! In the personal scope θ and v are not shared; their sums are then empty slices, and these steps
+//! act as with W = I.
 
 use crate::math::real::{Real, update};
 

@@ -32,7 +32,7 @@ impl<T: Real> DirectionBuffers<T> {
         DirectionBuffers { d, h, s, draws }
     }
 
-    /// Asks for all three at a point.
+    /// Requests all three at a point.
     pub fn at<'a>(&'a mut self, at: At<'a, T>, v: &'a [T]) -> DirectionRequest<'a, T> {
         let DirectionBuffers { d, h, s, draws } = self;
         DirectionRequest { at, v, draws: *draws, d, h, s }

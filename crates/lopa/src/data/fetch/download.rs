@@ -24,7 +24,7 @@ enum Attempt {
     Failed(String),
 }
 
-/// Downloads to `path`, resuming what is there; `about`, the approximate size, bounds how much is
+/// Downloads to `path`, resuming a partial file; `about`, the approximate size, bounds the size
 /// accepted.
 pub fn download(
     address: &str,

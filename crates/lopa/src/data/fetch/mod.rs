@@ -86,7 +86,7 @@ fn fetch_archive(
     Ok(files.iter().map(|file| folder.join(&file.name)).collect())
 }
 
-/// Checks a download; the inner error says what is wrong with it.
+/// Checks a download; the inner error describes the fault.
 type Verify<'a> = dyn FnMut(&Path) -> Result<Result<(), String>> + 'a;
 
 /// Downloads a file from the first mirror that has it intact, and returns its path.

@@ -20,8 +20,8 @@ use crate::store::disk;
 
 const BLOCK: u64 = 512;
 
-/// Unpacks the files as partial files into the folder and verifies them; the inner error says what
-/// is wrong with the archive.
+/// Unpacks the files as partial files into the folder and verifies them; the inner error describes
+/// the fault of the archive.
 pub fn unpack(
     packed: &Path,
     archive: &Archive,

@@ -108,7 +108,8 @@ fn swap(
     stock: &mut [usize],
     taken: &mut [Vec<usize>],
 ) -> Option<()> {
-    // Breadth first. For each class reached: the holder that takes it, and the class it gives up.
+    // Breadth first. For each class reached: the node that takes it, and the class that this node
+    // gives up.
     let mut reached: Vec<Option<(usize, usize)>> = vec![None; stock.len()];
     let mut queue = std::collections::VecDeque::from(held[node].clone());
     while let Some(class) = queue.pop_front() {

@@ -1,4 +1,4 @@
-//! Partitions by Dirichlet draws. Two are known under one name; here each has its own.
+//! Partitions by Dirichlet draws. The literature has two under one name; here each has its own.
 
 use super::even::sizes;
 use super::{Partition, Rows, cut, near};
@@ -45,7 +45,8 @@ params! {
 
 /// The shares of the classes at a node are Dirichlet, while the classes last.
 ///
-/// Nodes take turns, one sample at a time, so that none is left with what the others did not take.
+/// Nodes take turns, one sample at a time, so that no node gets only the classes that the others
+/// left.
 pub fn by_node(params: &ByNode, rows: &Rows) -> Result<Partition> {
     let ByNode { alpha, samples } = params.clone();
     let sizes = sizes(rows, samples)?;

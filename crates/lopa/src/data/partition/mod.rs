@@ -172,7 +172,7 @@ pub fn split(choice: &Choice<PartitionBuild>, rows: &Rows) -> Result<Partition> 
         return Err(Error::config("partition/no-nodes", "there is no node to hold samples"));
     }
     if choice.name == own::NAME {
-        // Files of other nodes need not be here; each file that is here has rows.
+        // Files of other nodes may be missing in this process; each file that was read has rows.
         return (choice.build)(rows);
     }
     rows.enough(1)?;
@@ -231,9 +231,9 @@ impl Partition {
         }
     }
 
-    /// Takes a share of every node's rows out of the partition and returns them: at least one, of each
-    /// class as many as it has of the node's rows, up to rounding. Drawn at the node's own address:
-    /// the same in every process, whatever other nodes hold.
+    /// Takes a share of every node's rows out of the partition and returns them: at least one, and
+    /// the same share of each class, up to rounding. The draw depends only on the seed and the
+    /// node: it is the same in every process.
     pub fn hold_out(&mut self, share: f64, labels: &[u32], seed: u64) -> Result<Vec<Vec<u32>>> {
         let mut held = Vec::new();
         for (node, rows) in self.nodes.iter_mut().enumerate() {
@@ -243,7 +243,7 @@ impl Partition {
                 return Err(Error::data("partition/too-few-samples", message)
                     .hint("leave `holdout` out, or take fewer nodes"));
             }
-            // Rows of other nodes' files need not be here.
+            // Rows of other nodes' files may be missing in this process.
             let count = ((share * all as f64).round() as usize).clamp(1, all.max(2) - 1).min(all);
             let mut stream = Stream::new(seed, Purpose::Data, node);
             stream.seek(HELD, 0);
@@ -289,7 +289,7 @@ impl Partition {
     }
 }
 
-/// Cuts a list into consecutive pieces of the given sizes; what is left over is dropped.
+/// Cuts a list into consecutive pieces of the given sizes; the rest is dropped.
 fn cut(rows: &[u32], sizes: &[usize]) -> Vec<Vec<u32>> {
     let mut rest = rows;
     let piece = |&size: &usize| {

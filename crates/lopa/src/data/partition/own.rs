@@ -15,6 +15,6 @@ pub fn own(_: &NoParams, rows: &Rows) -> Result<Partition> {
             .hint("name the nodes in the data section: `nodes = [\"alice\", \"bob\"]`"));
     };
     let nodes = own.iter().map(|range| range.clone().collect()).collect();
-    // The order of a node's rows depends on them alone.
+    // The order of a node's rows depends only on these rows.
     Ok(Partition { nodes }.mixed(rows.seed))
 }

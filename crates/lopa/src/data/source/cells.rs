@@ -1,6 +1,6 @@
-//! Cells that are no numbers: what they are instead, how many there are, and what to do.
+//! Cells that are not numbers: their kind, their count, and the remedy.
 
-/// What tables write where a value is missing.
+/// Marks of missing values in tables.
 const MISSING: [&str; 8] = ["", "na", "n/a", "nan", "null", "none", "?", "-"];
 
 /// Whether a cell has no value.
@@ -13,7 +13,7 @@ pub fn is_unlabelled(text: &str) -> bool {
     is_missing(text) && !["none", "-"].contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// A cell that is no number.
+/// A cell that is not a number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Odd {
     Missing,
@@ -34,7 +34,7 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 impl Odd {
-    /// What a cell is that is not a finite number.
+    /// The kind of a cell that is not a finite number.
     pub fn of(text: &str) -> Odd {
         if is_missing(text) {
             return Odd::Missing;
@@ -56,7 +56,7 @@ impl Odd {
         }
     }
 
-    /// What to do about such a cell; `column` is how `drop` names its column.
+    /// The remedy for such a cell; `column` is the name of its column in `drop`.
     pub fn remedy(&self, text: &str, column: &str) -> String {
         let text = short(text);
         match self {

@@ -97,7 +97,7 @@ fn read_part(
 }
 
 impl Csv {
-    /// Which columns of a file are what.
+    /// The roles of a file's columns.
     fn plan(&self, rows: &CsvReader) -> Result<Plan> {
         let find = |column: &Column| rows.find(column, self.header);
         let label = find(&self.label)?;
@@ -122,7 +122,7 @@ impl Csv {
     }
 }
 
-/// Which columns of a table are what.
+/// The roles of a table's columns.
 pub struct Plan {
     header: bool,
     pub label: Option<usize>,
@@ -133,7 +133,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Puts the features in another order, given by their places in this one.
+    /// Puts the features in another order, given by their indices in the current one.
     pub fn reorder(&mut self, order: &[usize]) {
         self.features = order.iter().map(|&at| self.features[at]).collect();
     }
@@ -142,7 +142,7 @@ impl Plan {
 /// A file of rows, of which the first has been read.
 pub struct CsvReader<'a> {
     name: &'a str,
-    /// What separates cells.
+    /// The separator of cells.
     pub delimiter: u8,
     reader: csv::Reader<&'a [u8]>,
     first: csv::ByteRecord,

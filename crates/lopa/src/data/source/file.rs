@@ -14,7 +14,8 @@ pub fn max_bytes() -> u64 {
     limits::at_least(limits::DATA)
 }
 
-/// What a packed file of this many bytes may unpack to: a small file must not fill the memory.
+/// The size to which a packed file of this many bytes may unpack: a small file must not fill the
+/// memory.
 pub fn unpacked_limit(packed_bytes: u64) -> u64 {
     packed_bytes.saturating_mul(100).max(limits::at_least(limits::UNPACKED))
 }
@@ -31,7 +32,7 @@ pub struct Input {
     /// The file's name in messages.
     pub name: String,
     packed_bytes: u64,
-    limit: u64, // of what it unpacks to
+    limit: u64, // of the unpacked content
     reader: Box<dyn Read>,
     at: u64,
 }

@@ -57,7 +57,7 @@ pub fn look(name: &str, bytes: &[u8]) -> Result<(Raw, bool)> {
         Ok(rows.part(cols))
     };
     let part = match read(false, &mut names) {
-        // An index 0: they start there.
+        // An index 0: indices start at 0.
         Err(Error { id: "data/bad-index", .. }) => read(true, &mut names)?,
         part => part?,
     };

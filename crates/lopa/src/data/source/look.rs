@@ -15,7 +15,7 @@ use crate::data::labels::check_classes;
 use crate::data::look::{Cells, ColumnLook, LabelLook, Look, MAX_DISTINCT};
 use crate::error::Result;
 
-/// A text table; `None` if the file is none.
+/// A text table; `None` if the file is not one.
 pub fn look_csv(path: &Path, label: Option<&str>) -> Result<Option<Look>> {
     let is_table = matches!(FileFormat::of(path), Ok(FileFormat::Table));
     if !is_table || idx::is_idx(path) {
@@ -87,7 +87,7 @@ fn label_look(column: ColumnLook, classes: Names, labels: Vec<u32>, missing: usi
         names.iter().map(|name| Class { code: name.clone(), name: name.clone() }).collect();
     let refused = check_classes(&raw).err().map(|error| error.message);
     let mut classes: Vec<(String, usize)> = names.into_iter().zip(counts).collect();
-    // What is written where a label is missing is no class.
+    // The mark of a missing label is not a class.
     classes.retain(|(_, rows)| *rows > 0);
     LabelLook { name: column.name.clone(), classes, missing, refused, column: Some(column) }
 }

@@ -1,5 +1,5 @@
-//! Where data comes from: files in the usual formats, the included digits, and synthetic data. A
-//! source returns a [`Raw`] table; preparation is the same for all.
+//! Data sources: files in the usual formats, the included digits, and synthetic data. A source
+//! returns a [`Raw`] table; preparation is the same for all.
 
 mod cells;
 mod cifar;

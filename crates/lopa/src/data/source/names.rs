@@ -11,7 +11,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of a name; `+1`, `1` and `1.0` are one name. An empty one or a NaN has none.
+    /// The number of a name; `+1`, `1` and `1.0` are one name. An empty name or NaN has no number.
     pub fn number(&mut self, written: &str) -> Option<u32> {
         if let Some(&number) = self.numbers.get(written) {
             return Some(number);

@@ -17,18 +17,19 @@ pub struct NewRows {
     pub features: Features<f64>,
     /// The class name of each row, if the file has labels.
     pub labels: Option<Vec<String>>,
-    /// The group of each row, if the file says whose row it is.
+    /// The group of each row, if the file has it.
     pub groups: Option<Vec<String>>,
-    /// Whether nothing says that these are labels but that there is one column more than features.
+    /// Whether the labels are a guess: the only evidence is that there is one column more than
+    /// features.
     pub guessed: bool,
 }
 
-/// Columns that somebody names, by name or number; in an `.npz` archive, an array.
+/// Columns named by the user, by name or number; in an `.npz` archive, an array.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Named<'a> {
     /// The labels.
     pub label: Option<&'a str>,
-    /// The groups: whose row it is.
+    /// The column of groups.
     pub group: Option<&'a str>,
 }
 
@@ -75,7 +76,7 @@ pub fn new_rows(
     Ok(NewRows { features: into_features(raw.train.table), labels: found, groups, guessed })
 }
 
-/// Whether a file has labels, and how that is known.
+/// Whether a file has labels, and by which evidence.
 #[derive(Clone, Copy, PartialEq)]
 enum Labels {
     None,
@@ -141,7 +142,7 @@ fn table(
     Ok((raw, found))
 }
 
-/// Whether the first row has names: no cell is a number, or all names wanted are there.
+/// Whether the first row has names: no cell is a number, or it has all required names.
 fn has_header(cells: &[String], columns: &Columns) -> bool {
     let named = || columns.features.iter().all(|name| cells.contains(name));
     !cells.iter().any(|cell| number(cell.as_bytes())) || named()
@@ -167,7 +168,7 @@ fn by_name(
     let said = label.is_some();
     let known = |cell: &String| columns.features.contains(cell) || is_dropped(cell);
     if label.is_none() && group != Some(last) && !known(&cells[last]) {
-        // As without names: one column more than needed, at the end, has the labels.
+        // As without names: an additional last column has the labels.
         let other = usize::from(group.is_some()) + cells.iter().filter(|c| is_dropped(c)).count();
         let extra = cells.len() - other;
         label = (extra == columns.features.len() + 1).then_some(last);

@@ -1,8 +1,9 @@
 //! NumPy arrays: a header that is a Python dictionary, then the numbers.
 //!
-//! Written by hand after a look at `npyz` 0.9 and `ndarray-npy` 0.10. Both allocate what a header
-//! claims before reading it (4 GiB for a file of 20 bytes), neither reports where a file is wrong,
-//! `npyz` multiplies the sizes of a shape unchecked, and `ndarray-npy` reads no text.
+//! Written by hand after a look at `npyz` 0.9 and `ndarray-npy` 0.10. Both allocate the size that a
+//! header claims before reading the data (4 GiB for a file of 20 bytes), neither reports where a
+//! file is wrong, `npyz` multiplies the sizes of a shape unchecked, and `ndarray-npy` reads no
+//! text.
 
 use std::sync::Arc;
 

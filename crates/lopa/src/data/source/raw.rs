@@ -23,8 +23,7 @@ pub struct Raw {
     pub columns: Option<Columns>,
     /// Where the test rows come from, for messages.
     pub test_at: Option<String>,
-    /// Whether the source says which classes there are, rather than its files: `classes` then chooses
-    /// among them.
+    /// Whether the source, not its files, defines the classes: `classes` then chooses among them.
     pub known: bool,
 }
 
@@ -61,7 +60,7 @@ pub struct Part {
 pub struct Class {
     /// As written in the file: `5`.
     pub code: String,
-    /// As people read it: `dog`.
+    /// For people: `dog`.
     pub name: String,
 }
 
@@ -77,7 +76,7 @@ pub struct Usual {
 }
 
 impl Usual {
-    /// No scaling, for data of which nothing is known.
+    /// No scaling, for unknown data.
     pub fn nothing() -> Usual {
         Usual { method: Method::None, maximum: None, columns: None }
     }

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 
-/// The text of a file, without a byte-order mark; what is not UTF-8 is refused with its line.
+/// The text of a file, without a byte-order mark; bytes that are not UTF-8 are refused with their
+/// line.
 pub fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let bad = |message: String, line: usize, hint: &str| {
@@ -31,8 +32,8 @@ pub fn utf8<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str> {
     bad(message, line, "save it as UTF-8: `iconv -f latin1 -t utf-8 OLD > NEW` if it is Latin-1")
 }
 
-/// What separates the cells of a table: the character that all of the first lines have alike, or the
-/// first line most of; the usual one if none is there.
+/// The separator of a table's cells: the character that occurs equally often in all of the first
+/// lines, or most often in the first one; the usual one if there is none.
 pub fn delimiter(text: &str, usual: u8) -> u8 {
     let lines: Vec<&str> =
         text.lines().filter(|line| !line.trim().is_empty()).take(LINES).collect();
@@ -55,7 +56,7 @@ pub fn delimiter(text: &str, usual: u8) -> u8 {
     best
 }
 
-/// So many lines show what separates their cells.
+/// The number of lines from which the separator is detected.
 const LINES: usize = 20;
 
 /// How often a line has a character outside of quotes.

@@ -1,8 +1,8 @@
 //! The part of the ZIP format that NumPy writes: entries stored or deflated, below 4 GiB, not
 //! encrypted.
 //!
-//! `rawzip` finds the entries in memory and copies nothing; what an entry unpacks to is bounded and
-//! checked here, because no size in a header is trusted.
+//! `rawzip` finds the entries in memory and copies nothing; the unpacked size of an entry is
+//! bounded and checked here, because no size in a header is trusted.
 
 use std::borrow::Cow;
 use std::io::Read;

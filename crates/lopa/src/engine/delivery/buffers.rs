@@ -7,7 +7,7 @@ use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
 use crate::messages::Compressor;
 
-/// The buffers of one exchange of the iteration: what it sends differs from what the others do.
+/// The buffers of one exchange of the iteration; each exchange sends different vectors.
 pub struct Buffers<T> {
     /// The lengths of the vectors in a message.
     pub lengths: Vec<usize>,
@@ -17,22 +17,23 @@ pub struct Buffers<T> {
     pub wire: usize,
     /// One for each replica.
     pub replicas: Vec<Held<T>>,
-    /// For each node here, the radius for each vector, where it adapts: renewed when the node mixes.
+    /// For each node of this process, the radius for each vector, where it adapts: updated when the
+    /// node mixes.
     pub radii: Vec<Mutex<Vec<T>>>,
 }
 
-/// What the receivers hold of a sender.
+/// The state of a sender at its receivers.
 pub struct Held<T> {
     /// The message, or a replica of it; then the sender's radii, where nodes send them.
     pub value: Vec<T>,
     /// The same one iteration before, where messages may be late.
     pub old: Vec<T>,
-    /// The message in bytes, of a node here.
+    /// The message in bytes, for a node of this process.
     pub wire: Vec<u8>,
 }
 
 impl<T: Real> Held<T> {
-    /// Keeps the value as the old one, where messages may be late.
+    /// Keeps the value as the previous one, where messages may be late.
     pub fn keep_old(&mut self) {
         if !self.old.is_empty() {
             self.old.copy_from_slice(&self.value);
@@ -40,7 +41,7 @@ impl<T: Real> Held<T> {
     }
 }
 
-/// Where the draws of a message are.
+/// The address of a message's draws.
 #[derive(Debug, Clone, Copy)]
 pub struct Address {
     pub seed: u64,
@@ -59,7 +60,7 @@ impl Address {
     }
 }
 
-/// The places of vectors of these lengths, one after the other.
+/// The ranges of vectors of these lengths, one after the other.
 pub fn pieces(lengths: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>> {
     lengths.iter().scan(0, |start, &length| {
         let piece = *start..*start + length;
@@ -68,8 +69,9 @@ pub fn pieces(lengths: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>>
     })
 }
 
-/// Compresses what the replica lacks of `said`, vector by vector, appends the bytes to its wire, and adds
-/// what they stand for to it; `None` if the compressor breaks its promises.
+/// Compresses the difference between `said` and the replica, vector by vector, appends the bytes to
+/// its wire, and adds the decoded difference to the replica; `None` if the compressor breaks its
+/// promises.
 pub fn send<T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,
@@ -103,7 +105,7 @@ pub struct Opener<'a, T: Real> {
 }
 
 impl<T: Real> Opener<'_, T> {
-    /// Updates the value held of a sender by its message; `None` if the bytes stand for no message.
+    /// Updates the value of a sender by its message; `None` if the bytes are malformed.
     pub fn open(
         &self,
         address: Address,
@@ -125,7 +127,7 @@ impl<T: Real> Opener<'_, T> {
     }
 }
 
-/// Adds what the bytes stand for to `value`, vector by vector, and returns the bytes left.
+/// Adds the decoded bytes to `value`, vector by vector, and returns the bytes left.
 fn receive<'w, T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,

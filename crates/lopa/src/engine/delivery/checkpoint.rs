@@ -1,11 +1,11 @@
-//! What a checkpoint needs of messages: what neighbours hold of each other, and radii.
+//! The state of messages in a checkpoint: the replicas of neighbours, and radii.
 
 use super::lossy::Lossy;
 use crate::math::real::Real;
 use crate::store::bytes::{Reader, Writer};
 
 impl<T: Real> Lossy<T> {
-    /// What a checkpoint needs of a node here.
+    /// The state of a node of this process for a checkpoint.
     pub(super) fn saved(&self, i: usize) -> Vec<u8> {
         let mut out = Writer::default();
         for buffers in &self.buffers {
@@ -18,7 +18,7 @@ impl<T: Real> Lossy<T> {
         out.done()
     }
 
-    /// Restores what was saved of a node here; `None` if it does not fit.
+    /// Restores the saved state of a node of this process; `None` if it does not fit.
     pub(super) fn put_back(&mut self, i: usize, bytes: &[u8]) -> Option<()> {
         let mut bytes = Reader::new(bytes);
         let remembers = self.remembers();
@@ -26,8 +26,8 @@ impl<T: Real> Lossy<T> {
             let known = if remembers { self.edges.known(i) } else { Vec::new() };
             for replica in known {
                 let kept = bytes.reals::<T>()?;
-                // What is held of a node here it knows best itself: where an edge was down, a neighbour in
-                // another process may have held something older.
+                // For replicas of a node of this process, the node's own copy is right: where an
+                // edge was down, a neighbour in another process may have an older one.
                 let of = self.edges.replicas[replica].of;
                 let better = replica < self.edges.ours && of != self.edges.here.start + i;
                 put(&kept, &mut buffers.replicas[replica].value, !better)?;
@@ -38,13 +38,13 @@ impl<T: Real> Lossy<T> {
         bytes.end()
     }
 
-    /// Whether an iteration needs what was sent in the one before.
+    /// Whether an iteration needs the messages of the previous one.
     fn remembers(&self) -> bool {
         self.delays() || (self.compressor.is_some() && self.feedback)
     }
 }
 
-/// Puts back what was kept, if it is wanted; `None` if it does not fit.
+/// Restores the saved state, if it is needed; `None` if it does not fit.
 fn put<T: Real>(kept: &[T], place: &mut [T], wanted: bool) -> Option<()> {
     if kept.len() != place.len() {
         return None;

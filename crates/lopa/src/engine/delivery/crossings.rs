@@ -1,4 +1,4 @@
-//! What crosses between processes.
+//! Messages between processes.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use crate::engine::transport::block;
 use crate::network::Mixing;
 
-/// A sender, and the nodes of the other process that hear it.
+/// A sender, and its receivers in the other process.
 pub type Crossing = (usize, Vec<usize>);
 
-/// What may cross between this process and another; both list it in the same order.
+/// The possible messages between this process and another; both list them in the same order.
 #[derive(Debug)]
 pub struct Border {
     /// The other process.
@@ -33,7 +33,7 @@ pub fn borders(mixing: &Mixing, size: usize, rank: usize) -> Vec<Border> {
     all.filter(|border| !border.out.is_empty() || !border.into.is_empty()).collect()
 }
 
-/// The nodes of `from` that nodes of `to` hear.
+/// The nodes of `from` that have receivers in `to`.
 fn heard(mixing: &Mixing, from: &Range<usize>, to: &Range<usize>) -> Vec<Crossing> {
     let mut all: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for j in to.clone() {

@@ -1,4 +1,4 @@
-//! Messages as they are.
+//! Delivery of unmodified messages.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::network::mixed::{Mixed, Row};
 use crate::network::outbox::{Outbox, Round};
 use crate::network::{Cursor, Mixing};
 
-/// Messages as they are.
+/// Delivers messages unmodified.
 pub struct Direct<T> {
     here: Range<usize>,
-    rows: Vec<Row<T>>, // of W; columns are the nodes here, then those heard from other processes
+    rows: Vec<Row<T>>, // of W; columns: nodes of this process, then senders in others
     column: Vec<usize>, // of each node
     arrows: u64,       // Σ_i neighbours of node i in this round, over all nodes
     borders: Vec<Border>,
@@ -22,7 +22,7 @@ pub struct Direct<T> {
     heard: Vec<Vec<T>>, // from other processes
 }
 
-/// What crosses a border in a round.
+/// The messages across a border in a round.
 #[derive(Default)]
 struct Used {
     senders: Vec<usize>, // nodes here

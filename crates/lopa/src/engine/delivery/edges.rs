@@ -9,7 +9,8 @@ use crate::engine::transport::block;
 use crate::network::Mixing;
 use crate::network::outbox::Round;
 
-/// What is held of a node: by one neighbour, or by all of them alike; then `by` is the node itself.
+/// A replica of a node, held by one neighbour, or the same by all of them: then `by` is the node
+/// itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Replica {
     /// The sender.
@@ -29,18 +30,19 @@ pub struct End {
     pub into: usize,
 }
 
-/// The replicas that grow by what crosses between this process and another, and the edges of each.
+/// The replicas that are updated by messages between this process and another, and the edges of
+/// each.
 #[derive(Debug)]
 pub struct Border {
     /// The other process.
     pub rank: usize,
-    /// Of nodes here.
+    /// Of nodes of this process.
     pub out: Vec<(usize, Vec<usize>)>,
-    /// Of nodes there.
+    /// Of nodes of the other process.
     pub into: Vec<(usize, Vec<usize>)>,
 }
 
-/// The edges of the network, and the replicas of the nodes here and of their neighbours.
+/// The edges of the network, and the replicas of the nodes of this process and of their neighbours.
 pub struct Edges {
     /// The number of nodes of the network.
     pub nodes: usize,
@@ -48,22 +50,22 @@ pub struct Edges {
     pub here: Range<usize>,
     /// All edges i < j of the network.
     pub all: Vec<(usize, usize)>,
-    /// Replicas: those of the nodes here first.
+    /// Replicas: those of the nodes of this process first.
     pub replicas: Vec<Replica>,
-    /// The number of replicas of the nodes here.
+    /// The number of replicas of the nodes of this process.
     pub ours: usize,
     /// The edge of a replica that one neighbour holds.
     pub edge_of: Vec<Option<usize>>,
-    /// Whether a replica of a node here is held in another process.
+    /// Whether a replica of a node of this process is held in another process.
     pub crosses: Vec<bool>,
-    /// The ends of each node here, in the order of its row of W.
+    /// The edge ends of each node of this process, in the order of its row of W.
     pub ends: Vec<Vec<End>>,
     /// The other processes.
     pub borders: Vec<Border>,
 }
 
 impl Edges {
-    /// Those of process `rank` out of `size`; `apart` if each neighbour holds a replica of its own.
+    /// Those of process `rank` out of `size`; `apart` if each neighbour holds its own replica.
     pub fn new(mixing: &Mixing, (size, rank): (usize, usize), apart: bool) -> Edges {
         let m = mixing.nodes();
         let here = block(m, size, rank);
@@ -109,7 +111,7 @@ impl Edges {
         Edges { nodes: m, here, replicas, ours, edge_of, crosses, ends, borders, all }
     }
 
-    /// Where the draws of what a replica grows by are.
+    /// The address of the draws for a replica's updates.
     pub fn address(&self, seed: u64, Round { k, e }: Round, replica: usize) -> Address {
         let Replica { of, by } = self.replicas[replica];
         Address { seed, stream: of * self.nodes + by, k, e }
@@ -120,12 +122,12 @@ impl Edges {
         position(&self.all, i, j)
     }
 
-    /// Whether a node here has neighbours in other processes.
+    /// Whether a node of this process has neighbours in other processes.
     pub fn is_far(&self, i: usize) -> bool {
         self.ends[i].iter().any(|end| end.into >= self.ours)
     }
 
-    /// The replicas that a node here knows: those of itself, then its neighbours'.
+    /// The replicas that a node of this process holds: its own, then its neighbours'.
     pub fn known(&self, i: usize) -> Vec<usize> {
         let mut own: Vec<usize> = self.ends[i].iter().map(|end| end.out).collect();
         own.dedup();
@@ -134,7 +136,7 @@ impl Edges {
     }
 }
 
-/// The place of an edge in the list of all, which is sorted, as rows of W are.
+/// The index of an edge in the list of all, which is sorted, like rows of W.
 fn position(edges: &[(usize, usize)], i: usize, j: usize) -> usize {
     edges.binary_search(&(i.min(j), i.max(j))).expect("neighbours share an edge")
 }

@@ -1,7 +1,7 @@
 //! Messages that are compressed, lost, delayed, clipped or false: see [`crate::messages`].
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use super::buffers::{Buffers, Held, Opener, pieces, send};
 use super::edges::Edges;
@@ -18,7 +18,7 @@ use crate::network::Cursor;
 use crate::network::mixed::Mixed;
 use crate::network::outbox::{Outbox, Round};
 
-/// Messages as `[messages]` and `[attack]` say.
+/// Delivery according to `[messages]` and `[attack]`.
 pub struct Lossy<T: Real> {
     pub(super) edges: Edges,
     states: States<T>,
@@ -28,9 +28,9 @@ pub struct Lossy<T: Real> {
     clip: Option<Clipping<T>>,
     attack: Option<Attack>,
     seed: u64,
-    lies: Vec<Option<Vec<T>>>, // of the nodes here that lie
-    open: Vec<usize>,          // the borders that something crosses in this round
-    trial: Mutex<Trial<T>>,    // for parcels that are checked before they count
+    lies: Vec<Option<Vec<T>>>, // of the lying nodes of this process
+    open: Vec<usize>,          // the borders with messages in this round
+    trial: Mutex<Trial<T>>,    // for checking parcels before they are used
 }
 
 /// Memory to read a message into before it counts.
@@ -75,12 +75,12 @@ impl<T: Real> Lossy<T> {
         self.states.failures.delays()
     }
 
-    /// Rounds in an iteration: exchanges in which something is sent.
+    /// Rounds per iteration: exchanges with messages.
     fn rounds(&self) -> u64 {
         self.buffers.iter().filter(|buffers| buffers.length > 0).count() as u64
     }
 
-    /// Lets liars say something else.
+    /// Replaces the messages of lying nodes.
     fn lie(&mut self, round: Round, messages: &[Outbox<T>]) {
         let Some(attack) = &self.attack else { return };
         for (i, lie) in self.lies.iter_mut().enumerate() {
@@ -90,7 +90,8 @@ impl<T: Real> Lossy<T> {
         }
     }
 
-    /// Updates the replica of a node here by its message; `None` if the compressor breaks its promises.
+    /// Updates the replica of a node of this process by its message; `None` if the compressor
+    /// breaks its promises.
     fn update(
         &self,
         (round, replica): (Round, usize),
@@ -182,8 +183,8 @@ impl<T: Real> Lossy<T> {
         Ok(())
     }
 
-    /// The weight of each edge of a node here that counts, what is held of its neighbour, and what the
-    /// neighbour holds of it.
+    /// For each active edge of a node of this process: its weight, the replica of the neighbour,
+    /// and the neighbour's replica of the node.
     fn pairs<'m>(
         &'m self,
         i: usize,
@@ -206,8 +207,8 @@ impl<T: Real> Lossy<T> {
         })
     }
 
-    /// `scratch.moved` ← Σ_j w_ij (what is held of j − what is held of i), times the consensus step;
-    /// renews the node's radii where they adapt.
+    /// `scratch.moved` ← Σ_j w_ij (v_j − v_i), times the consensus step; updates the node's radii
+    /// where they adapt.
     fn move_node(&self, e: usize, i: usize, own: &[T], scratch: &mut Scratch<T>) {
         let Buffers { lengths, length, replicas, radii, .. } = &self.buffers[e];
         let Scratch { moved, difference, distances, .. } = scratch;
@@ -227,7 +228,7 @@ impl<T: Real> Lossy<T> {
                 let radius = |values: &[T]| values.get(length + at).copied();
                 let radius = match clip {
                     Clipping::Radius(radius) => radius,
-                    // A liar tells no radius to itself: the neighbour's counts.
+                    // A lying node has no radius of its own: the neighbour's counts.
                     Clipping::Median(_) => {
                         let theirs = radius(theirs).unwrap_or(T::zero());
                         radius(ours).map_or(theirs, |ours| ours.min(theirs))
@@ -384,7 +385,7 @@ fn buffers<T: Real>(messages: &Messages, lengths: &[usize], edges: &Edges) -> Bu
     let held = |replica| Held {
         value: vec![T::zero(); length + tail],
         old: vec![T::zero(); if messages.rules.late > 0.0 { length + tail } else { 0 }],
-        // Room now, since an edge may be used for the first time in any iteration.
+        // Allocated now, because an edge may be used for the first time in any iteration.
         wire: Vec::with_capacity(if replica < edges.ours { wire } else { 0 }),
     };
     Buffers {
@@ -396,7 +397,7 @@ fn buffers<T: Real>(messages: &Messages, lengths: &[usize], edges: &Edges) -> Bu
     }
 }
 
-/// Whether each neighbour has a replica of its own: where edges fail or change, neighbours hold
+/// Whether each neighbour has its own replica: where edges fail or change, neighbours hold
 /// different ones.
 fn apart(messages: &Messages, changes: bool) -> bool {
     let feedback = messages.compress.as_ref().is_some_and(|with| with.feedback);
@@ -406,7 +407,8 @@ fn apart(messages: &Messages, changes: bool) -> bool {
 /// Replicas that a process may keep, in bytes.
 const MOST: u64 = 8 << 30;
 
-/// Refuses to keep a replica for every neighbour that a node may ever have, where that is too much.
+/// Refuses a run whose replicas, one for every neighbour that a node may ever have, would need too
+/// much memory.
 fn check_replicas<T: Real>(messages: &Messages, site: &Site) -> Result<()> {
     if !apart(messages, site.changes) {
         return Ok(());

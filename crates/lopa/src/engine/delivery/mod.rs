@@ -1,4 +1,4 @@
-//! How messages get from their senders into the weighted sums at their receivers: as they are
+//! Delivery of messages from their senders to the weighted sums at their receivers: unchanged
 //! ([`Direct`]), or compressed, lost, delayed, clipped and false ([`Lossy`]).
 
 mod buffers;
@@ -26,7 +26,7 @@ use crate::network::{Cursor, Mixing};
 
 /// Brings the messages of the nodes of this process to their receivers, round by round: [`go`], [`begin`],
 /// then [`mixed`] for the nodes that need not wait for other processes, [`receive`], [`mixed`] for the
-/// others, [`end`]. Nodes are numbered from 0, those of this process alone.
+/// others, [`end`]. Only the nodes of this process are numbered, from 0.
 ///
 /// [`go`]: Delivery::go
 /// [`begin`]: Delivery::begin
@@ -34,11 +34,11 @@ use crate::network::{Cursor, Mixing};
 /// [`receive`]: Delivery::receive
 /// [`end`]: Delivery::end
 pub trait Delivery<T: Real>: Send + Sync {
-    /// Goes to a round, number `number` of those in which something is sent; `graph` has its edges, where
-    /// they change.
+    /// Moves to a round, the `number`-th with messages; `graph` has its edges, where they change.
     fn go(&mut self, round: Round, number: u64, graph: Option<&mut Cursor>);
 
-    /// Takes the messages of the nodes, fills the parcels for other processes, and makes room for theirs.
+    /// Takes the messages of the nodes, fills the parcels for other processes, and sizes the
+    /// buffers for theirs.
     fn begin(
         &mut self,
         round: Round,
@@ -47,8 +47,8 @@ pub trait Delivery<T: Real>: Send + Sync {
         parcels: &mut Parcels,
     ) -> Result<()>;
 
-    /// Whether a parcel of process `rank` is one that it can have sent, with finite numbers if it says so: checked
-    /// where it arrives, before it counts.
+    /// Whether a parcel is one that process `rank` may have sent, with finite numbers if `finite`:
+    /// checked on arrival, before it is used.
     fn accepts(
         &self,
         _round: Round,
@@ -62,7 +62,7 @@ pub trait Delivery<T: Real>: Send + Sync {
     /// Takes the messages of other processes out of their parcels.
     fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()>;
 
-    /// The weighted sums of what node `i` and its neighbours sent.
+    /// The weighted sums of the messages of node `i` and its neighbours.
     fn mixed<'a>(
         &'a self,
         round: Round,
@@ -71,10 +71,10 @@ pub trait Delivery<T: Real>: Send + Sync {
         scratch: &'a mut Scratch<T>,
     ) -> Mixed<'a, T>;
 
-    /// What exchange `e` cost, over all nodes, with messages of `length` scalars.
+    /// The cost of exchange `e`, over all nodes, with messages of `length` scalars.
     fn end(&self, e: usize, length: u64) -> Carried;
 
-    /// Whether any node here has neighbours in other processes.
+    /// Whether any node of this process has neighbours in other processes.
     fn spans(&self) -> bool;
 
     /// Whether node `i` has neighbours in other processes.
@@ -95,18 +95,18 @@ pub trait Delivery<T: Real>: Send + Sync {
         None
     }
 
-    /// What a checkpoint needs of node `i`.
+    /// The state of node `i` for a checkpoint.
     fn save(&self, _i: usize) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Restores what was saved of node `i`; `None` if it does not fit.
+    /// Restores the saved state of node `i`; `None` if it does not fit.
     fn restore(&mut self, _i: usize, bytes: &[u8]) -> Option<()> {
         bytes.is_empty().then_some(())
     }
 }
 
-/// What an exchange cost, over all nodes.
+/// The cost of an exchange, over all nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Scalars sent.
@@ -115,18 +115,18 @@ pub struct Carried {
     pub bytes: u64,
     /// Bytes of one message.
     pub message: u64,
-    /// What happened to messages, where they can be lost.
+    /// Counts of messages, where they can be lost.
     pub tally: Tally,
 }
 
-/// Whose messages are delivered: on which network, in which process.
+/// The setting of a delivery: network, process, messages.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
-    /// W; of a graph that changes as if all its edges were used in every round.
+    /// W; for a changing graph, as if all its edges were used in every round.
     pub mixing: &'a Mixing,
-    /// Whether rounds use some of these edges only: see [`Delivery::go`].
+    /// Whether rounds use only some of these edges: see [`Delivery::go`].
     pub changes: bool,
-    /// 1 less the smallest eigenvalue of any W.
+    /// 1 minus the smallest eigenvalue of any W.
     pub spread: f64,
     /// The seed of the run.
     pub seed: u64,

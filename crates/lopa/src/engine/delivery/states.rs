@@ -8,15 +8,15 @@ use crate::network::outbox::Round;
 
 /// The edges of a round.
 pub struct States<T> {
-    /// What becomes of each edge; one that is not part of this round is down.
+    /// The fate of each edge; an edge that is not part of this round is down.
     pub fates: Vec<Fate>,
     /// The consensus step times w_ij, by edge.
     pub weights: Vec<T>,
-    /// Which edges carried something in the same exchange one iteration before.
+    /// Which edges carried messages in the same exchange of the previous iteration.
     pub before: Vec<bool>,
     /// Which nodes take part in this iteration.
     pub awake: Vec<bool>,
-    /// What that costs.
+    /// The cost of the round.
     pub once: Tally,
     /// How edges and nodes fail.
     pub failures: Failures,
@@ -26,15 +26,15 @@ pub struct States<T> {
     carried: Vec<Carried>, // by exchange of the iteration, where messages may be late
 }
 
-/// What an exchange carried when it was last done.
+/// The edges that carried messages when an exchange was last done.
 struct Carried {
     k: Option<u64>,
     edges: Vec<bool>,
 }
 
 impl<T: Real> States<T> {
-    /// Edges that fail, with a consensus step; no round yet. Where messages may be late, what each of the
-    /// `exchanges` of an iteration carried is remembered.
+    /// Edges that fail, with a consensus step; no round yet. Where messages may be late, the edges
+    /// used in each of the `exchanges` of an iteration are kept.
     pub fn new(edges: &Edges, failures: Failures, step: f64, exchanges: usize) -> States<T> {
         let count = edges.all.len();
         let carried = |_| Carried { k: None, edges: vec![false; count] };
@@ -53,7 +53,7 @@ impl<T: Real> States<T> {
         }
     }
 
-    /// Whether any of these edges carries something.
+    /// Whether any of these edges carries messages.
     pub fn any_up(&self, edges: &[usize]) -> bool {
         edges.iter().any(|&edge| self.fates[edge].up)
     }
@@ -65,7 +65,7 @@ impl<T: Real> States<T> {
         }
         self.live.clear();
         for (i, row) in mixing.rows().iter().enumerate() {
-            // W may be symmetric up to rounding only: both ends take the same entry.
+            // W may be symmetric only up to rounding: both ends take the same entry.
             for &(j, w) in row.iter().filter(|&&(j, w)| j > i && w != 0.0) {
                 let edge = edges.edge(i, j);
                 self.weights[edge] = T::of(self.step * w);
@@ -75,7 +75,7 @@ impl<T: Real> States<T> {
         self.drawn = None;
     }
 
-    /// Draws what becomes of the edges of this round in iteration `k`.
+    /// Draws the fate of the edges of this round in iteration `k`.
     fn draw(&mut self, edges: &Edges, k: u64) {
         if self.drawn == Some(k) {
             return;
@@ -94,13 +94,13 @@ impl<T: Real> States<T> {
         self.drawn = Some(k);
     }
 
-    /// Whether a round needs to know what the same exchange carried one iteration before, and does not, as
+    /// Whether a round needs the unknown traffic of the same exchange in the previous iteration, as
     /// after a resume.
     pub fn forgot(&self, Round { k, e }: Round) -> bool {
         k > 0 && self.carried.get(e).is_some_and(|carried| carried.k != Some(k - 1))
     }
 
-    /// Notes what the same exchange carried one iteration before, whose edges are set.
+    /// Records the traffic of the same exchange in the previous iteration, whose edges are set.
     pub fn recall(&mut self, edges: &Edges, Round { k, e }: Round) {
         self.draw(edges, k - 1);
         self.note(Round { k: k - 1, e });

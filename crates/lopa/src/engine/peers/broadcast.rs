@@ -1,15 +1,15 @@
-//! What each peer sends to all: every peer relays it to its neighbours.
+//! Messages of each peer to all others: every peer relays them to its neighbours.
 //!
-//! A broadcast is held until its step is reached: only then does this peer know what it must look like.
-//! It counts, is relayed and is saved when it was checked. That delays nobody: whoever needs it needs
-//! this peer's own broadcast of the step as well.
+//! A broadcast is held until its step is reached: only then can this peer check it. It is used,
+//! relayed and saved only after the check. That delays no node: a node that needs it also needs
+//! this peer's own broadcast of the step.
 
 use std::collections::BTreeMap;
 
 use super::frame::{author, payload};
 use crate::store::bytes::{Reader, Writer};
 
-/// How many frames of steps to come are held per node.
+/// How many frames of later steps are held per node.
 const EARLY: usize = 4;
 
 /// The broadcasts of all nodes, as frames, by step and node.
@@ -53,7 +53,7 @@ impl Broadcasts {
         }
     }
 
-    /// Holds what a checkpoint had of a step until it is checked again.
+    /// Holds the frames of a step from a checkpoint until they are checked again.
     pub fn recheck(&mut self, step: u64) {
         let frames = self.frames.remove(&step).into_iter().flatten().enumerate();
         for (author, frame) in frames.filter_map(|(author, frame)| Some((author, frame?))) {
@@ -61,7 +61,7 @@ impl Broadcasts {
         }
     }
 
-    /// Takes out what is held of a step.
+    /// Takes out the held frames of a step.
     pub fn take(&mut self, step: u64) -> Vec<Held> {
         let mut taken = self.early.split_off(&(step, 0));
         self.early.append(&mut taken.split_off(&(step + 1, 0)));
@@ -82,7 +82,7 @@ impl Broadcasts {
         }
     }
 
-    /// What each node sent in a step, when no node is missing.
+    /// The broadcasts of all nodes in a step, when none is missing.
     pub fn contents(&self, step: u64) -> Vec<Vec<u8>> {
         let frames = self.frames[&step].iter().flatten();
         frames.map(|frame| said(frame).to_vec()).collect()
@@ -93,7 +93,7 @@ impl Broadcasts {
         self.frames.range(from..to).flat_map(|(_, frames)| frames.iter().flatten())
     }
 
-    /// Discards what is before a step: neither this peer nor a neighbour needs it.
+    /// Discards frames before a step: neither this peer nor a neighbour needs them.
     pub fn trim(&mut self, durable: u64) {
         self.frames = self.frames.split_off(&durable);
     }
@@ -118,7 +118,7 @@ impl Broadcasts {
         }
     }
 
-    /// Reads what was saved; `None` if it is malformed.
+    /// Reads the saved frames; `None` if they are malformed.
     pub fn restore(nodes: usize, bytes: &mut Reader) -> Option<Broadcasts> {
         let mut broadcasts = Broadcasts::new(nodes);
         for _ in 0..bytes.u64()? {
@@ -135,7 +135,7 @@ pub fn broadcast(node: usize, content: &[u8]) -> Vec<u8> {
     [&(node as u64).to_le_bytes()[..], content].concat()
 }
 
-/// What the author of a broadcast said.
+/// The content of a broadcast.
 pub fn said(frame: &[u8]) -> &[u8] {
     author(payload(frame), usize::MAX).map_or(&[], |(_, said)| said)
 }

@@ -4,23 +4,24 @@
 //! decider sends its message; the follower replies with its own, which acknowledges the decider's.
 //! If the reply arrives in time, the link is used, otherwise it is skipped. The decider sends a
 //! notice of each decision to the follower, and over all other links if the follower is silent, so
-//! that a broken link delays nobody as long as there is another path.
+//! that a broken link delays no node as long as there is another path.
 //!
 //! A neighbour that does not reply in time is silent: from then on its link is skipped without
-//! waiting, until it replies again. It is asked for that at intervals. Hence a link that stays cut
-//! delays nobody.
+//! waiting, until it replies again. It is asked for a reply at intervals. Hence a link that stays
+//! cut delays no node.
 //!
 //! The decider records in its journal when it begins to skip a link, or to use it again, before
-//! acting on it, and its first decision after each checkpoint. A restarted decider goes on as the
-//! last record says until its next checkpoint, because it may have decided these steps before it
-//! crashed. Hence a link that was cut stays skipped. One that was in use is used: if it was cut just
-//! then, the node waits for it.
+//! acting on it, and its first decision after each checkpoint. A restarted decider follows the last
+//! record until its next checkpoint, because it may have decided these steps before it crashed.
+//! Hence a link that was cut stays skipped. One that was in use is used: if it was cut just then,
+//! the node waits for it.
 //!
 //! Notices are numbered, so that each is relayed once. Numbers must not go back when the decider starts
 //! again, or other nodes would take its notices for old ones: they begin with the number of its start,
 //! which checkpoint and journal keep.
 //!
-//! Notices list runs of steps, and no more than [`RUNS`] of them: what a long cut leaves fits in one.
+//! Notices list runs of steps, and no more than [`RUNS`] of them: the decisions of a long cut fit
+//! in one.
 
 use super::decisions::{RUN, Run};
 use super::frame::{Frame, FrameResult, Refusal};
@@ -204,7 +205,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Sends all neighbours the decisions that silent followers may not know.
+    /// Sends all neighbours the decisions that silent followers may not have received.
     pub(super) fn broadcast_notices(&mut self) {
         for at in 0..self.links.len() {
             for frame in self.notices(at, self.links[at].step) {

@@ -1,12 +1,12 @@
 //! Whether a link is used, step by step, kept as runs of steps: a link that stays cut for a million
-//! steps takes no more room than one step.
+//! steps takes no more memory than one step.
 
 use std::collections::BTreeMap;
 
 use super::frame::{FrameResult, Refusal};
 use crate::store::bytes::{Reader, Writer};
 
-/// Steps from one to another, without that, and whether the link is used in them.
+/// Steps from one to another (exclusive), and whether the link is used in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     pub from: u64,
@@ -29,7 +29,7 @@ impl Run {
     }
 }
 
-/// What is decided on a link.
+/// The decisions on a link.
 #[derive(Debug, Default)]
 pub struct Decisions {
     runs: BTreeMap<u64, (u64, bool)>, // by their first step
@@ -42,7 +42,7 @@ impl Decisions {
         (step < to).then_some(used)
     }
 
-    /// Adds a run; an error, and nothing added, if it contradicts what is decided.
+    /// Adds a run; an error, and no change, if it contradicts an earlier decision.
     pub fn add(&mut self, Run { mut from, mut to, used }: Run) -> FrameResult {
         if from >= to {
             return Ok(());
@@ -70,8 +70,8 @@ impl Decisions {
             .map(move |run| Run { from: run.from.max(step), ..run })
     }
 
-    /// Adds what is decided on a step, knowing that there was nothing to decide between the last
-    /// decision and this one.
+    /// Adds the decision on a step, where no step between the last decision and this one needed
+    /// one.
     pub fn push(&mut self, step: u64, used: bool) -> FrameResult {
         let last = self.runs.last_key_value().map(|(_, &last)| last);
         let last = last.filter(|&(to, then)| to <= step && then == used);
@@ -89,7 +89,7 @@ impl Decisions {
         (!used).then(last)
     }
 
-    /// Forgets what is before a step.
+    /// Discards decisions before a step.
     pub fn trim(&mut self, step: u64) {
         let mut rest = self.runs.split_off(&step);
         if let Some((_, &(to, used))) = self.runs.last_key_value().filter(|(_, (to, _))| *to > step)
@@ -107,7 +107,7 @@ impl Decisions {
         runs.into_iter().for_each(|run| run.save(out));
     }
 
-    /// Reads what was saved; `None` if it is malformed.
+    /// Reads the saved decisions; `None` if they are malformed.
     pub fn restore(bytes: &mut Reader) -> Option<Decisions> {
         let mut decisions = Decisions::default();
         for _ in 0..bytes.u64()? {

@@ -1,6 +1,6 @@
-//! Who has ended a run: under `skip-link`, each node tells all others, so that the two ends of a link that
-//! is cut learn it of each other. It signs what it tells, and the others pass that on: no node can end the
-//! run in another's name.
+//! Which nodes have ended a run: with `skip-link`, each node informs all others, so that it also
+//! reaches the two ends of a cut link. It signs its statement, and the others pass it on: no node
+//! can end the run in another's name.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ pub struct Ended {
     words: BTreeMap<usize, Word>,
 }
 
-/// What a node told of its end.
+/// A node's statement that it has ended.
 #[derive(Debug)]
 struct Word {
     /// Whether its results are on disk; if not, it is durable to the end.
     done: bool,
-    /// The frame that says so.
+    /// The frame with the statement.
     frame: Vec<u8>,
 }
 
@@ -35,14 +35,14 @@ impl Ended {
         self.words.get(&node).is_some_and(|word| word.done)
     }
 
-    /// The frames that say so.
+    /// The frames with the statements.
     pub fn frames(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.words.values().map(|word| &word.frame)
     }
 }
 
 impl<W: Wire> Peers<W> {
-    /// This peer's word that it has ended a run.
+    /// This peer's statement that it has ended a run.
     pub(super) fn word(&self, job: u32, done: bool) -> Vec<u8> {
         let payload = [self.me as u64, u64::from(done)].map(u64::to_le_bytes).concat();
         let place = Place { job, ..Place::default() };
@@ -50,7 +50,7 @@ impl<W: Wire> Peers<W> {
         frame.to_bytes(&self.run, |bytes| self.wire.sign(bytes))
     }
 
-    /// Notes that this peer has ended the run.
+    /// Records that this peer has ended the run.
     pub(super) fn end_own(&mut self, done: bool) {
         if self.skips() {
             let word = Word { done, frame: self.word(self.job, done) };
@@ -58,14 +58,14 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Tells a neighbour who has ended, as far as known.
+    /// Sends a neighbour the nodes known to have ended.
     pub(super) fn send_ended(&mut self, peer: usize) {
         for frame in self.ended.frames() {
             self.wire.send(peer, frame);
         }
     }
 
-    /// Handles a node's word that it has ended, and passes it on if it is new.
+    /// Handles a node's statement that it has ended, and passes it on if it is new.
     pub(super) fn on_ended(&mut self, at: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
         let word = author(payload, self.nodes).filter(|_| self.skips());
         let (node, said) = word.ok_or(Refusal::Shape)?;
@@ -76,7 +76,7 @@ impl<W: Wire> Peers<W> {
             _ => return Err(Refusal::Shape),
         };
         let known = if done { self.ended.is_done(node) } else { self.ended.is_durable(node) };
-        // Of its own end this peer knows better.
+        // Statements about this peer's own end are ignored.
         if known || node == self.me {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl<W: Wire> Peers<W> {
         Ok(())
     }
 
-    /// Neighbours that have ended need nothing any more.
+    /// Neighbours that have ended need nothing more.
     fn note_ended(&mut self) {
         for link in &mut self.links {
             if self.ended.is_durable(link.peer) {

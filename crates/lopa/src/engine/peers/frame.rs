@@ -16,9 +16,9 @@
 //!     CRC-32 of everything before
 //! ```
 //!
-//! The length counts payload and signature. It is never trusted: it must match the bytes received. What
-//! nodes pass on begins with the number of its author: everything else comes from a neighbour over an
-//! authenticated link, and needs no signature.
+//! The length counts payload and signature. It is never trusted: it must match the bytes received.
+//! A payload that nodes pass on begins with the number of its author; all others come from a
+//! neighbour over an authenticated link, and need no signature.
 
 use flate2::Crc;
 
@@ -30,7 +30,7 @@ const VERSION: u16 = 2;
 const HEAD: usize = 56;
 const TAIL: usize = 4;
 
-/// Bytes that a node which passes a frame on adds to what it says: its number and its signature.
+/// Bytes added to the payload of a frame that nodes pass on: the author's number and signature.
 pub const AUTHOR: usize = 8 + size_of::<Signature>();
 
 /// The kind of a frame.
@@ -48,7 +48,7 @@ pub enum Kind {
     /// A node has ended the run: see `ended.rs`.
     Ended = 5,
     /// A node's message in an exchange, some of whose numbers are not finite: the run diverges there.
-    /// All nodes go on with them, as one process does, until they look at their variables.
+    /// All nodes continue with them, as one process does, until they check their variables.
     Overflow = 6,
 }
 
@@ -109,7 +109,7 @@ pub enum Refusal {
     Future,
     /// Its payload has the wrong type or size, or is malformed.
     Shape,
-    /// It contains a value that is not finite, and does not say so.
+    /// It contains a value that is not finite, without a mark.
     NotFinite,
     /// It differs from an earlier frame for the same place.
     Equivocation,
@@ -117,7 +117,7 @@ pub enum Refusal {
     Signature,
     /// It is of another kind than the frames of its step.
     Step,
-    /// It claims of the receiver's past what the receiver does not remember.
+    /// It makes a claim about the receiver's past that the receiver has no record of.
     Past,
 }
 
@@ -208,21 +208,21 @@ pub fn payload(bytes: &[u8]) -> &[u8] {
     Frame::known(bytes).map_or(&[], |frame| frame.payload)
 }
 
-/// What the author of a frame that was validated before signed, and its signature.
+/// The signed content of a frame that was validated before, and its signature.
 pub fn signed(bytes: &[u8]) -> Option<(&[u8], &Signature)> {
     let (summed, _) = bytes.split_last_chunk::<TAIL>()?;
     summed.split_last_chunk()
 }
 
-/// The author of what nodes pass on, and what it says; `None` if that is malformed.
+/// The author and the content of a payload that nodes pass on; `None` if it is malformed.
 pub fn author(payload: &[u8], nodes: usize) -> Option<(usize, &[u8])> {
     let (author, said) = payload.split_first_chunk()?;
     let author = usize::try_from(u64::from_le_bytes(*author)).ok()?;
     (author < nodes).then_some((author, said))
 }
 
-/// Whether all numbers, of `scalar` bytes each, are finite. Single bytes are no numbers, but something
-/// compressed: whoever decompresses it looks at it.
+/// Whether all numbers, of `scalar` bytes each, are finite. Single bytes are compressed content,
+/// not numbers: it is checked after decompression.
 pub fn is_finite(scalar: usize, bytes: &[u8]) -> bool {
     if scalar == 1 {
         return true;

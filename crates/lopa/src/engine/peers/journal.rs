@@ -1,4 +1,4 @@
-//! Records from which exchange on a link is skipped or used again, before anybody acts on it.
+//! Records from which exchange on a link is skipped or used again, before any node acts on it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::store::files::cannot_write;
 
 /// A small log that survives a crash.
 pub trait Journal: Send {
-    /// All that was appended since the last clear; the last record may be truncated.
+    /// Everything appended since the last clear; the last record may be truncated.
     fn read(&mut self) -> Result<Vec<u8>>;
 
     /// Appends a record; it is durable when this returns.
@@ -51,7 +51,7 @@ impl Journal for FileJournal {
     }
 
     fn clear(&mut self) -> Result<()> {
-        // Records that came back after a power cut would be of an earlier state.
+        // Records restored by a power cut would belong to an earlier state.
         let clear = || match self.0.metadata() {
             Ok(found) if found.len() > 0 => Log::open(&self.0, true)?.sync(),
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -98,7 +98,7 @@ impl Turn {
         format!("\n{job} {step} {peer} {word} end\n").into_bytes()
     }
 
-    /// All complete records of a journal; nobody acted on a truncated one.
+    /// All complete records of a journal; no node acted on a truncated one.
     pub fn all(journal: &[u8]) -> Vec<Turn> {
         let read = |line: &str| {
             let words: Vec<_> = line.split(' ').collect();

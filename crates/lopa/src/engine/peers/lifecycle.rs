@@ -13,8 +13,8 @@ use crate::engine::wire::Wire;
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
 
-/// How long a peer that knows all others to be done stays for one that does not answer: its last word may
-/// be lost, or the link may be cut for a while.
+/// How long a peer stays for a silent neighbour when all others are known to be done: the last
+/// message may be lost, or the link may be cut for a while.
 const GRACE: Duration = Duration::from_secs(120);
 
 impl<W: Wire> Independent for Peers<W> {
@@ -65,7 +65,7 @@ impl<W: Wire> Independent for Peers<W> {
         [self.me as u64, self.mark, durable].into_iter().for_each(|value| out.u64(value));
         out.u64(self.links.len() as u64);
         for (at, link) in self.links.iter().enumerate() {
-            // What the other end decides of steps to come it tells again.
+            // The other end sends its decisions on later steps again.
             let until = if self.follows(at) { self.step } else { u64::MAX };
             link.save(self.mark, until, &mut out);
         }
@@ -78,8 +78,8 @@ impl<W: Wire> Independent for Peers<W> {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        // A neighbour that stays out of reach cannot send again what this peer would need after a
-        // restart from before the cut.
+        // A neighbour that stays out of reach cannot resend the frames that this peer would need
+        // after a restart from before the cut.
         let cut = |link: &Link| {
             let since = link.decided.skipped_since(self.step);
             since.is_some_and(|since| since > self.mark && since + WINDOW < self.step)
@@ -104,7 +104,7 @@ impl<W: Wire> Independent for Peers<W> {
         self.request_all();
         let waiting = |link: &Link| (!link.ended()).then_some(link.peer);
         self.wait(|peers| match peers.skips() {
-            // In a later run, this peer tells the others that all have ended this one.
+            // In a later run, this peer informs the others that all have ended this one.
             true => Ok(peers.not_ended(false)),
             false => Ok(peers.links.iter().find_map(waiting)),
         })
@@ -142,8 +142,8 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// A neighbour that may still wait to hear that this peer is done. One that has not been heard for
-    /// long is gone, or cut off for longer than anybody waits.
+    /// A neighbour that may not have received that this peer is done. One that has been silent for
+    /// long is gone, or cut off for longer than any node waits.
     fn unaware(&self) -> Option<usize> {
         let now = self.wire.now();
         let waits = |link: &&Link| !link.knows && now < link.heard.saturating_add(GRACE);
@@ -168,11 +168,11 @@ impl<W: Wire> Peers<W> {
         bytes.end()
     }
 
-    /// Decides again what this peer decided before it crashed.
+    /// Repeats the decisions that this peer made before it crashed.
     fn read_journal(&mut self, resumed: bool) -> Result<()> {
         let Policy::SkipLink { journal, .. } = &mut self.settings.policy else { return Ok(()) };
         if !resumed {
-            // The run starts from its beginning: old records are not of this run.
+            // The run starts from its beginning: old records do not belong to it.
             journal.clear()?;
         }
         let records = journal.read()?;
@@ -190,7 +190,7 @@ impl<W: Wire> Peers<W> {
             let turns: Vec<&Turn> = turns.iter().filter(ours).collect();
             for (at, turn) in turns.iter().enumerate() {
                 match turns.get(at + 1) {
-                    // What the checkpoint holds agrees.
+                    // The checkpoint's content agrees.
                     Some(next) => {
                         let Turn { step: from, used, .. } = **turn;
                         let _ = link.decided.add(Run { from, to: next.step, used });

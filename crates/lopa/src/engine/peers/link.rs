@@ -1,4 +1,4 @@
-//! One link: frames sent, which may be needed again, and frames received. It knows no wire and no
+//! One link: frames sent, which may be needed again, and frames received. It has no wire and no
 //! clock.
 
 use std::collections::BTreeMap;
@@ -31,17 +31,17 @@ pub struct Link {
     checked: Option<u64>,
     /// Whether the link is used in a step, where that is decided.
     pub decided: Decisions,
-    /// What the journal says of the steps from its last record to the next checkpoint, if this peer
-    /// decides: whether the link is used.
+    /// Whether the link is used from the journal's last record to the next checkpoint, if this peer
+    /// decides.
     pub noted: Option<bool>,
     /// Whether decisions must follow the journal until the next checkpoint: this peer was restarted,
     /// and may have made them already.
     pub bound: bool,
-    /// Whether the neighbour, which follows, did not answer in time and has not done so since.
+    /// Whether the neighbour, which follows, did not reply in time and has not replied since.
     pub silent: bool,
     /// Whether the neighbour has sent numbers that are not finite.
     pub overflowed: bool,
-    /// Whether this step does without the link.
+    /// Whether this step skips the link.
     pub idle: bool,
     /// The neighbour's last known step.
     pub step: u64,
@@ -49,21 +49,21 @@ pub struct Link {
     pub durable: u64,
     /// Whether the neighbour's result is on disk.
     pub done: bool,
-    /// Whether the neighbour knows that this peer's result is on disk; where links may be skipped, that
-    /// everybody's is.
+    /// Whether the neighbour has received that this peer's result is on disk; where links may be
+    /// skipped, that all results are.
     pub knows: bool,
-    /// When the neighbour was last heard.
+    /// When the last frame of the neighbour arrived.
     pub heard: Duration,
-    /// The last step in which this peer replied to the neighbour, where that one decides.
+    /// The last step in which this peer replied to the neighbour, if the neighbour decides.
     pub replied: Option<u64>,
     /// The neighbour was asked for everything before this step.
     pub requested: u64,
-    /// The step in which the neighbour claimed that this peer had saved more than it remembers.
+    /// The step in which the neighbour claimed that this peer had saved a later state than it has.
     pub claimed: Option<u64>,
 }
 
 impl Link {
-    /// A link to a neighbour of which nothing is known yet.
+    /// A link to a neighbour from which nothing has arrived yet.
     pub fn new(peer: usize) -> Link {
         Link { peer, ..Link::default() }
     }
@@ -90,8 +90,8 @@ impl Link {
         self.sent.get(&step)
     }
 
-    /// Forgets frames sent in steps in which the link is skipped, long before this one: nobody will
-    /// need them.
+    /// Discards frames sent long ago in steps in which the link is skipped: they will not be
+    /// needed.
     pub fn skip(&mut self, step: u64) {
         let Some(past) = step.checked_sub(WINDOW) else { return };
         let decided = &self.decided;
@@ -104,15 +104,15 @@ impl Link {
         match self.received.get(&step).or_else(|| self.early.get(&step)) {
             Some(known) if known == frame => {}
             Some(_) => return Err(Refusal::Equivocation),
-            // It is too late for the others.
+            // Frames of earlier steps are too late.
             None if step < now => {}
             None => drop(self.early.insert(step, frame.to_vec())),
         }
         Ok(())
     }
 
-    /// Takes out the frame received for a step that was not checked since this peer began; one from a
-    /// checkpoint was checked before, but that may be of other messages.
+    /// Takes out the frame received for a step that was not checked since this peer began; one from
+    /// a checkpoint was checked before, but perhaps against other messages.
     pub fn unchecked(&mut self, step: u64) -> Option<Vec<u8>> {
         if self.checked == Some(step) {
             return None;
@@ -136,7 +136,8 @@ impl Link {
         self.received.get(&step)
     }
 
-    /// Discards what neither the neighbour nor this peer, which is durable up to `ours`, needs.
+    /// Discards frames that neither the neighbour nor this peer, which is durable up to `ours`,
+    /// needs.
     pub fn trim(&mut self, ours: u64) {
         self.sent = self.sent.split_off(&self.durable);
         self.received = self.received.split_off(&ours);
@@ -163,9 +164,9 @@ impl Link {
         self.durable == END
     }
 
-    /// Writes what a peer needs to resume from a step: nothing that was not checked, and of the other
-    /// end's decisions those before step `until`. Whether it needs what this peer sends again it can say
-    /// again.
+    /// Writes the state that a peer needs to resume from a step: only checked frames, and of the
+    /// other end's decisions those before step `until`. The neighbour's requests are not saved: it
+    /// repeats them.
     pub fn save(&self, from: u64, until: u64, out: &mut Writer) {
         [self.peer as u64, self.durable.min(from)].into_iter().for_each(|value| out.u64(value));
         save_frames(self.sent.iter(), out);
@@ -173,7 +174,7 @@ impl Link {
         self.decided.save(until, out);
     }
 
-    /// Reads what was saved; `None` if it is malformed.
+    /// Reads the saved state; `None` if it is malformed.
     pub fn restore(bytes: &mut Reader) -> Option<Link> {
         let mut link = Link::new(usize::try_from(bytes.u64()?).ok()?);
         link.durable = bytes.u64()?;

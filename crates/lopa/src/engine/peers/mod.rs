@@ -1,36 +1,38 @@
 //! Independent peers: one node per process, on separate machines, over any [`Wire`].
 //!
 //! **Steps.** All peers make the same calls ([`Transport::exchange`], [`Transport::all`]) in the
-//! same order. A call's index in its run is its *step*, which says where a frame belongs. An exchange
-//! sends each neighbour a message; bytes for all are broadcast: every peer relays what is new to it.
+//! same order. A call's index in its run is its *step*, which identifies a frame. An exchange sends
+//! each neighbour a message; bytes for all are broadcast: every peer relays those that are new to
+//! it.
 //!
 //! **What is kept.** A peer is *durable* up to the step that its last checkpoint resumes from. It
-//! keeps what it sent to a neighbour until the neighbour is durable beyond that step, and what it
-//! received until it is durable beyond it itself. Checkpoints contain both logs. Hence a restarted
-//! peer replays from its own checkpoint with messages that its neighbours send again; they drop what
-//! it repeats; nobody else rolls back, however many peers crash at once.
+//! keeps each frame sent to a neighbour until the neighbour is durable beyond that step, and each
+//! frame received until it is itself durable beyond it. Checkpoints contain both logs. Hence a
+//! restarted peer replays from its own checkpoint with messages that its neighbours send again;
+//! they drop duplicates; no other peer rolls back, however many peers crash at once.
 //!
 //! **Retransmission.** A wire may lose, duplicate, delay and reorder frames. There are no
-//! acknowledgements: a peer that misses something asks for it, at intervals and whenever a
-//! connection opens, by a status that names its step. The neighbour then sends again what it keeps
-//! from that step on, at most [`link::WINDOW`] steps. A status also says up to where its sender is
-//! durable, so that the receiver can discard the rest.
+//! acknowledgements: a peer that lacks a frame requests it, at intervals and whenever a connection
+//! opens, by a status that names its step. The neighbour then resends the frames it keeps from that
+//! step on, at most [`link::WINDOW`] steps. A status also contains the step up to which its sender
+//! is durable, so that the receiver can discard earlier frames.
 //!
 //! **Silent neighbours.** A peer waits until the deadline, stops as soon as a connection is lost, or
 //! skips the link in that exchange: see [`Policy`]. Both ends skip a link or neither does; `decide.rs`
 //! has the protocol.
 //!
-//! **Trust.** A neighbour is whoever the wire says it is; what it says of itself concerns its own link. What
-//! nodes pass on is signed by its author, and nobody believes it of anybody else. A frame is held until its
-//! step is reached and counts, is relayed and is saved only if it is what this peer itself would send there:
-//! one of the right kind and shape. What a neighbour claims of this peer's own past counts for nothing
-//! against what this peer remembers. Any other frame is refused, its sender or its author is named once
-//! per reason, and the peer goes on waiting for a right one, until the deadline.
+//! **Trust.** The wire authenticates neighbours; a neighbour's statements about itself affect only
+//! its own link. Frames that nodes pass on are signed by their authors, and are accepted only with
+//! that signature. A frame is held until its step is reached, and is used, relayed and saved only
+//! if it has the kind and shape of this peer's own frame there. A neighbour's claims about this
+//! peer's past are checked against this peer's own records. Any other frame is refused, its sender
+//! or its author is named once per reason, and the peer keeps waiting for a valid one, until the
+//! deadline.
 //!
 //! **Checkpoints.** [`Independent::mark`] sets the step that the next checkpoint resumes from,
 //! [`Independent::save`] returns the logs to store with it. Only when it is on disk
-//! ([`Independent::kept`]) does the peer announce that it is durable and discard what neither it nor
-//! a neighbour needs.
+//! ([`Independent::kept`]) does the peer announce that it is durable and discard frames that
+//! neither it nor a neighbour needs.
 //!
 //! **The end.** A peer that has everything its result needs on disk is durable up to [`status::END`]
 //! and waits until all its neighbours are; only then does it begin the next run. After the last run
@@ -88,17 +90,17 @@ pub struct Peers<W: Wire> {
     start: u64, // of this node in the run, where links may be skipped: each restart adds 1
     notices: u64, // since then
     ended: Ended,
-    past: (u32, Vec<Vec<u8>>), // the run before this one, and all nodes' words that they ended it
+    past: (u32, Vec<Vec<u8>>), // the previous run, and all nodes' statements that they ended it
     answered: BTreeMap<usize, (u64, Duration)>, // when each peer was last answered, and for which step
     skip_at: Duration,                          // when links to silent neighbours are skipped
-    probe_at: Duration, // when silent neighbours are asked for a sign of life
-    done: bool,         // whether the run's result is on disk
+    probe_at: Duration,                         // when silent neighbours are asked for a reply
+    done: bool,                                 // whether the run's result is on disk
     stopped: bool,
 }
 
 impl<W: Wire> Peers<W> {
     /// Node `me` out of `nodes`, in the run identified by `run` (see
-    /// [`crate::experiment::Experiment::identity`]); `notify` receives what the user should know.
+    /// [`crate::experiment::Experiment::identity`]); `notify` receives notes for the user.
     pub fn new(
         wire: W,
         (me, nodes): (usize, usize),
@@ -159,7 +161,7 @@ impl<W: Wire> Peers<W> {
         signed(bytes).is_some_and(by).then_some(()).ok_or(Refusal::Signature)
     }
 
-    /// Handles events until `missing` names nobody.
+    /// Handles events until `missing` names no node.
     fn wait(&mut self, missing: impl Fn(&mut Self) -> Result<Option<usize>>) -> Result<()> {
         self.catch_up();
         let deadline = self.wire.now().saturating_add(self.settings.deadline);
@@ -238,7 +240,7 @@ impl<W: Wire> Peers<W> {
     /// Checks the broadcasts held of this step, and relays those that are accepted.
     fn admit(&mut self, accepts: Accepts) {
         for Held { author, from, frame } in self.broadcasts.take(self.step) {
-            // Of its own this peer has what it said.
+            // Its own broadcast is already stored.
             match accepts(author, said(&frame)) {
                 _ if author == self.me => {}
                 Ok(()) => {
@@ -251,7 +253,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Goes to the next step; what is held of this one does not belong to it.
+    /// Moves to the next step; frames still held for this one are discarded.
     fn pass_step(&mut self) {
         let step = self.step;
         for at in 0..self.links.len() {
@@ -266,7 +268,8 @@ impl<W: Wire> Peers<W> {
         self.step += 1;
     }
 
-    /// What cannot happen if all peers run the same program on the same kind of machine.
+    /// The error for a state that is impossible if all peers run the same program on the same kind
+    /// of machine.
     fn replay_error(&self, what: &str) -> Error {
         let message = format!("node {}, iteration {}: {what}", self.me, self.round.k);
         Error::new(Kind::Run, "peers/replay", message)
@@ -331,7 +334,7 @@ impl<W: Wire> Transport for Peers<W> {
             peers.admit(accepts);
             Ok(peers.broadcasts.missing(step))
         })?;
-        // No message belongs here, and no honest neighbour sends one.
+        // No message is expected here, and no honest neighbour sends one.
         self.links.iter_mut().for_each(|link| link.idle = true);
         self.pass_step();
         Ok(self.broadcasts.contents(step))

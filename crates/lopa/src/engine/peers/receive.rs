@@ -1,4 +1,4 @@
-//! Handles what a wire delivers, and replies to it.
+//! Handles the events of a wire, and replies to them.
 
 use super::broadcast::Held;
 use super::frame::{AUTHOR, Frame, FrameResult, Kind, Refusal, author, is_finite};
@@ -69,7 +69,7 @@ impl<W: Wire> Peers<W> {
         if !whole || frame.payload.len() > self.limits.message {
             return Err(Refusal::Shape);
         }
-        // Whoever diverges says so: a value that is not finite by mistake disturbs nobody.
+        // A diverging node marks its frames: an unmarked value that is not finite is refused.
         if frame.kind == Kind::Data && !is_finite(scalar, frame.payload) {
             return Err(Refusal::NotFinite);
         }
@@ -124,7 +124,7 @@ impl<W: Wire> Peers<W> {
     /// Handles a peer that is in another run of the experiment.
     fn on_other_job(&mut self, peer: usize, job: u32) {
         if job < self.job {
-            // It waits for this peer to end that run; a status from a later run says so.
+            // It waits for this peer to end that run; a status from a later run shows that it has.
             if self.may_answer(peer, 0) {
                 self.send_status_to(peer, Status::default());
                 self.send_past(peer, job);
@@ -140,7 +140,7 @@ impl<W: Wire> Peers<W> {
         (self.links[at].done, self.links[at].knows) = (true, true);
     }
 
-    /// Tells a peer that is still in an earlier run who has ended that.
+    /// Informs a peer that is still in an earlier run which nodes have ended it.
     fn send_past(&mut self, peer: usize, job: u32) {
         if !self.skips() {
             return;
@@ -154,8 +154,8 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Refuses what a neighbour claims of this peer's past. If it is true, this peer's checkpoints are
-    /// lost, and it waits in vain.
+    /// Refuses a neighbour's claim about this peer's past. If it is true, this peer's checkpoints
+    /// are lost, and it waits in vain.
     fn dispute(&mut self, at: usize) {
         self.links[at].claimed = Some(self.step);
         self.report(self.links[at].peer, Refusal::Past);
@@ -175,7 +175,7 @@ impl<W: Wire> Peers<W> {
         link.silent &= status.asks;
         let peer = link.peer;
         self.trim();
-        // A neighbour that is done stays until it hears that this peer is.
+        // A neighbour that is done stays until it receives that this peer is.
         let stays = self.done && status.done && !status.knows;
         if (status.asks || stays) && self.may_answer(peer, place.step) {
             match status.asks {
@@ -185,8 +185,8 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// Whether a peer may be answered now: if it was not answered just before, or has come so far since
-    /// that it needs more than it was sent then. However often it asks, it gets no more.
+    /// Whether a peer may be answered now: it was not answered just before, or has advanced so far
+    /// that it needs further frames. More requests do not get more answers.
     fn may_answer(&mut self, peer: usize, step: u64) -> bool {
         let now = self.wire.now();
         let may = self.answered.get(&peer).is_none_or(|&(last, then)| {
@@ -199,7 +199,7 @@ impl<W: Wire> Peers<W> {
         may
     }
 
-    /// Sends again what a neighbour at a step may lack.
+    /// Resends the frames that a neighbour at a step may lack.
     fn resend(&mut self, at: usize, step: u64) {
         let (now, follows) = (self.step, self.follows(at));
         let link = &self.links[at];
@@ -216,13 +216,13 @@ impl<W: Wire> Peers<W> {
         self.send_status(at, false);
     }
 
-    /// Asks all neighbours for what is missing.
+    /// Requests missing frames from all neighbours.
     pub(super) fn request_all(&mut self) {
         (0..self.links.len()).for_each(|at| self.send_status(at, true));
         self.broadcast_notices();
     }
 
-    /// Asks neighbours at once that are known to be ahead, as they are after a restart.
+    /// Sends requests at once to neighbours that are known to be ahead, as after a restart.
     pub(super) fn catch_up(&mut self) {
         for at in 0..self.links.len() {
             if self.links[at].is_ahead(self.step) {
@@ -234,7 +234,7 @@ impl<W: Wire> Peers<W> {
     /// Sends a neighbour this peer's status; `asks` if it lacks something.
     pub(super) fn send_status(&mut self, at: usize, asks: bool) {
         let Link { peer, durable: yours, done, .. } = self.links[at];
-        // Where links may be skipped, a neighbour leaves when all know of all.
+        // Where links may be skipped, a neighbour leaves when all nodes have all statements.
         let knows = if self.skips() { self.not_ended(true).is_none() } else { done };
         let status = Status { durable: self.durable, yours, asks, done: self.done, knows };
         if asks {
@@ -249,7 +249,7 @@ impl<W: Wire> Peers<W> {
         self.wire.send(peer, &frame);
     }
 
-    /// Discards what neither this peer nor its neighbours need again.
+    /// Discards frames that neither this peer nor its neighbours need again.
     pub(super) fn trim(&mut self) {
         let mark = self.mark;
         self.links.iter_mut().for_each(|link| link.trim(mark));
@@ -264,7 +264,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// The error of a peer that waited in vain, and whose neighbour says why.
+    /// The error of a peer that waited in vain, with the reason from its neighbour.
     pub(super) fn gone(&self, peer: usize) -> Error {
         let message = format!(
             "node {peer} says that it has discarded messages that node {} needs and had reported as \

@@ -15,7 +15,7 @@ pub enum Policy {
     SkipLink {
         /// How long to wait for its message.
         patience: Duration,
-        /// Records skipped exchanges before anybody acts on them.
+        /// Records skipped exchanges before any node acts on them.
         journal: Box<dyn Journal>,
     },
 }
@@ -40,7 +40,7 @@ impl Default for Settings {
     }
 }
 
-/// What the user of a peer should know.
+/// A note for the user of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// A frame was refused; reported once per peer and reason.

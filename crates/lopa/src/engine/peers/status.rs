@@ -10,13 +10,14 @@ pub const END: u64 = u64::MAX;
 pub struct Status {
     /// The step that the sender would resume from after a crash: it needs nothing before it.
     pub durable: u64,
-    /// The receiver's `durable`, as the sender knows it: the sender has discarded what is before it.
+    /// The receiver's `durable`, as last received by the sender: the sender has discarded frames
+    /// before it.
     pub yours: u64,
-    /// Whether the sender asks the receiver to send again what it lacks.
+    /// Whether the sender asks the receiver to resend the frames it lacks.
     pub asks: bool,
-    /// Whether the sender's result is on disk, so that it needs nobody any more.
+    /// Whether the sender's result is on disk, so that it needs no other peer.
     pub done: bool,
-    /// Whether the sender knows that the receiver's result is on disk.
+    /// Whether the sender has received that the receiver's result is on disk.
     pub knows: bool,
 }
 

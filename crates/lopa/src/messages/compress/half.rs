@@ -20,7 +20,7 @@ impl<T: Real> Compressor<T> for Bf16 {
 
     fn encode(&self, vector: &[T], _: &mut Stream, _: &mut Vec<u32>, wire: &mut Vec<u8>) {
         for &value in vector {
-            // What is too large is cut off; the rest follows in later messages.
+            // Larger values are clipped; the rest follows in later messages.
             let bits = (value.to_f64() as f32).clamp(-LARGEST, LARGEST).to_bits();
             let rounded = match value.is_nan() {
                 true => 0x7fc0,
@@ -51,7 +51,7 @@ params! {
 /// The smallest exponent of two to scale by: that of the smallest normal f32.
 const LEAST: i32 = -126;
 
-/// The largest: its inverse is a normal number, too.
+/// The largest: its inverse is also a normal number.
 const MOST: i32 = 1022;
 
 /// 2^e, exactly, for e from −1022 to 1023.
@@ -72,7 +72,7 @@ fn to_f16(value: f64) -> u16 {
     let size = value.abs();
     let e = ((size.to_bits() >> 52) as i32 - 1023).max(-14);
     let steps = (size / power(e - 10)).round_ties_even() as i32;
-    // A carry out of the significant bits raises the exponent, as it should.
+    // A carry out of the significant bits correctly raises the exponent.
     let bits = ((e + 14) << 10) + steps;
     bits as u16 | if value < 0.0 { 0x8000 } else { 0 }
 }

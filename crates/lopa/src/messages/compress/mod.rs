@@ -1,4 +1,4 @@
-//! Compressors: a vector as fewer bytes, and what those bytes stand for.
+//! Compressors: encode a vector in fewer bytes, and decode them.
 //!
 //! To add one, copy `sign.rs` and add a line to [`compressors`].
 
@@ -15,20 +15,21 @@ use crate::config::{Entry, Params, Registry};
 use crate::math::random::Stream;
 use crate::math::real::{Both, Family, Real};
 
-/// Turns vectors into bytes, and back into something near them.
+/// Encodes vectors as bytes, and decodes these to nearby vectors.
 ///
-/// A compressor has no memory: what it loses stays in the difference between a vector and what the
-/// neighbours hold of it, and is sent later. For that it must be a contraction, at least in the mean:
-/// what it loses of a vector is shorter than the vector.
+/// A compressor has no memory: its error stays in the difference between a vector and the
+/// neighbours' replica, and is sent later. For that it must be a contraction, at least in the mean:
+/// the error is shorter than the vector.
 pub trait Compressor<T: Real>: Send + Sync + 'static {
-    /// The bytes that stand for a vector of this length: always as many, so that a receiver knows.
+    /// The number of bytes for a vector of this length; it must not depend on the entries, because
+    /// a receiver computes it as well.
     fn bytes(&self, length: usize) -> usize;
 
-    /// Appends that many bytes. `draw` is at an address that the receiver knows, too.
+    /// Appends that many bytes. The receiver's `draw` is at the same address.
     fn encode(&self, vector: &[T], draw: &mut Stream, order: &mut Vec<u32>, wire: &mut Vec<u8>);
 
-    /// Adds what the bytes stand for to `replica`; `None` if they stand for nothing. `draw` is where
-    /// it was when they were made.
+    /// Adds the decoded vector to `replica`; `None` if the bytes are malformed. `draw` is at the
+    /// address of the encoder's.
     fn add(
         &self,
         wire: &[u8],
@@ -37,8 +38,8 @@ pub trait Compressor<T: Real>: Send + Sync + 'static {
         replica: &mut [T],
     ) -> Option<()>;
 
-    /// The consensus step size that suits it, above 0 and at most 1: the more is lost, the smaller. The
-    /// eigenvalues of W lie between 1 − `spread` and 1.
+    /// The default consensus step size, above 0 and at most 1: the larger the error, the smaller.
+    /// The eigenvalues of W lie between 1 − `spread` and 1.
     fn consensus_step(&self, spread: f64) -> f64;
 }
 
@@ -54,14 +55,14 @@ impl Family for Compressors {
 }
 
 impl AnyCompressor {
-    /// Of a compressor in either precision.
+    /// From a compressor for both precisions.
     pub fn new<C: Compressor<f32> + Compressor<f64>>(compressor: C) -> AnyCompressor {
         let double = Arc::new(compressor);
         let single: Arc<dyn Compressor<f32>> = double.clone();
         AnyCompressor { both: Both::new(single, double as Arc<dyn Compressor<f64>>) }
     }
 
-    /// The consensus step size that suits it on a W whose eigenvalues lie between 1 − `spread` and 1.
+    /// The default consensus step size on a W whose eigenvalues lie between 1 − `spread` and 1.
     pub fn consensus_step(&self, spread: f64) -> f64 {
         self.get::<f64>().consensus_step(spread)
     }
@@ -102,7 +103,7 @@ pub fn compressors() -> Registry<AnyCompressor> {
     Registry::new("compressor", entries)
 }
 
-/// The number of entries that a share of a vector is.
+/// The number of entries in a share of a vector.
 fn entries(share: f64, length: usize) -> usize {
     ((share * length as f64).ceil() as usize).clamp(usize::from(length > 0), length)
 }
@@ -115,7 +116,7 @@ fn limited(most: f64, spread: f64) -> f64 {
     }
     let step = most / spread;
     let unit = 10f64.powf(1.0 - step.log10().floor());
-    // What has two digits must not lose one to rounding.
+    // A value with two digits must not lose one to rounding.
     (step * unit + 1e-6).floor() / unit
 }
 

@@ -28,7 +28,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Appends what is left.
+    /// Appends the remaining bits.
     pub fn end(self) {
         if self.count > 0 {
             self.wire.push(self.held as u8);

@@ -1,8 +1,9 @@
 //! Few bits per entry: a whole number of steps between minus and plus the largest entry, rounded at
 //! random so that it is right in the mean.
 //!
-//! Rounding adds variance, ω times the vector's square. Hence the step that is sent is shortened by
-//! 1/(1 + ω): what is lost then has ω/(1 + ω) of the vector's square in the mean, always less than 1.
+//! Rounding adds variance, ω times the vector's square. Hence the decoded vector is multiplied by
+//! 1/(1 + ω): the squared error is then ω/(1 + ω) of the vector's square in the mean, always less
+//! than 1.
 
 use super::packed::{self, Packer, unpack};
 use super::{Compressor, largest, number};

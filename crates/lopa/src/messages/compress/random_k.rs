@@ -13,7 +13,7 @@ params! {
     }
 }
 
-/// The first `k` places of a random order.
+/// The first `k` indices of a random order.
 fn choose(k: usize, length: usize, draw: &mut Stream, order: &mut Vec<u32>) {
     order.clear();
     order.extend(0..length as u32);
@@ -45,8 +45,8 @@ impl<T: Real> Compressor<T> for RandomK {
         Some(())
     }
 
-    /// What is lost, a share of 1 − δ in the mean, must not feed on itself: with a step of
-    /// 2 δ / (2 − δ) / (1 − λ_min) at most, it does not.
+    /// The error, a share of 1 − δ in the mean, must not amplify itself: with a step of at most 2 δ
+    /// / (2 − δ) / (1 − λ_min), it does not.
     fn consensus_step(&self, spread: f64) -> f64 {
         limited(2.0 * self.share / (2.0 - self.share), spread)
     }

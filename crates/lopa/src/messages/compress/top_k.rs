@@ -1,4 +1,4 @@
-//! The largest entries: their indices, in increasing order, then their values. Of entries of one
+//! The largest entries: their indices, in increasing order, then their values. Of entries of equal
 //! size, the first are taken.
 
 use super::{Compressor, entries, limited, number};
@@ -54,9 +54,9 @@ impl<T: Real> Compressor<T> for TopK {
         Some(())
     }
 
-    /// Every entry has its turn about once in 1 / share messages: neighbours hold entries that are
-    /// d = (1 / share − 1) / 2 iterations old, on average. Mixing with vectors of that age,
-    /// x ← x − γ (I − W) x(k − d), is stable where γ (1 − λ_min) < 2 sin(π / (4 d + 2)); the step is 0.6
+    /// Every entry is sent about once in 1 / share messages: neighbours hold entries that are d =
+    /// (1 / share − 1) / 2 iterations old, on average. Mixing with vectors of that age, x ← x − γ
+    /// (I − W) x(k − d), is stable where γ (1 − λ_min) < 2 sin(π / (4 d + 2)); the step is 0.6
     /// times that.
     fn consensus_step(&self, spread: f64) -> f64 {
         limited(1.2 * (std::f64::consts::FRAC_PI_2 * self.share).sin(), spread)

@@ -10,11 +10,11 @@ const TRIALS: u64 = 8;
 /// The longest window.
 pub const LONGEST: u64 = 1 << 14;
 
-/// Draws of a window until one is connected. At least half of them are, or the window is refused:
-/// that all of these fail happens once in 2⁶⁴ windows, and then the last one stands.
+/// Draws of a window until one is connected. At least half of the windows are, or the window is
+/// refused; so all draws fail once in 2⁶⁴ windows, and then the last one is used.
 const ATTEMPTS: u64 = 64;
 
-/// What is drawn in every round, by the address (seed, attempt, round).
+/// The draws of every round, at the address (seed, attempt, round).
 #[derive(Debug, Clone)]
 pub struct Drawn {
     seed: u64,
@@ -23,21 +23,21 @@ pub struct Drawn {
 
 #[derive(Debug, Clone)]
 pub enum How {
-    /// Every edge with probability p; what a lost edge weighs stays with its two ends.
+    /// Every edge with probability p; the weight of a missing edge stays with its two ends.
     Edges {
         /// W with all edges.
         base: Mixing,
-        /// The number of the edge of each entry of `base`; that of the diagonal means nothing.
+        /// The number of the edge of each entry of `base`; that of the diagonal is meaningless.
         ids: Vec<Vec<u32>>,
         edges: usize,
         p: f64,
     },
     /// Every node with at most one other.
     Matching {
-        /// Among whose edges; none if everybody knows everybody.
+        /// The graph of possible pairs; `None` if any two nodes may meet.
         base: Option<Graph>,
         nodes: usize,
-        /// The weight of the other.
+        /// The weight of the partner.
         weight: f64,
     },
 }
@@ -48,7 +48,7 @@ pub struct Draw {
     pub mixing: Mixing,
     picked: Vec<bool>,           // by edge
     order: Vec<usize>,           // nodes, shuffled
-    partner: Vec<usize>,         // by node; itself if it has none
+    partner: Vec<usize>,         // by node; the node itself if it has none
     parent: Vec<usize>,          // union-find
     attempt: Option<(u64, u64)>, // of a window: (its number, the attempt)
 }
@@ -87,7 +87,7 @@ impl Drawn {
         }
     }
 
-    /// Memory for draws, with room for the largest.
+    /// Memory for draws, large enough for every round.
     pub fn place(&self) -> Draw {
         let m = self.nodes();
         let (room, edges): (Vec<usize>, usize) = match &self.how {
@@ -181,10 +181,10 @@ impl Drawn {
         pieces == 1
     }
 
-    /// The window: the one asked for, if it serves, else the shortest power of two that does.
+    /// The window: the requested one if it works, else the shortest power of two that does.
     pub fn settle(&self, asked: Option<u64>) -> Result<u64> {
         let draw = &mut self.place();
-        // Attempts that no run makes.
+        // Attempt numbers that no run uses.
         let mut good = |window: u64| {
             let trials = (0..TRIALS).map(|trial| ATTEMPTS + trial);
             trials.filter(|&trial| self.joins(trial, 0..window, draw)).count() as u64
@@ -241,7 +241,7 @@ fn unite(parent: &mut [usize], i: usize, j: usize) -> usize {
 
 fn root(parent: &mut [usize], mut i: usize) -> usize {
     while parent[i] != i {
-        // Halving the way keeps later ones short.
+        // Path halving keeps later searches short.
         parent[i] = parent[parent[i]];
         i = parent[i];
     }

@@ -1,4 +1,4 @@
-//! How fast rounds agree: the norm of a window's product.
+//! The rate of consensus over rounds: the norm of a window's product.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use crate::error::{Error, Result};
 use crate::math::real::{dot, update};
 use crate::network::spectrum;
 
-/// Windows of drawn rounds that are looked at.
+/// Windows of drawn rounds that are analysed.
 const WINDOWS: u64 = 4;
 
-/// What is left of a vector after a round that averages completely is rounding, below this.
+/// After a round that averages completely, the rest of a vector is rounding below this.
 const NOTHING: f64 = 1e-13;
 
-/// What a window of rounds does.
+/// The effect of a window of rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Joint {
     /// The number of rounds in it, B.
@@ -23,7 +23,7 @@ pub struct Joint {
     pub rho_window: f64,
     /// ρ_B^{1/B}, to be compared with ρ of a fixed W.
     pub rho_round: f64,
-    /// Messages that a node sends in a round, on average.
+    /// Messages per node and round, on average.
     pub messages: f64,
     /// Whether every W is symmetric; otherwise they are doubly stochastic only.
     pub symmetric: bool,

@@ -44,7 +44,7 @@ pub fn sequence() -> Entry<GraphBuild> {
     entry::<Sequence>("sequence", "changing: several graphs in turn, each for some rounds")
 }
 
-/// One neighbour a round. With 2^d nodes, node i meets i ⊕ 2^t; otherwise it sends to i + 2^t.
+/// One neighbour per round. With 2^d nodes, node i meets i ⊕ 2^t; otherwise it sends to i + 2^t.
 struct OnePeer;
 
 impl Topology for OnePeer {

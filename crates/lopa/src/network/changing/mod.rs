@@ -1,16 +1,16 @@
 //! Graphs that change from round to round.
 //!
 //! A *round* is one exchange of messages. Round r uses its own matrix W_r, which is doubly
-//! stochastic, so that means are kept, and symmetric unless a graph says otherwise. A single W_r
-//! need not connect anybody; what counts is the *window*: over that many rounds, from a multiple of
-//! it on, all links used form a connected graph.
+//! stochastic, so that means are kept, and symmetric except for one kind of graph. A single W_r
+//! need not be connected; the *window* must be: over that many rounds, starting at a multiple of
+//! it, all links used form a connected graph.
 //!
 //! ```text
 //! x^{r+1} = W_r x^r              ‖W_{B−1} ⋯ W_0 x − x̄‖² ≤ ρ_B ‖x − x̄‖²
 //! ```
 //!
-//! W_r depends on the seed and on r alone: every process of a run knows it without asking, and a run
-//! that is resumed finds it again.
+//! W_r depends only on the seed and on r: every process of a run computes it without communication,
+//! and a resumed run computes it again.
 
 mod drawn;
 mod joint;
@@ -34,7 +34,7 @@ pub struct Rounds {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    /// One after the other, each for so many rounds, and again from the first.
+    /// One after the other, each for this many rounds, then again from the first.
     Cycle { each: Vec<Mixing>, every: u64 },
     /// A new draw in every round.
     Drawn(Drawn),
@@ -53,7 +53,7 @@ impl Rounds {
         Ok(Rounds { kind: Kind::Cycle { each, every }, window, lambda_min, symmetric })
     }
 
-    /// A new draw in every round. `window` is given, or the shortest that serves.
+    /// A new draw in every round. `window` is given, or the shortest that works.
     fn drawn(drawn: Drawn, window: Option<u64>, lambda_min: f64) -> Result<Rounds> {
         let mut rounds =
             Rounds { kind: Kind::Drawn(drawn), window: 1, lambda_min, symmetric: true };
@@ -70,7 +70,7 @@ impl Rounds {
         }
     }
 
-    /// Over this many rounds, from a multiple of it on, the links used connect all nodes.
+    /// Over this many rounds, starting at a multiple of it, the links used connect all nodes.
     pub fn window(&self) -> u64 {
         self.window
     }
@@ -85,7 +85,7 @@ impl Rounds {
         self.lambda_min
     }
 
-    /// A place to have W of one round after another.
+    /// Memory for W of one round after another.
     pub fn cursor(&self) -> Cursor<'_> {
         let draw = match &self.kind {
             Kind::Cycle { .. } => None,
@@ -95,7 +95,7 @@ impl Rounds {
     }
 }
 
-/// W of one round after another, in memory that is taken once.
+/// W of one round after another, in memory that is allocated once.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     rounds: &'a Rounds,
@@ -104,12 +104,12 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// The rounds that it goes through.
+    /// The rounds.
     pub fn rounds(&self) -> &Rounds {
         self.rounds
     }
 
-    /// Goes to a round; whether W may differ from the one before.
+    /// Moves to a round; returns whether W may differ from the previous one.
     pub fn go(&mut self, round: u64) -> bool {
         let at = match &self.rounds.kind {
             Kind::Cycle { each, every } => round / every % each.len() as u64,
@@ -125,7 +125,7 @@ impl Cursor<'_> {
         true
     }
 
-    /// W of the round that it went to last, or of the first.
+    /// W of the current round; at first, that of round 0.
     pub fn mixing(&self) -> &Mixing {
         match (&self.rounds.kind, &self.draw) {
             (_, Some(draw)) => &draw.mixing,

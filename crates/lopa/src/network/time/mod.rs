@@ -1,5 +1,5 @@
-//! A clock for networks: when each node would be done, if computing and messages took the time that
-//! the `[time]` section says.
+//! A clock for networks: when each node would be done, if computing and messages took as long as
+//! the `[time]` section specifies.
 //!
 //! ```text
 //! t_i ← max( t_i, max_j t_j + latency_ji + transfer_ji ) + compute_i
@@ -7,10 +7,11 @@
 //! ```
 //!
 //! over the neighbours j whose messages node i mixes in that round; messages_j is their number at j.
-//! Node i begins a round when it is done with the one before, and goes on when all messages are there.
+//! Node i begins a round when it has finished the previous one, and continues when all messages
+//! have arrived.
 //!
-//! Times are whole nanoseconds, and what is drawn takes sums and products only: the same bits on
-//! every machine.
+//! Times are whole nanoseconds, and random times use only sums and products: the same bits on every
+//! machine.
 
 mod spec;
 
@@ -23,7 +24,7 @@ use super::{Graph, Mixing};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
 
-/// What everything takes on a network, for a seed.
+/// The times of computations and messages on a network, for a seed.
 #[derive(Debug, Clone)]
 pub struct Timetable {
     calls: [f64; 4], // nanoseconds of a gradient, a Hessian and a Jacobian product, and a sample
@@ -104,14 +105,14 @@ impl Timetable {
         self.slowness.len()
     }
 
-    /// Nanoseconds of computing at a node: so many gradients, Hessian and Jacobian products, and
-    /// samples.
+    /// Nanoseconds of computing at a node for these numbers of gradients, Hessian and Jacobian
+    /// products, and samples.
     pub fn compute(&self, node: usize, calls: [u64; 4]) -> u64 {
         let parts = self.calls.iter().zip(calls).map(|(each, count)| each * count as f64);
         (parts.sum::<f64>() * self.slowness[node]).round() as u64
     }
 
-    /// What computing takes in an iteration in which the node may be a straggler.
+    /// The computing time of an iteration in which the node may be a straggler.
     fn taken(&self, node: usize, k: Option<u64>, compute: u64) -> u64 {
         let (Some(Stragglers { p, factor }), Some(k)) = (self.stragglers, k) else {
             return compute;
@@ -124,8 +125,8 @@ impl Timetable {
         }
     }
 
-    /// Calls `f` with each node, each of those that it hears in a round, and the place of that one among
-    /// all that it ever hears.
+    /// Calls `f` with each node, each sender that it receives from in a round, and the index of
+    /// that sender among all that it ever receives from.
     pub fn each_way(&self, mixing: &Mixing, mut f: impl FnMut(usize, usize, usize)) {
         for (i, row) in mixing.rows().iter().enumerate() {
             let mut place = 0;
@@ -139,9 +140,9 @@ impl Timetable {
         }
     }
 
-    /// Moves all clocks over a round: W says who hears whom, `bytes` is the content of a message, and
-    /// node i then computes for `compute(i)`. Without W nothing is sent. `k` is the iteration, unless
-    /// it is the start. `next` and `sent` are memory.
+    /// Advances all clocks by a round: W defines who receives from whom, `bytes` is the content of
+    /// a message, and node i then computes for `compute(i)`. Without W nothing is sent. `k` is the
+    /// iteration, unless it is the start. `next` and `sent` are memory.
     pub fn pass(
         &self,
         clocks: &mut [u64],
@@ -153,9 +154,9 @@ impl Timetable {
         self.pass_where(clocks, exchange, k, compute, memory, (|_, _| true, |_, _, there| there));
     }
 
-    /// The same where not every message comes: `carries(i, place)` says whether a way carries one to
-    /// node i, and `waits(i, place, there)` until when node i waits for what it uses of it, if what is
-    /// sent now is there at `there`.
+    /// The same where messages may be missing: `carries(i, place)` is whether an edge carries one
+    /// to node i, and `waits(i, place, there)` is the time until which node i waits for the message
+    /// that it uses, if the one sent now arrives at `there`.
     pub fn pass_where(
         &self,
         clocks: &mut [u64],
@@ -185,7 +186,7 @@ impl Timetable {
     }
 }
 
-/// The error of times that are still to be measured.
+/// The error for times that must be measured first.
 pub fn unmeasured() -> Error {
     Error::config("time/unmeasured", "`compute = \"measured\"` is still to be measured")
         .at("[time]")
@@ -213,7 +214,7 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// Picoseconds per byte; none without a limit.
+/// Picoseconds per byte; zero without a limit.
 fn rate(bandwidth: Option<f64>) -> u64 {
     bandwidth.map_or(0, |bandwidth| (1e12 / bandwidth).round() as u64)
 }

@@ -18,8 +18,8 @@ pub struct Coefficients {
 }
 
 impl Coefficients {
-    /// 1/m Σ_i of f_i and g_i, which is a quadratic of the same form: the D_i stand below each
-    /// other, each divided by √m, and so do the e_i. `None` without nodes.
+    /// 1/m Σ_i of f_i and g_i, which is a quadratic of the same form: the D_i are stacked, each
+    /// divided by √m, and so are the e_i. `None` without nodes.
     pub fn mean(nodes: &[Coefficients]) -> Option<Coefficients> {
         let m = nodes.len() as f64;
         let Dims { n, p } = nodes.first()?.dims();
@@ -106,7 +106,7 @@ pub fn x_star(nodes: &[Coefficients]) -> Option<Vec<f64>> {
 pub(super) struct Sums(Vec<f64>);
 
 impl Sums {
-    /// What one node adds.
+    /// The contribution of one node.
     pub(super) fn of(node: &Coefficients) -> Vec<f64> {
         let n = node.dims().n;
         let mut own = Vec::with_capacity(n * (n + 1));
@@ -120,7 +120,7 @@ impl Sums {
         own
     }
 
-    /// Adds what the next node adds.
+    /// Adds the contribution of the next node.
     pub(super) fn add(&mut self, own: &[f64]) {
         self.0.resize(own.len(), 0.0);
         axpy(1.0, own, &mut self.0);

@@ -81,7 +81,8 @@ impl<T: Real> Problem<T> for Options {
             _ => None,
         };
         let (mut parts, mut sums) = (Vec::with_capacity(nodes.len()), Sums::default());
-        // Some at a time: of nodes elsewhere, and of their contributions to x*, only sums are kept.
+        // Some at a time: for nodes of other processes, only the sums of their contributions to x*
+        // are kept.
         for some in pieces(setting.nodes) {
             let made = parallel::map(setting.pool, some, |i| {
                 let exact = match &given {
@@ -103,13 +104,13 @@ impl<T: Real> Problem<T> for Options {
     }
 }
 
-/// Pieces of `0..nodes`, small enough for what is made of each node to be held for a while.
+/// Ranges of `0..nodes`, small enough to hold the coefficients of all their nodes in memory.
 fn pieces(nodes: usize) -> impl Iterator<Item = Range<usize>> {
     const PIECE: usize = 1 << 12;
     (0..nodes).step_by(PIECE).map(move |start| start..nodes.min(start + PIECE))
 }
 
-/// The coefficients of every node, made at random or read from a file as the options say.
+/// The coefficients of every node, drawn at random or read from a file.
 pub fn coefficients(options: &Options, nodes: usize, seed: u64) -> Result<Vec<Coefficients>> {
     match &options.file {
         Some(path) => file::read(path, nodes),
@@ -117,7 +118,7 @@ pub fn coefficients(options: &Options, nodes: usize, seed: u64) -> Result<Vec<Co
     }
 }
 
-/// A node's part. A million of them have to fit: its numbers lie in one piece.
+/// A node's part. A million of them must fit in memory: its numbers are in one allocation.
 pub struct Quadratic<T> {
     dims: Dims,
     numbers: Box<[T]>,         // A, B, c, D, e, R, q
@@ -126,7 +127,7 @@ pub struct Quadratic<T> {
     x_star: Option<Arc<[f64]>>,
 }
 
-/// The coefficients of a part where they lie.
+/// The coefficients of a part, borrowed.
 struct Numbers<'a, T> {
     a: View<'a, T>,
     b: View<'a, T>,
@@ -270,7 +271,7 @@ impl<T: Real> SingleLevel<T> for Quadratic<T> {
 impl<T: Real> Shortcuts<T> for Quadratic<T> {
     fn theta_star(&mut self, x: &[T]) -> Option<Vec<T>> {
         let Dims { n, p } = self.dims;
-        // Factorised anew: it takes no longer than the solves that follow.
+        // Factorised on each call: it takes no longer than the solves that follow.
         let owned: Vec<f64>;
         let abc = match &self.exact {
             Some(exact) => exact,

@@ -20,7 +20,7 @@ impl<T: Real> Noise<T> {
         if noise == 0.0 {
             return Noise { samples, dims, values: Box::default() };
         }
-        // Node 0's stream belongs to the part common to all nodes.
+        // Node 0's stream is used by the part common to all nodes.
         let mut stream = Stream::new(seed, Purpose::Problem, node + 1);
         stream.seek(1, 0);
         let relative = noise / (1.0 + noise);

@@ -80,7 +80,7 @@ impl Checkpoint {
         file.done()
     }
 
-    /// Decodes the content of a file; the error says what is wrong with it.
+    /// Decodes the content of a file; the error describes the damage.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint, &'static str> {
         let mut file = Reader::new(bytes);
         if file.raw(MAGIC.len()) != Some(MAGIC) {

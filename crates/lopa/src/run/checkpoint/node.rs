@@ -5,8 +5,8 @@ use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::store::bytes::{Hash, Reader, Writer};
 
-/// Encodes a node: its trail of digests, its counters, its variables by name; then what its messages
-/// need (see [`Delivery::save`](crate::engine::Delivery::save)).
+/// Encodes a node: its trail of digests, its counters, its variables by name; then the state of its
+/// messages (see [`Delivery::save`](crate::engine::Delivery::save)).
 pub fn save<T: Real>(node: &Node<T>, trail: &Hash, messages: &[u8]) -> Vec<u8> {
     let mut out = Writer::default();
     out.raw(trail);
@@ -19,8 +19,8 @@ pub fn save<T: Real>(node: &Node<T>, trail: &Hash, messages: &[u8]) -> Vec<u8> {
     out.done()
 }
 
-/// Restores a node, and returns its trail and what its messages need; `None` if the saved variables do
-/// not fit it.
+/// Restores a node, and returns its trail and the state of its messages; `None` if the saved
+/// variables do not fit it.
 pub fn restore<'b, T: Real>(node: &mut Node<T>, bytes: &'b [u8]) -> Option<(Hash, &'b [u8])> {
     let mut bytes = Reader::new(bytes);
     let trail = bytes.hash()?;

@@ -36,7 +36,7 @@ impl Store {
     }
 
     /// The newest valid checkpoint of a run whose number of bytes of measurements is in `measured`;
-    /// `warn` is told which files are not used, and why.
+    /// `warn` receives the files that are not used, and why.
     pub fn newest(
         &mut self,
         run: &Hash,
@@ -73,7 +73,7 @@ impl Store {
 
     /// Removes both files, after the end of the run; those behind a link stay.
     pub fn remove(&self) {
-        // A leftover checkpoint does no harm: the run's result says that it ended.
+        // A leftover checkpoint does no harm: the run has a result, and is not resumed.
         let here = |path: &&PathBuf| path.parent().is_some_and(disk::is_real_folder);
         self.files.iter().filter(here).for_each(|path| drop(disk::remove(path)));
     }

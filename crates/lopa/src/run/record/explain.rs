@@ -16,7 +16,7 @@ use crate::run::gather::unpacked;
 const LARGE: f64 = 100.0;
 
 impl Record<'_> {
-    /// Why the run diverged, if it did: the process with the culprit explains.
+    /// Why the run diverged, if it did: the process of the node that grew first explains.
     pub(super) fn diagnosis<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -29,7 +29,7 @@ impl Record<'_> {
             let good = self.good.get(at).and_then(|good| unpacked(&cluster.nodes()[at], good));
             let why = good.map(|good| self.explain(&culprit, at, good));
             let why = why.unwrap_or_else(|| "it never had a finite point".into());
-            // One line: others refuse what a terminal might obey.
+            // One line: other nodes refuse control characters.
             ours[at] = why.replace(char::is_control, " ").into_bytes();
         }
         let said = cluster.everyone_bytes(ours, Expect::Text)?;

@@ -12,7 +12,7 @@ use lopa::problem::Bilevel;
 use lopa::problem::oracle::Oracle;
 use lopa::run::{Context, World};
 
-/// An experiment with one algorithm and everything that a run of it is made of.
+/// An experiment with one algorithm and all parts of its run.
 pub struct Bench {
     pub experiment: Experiment,
     pub data: Option<Data>,
@@ -116,7 +116,7 @@ impl Bench {
         simulation.with_messages(&messages, attack.as_ref(), on).unwrap()
     }
 
-    /// All nodes after so many iterations.
+    /// All nodes after this many iterations.
     pub fn run<T: Real>(&self, iterations: usize) -> Simulation<'static, T> {
         let mut simulation = self.start();
         (0..iterations).for_each(|_| simulation.iterate());

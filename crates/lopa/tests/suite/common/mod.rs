@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Code that several tests share.
 #![allow(dead_code)]
 
 pub mod bench;

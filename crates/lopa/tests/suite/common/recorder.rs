@@ -1,4 +1,4 @@
-//! A problem that writes down which batches it is asked with.
+//! A problem that records the batches of its calls.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ pub type Call = (&'static str, Vec<u32>);
 /// A log of calls that outlives the recorder.
 pub type Log = Arc<Mutex<Vec<Call>>>;
 
-/// Wraps a part and logs every derivative that is asked of it.
+/// Wraps a part and logs every call of a derivative.
 struct Recorder<T> {
     part: Box<dyn Bilevel<T>>,
     log: Log,

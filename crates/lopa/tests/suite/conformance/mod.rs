@@ -1,4 +1,4 @@
-//! The public conformance tests: what is right passes, and planted mistakes are caught.
+//! The public conformance tests: correct code passes, and planted mistakes are caught.
 
 mod planted_algorithms;
 mod planted_problems;

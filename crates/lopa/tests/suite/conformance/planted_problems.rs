@@ -93,12 +93,12 @@ impl<T: Real> Part<T> {
         self.mistake == mistake
     }
 
-    /// What g and its derivatives are multiplied by.
+    /// The factor of g and its derivatives.
     fn scale_g(&self) -> f64 {
         if self.is("concave g") { -1.0 } else { 1.0 }
     }
 
-    /// What f and its derivatives are multiplied by.
+    /// The factor of f and its derivatives.
     fn scale_f(&self, batch: &[u32]) -> f64 {
         if self.is("f grows with the batch") { 1.0 + batch.len() as f64 } else { 1.0 }
     }
@@ -261,7 +261,7 @@ impl<T: Real> Shortcuts<T> for Part<T> {
     }
 }
 
-/// Answers for all nodes.
+/// Computes for all nodes.
 struct All<T>(Vec<Part<T>>);
 
 impl<T: Real> Together<T> for All<T> {

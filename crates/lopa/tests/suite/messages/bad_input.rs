@@ -94,7 +94,8 @@ fn attack() {
     check(&cases);
 }
 
-/// Messages, graphs that change and the clock go together, but for links that work in one direction.
+/// Messages, changing graphs and the clock can be combined, except for links that work in one
+/// direction.
 #[test]
 fn company() {
     let text = |nodes: usize, graph: &str, sections: &str| {
@@ -140,9 +141,9 @@ fn company() {
         assert!(error.place.is_some_and(|place| place.contains("clip")), "{graph}");
         assert!(error.hint.is_some_and(|hint| hint.contains("radius")), "{graph}");
     }
-    // A section that says nothing asks for nothing.
+    // An empty section changes nothing.
     world(text(5, graphs[1], "messages = {}")).unwrap_or_else(|error| panic!("{error}"));
-    // What is wrong in one of them is still told there.
+    // An error in one of them is still reported there.
     for (graph, section, named) in [
         (graphs[1], "messages = { drop = 2 }", "drop"),
         ("{ name = 'random-edges', base = 'ring', p = 2 }", sections[0], "p = 2"),

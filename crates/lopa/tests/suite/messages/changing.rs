@@ -59,8 +59,8 @@ fn tracking_reaches_the_solution() {
     }
 }
 
-/// One replica for all neighbours, of which each hears only some differences, is not what any of them
-/// holds; and without replicas, what is lost is lost.
+/// With one replica for all neighbours, each of which receives only some differences, the replica
+/// matches none of them; and without replicas, the error is never corrected.
 #[test]
 fn naive_ways_stay_away() {
     let compress = "compress = { name = 'top-k', share = 0.5, feedback = false }";
@@ -74,8 +74,8 @@ fn naive_ways_stay_away() {
     assert!(apart > 1e-6, "{apart:e}");
 }
 
-/// How far averaging on a one-peer graph of eight nodes stays from the mean, if a node keeps one replica
-/// of itself, and neighbours add up what they happen to hear of it.
+/// How far averaging on a one-peer graph of eight nodes stays from the mean, if a node keeps one
+/// replica of itself, and neighbours add up the differences they happen to receive.
 fn one_replica_for_all(rounds: usize) -> f64 {
     let (m, n, k) = (8, 6, 3);
     let mut x: Vec<Vec<f64>> =
@@ -105,7 +105,7 @@ fn one_replica_for_all(rounds: usize) -> f64 {
     x.iter().map(off).sum::<f64>().min(1e300)
 }
 
-/// Links of the round that are up, both ways, and what each carries.
+/// Links of the round that are up, in both directions, and the message of each.
 #[test]
 fn bytes_are_those_of_the_links_used() {
     for graph in CHANGING {
@@ -162,7 +162,7 @@ fn too_many_replicas_are_refused() {
     assert!(error.message.contains("89700 replicas of 6000 numbers, 8.6 GB"), "{error}");
     assert!(error.hint.is_some_and(|hint| hint.contains("fewer links")));
     run(text("compress = 'sign', late = 0.1", ", base = 'ring'")).unwrap();
-    // What needs no replicas needs no such memory.
+    // Options without replicas need no such memory.
     run(text("drop = 0.1", "")).unwrap();
 }
 

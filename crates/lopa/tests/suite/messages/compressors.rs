@@ -1,4 +1,4 @@
-//! Every compressor: as many bytes as it says, the same at both ends, and a contraction.
+//! Every compressor: the declared number of bytes, the same at both ends, and a contraction.
 
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{Real, cast};
@@ -33,7 +33,7 @@ fn draw(at: u64) -> Stream {
     draw
 }
 
-/// What is left of a vector when what is sent of it is taken off.
+/// The error of a vector: the vector minus its decoded message.
 fn left<T: Real>(compressor: &dyn Compressor<T>, vector: &[T], at: u64) -> Vec<f64> {
     let (mut order, mut wire) = (Vec::new(), vec![7]);
     compressor.encode(vector, &mut draw(at), &mut order, &mut wire);
@@ -73,7 +73,7 @@ fn every_compressor_contracts() {
     }
 }
 
-/// What is not a number, too small or too large harms nobody; and zero stays zero.
+/// Values that are not finite, too small or too large do no harm; and zero stays zero.
 #[test]
 fn nothing_panics() {
     let strange =
@@ -111,7 +111,7 @@ fn any_bytes_are_read_or_refused() {
     assert!(refused > 100, "{refused}");
 }
 
-/// Rounding at random is right in the mean, but for the factor that makes it contract.
+/// Random rounding is right in the mean, up to the factor that makes it a contraction.
 #[test]
 fn quantising_is_fair() {
     let compressor = get::<f64>("quantise", "bits = 3");

@@ -1,4 +1,4 @@
-//! Links and nodes fail as often as they are said to, and any cut run goes on as it would have.
+//! Links and nodes fail with the given probabilities, and an interrupted run continues unchanged.
 
 use lopa::messages::{Bursts, Failures, Rules};
 
@@ -58,7 +58,7 @@ fn bursts_last() {
     }
 }
 
-/// Looking back finds what going forward would have found: the chain is one.
+/// Searching back gives the same states as going forward.
 #[test]
 fn links_have_one_history() {
     let bursts = Some(Bursts { begin: 0.3, end: 0.2, drop: 0.5 });

@@ -1,4 +1,4 @@
-//! Nodes that lie, and what clipping does about it.
+//! Lying nodes, and the effect of clipping.
 
 use super::{GT, LG, heterogeneous, run};
 
@@ -31,7 +31,7 @@ fn tracking_needs_honest_neighbours() {
     assert!(gt > 10.0 * lg, "{gt:e}, {lg:e}");
 }
 
-/// Without a liar, a radius that all are within costs nothing.
+/// Without a lying node, a radius larger than all distances changes nothing.
 #[test]
 fn clipping_costs_nothing_among_honest_nodes() {
     let [plain, clipped] = ["", "clip = 100"].map(|clip| harm(clip, "", LG));
@@ -47,7 +47,7 @@ fn every_lie_does_harm() {
     }
 }
 
-/// What a liar says does not count in what is measured of honest nodes, nor does where it is.
+/// Measures of honest nodes do not depend on a lying node's messages or point.
 #[test]
 fn measures_are_of_honest_nodes() {
     // Nothing is mixed before the first iteration: all nodes are still where they started.

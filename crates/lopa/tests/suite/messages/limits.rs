@@ -1,4 +1,4 @@
-//! Where methods end up: at the solution under every option, and elsewhere the naive way.
+//! The limits of methods: the solution under every option, and another point with naive schemes.
 
 use lopa::engine::Node;
 use lopa::math::random::{Purpose, Stream};
@@ -22,12 +22,12 @@ fn errors(messages: &str, iterations: usize) -> (f64, f64) {
 fn tracking_reaches_the_solution_under_every_option() {
     for messages in OPTIONS {
         let (grad, apart) = errors(messages, 4000);
-        // What is left is rounding: entries of the gradient are right to about 1e-14.
+        // The rest is rounding: entries of the gradient are right to about 1e-14.
         assert!(grad < 1e-24 && apart < 1e-24, "{messages}: {grad:e}, {apart:e}");
     }
 }
 
-/// Differences shrink as the run converges, and with them what compression loses of them: the rate is
+/// Differences shrink as the run converges, and with them the errors of compression: the rate is
 /// linear, as without compression.
 #[test]
 fn the_rate_is_linear() {
@@ -39,7 +39,7 @@ fn the_rate_is_linear() {
     }
 }
 
-/// Compressing messages themselves, with nothing to make up for what is lost.
+/// Compressing the messages themselves, without correcting the error.
 #[test]
 fn without_replicas_it_stays_away() {
     for compress in ["name = 'top-k', share = 0.5", "name = 'quantise', bits = 4", "name = 'sign'"]
@@ -53,8 +53,8 @@ fn without_replicas_it_stays_away() {
     }
 }
 
-/// A message that one end misses and the other does not know of: trackers lose the gradients' mean, so
-/// that a run ends where the trackers vanish and the gradient does not.
+/// A message that only one end misses: trackers lose the gradients' mean, so that a run ends where
+/// the trackers vanish and the gradient does not.
 #[test]
 fn one_way_losses_end_elsewhere() {
     let bench = Bench::new(&heterogeneous("", &end(1)), GT);

@@ -1,4 +1,4 @@
-//! Mixing never moves the mean over the nodes, and what is sent is what is counted.
+//! Mixing never changes the mean over the nodes, and all bytes sent are counted.
 
 use lopa::engine::Simulation;
 use lopa::math::random::{Purpose, Stream};
@@ -126,7 +126,7 @@ fn means_stay_over_ten_thousand_iterations() {
     }
 }
 
-/// What a message of vectors with 11 entries takes, by hand.
+/// The size of a message of vectors with 11 entries, by hand.
 fn by_hand(compress: &str, scalar: usize) -> usize {
     match compress {
         "compress = { name = 'top-k', share = 0.25 }" => 3 * (2 + scalar),

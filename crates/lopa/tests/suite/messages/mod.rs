@@ -1,5 +1,5 @@
-//! Messages as networks are: whatever is compressed, lost, late or clipped, means stay and methods
-//! reach what they reached before; and the naive ways do not.
+//! Messages on imperfect networks: whatever is compressed, lost, late or clipped, means are kept
+//! and methods reach the same limits; naive schemes do not.
 
 mod bad_input;
 mod changing;
@@ -53,7 +53,7 @@ pub const CHANGING: [&str; 4] = [
     "{ name = 'sequence', graphs = ['path', 'star', 'ring'], every = 2 }",
 ];
 
-/// The options that serve graphs that change: a radius that adapts needs neighbours that stay.
+/// The options that work on changing graphs: a radius that adapts needs fixed neighbours.
 pub fn options() -> impl Iterator<Item = &'static str> {
     OPTIONS.into_iter().filter(|messages| !messages.contains("median"))
 }

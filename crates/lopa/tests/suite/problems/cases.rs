@@ -20,7 +20,7 @@ pub struct Case {
     pub text: &'static str,
     /// Classes of the data.
     pub classes: usize,
-    /// What ⟨v, ∇²g v⟩ / |v|² is never below, for |x| ≤ 1.
+    /// A lower bound of ⟨v, ∇²g v⟩ / |v|² for |x| ≤ 1.
     pub mu: f64,
 }
 
@@ -205,7 +205,7 @@ pub fn all(count: usize) -> Vec<u32> {
     (0..count as u32).collect()
 }
 
-/// The batches that oracles of f and of g are asked with.
+/// The batches of the oracles of f and of g.
 #[derive(Clone)]
 pub struct Batches {
     pub f: Vec<u32>,
@@ -217,7 +217,7 @@ impl Batches {
         Batches { f: all(part.samples_f()), g: all(part.samples_g()) }
     }
 
-    /// A small one, in which a number stands twice.
+    /// A small one, with a duplicate index.
     pub fn small() -> Batches {
         Batches { f: vec![1, 0, 1], g: vec![2, 0, 2, 3] }
     }
@@ -226,7 +226,7 @@ impl Batches {
 pub const ORACLES: [&str; 8] =
     ["f", "g", "grad_x_f", "grad_theta_f", "grad_theta_g", "hess_g", "cross_g", "grad_x_g"];
 
-/// What every oracle says, in the order of [`ORACLES`]; outputs hold NaN before they are asked.
+/// The results of every oracle, in the order of [`ORACLES`]; outputs hold NaN before the call.
 pub fn oracles<T: Real>(
     part: &mut dyn Bilevel<T>,
     point: &Point,

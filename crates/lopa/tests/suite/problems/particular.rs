@@ -1,4 +1,4 @@
-//! What single problems promise beyond the trait.
+//! Promises of single problems beyond the trait.
 
 use lopa::data::{Data, Dataset};
 use lopa::math::random::{Purpose, Stream};
@@ -304,7 +304,7 @@ fn accuracies_count_the_right_samples() {
             ("test_accuracy", share(&data.test, &|_| true)),
             ("own_test_accuracy", share(&data.test, &own)),
         ];
-        // Whoever always names its most frequent class is right on that class alone.
+        // Always naming the most frequent class is right only on that class.
         let mut counts = [0; 4];
         partition[i]
             .iter()
@@ -360,7 +360,7 @@ proptest! {
         let value = loss(&[z], label);
         prop_assert!(value.is_finite() && value >= 0.0);
         prop_assert!((value - (-margin).max(0.0)).abs() <= 2f64.ln() + 1e-12);
-        // Two softmax columns whose scores differ by z say the same.
+        // Two softmax columns whose scores differ by z give the same probabilities.
         let (shift, two) = (100.0, [z + 100.0, 100.0]);
         prop_assert!((loss(&two, label) - value).abs() <= 1e-11 * (1.0 + value + shift));
         // With the one feature 1, the scores are θ.

@@ -11,7 +11,7 @@ use lopa_study::tune::TuneSpec;
 use crate::commands::paper::args::FigureArgs;
 
 impl FigureArgs {
-    /// The number of seeds, if `readings` are asked for; they are no figure.
+    /// The number of seeds, if `readings` are requested; they are not a figure.
     pub fn readings(&self) -> Result<Option<u64>> {
         let asked = self.figures.iter().any(|figure| figure == READINGS);
         match (asked, self.figures.len()) {
@@ -97,10 +97,10 @@ const READINGS: &str = "readings";
 const FIGURES: [&str; 10] =
     ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "all", READINGS];
 
-/// What `--quick` runs: the share of the budget, and the number of seeds.
+/// The settings of `--quick`: the share of the budget, and the number of seeds.
 const QUICK: (f64, usize) = (0.1, 2);
 
-/// The experiments asked for, on the seeds asked for.
+/// The requested experiments, on the requested seeds.
 pub fn parts(args: &FigureArgs, registries: &Registries) -> Result<Vec<Part>> {
     for figure in &args.figures {
         if !FIGURES.contains(&figure.as_str()) {

@@ -68,7 +68,7 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     }
     let results: Vec<Value> =
         done.iter().flat_map(|(part, traces)| entries(part, traces)).collect();
-    // A tenth of a run on two seeds says nothing about the paper.
+    // A tenth of a run on two seeds is no evidence about the paper.
     let mut said = if args.figures.quick() { Vec::new() } else { claims() };
     said.retain(|claim| args.times || claim.topic != Topic::Time);
     let judged = judge(&said, &done);

@@ -18,7 +18,7 @@ pub struct Curves<'a> {
     pub case: &'a Case,
     /// A run with the theorem's step sizes.
     pub theorem: Course,
-    /// A run with the practical step sizes, if asked for.
+    /// A run with the practical step sizes, if requested.
     pub practical: Option<Course>,
 }
 

@@ -1,4 +1,4 @@
-//! `lopa theory`: what the paper's theorems say about an experiment.
+//! `lopa theory`: the paper's theorems applied to an experiment.
 
 mod bound;
 mod constants;

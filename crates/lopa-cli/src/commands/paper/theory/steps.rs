@@ -142,7 +142,7 @@ pub fn sizes(advice: &[Advice], output: &Output) -> String {
     output.list(&["algorithm", "", "alpha", "beta", "lambda", "gamma", "tau", "why"], rows)
 }
 
-/// What the practical step sizes were put through.
+/// The tests of the practical step sizes.
 fn survived(Suggestion { steps, confirmed, .. }: &Suggestion) -> String {
     let seeds: Vec<String> = confirmed.seeds.iter().map(u64::to_string).collect();
     let runs = format!("{} iterations on seeds {}", confirmed.iterations, seeds.join(", "));

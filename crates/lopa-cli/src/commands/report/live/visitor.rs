@@ -1,4 +1,4 @@
-//! A visitor of the live report: one request, one answer, and never a wait for either.
+//! A client of the live report: one request, one answer, without blocking on either.
 
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use lopa_report::live::{Answer, Live};
 
-/// How long a visitor may take to ask, and how long it may take nothing of its answer.
+/// The longest time to send a request, and the longest pause in reading the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How much it may say.
+/// The size limit of a request.
 const LONGEST: usize = 16 << 10;
 
 pub struct Visitor {
@@ -16,7 +16,7 @@ pub struct Visitor {
     asked: Vec<u8>,
     answer: Option<Vec<u8>>,
     sent: usize,
-    heard: Instant, // when it came, asked, or took a part of its answer
+    heard: Instant, // when it connected, sent a request, or read a part of its answer
 }
 
 impl Visitor {
@@ -26,7 +26,7 @@ impl Visitor {
         Ok(Visitor { stream, asked, answer, sent: 0, heard })
     }
 
-    /// Does what can be done at once; false if the visitor is to leave.
+    /// Makes all progress possible without waiting; false if the connection is to be closed.
     pub fn serve(&mut self, live: &Live, own: &str) -> bool {
         match self.advance(live, own) {
             Ok(stays) => stays,
