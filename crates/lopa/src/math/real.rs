@@ -140,21 +140,31 @@ impl<T: Real, const N: usize, F: Fn(T, [T; N]) -> T> Loop for Update<'_, T, N, F
         let Update { x, with, f } = self;
         let (heads, tail) = x.as_chunks_mut::<CHUNK>();
         let done = heads.len() * CHUNK;
-        let chunks = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
+        let with = with.map(|with| with[..done + tail.len()].as_chunks::<CHUNK>());
         // Results go to a separate buffer: without aliasing the compiler vectorises the loop.
         let mut new = [T::zero(); CHUNK];
         for (k, head) in heads.iter_mut().enumerate() {
             for i in 0..CHUNK {
-                new[i] = f(head[i], chunks.map(|(heads, _)| heads[k][i]));
+                new[i] = f(head[i], each(|n| with[n].0[k][i]));
             }
             *head = new;
         }
-        let tails = chunks.map(|(_, with)| &with[..tail.len()]);
+        let tails = with.map(|(_, with)| &with[..tail.len()]);
         for i in 0..tail.len() {
-            new[i] = f(tail[i], tails.map(|with| with[i]));
+            new[i] = f(tail[i], each(|n| tails[n][i]));
         }
         tail.copy_from_slice(&new[..tail.len()]);
     }
+}
+
+/// The entries `of(0)`, `of(1)`, …: `array::from_fn` does the same, but the compiler takes several times as long over it.
+#[inline(always)]
+fn each<T: Real, const N: usize>(of: impl Fn(usize) -> T) -> [T; N] {
+    let mut all = [T::zero(); N];
+    for n in 0..N {
+        all[n] = of(n);
+    }
+    all
 }
 
 /// Elements updated at a time.
