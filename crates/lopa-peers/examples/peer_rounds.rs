@@ -69,7 +69,7 @@ fn main() {
         let place = |node: usize| Place {
             key: keys[node].clone(),
             node,
-            keys: keys.iter().map(Key::public).collect(),
+            members: keys.iter().map(Key::public).collect(),
             listen: at[node],
             callable: true,
             relays: Vec::new(),

@@ -29,8 +29,8 @@ pub struct Place {
     pub key: Key,
     /// Its number.
     pub node: usize,
-    /// The keys of all nodes, in their order.
-    pub keys: Vec<PublicKey>,
+    /// The public keys of all nodes, in their order.
+    pub members: Vec<PublicKey>,
     /// The address it listens at.
     pub listen: SocketAddr,
     /// Whether its neighbours have an address at which to call it.
@@ -75,7 +75,7 @@ pub struct Counters {
 pub struct Iroh {
     net: Arc<Net>,
     key: Key,
-    keys: Vec<PublicKey>,
+    members: Vec<PublicKey>,
     events: Receiver<Item>,
     early: VecDeque<Item>, // arrived during `meet`
     stop: Option<oneshot::Sender<()>>,
@@ -103,7 +103,7 @@ impl Iroh {
         let (sender, events) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         let (stop, stopped) = oneshot::channel();
-        let (key, keys) = (place.key.clone(), place.keys.clone());
+        let (key, members) = (place.key.clone(), place.members.clone());
         let hello = Hello::new(place.terms.clone(), net::random());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -124,7 +124,7 @@ impl Iroh {
         Ok(Iroh {
             net,
             key,
-            keys,
+            members,
             events,
             early: VecDeque::new(),
             stop: Some(stop),
@@ -231,7 +231,7 @@ impl Wire for Iroh {
 
     fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
         let signature = iroh::Signature::from_bytes(signature);
-        self.keys.get(node).is_some_and(|key| key.verify(bytes, &signature).is_ok())
+        self.members.get(node).is_some_and(|key| key.verify(bytes, &signature).is_ok())
     }
 }
 

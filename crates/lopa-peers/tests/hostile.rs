@@ -77,7 +77,7 @@ fn honest(folder: &Path) -> (Honest, Target) {
     let place = |node: usize, neighbours: Vec<Neighbour>| Place {
         key: keys[node].clone(),
         node,
-        keys: keys.iter().map(Key::public).collect(),
+        members: keys.iter().map(Key::public).collect(),
         listen: addresses[node],
         callable: true,
         relays: Vec::new(),

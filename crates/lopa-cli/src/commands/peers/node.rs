@@ -246,7 +246,7 @@ fn place(
     Ok(Place {
         key,
         node: me,
-        keys: roster.members.iter().map(|member| member.key).collect(),
+        members: roster.members.iter().map(|member| member.key).collect(),
         listen: listen(args, member)?,
         callable: !member.addresses.is_empty() || !roster.relays.is_empty(),
         relays: roster.relays.clone(),
