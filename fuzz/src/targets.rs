@@ -392,7 +392,7 @@ fn run(text: &str, store: &mut dyn Store) {
     with_registries(|registries| {
         let experiment = Experiment::read(&Source::new("fuzz.toml", text), registries);
         let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
-        let _ = experiment.run(&context, store, &mut ());
+        let _ = experiment.run_with(&context, store, &mut ());
     });
 }
 

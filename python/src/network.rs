@@ -91,7 +91,8 @@ pub fn partition(
         let counts = partition.counts(data.labels(), classes);
         let columns = (0..classes).map(|class| class.to_string()).collect();
         let shown = counts.iter().map(|row| row.iter().map(|&n| n as u64).collect()).collect();
-        let heat = Content::Heat(Heat { columns, counts: shown });
+        let rows = (0..nodes).map(|node| node.to_string()).collect();
+        let heat = Content::Heat(Heat { rows, columns, counts: shown });
         let about = format!("The classes at {nodes} nodes");
         let svg = picture(about, "samples of each class at each node".into(), heat);
         Ok(json!({ "nodes": partition.nodes, "counts": counts, "svg": svg }).to_string())

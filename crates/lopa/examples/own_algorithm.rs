@@ -13,6 +13,7 @@
 
 mod common;
 
+use lopa::algorithms::prelude::*;
 use lopa::prelude::*;
 
 params! {

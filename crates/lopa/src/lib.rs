@@ -17,16 +17,15 @@
 //! use lopa::prelude::*;
 //!
 //! # fn main() -> Result<()> {
-//! let text = "
+//! let outcomes = Experiment::parse(
+//!     "
 //!     problem   = { name = 'quadratic', n = 3, p = 4 }
 //!     network   = { nodes = 4, graph = 'ring' }
 //!     run       = { iterations = 100 }
 //!     algorithm = [{ name = 'lopa-gt', alpha = 0.05, beta = 0.5, lambda = 0.5 }]
-//! ";
-//! let experiment = Experiment::read(&Source::new("example", text), &Registries::default())?;
-//! let interrupt = Default::default();
-//! let context = Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
-//! let outcomes = experiment.run(&context, &mut (), &mut ())?;
+//!     ",
+//! )?
+//! .run()?;
 //! assert_eq!(outcomes[0].row.iteration, 100);
 //! # Ok(())
 //! # }
@@ -100,33 +99,18 @@ pub mod macros {
     }
 }
 
-/// The names that examples and small programs need: `use lopa::prelude::*`.
+/// The names that programs and problems need: `use lopa::prelude::*`. Files of algorithms use [`algorithms::prelude`].
 pub mod prelude {
-    pub use crate::algorithms::cost::{Cost, Task, p, steps};
-    pub use crate::algorithms::parts::directions::DirectionBuffers;
-    pub use crate::algorithms::{Algorithm, Facts, Method, Start, algorithm_entry};
+    pub use crate::algorithms::algorithm_entry;
     pub use crate::config::{NoParams, Params, Source};
-    pub use crate::data::partition::{Partition, partition_entry};
-    pub use crate::data::{Data, Features, Samples, source_entry};
-    pub use crate::engine::{Node, Simulation};
+    pub use crate::data::{Features, source_entry};
     pub use crate::error::{Error, Fault, Result};
     pub use crate::experiment::{Experiment, Registries};
     pub use crate::math::random::{Purpose, Stream};
-    pub use crate::math::real::{Real, Vector, axpy, cast, dot, update};
-    pub use crate::math::schedule::Schedule;
-    pub use crate::messages::{Compressor, compressor_entry};
-    pub use crate::network::mixed::Mixed;
-    pub use crate::network::outbox::{Outbox, Round};
-    pub use crate::network::{Graph, Mixing, graph_entry, weights_entry};
-    pub use crate::problem::oracle::{
-        Batches, DirectionRequest, FIVE, Oracle, SIGMA1, SIGMA2, TWO, XI1, XI2, XI3,
-    };
-    pub use crate::problem::scope::Scope;
-    pub use crate::problem::{
-        At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel,
-        problem_entry,
-    };
+    pub use crate::math::real::{Real, axpy, dot, update};
+    pub use crate::network::{Graph, graph_entry};
+    pub use crate::params;
+    pub use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, problem_entry};
     pub use crate::run::trace::Row;
-    pub use crate::run::{Context, Listener, Outcome, Setup, Store};
-    pub use crate::{choices, params, variables};
+    pub use crate::run::{Context, Listener, Outcome};
 }

@@ -62,6 +62,6 @@ pub fn run(text: &str, sets: &[&str]) -> lopa::error::Result<(Outcome, Vec<Row>)
     let data_dir = if text.contains("mnist") { images::folder() } else { "".into() };
     let context = Context { pool: None, data_dir, interrupt: &never, probe: None };
     let mut rows = Rows::default();
-    let mut outcomes = experiment(text, sets)?.run(&context, &mut (), &mut rows)?;
+    let mut outcomes = experiment(text, sets)?.run_with(&context, &mut (), &mut rows)?;
     Ok((outcomes.remove(0), rows.0))
 }

@@ -44,7 +44,7 @@ fn an_algorithm_is_refused_before_any_other_has_run() {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     let mut rows = Rows::default();
-    let error = experiment(&two, &[]).unwrap().run(&context, &mut (), &mut rows).unwrap_err();
+    let error = experiment(&two, &[]).unwrap().run_with(&context, &mut (), &mut rows).unwrap_err();
     assert!(error.message.contains("`extra`"), "{error}");
     assert!(rows.0.is_empty());
 }

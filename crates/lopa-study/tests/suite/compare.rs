@@ -241,7 +241,7 @@ fn rows(until: &str) -> Vec<(String, Row)> {
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let mut rows = Rows::default();
-    experiment.run(&context, &mut (), &mut rows).unwrap();
+    experiment.run_with(&context, &mut (), &mut rows).unwrap();
     rows.0
 }
 

@@ -1,7 +1,5 @@
 //! Runs an experiment and prints its measurements.
 
-use std::sync::atomic::AtomicBool;
-
 use lopa::prelude::*;
 
 /// Prints a line per measurement.
@@ -22,10 +20,7 @@ impl Listener for Print {
 /// Runs the experiment of a text.
 pub fn run(text: &str, registries: &Registries) -> Result<()> {
     let experiment = Experiment::read(&Source::new("example", text), registries)?;
-    let interrupt = AtomicBool::new(false);
-    let context =
-        Context { pool: None, data_dir: "data".into(), interrupt: &interrupt, probe: None };
-    for outcome in experiment.run(&context, &mut (), &mut Print)? {
+    for outcome in experiment.run_with(&Context::default(), &mut (), &mut Print)? {
         let (algorithm, digest) = (&outcome.algorithm, &outcome.digest[..16]);
         println!("{algorithm} ended: {}, digest {digest}", outcome.stop.name());
     }

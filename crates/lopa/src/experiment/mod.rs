@@ -118,6 +118,11 @@ impl Experiment {
         messages.is_some_and(|messages| *messages != Messages::default()) || self.attack.is_some()
     }
 
+    /// Reads and checks the text of an experiment file, with the problems, algorithms and data sources of this library.
+    pub fn parse(text: &str) -> Result<Experiment> {
+        Experiment::read(&Source::new("experiment", text), &Registries::default())
+    }
+
     /// Reads and checks an experiment file with its overrides.
     pub fn read(source: &Source, registries: &Registries) -> Result<Experiment> {
         let mut root = source.root()?;

@@ -58,6 +58,16 @@ pub struct Context<'a> {
     pub probe: Option<&'a dyn Probe>,
 }
 
+/// The flag of runs that the caller never ends early.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Default for Context<'_> {
+    /// This thread alone, data in the folder `data`, no early end, no further measures.
+    fn default() -> Self {
+        Context { pool: None, data_dir: "data".into(), interrupt: &NEVER, probe: None }
+    }
+}
+
 /// Receives progress events; `()` ignores them.
 pub trait Listener {
     /// A run of one algorithm on one seed begins.
@@ -207,8 +217,13 @@ fn warn_of_left_out(data: Option<&Data>, listener: &mut dyn Listener) {
 }
 
 impl Experiment {
+    /// Runs every algorithm on every seed, on this thread, with data from the folder `data`; keeps nothing on disk.
+    pub fn run(&self) -> Result<Vec<Outcome>> {
+        self.run_with(&Context::default(), &mut (), &mut ())
+    }
+
     /// Loads the data and runs every algorithm on every seed.
-    pub fn run(
+    pub fn run_with(
         &self,
         context: &Context,
         store: &mut dyn Store,

@@ -32,7 +32,7 @@ fn wild(text: &str, size: f64, sets: &[&str]) -> Experiment {
     };
     for set in experiment.algorithms.iter().flat_map(steps).collect::<Vec<_>>() {
         sets.push(set);
-        let source = Source { name: "test".into(), text: text.into(), sets: sets.clone() };
+        let source = Source { sets: sets.clone(), ..Source::new("test", text) };
         match Experiment::read(&source, &Registries::default()) {
             Ok(wilder) => experiment = wilder,
             // Some steps are weights as well, and at most 1.

@@ -30,7 +30,7 @@ const GLOBAL: &str = include_str!("../../../../experiments/quadratic-global.toml
 fn single_process(experiment: &Experiment) -> Vec<Outcome> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run(&context, &mut (), &mut ()).unwrap()
+    experiment.run_with(&context, &mut (), &mut ()).unwrap()
 }
 
 fn read(text: &str, sets: &[String]) -> Experiment {

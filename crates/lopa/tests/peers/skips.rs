@@ -323,7 +323,7 @@ fn no_warning_without_cause() {
             let context =
                 Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
             let mut warnings = Warnings::default();
-            read(text, &sets).run(&context, &mut (), &mut warnings).unwrap();
+            read(text, &sets).run_with(&context, &mut (), &mut warnings).unwrap();
             warnings.0.retain(|text| text.contains("wrong point"));
             assert_eq!(warnings.0, [""; 0]);
         }

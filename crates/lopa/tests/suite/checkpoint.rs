@@ -74,7 +74,7 @@ fn run(experiment: &Experiment, store: &mut dyn run::Store) -> Vec<Outcome> {
 fn try_run(experiment: &Experiment, store: &mut dyn run::Store) -> Result<Vec<Outcome>> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-    experiment.run(&context, store, &mut ())
+    experiment.run_with(&context, store, &mut ())
 }
 
 /// The part of an outcome that must not depend on where a run was interrupted.

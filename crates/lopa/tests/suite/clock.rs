@@ -37,7 +37,7 @@ fn run(experiment: &Experiment, threads: usize) -> (Vec<Outcome>, Vec<Row>) {
     let pool = (threads > 1).then_some(&pool);
     let context = Context { pool, data_dir: "".into(), interrupt: &never, probe: None };
     let mut rows = Rows::default();
-    let outcomes = experiment.run(&context, &mut (), &mut rows).unwrap();
+    let outcomes = experiment.run_with(&context, &mut (), &mut rows).unwrap();
     (outcomes, rows.0)
 }
 

@@ -32,7 +32,7 @@ fn clocks(experiment: &Experiment) -> Vec<u64> {
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     let mut rows = Rows::default();
-    experiment.run(&context, &mut (), &mut rows).unwrap();
+    experiment.run_with(&context, &mut (), &mut rows).unwrap();
     rows.0.iter().map(|row| (row.virtual_seconds.unwrap() * 1e9).round() as u64).collect()
 }
 

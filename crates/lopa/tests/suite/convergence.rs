@@ -263,7 +263,7 @@ fn whoever_stops_short_says_so_in_the_global_scope_alone() {
             Experiment::read(&Source::new("test", text), &lopa::experiment::Registries::default())
                 .unwrap();
         let mut warnings = Warnings::default();
-        experiment.run(&context, &mut (), &mut warnings).unwrap();
+        experiment.run_with(&context, &mut (), &mut warnings).unwrap();
         let own = warnings.0.iter().filter(|text| text.contains("inverts its own Hessian"));
         let own: Vec<_> = own.collect();
         assert_eq!(own.len(), warned, "{:?}", warnings.0);
@@ -403,7 +403,7 @@ fn matrices_are_refused_where_they_would_be_large() {
             .unwrap();
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
-    let error = experiment.run(&context, &mut (), &mut ()).unwrap_err();
+    let error = experiment.run_with(&context, &mut (), &mut ()).unwrap_err();
     assert_eq!(error.id, "config/too-large");
     assert!(error.to_string().contains("501") && error.to_string().contains("500"), "{error}");
 }

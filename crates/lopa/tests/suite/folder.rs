@@ -970,7 +970,7 @@ fn models_made_by_hand_are_refused() {
 
 #[test]
 fn what_keeps_nothing_and_tells_nobody_changes_nothing() {
-    let outcomes = experiment().run(&context(&NEVER), &mut (), &mut ()).unwrap();
+    let outcomes = experiment().run_with(&context(&NEVER), &mut (), &mut ()).unwrap();
     let runs = tempfile::tempdir().unwrap();
     let data: Option<&Data> = None;
     let mut folder = RunFolder::create(runs.path(), &experiment(), data, 1).unwrap();

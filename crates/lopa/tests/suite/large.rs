@@ -33,7 +33,7 @@ fn folders_of_many_nodes_do_not_list_them() {
     let (runs, interrupt) = (tempfile::tempdir().unwrap(), AtomicBool::new(false));
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
     let mut writer = RunFolder::create(runs.path(), &experiment, None, 1).unwrap();
-    let outcomes = experiment.run(&context, &mut writer, &mut ()).unwrap();
+    let outcomes = experiment.run_with(&context, &mut writer, &mut ()).unwrap();
     writer.finish(Status::Done).unwrap();
     let folder = writer.path();
     assert_eq!(outcomes[0].nodes.len(), nodes);
@@ -73,7 +73,7 @@ fn nodes_made_on_threads_are_the_same() {
         ));
         let run = |pool| {
             let context = Context { pool, data_dir: "".into(), interrupt: &interrupt, probe: None };
-            let outcome = experiment.run(&context, &mut (), &mut ()).unwrap().swap_remove(0);
+            let outcome = experiment.run_with(&context, &mut (), &mut ()).unwrap().swap_remove(0);
             (outcome.digest, outcome.row.values, outcome.nodes, outcome.models)
         };
         assert_eq!(run(None), run(Some(&pool)), "{problem}");

@@ -93,7 +93,7 @@ fn run_in(experiment: &Experiment, data_dir: &Path, threads: usize) -> (Vec<Outc
     let pool = (threads > 0).then_some(&pool);
     let context = Context { pool, data_dir: data_dir.into(), interrupt: &NEVER, probe: None };
     let mut recording = Recording::default();
-    let outcomes = experiment.run(&context, &mut (), &mut recording).unwrap();
+    let outcomes = experiment.run_with(&context, &mut (), &mut recording).unwrap();
     (outcomes, recording)
 }
 
@@ -260,7 +260,7 @@ fn seconds_end_a_run_that_spends_nothing_else_of_its_budget() {
 
     experiment.run.budget.seconds = None;
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
-    let error = experiment.run(&context, &mut (), &mut ()).unwrap_err();
+    let error = experiment.run_with(&context, &mut (), &mut ()).unwrap_err();
     assert_eq!(error.id, "config/endless", "{error}");
 }
 
@@ -299,7 +299,7 @@ fn a_target_ends_a_run() {
 fn a_target_that_is_not_measured_is_refused() {
     let experiment = read(QUADRATIC, &["run.target={ metric = 'accuracy', at_least = 0.5 }"]);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
-    let error = experiment.run(&context, &mut (), &mut ()).unwrap_err();
+    let error = experiment.run_with(&context, &mut (), &mut ()).unwrap_err();
     assert_eq!(error.kind, Kind::Config);
     assert!(error.message.contains("`accuracy`"), "{error}");
     assert!(error.hint.unwrap().contains("grad_phi_sq"));
@@ -324,7 +324,7 @@ fn an_interrupt_ends_everything() {
     let mut listener = Interrupting(30, &flag, Vec::new());
     let context = Context { pool: None, data_dir: "".into(), interrupt: &flag, probe: None };
     let experiment = read(QUADRATIC, &["run.seeds=[1, 2]"]);
-    let outcomes = experiment.run(&context, &mut (), &mut listener).unwrap();
+    let outcomes = experiment.run_with(&context, &mut (), &mut listener).unwrap();
     let [outcome] = &outcomes[..] else { panic!("{} outcomes", outcomes.len()) };
     assert_eq!((outcome.stop, outcome.row.iteration), (Stop::Interrupted, 31));
     assert_eq!(listener.2, [("lopa-gt".to_string(), 1)]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lopa::error::Kind;
 use lopa::prelude::*;
-use lopa::problem::{Ask, Shortcuts, Together};
+use lopa::problem::{Ask, Directions, Shortcuts, SingleLevel, Together};
 use lopa::problems::quadratic;
 
 /// How often all nodes were answered in one call.
@@ -155,7 +155,7 @@ fn run(problem: &str, algorithm: &str, more: &str) -> Result<Vec<Outcome>> {
     let experiment = Experiment::read(&Source::new("test", text), &registries)?;
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
-    experiment.run(&context, &mut (), &mut ())
+    experiment.run_with(&context, &mut (), &mut ())
 }
 
 const LOOPLESS: [&str; 4] = [

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lopa::algorithms::prelude::*;
 use lopa::conformance::algorithm;
 use lopa::error::Kind;
 use lopa::prelude::*;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lopa::conformance::problem;
 use lopa::error::Kind;
 use lopa::prelude::*;
-use lopa::problem::{Ask, Shortcuts, Together};
+use lopa::problem::{Ask, Directions, Minibatches, Shortcuts, SingleLevel, Together};
 use lopa::problems::quadratic;
 
 /// Each mistake, and the id of the check that must find it.

@@ -155,7 +155,7 @@ fn too_many_replicas_are_refused() {
         let never = Default::default();
         let context =
             lopa::run::Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
-        read(&text).unwrap().run(&context, &mut (), &mut ())
+        read(&text).unwrap().run_with(&context, &mut (), &mut ())
     };
     let Err(error) = run(text("compress = 'sign', late = 0.1", "")) else { panic!("8.6 GB") };
     assert_eq!(error.id, "config/messages-replicas");

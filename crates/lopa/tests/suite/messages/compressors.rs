@@ -151,6 +151,7 @@ fn halves_are_the_nearest() {
 /// A stranger's compressor is one struct and one line.
 #[test]
 fn a_stranger_adds_one() {
+    use lopa::messages::{Compressor, compressor_entry};
     use lopa::prelude::*;
     params! {
         /// Sends the first entries.
@@ -183,7 +184,7 @@ fn a_stranger_adds_one() {
     let experiment = Experiment::read(&Source::new("test", text), &registries).unwrap();
     let interrupt = Default::default();
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };
-    let outcome = experiment.run(&context, &mut (), &mut ()).unwrap().swap_remove(0);
+    let outcome = experiment.run_with(&context, &mut (), &mut ()).unwrap().swap_remove(0);
     // 5 links, both ways, two vectors of two numbers.
     assert_eq!(outcome.row.bytes, 3 * 10 * 2 * 2 * 8);
 }

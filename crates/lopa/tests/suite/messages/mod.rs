@@ -80,6 +80,7 @@ pub fn run(text: &str, algorithm: &str, threads: usize) -> Outcome {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let pool = (threads > 1).then_some(&pool);
     let context = Context { pool, data_dir: "".into(), interrupt: &never, probe: None };
-    let mut outcomes = experiment.run(&context, &mut (), &mut ()).unwrap_or_else(|e| panic!("{e}"));
+    let mut outcomes =
+        experiment.run_with(&context, &mut (), &mut ()).unwrap_or_else(|e| panic!("{e}"));
     outcomes.swap_remove(0)
 }
