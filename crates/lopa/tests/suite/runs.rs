@@ -192,7 +192,7 @@ fn theta_is_solved_for_at_the_end() {
 fn only_rows_that_were_held_out_are_used_again() {
     let refused = |sets: &[&str]| {
         let sets = sets.iter().map(|set| set.to_string()).collect();
-        let source = Source { name: "test".into(), text: LOGISTIC.into(), sets };
+        let source = Source { sets, ..Source::new("test", LOGISTIC) };
         Experiment::read(&source, &lopa::experiment::Registries::default()).unwrap_err()
     };
     let error = refused(&["run.final_theta='refitted'"]);

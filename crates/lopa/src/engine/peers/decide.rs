@@ -175,7 +175,7 @@ impl<W: Wire> Peers<W> {
             frame.place == place && frame.scalar == scalar && frame.payload.len() == length
         };
         let frame = Frame::known(bytes).filter(fits).ok_or(Refusal::Shape)?;
-        accepts(self.links[at].peer, frame.payload, true)
+        accepts(self.links[at].peer, frame.payload, frame.kind != FrameKind::Overflow)
     }
 
     /// Decides on a link in this step.
