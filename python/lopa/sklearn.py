@@ -184,7 +184,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.theta_ = theta.reshape(len(self.silos_), -1)
         """A row of theta for each silo, in the order of `silos_`."""
         self.scaling_ = (shift, factor)
-        """What is subtracted from each feature, then what it is multiplied by; empty for nothing."""
+        """The shift subtracted from each feature, then its factor; both empty without scaling."""
         self.n_iter_ = int(said["iterations"])
         """Iterations on x."""
         self.loss_ = float(said["loss"])
