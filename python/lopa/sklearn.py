@@ -243,7 +243,7 @@ class PersonalizedClassifier(_Silos):
     max_iter: iterations of LoPA-GT on x.
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
     steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
-    graph: which silos talk to each other; by default all, or an exponential graph if there are many.
+    graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
@@ -291,7 +291,7 @@ class RegularizedClassifier(_Silos):
     max_iter: iterations of LoPA-GT on x.
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
     steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
-    graph: which silos talk to each other; by default all, or an exponential graph if there are many.
+    graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
