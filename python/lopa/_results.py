@@ -222,7 +222,7 @@ class Run:
             algorithm, called `NAME-ALGORITHM`. `mlflow.pyfunc.load_model` loads them. Runs that diverged are not
             registered.
 
-        A run that is there already is not logged twice.
+        A run that was already logged is not logged again.
         """
         return _loggers.log_mlflow(self, tracking_uri, experiment, register)
 

@@ -184,7 +184,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.theta_ = theta.reshape(len(self.silos_), -1)
         """A row of theta for each silo, in the order of `silos_`."""
         self.scaling_ = (shift, factor)
-        """What is subtracted from each feature, then what it is multiplied by; empty for nothing."""
+        """The shift subtracted from each feature, then its factor; both empty without scaling."""
         self.n_iter_ = int(said["iterations"])
         """Iterations on x."""
         self.loss_ = float(said["loss"])
@@ -243,7 +243,7 @@ class PersonalizedClassifier(_Silos):
     max_iter: iterations of LoPA-GT on x.
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
     steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
-    graph: which silos talk to each other; by default all, or an exponential graph if there are many.
+    graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
@@ -291,7 +291,7 @@ class RegularizedClassifier(_Silos):
     max_iter: iterations of LoPA-GT on x.
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
     steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
-    graph: which silos talk to each other; by default all, or an exponential graph if there are many.
+    graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """

@@ -1,5 +1,5 @@
-//! Python's dictionaries, as JSON, as the text of an experiment file, with places that make sense
-//! where there is no file.
+//! Converts dictionaries of Python, passed as JSON, to the text of an experiment file; places in
+//! errors are keys, because there is no file.
 
 use lopa::config::Source;
 use lopa::error::{Error, Result};

@@ -152,7 +152,7 @@ impl<T: Real> Plan<T> {
         let samples: Vec<_> = program.nodes.iter().map(|node| node.oracle.samples()).collect();
         let none = Some(0);
         let all = match self.rule.x {
-            // ∇_x of g instead of f, on the samples of ∇_θ.
+            // DGD uses ∇_x g instead of ∇_x f, on the same samples as ∇_θ g.
             XUpdate::Descent { .. } => [
                 (xi1, grad_g, 1),
                 (xi2, none, 1),

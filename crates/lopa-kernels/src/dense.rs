@@ -285,7 +285,7 @@ pub unsafe fn add_sums<V: Vector>(
     out: &mut [V::Scalar],
 ) {
     let cols = out.len();
-    // SAFETY: `C` whole vectors of columns are left from `q` on, or one as far as the mask goes.
+    // SAFETY: from `q` on, `C` whole vectors of columns are left, or the mask limits a single one.
     unsafe {
         let mut q = 0;
         while q < cols {

@@ -83,7 +83,7 @@ pub struct Seeds<'a, R> {
 }
 
 impl<'a, R: Ended> Seeds<'a, R> {
-    /// The runs of this algorithm among some.
+    /// The runs of this algorithm among the given ones.
     pub fn of(algorithm: &str, runs: impl IntoIterator<Item = &'a R>) -> Seeds<'a, R> {
         let own = runs.into_iter().filter(|run| run.algorithm() == algorithm);
         Seeds { runs: own.collect() }

@@ -34,7 +34,7 @@ pub struct EvaluateArgs {
     /// Node whose personal model is used on all rows, by number or name [default: see --input]
     #[arg(short, long, requires = "input")]
     node: Option<String>,
-    /// Judge every node's model on all rows, whosever they are
+    /// Judge every node's model on all rows, also on those of other nodes
     #[arg(long, requires = "input", conflicts_with = "node")]
     all_nodes: bool,
     #[command(flatten)]

@@ -102,7 +102,7 @@ fn evidence(
     Some((judgement, paired))
 }
 
-/// Why an algorithm cannot be compared between these two panels, which may be one.
+/// The reasons why an algorithm cannot be compared between two panels, which may be the same one.
 fn obstacle(label: &str, here: &(Part, Traces), there: &(Part, Traces)) -> Vec<String> {
     let mut found = Vec::new();
     for (_, traces) in [here, there] {

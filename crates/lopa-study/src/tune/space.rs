@@ -97,7 +97,7 @@ impl Space {
             let at = counts.iter().map(|&count| {
                 let index = number % count;
                 number /= count;
-                // From end to end; a single point lies in the middle.
+                // Points cover the range from end to end; a single one is in the middle.
                 if count == 1 { 0.5 } else { index as f64 / (count - 1) as f64 }
             });
             self.candidate(&at.collect::<Vec<_>>())

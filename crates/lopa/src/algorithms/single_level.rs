@@ -165,7 +165,7 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
                 let w = &mut self.w[..moving];
                 if k > 0 {
                     let before = [first, &self.y, &self.q, &self.q_old];
-                    // 1 for a constant step, and then without any effect on the bits.
+                    // With a constant step this factor is 1, and does not change the bits.
                     let times = T::of(self.params.alpha.at(k - 1) / self.params.alpha.at(k));
                     update(&mut self.psi, [w], |_, [w]| w);
                     update(w, before, |w, [ww, vw, q, old]| {

@@ -168,7 +168,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// All samples, and a few with one of them twice.
+    /// All samples, and a few samples with one duplicate.
     pub fn both<T: Real>(part: &dyn Bilevel<T>) -> [Batch; 2] {
         let (f, g) = (part.samples_f() as u32, part.samples_g() as u32);
         let some = |of: u32, samples: &[u32]| samples.iter().map(|j| j % of).collect();

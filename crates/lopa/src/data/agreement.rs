@@ -19,7 +19,8 @@ pub struct Told {
     /// A hash of each column's name, in the order of the file; 0 for columns without names.
     columns: Vec<u64>,
     moments: Moments,
-    /// Rows whose label is not listed, by the listed class that it resembles; the last is for none.
+    /// The number of rows whose label is not listed, by the listed class that it resembles; the
+    /// last entry is for no class.
     unlisted: Vec<u64>,
 }
 

@@ -101,7 +101,7 @@ impl Role {
 /// Decides between two connections of the same link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connected {
-    /// Names the process at the other end.
+    /// A random number that identifies the process at the other end.
     pub session: u64,
     /// Whether the end with the smaller number made the call.
     pub by_smaller: bool,

@@ -36,8 +36,8 @@ pub struct ResultEntry {
     /// The last measurement.
     #[serde(flatten)]
     pub row: Row,
-    /// Seconds of making the nodes and of measuring, beside those of the iterations; of all its parts if it
-    /// was resumed. Left out if they were not measured.
+    /// Seconds of creating the nodes and of measuring, which are not part of the iterations; over
+    /// all parts of a resumed run. Left out if they were not measured.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub measuring: f64,
     /// Why it diverged, if it did.

@@ -172,7 +172,7 @@ fn numbered(runs: &Path, name: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Bytes at the front of `metrics.jsonl`.
+/// Sizes in bytes of parts at the beginning of `metrics.jsonl`.
 struct Measured {
     /// Measurements of runs that ended: they come first.
     sound: u64,

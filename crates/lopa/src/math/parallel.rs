@@ -1,4 +1,4 @@
-//! The same work on many items, on threads where there are any.
+//! Maps many items, in parallel if there are threads.
 
 use rayon::ThreadPool;
 use rayon::prelude::*;

@@ -98,7 +98,7 @@ impl Failures {
     /// so that it is enough to search back to the last such number, and no state is kept.
     fn bad(&self, &Bursts { begin, end, .. }: &Bursts, k: u64, link: (usize, usize)) -> bool {
         let (low, high) = (begin.min(1.0 - end), begin.max(1.0 - end));
-        let turns = begin > 1.0 - end; // numbers between the two: the state changes, or it stays
+        let turns = begin > 1.0 - end; // whether numbers in between change the state
         let mut turned = false;
         for t in (1..=k).rev() {
             match self.at(t, link, WEATHER).unit() {

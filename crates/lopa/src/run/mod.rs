@@ -198,8 +198,8 @@ pub struct Outcome {
     pub diagnosis: Option<String>,
     /// The last measurement.
     pub row: Row,
-    /// Seconds of making the nodes and of measuring, beside those of the iterations; of all its parts if it
-    /// was resumed.
+    /// Seconds of creating the nodes and of measuring, which are not part of the iterations; over
+    /// all parts of a resumed run.
     pub measuring: f64,
     /// Counts of messages, if the file has `[messages]` or `[attack]`.
     pub messages: Option<Tally>,

@@ -32,7 +32,7 @@ pub enum How {
         edges: usize,
         p: f64,
     },
-    /// Every node with at most one other.
+    /// A matching: each node meets at most one other.
     Matching {
         /// The graph of possible pairs; `None` if any two nodes may meet.
         base: Option<Graph>,

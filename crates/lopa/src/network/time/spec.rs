@@ -1,4 +1,4 @@
-//! The `[time]` section: how long computing takes, and messages on their way.
+//! The `[time]` section: the times of computations and messages.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
