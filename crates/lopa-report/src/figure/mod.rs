@@ -338,7 +338,8 @@ mod tests {
             curves: (0..3).map(curve).collect(),
         };
         let columns: Vec<String> = (0..10).map(|c| format!("{words} {c}")).collect();
-        let heat = Heat { rows: Vec::new(), counts: vec![vec![123_456; 10]; 2000], columns };
+        let rows = (0..2000).map(|node: i32| node.to_string()).collect();
+        let heat = Heat { rows, counts: vec![vec![123_456; 10]; 2000], columns };
         let panel = |content: Content| Panel { title: words.into(), content };
         let panels = vec![panel(Content::Curves(axes)), panel(Content::Heat(heat))];
         Figure { about: words.into(), panels, columns: 0, note: format!("{words} ").repeat(9) }
