@@ -226,7 +226,8 @@ fn every_command_in_a_block_is_one_and_its_files_are_there() {
                 let (made, read): (Vec<_>, Vec<_>) =
                     files.into_iter().partition(|(argument, _)| is_output(&name, argument));
                 let read: Vec<String> = read.into_iter().map(|(_, file)| file).collect();
-                for file in &read {
+                // `test/{node}.csv` stands for a file of the reader's for each node.
+                for file in read.iter().filter(|file| !file.contains("{node}")) {
                     assert!(known.has(file), "{shown}: nobody has made {file}");
                 }
                 known.made.extend(made.into_iter().map(|(_, file)| file));

@@ -87,7 +87,8 @@ impl Told {
         for _ in 0..nodes {
             let told = Told::read(&mut bytes).ok_or(Refusal::Shape)?;
             // Other columns are an operator's mistake, which has its own error.
-            if !told.moments.fits(&self.moments, told.columns.len()) {
+            let listed = told.unlisted.len() == self.unlisted.len();
+            if !listed || !told.moments.fits(&self.moments, told.columns.len()) {
                 return Err(Refusal::Shape);
             }
         }
@@ -231,6 +232,7 @@ mod tests {
         let mut out = Writer::default();
         out.u64(columns);
         (0..columns).for_each(|hash| out.u64(2 * hash + 1));
+        [1, 0].into_iter().for_each(|number| out.u64(number));
         [rows, 0.0].into_iter().for_each(|number| out.f64(number));
         out.reals(first);
         out.reals(second);
@@ -245,7 +247,19 @@ mod tests {
         let check = |bytes: &[u8]| ours.check(bytes, 1);
         assert_eq!(check(&told(2, 7.0, &[0.1, 0.2], &[0.0, 9.0])), Ok(()));
         assert_eq!(check(&told(3, 7.0, &[0.1; 3], &[9.0; 3])), Ok(()), "an error of its own");
+        let unlisted = |count: u64| {
+            let mut bytes = told(2, 7.0, &[0.1, 0.2], &[0.0, 9.0]);
+            let after = 8 * (1 + 2);
+            let words: Vec<u8> = std::iter::once(count)
+                .chain((0..count).map(|_| 0))
+                .flat_map(u64::to_le_bytes)
+                .collect();
+            bytes.splice(after..after + 16, words);
+            bytes
+        };
         for (name, bytes) in [
+            ("no counts of labels", unlisted(0)),
+            ("counts of other labels", unlisted(2)),
             ("no moments", told(2, 7.0, &[], &[])),
             ("no deviations", told(2, 7.0, &[0.1, 0.2], &[])),
             ("too few moments", told(2, 7.0, &[0.1], &[9.0])),

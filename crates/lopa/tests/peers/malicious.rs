@@ -186,8 +186,10 @@ fn broadcasts() -> Vec<Attack> {
             s.told(|_| vectors(&[&x])).filter(|_| sound)
         }),
         attack("one thing to one, another to others", Instead, Equivocation, |s| {
-            let sound = s.numbers()?.len() == SOUND && s.to == 3;
-            s.told(|v| vectors(&[&[v[0] + 1e-3, v[1], v[2], v[3]]])).filter(|_| sound)
+            if s.numbers()?.len() != SOUND || s.to != 3 {
+                return None;
+            }
+            s.told(|v| vectors(&[&[v[0] + 1e-3, v[1], v[2], v[3]]]))
         })
         .lying(),
         attack("a broadcast in another's name", Around, Signature, |s| {
@@ -351,9 +353,13 @@ fn claims() -> Vec<Attack> {
         })
         .skipping(),
         attack("a second decision", After, Equivocation, |s| {
+            if !s.is(Notice) || s.to != 3 {
+                return None;
+            }
             let mut payload = s.frame.payload.to_vec();
-            payload[24..].chunks_exact_mut(24).for_each(|run| run[16] ^= 1);
-            (s.is(Notice) && s.to == 3).then(|| vec![s.with(Notice, &payload)])
+            let runs = payload.get_mut(24..)?;
+            runs.chunks_exact_mut(24).for_each(|run| run[16] ^= 1);
+            Some(vec![s.with(Notice, &payload)])
         })
         .skipping(),
         attack("decisions of a far future", Around, Future, |s| {

@@ -157,7 +157,7 @@ fn grad_phi_sq(fates: &[Fate]) -> f64 {
 
 #[test]
 fn gradient_tracking_finds_the_right_point_when_links_fail() {
-    let experiment = tracking(800);
+    let experiment = tracking(1000);
     assert!(single_process(&experiment)[0].row.values["grad_phi_sq"] < 1e-18);
     let fates = Setup::new(&experiment, 1, lossy(), TestPolicy::Skip(PATIENCE)).run();
     let (sound, count) = doubly_stochastic(&experiment, &fates);

@@ -107,6 +107,8 @@ fn timeless(value: &mut Value) {
             // Nor checksums.
             fields.shift_remove("check");
             fields.shift_remove("checksums");
+            // Nor the number of test rows behind an accuracy.
+            fields.shift_remove("judged");
             // Neither did the first builds measure how far the largest class gets.
             fields.retain(|key, _| !key.ends_with("_majority"));
             for (key, value) in fields {

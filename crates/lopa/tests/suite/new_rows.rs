@@ -142,11 +142,13 @@ fn columns_are_matched_by_name() {
     let none = rows(None, false);
     let with = rows(labels(&["a", "b"]), false);
     let guessed = rows(labels(&["a", "b"]), true);
+    let owned = |rows: &NewRows| NewRows { groups: labels(&["north", "south"]), ..rows.clone() };
+    let (theirs, theirs_with) = (owned(&none), owned(&with));
     for (text, label, want) in [
         ("z,x,y\n3,1,2\n6,4,5\n", None, &none),
         ("kind,z,x,y\na,3,1,2\nb,6,4,5\n", None, &with),
-        ("kind,z,ward,x,y\na,3,north,1,2\nb,6,south,4,5\n", None, &with),
-        ("z,ward,x,y\n3,north,1,2\n6,south,4,5\n", None, &none),
+        ("kind,z,ward,x,y\na,3,north,1,2\nb,6,south,4,5\n", None, &theirs_with),
+        ("z,ward,x,y\n3,north,1,2\n6,south,4,5\n", None, &theirs),
         // What training left out may be there, and may be words.
         ("z;id;x;y\n3;P1;1;2\n6;P2;4;5\n", None, &none),
         ("id,z,x,y,truth\n8,3,1,2,a\n9,6,4,5,b\n", None, &guessed),
