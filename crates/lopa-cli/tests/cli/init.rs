@@ -198,8 +198,9 @@ fn nodes_are_judged_on_their_own_rows_first() {
     assert!((40.0..56.0).contains(&rows), "a fifth of 240 rows: {rows}");
     for standing in answer["standings"].as_array().unwrap() {
         let lead = &standing["lead"];
-        let (low, high) =
-            (lead["by"]["low"].as_f64().unwrap(), lead["by"]["high"].as_f64().unwrap());
+        // No lead where all are equal.
+        let by = |end: &str| lead["by"][end].as_f64();
+        let Some((low, high)) = by("low").zip(by("high")) else { continue };
         assert!(high - low > 0.05, "48 rows show no less: {standing}");
         assert_eq!(lead["significant"], low > 0.0, "{standing}");
     }

@@ -298,7 +298,7 @@ impl<B: ?Sized> fmt::Debug for Choice<B> {
 /// several keys are checked by a function after the struct.
 ///
 /// ```
-/// use lopa::prelude::*;
+/// use lopa::algorithms::prelude::*;
 ///
 /// params! {
 ///     /// Parameters of `ridge`.
@@ -369,7 +369,7 @@ macro_rules! params {
 /// Declares an enumeration of the words that a parameter can be; the first is the default.
 ///
 /// ```
-/// use lopa::prelude::*;
+/// use lopa::algorithms::prelude::*;
 ///
 /// choices! {
 ///     /// Which derivatives are asked for.
