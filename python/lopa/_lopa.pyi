@@ -14,6 +14,7 @@ __all__ = [
     "fit",
     "probabilities",
     "personal",
+    "usual",
     "graph",
     "partition",
     "shuffled",

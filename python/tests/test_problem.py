@@ -140,7 +140,7 @@ def test_two_peers(file: Path) -> None:
 
 def test_a_problem_of_another_process_is_not_here(file: Path, kit: Any) -> None:
     run = lopa.run(experiment(kit.ridge()))
-    done = command("compare", str(run.path), fails=True)
+    done = command("evaluate", str(run.path), "--run-code", fails=True)
     assert done.returncode == 2 and "made by another Python process" in done.stderr, done.stderr
 
 
