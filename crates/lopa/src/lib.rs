@@ -50,54 +50,19 @@
 // The macros refer to this crate by its name, even inside it.
 extern crate self as lopa;
 
-pub mod algorithms;
+pub use lopa_base::{choices, config, error, macros, math, params, store};
+pub use lopa_core::{
+    algorithms, engine, evaluate, messages, network, problem, problems, variables,
+};
+pub use lopa_data as data;
+
 #[cfg(doctest)]
 mod book;
-pub mod config;
 pub mod conformance;
-pub mod data;
-pub mod engine;
-pub mod error;
-pub mod evaluate;
 pub mod experiment;
 pub mod folder;
-pub mod math;
-pub mod messages;
-pub mod network;
-pub mod problem;
-pub mod problems;
 pub mod run;
 pub mod serve;
-pub mod store;
-
-/// Names that the macros of this crate expand to.
-#[doc(hidden)]
-pub mod macros {
-    pub use schemars::{self, JsonSchema};
-    pub use serde::{self, Deserialize, Serialize};
-
-    use crate::config::Params;
-    use crate::error::Fault;
-
-    /// Calls a check of parameters.
-    pub fn check<P: Params>(
-        params: &P,
-        check: impl Fn(&P) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        check(params)
-    }
-
-    /// Marks the required keys in a schema.
-    pub fn require<P: Params>(schema: &mut schemars::Schema) {
-        for key in P::required() {
-            let of = schema.get_mut("properties").and_then(|all| all.get_mut(key));
-            of.and_then(|key| key.as_object_mut()).map(|key| key.remove("default"));
-        }
-        if !P::required().is_empty() {
-            schema.insert("required".into(), P::required().into());
-        }
-    }
-}
 
 /// The names that programs and problems need: `use lopa::prelude::*`. Files of algorithms use [`algorithms::prelude`].
 pub mod prelude {

@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
-use crate::engine::{Accepts, Begin, Independent, Limits, Transport, block};
+use crate::engine::{Accepts, Begin, Independent, Limits, Refusal, Transport, block};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network;
@@ -40,7 +40,9 @@ impl Experiment {
         let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
         let (nodes, size) = (self.network.nodes, transport.size());
         let like = own.told.first().ok_or_else(garbled)?;
-        let accepts = |rank: usize, bytes: &[u8]| like.check(bytes, block(nodes, size, rank).len());
+        let accepts = |rank: usize, bytes: &[u8]| {
+            like.check(bytes, block(nodes, size, rank).len()).ok_or(Refusal::Shape)
+        };
         let judge = |told: &[Vec<u8>]| self.judge(told, files, own);
         match transport.independent() {
             None => judge(&transport.all(&ours, &accepts)?),
@@ -149,21 +151,5 @@ impl Kept {
         }
         bytes.end()?;
         Some(Kept { over, links, told })
-    }
-}
-
-impl Own {
-    /// Refuses labels of these nodes that are not listed: here they are known by name.
-    fn judge(&self, files: &Preparation) -> Result<()> {
-        let names = files.nodes.iter().flatten().skip(self.here.start);
-        for (name, unlisted) in names.zip(&self.unlisted) {
-            files.judge_unlisted(unlisted, Some(name)).map_err(|error| error.at("[data]"))?;
-        }
-        Ok(())
-    }
-
-    /// The messages of some of these nodes.
-    fn told_by(&self, nodes: std::ops::Range<usize>) -> impl Iterator<Item = &Told> {
-        self.here.clone().zip(&self.told).filter(move |(node, _)| nodes.contains(node)).map(|t| t.1)
     }
 }

@@ -1,0 +1,77 @@
+//! Engines move the shared vectors. They do not depend on the algorithm.
+
+mod cluster;
+mod delivery;
+pub mod device;
+pub mod dial;
+mod expect;
+mod failing;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod peers;
+mod simulation;
+mod timing;
+mod transport;
+mod wire;
+
+pub use cluster::Cluster;
+pub use delivery::{Delivery, Direct, Lossy, Site, lengths, wire_bytes};
+pub use expect::Expect;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
+pub use peers::stopped;
+pub use peers::{
+    FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Refusal, Settings,
+};
+pub use simulation::Simulation;
+pub use timing::Timing;
+pub use transport::{
+    Accepts, Alone, Begin, Independent, Limits, Messages, Parcel, Round, Transport, anything, block,
+};
+pub use wire::{Event, Signature, Wire};
+
+use crate::algorithms::Algorithm;
+use crate::math::real::Real;
+use crate::messages::Tally;
+use crate::problem::oracle::Oracle;
+
+/// A node: its algorithm's state and its oracle.
+pub struct Node<T: Real> {
+    /// The node's state in the algorithm.
+    pub algorithm: Box<dyn Algorithm<T>>,
+    /// The node's part of the problem.
+    pub oracle: Oracle<T>,
+}
+
+impl<T: Real> Node<T> {
+    /// The largest entry of each variable; NaN if an entry is not finite.
+    pub fn sizes(&self) -> Vec<f64> {
+        self.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
+    }
+}
+
+fn largest<T: Real>(values: &[T]) -> f64 {
+    // A comparison ignores NaN; 0 · value does not.
+    let mut most = T::zero();
+    let mut sum = T::zero();
+    for &value in values {
+        most = if value.abs() > most { value.abs() } else { most };
+        sum += value * T::zero();
+    }
+    if sum.is_nan() { f64::NAN } else { most.to_f64() }
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Iterations done.
+    pub k: u64,
+    /// Rounds of communication done.
+    pub exchanges: u64,
+    /// Scalars sent over all links.
+    pub floats: u64,
+    /// Bytes sent over all links.
+    pub bytes: u64,
+    /// Counts of messages, if the file has `[messages]` or `[attack]`.
+    pub tally: Tally,
+}

@@ -1,0 +1,231 @@
+//! Data: features and labels, their sources, and their partition over nodes.
+
+#![forbid(unsafe_code)]
+
+// The macros refer to `lopa`, which hands on the names of this crate.
+extern crate self as lopa;
+
+use lopa_base::{config, error, macros, math, params, store};
+
+mod agreement;
+mod catalog;
+mod columns;
+mod digest;
+mod doubt;
+mod features;
+#[cfg(feature = "fetch")]
+pub mod fetch;
+mod given;
+mod labels;
+mod look;
+mod moments;
+mod own;
+mod packed;
+pub mod partition;
+mod prepare;
+mod scaling;
+mod source;
+mod spelling;
+mod stored;
+
+pub use agreement::garbled;
+pub use agreement::{Agreement, Told};
+pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
+pub use columns::Columns;
+pub use digest::digest;
+pub use doubt::Remark;
+pub use features::{Features, Samples, Stock};
+pub use given::{Given, MomentsOf, Whose};
+pub use labels::{Unlisted, check_spelling};
+pub use look::{CellKind, ColumnLook, LabelLook, Look, MAX_DISTINCT, look};
+pub use own::{Own, each as each_own, load as load_own};
+use packed::{Bytes, Packed};
+pub use prepare::{ClassName, Preparation, UnknownLabels, load, prepare, read};
+pub use scaling::{Method, Scaling, Scalings};
+pub use source::{
+    Class, Named, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry,
+    new_rows, sources,
+};
+
+use stored::Stored;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use crate::math::real::Real;
+
+/// Labelled samples: a training or a test set.
+#[derive(Debug)]
+pub struct Dataset {
+    stored: Arc<Stored>,
+    single: OnceLock<Arc<Packed<f32>>>,
+    double: OnceLock<Arc<Packed<f64>>>,
+    labels: Arc<[u32]>,
+    groups: Option<Groups>,
+    owned: Option<Vec<Range<u32>>>,
+    held: Option<Held>,
+    every: OnceLock<Arc<[u32]>>, // the numbers of all rows
+}
+
+/// The rows whose features are kept: the position of each row among them, and their labels.
+#[derive(Debug)]
+struct Held {
+    positions: Vec<u32>,
+    labels: Arc<[u32]>,
+}
+
+/// The group of each row: a hospital, a writer, a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Groups {
+    /// The group number of each row.
+    pub of: Vec<u32>,
+    /// The names of the groups, in the order of their numbers.
+    pub names: Vec<String>,
+}
+
+impl Dataset {
+    /// Features and the class number of each row.
+    ///
+    /// # Panics
+    /// Unless there is one label per row.
+    pub fn new(features: Features<f64>, labels: Vec<u32>) -> Dataset {
+        Dataset::of(Stored::Numbers(Arc::new(features)), labels)
+    }
+
+    fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
+        assert_eq!(stored.rows(), labels.len(), "one label per row");
+        let (stored, labels) = (Arc::new(stored), labels.into());
+        let (single, double, every) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Dataset { stored, single, double, labels, groups: None, owned: None, held: None, every }
+    }
+
+    /// Assigns each row to a group.
+    ///
+    /// # Panics
+    /// Unless there is one group number per row.
+    pub fn grouped(mut self, groups: Groups) -> Dataset {
+        assert_eq!(self.len(), groups.of.len(), "one group per row");
+        self.groups = Some(groups);
+        self
+    }
+
+    /// Marks the rows as read from per-node files: node i owns the i-th range.
+    pub fn owned(mut self, ranges: Vec<Range<u32>>) -> Dataset {
+        self.owned = Some(ranges);
+        self
+    }
+
+    /// The rows of each node, if there are per-node files; empty for nodes of other processes.
+    pub fn owners(&self) -> Option<&[Range<u32>]> {
+        self.owned.as_deref()
+    }
+
+    /// The groups of the rows, if the source has any.
+    pub fn groups(&self) -> Option<&Groups> {
+        self.groups.as_ref()
+    }
+
+    /// The class number of each row.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// Number of features.
+    pub fn cols(&self) -> usize {
+        self.stored.cols()
+    }
+
+    /// The features in double precision; bytes are converted.
+    pub fn features(&self) -> &Features<f64> {
+        self.stored.numbers()
+    }
+
+    /// Calls `f(column, value)` for the stored entries of a row, like [`Features::each`].
+    pub fn each(&self, row: usize, f: impl FnMut(usize, f64)) {
+        self.stored.each(row, f);
+    }
+
+    /// Number of samples.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The features in the form used for products.
+    fn double(&self) -> &Arc<Packed<f64>> {
+        self.double.get_or_init(|| Arc::new(self.stored.packed().settled()))
+    }
+
+    /// Some rows, in the given order, in precision `T`; the features are shared, not copied.
+    pub fn samples<T: Real>(&self, rows: Vec<u32>) -> Samples<T> {
+        let rows = match &self.held {
+            None => rows,
+            Some(Held { positions, .. }) => {
+                rows.into_iter().map(|row| positions[row as usize]).collect()
+            }
+        };
+        self.shared(rows.into())
+    }
+
+    /// All rows; the row numbers are also shared, for the test samples of many nodes.
+    pub fn every<T: Real>(&self) -> Samples<T> {
+        match &self.held {
+            None => {
+                let all = || (0..self.len() as u32).collect();
+                self.shared(self.every.get_or_init(all).clone())
+            }
+            Some(_) => self.samples((0..self.len() as u32).collect()),
+        }
+    }
+
+    fn shared<T: Real>(&self, rows: Arc<[u32]>) -> Samples<T> {
+        let single = || self.single.get_or_init(|| Arc::new(self.double().cast().settled()));
+        let any: Box<dyn std::any::Any> = match T::BYTES {
+            8 => Box::new(self.double().clone()),
+            _ => Box::new(single().clone()),
+        };
+        let packed = *any.downcast::<Arc<Packed<T>>>().expect("T is f32 or f64");
+        let labels = self.held.as_ref().map_or(&self.labels, |held| &held.labels);
+        Samples::new(self.stored.clone(), packed, labels.clone(), rows)
+    }
+
+    /// Drops the features of all other rows; row numbers stay valid, and all labels are kept.
+    pub fn hold(&mut self, rows: &[u32]) {
+        assert!(self.held.is_none(), "rows are dropped only once");
+        let mut positions = vec![u32::MAX; self.len()];
+        (0..).zip(rows).for_each(|(position, &row)| positions[row as usize] = position);
+        let packed = self.double().select(rows).settled();
+        self.stored = Arc::new(match &packed {
+            Packed::Plain(features) => Stored::Numbers(features.clone()),
+            _ => self.stored.select(rows),
+        });
+        (self.single, self.double) = (OnceLock::new(), OnceLock::from(Arc::new(packed)));
+        let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
+        self.held = Some(Held { positions, labels });
+    }
+}
+
+/// A data set as an experiment uses it.
+#[derive(Debug)]
+pub struct Data {
+    /// Training samples, to be divided among the nodes.
+    pub train: Dataset,
+    /// Test samples; may be empty.
+    pub test: Dataset,
+    /// Class names as in the source, in the order of their numbers.
+    pub classes: Vec<String>,
+    /// How raw features were scaled, so that a saved model can be applied to new raw ones.
+    pub scaling: Scalings,
+    /// The names of the columns, if the source has any.
+    pub columns: Option<Columns>,
+    /// Which nodes' files these are, where nodes have files of their own.
+    pub own: Option<Own>,
+    /// A sentence for each file with rows that are left out, because `classes` does not list their
+    /// labels.
+    pub left_out: Vec<String>,
+}

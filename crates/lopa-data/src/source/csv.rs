@@ -1,0 +1,352 @@
+//! Tables of numbers in text files.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cells::{ColumnNames, OddCells, is_unlabelled};
+use super::names::Names;
+use super::raw::{Part, Raw, Table};
+use super::{Where, file, text};
+use crate::error::{Error, Fault, Result, nearest};
+use crate::params;
+use crate::{Columns, Features};
+
+params! {
+    /// Parameters of `csv`.
+    pub struct Csv {
+        /// The file, plain or `.gz`.
+        path: String = String::new(), required;
+        /// A file with the same columns and the test rows.
+        test_path: Option<String> = None;
+        /// Whether the first row has the column names.
+        header: Header = Header::Auto;
+        /// The column of the labels: its name, or its number from 0 (-1 is the last).
+        label: Column = Column::Number(-1);
+        /// The column with each row's group; it is not a feature.
+        group: Option<Column> = None;
+        /// Columns that are not features, by name or by number from 0: identifiers, dates, notes.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        drop: Vec<Column> = Vec::new();
+        /// The character that separates cells; by default it is found in the first lines.
+        delimiter: Option<String> = None;
+    }
+    check |csv| {
+        let Some(given) = &csv.delimiter else { return Ok(()) };
+        let one = given.len() == 1 && !"\"\r\n".contains(given.as_str());
+        let must = "one ASCII character other than a quote or a line end";
+        Fault::unless(one, "delimiter", format_args!("{given:?}"), must)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Header {
+    /// Yes, if no feature in the first row is a number.
+    #[default]
+    Auto,
+    Yes,
+    No,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Column {
+    Number(i64),
+    Name(String),
+}
+
+pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
+    let (mut labels, mut groups) = (Names::default(), Names::default());
+    let names = (&mut labels, &mut groups);
+    let (train, columns) = read_part(csv, &csv.path, place, None, names)?;
+    let test = match &csv.test_path {
+        None => None,
+        Some(path) => {
+            let like = Some((train.table.cols(), columns.as_ref()));
+            Some(read_part(csv, path, place, like, (&mut labels, &mut groups))?.0)
+        }
+    };
+    let raw = Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))?;
+    Ok(Raw { columns, test_at: csv.test_path.clone(), ..raw })
+}
+
+fn read_part(
+    csv: &Csv,
+    path: &str,
+    place: &Where,
+    like: Option<(usize, Option<&Columns>)>,
+    names: (&mut Names, &mut Names),
+) -> Result<(Part, Option<Columns>)> {
+    let (name, bytes) = file::read(&file::find(path, place)?)?;
+    let given = csv.delimiter.as_ref().map(|given| given.as_bytes()[0]);
+    let rows = CsvReader::open(&name, &bytes, given)?;
+    let mut plan = csv.plan(&rows).map_err(|error| error.at(format!("{name}:1")))?;
+    let (cols, mut columns) = (plan.features.len(), rows.names(&plan));
+    match (like, &columns) {
+        (Some((_, Some(like))), Some(found)) => {
+            plan.reorder(&like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?);
+            columns = Some(like.clone());
+        }
+        (Some((like, _)), _) if like != cols => {
+            let message = format!("the test rows have {cols} features, the training rows {like}");
+            return Err(Error::data("data/shape-mismatch", message).at(format!("{name}:1")));
+        }
+        _ => {}
+    }
+    Ok((rows.read(&plan, names)?, columns))
+}
+
+impl Csv {
+    /// The roles of a file's columns.
+    fn plan(&self, rows: &CsvReader) -> Result<Plan> {
+        let find = |column: &Column| rows.find(column, self.header);
+        let label = find(&self.label)?;
+        let group = self.group.as_ref().map(find).transpose()?;
+        let dropped = self.drop.iter().map(find).collect::<Result<Vec<usize>>>()?;
+        let clash = |what: &str, column: usize| {
+            let message = format!("column {} cannot be both the label and {what}", column + 1);
+            Err(Error::data("data/no-column", message).hint("name another column"))
+        };
+        if group == Some(label) {
+            return clash("the group", label);
+        }
+        if dropped.contains(&label) {
+            return clash("left out", label);
+        }
+        let plan = rows.plan(self.header, (Some(label), group), &dropped);
+        match plan.features.is_empty() {
+            false => Ok(plan),
+            true => Err(Error::data("data/no-features", "no column is left for the features")
+                .hint("a row needs features and a label: do the cells have another `delimiter`?")),
+        }
+    }
+}
+
+/// The roles of a table's columns.
+pub struct Plan {
+    header: bool,
+    pub label: Option<usize>,
+    group: Option<usize>,
+    /// The feature columns, in the order in which they are used.
+    features: Vec<usize>,
+    dropped: Vec<usize>,
+}
+
+impl Plan {
+    /// Puts the features in another order, given by their indices in the current one.
+    pub fn reorder(&mut self, order: &[usize]) {
+        self.features = order.iter().map(|&at| self.features[at]).collect();
+    }
+}
+
+/// A file of rows, of which the first has been read.
+pub struct CsvReader<'a> {
+    name: &'a str,
+    /// The separator of cells.
+    pub delimiter: u8,
+    reader: csv::Reader<&'a [u8]>,
+    first: csv::ByteRecord,
+}
+
+impl<'a> CsvReader<'a> {
+    /// Opens a file with these contents; without a delimiter, it is found in the first lines.
+    pub fn open(name: &'a str, bytes: &'a [u8], delimiter: Option<u8>) -> Result<CsvReader<'a>> {
+        let text = text::utf8(name, bytes)?;
+        let delimiter = delimiter.unwrap_or_else(|| text::delimiter(text, b','));
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .delimiter(delimiter)
+            .from_reader(text.as_bytes());
+        let mut first = csv::ByteRecord::new();
+        if !reader.read_byte_record(&mut first).map_err(|error| broken(name, &error))? {
+            return Err(Error::data("data/empty", "the file is empty").at(name));
+        }
+        Ok(CsvReader { name, delimiter, reader, first })
+    }
+
+    /// Number of columns of the first row.
+    pub fn width(&self) -> usize {
+        self.first.len()
+    }
+
+    /// The number of a column.
+    pub fn find(&self, column: &Column, header: Header) -> Result<usize> {
+        find_column(column, &self.first, header, self.name)
+    }
+
+    /// Every column but the label, the group and those left out is a feature.
+    pub fn plan(
+        &self,
+        header: Header,
+        (label, group): (Option<usize>, Option<usize>),
+        dropped: &[usize],
+    ) -> Plan {
+        let is_feature = |j: &usize| Some(*j) != label && Some(*j) != group && !dropped.contains(j);
+        let features: Vec<usize> = (0..self.width()).filter(is_feature).collect();
+        let header = match header {
+            Header::Yes => true,
+            Header::No => false,
+            Header::Auto => !features.iter().any(|&j| number(&self.first[j])),
+        };
+        Plan { header, label, group, features, dropped: dropped.to_vec() }
+    }
+
+    /// The cells of the first row as text.
+    pub fn cells(&self) -> Vec<String> {
+        self.first.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
+    }
+
+    /// The names of the columns, if the first row has them.
+    pub fn names(&self, plan: &Plan) -> Option<Columns> {
+        let cells = self.cells();
+        plan.header.then(|| Columns {
+            features: plan.features.iter().map(|&j| cells[j].clone()).collect(),
+            label: plan.label.map(|j| cells[j].clone()),
+            group: plan.group.map(|j| cells[j].clone()),
+            dropped: plan.dropped.iter().map(|&j| cells[j].clone()).collect(),
+        })
+    }
+
+    /// The columns as messages name them.
+    pub fn column_names(&self, plan: &Plan) -> ColumnNames {
+        ColumnNames { names: plan.header.then(|| self.cells()), width: self.width() }
+    }
+
+    /// Reads all rows; cells that are no numbers are counted and refused together.
+    pub fn read(self, plan: &Plan, (labels, groups): (&mut Names, &mut Names)) -> Result<Part> {
+        let &Plan { header, label, group, ref features, .. } = plan;
+        let (name, cols, columns) = (self.name, features.len(), self.column_names(plan));
+        let mut part = Part {
+            table: Table::Numbers(Features::Dense { cols, values: vec![] }),
+            labels: vec![],
+            groups: vec![],
+        };
+        let mut values = Vec::new();
+        let mut places = vec![None; self.width()];
+        features.iter().enumerate().for_each(|(place, &j)| places[j] = Some(place));
+        let [mut odd, mut no_label, mut no_group] = [(); 3].map(|()| OddCells::default());
+        self.each(header, |line, cells| {
+            let start = values.len();
+            values.resize(start + cols, 0.0);
+            for (j, cell) in cells.enumerate() {
+                let text = std::str::from_utf8(cell).unwrap_or_default(); // the file is UTF-8
+                let named = |names: &mut Names, none: &mut OddCells| {
+                    match is_unlabelled(text) {
+                        true => None,
+                        false => names.number(text),
+                    }
+                    .unwrap_or_else(|| {
+                        none.add(line, j, text);
+                        0
+                    })
+                };
+                if Some(j) == label {
+                    part.labels.push(named(labels, &mut no_label));
+                } else if Some(j) == group {
+                    part.groups.push(named(groups, &mut no_group));
+                } else if let Some(feature) = places[j] {
+                    match text.parse::<f64>().ok().filter(|value| value.is_finite()) {
+                        Some(value) => values[start + feature] = value,
+                        None => odd.add(line, j, text),
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        if values.is_empty() {
+            return Err(Error::data("data/empty", "the file has no rows").at(name));
+        }
+        let error = odd.error(name, &columns);
+        let error = error.or_else(|| no_label.unnamed(name, &columns, "label"));
+        if let Some(error) = error.or_else(|| no_group.unnamed(name, &columns, "group")) {
+            return Err(error);
+        }
+        part.table = Table::Numbers(Features::Dense { cols, values });
+        Ok(part)
+    }
+
+    /// Calls `f(cells)` for every row but the header.
+    pub fn each_row(
+        self,
+        plan: &Plan,
+        mut f: impl FnMut(csv::ByteRecordIter) -> Result<()>,
+    ) -> Result<()> {
+        self.each(plan.header, |_, cells| f(cells))
+    }
+
+    /// Calls `f(line, cells)` for every row; all must be as wide as the first.
+    fn each(
+        mut self,
+        header: bool,
+        mut f: impl FnMut(u64, csv::ByteRecordIter) -> Result<()>,
+    ) -> Result<()> {
+        let (width, mut record) = (self.first.len(), self.first);
+        let mut more = true;
+        if header {
+            more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
+        }
+        while more {
+            let line = record.position().map_or(0, csv::Position::line);
+            if record.len() != width {
+                let message =
+                    format!("the row has {} columns, the first has {width}", record.len());
+                let mark = char::from(self.delimiter);
+                let hint = format!(
+                    "{mark:?} separates cells here: quote cells that contain it, and write decimal \
+                     points; another `delimiter` can be given"
+                );
+                let error = Error::data("data/ragged", message);
+                return Err(error.at(format!("{}:{line}", self.name)).hint(hint));
+            }
+            f(line, record.iter())?;
+            more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
+        }
+        Ok(())
+    }
+}
+
+pub fn number(cell: &[u8]) -> bool {
+    std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok())
+}
+
+fn broken(name: &str, error: &csv::Error) -> Error {
+    Error::data("data/bad-text", format!("the table cannot be read: {error}")).at(name)
+}
+
+fn find_column(
+    column: &Column,
+    first: &csv::ByteRecord,
+    header: Header,
+    name: &str,
+) -> Result<usize> {
+    let none = |message: String, hint: String| {
+        Err(Error::data("data/no-column", message).at(format!("{name}:1")).hint(hint))
+    };
+    let width = first.len() as i64;
+    match column {
+        Column::Number(number) => match if *number < 0 { width + number } else { *number } {
+            found if (0..width).contains(&found) => Ok(found as usize),
+            _ => none(
+                format!("there is no column {number}: the first row has {width} columns"),
+                format!("columns are numbered 0 to {}, or -1 for the last", width - 1),
+            ),
+        },
+        Column::Name(wanted) => {
+            let named = |cell: &[u8]| header != Header::No && cell == wanted.as_bytes();
+            let found: Vec<usize> =
+                first.iter().enumerate().filter(|(_, cell)| named(cell)).map(|(j, _)| j).collect();
+            let names: Vec<_> = first.iter().map(String::from_utf8_lossy).collect();
+            let near = nearest(wanted, names.iter().map(AsRef::as_ref));
+            let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+            let some = names.iter().take(20).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+            let hint = format!("{did}the first row has {some}; or give the column's number");
+            match found[..] {
+                [found] => Ok(found),
+                [] => none(format!("no column is named `{wanted}`"), hint),
+                _ => none(format!("several columns are named `{wanted}`"), hint),
+            }
+        }
+    }
+}

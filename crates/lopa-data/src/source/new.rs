@@ -1,0 +1,221 @@
+//! New rows for a trained model, in the format given by the file's extension.
+
+use std::path::Path;
+
+use super::csv::{Column, CsvReader, Header, Plan, number};
+use super::names::Names;
+use super::npy::Array;
+use super::raw::{Raw, Table};
+use super::{file, libsvm, npz};
+use crate::error::{Error, Result};
+use crate::{Columns, Features};
+
+/// Rows for a trained model to predict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRows {
+    /// Raw features, before scaling.
+    pub features: Features<f64>,
+    /// The class name of each row, if the file has labels.
+    pub labels: Option<Vec<String>>,
+    /// The group of each row, if the file has it.
+    pub groups: Option<Vec<String>>,
+    /// Whether the labels are a guess: the only evidence is that there is one column more than
+    /// features.
+    pub guessed: bool,
+}
+
+/// Columns named by the user, by name or number; in an `.npz` archive, an array.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Named<'a> {
+    /// The labels.
+    pub label: Option<&'a str>,
+    /// The column of groups.
+    pub group: Option<&'a str>,
+}
+
+/// Reads the rows of a file for a model with this many features.
+///
+/// Where both the model and the file have names of columns, these are matched; the file may also have
+/// the columns of labels and groups that the model was trained with, and a last one of labels.
+///
+/// Otherwise columns are matched by position. A table with that many columns has no labels. With one
+/// column more, beside that of the groups if one is named, labels are in the column named `label`, by
+/// default the last; in an `.npz` archive, in the array named `label`, by default `y`.
+pub fn new_rows(
+    path: &Path,
+    features: usize,
+    columns: Option<&Columns>,
+    named: Named,
+) -> Result<NewRows> {
+    let label = named.label;
+    let format = FileFormat::of(path)?;
+    let (name, bytes) = file::read(path)?;
+    let (raw, labels) = match format {
+        FileFormat::Table => table((&name, &bytes), (features, columns), named)?,
+        _ if named.group.is_some() => {
+            let message = "only tables have a column that says whose row it is";
+            return Err(Error::data("data/no-column", message)
+                .at(&name)
+                .hint("write the rows as CSV, or a file for each node: 'test/{node}.npz'"));
+        }
+        FileFormat::Libsvm => known(libsvm::new_rows(&name, &bytes, features)?),
+        FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, Labels::None),
+        FileFormat::Npz => known(npz::new_rows(&name, &bytes, label)?),
+    };
+    let found = raw.train.table.cols();
+    if found != features {
+        let message = format!("the rows have {found} features, and the model needs {features}");
+        return Err(Error::data("data/shape-mismatch", message).at(&name));
+    }
+    let class = |&number: &u32| raw.classes[number as usize].name.clone();
+    let found = (labels != Labels::None).then(|| raw.train.labels.iter().map(class).collect());
+    let guessed = labels == Labels::Guessed;
+    let group = |&number: &u32| raw.groups[number as usize].clone();
+    let groups: Vec<String> = raw.train.groups.iter().map(group).collect();
+    let groups = (!groups.is_empty()).then_some(groups);
+    Ok(NewRows { features: into_features(raw.train.table), labels: found, groups, guessed })
+}
+
+/// Whether a file has labels, and by which evidence.
+#[derive(Clone, Copy, PartialEq)]
+enum Labels {
+    None,
+    Known,
+    Guessed,
+}
+
+fn known((raw, labelled): (Raw, bool)) -> (Raw, Labels) {
+    (raw, if labelled { Labels::Known } else { Labels::None })
+}
+
+pub(super) enum FileFormat {
+    Table,
+    Libsvm,
+    Npy,
+    Npz,
+}
+
+impl FileFormat {
+    pub(super) fn of(path: &Path) -> Result<FileFormat> {
+        let name = path.display().to_string().to_ascii_lowercase();
+        match name.strip_suffix(".gz").unwrap_or(&name).rsplit('.').next() {
+            Some("csv" | "data" | "tsv") => Ok(FileFormat::Table),
+            Some("libsvm" | "svm" | "txt") => Ok(FileFormat::Libsvm),
+            Some("npy") => Ok(FileFormat::Npy),
+            Some("npz") => Ok(FileFormat::Npz),
+            _ => Err(Error::data(
+                "data/unknown-format",
+                "the file's extension is of no known format",
+            )
+            .at(path.display().to_string())
+            .hint("known: .csv, .data, .tsv, .libsvm, .svm, .txt, .npy, .npz, each also .gz")),
+        }
+    }
+}
+
+fn table(
+    (name, bytes): (&str, &[u8]),
+    (features, columns): (usize, Option<&Columns>),
+    named: Named,
+) -> Result<(Raw, Labels)> {
+    let rows = CsvReader::open(name, bytes, None)?;
+    let [label, group] = [named.label, named.group].map(|column| {
+        column.map(|column| match column.parse() {
+            Ok(number) => Column::Number(number),
+            Err(_) => Column::Name(column.to_string()),
+        })
+    });
+    let named = (label.as_ref(), group.as_ref());
+    let plan = match columns.filter(|columns| has_header(&rows.cells(), columns)) {
+        Some(columns) => by_name(&rows, columns, named),
+        None => by_position(&rows, features, named),
+    };
+    let (plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
+    let (mut labels, mut groups) = (Names::default(), Names::default());
+    let found = match (plan.label, guessed) {
+        (None, _) => Labels::None,
+        (Some(_), true) => Labels::Guessed,
+        (Some(_), false) => Labels::Known,
+    };
+    let part = rows.read(&plan, (&mut labels, &mut groups))?;
+    let raw = Raw::named(part, None, labels, groups).map_err(|error| error.at(name))?;
+    Ok((raw, found))
+}
+
+/// Whether the first row has names: no cell is a number, or it has all required names.
+fn has_header(cells: &[String], columns: &Columns) -> bool {
+    let named = || columns.features.iter().all(|name| cells.contains(name));
+    !cells.iter().any(|cell| number(cell.as_bytes())) || named()
+}
+
+/// Columns matched by name; and whether the column of labels is a guess.
+fn by_name(
+    rows: &CsvReader,
+    columns: &Columns,
+    (label, group): (Option<&Column>, Option<&Column>),
+) -> Result<(Plan, bool)> {
+    let cells = rows.cells();
+    let at = |name: &Option<String>| {
+        let name = name.as_ref().filter(|name| !columns.features.contains(name))?;
+        cells.iter().position(|cell| cell == name)
+    };
+    let given = label.map(|label| rows.find(label, Header::Yes)).transpose()?;
+    let mut label = given.or_else(|| at(&columns.label));
+    let group = group.map(|group| rows.find(group, Header::Yes)).transpose()?;
+    let group = group.or_else(|| at(&columns.group));
+    let is_dropped = |cell: &String| columns.dropped.contains(cell);
+    let last = cells.len() - 1;
+    let said = label.is_some();
+    let known = |cell: &String| columns.features.contains(cell) || is_dropped(cell);
+    if label.is_none() && group != Some(last) && !known(&cells[last]) {
+        // As without names: an additional last column has the labels.
+        let other = usize::from(group.is_some()) + cells.iter().filter(|c| is_dropped(c)).count();
+        let extra = cells.len() - other;
+        label = (extra == columns.features.len() + 1).then_some(last);
+    }
+    let dropped: Vec<usize> = (0..cells.len()).filter(|&j| is_dropped(&cells[j])).collect();
+    let mut plan = rows.plan(Header::Yes, (label, group), &dropped);
+    let found = rows.names(&plan).map_or(Vec::new(), |names| names.features);
+    plan.reorder(&columns.order(&found)?);
+    Ok((plan, !said))
+}
+
+/// Columns matched by their number; and whether the column of labels is a guess.
+fn by_position(
+    rows: &CsvReader,
+    features: usize,
+    (label, group): (Option<&Column>, Option<&Column>),
+) -> Result<(Plan, bool)> {
+    let guessed = label.is_none();
+    let group = group.map(|group| rows.find(group, Header::Auto)).transpose()?;
+    let beside = usize::from(group.is_some());
+    let last = match group {
+        Some(group) if group + 1 == rows.width() => Column::Number(-2),
+        _ => Column::Number(-1),
+    };
+    let label = match rows.width() {
+        width if width == features + 1 + beside => {
+            Some(rows.find(label.unwrap_or(&last), Header::Auto)?)
+        }
+        width if width == features + beside && label.is_none() => None,
+        width => {
+            let message = format!(
+                "the rows have {width} columns, and the model needs {}, or {} with labels",
+                features + beside,
+                features + 1 + beside
+            );
+            return Err(Error::data("data/shape-mismatch", message)
+                .hint("give the columns that the model was trained on, in their order"));
+        }
+    };
+    Ok((rows.plan(Header::Auto, (label, group), &[]), guessed))
+}
+
+fn into_features(table: Table) -> Features<f64> {
+    match table {
+        Table::Numbers(features) => features,
+        Table::Bytes { cols, values } => {
+            Features::Dense { cols, values: values.iter().map(|&value| f64::from(value)).collect() }
+        }
+    }
+}

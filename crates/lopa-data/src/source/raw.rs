@@ -1,0 +1,272 @@
+//! A labelled table as its source has it, with numbered classes.
+
+use std::sync::Arc;
+
+use super::names::Names;
+use crate::error::{Error, Result};
+use crate::{Bytes, Columns, Features, Method, Scaling};
+
+/// A data set before preparation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Raw {
+    /// The training rows; without a test set, also the rows to hold out for testing.
+    pub train: Part,
+    /// The test rows, if the source has a test set.
+    pub test: Option<Part>,
+    /// The classes that occur, in the order of their numbers.
+    pub classes: Vec<Class>,
+    /// The names of the groups, in the order of their numbers; empty if rows have no groups.
+    pub groups: Vec<String>,
+    /// How this data is usually scaled.
+    pub usual: Usual,
+    /// The names of the columns, if the source has any.
+    pub columns: Option<Columns>,
+    /// Where the test rows come from, for messages.
+    pub test_at: Option<String>,
+    /// Whether the source, not its files, defines the classes: `classes` then chooses among them.
+    pub known: bool,
+}
+
+impl Raw {
+    /// Rows of features, the index of each row's class, and the names of the classes.
+    pub fn new(features: Features<f64>, labels: Vec<u32>, classes: &[&str]) -> Raw {
+        let class = |name: &&str| Class { code: name.to_string(), name: name.to_string() };
+        Raw {
+            train: Part { table: Table::Numbers(features), labels, groups: Vec::new() },
+            test: None,
+            classes: classes.iter().map(class).collect(),
+            groups: Vec::new(),
+            usual: Usual::nothing(),
+            columns: None,
+            test_at: None,
+            known: true,
+        }
+    }
+}
+
+/// Rows with their labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The features.
+    pub table: Table,
+    /// The class number of each row.
+    pub labels: Vec<u32>,
+    /// The group number of each row; empty if rows have no groups.
+    pub groups: Vec<u32>,
+}
+
+/// A class; users may choose it by code or by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Class {
+    /// As written in the file: `5`.
+    pub code: String,
+    /// For people: `dog`.
+    pub name: String,
+}
+
+/// The default scaling of a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Usual {
+    /// The method.
+    pub method: Method,
+    /// The largest possible value of a feature, if known.
+    pub maximum: Option<f64>,
+    /// The columns to standardise, if not all.
+    pub columns: Option<Vec<usize>>,
+}
+
+impl Usual {
+    /// No scaling, for unknown data.
+    pub fn nothing() -> Usual {
+        Usual { method: Method::None, maximum: None, columns: None }
+    }
+}
+
+/// Raw features. Bytes stay bytes until their rows are chosen: an eighth of the memory.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Table {
+    /// Pixels, row after row.
+    Bytes {
+        /// Number of columns.
+        cols: usize,
+        /// rows × cols entries.
+        values: Arc<Vec<u8>>,
+    },
+    /// Any numbers.
+    Numbers(Features<f64>),
+}
+
+impl Table {
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        match self {
+            Table::Bytes { cols, .. } => *cols,
+            Table::Numbers(features) => features.cols(),
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Table::Bytes { cols, values } => values.len() / (*cols).max(1),
+            Table::Numbers(features) => features.rows(),
+        }
+    }
+
+    /// Whether only nonzero entries are stored.
+    pub fn is_sparse(&self) -> bool {
+        matches!(self, Table::Numbers(Features::Sparse { .. }))
+    }
+
+    /// Calls `f(column, value)` for every stored entry of a row.
+    pub fn each(&self, row: usize, mut f: impl FnMut(usize, f64)) {
+        match self {
+            Table::Bytes { cols, values } => {
+                let row = &values[row * cols..(row + 1) * cols];
+                row.iter().enumerate().for_each(|(j, &value)| f(j, f64::from(value)));
+            }
+            Table::Numbers(features) => features.each(row, f),
+        }
+    }
+
+    /// Calls `f(column, value)` for every nonzero entry of a row.
+    fn each_nonzero(&self, row: usize, mut f: impl FnMut(usize, f64)) {
+        let Table::Bytes { cols, values } = self else {
+            return self.each(row, |j, value| {
+                if value != 0.0 {
+                    f(j, value)
+                }
+            });
+        };
+        // Zero pixels come in runs: skip eight at a time.
+        for (e, eight) in values[row * cols..(row + 1) * cols].chunks(8).enumerate() {
+            if eight.iter().fold(0, |any, byte| any | byte) != 0 {
+                let entries = eight.iter().enumerate().filter(|(_, byte)| **byte != 0);
+                entries.for_each(|(i, &byte)| f(8 * e + i, f64::from(byte)));
+            }
+        }
+    }
+
+    /// Some rows, scaled.
+    pub fn take(&self, rows: &[u32], scaling: &Scaling, sparse: bool) -> Features<f64> {
+        if sparse { self.take_sparse(rows, scaling) } else { self.take_dense(rows, scaling) }
+    }
+
+    /// Some rows as bytes, if they are bytes with a single factor; all rows are shared, not copied.
+    pub fn bytes(&self, rows: &[u32], scaling: &Scaling) -> Option<Bytes<f64>> {
+        let Table::Bytes { cols, values } = self else { return None };
+        if !scaling.is_affine() {
+            return None;
+        }
+        let unit = scaling.factor.first().copied().unwrap_or(1.0);
+        let shift = (0..*cols).map(|j| scaling.shift.get(j).copied().unwrap_or(0.0)).collect();
+        let all = Bytes { bytes: values.clone(), unit, shift };
+        let is_all = rows.iter().copied().eq(0..all.rows() as u32);
+        let alike = scaling.factor.iter().all(|&factor| factor == unit);
+        alike.then(|| if is_all { all } else { all.select(rows) })
+    }
+
+    fn take_dense(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {
+        let cols = self.cols();
+        let mut values = Vec::with_capacity(rows.len() * cols);
+        for row in rows.iter().map(|&row| row as usize) {
+            let start = values.len();
+            match self {
+                Table::Bytes { values: bytes, .. } => {
+                    let row = &bytes[row * cols..(row + 1) * cols];
+                    values.extend(row.iter().map(|&byte| f64::from(byte)));
+                }
+                Table::Numbers(Features::Dense { values: raw, .. }) => {
+                    values.extend_from_slice(&raw[row * cols..(row + 1) * cols]);
+                }
+                Table::Numbers(raw) => {
+                    values.resize(start + cols, 0.0);
+                    raw.each(row, |j, value| values[start + j] = value);
+                }
+            }
+            scaling.row(&mut values[start..]);
+        }
+        Features::Dense { cols, values }
+    }
+
+    fn take_sparse(&self, rows: &[u32], scaling: &Scaling) -> Features<f64> {
+        let filled = scaling.filled();
+        let mut starts = vec![0];
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        for &row in rows {
+            let mut filled = filled.iter().copied().peekable();
+            let mut push = |j: u32, raw: f64| {
+                columns.push(j);
+                values.push(scaling.entry(j as usize, raw));
+            };
+            self.each_nonzero(row as usize, |j, value| {
+                let j = j as u32;
+                while let Some(before) = filled.next_if(|&column| column < j) {
+                    push(before, 0.0);
+                }
+                filled.next_if_eq(&j);
+                push(j, value);
+            });
+            filled.for_each(|after| push(after, 0.0));
+            let start = starts.last().copied().unwrap_or(0);
+            scaling.shorten(&mut values[start..]);
+            starts.push(columns.len());
+        }
+        Features::Sparse { cols: self.cols(), starts, columns, values }
+    }
+}
+
+/// More classes than this are refused: most likely the labels are in another column.
+const MAX_CLASSES: usize = 10_000;
+
+impl Raw {
+    /// A data set whose labels and groups are provisional numbers of names.
+    pub fn named(
+        mut train: Part,
+        mut test: Option<Part>,
+        labels: Names,
+        groups: Names,
+    ) -> Result<Raw> {
+        let (classes, class) = labels.sorted();
+        let (groups, group) = groups.sorted();
+        if classes.len() > MAX_CLASSES {
+            return Err(Error::data(
+                "data/too-many-classes",
+                format!("the labels have {} different values", classes.len()),
+            )
+            .hint("labels name classes: are they in the right column or array?"));
+        }
+        for part in [Some(&mut train), test.as_mut()].into_iter().flatten() {
+            part.labels.iter_mut().for_each(|label| *label = class[*label as usize]);
+            part.groups.iter_mut().for_each(|of| *of = group[*of as usize]);
+        }
+        let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
+        let (usual, columns, test_at) = (Usual::nothing(), None, None);
+        Ok(Raw { train, test, classes, groups, usual, columns, test_at, known: false })
+    }
+
+    /// A data set whose labels are small codes, with a name for each.
+    pub fn coded(
+        train: (Table, Vec<u8>),
+        test: Option<(Table, Vec<u8>)>,
+        name: impl Fn(u8) -> String,
+        usual: Usual,
+    ) -> Raw {
+        let mut occurs = [false; 256];
+        let codes =
+            [Some(&train), test.as_ref()].into_iter().flatten().flat_map(|(_, codes)| codes);
+        codes.for_each(|&code| occurs[code as usize] = true);
+        let present: Vec<u8> = (0..=255).filter(|&code| occurs[code as usize]).collect();
+        let mut number = [0; 256];
+        (0..).zip(&present).for_each(|(new, &code)| number[code as usize] = new);
+        let part = |(table, codes): (Table, Vec<u8>)| {
+            let labels = codes.iter().map(|&code| number[code as usize]).collect();
+            Part { table, labels, groups: Vec::new() }
+        };
+        let class = |&code: &u8| Class { code: code.to_string(), name: name(code) };
+        let classes = present.iter().map(class).collect();
+        let (train, test) = (part(train), test.map(part));
+        let (groups, columns, test_at) = (Vec::new(), None, None);
+        Raw { train, test, classes, groups, usual, columns, test_at, known: true }
+    }
+}
