@@ -12,8 +12,8 @@ use lopa::error::{Error, Result};
 use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
 use lopa::folder::model::{About, Model};
-use lopa::run::solved::{Solved, Solving};
 use lopa::run::{Context, Outcome};
+use lopa::run::{Setup, Solved};
 use lopa::serve::Personal;
 use lopa_study::choose::{self, Course};
 use pyo3::prelude::*;
@@ -104,10 +104,11 @@ impl Fit<'_, '_> {
         let x = mean(outcome.models.iter().map(|(x, _)| &x[..]));
         let (experiment, data, pool) = (&self.experiment, Some(&self.data), self.context.pool);
         let world = &experiment.world(data, seed)?;
-        let solving = Solving { experiment, data, world, seed, pool };
+        let setup = Setup { experiment, data, world, seed, pool };
         let at = |(_, theta): &(Vec<f64>, Vec<f64>)| (x.clone(), theta.clone());
         let points: Vec<_> = outcome.models.iter().map(at).collect();
-        let Solved { theta, unsolved } = solving.theta(0..points.len(), &points, false, &mut Ok)?;
+        let Solved { theta, unsolved } =
+            setup.exact_theta(0..points.len(), &points, false, &mut Ok)?;
         let (name, solved) = (&problem.name, unsolved == 0);
         let scaling = self.data.scaling.clone();
         let Scaling { log, row, .. } = *scaling.of(0);

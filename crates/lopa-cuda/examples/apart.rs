@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     let data = experiment.load_data(&context)?;
     let world = experiment.world(data.as_ref(), 1)?;
     let method = &*experiment.algorithms[0].choice.build;
-    let make = || experiment.nodes::<f32>(data.as_ref(), &world, 1, method);
+    let make = || experiment.setup(data.as_ref(), &world, 1).nodes::<f32>(method);
     let there = experiment.device.build.device().expect("a device");
     let run = &experiment.run;
     let (batches, shared) = (run.batch.batches(), run.shared_samples);

@@ -49,7 +49,7 @@ fn main() -> Result<()> {
     let world = experiment.world(data.as_ref(), 1)?;
     let method = &*experiment.algorithms[0].choice.build;
     let began = Instant::now();
-    let nodes = experiment.nodes::<f32>(data.as_ref(), &world, 1, method)?;
+    let nodes = experiment.setup(data.as_ref(), &world, 1).nodes::<f32>(method)?;
     let made = began.elapsed();
     let there = experiment.device.build.device().expect("a device");
     let run = &experiment.run;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use lopa::error::{Error, Result};
-use lopa::folder::{Manifest, MetricsRow, ResultEntry, RunReader, WorldNote};
+use lopa::folder::{Manifest, MetricsRow, RunReader, WorldNote};
+use lopa::run::Outcome;
 use lopa::store::files::read_text;
 use lopa::store::limits;
 use serde_json::Value;
@@ -20,7 +21,7 @@ pub struct Saved {
     /// `metrics.jsonl`.
     pub rows: Vec<MetricsRow>,
     /// `results.json`; empty as long as no run has ended.
-    pub results: Vec<ResultEntry>,
+    pub results: Vec<Outcome>,
 }
 
 impl Saved {

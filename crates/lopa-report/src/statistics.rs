@@ -93,8 +93,9 @@ fn together<'a>(rows: impl Iterator<Item = &'a Row>) -> BTreeMap<String, Summary
 
 #[cfg(test)]
 mod tests {
-    use lopa::folder::{Machine, Manifest, MetricsRow, ResultEntry, Status};
+    use lopa::folder::{Machine, Manifest, MetricsRow, Status};
     use lopa::problem::oracle::Counts;
+    use lopa::run::Outcome;
     use lopa::run::trace::Stop;
 
     use super::*;
@@ -116,7 +117,7 @@ mod tests {
             line(3, 0, Some(5.0)),
             line(3, 10, Some(2.8e144)),
         ];
-        let lost = ResultEntry {
+        let lost = Outcome {
             algorithm: "a".into(),
             seed: 3,
             digest: String::new(),
@@ -127,6 +128,7 @@ mod tests {
             messages: None,
             nodes: Vec::new(),
             spread: Default::default(),
+            models: Vec::new(),
         };
         let saved = Saved {
             name: "run".into(),

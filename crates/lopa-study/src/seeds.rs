@@ -4,7 +4,7 @@
 //! is shown by its other seeds and their count, and is not ranked: the remaining seeds are not a
 //! fair sample. Every table, figure and sentence about several seeds goes through [`Seeds`].
 
-use lopa::folder::{ResultEntry, Run};
+use lopa::folder::Run;
 use lopa::run::Outcome;
 use lopa::run::trace::Stop;
 
@@ -23,24 +23,6 @@ pub trait Ended {
 }
 
 impl Ended for Outcome {
-    fn algorithm(&self) -> &str {
-        &self.algorithm
-    }
-
-    fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    fn diverged(&self) -> bool {
-        self.stop == Stop::Diverged
-    }
-
-    fn last(&self, quantity: &str) -> Option<f64> {
-        self.row.value(quantity)
-    }
-}
-
-impl Ended for ResultEntry {
     fn algorithm(&self) -> &str {
         &self.algorithm
     }

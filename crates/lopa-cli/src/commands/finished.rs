@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use lopa::data::{Named, NewRows, new_rows};
 use lopa::error::{Error, Kind, Result, nearest};
+use lopa::folder::RunReader;
 use lopa::folder::model::{About, Model};
-use lopa::folder::{ResultEntry, RunReader};
+use lopa::run::Outcome;
 use lopa::serve::Truth;
 use lopa_study::seeds::Ended;
 
@@ -79,7 +80,7 @@ pub fn homes(model: &Model, groups: &[String], input: &Path) -> Result<Vec<usize
 /// The finished runs of a run folder; at least one.
 pub struct Finished {
     pub folder: RunReader,
-    results: Vec<ResultEntry>,
+    results: Vec<Outcome>,
 }
 
 impl Finished {
@@ -98,13 +99,13 @@ impl Finished {
 
     /// The runs of the requested algorithm and seed, or all; without those that diverged, unless
     /// they are allowed.
-    pub fn runs(&self, args: &ModelArgs, output: &Output) -> Result<Vec<&ResultEntry>> {
+    pub fn runs(&self, args: &ModelArgs, output: &Output) -> Result<Vec<&Outcome>> {
         let runs = self.named(args)?;
-        let lost: Vec<&ResultEntry> = runs.iter().copied().filter(|run| run.diverged()).collect();
+        let lost: Vec<&Outcome> = runs.iter().copied().filter(|run| run.diverged()).collect();
         if lost.is_empty() || args.allow_diverged {
             return Ok(runs);
         }
-        let name = |run: &&ResultEntry| format!("{} with seed {}", run.algorithm, run.seed);
+        let name = |run: &&Outcome| format!("{} with seed {}", run.algorithm, run.seed);
         let names = lost.iter().map(name).collect::<Vec<_>>().join(", ");
         if lost.len() < runs.len() {
             output.warn(&format!(
@@ -126,7 +127,7 @@ impl Finished {
     }
 
     /// The runs of the requested algorithm and seed, or all.
-    fn named(&self, args: &ModelArgs) -> Result<Vec<&ResultEntry>> {
+    fn named(&self, args: &ModelArgs) -> Result<Vec<&Outcome>> {
         let unknown = |flag: &str, typed: &str, message: String, known: Vec<String>| {
             let near = nearest(typed, known.iter().map(String::as_str));
             let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
@@ -134,7 +135,7 @@ impl Finished {
                 .at(flag)
                 .hint(format!("{did}it has: {}", known.join(", ")))
         };
-        let mut runs: Vec<&ResultEntry> = self.results.iter().collect();
+        let mut runs: Vec<&Outcome> = self.results.iter().collect();
         if let Some(wanted) = &args.algorithm {
             let known = names(&one_each(&runs));
             runs.retain(|run| run.algorithm == *wanted);
@@ -156,7 +157,7 @@ impl Finished {
     }
 
     /// The models a run ended with.
-    pub fn model(&self, run: &ResultEntry) -> Result<Model> {
+    pub fn model(&self, run: &Outcome) -> Result<Model> {
         let mut model = self.folder.model(&run.algorithm, run.seed)?;
         model.about.diverged |= run.diverged();
         Ok(model)
@@ -218,8 +219,8 @@ fn of_file(args: &ModelArgs) -> Result<Model> {
 }
 
 /// The first run of each algorithm.
-pub fn one_each<'a>(runs: &[&'a ResultEntry]) -> Vec<&'a ResultEntry> {
-    let mut first: Vec<&ResultEntry> = Vec::new();
+pub fn one_each<'a>(runs: &[&'a Outcome]) -> Vec<&'a Outcome> {
+    let mut first: Vec<&Outcome> = Vec::new();
     for run in runs {
         if first.iter().all(|other| other.algorithm != run.algorithm) {
             first.push(run);
@@ -229,7 +230,7 @@ pub fn one_each<'a>(runs: &[&'a ResultEntry]) -> Vec<&'a ResultEntry> {
 }
 
 /// The algorithms of some runs.
-pub fn names(runs: &[&ResultEntry]) -> Vec<String> {
+pub fn names(runs: &[&Outcome]) -> Vec<String> {
     runs.iter().map(|run| run.algorithm.clone()).collect()
 }
 

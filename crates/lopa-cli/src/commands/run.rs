@@ -132,7 +132,7 @@ fn dry_run(experiment: &Experiment, data: Option<&Data>, output: &Output) -> Res
     let mut worlds = Vec::new();
     for &seed in &experiment.run.seeds {
         let world = experiment.world(data, seed)?;
-        let dims = experiment.parts::<f64>(data, &world, seed)?[0].dims();
+        let dims = experiment.setup(data, &world, seed).parts::<f64>()?[0].dims();
         let mut shown = json!({
             "seed": seed,
             "nodes": world.graph.nodes(),

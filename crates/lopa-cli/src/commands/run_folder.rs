@@ -5,7 +5,7 @@ use std::path::Path;
 use lopa::data::Data;
 use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
-use lopa::folder::{ResultEntry, RunFolder, Status};
+use lopa::folder::{LISTED, RunFolder, Status};
 use lopa::run::Outcome;
 use lopa::run::trace::Stop;
 use serde_json::json;
@@ -70,7 +70,7 @@ pub fn show(
     output: &Output,
 ) {
     if output.json() {
-        let results: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
+        let results: Vec<Outcome> = outcomes.iter().map(|run| run.listed(LISTED)).collect();
         output.document(&json!(results));
     } else {
         output.text(&summary::table(experiment, outcomes, output));

@@ -6,7 +6,10 @@
 pub mod diagnose;
 pub mod exact;
 pub mod mean;
+mod quartiles;
 pub mod watch;
+
+pub use quartiles::Quartiles;
 
 use std::collections::BTreeMap;
 

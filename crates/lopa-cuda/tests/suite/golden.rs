@@ -113,7 +113,7 @@ fn parts(file: &str, json: &Value) -> Vec<Box<dyn Bilevel<f64>>> {
                 FILE.replace("\"quadratic\"", &format!("\"quadratic\", file = {:?}", path(file)));
             let experiment = experiment(&text, &[]).unwrap();
             let world = experiment.world(None, 1).unwrap();
-            experiment.parts_of::<f64>(None, &world, 1, 0..3).unwrap().each
+            experiment.setup(None, &world, 1).parts_of::<f64>(0..3).unwrap().each
         }
     }
 }

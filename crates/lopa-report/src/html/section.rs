@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use lopa::folder::{Manifest, ResultEntry, Status};
+use lopa::folder::{Manifest, Status};
+use lopa::run::Outcome;
 use lopa_study::seeds::{Ended, Seeds};
 use lopa_study::sentences;
 use serde_json::Value;
@@ -137,11 +138,11 @@ fn closing(saved: &Saved) -> String {
 fn divergences(saved: &Saved) -> String {
     let note = |algorithm: &str| {
         let seeds = Seeds::of(algorithm, &saved.results);
-        let lost: Vec<&ResultEntry> =
+        let lost: Vec<&Outcome> =
             seeds.all().iter().copied().filter(|entry| entry.diverged()).collect();
         let first = lost.first()?;
         let why = first.diagnosis.as_deref().unwrap_or("its values are no longer finite");
-        let when = |entry: &&ResultEntry| {
+        let when = |entry: &&Outcome| {
             format!("seed {} diverged at iteration {}", entry.seed, entry.row.iteration)
         };
         let when: Vec<String> = lost.iter().map(when).collect();

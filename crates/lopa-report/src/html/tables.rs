@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use lopa::folder::{Quartiles, ResultEntry};
+use lopa::evaluate::Quartiles;
+use lopa::run::Outcome;
 use lopa::run::trace::majority_of;
 use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
@@ -152,7 +153,7 @@ pub fn nodes(saved: &Saved) -> String {
         return spreads(&sound().collect::<Vec<_>>(), &saved.algorithms());
     }
     let mut values: BTreeMap<&str, BTreeMap<(usize, &str), Vec<f64>>> = BTreeMap::new();
-    for ResultEntry { algorithm, nodes, .. } in sound() {
+    for Outcome { algorithm, nodes, .. } in sound() {
         for (i, node) in nodes.iter().enumerate() {
             for (name, value) in node {
                 let of_measure = values.entry(name).or_default();
@@ -169,9 +170,9 @@ pub fn nodes(saved: &Saved) -> String {
 
 /// How the final measures spread over the nodes: one table per measure, one row per algorithm, means
 /// over seeds.
-fn spreads(results: &[&ResultEntry], algorithms: &[&str]) -> String {
+fn spreads(results: &[&Outcome], algorithms: &[&str]) -> String {
     let mut found: BTreeMap<String, BTreeMap<&str, Vec<Quartiles>>> = BTreeMap::new();
-    for ResultEntry { algorithm, nodes, spread, .. } in results {
+    for Outcome { algorithm, nodes, spread, .. } in results {
         let spread = if spread.is_empty() { Quartiles::of_nodes(nodes) } else { spread.clone() };
         for (name, quartiles) in spread {
             found.entry(name).or_default().entry(algorithm).or_default().push(quartiles);
@@ -227,7 +228,7 @@ fn node_table(
 
 /// How every run ended.
 pub fn runs(saved: &Saved) -> String {
-    let row = |entry: &ResultEntry| {
+    let row = |entry: &Outcome| {
         let digest: String = entry.digest.chars().take(16).collect();
         vec![
             format!("<th scope=\"row\">{}</th>", escape(&entry.algorithm)),

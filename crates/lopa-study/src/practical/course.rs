@@ -118,8 +118,7 @@ pub fn mean_x<T: Real>(simulation: &Simulation<T>) -> Vec<f64> {
 /// Runs LoPA and takes snapshots at these iterations, in increasing order; the last one ends the run.
 /// Averages are right only if the first is 0.
 pub fn run(setup: &Setup, choice: &Choice<AnyMethod>, snapshots: &[u64]) -> Result<Course> {
-    let nodes =
-        setup.experiment.nodes::<f64>(setup.data, setup.world, setup.seed, &choice.build)?;
+    let nodes = setup.nodes::<f64>(&choice.build)?;
     let mut simulation = Simulation::new(nodes, &setup.world.mixing, setup.pool);
     let mut parts = setup.parts()?;
     let closed = quadratic(setup).then(|| LinearGradient::of(&mut parts));

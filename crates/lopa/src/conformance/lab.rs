@@ -49,7 +49,7 @@ impl<'a> Lab<'a> {
     }
 
     fn nodes<T: Real>(&self, method: &AnyMethod) -> Result<Vec<Node<T>>> {
-        self.experiment.nodes(None, &self.world, self.experiment.run.seeds[0], method)
+        self.experiment.setup(None, &self.world, self.experiment.run.seeds[0]).nodes(method)
     }
 
     /// All nodes at their start.

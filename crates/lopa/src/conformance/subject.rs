@@ -53,7 +53,7 @@ impl Made {
     /// The parts of some nodes.
     pub fn parts<T: Real>(&self, nodes: Range<usize>) -> Result<Parts<T>> {
         let seed = self.experiment.run.seeds[0];
-        self.experiment.parts_of(self.data.as_ref(), &self.world, seed, nodes)
+        self.experiment.setup(self.data.as_ref(), &self.world, seed).parts_of(nodes)
     }
 
     /// A node in messages.

@@ -7,14 +7,14 @@
 
 use serde_json::{Map, Value};
 
-use super::ResultEntry;
 use super::line::sum;
+use crate::run::Outcome;
 
 const CHECK: &str = "check";
 
 /// The text for some entries.
-pub fn write(entries: &[ResultEntry]) -> String {
-    let checked = |(at, entry): (usize, &ResultEntry)| {
+pub fn write(entries: &[Outcome]) -> String {
+    let checked = |(at, entry): (usize, &Outcome)| {
         let mut value = serde_json::to_value(entry).expect("names are strings");
         if let Value::Object(fields) = &mut value {
             let check = check(fields, at, entries.len());

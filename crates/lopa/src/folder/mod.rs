@@ -7,7 +7,7 @@
 //!   resolved.toml     the experiment, with every default filled in
 //!   metrics.jsonl     one line per measurement, appended as it is taken: [`MetricsRow`]s, numbered
 //!                     and with checksums
-//!   results.json      one entry per run: a list of [`ResultEntry`], with checksums
+//!   results.json      one entry per run: a list of [`Outcome`](crate::run::Outcome), with checksums
 //!   partition-seed<seed>.json        which training rows each node holds
 //!   models/<algorithm>-seed<seed>.safetensors
 //!   checkpoints/<algorithm>-seed<seed>.{0,1}  the state of a run that has not ended
@@ -29,7 +29,7 @@ mod traces;
 mod writer;
 
 pub use complete::complete;
-pub use entry::{MetricsRow, Quartiles, ResultEntry};
+pub use entry::MetricsRow;
 pub use machine::{now, simd};
 pub use manifest::{LISTED, Machine, Manifest, Status, WorldNote};
 pub use reader::RunReader;

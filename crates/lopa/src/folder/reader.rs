@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use super::manifest::{Manifest, Status};
 use super::model::Model;
 use super::{
-    MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, Run, Traces, checked, line,
-    model_path,
+    MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, Run, Traces, checked, line, model_path,
 };
 use crate::config::Source;
 use crate::error::{Error, Result};
+use crate::run::Outcome;
 use crate::run::hex;
 use crate::run::trace::Stop;
 use crate::store::disk;
@@ -65,7 +65,7 @@ impl RunReader {
     }
 
     /// `results.json`; empty as long as no run has ended.
-    pub fn results(&self) -> Result<Vec<ResultEntry>> {
+    pub fn results(&self) -> Result<Vec<Outcome>> {
         let path = self.path.join(RESULTS);
         let Some(bytes) = read(&path)? else { return Ok(Vec::new()) };
         let results = parse(&path, &bytes)?;
@@ -109,7 +109,7 @@ impl RunReader {
 
     /// The measurements of each run that has a result.
     pub fn traces(&self) -> Result<Traces> {
-        let run = |entry: ResultEntry| Run {
+        let run = |entry: Outcome| Run {
             diverged: entry.stop == Stop::Diverged,
             algorithm: entry.algorithm,
             seed: entry.seed,

@@ -9,14 +9,12 @@ use super::machine::now;
 use super::manifest::{Identity, Status};
 use super::reader::{Lines, damaged, read};
 use super::writer::{device, folder_name, resolved};
-use super::{
-    CHECKPOINTS, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, RunFolder,
-    RunReader,
-};
+use super::{CHECKPOINTS, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, RunFolder, RunReader};
 use crate::data::{self, Data};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network::time::TimeSpec;
+use crate::run::Outcome;
 use crate::run::trace::Stop;
 use crate::store::disk::Log;
 use crate::store::files::{PARTIAL, cannot_write};
@@ -184,7 +182,7 @@ struct Measured {
     scattered: Option<Vec<MetricsRow>>,
 }
 
-fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
+fn measured(path: &Path, ended: &[Outcome]) -> Result<Measured> {
     let bytes = read(path)?.unwrap_or_default();
     let Lines { mut rows, damage } = Lines::parse(path, &bytes);
     rows.retain(|&(_, end)| bytes[..end].ends_with(b"\n"));
@@ -196,7 +194,7 @@ fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
     rows.retain(|row| is_ended(&row));
     let scattered = rows.last().is_some_and(|&(_, end)| end as u64 > sound);
     // The last measurement of a run is also in its result.
-    let is_there = |entry: &ResultEntry| {
+    let is_there = |entry: &Outcome| {
         let is_last = |(line, _): &(MetricsRow, usize)| {
             entry.is_of(&line.algorithm, line.seed) && line.row.iteration == entry.row.iteration
         };
@@ -208,7 +206,7 @@ fn measured(path: &Path, ended: &[ResultEntry]) -> Result<Measured> {
             Ok(Measured { sound, whole, scattered })
         }
         (Some(_), Some(damage)) => Err(damage.error),
-        (Some(ResultEntry { algorithm, seed, .. }), None) => {
+        (Some(Outcome { algorithm, seed, .. }), None) => {
             let what = format!("measurements of {algorithm}, seed {seed}, are missing");
             Err(damaged(path, None, &what))
         }

@@ -13,8 +13,8 @@ use super::model::{self, About, Model};
 use super::reader::{Lines, read};
 use super::resume::{LOCK, is_abandoned, lock};
 use super::{
-    CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, ResultEntry, checked,
-    line, model_path, partition_name, run_name,
+    CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, checked, line,
+    model_path, partition_name, run_name,
 };
 use crate::config::Choice;
 use crate::data::{self, Data};
@@ -32,7 +32,7 @@ use crate::store::files::{PARTIAL, cannot_write, replace};
 pub struct RunFolder {
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
-    pub(super) results: Vec<ResultEntry>,
+    pub(super) results: Vec<Outcome>,
     pub(super) metrics: Log,
     pub(super) sound: u64, // bytes of the measurements of runs that ended
     pub(super) synced: Option<u64>, // bytes of measurements known to be on disk
@@ -328,7 +328,10 @@ impl Store for RunFolder {
         let entry = self.results.iter().find(|entry| entry.is_of(algorithm, seed));
         let Some(entry) = entry else { return Ok(None) };
         match Model::load(&model_path(&self.path, algorithm, seed)) {
-            Ok(model) => Ok(Some(entry.outcome(model.x.into_iter().zip(model.theta).collect()))),
+            Ok(model) => {
+                let models = model.x.into_iter().zip(model.theta).collect();
+                Ok(Some(Outcome { models, ..entry.clone() }))
+            }
             // A file that cannot be read now may be intact.
             Err(error) if error.id != model::DAMAGED => Err(error),
             Err(error) => {
@@ -410,7 +413,7 @@ impl Store for RunFolder {
         model::save(&path, &self.about.about(outcome), &outcome.models, &self.about.scaling)?;
         self.sync_metrics()?;
         self.results.retain(|entry| !entry.is_of(algorithm, *seed));
-        self.results.push(outcome.into());
+        self.results.push(outcome.listed(LISTED));
         self.write_results()?;
         let checkpoints = self.checkpoints.take();
         if outcome.stop != Stop::Interrupted {

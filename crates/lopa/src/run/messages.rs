@@ -1,6 +1,8 @@
 //! The messages of a run: unmodified, or according to its file's `[messages]` and `[attack]`.
 
-use super::{Job, Observers};
+use super::Observers;
+use super::job::Job;
+use super::processes::Processes;
 use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, lengths};
 use crate::error::{Error, Result};
 use crate::math::real::Real;
@@ -9,7 +11,7 @@ use crate::messages::Messages;
 impl Job<'_> {
     /// Whether its messages are modified in any way.
     pub(super) fn mails(&self) -> bool {
-        self.experiment.mails()
+        self.setup.experiment.mails()
     }
 
     /// The delivery of the messages of this process, at the start.
@@ -18,14 +20,14 @@ impl Job<'_> {
         node: &Node<T>,
         transport: &mut dyn Transport,
     ) -> Result<Box<dyn Delivery<T>>> {
-        let world = self.scene.world;
+        let world = self.setup.world;
         let (size, rank) = (transport.size(), transport.rank());
         if !self.mails() {
             return Ok(Box::new(Direct::new(&world.mixing, size, rank)));
         }
         let usual = Messages::default();
-        let messages = self.experiment.messages.as_ref().unwrap_or(&usual);
-        let skips = transport.independent().is_some_and(|own| own.skips());
+        let messages = self.setup.experiment.messages.as_ref().unwrap_or(&usual);
+        let skips = Processes::of(transport).skip_links();
         if skips && messages.compress.as_ref().is_some_and(|with| with.feedback) {
             let message = "compressed messages build on those before: no link may be skipped";
             return Err(Error::config("config/messages-skipped", message)
@@ -36,12 +38,12 @@ impl Job<'_> {
             mixing: &world.mixing,
             changes: world.rounds.is_some(),
             spread: 1.0 - world.analysis.lambda_min,
-            seed: self.scene.seed,
+            seed: self.setup.seed,
             size,
             rank,
             lengths: &lengths(&*node.algorithm),
         };
-        let attack = self.experiment.attack.as_ref();
+        let attack = self.setup.experiment.attack.as_ref();
         Ok(Box::new(Lossy::new(messages, attack, site)?))
     }
 
@@ -49,15 +51,15 @@ impl Job<'_> {
     pub(super) fn warn_of_messages(&self, observers: &mut Observers) {
         let (label, facts) = (&self.algorithm.label, &self.algorithm.choice.build.facts);
         let mut warn = |text: &str| observers.listener.warn(&format!("{label}: {text}"));
-        if let Some(attack) = &self.experiment.attack {
-            let honest = self.experiment.network.nodes - attack.nodes.len();
+        if let Some(attack) = &self.setup.experiment.attack {
+            let honest = self.setup.experiment.network.nodes - attack.nodes.len();
             let liars: Vec<String> = attack.nodes.iter().map(usize::to_string).collect();
             let liars = liars.join(", ");
             warn(&format!("node {liars} lies; measures are of the {honest} honest nodes"));
         }
-        let messages = self.experiment.messages.as_ref();
+        let messages = self.setup.experiment.messages.as_ref();
         let clips = messages.is_some_and(|messages| messages.rules.clip.is_some());
-        if facts.needs_lazy && (clips || self.experiment.attack.is_some()) {
+        if facts.needs_lazy && (clips || self.setup.experiment.attack.is_some()) {
             warn(
                 "it adds up what neighbours send, so that one lie stays for ever: clipping bounds the \
                  harm of each message, not that of all. Against liars use lopa-lg",

@@ -1,50 +1,41 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
+//!
+//! A [`Job`](job) is one algorithm on one seed. Three things follow it: [`processes`] know who
+//! computes where, the [`recorder`] takes measurements and digests, and the [`ending`] decides when
+//! the run is measured and when it is over.
 
-mod agreed;
-mod agreement;
 pub mod checkpoint;
-mod clock;
-mod gather;
-mod interval;
+mod ending;
+mod job;
 pub mod judged;
-mod measured;
 mod messages;
-mod meter;
-mod peer;
-mod probe;
-mod record;
-pub mod solved;
+mod processes;
+mod recorder;
+mod timed_calls;
 pub mod trace;
 mod world;
 
-pub use probe::{Probe, Probing, Variables, variables};
+pub use recorder::probe::{Probe, Probing, Variables, variables};
+pub use recorder::solved::Solved;
 pub use world::{Setup, World};
 
-use std::ops::Range;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use rayon::ThreadPool;
+use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
-use crate::engine::device::{Device, Program};
-use crate::engine::{Alone, Cluster, Delivery, Node, Transport, anything, block};
-use crate::error::{Error, Result};
-use crate::evaluate::Point;
-use crate::experiment::{AlgorithmSpec, Experiment, Precision};
-use crate::math::real::Real;
+use crate::engine::{Alone, Transport, block};
+use crate::error::Result;
+use crate::evaluate::{Point, Quartiles};
+use crate::experiment::{Experiment, Precision};
 use crate::messages::Tally;
-use crate::network;
-use crate::problem::scope::Scope;
-use crate::problem::{Bilevel, Parts};
 use crate::run::trace::{Row, Stop};
-use crate::store::bytes::Hash;
-use checkpoint::{Checkpoint, State};
-
-use clock::Clock;
-use interval::Interval;
-use record::{Record, misfit};
+use checkpoint::State;
+use job::Job;
+use processes::Processes;
 
 /// The environment of a run.
 pub struct Context<'a> {
@@ -185,30 +176,61 @@ impl Observers<'_> {
     }
 }
 
-/// One algorithm on one seed, done.
-#[derive(Debug, Clone)]
+/// How one algorithm ended on one seed: an entry of `results.json`, with its models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Its label.
+    /// The algorithm's label.
     pub algorithm: String,
     /// The seed.
     pub seed: u64,
-    /// How it ended.
-    pub stop: Stop,
-    /// Why it diverged, if it did.
-    pub diagnosis: Option<String>,
-    /// The last measurement.
-    pub row: Row,
-    /// Seconds of creating the nodes and of measuring, which are not part of the iterations; over
-    /// all parts of a resumed run.
-    pub measuring: f64,
-    /// Counts of messages, if the file has `[messages]` or `[attack]`.
-    pub messages: Option<Tally>,
-    /// The problem's metrics of every node, at the end.
-    pub nodes: Vec<Vec<(String, f64)>>,
     /// SHA-256 of every variable at every measurement, to the bit.
     pub digest: String,
+    /// How it ended.
+    pub stop: Stop,
+    /// The last measurement.
+    #[serde(flatten)]
+    pub row: Row,
+    /// Seconds of creating the nodes and of measuring, which are not part of the iterations; over
+    /// all parts of a resumed run. Left out if they were not measured.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub measuring: f64,
+    /// Why it diverged, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<String>,
+    /// Counts of messages, if the file has `[messages]` or `[attack]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Tally>,
+    /// The problem's metrics of every node, at the end; NaN for one that was not finite. Empty where
+    /// `spread` stands for them.
+    #[serde(default, with = "trace::nodes")]
+    pub nodes: Vec<Vec<(String, f64)>>,
+    /// How the metrics spread over the nodes of a large network, where a file does not list them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spread: BTreeMap<String, Quartiles>,
     /// (x_i, θ_i) of every node at the end; empty where the store keeps them.
+    #[serde(skip)]
     pub models: Vec<Point>,
+}
+
+impl Outcome {
+    /// Whether it is that of this algorithm on this seed.
+    pub fn is_of(&self, algorithm: &str, seed: u64) -> bool {
+        self.algorithm == algorithm && self.seed == seed
+    }
+
+    /// The outcome as a file lists it: without models, and with the spread of the metrics in place of
+    /// those of more than `most` nodes.
+    pub fn listed(&self, most: usize) -> Outcome {
+        let mut listed = Outcome { models: Vec::new(), ..self.clone() };
+        if listed.nodes.len() > most {
+            listed.spread = Quartiles::of_nodes(&std::mem::take(&mut listed.nodes));
+        }
+        listed
+    }
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// Warns about rows that are left out, at any node.
@@ -245,8 +267,8 @@ impl Experiment {
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
             let world = self.world(data, seed)?;
-            let scene = Scene { data, world: &world, seed, turn: 0 };
-            outcomes.extend(self.run_seed(scene, &mut Alone, context, &mut observers)?);
+            let setup = Setup { pool: self.pool(context), ..self.setup(data, &world, seed) };
+            outcomes.extend(setup.run(0, &mut Alone, context, &mut observers)?);
             if context.interrupt.load(Ordering::Relaxed) {
                 break;
             }
@@ -269,7 +291,7 @@ impl Experiment {
         let agreement = self.agree(transport, data.as_ref(), observers.store)?;
         self.settle(data.as_mut(), agreement.as_ref())?;
         warn_of_left_out(data.as_ref(), observers.listener);
-        if let Some(data) = data.as_ref().filter(|_| transport.independent().is_some()) {
+        if let (Processes::Peers(_), Some(data)) = (Processes::of(transport), &data) {
             observers.store.settled(data);
         }
         let mut outcomes: Vec<Outcome> = Vec::new();
@@ -283,8 +305,9 @@ impl Experiment {
             if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
                 data.train.hold(&world.rows(here.clone()));
             }
-            let scene = Scene { data: data.as_ref(), world: &world, seed, turn };
-            outcomes.extend(self.run_seed(scene, transport, context, &mut observers)?);
+            let setup = self.setup(data.as_ref(), &world, seed);
+            let setup = Setup { pool: self.pool(context), ..setup };
+            outcomes.extend(setup.run(turn, transport, context, &mut observers)?);
             if outcomes.last().is_some_and(|last| last.stop == Stop::Interrupted) {
                 break;
             }
@@ -292,39 +315,42 @@ impl Experiment {
         Ok(outcomes)
     }
 
-    /// Runs every algorithm on one seed.
-    fn run_seed(
-        &self,
-        scene: Scene,
+    /// The threads to spread nodes over, unless the problem must stay on one.
+    fn pool<'a>(&self, context: &Context<'a>) -> Option<&'a ThreadPool> {
+        let one_thread = self.problem.build.get::<f64>().one_thread();
+        context.pool.filter(|_| !one_thread)
+    }
+}
+
+impl Setup<'_> {
+    /// Runs every algorithm on the seed with this index.
+    fn run(
+        self,
+        turn: usize,
         transport: &mut dyn Transport,
         context: &Context,
         observers: &mut Observers,
     ) -> Result<Vec<Outcome>> {
-        observers.store.world(scene.seed, scene.world)?;
-        let one_thread = self.problem.build.get::<f64>().one_thread();
-        let &Context { pool, ref data_dir, interrupt, probe } = context;
-        let pool = pool.filter(|_| !one_thread);
-        let context = &Context { pool, data_dir: data_dir.clone(), interrupt, probe };
-        let here = block(self.network.nodes, transport.size(), transport.rank());
-        if transport.size() == 1 && transport.independent().is_none() {
-            self.check_device(scene)?;
+        let Setup { experiment, world, seed, .. } = self;
+        observers.store.world(seed, world)?;
+        let here = block(experiment.network.nodes, transport.size(), transport.rank());
+        if let Processes::One = Processes::of(transport) {
+            job::check_device(self)?;
         }
-        let Scene { data, world, seed, .. } = scene;
-        let mut evaluators = self.parts_on::<f64>(data, world, seed, here, pool)?.each;
+        let mut evaluators = self.parts_of::<f64>(here)?.each;
         let mut outcomes = Vec::new();
-        for (at, algorithm) in self.algorithms.iter().enumerate() {
-            let ended = observers.store.ended(&algorithm.label, scene.seed)?;
+        for (at, algorithm) in experiment.algorithms.iter().enumerate() {
+            let ended = observers.store.ended(&algorithm.label, seed)?;
             // The agreement before the runs has number 0 where there is one.
-            let number = scene.turn * self.algorithms.len() + at + usize::from(self.agrees());
-            let number = number as u32;
-            let job = Job { experiment: self, scene, algorithm, number };
+            let number = turn * experiment.algorithms.len() + at + usize::from(experiment.agrees());
+            let job = Job { setup: self, algorithm, number: number as u32 };
             if job.is_known(ended.is_some(), transport)? {
-                observers.listener.skip(&algorithm.label, scene.seed);
+                observers.listener.skip(&algorithm.label, seed);
                 outcomes.extend(ended.map(|ended| observers.light(ended)));
                 continue;
             }
-            observers.listener.begin(&algorithm.label, scene.seed);
-            let outcome = match self.run.precision {
+            observers.listener.begin(&algorithm.label, seed);
+            let outcome = match experiment.run.precision {
                 Precision::F32 => job.run::<f32>(&mut evaluators, transport, context, observers)?,
                 Precision::F64 => job.run::<f64>(&mut evaluators, transport, context, observers)?,
             };
@@ -337,195 +363,6 @@ impl Experiment {
         }
         Ok(outcomes)
     }
-
-    /// Refuses algorithms that no device supports before the first run.
-    fn check_device(&self, scene: Scene) -> Result<()> {
-        if self.device.build.device().is_none() {
-            return Ok(());
-        }
-        let Scene { data, world, seed, .. } = scene;
-        for algorithm in &self.algorithms {
-            let part = self.parts_of::<f64>(data, world, seed, 0..1)?.each;
-            let nodes = self.nodes_of(part, 0, seed, &algorithm.choice.build, None)?;
-            nodes[0].algorithm.update_rule().map_err(|why| {
-                let message = format!("the device cannot run `{}`: {why}", algorithm.label);
-                let hint = "leave it out, or run on the processor: `device = \"cpu\"`";
-                Error::config("device/refused", message).at("run.device").hint(hint)
-            })?;
-        }
-        Ok(())
-    }
-}
-
-/// The environment of all algorithms of a seed.
-#[derive(Clone, Copy)]
-struct Scene<'a> {
-    data: Option<&'a Data>,
-    world: &'a World,
-    seed: u64,
-    turn: usize, // index of the seed
-}
-
-/// One algorithm on one seed.
-struct Job<'a> {
-    experiment: &'a Experiment,
-    scene: Scene<'a>,
-    algorithm: &'a AlgorithmSpec,
-    number: u32, // index among all jobs of the experiment
-}
-
-impl Job<'_> {
-    fn run<T: Real>(
-        &self,
-        evaluators: &mut [Box<dyn Bilevel<f64>>],
-        transport: &mut dyn Transport,
-        context: &Context,
-        observers: &mut Observers,
-    ) -> Result<Outcome> {
-        let method = &*self.algorithm.choice.build;
-        let lambda_min = self.scene.world.analysis.lambda_min;
-        for warning in self.misgivings() {
-            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
-        }
-        for warning in network::warnings(lambda_min, method.facts.needs_lazy) {
-            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
-        }
-        if let (Scope::Global, Some(warning)) = (self.experiment.scope, method.facts.warning) {
-            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
-        }
-        self.warn_of_messages(observers);
-        let begun = Instant::now();
-        let here = block(self.experiment.network.nodes, transport.size(), transport.rank());
-        let Scene { data, world, seed, .. } = self.scene;
-        let Parts { each, together } =
-            self.experiment.parts_on::<T>(data, world, seed, here.clone(), context.pool)?;
-        let mut nodes = self.experiment.nodes_of(each, here.start, seed, method, context.pool)?;
-        let kept = observers.kept(&self.algorithm.label, self.scene.seed)?;
-        let kept = self.begin(kept, &nodes[0], transport)?;
-        let own = transport.independent().is_some();
-        let mut delivery = self.delivery(&nodes[0], transport)?;
-        let put_back = |state| restore(state, here, own, &mut nodes, &mut *delivery);
-        let trails = kept.as_ref().map(put_back).transpose()?;
-        let mixing = &self.scene.world.mixing;
-        let k = kept.as_ref().map_or(0, |state| state.progress.k);
-        let device = self.device(&nodes, k, transport)?;
-        let mut cluster = Cluster::new(nodes, mixing, delivery, context.pool, transport)
-            .over(self.scene.world.rounds.as_ref())
-            .timed(world.time.as_ref(), (mixing, world.rounds.as_ref()))
-            .answered_by(together)
-            .done_by(device);
-        let mut clock = Clock::default();
-        if let Some(state) = &kept {
-            cluster = cluster.from(state.progress);
-            clock.from(state.seconds);
-        }
-        let mut record = Record::new(self, evaluators, context, observers.reborrow()).since(begun);
-        let done = self.follow(&mut cluster, &mut clock, &mut record, kept.zip(trails));
-        record.leave(&mut cluster, done)
-    }
-
-    /// Warns about algorithms without a convergence result on changing graphs.
-    fn misgivings(&self) -> Vec<String> {
-        let (facts, rounds) = (&self.algorithm.choice.build.facts, &self.scene.world.rounds);
-        let fixed = rounds.is_some() && facts.fixed_graph;
-        let text = "it is known to converge where W is fixed and symmetric; on a graph that changes it \
-                    may end at a wrong point or diverge: prefer a method that tracks gradients";
-        fixed.then(|| text.into()).into_iter().collect()
-    }
-
-    /// The device of the experiment with the nodes' variables; `None` for the processor.
-    fn device<T: Real>(
-        &self,
-        nodes: &[Node<T>],
-        k: u64,
-        transport: &mut dyn Transport,
-    ) -> Result<Option<Box<dyn Device<T>>>> {
-        let place = &self.experiment.device;
-        let Some(there) = place.build.device() else { return Ok(None) };
-        if transport.size() > 1 || transport.independent().is_some() {
-            let message = format!("`{}` holds all nodes in one process", place.name);
-            return Err(Error::config("device/processes", message)
-                .at("run.device")
-                .hint("use `--engine process`, or leave `device` out"));
-        }
-        if self.scene.world.rounds.is_some() {
-            let name = &self.experiment.network.graph.name;
-            let message =
-                format!("the device mixes with one W; `{name}` changes it in every round");
-            return Err(Error::config("device/refused", message)
-                .at("run.device")
-                .hint("run on the processor: `device = \"cpu\"`"));
-        }
-        let run = &self.experiment.run;
-        let mixing = &self.scene.world.mixing;
-        let (batches, shared) = (run.batch.batches(), run.shared_samples);
-        let program = Program { nodes, mixing, batches, shared, seed: self.scene.seed, k };
-        there.open.get::<T>()(program).map(Some)
-    }
-
-    /// Runs the job to its end.
-    fn follow<T: Real>(
-        &self,
-        cluster: &mut Cluster<T>,
-        clock: &mut Clock,
-        record: &mut Record,
-        kept: Option<(State, Vec<Hash>)>,
-    ) -> Result<Outcome> {
-        let mut stop = record.begin(cluster, clock, kept)?;
-        let mut interval = Interval::new(&self.experiment.checkpoint);
-        while stop.is_none() {
-            clock.go();
-            cluster.advance()?;
-            if cluster.is_away() && record.expects(cluster, clock)? {
-                cluster.wait()?;
-            }
-            clock.halt();
-            stop = record.follow(cluster, clock)?;
-            let wanted = cluster.independent().is_some_and(|own| own.wants_checkpoint());
-            let due = stop.is_none() && (interval.due(cluster)? || wanted);
-            if due || stop == Some(Stop::Interrupted) {
-                clock.go();
-                cluster.wait()?;
-                clock.halt();
-                interval.time(|| record.keep(cluster, clock))?;
-            }
-        }
-        record.close(cluster, clock, stop.expect("the loop ended"))
-    }
-}
-
-/// The state of an earlier run, as process 0 has it.
-fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {
-    if transport.size() == 1 {
-        return Ok(kept);
-    }
-    let bytes = |state| Checkpoint { run: Hash::default(), metrics: 0, state }.to_bytes();
-    let ours = kept.filter(|_| transport.rank() == 0).map(bytes).unwrap_or_default();
-    let told = transport.all(&ours, &anything)?.swap_remove(0);
-    if told.is_empty() {
-        return Ok(None);
-    }
-    let checkpoint = Checkpoint::from_bytes(&told).map_err(|_| misfit())?;
-    Ok(Some(checkpoint.state))
-}
-
-/// Restores the nodes of this process, and returns their digest chains.
-fn restore<T: Real>(
-    state: &State,
-    here: Range<usize>,
-    own: bool,
-    nodes: &mut [Node<T>],
-    delivery: &mut dyn Delivery<T>,
-) -> Result<Vec<Hash>> {
-    // A peer's checkpoint holds its own nodes only.
-    let here = if own { 0..here.len() } else { here };
-    let kept = state.nodes.get(here).ok_or_else(misfit)?;
-    let put_back = |(i, (node, bytes)): (usize, (&mut Node<T>, &Vec<u8>))| {
-        let (trail, held) = checkpoint::restore(node, bytes)?;
-        delivery.restore(i, held)?;
-        Some(trail)
-    };
-    nodes.iter_mut().zip(kept).enumerate().map(put_back).collect::<Option<_>>().ok_or_else(misfit)
 }
 
 /// Lower-case hexadecimal.

@@ -195,3 +195,36 @@ impl Stop {
         }
     }
 }
+
+/// Each node's metrics are an object, in the problem's order.
+pub(super) mod nodes {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::{Map, Value};
+
+    type Metrics = Vec<(String, f64)>;
+
+    struct Object<'a>(&'a Metrics);
+
+    impl Serialize for Object<'_> {
+        fn serialize<S: Serializer>(&self, output: S) -> Result<S::Ok, S::Error> {
+            output.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        }
+    }
+
+    pub fn serialize<S: Serializer>(nodes: &[Metrics], output: S) -> Result<S::Ok, S::Error> {
+        output.collect_seq(nodes.iter().map(Object))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Metrics>, D::Error> {
+        let number = |(name, value): (String, Value)| match value {
+            Value::Null => Ok((name, f64::NAN)),
+            value => match value.as_f64() {
+                Some(value) => Ok((name, value)),
+                None => Err(D::Error::custom(format!("`{name}` of a node is not a number"))),
+            },
+        };
+        let nodes = Vec::<Map<String, Value>>::deserialize(input)?;
+        nodes.into_iter().map(|node| node.into_iter().map(number).collect()).collect()
+    }
+}

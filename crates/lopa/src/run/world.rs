@@ -53,7 +53,8 @@ impl World {
     }
 }
 
-/// An experiment on one seed, ready to be run.
+/// An experiment on one seed: the context of its runs.
+#[derive(Clone, Copy)]
 pub struct Setup<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
@@ -65,15 +66,6 @@ pub struct Setup<'a> {
     pub seed: u64,
     /// Threads to spread nodes over.
     pub pool: Option<&'a ThreadPool>,
-}
-
-impl Setup<'_> {
-    /// The nodes' parts, to measure with.
-    pub fn parts(&self) -> Result<Vec<Box<dyn Bilevel<f64>>>> {
-        let Setup { experiment, data, world, seed, pool } = *self;
-        let all = 0..experiment.network.nodes;
-        Ok(experiment.parts_on(data, world, seed, all, pool)?.each)
-    }
 }
 
 impl Experiment {
@@ -152,69 +144,16 @@ impl Experiment {
             .hint("give a radius, such as `clip = 1.0`, or use a graph that stays"))
     }
 
-    /// The nodes' parts of the problem.
-    pub fn parts<T: Real>(
-        &self,
-        data: Option<&Data>,
-        world: &World,
-        seed: u64,
-    ) -> Result<Vec<Box<dyn Bilevel<T>>>> {
-        Ok(self.parts_of(data, world, seed, 0..self.network.nodes)?.each)
-    }
-
-    /// Some nodes' parts of the problem.
-    pub fn parts_of<T: Real>(
-        &self,
-        data: Option<&Data>,
-        world: &World,
-        seed: u64,
-        nodes: Range<usize>,
-    ) -> Result<Parts<T>> {
-        self.parts_on(data, world, seed, nodes, None)
-    }
-
-    /// The same, made on a pool's threads if there is one.
-    pub fn parts_on<T: Real>(
-        &self,
-        data: Option<&Data>,
-        world: &World,
-        seed: u64,
-        nodes: Range<usize>,
-        pool: Option<&ThreadPool>,
-    ) -> Result<Parts<T>> {
-        let setting = self.setting(data, world, seed, pool);
-        let count = nodes.len();
-        let parts = self.problem.build.get::<T>().parts(&setting, nodes);
-        let parts = parts.and_then(|parts| check(parts, count, &self.problem.name));
-        parts.map_err(|error| error.at("[problem]"))
-    }
-
-    /// What the problem is made from.
-    pub(super) fn setting<'a>(
-        &self,
-        data: Option<&'a Data>,
-        world: &'a World,
-        seed: u64,
-        pool: Option<&'a ThreadPool>,
-    ) -> Setting<'a> {
-        Setting {
-            nodes: self.network.nodes,
-            seed,
-            scope: self.scope,
-            batch: self.run.batch.batches().grad_g,
-            data,
-            partition: &world.partition.nodes,
-            holdout: &world.holdout,
-            pool,
-            ..Setting::default()
-        }
+    /// The context of runs on a seed, on this thread.
+    pub fn setup<'a>(&'a self, data: Option<&'a Data>, world: &'a World, seed: u64) -> Setup<'a> {
+        Setup { experiment: self, data, world, seed, pool: None }
     }
 
     /// The measures that runs take, by name, before they run; a probe may add others.
     pub fn measures(&self, data: Option<&Data>) -> Result<Vec<String>> {
         let seed = self.run.seeds.first().copied().unwrap_or_default();
         let world = self.world(data, seed)?;
-        let mut part = self.parts_of::<f64>(data, &world, seed, 0..1)?.each.swap_remove(0);
+        let mut part = self.setup(data, &world, seed).parts_of::<f64>(0..1)?.each.swap_remove(0);
         let (x, theta) = (vec![0.0; part.dims().n], vec![0.0; part.dims().p]);
         let metrics = part.metrics(At { x: &x, theta: &theta });
         let mut names: Vec<String> = metrics.into_iter().map(|(name, _)| name).collect();
@@ -228,29 +167,51 @@ impl Experiment {
         names.sort_unstable();
         Ok(names)
     }
+}
 
-    /// The nodes of an algorithm at their start.
-    pub fn nodes<T: Real>(
-        &self,
-        data: Option<&Data>,
-        world: &World,
-        seed: u64,
-        method: &AnyMethod,
-    ) -> Result<Vec<Node<T>>> {
-        let parts = self.parts_of(data, world, seed, 0..self.network.nodes)?;
-        self.nodes_of(parts.each, 0, seed, method, None)
+impl Setup<'_> {
+    /// The nodes' parts of the problem.
+    pub fn parts<T: Real>(&self) -> Result<Vec<Box<dyn Bilevel<T>>>> {
+        Ok(self.parts_of(0..self.experiment.network.nodes)?.each)
     }
 
-    /// The same, from given parts, made on a pool's threads if there is one; the first of them belongs
-    /// to node `first`.
+    /// Some nodes' parts of the problem.
+    pub fn parts_of<T: Real>(&self, nodes: Range<usize>) -> Result<Parts<T>> {
+        let (problem, count) = (&self.experiment.problem, nodes.len());
+        let parts = problem.build.get::<T>().parts(&self.setting(), nodes);
+        let parts = parts.and_then(|parts| check(parts, count, &problem.name));
+        parts.map_err(|error| error.at("[problem]"))
+    }
+
+    /// What the problem is made from.
+    pub(super) fn setting(&self) -> Setting<'_> {
+        let Setup { experiment, data, world, seed, pool } = *self;
+        Setting {
+            nodes: experiment.network.nodes,
+            seed,
+            scope: experiment.scope,
+            batch: experiment.run.batch.batches().grad_g,
+            data,
+            partition: &world.partition.nodes,
+            holdout: &world.holdout,
+            pool,
+            ..Setting::default()
+        }
+    }
+
+    /// The nodes of an algorithm at their start.
+    pub fn nodes<T: Real>(&self, method: &AnyMethod) -> Result<Vec<Node<T>>> {
+        self.nodes_of(self.parts()?, 0, method)
+    }
+
+    /// The same, from given parts, the first of which belongs to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
         parts: Vec<Box<dyn Bilevel<T>>>,
         first: usize,
-        seed: u64,
         method: &AnyMethod,
-        pool: Option<&ThreadPool>,
     ) -> Result<Vec<Node<T>>> {
+        let Setup { experiment, seed, pool, .. } = *self;
         let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
             return Ok(Vec::new());
         };
@@ -271,9 +232,9 @@ impl Experiment {
             let [mut own_x, mut own_theta, v, d, h, s] = rows;
             own_x.copy_from_slice(&cast(&x));
             own_theta.copy_from_slice(&cast(&theta));
-            let batches = self.run.batch.batches();
-            let mut oracle = Oracle::new(part, batches, self.run.shared_samples, seed, i);
-            if let Some(delta) = self.run.finite_differences {
+            let batches = experiment.run.batch.batches();
+            let mut oracle = Oracle::new(part, batches, experiment.run.shared_samples, seed, i);
+            if let Some(delta) = experiment.run.finite_differences {
                 oracle.take_differences(delta)?;
             }
             let start = Start {
@@ -281,7 +242,7 @@ impl Experiment {
                 theta: own_theta,
                 v,
                 rows: Some([d, h, s]),
-                scope: self.scope,
+                scope: experiment.scope,
                 oracle: &mut oracle,
             };
             let algorithm = method.start(start)?;

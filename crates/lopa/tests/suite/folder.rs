@@ -8,9 +8,7 @@ use lopa::config::Source;
 use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Experiment, Registries};
-use lopa::folder::{
-    Manifest, MetricsRow, ResultEntry, RunFolder, RunReader, Status, complete, model_path,
-};
+use lopa::folder::{Manifest, MetricsRow, RunFolder, RunReader, Status, complete, model_path};
 use lopa::run::trace::{COSTS, MEASURES, Row, Stop};
 use lopa::run::{Context, Listener, Outcome, Store};
 use serde_json::{Value, json};
@@ -88,7 +86,7 @@ fn files_of_earlier_builds_are_written_again_to_the_byte() {
         assert_eq!(serde_json::to_string_pretty(&parsed).unwrap(), manifest);
         assert!(parsed.other.is_empty(), "all keys are known");
         let results = text(&folder, "results.json");
-        let parsed: Vec<ResultEntry> = serde_json::from_str(&results).unwrap();
+        let parsed: Vec<Outcome> = serde_json::from_str(&results).unwrap();
         assert_eq!(serde_json::to_string_pretty(&parsed).unwrap(), results);
         for line in text(&folder, "metrics.jsonl").lines() {
             let parsed: MetricsRow = serde_json::from_str(line).unwrap();
@@ -257,7 +255,7 @@ fn metrics_of_nodes_that_are_not_finite_come_back_as_such() {
     entry.nodes[0][0].1 = f64::NAN;
     let text = serde_json::to_string(&entry).unwrap();
     assert!(text.contains(r#""nodes":[{"loss":null,"train_accuracy""#), "{text}");
-    let back: ResultEntry = serde_json::from_str(&text).unwrap();
+    let back: Outcome = serde_json::from_str(&text).unwrap();
     assert!(back.nodes[0][0].1.is_nan());
     assert_eq!((&back.nodes[1], &back.row), (&entry.nodes[1], &entry.row));
 }
@@ -852,7 +850,7 @@ fn a_run_whose_models_are_damaged_is_repeated() {
     let mut opened = RunFolder::unfinished(runs.path(), &experiment(), None).unwrap().unwrap();
     let outcome = opened.ended("lopa-gt", 1).unwrap().unwrap();
     let entry = RunReader::open(&folder).unwrap().results().unwrap().remove(0);
-    assert_eq!(ResultEntry::from(&outcome), entry);
+    assert_eq!(outcome.listed(usize::MAX), entry);
     assert_eq!(outcome.models.len(), 3);
     assert!(opened.ended("lopa-lg", 1).unwrap().is_none(), "it was interrupted");
     fs::write(model_path(&folder, "lopa-gt", 1), "").unwrap();

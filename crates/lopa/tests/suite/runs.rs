@@ -9,8 +9,7 @@ use lopa::data::partition::Partition;
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
 use lopa::folder::model::Model;
-use lopa::folder::{ResultEntry, RunFolder, Status, model_path};
-use lopa::run::solved::Solving;
+use lopa::folder::{RunFolder, Status, model_path};
 use lopa::run::trace::{Row, Stop};
 use lopa::run::{Context, Listener, Outcome};
 use proptest::prelude::*;
@@ -130,7 +129,7 @@ fn own_rows_are_judged_beside_the_common_mix() {
         assert!(out.len() > 30 && out.iter().all(|row| !kept.contains(row)));
         assert!((out.len() as f64 / (kept.len() + out.len()) as f64 - 0.25).abs() < 0.01);
     }
-    let parts = experiment.parts::<f64>(Some(&data), &world, 1).unwrap();
+    let parts = experiment.setup(Some(&data), &world, 1).parts::<f64>().unwrap();
     for (part, kept) in parts.iter().zip(&world.partition.nodes) {
         assert_eq!(part.samples_f() + part.samples_g(), kept.len());
     }
@@ -169,15 +168,9 @@ fn theta_is_solved_for_at_the_end() {
         let context = Context { pool: None, data_dir: "".into(), interrupt: &NEVER, probe: None };
         let data = experiment.load_data(&context).unwrap();
         let world = experiment.world(data.as_ref(), 1).unwrap();
-        let solving = Solving {
-            experiment: &experiment,
-            data: data.as_ref(),
-            world: &world,
-            seed: 1,
-            pool: None,
-        };
+        let setup = experiment.setup(data.as_ref(), &world, 1);
         for (refit, wanted) in [(false, &solved), (true, &refitted)] {
-            let found = solving.theta(0..3, &last.models, refit, &mut Ok).unwrap();
+            let found = setup.exact_theta(0..3, &last.models, refit, &mut Ok).unwrap();
             assert_eq!(found.unsolved, 0);
             for (found, wanted) in found.theta.iter().zip(theta(wanted)) {
                 for (a, b) in found.iter().zip(wanted) {
@@ -668,7 +661,7 @@ fn a_run_folder_tells_everything() {
         for entry in results.as_array_mut().unwrap() {
             assert!(entry.as_object_mut().unwrap().remove("check").is_some());
         }
-        let entries: Vec<ResultEntry> = outcomes.iter().map(ResultEntry::from).collect();
+        let entries: Vec<Outcome> = outcomes.iter().map(|run| run.listed(usize::MAX)).collect();
         assert_eq!(results, serde_json::json!(entries));
         // The folder has the models; a store that keeps nothing returns them.
         assert!(outcomes.iter().all(|outcome| outcome.models.is_empty()));

@@ -7,10 +7,9 @@ use lopa::data::{self, Data};
 use lopa::error::{Error, Kind, Result};
 use lopa::evaluate;
 use lopa::experiment::{Exactly, Experiment, FinalTheta};
-use lopa::folder::ResultEntry;
 use lopa::run::Context;
-use lopa::run::solved::Solving;
 use lopa::run::trace::{Stop, majority_of};
+use lopa::run::{Outcome, Setup};
 use lopa_study::seeds::Ended;
 use rayon::ThreadPool;
 use serde::Serialize;
@@ -90,7 +89,7 @@ pub fn reevaluate(
 /// The measures of a run's models, taken again, and whether they agree with its result.
 fn remeasured<'a>(
     finished: &Finished,
-    run: &'a ResultEntry,
+    run: &'a Outcome,
     experiment: &Experiment,
     data: Option<&Data>,
     pool: Option<&ThreadPool>,
@@ -98,7 +97,7 @@ fn remeasured<'a>(
     let model = finished.model(run)?;
     let place = || finished.folder.path().display().to_string();
     let world = experiment.world(data, run.seed)?;
-    let mut parts = experiment.parts::<f64>(data, &world, run.seed)?;
+    let mut parts = experiment.setup(data, &world, run.seed).parts::<f64>()?;
     let fits = parts.len() == model.x.len()
         && parts.iter().zip(&model.x).all(|(part, x)| part.dims().n == x.len())
         && parts.iter().zip(&model.theta).all(|(part, theta)| part.dims().p == theta.len());
@@ -117,8 +116,8 @@ fn remeasured<'a>(
     let mut points: Vec<_> = model.x.into_iter().zip(model.theta).collect();
     if experiment.run.final_theta == FinalTheta::Refitted && !run.diverged() {
         // The models have seen the rows that they were judged on; those that were judged had not.
-        let solving = Solving { experiment, data, world: &world, seed: run.seed, pool };
-        let judged = solving.theta(0..points.len(), &points, false, &mut Ok)?;
+        let setup = Setup { experiment, data, world: &world, seed: run.seed, pool };
+        let judged = setup.exact_theta(0..points.len(), &points, false, &mut Ok)?;
         points.iter_mut().zip(judged.theta).for_each(|(point, theta)| point.1 = theta);
     }
     let sound = points.iter().all(|(x, theta)| x.iter().chain(theta).all(|v| v.is_finite()));

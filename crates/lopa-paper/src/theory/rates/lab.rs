@@ -211,7 +211,7 @@ impl Trial {
     }
 
     fn parts(&self, world: &World) -> Result<Vec<Box<dyn Bilevel<f64>>>> {
-        let all = || self.experiment.parts::<f64>(self.data.as_ref(), world, self.seed);
+        let all = || self.experiment.setup(self.data.as_ref(), world, self.seed).parts::<f64>();
         if !self.equal {
             return Ok(tilt(all()?, self.tilt, self.seed));
         }
@@ -246,8 +246,8 @@ impl Trial {
     /// its initial value.
     pub fn run(&self, choice: &Choice<AnyMethod>, iterations: u64, until: f64) -> Result<Watched> {
         let world = self.world()?;
-        let nodes =
-            self.experiment.nodes_of(self.parts(&world)?, 0, self.seed, &choice.build, None)?;
+        let setup = self.experiment.setup(self.data.as_ref(), &world, self.seed);
+        let nodes = setup.nodes_of(self.parts(&world)?, 0, &choice.build)?;
         let m = nodes.len() as f64;
         let mut gradient = match self.data {
             None => Gradient::Linear(LinearGradient::of(&mut self.parts(&world)?)),

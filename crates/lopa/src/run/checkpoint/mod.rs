@@ -12,9 +12,11 @@
 //!
 //! Numbers are 64 bits, little-endian. A file that is truncated, changed or too long is refused.
 
+mod interval;
 mod node;
 mod store;
 
+pub(super) use interval::Interval;
 pub use node::{restore, save};
 pub use store::Store;
 

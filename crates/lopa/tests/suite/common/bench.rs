@@ -49,7 +49,7 @@ impl Bench {
     }
 
     pub fn parts<T: Real>(&self) -> Vec<Box<dyn Bilevel<T>>> {
-        self.experiment.parts(self.data.as_ref(), &self.world, self.seed()).unwrap()
+        self.experiment.setup(self.data.as_ref(), &self.world, self.seed()).parts().unwrap()
     }
 
     /// A node that draws from the streams of node `number`, from the problem's own start.

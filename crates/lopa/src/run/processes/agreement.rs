@@ -1,16 +1,17 @@
 //! The agreement of nodes with files of their own before they run: see [`crate::data::Agreement`].
 
-use super::Store;
+use super::Processes;
 use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
 use crate::engine::{Accepts, Begin, Independent, Limits, Refusal, Transport, block};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network;
+use crate::run::Store;
 use crate::store::bytes::{Reader, Writer};
 
 impl Experiment {
     /// Whether nodes have files of their own.
-    pub(super) fn agrees(&self) -> bool {
+    pub(in crate::run) fn agrees(&self) -> bool {
         self.own_files().is_some()
     }
 
@@ -19,13 +20,13 @@ impl Experiment {
     }
 
     /// The bytes that a node sends all others before the runs.
-    pub(super) fn told_bytes(&self, data: Option<&Data>) -> usize {
+    pub(in crate::run) fn told_bytes(&self, data: Option<&Data>) -> usize {
         let told = data.and_then(|data| data.own.as_ref()?.told.first());
         told.map_or(0, |told| told.to_bytes().len())
     }
 
     /// Agrees with all other processes, each of which has the files of its own nodes.
-    pub(super) fn agree(
+    pub(in crate::run) fn agree(
         &self,
         transport: &mut dyn Transport,
         data: Option<&Data>,
@@ -44,9 +45,9 @@ impl Experiment {
             like.check(bytes, block(nodes, size, rank).len()).ok_or(Refusal::Shape)
         };
         let judge = |told: &[Vec<u8>]| self.judge(told, files, own);
-        match transport.independent() {
-            None => judge(&transport.all(&ours, &accepts)?),
-            Some(_) => self.agree_as_peer(transport, (&ours, &accepts), &judge, store),
+        match Processes::of(transport).are_peers() {
+            false => judge(&transport.all(&ours, &accepts)?),
+            true => self.agree_as_peer(transport, (&ours, &accepts), &judge, store),
         }
         .map(Some)
     }
@@ -106,7 +107,7 @@ impl Experiment {
     }
 
     /// Applies the agreed columns and scaling to the data.
-    pub(super) fn settle(
+    pub(in crate::run) fn settle(
         &self,
         data: Option<&mut Data>,
         agreement: Option<&Agreement>,
@@ -119,7 +120,10 @@ impl Experiment {
 }
 
 fn independent(transport: &mut dyn Transport) -> &mut dyn Independent {
-    transport.independent().expect("only peers are asked")
+    match Processes::of(transport) {
+        Processes::Peers(own) => own,
+        _ => unreachable!("only peers are asked"),
+    }
 }
 
 /// A peer's saved state of the agreement.

@@ -1,10 +1,11 @@
 //! The state that all processes of a run share: from the same numbers they make the same decisions.
 
-use super::clock::Clock;
+use super::Clock;
 use crate::engine::{Cluster, Expect};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::problem::oracle::Counts;
+use crate::run::processes::Processes;
 use crate::run::trace::Row;
 
 /// The state that all processes share.
@@ -26,7 +27,7 @@ pub fn agree<T: Real>(
         let costs = costs(cluster, &cluster.counts(), cluster.nodes().len());
         return Ok(Agreed { costs: Row { seconds: clock.seconds(), ..costs }, interrupted });
     }
-    let own = cluster.independent().is_some();
+    let own = Processes::with(cluster).are_peers();
     let told = if own { [0.0; 2] } else { [clock.seconds(), f64::from(interrupted)] };
     let numbers = |(at, counts): (usize, Counts)| -> Vec<f64> {
         let counts = counts.to_array().map(|count| count as f64);
@@ -42,7 +43,7 @@ pub fn agree<T: Real>(
     let costs = costs(cluster, &counts, all.len());
     if own {
         let costs = Row { seconds: clock.seconds(), ..costs };
-        return Ok(Agreed { costs, interrupted: interrupts(cluster, interrupted) });
+        return Ok(Agreed { costs, interrupted: Processes::with(cluster).stop_here(interrupted) });
     }
     Ok(Agreed { costs: Row { seconds: all[0][7], ..costs }, interrupted: sum(8) > 0.0 })
 }
@@ -71,11 +72,6 @@ pub fn agree_on_time<T: Real>(cluster: &mut Cluster<T>) -> Result<()> {
     let ours = (0..cluster.nodes().len()).map(|at| timing.noted(at).collect()).collect();
     let all = cluster.everyone(ours, Expect::Counts)?;
     pass(cluster, all.iter().map(|numbers| &numbers[..]))
-}
-
-/// Whether this process was asked to stop the run.
-pub fn interrupts<T: Real>(cluster: &mut Cluster<T>, interrupted: bool) -> bool {
-    cluster.independent().is_some_and(|own| interrupted || own.stopped())
 }
 
 /// The costs that this process has without communication: iterations, rounds, bytes.

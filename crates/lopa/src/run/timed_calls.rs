@@ -34,7 +34,7 @@ impl Experiment {
     fn calls<T: Real>(&self, data: Option<&Data>) -> Result<Calls> {
         let seed = self.run.seeds[0];
         let world = self.world(data, seed)?;
-        let mut part = self.parts_of::<T>(data, &world, seed, 0..1)?.each.swap_remove(0);
+        let mut part = self.setup(data, &world, seed).parts_of::<T>(0..1)?.each.swap_remove(0);
         let x: Vec<T> = cast(&part.start_x(&mut Stream::new(seed, Purpose::Start, 0)));
         let theta: Vec<T> = cast(&part.start_theta(&mut Stream::new(seed, Purpose::Start, 1)));
         let at = At { x: &x, theta: &theta };

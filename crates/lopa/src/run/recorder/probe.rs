@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Setup;
 use crate::engine::Node;
 use crate::experiment::{AlgorithmSpec, Experiment};
 use crate::math::real::{Real, cast};
 use crate::problem::Bilevel;
+use crate::run::Setup;
 
 /// Adds measures to runs.
 pub trait Probe: Sync {

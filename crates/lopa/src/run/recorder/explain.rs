@@ -1,6 +1,7 @@
 //! Why a run diverged.
 
-use super::Record;
+use super::Recorder;
+use super::gather::unpacked;
 use crate::engine::{Cluster, Expect};
 use crate::error::Result;
 use crate::evaluate::Point;
@@ -9,19 +10,18 @@ use crate::evaluate::watch::Culprit;
 use crate::math::number;
 use crate::math::real::Real;
 use crate::problem::At;
-use crate::run::Scene;
-use crate::run::gather::unpacked;
+use crate::run::Setup;
 
 /// The mean square of a feature above which it should be scaled.
 const LARGE: f64 = 100.0;
 
-impl Record<'_> {
-    /// Why the run diverged, if it did: the process of the node that grew first explains.
+impl Recorder<'_> {
+    /// Why the run diverged: the process of the node that grew first explains.
     pub(super) fn diagnosis<T: Real>(
         &mut self,
+        culprit: Culprit,
         cluster: &mut Cluster<T>,
-    ) -> Result<Option<String>> {
-        let Some(culprit) = self.culprit.take() else { return Ok(None) };
+    ) -> Result<String> {
         let here = cluster.here();
         let mut ours = vec![Vec::new(); here.len()];
         if here.contains(&culprit.node) {
@@ -33,12 +33,12 @@ impl Record<'_> {
             ours[at] = why.replace(char::is_control, " ").into_bytes();
         }
         let said = cluster.everyone_bytes(ours, Expect::Text)?;
-        Ok(Some(String::from_utf8_lossy(&said[culprit.node]).into_owned()))
+        Ok(String::from_utf8_lossy(&said[culprit.node]).into_owned())
     }
 
     /// The remedy where large features make every step too long.
     fn unscaled(&self, node: usize) -> Option<String> {
-        let Scene { data, world, .. } = self.job.scene;
+        let Setup { data, world, .. } = self.job.setup;
         let data = data.filter(|data| data.scaling.of(node).is_none())?;
         let squares = data.train.samples::<f64>(world.partition.nodes[node].clone()).mean_squares();
         let (feature, &square) = squares.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
@@ -61,7 +61,7 @@ impl Record<'_> {
         if let Some(remedy) = self.unscaled(culprit.node) {
             return why + &remedy;
         }
-        let lambda_min = self.job.scene.world.analysis.lambda_min;
+        let lambda_min = self.job.setup.world.analysis.lambda_min;
         match facts.needs_lazy && lambda_min < -1e-9 {
             true => format!(
                 "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \

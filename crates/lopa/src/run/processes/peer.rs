@@ -3,11 +3,8 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Context, Job, Listener, Outcome, Store, told_by_first};
 use crate::data::Data;
-use crate::engine::{
-    Begin, Independent, Limits, Node, Peers, Transport, Wire, anything, lengths, wire_bytes,
-};
+use crate::engine::{Independent, Limits, Node, Peers, Transport, Wire, lengths, wire_bytes};
 use crate::error::{Error, Result};
 use crate::evaluate::watch;
 use crate::experiment::Experiment;
@@ -15,7 +12,7 @@ use crate::math::real::Real;
 use crate::messages::Messages;
 use crate::network;
 use crate::problem::At;
-use crate::run::checkpoint::State;
+use crate::run::{Context, Listener, Outcome, Setup, Store};
 use crate::store::bytes::Hash;
 
 /// More than the overhead of a frame, in bytes.
@@ -66,11 +63,12 @@ impl Experiment {
         let seed = self.run.seeds[0];
         let world = self.world(data, seed)?;
         let (mut entries, mut most) = (0, 0);
+        let setup = Setup { experiment: self, data, world: &world, seed, pool: None };
         for algorithm in &self.algorithms {
-            let parts = self.parts_of::<f64>(data, &world, seed, node..node + 1)?.each;
+            let parts = setup.parts_of::<f64>(node..node + 1)?.each;
             entries = parts[0].dims().n;
-            let nodes = self.nodes_of(parts, node, seed, &algorithm.choice.build, None)?;
-            let Limits { message, broadcast } = limits(self, &nodes[0]);
+            let nodes = setup.nodes_of(parts, node, &algorithm.choice.build)?;
+            let Limits { message, broadcast } = setup.limits(&nodes[0]);
             most = most.max(message).max(broadcast);
         }
         most = most.max(self.told_bytes(data));
@@ -124,52 +122,18 @@ impl Experiment {
     }
 }
 
-impl Job<'_> {
-    /// Whether the job ended earlier; a peer then informs its neighbours.
-    pub(super) fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
-        match transport.independent() {
-            // The state of process 0 is used.
-            None => Ok(transport.all(&[u8::from(ended)], &anything)?[0] == [1]),
-            Some(own) if ended => {
-                let mixing = &self.scene.world.mixing;
-                let limits = Limits::default();
-                own.pass(Begin { job: self.number, mixing, kept: None, limits })?;
-                Ok(true)
-            }
-            Some(_) => Ok(false),
-        }
+impl Setup<'_> {
+    /// The largest messages of a node like this one.
+    pub(super) fn limits<T: Real>(&self, node: &Node<T>) -> Limits {
+        let usual = Messages::default();
+        let messages = self.experiment.messages.as_ref().unwrap_or(&usual);
+        let bytes = |lengths: Vec<usize>| wire_bytes::<T>(messages, &lengths);
+        let message = lengths(&*node.algorithm).into_iter().map(bytes).max().unwrap_or(0);
+        // Points, metrics and the diagnosis of a divergence are broadcast.
+        let At { x, theta } = node.algorithm.at();
+        // Its computing times in each round since the last broadcast are also sent.
+        let rounds = (watch::EVERY as usize + 1) * node.algorithm.exchanges();
+        let broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
+        Limits { message, broadcast }
     }
-
-    /// The state of an earlier run: that of process 0, or each peer's own.
-    pub(super) fn begin<T: Real>(
-        &self,
-        kept: Option<State>,
-        node: &Node<T>,
-        transport: &mut dyn Transport,
-    ) -> Result<Option<State>> {
-        let Some(own) = transport.independent() else { return told_by_first(kept, transport) };
-        let links = kept.as_ref().map(|state| &state.links[..]);
-        let mixing = &self.scene.world.mixing;
-        own.begin(Begin {
-            job: self.number,
-            mixing,
-            kept: links,
-            limits: limits(self.experiment, node),
-        })?;
-        Ok(kept)
-    }
-}
-
-/// The largest messages of a node like this one.
-fn limits<T: Real>(experiment: &Experiment, node: &Node<T>) -> Limits {
-    let usual = Messages::default();
-    let messages = experiment.messages.as_ref().unwrap_or(&usual);
-    let bytes = |lengths: Vec<usize>| wire_bytes::<T>(messages, &lengths);
-    let message = lengths(&*node.algorithm).into_iter().map(bytes).max().unwrap_or(0);
-    // Points, metrics and the diagnosis of a divergence are broadcast.
-    let At { x, theta } = node.algorithm.at();
-    // Its computing times in each round since the last broadcast are also sent.
-    let rounds = (watch::EVERY as usize + 1) * node.algorithm.exchanges();
-    let broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
-    Limits { message, broadcast }
 }

@@ -5,36 +5,7 @@ use crate::error::Result;
 use crate::evaluate::{self, Point};
 use crate::math::real::{Real, all_finite, cast};
 use crate::problem::At;
-use crate::problem::scope::Scope;
 use crate::store::bytes::{Reader, Writer};
-
-/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers have
-/// NaN in its place.
-pub fn points<T: Real>(
-    cluster: &mut Cluster<T>,
-    scope: Scope,
-    own: Vec<Point>,
-) -> Result<Vec<Point>> {
-    if scope == Scope::Personal && cluster.independent().is_some() {
-        let xs = own.iter().map(|(x, _)| x.clone()).collect();
-        let all = cluster.everyone(xs, Expect::Numbers)?;
-        let unknown = vec![f64::NAN; own[0].1.len()];
-        let mut all: Vec<Point> = all.into_iter().map(|x| (x, unknown.clone())).collect();
-        all.splice(cluster.here(), own);
-        return Ok(all);
-    }
-    if cluster.is_whole() {
-        return Ok(own);
-    }
-    let n = own[0].0.len();
-    let own = own.into_iter().map(|(x, theta)| [x, theta].concat()).collect();
-    let all = cluster.everyone(own, Expect::Numbers)?;
-    let point = |mut x: Vec<f64>| {
-        let theta = x.split_off(n);
-        (x, theta)
-    };
-    Ok(all.into_iter().map(point).collect())
-}
 
 /// The points of the nodes of this process.
 pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {

@@ -10,33 +10,14 @@
 
 use std::ops::Range;
 
-use rayon::ThreadPool;
-
-use super::World;
-use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::evaluate::exact::inner;
 use crate::evaluate::mean::Mean;
 use crate::evaluate::{Everyone, Point, mean};
-use crate::experiment::Experiment;
 use crate::math::parallel;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Setting};
-
-/// The nodes and the data of a solve.
-#[derive(Clone, Copy)]
-pub struct Solving<'a> {
-    /// The experiment.
-    pub experiment: &'a Experiment,
-    /// Its data.
-    pub data: Option<&'a Data>,
-    /// Its network and partition.
-    pub world: &'a World,
-    /// The seed.
-    pub seed: u64,
-    /// Threads to spread nodes over.
-    pub pool: Option<&'a ThreadPool>,
-}
+use crate::run::Setup;
 
 /// θ_i of some nodes.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,17 +28,17 @@ pub struct Solved {
     pub unsolved: usize,
 }
 
-impl Solving<'_> {
+impl Setup<'_> {
     /// θ_i of the nodes `here`, whose points are given, on the rows that they train on; `refit` adds
     /// those that they hold out. `everyone` collects the numbers of all processes.
-    pub fn theta(
+    pub fn exact_theta(
         &self,
         here: Range<usize>,
         points: &[Point],
         refit: bool,
         everyone: Everyone,
     ) -> Result<Solved> {
-        let mut parts = self.parts(here, refit)?;
+        let mut parts = self.whole_parts(here, refit)?;
         let solved = match self.experiment.scope {
             Scope::Personal => self.each(&mut parts, points)?,
             Scope::Global => self.common(&mut parts, points, everyone)?,
@@ -69,8 +50,8 @@ impl Solving<'_> {
     }
 
     /// The parts whose g has all rows.
-    fn parts(&self, here: Range<usize>, refit: bool) -> Result<Vec<Box<dyn Bilevel<f64>>>> {
-        let Solving { experiment, data, world, seed, pool } = *self;
+    fn whole_parts(&self, here: Range<usize>, refit: bool) -> Result<Vec<Box<dyn Bilevel<f64>>>> {
+        let Setup { experiment, world, .. } = *self;
         let problem = experiment.problem.build.get::<f64>();
         let mut rows = world.partition.nodes.clone();
         if refit {
@@ -80,7 +61,7 @@ impl Solving<'_> {
             partition: &rows,
             holdout: &[],
             whole: problem.transfers(),
-            ..experiment.setting(data, world, seed, pool)
+            ..self.setting()
         };
         let parts = problem.parts(&setting, here).map_err(|error| error.at("[problem]"))?;
         Ok(parts.each)

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::evaluate::watch;
 use crate::experiment::CheckpointSpec;
 use crate::math::real::Real;
+use crate::run::processes::Processes;
 
 /// Checkpoints by time take at most 1 / this of the time.
 const SHARE: u32 = 20;
@@ -31,8 +32,10 @@ impl<'a> Interval<'a> {
     pub fn due<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<bool> {
         let k = cluster.progress().k;
         let every = self.spec.iterations;
-        if let Some(every) = every.or(cluster.independent().map(|_| AMONG_PEERS)) {
-            return Ok(k.is_multiple_of(every));
+        let processes = Processes::with(cluster);
+        let (wanted, peers) = (processes.want_checkpoint(), processes.are_peers());
+        if let Some(every) = every.or(peers.then_some(AMONG_PEERS)) {
+            return Ok(wanted || k.is_multiple_of(every));
         }
         let least = Duration::try_from_secs_f64(self.spec.seconds).unwrap_or(Duration::MAX);
         let over = self.since.elapsed() >= least.max(SHARE * self.took);

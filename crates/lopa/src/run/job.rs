@@ -1,0 +1,253 @@
+//! One algorithm on one seed, from its nodes to its outcome.
+
+use std::time::Instant;
+
+use super::checkpoint::{Interval, State};
+use super::ending::{Clock, Ending, Verdict};
+use super::processes::{Keeper, Processes, restore};
+use super::recorder::{Recorder, misfit};
+use super::trace::Stop;
+use super::{Context, Observers, Outcome, Setup};
+use crate::engine::device::{Device, Program};
+use crate::engine::{Cluster, Node, Transport, block};
+use crate::error::{Error, Result};
+use crate::experiment::AlgorithmSpec;
+use crate::math::real::Real;
+use crate::network;
+use crate::problem::scope::Scope;
+use crate::problem::{Bilevel, Parts};
+use crate::store::bytes::{Hash, Reader, Writer};
+
+/// One algorithm on one seed.
+pub struct Job<'a> {
+    pub setup: Setup<'a>,
+    pub algorithm: &'a AlgorithmSpec,
+    pub number: u32, // index among all jobs of the experiment
+}
+
+impl Job<'_> {
+    /// Runs it to its end, from an earlier state if there is one.
+    pub fn run<T: Real>(
+        &self,
+        evaluators: &mut [Box<dyn Bilevel<f64>>],
+        transport: &mut dyn Transport,
+        context: &Context,
+        observers: &mut Observers,
+    ) -> Result<Outcome> {
+        let method = &*self.algorithm.choice.build;
+        self.warn(observers);
+        let begun = Instant::now();
+        let Setup { experiment, world, pool, .. } = self.setup;
+        let here = block(experiment.network.nodes, transport.size(), transport.rank());
+        let Parts { each, together } = self.setup.parts_of::<T>(here.clone())?;
+        let mut nodes = self.setup.nodes_of(each, here.start, method)?;
+        let kept = observers.kept(&self.algorithm.label, self.setup.seed)?;
+        let kept = self.begin(kept, &nodes[0], transport)?;
+        let mut delivery = self.delivery(&nodes[0], transport)?;
+        let put_back = |state| restore(state, here, transport, &mut nodes, &mut *delivery);
+        let trails = kept.as_ref().map(put_back).transpose()?;
+        let k = kept.as_ref().map_or(0, |state| state.progress.k);
+        let device = self.device(&nodes, k, transport)?;
+        let mixing = &world.mixing;
+        let mut cluster = Cluster::new(nodes, mixing, delivery, pool, transport)
+            .over(world.rounds.as_ref())
+            .timed(world.time.as_ref(), (mixing, world.rounds.as_ref()))
+            .answered_by(together)
+            .done_by(device);
+        if let Some(state) = &kept {
+            cluster = cluster.from(state.progress);
+        }
+        let recorder = Recorder::new(self, evaluators, context, observers.reborrow(), begun);
+        let ending = Ending::new(self, &cluster);
+        let mut course = Course {
+            job: self,
+            clock: Clock::default(),
+            ending,
+            recorder,
+            keeper: Keeper::default(),
+        };
+        let done = course.follow(&mut cluster, kept.zip(trails));
+        course.keeper.leave(self, &mut cluster, done, &mut course.recorder.observers)
+    }
+
+    /// Warns the user about a method that may not suit the network, the scope or the messages.
+    fn warn(&self, observers: &mut Observers) {
+        let method = &*self.algorithm.choice.build;
+        let Setup { experiment, world, .. } = self.setup;
+        let mut warnings = self.misgivings();
+        warnings.extend(network::warnings(world.analysis.lambda_min, method.facts.needs_lazy));
+        if let (Scope::Global, Some(warning)) = (experiment.scope, method.facts.warning) {
+            warnings.push(warning.into());
+        }
+        for warning in warnings {
+            observers.listener.warn(&format!("{}: {warning}", self.algorithm.label));
+        }
+        self.warn_of_messages(observers);
+    }
+
+    /// Warns about algorithms without a convergence result on changing graphs.
+    fn misgivings(&self) -> Vec<String> {
+        let (facts, rounds) = (&self.algorithm.choice.build.facts, &self.setup.world.rounds);
+        let fixed = rounds.is_some() && facts.fixed_graph;
+        let text = "it is known to converge where W is fixed and symmetric; on a graph that changes it \
+                    may end at a wrong point or diverge: prefer a method that tracks gradients";
+        fixed.then(|| text.into()).into_iter().collect()
+    }
+
+    /// The device of the experiment with the nodes' variables; `None` for the processor.
+    fn device<T: Real>(
+        &self,
+        nodes: &[Node<T>],
+        k: u64,
+        transport: &mut dyn Transport,
+    ) -> Result<Option<Box<dyn Device<T>>>> {
+        let place = &self.setup.experiment.device;
+        let Some(there) = place.build.device() else { return Ok(None) };
+        let Processes::One = Processes::of(transport) else {
+            let message = format!("`{}` holds all nodes in one process", place.name);
+            return Err(Error::config("device/processes", message)
+                .at("run.device")
+                .hint("use `--engine process`, or leave `device` out"));
+        };
+        if self.setup.world.rounds.is_some() {
+            let name = &self.setup.experiment.network.graph.name;
+            let message =
+                format!("the device mixes with one W; `{name}` changes it in every round");
+            return Err(Error::config("device/refused", message)
+                .at("run.device")
+                .hint("run on the processor: `device = \"cpu\"`"));
+        }
+        let run = &self.setup.experiment.run;
+        let mixing = &self.setup.world.mixing;
+        let (batches, shared) = (run.batch.batches(), run.shared_samples);
+        let program = Program { nodes, mixing, batches, shared, seed: self.setup.seed, k };
+        there.open.get::<T>()(program).map(Some)
+    }
+}
+
+/// Refuses algorithms that no device supports before the first run.
+pub fn check_device(setup: Setup) -> Result<()> {
+    if setup.experiment.device.build.device().is_none() {
+        return Ok(());
+    }
+    for algorithm in &setup.experiment.algorithms {
+        let part = setup.parts_of::<f64>(0..1)?.each;
+        let nodes = setup.nodes_of(part, 0, &algorithm.choice.build)?;
+        nodes[0].algorithm.update_rule().map_err(|why| {
+            let message = format!("the device cannot run `{}`: {why}", algorithm.label);
+            let hint = "leave it out, or run on the processor: `device = \"cpu\"`";
+            Error::config("device/refused", message).at("run.device").hint(hint)
+        })?;
+    }
+    Ok(())
+}
+
+/// A job under way.
+struct Course<'a> {
+    job: &'a Job<'a>,
+    clock: Clock,
+    ending: Ending<'a>,
+    recorder: Recorder<'a>,
+    keeper: Keeper,
+}
+
+impl Course<'_> {
+    /// Iterates until the ending says so; measures and keeps the state on the way.
+    fn follow<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        kept: Option<(State, Vec<Hash>)>,
+    ) -> Result<Outcome> {
+        let mut stop = self.begin(cluster, kept)?;
+        let mut interval = Interval::new(&self.job.setup.experiment.checkpoint);
+        while stop.is_none() {
+            self.clock.go();
+            cluster.advance()?;
+            if cluster.is_away() && self.ending.reads(cluster, &self.clock)? {
+                cluster.wait()?;
+            }
+            self.clock.halt();
+            stop = self.judge(cluster)?;
+            let due = stop.is_none() && interval.due(cluster)?;
+            if due || stop == Some(Stop::Interrupted) {
+                self.clock.go();
+                cluster.wait()?;
+                self.clock.halt();
+                interval.time(|| self.keep(cluster))?;
+            }
+        }
+        let (stop, culprit) = (stop.expect("the loop ended"), self.ending.culprit.take());
+        self.recorder.close(cluster, &self.clock, stop, culprit)
+    }
+
+    /// Starts with the first measurement, or from the state of an earlier run.
+    fn begin<T: Real>(
+        &mut self,
+        cluster: &mut Cluster<T>,
+        kept: Option<(State, Vec<Hash>)>,
+    ) -> Result<Option<Stop>> {
+        let Some((state, trails)) = kept else {
+            let stop = self.measure(cluster, 0.0)?;
+            if stop.is_none() && Processes::with(cluster).are_peers() {
+                self.keep(cluster)?;
+            }
+            return Ok(stop);
+        };
+        self.clock.from(state.seconds);
+        self.restore(&state.record, cluster).ok_or_else(misfit)?;
+        self.recorder.resume(trails, cluster);
+        self.keeper = Keeper::after(Some(state));
+        Ok(None)
+    }
+
+    /// After an iteration: measures if one is due; returns how the run ends, if it does.
+    fn judge<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<Stop>> {
+        let interrupted = self.recorder.is_interrupted();
+        let Verdict { due, progress, measure, stop, interrupted } =
+            self.ending.judge(cluster, &self.clock, interrupted)?;
+        if let Some(culprit) = &self.ending.culprit {
+            self.recorder.name(culprit, cluster);
+        } else if let Some(fraction) = progress {
+            self.recorder.observers.listener.progress(cluster.progress().k, fraction);
+        }
+        let stop = if measure { self.measure(cluster, due)? } else { stop };
+        // Last, so that a run resumed here has done everything that belongs to this iteration.
+        Ok(stop.or(interrupted.then_some(Stop::Interrupted)))
+    }
+
+    /// Takes a measurement; returns whether the target is reached.
+    fn measure<T: Real>(&mut self, cluster: &mut Cluster<T>, due: f64) -> Result<Option<Stop>> {
+        let row = self.recorder.measure(cluster, &self.clock, self.ending.is_calm())?;
+        self.ending.measured(due, row)
+    }
+
+    /// Passes the state of the run to the store.
+    fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<()> {
+        cluster.fetch()?;
+        let nodes = self.recorder.nodes(cluster);
+        let Course { job, clock, ending, recorder, keeper } = self;
+        let measuring = recorder.measuring;
+        let record = |cluster: &Cluster<T>| {
+            let mut out = Writer::default();
+            ending.save(&mut out);
+            if let Some(timing) = cluster.timing() {
+                timing.save(&mut out);
+            }
+            out.f64(measuring);
+            out.done()
+        };
+        keeper.keep(job, cluster, nodes, (clock.seconds(), record), &mut recorder.observers)
+    }
+
+    /// Restores the state that [`keep`](Course::keep) saved beside the nodes.
+    fn restore<T: Real>(&mut self, bytes: &[u8], cluster: &mut Cluster<T>) -> Option<()> {
+        let mut bytes = Reader::new(bytes);
+        self.ending.restore(&mut bytes)?;
+        if let (Some(timing), nodes) = cluster.timing_mut() {
+            timing.restore(nodes, &mut bytes)?;
+        }
+        // Checkpoints of earlier builds end here.
+        self.recorder.measuring += bytes.f64().unwrap_or(0.0);
+        bytes.end()
+    }
+}

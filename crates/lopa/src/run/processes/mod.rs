@@ -1,0 +1,248 @@
+//! Who computes where. No other file of `run` asks whether peers are independent.
+
+mod agreement;
+mod peer;
+
+use std::ops::Range;
+
+use super::checkpoint::{self, Checkpoint, State};
+use super::ending::agreed::agree_on_time;
+use super::job::Job;
+use super::recorder::misfit;
+use super::{Observers, Outcome};
+use crate::engine::{
+    Begin, Cluster, Delivery, Expect, Independent, Limits, Node, Transport, anything, stopped,
+};
+use crate::error::{Error, Kind, Result};
+use crate::evaluate::Point;
+use crate::math::real::Real;
+use crate::problem::scope::Scope;
+use crate::store::bytes::Hash;
+
+/// The processes of a run, as this one sees them.
+pub enum Processes<'a> {
+    /// This process has all nodes.
+    One,
+    /// Several make the same calls in step; process 0 keeps everything.
+    Lockstep,
+    /// This one is an independent peer: it keeps its own checkpoints and has its own clock.
+    Peers(&'a mut dyn Independent),
+}
+
+impl<'a> Processes<'a> {
+    /// Those that a transport connects.
+    pub fn of(transport: &'a mut dyn Transport) -> Processes<'a> {
+        let one = transport.size() == 1;
+        match transport.independent() {
+            Some(own) => Processes::Peers(own),
+            None if one => Processes::One,
+            None => Processes::Lockstep,
+        }
+    }
+
+    /// Those that a cluster is divided over.
+    pub fn with<T: Real>(cluster: &'a mut Cluster<T>) -> Processes<'a> {
+        let one = cluster.is_whole();
+        match cluster.independent() {
+            Some(own) => Processes::Peers(own),
+            None if one => Processes::One,
+            None => Processes::Lockstep,
+        }
+    }
+
+    /// Whether this one is an independent peer.
+    pub fn are_peers(&self) -> bool {
+        matches!(self, Processes::Peers(_))
+    }
+
+    /// Whether this peer was asked to stop; other processes agree on it instead.
+    pub fn stop_here(&self, interrupted: bool) -> bool {
+        matches!(self, Processes::Peers(own) if interrupted || own.stopped())
+    }
+
+    /// Whether links to silent neighbours are skipped.
+    pub fn skip_links(&self) -> bool {
+        matches!(self, Processes::Peers(own) if own.skips())
+    }
+
+    /// Whether a neighbour waits for this peer's next checkpoint.
+    pub fn want_checkpoint(&self) -> bool {
+        matches!(self, Processes::Peers(own) if own.wants_checkpoint())
+    }
+}
+
+impl Job<'_> {
+    /// Whether the job ended earlier, by the state of process 0 or of this peer, which then informs
+    /// its neighbours.
+    pub fn is_known(&self, ended: bool, transport: &mut dyn Transport) -> Result<bool> {
+        let Processes::Peers(own) = Processes::of(transport) else {
+            return Ok(transport.all(&[u8::from(ended)], &anything)?[0] == [1]);
+        };
+        if ended {
+            let (mixing, limits) = (&self.setup.world.mixing, Limits::default());
+            own.pass(Begin { job: self.number, mixing, kept: None, limits })?;
+        }
+        Ok(ended)
+    }
+
+    /// The state of an earlier run: that of process 0, or this peer's own.
+    pub fn begin<T: Real>(
+        &self,
+        kept: Option<State>,
+        node: &Node<T>,
+        transport: &mut dyn Transport,
+    ) -> Result<Option<State>> {
+        match Processes::of(transport) {
+            Processes::One => return Ok(kept),
+            Processes::Lockstep => return told_by_first(kept, transport),
+            Processes::Peers(own) => {
+                let links = kept.as_ref().map(|state| &state.links[..]);
+                let (mixing, limits) = (&self.setup.world.mixing, self.setup.limits(node));
+                own.begin(Begin { job: self.number, mixing, kept: links, limits })?;
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// The state of an earlier run, as process 0 has it.
+fn told_by_first(kept: Option<State>, transport: &mut dyn Transport) -> Result<Option<State>> {
+    let bytes = |state| Checkpoint { run: Hash::default(), metrics: 0, state }.to_bytes();
+    let ours = kept.filter(|_| transport.rank() == 0).map(bytes).unwrap_or_default();
+    let told = transport.all(&ours, &anything)?.swap_remove(0);
+    if told.is_empty() {
+        return Ok(None);
+    }
+    let checkpoint = Checkpoint::from_bytes(&told).map_err(|_| misfit())?;
+    Ok(Some(checkpoint.state))
+}
+
+/// Restores the nodes of this process, and returns their digest chains.
+pub fn restore<T: Real>(
+    state: &State,
+    here: Range<usize>,
+    transport: &mut dyn Transport,
+    nodes: &mut [Node<T>],
+    delivery: &mut dyn Delivery<T>,
+) -> Result<Vec<Hash>> {
+    // A peer's checkpoint holds its own nodes only.
+    let here = if Processes::of(transport).are_peers() { 0..here.len() } else { here };
+    let kept = state.nodes.get(here).ok_or_else(misfit)?;
+    let put_back = |(i, (node, bytes)): (usize, (&mut Node<T>, &Vec<u8>))| {
+        let (trail, held) = checkpoint::restore(node, bytes)?;
+        delivery.restore(i, held)?;
+        Some(trail)
+    };
+    nodes.iter_mut().zip(kept).enumerate().map(put_back).collect::<Option<_>>().ok_or_else(misfit)
+}
+
+/// Hands the states of a run to the store: those of all nodes from process 0, or of a peer's own.
+#[derive(Default)]
+pub struct Keeper {
+    serial: u64,         // of the next state
+    last: Option<State>, // a peer's last, without its links
+}
+
+impl Keeper {
+    /// Continues after the state of an earlier run.
+    pub fn after(kept: Option<State>) -> Keeper {
+        let serial = kept.as_ref().map_or(0, |state| state.serial + 1);
+        Keeper { serial, last: kept.map(|state| State { links: Vec::new(), ..state }) }
+    }
+
+    /// Keeps the state of the run; `record` is that of its recorder.
+    pub fn keep<T: Real>(
+        &mut self,
+        job: &Job,
+        cluster: &mut Cluster<T>,
+        nodes: Vec<Vec<u8>>,
+        (seconds, record): (f64, impl FnOnce(&Cluster<T>) -> Vec<u8>),
+        observers: &mut Observers,
+    ) -> Result<()> {
+        let peers = Processes::with(cluster).are_peers();
+        if !peers {
+            agree_on_time(cluster)?;
+        }
+        let (progress, record, serial) = (cluster.progress(), record(cluster), self.serial);
+        let state = |nodes, links| State { progress, serial, seconds, record, nodes, links };
+        let Processes::Peers(own) = Processes::with(cluster) else {
+            let nodes = cluster.gather(nodes)?;
+            return match cluster.is_first() {
+                true => self.hand_over(job, state(nodes, Vec::new()), observers),
+                false => Ok(()),
+            };
+        };
+        own.mark();
+        let state = state(nodes, Vec::new());
+        self.last = Some(state.clone());
+        self.hand_over(job, State { links: own.save(false), ..state }, observers)?;
+        own.kept()
+    }
+
+    fn hand_over(&mut self, job: &Job, state: State, observers: &mut Observers) -> Result<()> {
+        self.serial += 1;
+        observers.store.keep(&job.algorithm.label, job.setup.seed, state)
+    }
+
+    /// Ends the run, with or without an error. A peer that ended, or that lost another, saves its
+    /// last state once more with everything received since, so that it can reach the same point again
+    /// without help; at the end it waits until its neighbours have done the same.
+    pub fn leave<T: Real>(
+        &mut self,
+        job: &Job,
+        cluster: &mut Cluster<T>,
+        done: Result<Outcome>,
+        observers: &mut Observers,
+    ) -> Result<Outcome> {
+        let Processes::Peers(own) = Processes::with(cluster) else { return done };
+        let lacks = |error: &Error| error.kind == Kind::Peer;
+        if done.as_ref().err().is_none_or(lacks)
+            && let Some(last) = self.last.take()
+        {
+            let (serial, links) = (self.serial, own.save(done.is_ok()));
+            self.hand_over(job, State { serial, links, ..last }, observers)?;
+        }
+        if done.is_ok() {
+            own.end()?;
+        }
+        done
+    }
+}
+
+/// Refuses the end of a peer that was asked to stop: a last measurement would need the other peers,
+/// which carry on.
+pub fn check_stop<T: Real>(cluster: &mut Cluster<T>, interrupted: bool) -> Result<()> {
+    match interrupted && Processes::with(cluster).are_peers() {
+        true => Err(stopped()),
+        false => Ok(()),
+    }
+}
+
+/// The points of all nodes, from those here. A personal θ_i never leaves its peer: other peers have
+/// NaN in its place.
+pub fn points<T: Real>(
+    cluster: &mut Cluster<T>,
+    scope: Scope,
+    own: Vec<Point>,
+) -> Result<Vec<Point>> {
+    let peers = Processes::with(cluster).are_peers();
+    if scope == Scope::Personal && peers {
+        let xs = own.iter().map(|(x, _)| x.clone()).collect();
+        let all = cluster.everyone(xs, Expect::Numbers)?;
+        let unknown = vec![f64::NAN; own[0].1.len()];
+        let mut all: Vec<Point> = all.into_iter().map(|x| (x, unknown.clone())).collect();
+        all.splice(cluster.here(), own);
+        return Ok(all);
+    }
+    if cluster.is_whole() {
+        return Ok(own);
+    }
+    let n = own[0].0.len();
+    let own = own.into_iter().map(|(x, theta)| [x, theta].concat()).collect();
+    let all = cluster.everyone(own, Expect::Numbers)?;
+    let point = |mut x: Vec<f64>| {
+        let theta = x.split_off(n);
+        (x, theta)
+    };
+    Ok(all.into_iter().map(point).collect())
+}
