@@ -22,8 +22,9 @@ macro_rules! lane_by_lane {
     };
 }
 
-/// x86-64 has no fused products without FMA; other processors have them.
-const FUSED: bool = cfg!(any(not(target_arch = "x86_64"), target_feature = "fma"));
+/// x86-64 without FMA and WebAssembly have no fused products; other processors have them.
+const FUSED: bool =
+    cfg!(any(not(any(target_arch = "x86_64", target_family = "wasm")), target_feature = "fma"));
 
 macro_rules! plain {
     ($t:ty, $n:literal, bias $bias:literal, mantissa $mantissa:literal) => {

@@ -11,8 +11,7 @@ use lopa::store;
 use lopa_report::html::Report;
 use lopa_report::live::Live;
 use lopa_report::pictures::{self, ImageFormat, View};
-use lopa_report::saved::{self, Saved};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::output::Output;
 
@@ -68,18 +67,19 @@ enum FigureFormat {
 }
 
 pub fn report(args: &ReportArgs, output: &Output) -> Result<ExitCode> {
-    let runs = args.runs.iter().map(|run| Saved::read(run)).collect::<Result<Vec<_>>>()?;
+    let read = Report::read(&args.runs, args.claims.as_deref())?;
+    let title = args.title.clone().unwrap_or(read.title);
     let view = View { x: args.x.clone(), y: args.y.clone() };
+    let report = Report { title, view, ..read };
+    let Report { runs, view, .. } = &report;
     // A run under way may not have measured anything yet.
     if !args.live || runs.iter().any(|run| !run.rows.is_empty()) {
-        view.check(&runs)?;
+        view.check(runs)?;
     }
     let figures = match &args.figures {
-        Some(folder) => pictures::write(folder, &runs, &view, &formats(args))?,
+        Some(folder) => pictures::write(folder, runs, view, &formats(args))?,
         None => Vec::new(),
     };
-    let title = args.title.clone().unwrap_or_else(|| title(&runs));
-    let report = Report { title, runs, claims: claims(args)?, view };
     if args.live {
         let live = Live { folders: args.runs.clone(), report };
         return live::serve(&live, args.port, output);
@@ -106,23 +106,5 @@ fn formats(args: &ReportArgs) -> Vec<ImageFormat> {
     match args.figure_format.is_empty() {
         true => ImageFormat::available().to_vec(),
         false => args.figure_format.iter().map(format).collect(),
-    }
-}
-
-fn title(runs: &[Saved]) -> String {
-    match runs {
-        [run] => format!("{}: results", run.title()),
-        _ => format!("{} runs", runs.len()),
-    }
-}
-
-/// The claims of `--claims`, or those found beside the runs.
-fn claims(args: &ReportArgs) -> Result<Vec<Value>> {
-    match &args.claims {
-        Some(path) => saved::claims(path),
-        None => {
-            let found = args.runs.iter().find_map(|run| saved::find_claims(run).transpose());
-            Ok(found.transpose()?.unwrap_or_default())
-        }
     }
 }

@@ -6,8 +6,8 @@ use lopa::data::Data;
 use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::{LISTED, RunFolder, Status};
-use lopa::run::Outcome;
 use lopa::run::trace::Stop;
+use lopa::run::{Outcome, trajectory_digest};
 use serde_json::json;
 
 use super::summary;
@@ -83,7 +83,7 @@ pub fn show(
     output.note(&summary::time(outcomes));
     summary::slow(&experiment.run, outcomes).into_iter().for_each(|text| output.warn(&text));
     if signal.is_none() {
-        output.note(&format!("trajectory digest {}", summary::digest(outcomes)));
+        output.note(&format!("trajectory digest {}", trajectory_digest(outcomes)));
     }
     output.note(&format!("results in {}", folder.path().display()));
     if signal.is_some() {

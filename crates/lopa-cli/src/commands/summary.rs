@@ -2,12 +2,11 @@
 
 use lopa::experiment::{Exactly, Experiment, RunSpec};
 use lopa::folder::Manifest;
+use lopa::run::Outcome;
 use lopa::run::trace::{Stop, majority_of};
-use lopa::run::{Outcome, hex};
 use lopa_study::seeds::Seeds;
 use lopa_study::sentences;
 use lopa_study::statistics::Summary;
-use sha2::{Digest, Sha256};
 
 use super::bars;
 use crate::output::{Output, bytes, number};
@@ -202,17 +201,6 @@ fn too_slow(
             evaluations
         )
     })
-}
-
-/// One digest of all runs.
-pub fn digest(outcomes: &[Outcome]) -> String {
-    let mut hasher = Sha256::new();
-    for outcome in outcomes {
-        hasher.update(&outcome.algorithm);
-        hasher.update(outcome.seed.to_le_bytes());
-        hasher.update(&outcome.digest);
-    }
-    hex(&hasher.finalize()[..8])
 }
 
 #[cfg(test)]

@@ -5,10 +5,13 @@ mod number;
 mod section;
 mod tables;
 
+use std::path::{Path, PathBuf};
+
+use lopa::error::Result;
 use serde_json::Value;
 
 use crate::pictures::{Styles, View};
-use crate::saved::Saved;
+use crate::saved::{self, Saved};
 use crate::svg::escape;
 
 /// The contents of a report.
@@ -37,6 +40,22 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
                       img-src data:; base-uri 'none'; form-action 'none'";
 
 impl Report {
+    /// The report of run folders, with the verdicts in a file of claims, or in the one found in, beside or above them.
+    pub fn read(folders: &[PathBuf], claims: Option<&Path>) -> Result<Report> {
+        let runs = folders.iter().map(|run| Saved::read(run)).collect::<Result<Vec<_>>>()?;
+        let claims = match claims {
+            Some(path) => Some(saved::claims(path)?),
+            None => {
+                folders.iter().find_map(|run| saved::find_claims(run).transpose()).transpose()?
+            }
+        };
+        let title = match &runs[..] {
+            [run] => format!("{}: results", run.title()),
+            _ => format!("{} runs", runs.len()),
+        };
+        Ok(Report { title, runs, claims: claims.unwrap_or_default(), view: View::default() })
+    }
+
     /// The page.
     pub fn html(&self) -> String {
         self.page("", "", "")

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::data::Data;
 use crate::engine::{Alone, Transport, block};
@@ -363,6 +364,17 @@ impl Setup<'_> {
         }
         Ok(outcomes)
     }
+}
+
+/// One digest of several runs.
+pub fn trajectory_digest(outcomes: &[Outcome]) -> String {
+    let mut hasher = Sha256::new();
+    for Outcome { algorithm, seed, digest, .. } in outcomes {
+        hasher.update(algorithm);
+        hasher.update(seed.to_le_bytes());
+        hasher.update(digest);
+    }
+    hex(&hasher.finalize()[..8])
 }
 
 /// Lower-case hexadecimal.
