@@ -1,4 +1,4 @@
-//! Tests the Rust code of the README, which needs both crates.
+//! Tests the Rust code of this crate's page.
 
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 mod readme {}
