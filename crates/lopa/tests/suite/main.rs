@@ -8,6 +8,7 @@ mod algorithms;
 mod bad_data;
 mod changing;
 mod checkpoint;
+mod citation;
 mod clock;
 mod clock_failing;
 mod common;
