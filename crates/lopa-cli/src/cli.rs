@@ -15,6 +15,7 @@ use crate::commands::ls::LsArgs;
 use crate::commands::paper::args::{ReproduceArgs, TheoryCommand};
 use crate::commands::peers::args::{KeyCommand, NodeArgs, RosterCommand};
 use crate::commands::predict::PredictArgs;
+use crate::commands::privacy::PrivacyCommand;
 use crate::commands::report::ReportArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::texts::{CompletionsArgs, ManArgs};
@@ -72,6 +73,9 @@ pub enum Command {
     /// Make, show and check graphs and mixing weights
     #[command(subcommand)]
     Graph(GraphCommand),
+    /// Show what a privacy budget costs in noise, for more or fewer rows
+    #[command(subcommand)]
+    Privacy(PrivacyCommand),
     /// Make a node's key for runs among peers, or show its public half
     #[command(subcommand)]
     Key(KeyCommand),

@@ -78,6 +78,7 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::Check(args) => commands::check::check(args, program),
         Command::List(args) => commands::list::list(args, program),
         Command::Graph(command) => commands::graph::graph(command, program),
+        Command::Privacy(command) => commands::privacy::privacy(command, program),
         Command::Key(command) => commands::peers::key(command, program),
         Command::Roster(command) => commands::peers::roster(command, program),
         Command::Node(args) => commands::peers::node(args, program),

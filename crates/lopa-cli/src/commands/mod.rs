@@ -18,6 +18,7 @@ pub mod paper;
 #[cfg_attr(not(feature = "peers"), allow(dead_code))]
 pub mod peers;
 pub mod predict;
+pub mod privacy;
 pub mod report;
 pub mod run;
 pub mod texts;

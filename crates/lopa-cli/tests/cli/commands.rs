@@ -116,6 +116,44 @@ fn graphs_are_made_shown_and_checked() {
 }
 
 #[test]
+fn a_privacy_plan_keeps_its_budget_and_more_rows_need_less_noise() {
+    let folder = Folder::new();
+    let plan = |args: &[&str]| {
+        let known = ["privacy", "plan", "--rows", "200", "--batch", "20", "--iterations", "300"];
+        folder.lopa(&[&known[..], args].concat())
+    };
+    let json = plan(&["--epsilon", "2", "--format", "json"]).good().json();
+    let rows = json["rows"].as_array().unwrap();
+    let number = |at: usize, name: &str| rows[at][name].as_f64().unwrap();
+    for at in 0..rows.len() {
+        let spent = number(at, "epsilon");
+        assert!(spent <= 2.0 && spent > 1.99, "{spent}");
+        assert!(number(at, "renyi") >= spent);
+        assert!(at == 0 || number(at, "noise") < number(at - 1, "noise"));
+    }
+    assert_eq!(json["releases"], 1500);
+    assert!(plan(&[]).good().stdout.contains("noise multiplier"));
+    assert!(plan(&["--delta", "0.01"]).good().stderr.contains("1 / rows"));
+    for (flag, value) in [
+        ("--epsilon", "0"),
+        ("--epsilon", "nan"),
+        ("--delta", "1"),
+        ("--delta", "0"),
+        ("--batch", "0"),
+        ("--batch", "201"),
+        ("--iterations", "0"),
+        ("--releases", "0"),
+    ] {
+        let args = ["privacy", "plan", "--rows=200", "--batch=20", "--iterations=300"];
+        let changed = format!("{flag}={value}");
+        let kept = args.into_iter().filter(|arg| !arg.starts_with(&format!("{flag}=")));
+        let refused = folder.lopa(&kept.chain([&changed[..]]).collect::<Vec<_>>());
+        assert_eq!(refused.code, 2, "{changed}: {}", refused.stderr);
+        assert!(refused.stderr.contains(flag), "{changed}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_dry_run_runs_nothing() {
     let folder = Folder::with(&[("q.toml", QUADRATIC)]);
     let args = ["run", "q.toml", "--dry-run", "--seed", "5", "--seed", "9"];
