@@ -98,8 +98,26 @@ pub fn passes(value: &usize, key: &'static str) -> Result<(), Fault> {
 }
 
 /// A step size, constant or not.
-pub fn step(value: &Schedule, key: &'static str) -> Result<(), Fault> {
-    value.check(key)
+pub fn step(value: &impl Step, key: &'static str) -> Result<(), Fault> {
+    value.step().map_or(Ok(()), |step| step.check(key))
+}
+
+/// A step size, or one that may be left out.
+pub trait Step {
+    /// The step size, if there is one.
+    fn step(&self) -> Option<Schedule>;
+}
+
+impl Step for Schedule {
+    fn step(&self) -> Option<Schedule> {
+        Some(*self)
+    }
+}
+
+impl Step for Option<Schedule> {
+    fn step(&self) -> Option<Schedule> {
+        *self
+    }
 }
 
 /// A weight of an average, constant or not; 1 switches averaging off.

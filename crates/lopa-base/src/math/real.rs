@@ -186,6 +186,37 @@ pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     lanes.into_iter().sum::<T>() + tail
 }
 
+/// The inner product in double precision, in the order of [`dot`].
+pub fn wide_dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    assert_eq!(a.len(), b.len(), "wide_dot: lengths differ");
+    let mut lanes = [0.0; 8];
+    let (a_head, a_tail) = a.as_chunks::<8>();
+    let (b_head, b_tail) = b.as_chunks::<8>();
+    for (a, b) in a_head.iter().zip(b_head) {
+        for l in 0..8 {
+            lanes[l] += a[l].to_f64() * b[l].to_f64();
+        }
+    }
+    let tail: f64 = a_tail.iter().zip(b_tail).map(|(&a, &b)| a.to_f64() * b.to_f64()).sum();
+    lanes.into_iter().sum::<f64>() + tail
+}
+
+/// The Euclidean norm in double precision.
+pub fn norm<T: Real>(a: &[T]) -> f64 {
+    wide_dot(a, a).sqrt()
+}
+
+/// The largest |entry|, in double precision; NaN if an entry is NaN.
+pub fn largest<T: Real>(a: &[T]) -> f64 {
+    // A comparison ignores NaN; 0 · value does not.
+    let (mut most, mut sum) = (T::zero(), T::zero());
+    for &value in a {
+        most = if value.abs() > most { value.abs() } else { most };
+        sum += value * T::zero();
+    }
+    if sum.is_nan() { f64::NAN } else { most.to_f64() }
+}
+
 /// `y ← y + a x`.
 pub fn axpy<T: Real>(a: T, x: &[T], y: &mut [T]) {
     update(y, [x], |y, [x]| y + a * x);

@@ -40,9 +40,17 @@ pub struct Cost {
     pub grad_x_f: Count,
     /// Calls of ∇_x g.
     pub grad_x_g: Count,
+    /// Whether a rule that finds step sizes adds derivatives: one product now and then, at most one per
+    /// iteration, and 1 in 32 iterations in the long run.
+    pub probes: bool,
 }
 
 impl Cost {
+    /// The same with those that a rule adds, if it does.
+    pub fn probing(self, probes: bool) -> Cost {
+        Cost { probes, ..self }
+    }
+
     /// Of a method without inner loops: each of the five derivatives once.
     pub fn loopless() -> Cost {
         let once = || Count::from(1.0);
@@ -53,6 +61,7 @@ impl Cost {
             grad_theta_f: once(),
             grad_x_f: once(),
             grad_x_g: Count::default(),
+            probes: false,
         }
     }
 }

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Read in the paper \[V\]: its τα is α here, its h is r, its averaging weight θ is γ. It leaves the
-//! start open; here r⁰ = 0. Without mixing θ and v it is our personal form \[D\].
+//! start open; here r⁰ = 0. Without mixing θ and v it is our personal form \[D\]. Steps that are not given are
+//! found (`parts/steps.rs`), before the iteration that uses them.
 
 use super::parts::estimator::average;
 use super::prelude::*;
@@ -25,12 +26,14 @@ use super::update_rule::{UpdateRule, XUpdate};
 params! {
     /// D-SOBA's step sizes.
     pub struct DSobaParams {
-        /// Step size of x.
-        alpha: Schedule = 0.02, required, step;
-        /// Step size of θ.
-        beta: Schedule = 0.5, required, step;
-        /// Step size of v.
-        lambda: Schedule = 0.5, required, step;
+        /// Step size of x; by default `steps` finds it.
+        alpha: Option<Schedule> = None, step;
+        /// Step size of θ; by default `steps` finds it.
+        beta: Option<Schedule> = None, step;
+        /// Step size of v; by default `steps` finds it.
+        lambda: Option<Schedule> = None, step;
+        /// How step sizes are found that are not given.
+        steps: Rule = Rule::Auto;
         /// Weight of the moving average.
         gamma: Schedule = 0.2, weight;
         /// Exact products with second derivatives, or differences of gradients.
@@ -62,6 +65,7 @@ pub const FACTS: Facts = Facts {
 struct DSoba<T> {
     params: DSobaParams,
     scope: Scope,
+    steps: Steps<T>,
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,
@@ -71,7 +75,7 @@ struct DSoba<T> {
 
 impl Method for DSobaParams {
     fn cost(&self, _: Task) -> Cost {
-        match self.order {
+        let cost = match self.order {
             Order::Second => Cost::loopless(),
             Order::First => Cost {
                 grad_theta_g: 3.0.into(),
@@ -80,7 +84,8 @@ impl Method for DSobaParams {
                 cross_g: Count::default(),
                 ..Cost::loopless()
             },
-        }
+        };
+        cost.probing(self.steps.measures([&self.beta, &self.lambda]))
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -89,23 +94,36 @@ impl Method for DSobaParams {
             start.oracle.take_differences(params.delta)?;
         }
         let now = start.directions(TWO);
-        let Start { x, theta, v, scope, .. } = start;
+        let Start { x, theta, v, scope, oracle, .. } = start;
         let r = vec![T::zero(); x.len()];
-        Ok(Box::new(DSoba { params, scope, x, theta, v, r, now }))
+        let DSobaParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let at = At { x: &x, theta: &theta };
+        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let mut steps = Steps::new(given, scope, at, lengths, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.begin([&now.d, &now.h], product);
+        steps.note(&v, product);
+        let mut node = DSoba { params, scope, steps, x, theta, v, r, now };
+        node.find_steps(0);
+        Ok(Box::new(node))
     }
 }
 
-impl DSobaParams {
-    /// α, β, λ of iteration `k`.
-    fn steps<T: Real>(&self, k: u64) -> [T; 3] {
-        [self.alpha, self.beta, self.lambda].map(|schedule| T::of(schedule.at(k)))
+impl<T: Real> DSoba<T> {
+    /// α, β and λ of iteration `k`, which comes next.
+    fn find_steps(&mut self, k: u64) {
+        let DSoba { steps, r, now, .. } = self;
+        steps.beta(k, &now.d);
+        steps.lambda(k, &now.h);
+        steps.outer(k, r, T::one());
     }
 }
 
 impl<T: Real> Algorithm<T> for DSoba<T> {
     fn share(&self, round: Round, out: &mut Outbox<T>) {
-        let [alpha, beta, lambda]: [T; 3] = self.params.steps(round.k);
+        let [alpha, beta, lambda] = self.steps.at(round.k);
         let DirectionBuffers { d, h, .. } = &self.now;
+        self.steps.share(out);
         out.formed("x", [&self.x, &self.r], |[x, r]| x - alpha * r);
         if self.scope == Scope::Global {
             out.formed("theta", [&self.theta, d], |[theta, d]| theta - beta * d);
@@ -113,11 +131,12 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
+        self.steps.mix(&mut mixed);
         match self.scope {
             Scope::Personal => {
-                let [_, beta, lambda]: [T; 3] = self.params.steps(k);
+                let [_, beta, lambda] = self.steps.at(k);
                 let [wx] = mixed.vectors();
                 self.x.copy_from_slice(wx); // (9)
                 axpy(-beta, &self.now.d, &mut self.theta);
@@ -131,10 +150,25 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
             }
         }
         average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k))); // (12)
+        self.steps.leave([&self.now.d, &self.now.h]);
     }
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
-        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
+        let DSoba { x, theta, v, now, steps, .. } = self;
+        Some(now.at(At { x, theta }, v, steps.hess()))
+    }
+
+    fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
+        let DSoba { x, theta, v, now: DirectionBuffers { d, h, .. }, steps, .. } = self;
+        let (k, at) = (oracle.k(), At { x, theta });
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.note(v, product);
+        steps.measure(k, at.theta, [d, h], product);
+        self.find_steps(k + 1);
+    }
+
+    fn mean_theta(&self) -> Option<&[T]> {
+        self.steps.mean()
     }
 
     fn at(&self) -> At<'_, T> {
@@ -147,13 +181,15 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
         match order {
             Order::First => Err("devices take no differences: `order = \"second\"` only"),
             Order::Second => {
+                let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
                 let tau = 1.0.into();
                 Ok(UpdateRule { x: XUpdate::Combined, alpha, beta, lambda, gamma, tau, draws: TWO })
             }
         }
     }
 
-    variables! { DSoba { x, theta, v, r, now, .. } =>
+    variables! { DSoba { x, theta, v, r, now, steps, .. } =>
         "theta": theta, "d": now.d, "v": v, "h": now.h, "s": now.s, "r": r, "x": x,
+        "rule": steps.rule, "mean_theta": steps.mean,
     }
 }

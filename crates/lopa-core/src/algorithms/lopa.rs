@@ -15,7 +15,7 @@
 //! The paper lists (9) after (8), but its s is that of the point just left, so (9) comes first
 //! here. N_i is printed without i; W is doubly stochastic only with it, so sums include the node.
 //! The start is left open: y⁰ = z⁰ keeps mean(y) = mean(z) in (12) at all times. `global.rs` has
-//! the global scope.
+//! the global scope. Steps that are not given are found: `parts/steps.rs`.
 
 mod global;
 use super::prelude::*;
@@ -25,18 +25,23 @@ use global::Agreed;
 params! {
     /// LoPA's step sizes.
     pub struct LopaParams {
-        /// Step size of x.
-        alpha: Schedule = 0.02, required, step;
-        /// Step size of θ.
-        beta: Schedule = 0.5, required, step;
-        /// Step size of v.
-        lambda: Schedule = 0.5, required, step;
+        /// Step size of x; by default `steps` finds it.
+        alpha: Option<Schedule> = None, step;
+        /// Step size of θ; by default `steps` finds it.
+        beta: Option<Schedule> = None, step;
+        /// Step size of v; by default `steps` finds it.
+        lambda: Option<Schedule> = None, step;
+        /// How step sizes are found that are not given.
+        steps: Rule = Rule::Auto;
         /// Momentum weight of z; 1 switches the momentum off.
         gamma: Schedule = 0.4, weight;
         /// Relaxation of x; 1 switches the relaxation off.
         tau: Schedule = 0.4, weight;
         /// z⁰: the first estimate s⁰, or zero.
         start: StartZ = StartZ::Estimate;
+        /// Global scope: whether θ and v are mixed with (W + I)/2; by default where `steps` finds the
+        /// step sizes of tracked θ and v, which need it.
+        lazy: Option<bool> = None;
     }
 }
 
@@ -94,16 +99,43 @@ pub struct Lopa {
 }
 
 impl Method for Lopa {
+    fn cost(&self, _: Task) -> Cost {
+        let LopaParams { beta, lambda, steps, .. } = &self.params;
+        Cost::loopless().probing(steps.measures([beta, lambda]))
+    }
+
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let now = start.directions(FIVE); // (6) – (8)
-        let Start { x, theta, v, scope, .. } = start;
+        let Start { x, theta, v, scope, oracle, .. } = start;
         let z = match self.params.start {
             StartZ::Estimate => now.s.to_vec(),
             StartZ::Zero => vec![T::zero(); x.len()],
         };
-        let [of_theta, of_v] = [&now.d, &now.h].map(|q| Agreed::new(scope, q));
         let (y, scheme, params) = (z.clone(), self.scheme, self.params.clone());
-        Ok(Box::new(LopaNode { scheme, params, scope, x, theta, v, now, z, y, of_theta, of_v }))
+        let LopaParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let at = At { x: &x, theta: &theta };
+        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let mut steps = Steps::new(given, scope, at, lengths, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.begin([&now.d, &now.h], product);
+        steps.note(&v, product);
+        let tracks = scheme == Scheme::GradientTracking;
+        let lazy = params.lazy.unwrap_or(tracks && steps.finds_inner());
+        let [of_theta, of_v] = [&now.d, &now.h].map(|q| Agreed::new(scope, lazy, q));
+        Ok(Box::new(LopaNode {
+            scheme,
+            params,
+            scope,
+            steps,
+            x,
+            theta,
+            v,
+            now,
+            z,
+            y,
+            of_theta,
+            of_v,
+        }))
     }
 }
 
@@ -111,6 +143,7 @@ struct LopaNode<T> {
     scheme: Scheme,
     params: LopaParams,
     scope: Scope,
+    steps: Steps<T>,
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,             // tracks [∇²_θθ g]⁻¹ ∇_θ f
@@ -124,9 +157,9 @@ struct LopaNode<T> {
 impl<T: Real> LopaNode<T> {
     /// (9) to (12)
     fn step_x(&mut self, k: u64, mixed: &mut Mixed<T>) {
-        let LopaNode { scheme, params, x, z, y, now: DirectionBuffers { s, .. }, .. } = self;
-        let [alpha, gamma, tau] =
-            [params.alpha, params.gamma, params.tau].map(|step| T::of(step.at(k)));
+        let LopaNode { scheme, params, steps, x, z, y, now: DirectionBuffers { s, .. }, .. } = self;
+        let [gamma, tau] = [params.gamma, params.tau].map(|weight| T::of(weight.at(k)));
+        let alpha = steps.outer(k, y, tau);
         let average = |s, z| s + (T::one() - gamma) * (z - s);
         let relaxed = |x, wx, y| (T::one() - tau) * x + tau * (wx - alpha * y);
         match scheme {
@@ -159,6 +192,9 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
     fn share(&self, _: Round, out: &mut Outbox<T>) {
         let tracks = self.scheme == Scheme::GradientTracking;
         let global = self.scope == Scope::Global;
+        if self.scheme != Scheme::Alone {
+            self.steps.share(out);
+        }
         out.vector_if(self.scheme != Scheme::Alone, "x", &self.x);
         out.vector_if(tracks, "y", &self.y);
         out.vector_if(global, "theta", &self.theta);
@@ -169,8 +205,11 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
 
     fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let (k, tracks) = (oracle.k(), self.scheme == Scheme::GradientTracking);
+        if self.scheme != Scheme::Alone {
+            self.steps.mix(&mut mixed);
+        }
+        let (beta, lambda) = (self.steps.beta(k, &self.now.d), self.steps.lambda(k, &self.now.h));
         self.step_x(k, &mut mixed);
-        let [beta, lambda] = [self.params.beta, self.params.lambda].map(|step| T::of(step.at(k)));
         let LopaNode { theta, v, now: DirectionBuffers { d, h, .. }, of_theta, of_v, .. } = self;
         match self.scope {
             Scope::Personal => {
@@ -182,25 +221,36 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
                 of_v.step(tracks, &mut mixed, v, h, lambda); // (5')
             }
         }
+        self.steps.leave([&self.now.d, &self.now.h]);
     }
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
-        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v)) // (6) – (8)
+        let LopaNode { x, theta, v, now, steps, .. } = self;
+        Some(now.at(At { x, theta }, v, steps.hess())) // (6) – (8)
     }
 
-    fn finish(&mut self, _: usize) {
+    fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
+        let LopaNode { x, theta, v, now: DirectionBuffers { d, h, .. }, steps, .. } = self;
         let tracks = self.scheme == Scheme::GradientTracking;
-        self.of_theta.finish(tracks, &self.now.d);
-        self.of_v.finish(tracks, &self.now.h);
+        self.of_theta.finish(tracks, d);
+        self.of_v.finish(tracks, h);
+        let (k, at) = (oracle.k(), At { x, theta });
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.note(v, product);
+        steps.measure(k, at.theta, [d, h], product);
+    }
+
+    fn mean_theta(&self) -> Option<&[T]> {
+        self.steps.mean()
     }
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { LopaNode { x, theta, v, now, z, y, of_theta, of_v, .. } =>
+    variables! { LopaNode { x, theta, v, now, z, y, of_theta, of_v, steps, .. } =>
         "theta": theta, "d": now.d, "y_theta": of_theta.y, "v": v, "h": now.h, "y_v": of_v.y,
-        "s": now.s, "z": z, "y": y, "x": x,
+        "s": now.s, "z": z, "y": y, "x": x, "rule": steps.rule, "mean_theta": steps.mean,
     }
 
     fn update_rule(&self) -> Result<UpdateRule, &'static str> {
@@ -211,6 +261,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
             Scheme::Alone => XUpdate::Alone,
         };
         let LopaParams { alpha, beta, lambda, gamma, tau, .. } = self.params;
+        let [alpha, beta, lambda] = UpdateRule::given([alpha, beta, lambda])?;
         Ok(UpdateRule { x, alpha, beta, lambda, gamma, tau, draws: FIVE })
     }
 

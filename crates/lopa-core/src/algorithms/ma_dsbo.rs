@@ -135,7 +135,7 @@ impl<T: Real> MaDsbo<T> {
     /// h = ∇²_θθ ĝ v − ∇_θ f̂ in pass `t`.
     fn hv_direction(&mut self, t: usize, oracle: &mut Oracle<T>) {
         let at = At { x: &self.x, theta: &self.theta };
-        oracle.residual(at, &self.v, (XI2.pass(t), SIGMA1.pass(t)), &mut self.h);
+        oracle.residual(at, &self.v, (XI2.pass(t), SIGMA1.pass(t)), &mut self.h, None);
     }
 
     /// The loops of the personal scope, which do not communicate.

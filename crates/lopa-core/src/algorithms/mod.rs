@@ -89,11 +89,18 @@ pub trait Algorithm<T: Real>: Send {
         None
     }
 
-    /// Finishes the step with the requested directions, if needed.
-    fn finish(&mut self, _e: usize) {}
+    /// Finishes the step with the requested directions, if needed. `oracle` may measure the problem at
+    /// the new point.
+    fn finish(&mut self, _e: usize, _oracle: &mut Oracle<T>) {}
 
     /// The node's current (x_i, θ_i).
     fn at(&self) -> At<'_, T>;
+
+    /// The running mean of θ_i, if the node keeps one: it is reported in place of θ_i, and no step
+    /// depends on it.
+    fn mean_theta(&self) -> Option<&[T]> {
+        None
+    }
 
     /// Every variable under its name in the paper: everything that one iteration passes to the
     /// next, so that a node with these values continues as this one would. See [`variables!`].
@@ -138,7 +145,7 @@ impl<T: Real> Start<'_, T> {
             Some(rows) => DirectionBuffers::of(rows, draws),
             None => DirectionBuffers::new(self.x.len(), self.theta.len(), draws),
         };
-        self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v));
+        self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v, None));
         now
     }
 }
@@ -146,7 +153,7 @@ impl<T: Real> Start<'_, T> {
 /// An algorithm with its parameters, usually the struct of parameters itself.
 pub trait Method: Send + Sync + 'static {
     /// The derivatives that an iteration evaluates; by default each of the five once. Its messages
-    /// follow from [`Algorithm::share`].
+    /// follow from [`Algorithm::share`], and [`Cost::probes`] from step sizes that are left out.
     fn cost(&self, _task: Task) -> Cost {
         Cost::loopless()
     }

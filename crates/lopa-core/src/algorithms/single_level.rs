@@ -11,13 +11,13 @@
 //!
 //! EXTRA's old gradient keeps its old step: the sum over all iterations is then that of αᵏ qᵏ,
 //! which vanishes only at the solution. With the current step instead, a schedule would converge to
-//! another point.
+//! another point. A step that is not given is found as DGD's, and gradient tracking then mixes with V.
 //!
 //! Gradient tracking: Di Lorenzo and Scutari 2016, Nedić et al. 2017, with stochastic gradients
 //! Pu and Nedić 2021. EXTRA: Shi, Ling, Wu, Yin 2015. Exact diffusion: Yuan, Ying, Zhao, Sayed
 //! 2019.
 
-use super::dgd::{DgdParams, single, single_level_cost};
+use super::dgd::{Curve, DgdParams, gradient, single, single_level_cost, single_steps};
 use super::prelude::*;
 
 /// Which companion.
@@ -60,7 +60,7 @@ pub fn facts(scheme: Scheme) -> Facts {
 
 struct SingleLevelNode<T> {
     scheme: Scheme,
-    params: DgdParams,
+    alpha: Option<Schedule>,
     w: Vec<T>,     // θ, then x
     p: usize,      // length of θ
     moving: usize, // length of the trained part of w: p, or all
@@ -68,6 +68,8 @@ struct SingleLevelNode<T> {
     q_old: Vec<T>, // of the previous iteration
     y: Vec<T>,     // y, V wᵏ, or φ
     psi: Vec<T>,   // exact diffusion's ψ
+    steps: Steps<T>,
+    curve: Curve<T>,
 }
 
 /// One of them with its parameters.
@@ -80,7 +82,7 @@ pub struct SingleLevel {
 
 impl Method for SingleLevel {
     fn cost(&self, task: Task) -> Cost {
-        single_level_cost(task)
+        single_level_cost(task).probing(self.params.steps.measures([&self.params.alpha]))
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -93,7 +95,8 @@ impl Method for SingleLevel {
         let w = [&theta[..], &x].concat();
         let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
         let psi = w[..moving].to_vec();
-        let mut node = SingleLevelNode { scheme, params, w, p, moving, q, q_old, y, psi };
+        let (steps, curve) = single_steps(&params, At { x: &x, theta: &theta }, moving, oracle);
+        let mut node = SingleLevelNode { scheme, alpha: params.alpha, w, p, moving, q, q_old, y, psi, steps, curve };
         match scheme {
             Scheme::GradientTracking => {
                 node.evaluate(oracle);
@@ -111,17 +114,25 @@ impl<T: Real> SingleLevelNode<T> {
     fn evaluate(&mut self, oracle: &mut Oracle<T>) {
         std::mem::swap(&mut self.q, &mut self.q_old);
         let (theta, x) = self.w.split_at(self.p);
+        gradient(At { x, theta }, XI1, &mut self.q, oracle);
+    }
+
+    /// What q shows of the curvature, in iteration `k`.
+    fn measure(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let SingleLevelNode { w, p, q, steps, curve, .. } = self;
+        let (theta, x) = w.split_at(*p);
         let at = At { x, theta };
-        oracle.grad_theta_g(at, XI1, &mut self.q[..self.p]);
-        if self.moving > self.p {
-            oracle.grad_x_g(at, XI1, &mut self.q[self.p..]);
-        }
+        let product =
+            &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
+        steps.measure(k, theta, [q, &[]], product);
+        steps.leave([q, &[]]);
     }
 
     /// Exact diffusion's ψ⁺ and φ⁺ of iteration `k`.
     fn adapt(&mut self, k: u64, oracle: &mut Oracle<T>) {
-        let alpha = T::of(self.params.alpha.at(k));
         self.evaluate(oracle);
+        self.measure(k, oracle);
+        let alpha = self.steps.beta(k, &self.q);
         let w = &self.w[..self.moving];
         update(&mut self.y, [w, &self.q, &self.psi], |_, [w, q, psi]| (w - alpha * q) + w - psi);
         update(&mut self.psi, [w, &self.q], |_, [w, q]| w - alpha * q);
@@ -130,6 +141,7 @@ impl<T: Real> SingleLevelNode<T> {
 
 impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
     fn share(&self, _: Round, out: &mut Outbox<T>) {
+        self.steps.share(out);
         let (theta, x) = self.w[..self.moving].split_at(self.p);
         let (y_theta, y_x) = self.y.split_at(self.p);
         match self.scheme {
@@ -148,25 +160,37 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
         }
     }
 
-    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        self.steps.mix(&mut mixed);
         let mut sums = mixed.sums();
         let (k, moving, half) = (oracle.k(), self.moving, T::of(0.5));
-        let alpha = T::of(self.params.alpha.at(k));
         let first = sums.together(2);
         match self.scheme {
             Scheme::GradientTracking => {
                 let wy = sums.together(2);
-                update(&mut self.w[..moving], [first, &self.y], |_, [ww, y]| ww - alpha * y);
+                let alpha = self.steps.beta(k, &self.y);
+                let lazy = self.steps.finds_inner();
+                let mix = |own: T, sum: T| if lazy { half * (own + sum) } else { sum };
+                let w = &mut self.w[..moving];
+                update(w, [first, &self.y], |w, [ww, y]| mix(w, ww) - alpha * y);
                 self.evaluate(oracle);
-                update(&mut self.y, [wy, &self.q, &self.q_old], |_, [wy, q, old]| wy + q - old);
+                self.measure(k, oracle);
+                let with = [wy, &self.q, &self.q_old];
+                update(&mut self.y, with, |y, [wy, q, old]| mix(y, wy) + q - old);
             }
             Scheme::Extra => {
+                let [_, last, _] = self.steps.at(k);
                 self.evaluate(oracle);
+                self.measure(k, oracle);
+                let alpha = self.steps.beta(k, &self.q);
                 let w = &mut self.w[..moving];
                 if k > 0 {
                     let before = [first, &self.y, &self.q, &self.q_old];
                     // With a constant step this factor is 1, and does not change the bits.
-                    let times = T::of(self.params.alpha.at(k - 1) / self.params.alpha.at(k));
+                    let times = match self.alpha {
+                        Some(alpha) => T::of(alpha.at(k - 1) / alpha.at(k)),
+                        None => last / alpha,
+                    };
                     update(&mut self.psi, [w], |_, [w]| w);
                     update(w, before, |w, [ww, vw, q, old]| {
                         w + ww - vw - alpha * (q - times * old)
@@ -190,13 +214,22 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
 
     fn variables(&self) -> Vec<(&'static str, &[T])> {
         let (theta, x) = self.w.split_at(self.p);
-        vec![("theta", theta), ("x", x), ("y", &self.y), ("q", &self.q), ("psi", &self.psi)]
+        let SingleLevelNode { y, q, psi, steps: Steps { rule, old: [last, _], mean, .. }, .. } = self;
+        let own = [("theta", theta), ("x", x), ("y", y), ("q", q), ("psi", psi)];
+        let found = [("rule", &rule[..]), ("rule_d", last), ("mean_theta", mean)];
+        own.into_iter().chain(found.into_iter().filter(|(_, of)| !of.is_empty())).collect()
     }
 
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
         let (theta, x) = self.w.split_at_mut(self.p);
-        let SingleLevelNode { y, q, psi, .. } = self;
-        vec![("theta", theta), ("x", x), ("y", y), ("q", q), ("psi", psi)]
+        let SingleLevelNode { y, q, psi, steps: Steps { rule, old: [last, _], mean, .. }, .. } = self;
+        let own = [("theta", theta), ("x", x), ("y", &mut y[..]), ("q", q), ("psi", psi)];
+        let found = [("rule", &mut rule[..]), ("rule_d", last), ("mean_theta", mean)];
+        own.into_iter().chain(found.into_iter().filter(|(_, of)| !of.is_empty())).collect()
+    }
+
+    fn mean_theta(&self) -> Option<&[T]> {
+        self.steps.mean()
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -11,20 +11,23 @@
 //! Only the abstract was available: single loop, two matrix-vector products, tracking and a projection,
 //! no assumption on heterogeneity, deterministic. Where it mixes and projects is a guess \[K\].
 //! Full batches are the published setting; minibatches also work. Without mixing θ and v, tθ = d
-//! and tv = h: our personal form \[D\].
+//! and tv = h: our personal form \[D\]. Steps that are not given are found (`parts/steps.rs`); in the global
+//! scope θ, v and what tracks them are then mixed with (W + I)/2, as such steps need it.
 
-use super::parts::consensus::{add_change, combine, project};
+use super::parts::consensus::{add_change, combine, project, relax};
 use super::prelude::*;
 
 params! {
     /// SLDBO's step sizes.
     pub struct SldboParams {
-        /// Step size of x.
-        alpha: Schedule = 0.02, required, step;
-        /// Step size of θ.
-        beta: Schedule = 0.5, required, step;
-        /// Step size of v.
-        lambda: Schedule = 0.5, required, step;
+        /// Step size of x; by default `steps` finds it.
+        alpha: Option<Schedule> = None, step;
+        /// Step size of θ; by default `steps` finds it.
+        beta: Option<Schedule> = None, step;
+        /// Step size of v; by default `steps` finds it.
+        lambda: Option<Schedule> = None, step;
+        /// How step sizes are found that are not given.
+        steps: Rule = Rule::Auto;
         /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
         radius: Option<f64> = None, positive;
     }
@@ -49,6 +52,7 @@ pub const FACTS: Facts = Facts {
 struct Sldbo<T> {
     params: SldboParams,
     scope: Scope,
+    steps: Steps<T>,
     x: Vector<T>,
     theta: Vector<T>,
     v: Vector<T>,
@@ -60,19 +64,31 @@ struct Sldbo<T> {
 }
 
 impl Method for SldboParams {
+    fn cost(&self, _: Task) -> Cost {
+        Cost::loopless().probing(self.steps.measures([&self.beta, &self.lambda]))
+    }
+
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let now = start.directions(FIVE);
-        let Start { x, theta, v, scope, .. } = start;
+        let Start { x, theta, v, scope, oracle, .. } = start;
         let old = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
         let params = self.clone();
-        Ok(Box::new(Sldbo { params, scope, x, theta, v, now, old, tx, t_theta, tv }))
+        let SldboParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let at = At { x: &x, theta: &theta };
+        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let mut steps = Steps::new(given, scope, at, lengths, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.begin([&now.d, &now.h], product);
+        steps.note(&v, product);
+        Ok(Box::new(Sldbo { params, scope, steps, x, theta, v, now, old, tx, t_theta, tv }))
     }
 }
 
 impl<T: Real> Algorithm<T> for Sldbo<T> {
     fn share(&self, _: Round, out: &mut Outbox<T>) {
         let global = self.scope == Scope::Global;
+        self.steps.share(out);
         out.vector("x", &self.x);
         out.vector("tx", &self.tx);
         out.vector_if(global, "theta", &self.theta);
@@ -81,18 +97,24 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         out.vector_if(global, "tv", &self.tv);
     }
 
-    fn step(&mut self, _: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+    fn step(&mut self, _: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        self.steps.mix(&mut mixed);
         let [wx, w_tx, w_theta, w_t_theta, wv, w_tv] = mixed.vectors();
         let k = oracle.k();
-        let SldboParams { alpha, beta, lambda, radius } = &self.params;
-        let [alpha, beta, lambda] = [alpha, beta, lambda].map(|schedule| T::of(schedule.at(k)));
+        let (beta, lambda) = (self.steps.beta(k, &self.now.d), self.steps.lambda(k, &self.now.h));
+        let alpha = self.steps.outer(k, &self.tx, T::one());
+        let combine: fn(&mut [T], &[T]) = match self.steps.finds_inner() {
+            true => |own, mixed| relax(own, mixed, T::of(0.5)),
+            false => combine,
+        };
         update(&mut self.x, [wx, &self.tx], |_, [wx, t]| wx - alpha * t);
         combine(&mut self.theta, w_theta);
         axpy(-beta, &self.t_theta, &mut self.theta);
         combine(&mut self.v, wv);
         axpy(-lambda, &self.tv, &mut self.v);
-        project(&mut self.v, *radius);
+        project(&mut self.v, self.params.radius);
 
+        self.steps.leave([&self.now.d, &self.now.h]);
         std::mem::swap(&mut self.now, &mut self.old);
         self.tx.copy_from_slice(w_tx);
         combine(&mut self.t_theta, w_t_theta);
@@ -100,10 +122,11 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
     }
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
-        Some(self.now.at(At { x: &self.x, theta: &self.theta }, &self.v))
+        let Sldbo { x, theta, v, now, steps, .. } = self;
+        Some(now.at(At { x, theta }, v, steps.hess()))
     }
 
-    fn finish(&mut self, _: usize) {
+    fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
         let Sldbo { tx, t_theta, tv, now, old, scope, .. } = self;
         add_change(tx, &now.s, &old.s);
         match scope {
@@ -116,15 +139,23 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
                 tv.copy_from_slice(&now.h);
             }
         }
+        let (k, at) = (oracle.k(), At { x: &self.x, theta: &self.theta });
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        self.steps.note(&self.v, product);
+        self.steps.measure(k, at.theta, [&self.now.d, &self.now.h], product);
+    }
+
+    fn mean_theta(&self) -> Option<&[T]> {
+        self.steps.mean()
     }
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.x, theta: &self.theta }
     }
 
-    variables! { Sldbo { x, theta, v, now, tx, t_theta, tv, .. } =>
+    variables! { Sldbo { x, theta, v, now, tx, t_theta, tv, steps, .. } =>
         "theta": theta, "d": now.d, "t_theta": t_theta, "v": v, "h": now.h, "tv": tv, "s": now.s,
-        "tx": tx, "x": x,
+        "tx": tx, "x": x, "rule": steps.rule, "mean_theta": steps.mean,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

@@ -20,7 +20,7 @@
 //! A, B, C (its authors' earlier unification of single-level methods; `gt` is its one-exchange form),
 //! the momentum on x alone and the order θ, v, x are from general knowledge; so is γ's place. The cycle
 //! begins at x here, with r⁰ = 0, so that one exchange does in the personal scope; there θ and v are
-//! not mixed \[D\].
+//! not mixed \[D\]. Steps that are not given are found (`parts/steps.rs`).
 
 use super::parts::consensus::{add_change, dual};
 use super::parts::estimator::average;
@@ -29,12 +29,14 @@ use super::prelude::*;
 params! {
     /// SPARKLE's step sizes and strategies.
     pub struct SparkleParams {
-        /// Step size of x.
-        alpha: Schedule = 0.02, required, step;
-        /// Step size of θ.
-        beta: Schedule = 0.3, required, step;
-        /// Step size of v.
-        lambda: Schedule = 0.3, required, step;
+        /// Step size of x; by default `steps` finds it.
+        alpha: Option<Schedule> = None, step;
+        /// Step size of θ; by default `steps` finds it.
+        beta: Option<Schedule> = None, step;
+        /// Step size of v; by default `steps` finds it.
+        lambda: Option<Schedule> = None, step;
+        /// How step sizes are found that are not given.
+        steps: Rule = Rule::Auto;
         /// Weight of the moving average.
         gamma: Schedule = 0.2, weight;
         /// How the nodes agree on x.
@@ -145,34 +147,66 @@ struct Sparkle<T> {
     levels: [Level<T>; 3],
     r: Vec<T>, // moving average of s
     now: DirectionBuffers<T>,
+    steps: Steps<T>,
 }
 
 impl Method for SparkleParams {
+    fn cost(&self, _: Task) -> Cost {
+        Cost::loopless().probing(self.steps.measures([&self.beta, &self.lambda]))
+    }
+
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Start { x, theta, v, scope, oracle, .. } = start;
         let inner = |value: &[T]| Level::new(self.lower, scope == Scope::Global, value);
         let levels = [Level::new(self.upper, true, &x), inner(&theta), inner(&v)];
         let now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let r = vec![T::zero(); x.len()];
-        let mut node = Sparkle { params: self.clone(), levels, r, now };
+        let SparkleParams { alpha, beta, lambda, steps: rule, .. } = *self;
+        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let steps = Steps::new(given, scope, At { x: &x, theta: &theta }, lengths, oracle);
+        let mut node = Sparkle { params: self.clone(), levels, r, now, steps };
+        node.begin_steps(oracle);
         node.direct_x(0, oracle);
         Ok(Box::new(node))
     }
 }
 
 impl<T: Real> Sparkle<T> {
+    /// The curvature at the start, along d⁰.
+    fn begin_steps(&mut self, oracle: &mut Oracle<T>) {
+        let Sparkle { levels: [x, theta, v], now, steps, .. } = self;
+        if steps.finds_inner() {
+            let at = At { x: &x.value, theta: &theta.value };
+            now.of_theta(at, oracle);
+            let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+            steps.begin([&now.d, &now.h], product);
+            steps.note(&v.value, product);
+        }
+    }
+
     /// d, once x has moved.
     fn direct_theta(&mut self, k: u64, oracle: &mut Oracle<T>) {
         let [x, theta, _] = &mut self.levels;
         self.now.of_theta(At { x: &x.value, theta: &theta.value }, oracle);
-        theta.adapt(&self.now.d, T::of(self.params.beta.at(k)));
+        theta.adapt(&self.now.d, self.steps.beta(k, &self.now.d));
     }
 
     /// h, once θ has moved.
     fn direct_v(&mut self, k: u64, oracle: &mut Oracle<T>) {
-        let [x, theta, v] = &mut self.levels;
-        self.now.of_v(At { x: &x.value, theta: &theta.value }, &v.value, oracle);
-        v.adapt(&self.now.h, T::of(self.params.lambda.at(k)));
+        let Sparkle { levels: [x, theta, v], now, steps, .. } = self;
+        let at = At { x: &x.value, theta: &theta.value };
+        now.of_v(at, &v.value, steps.hess(), oracle);
+        steps.note(&v.value, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
+        v.adapt(&now.h, steps.lambda(k, &now.h));
+    }
+
+    /// What iteration `k` showed of the curvature, for the next one.
+    fn measure(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let Sparkle { levels: [x, theta, _], now, steps, .. } = self;
+        let at = At { x: &x.value, theta: &theta.value };
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.measure(k, at.theta, [&now.d, &now.h], product);
+        steps.leave([&now.d, &now.h]);
     }
 
     /// s and r, once v has moved, for the x of iteration `k`.
@@ -180,7 +214,7 @@ impl<T: Real> Sparkle<T> {
         let [x, theta, v] = &mut self.levels;
         self.now.of_x(At { x: &x.value, theta: &theta.value }, &v.value, oracle);
         average(&mut self.r, &self.now.s, T::of(self.params.gamma.at(k)));
-        x.adapt(&self.r, T::of(self.params.alpha.at(k)));
+        x.adapt(&self.r, self.steps.outer(k, &self.r, T::one()));
     }
 }
 
@@ -191,11 +225,17 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
 
     fn share(&self, round: Round, out: &mut Outbox<T>) {
         let names = [["x", "y"], ["theta", "y_theta"], ["v", "y_v"]];
+        if round.e == X {
+            self.steps.share(out);
+        }
         self.levels[round.e].share(names[round.e], out);
     }
 
-    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+    fn step(&mut self, e: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
         let k = oracle.k();
+        if e == X {
+            self.steps.mix(&mut mixed);
+        }
         self.levels[e].combine(mixed.vectors(), k);
         // In the personal scope all three follow each other in one exchange.
         let last = if self.levels[THETA].shared { e } else { V };
@@ -203,7 +243,10 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
             match moved {
                 X => self.direct_theta(k, oracle),
                 THETA => self.direct_v(k, oracle),
-                _ => self.direct_x(k + 1, oracle),
+                _ => {
+                    self.measure(k, oracle);
+                    self.direct_x(k + 1, oracle);
+                }
             }
         }
     }
@@ -212,10 +255,15 @@ impl<T: Real> Algorithm<T> for Sparkle<T> {
         At { x: &self.levels[X].value, theta: &self.levels[THETA].value }
     }
 
-    variables! { Sparkle { levels: [x, theta, v], r, .. } =>
+    fn mean_theta(&self) -> Option<&[T]> {
+        self.steps.mean()
+    }
+
+    variables! { Sparkle { levels: [x, theta, v], r, steps: Steps { rule, old: [d, h], mean, .. }, .. } =>
         "theta": theta.value, "v": v.value, "r": r, "x": x.value,
         "memory_theta": theta.memory, "memory_v": v.memory, "memory_x": x.memory,
         "ahead_x": x.ahead, "last_theta": theta.last, "last_v": v.last, "last_x": x.last,
+        "rule": rule, "rule_d": d, "rule_h": h, "mean_theta": mean,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

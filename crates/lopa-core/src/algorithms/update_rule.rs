@@ -32,6 +32,14 @@ impl UpdateRule {
             Scope::Global => Err("devices serve the personal scope only"),
         }
     }
+
+    /// The step sizes, if they are given: no device finds them.
+    pub fn given<const N: usize>(steps: [Option<Schedule>; N]) -> Result<[Schedule; N], &'static str> {
+        match steps.iter().all(Option::is_some) {
+            true => Ok(steps.map(|step| step.expect("all are given"))),
+            false => Err("devices find no step sizes: give `alpha`, `beta` and `lambda`"),
+        }
+    }
 }
 
 /// How x moves; the formulas are in the files of the algorithms.

@@ -14,7 +14,8 @@
 //!
 //! The first refresh is E = Z = D. Only the abstracts were available: two algorithms, one
 //! simultaneous, one alternating, variance-reduced, no strong assumption on heterogeneity. The
-//! equations follow the same group's VRDBO \[K\]. Without mixing θ and v: our personal form \[D\].
+//! equations follow the same group's VRDBO \[K\]. Without mixing θ and v: our personal form \[D\]. Steps that are
+//! not given are found (`parts/steps.rs`), so that those found are the products with η.
 
 use std::ops::RangeInclusive;
 
@@ -26,15 +27,17 @@ params! {
     /// The parameters of Zhang et al.
     pub struct ZhangParams {
         /// η: scales every step.
-        eta: f64 = 0.5, required, weight;
-        /// Step size of x, times η.
-        alpha: Schedule = 0.05, required, step;
-        /// Step size of θ, times η.
-        beta: Schedule = 0.5, required, step;
-        /// Step size of v, times η.
-        lambda: Schedule = 0.5, required, step;
+        eta: f64 = 0.5, weight;
+        /// Step size of x, times η; by default `steps` finds it.
+        alpha: Option<Schedule> = None, step;
+        /// Step size of θ, times η; by default `steps` finds it.
+        beta: Option<Schedule> = None, step;
+        /// Step size of v, times η; by default `steps` finds it.
+        lambda: Option<Schedule> = None, step;
+        /// How step sizes are found that are not given.
+        steps: Rule = Rule::Auto;
         /// Weight of new estimates.
-        gamma: Schedule = 0.5, required, weight;
+        gamma: Schedule = 0.5, weight;
         /// Whether all three move at once or one after the other.
         order: Order = Order::Simultaneous;
     }
@@ -115,6 +118,7 @@ struct Zhang<T> {
     levels: [Level<T>; 3],
     new: DirectionBuffers<T>,
     old: DirectionBuffers<T>,
+    steps: Steps<T>,
 }
 
 impl Method for ZhangParams {
@@ -127,14 +131,19 @@ impl Method for ZhangParams {
             grad_x_f: 2.0.into(),
             ..Cost::default()
         }
+        .probing(self.steps.measures([&self.beta, &self.lambda]))
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
         let Start { x, theta, v, scope, oracle, .. } = start;
         let [new, old] = [(); 2].map(|()| DirectionBuffers::new(x.len(), theta.len(), FIVE));
+        let ZhangParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let steps = Steps::new(given, scope, At { x: &x, theta: &theta }, lengths, oracle);
         let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
-        let mut node = Zhang { params, scope, levels, new, old };
+        let mut node = Zhang { params, scope, levels, new, old, steps };
+        node.begin_steps(oracle);
         if node.params.order == Order::Simultaneous {
             (THETA..=X).for_each(|level| node.begin(level, oracle));
         }
@@ -155,23 +164,64 @@ impl<T: Real> Zhang<T> {
         level == X || self.scope == Scope::Global
     }
 
+    /// The curvature at the start, along d⁰.
+    fn begin_steps(&mut self, oracle: &mut Oracle<T>) {
+        let Zhang { levels: [theta, v, x], new, steps, .. } = self;
+        if steps.finds_inner() {
+            let at = At { x: &x.value, theta: &theta.value };
+            new.of_theta(at, oracle);
+            let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+            steps.begin([&new.d, &new.h], product);
+            steps.note(&v.value, product);
+        }
+    }
+
     fn begin(&mut self, level: usize, oracle: &mut Oracle<T>) {
-        evaluate(&mut self.new, level, self.levels.each_ref().map(|l| &l.value[..]), oracle);
+        self.evaluate_new(level, oracle);
         self.levels[level].begin(direction(&self.new, level));
     }
 
     fn refresh(&mut self, level: usize, mixed: &[T], oracle: &mut Oracle<T>) {
         let a = T::of(self.params.gamma.at(oracle.k()));
-        evaluate(&mut self.old, level, self.levels.each_ref().map(|l| &l.old[..]), oracle);
-        evaluate(&mut self.new, level, self.levels.each_ref().map(|l| &l.value[..]), oracle);
+        evaluate(&mut self.old, level, self.levels.each_ref().map(|l| &l.old[..]), None, oracle);
+        self.evaluate_new(level, oracle);
         let (new, old) = (direction(&self.new, level), direction(&self.old, level));
         self.levels[level].refresh(mixed, new, old, a);
     }
 
+    /// d, h or s where the level is now.
+    fn evaluate_new(&mut self, level: usize, oracle: &mut Oracle<T>) {
+        let Zhang { levels, new, steps, .. } = self;
+        let point @ [theta, v, x] = levels.each_ref().map(|level| &level.value[..]);
+        let hess = if level == V { steps.hess() } else { None };
+        evaluate(new, level, point, hess, oracle);
+        if level == V {
+            let at = At { x, theta };
+            steps.note(v, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
+        }
+    }
+
+    /// What iteration `k` showed of the curvature, for the next one.
+    fn measure(&mut self, k: u64, oracle: &mut Oracle<T>) {
+        let Zhang { levels: [theta, _, x], new, old, steps, .. } = self;
+        let at = At { x: &x.value, theta: &theta.value };
+        steps.leave([&old.d, &old.h]);
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.measure(k, at.theta, [&new.d, &new.h], product);
+    }
+
     fn advance(&mut self, level: usize, mixed: &[T], k: u64) {
-        let ZhangParams { eta, alpha, beta, lambda, .. } = self.params;
-        let step = [beta, lambda, alpha][level].at(k);
-        self.levels[level].advance(mixed, T::of(eta), T::of(step));
+        let Zhang { levels, steps, .. } = self;
+        let (eta, direction) = (T::of(self.params.eta), &levels[level].tracker);
+        let step = match level {
+            THETA => steps.beta(k, direction),
+            V => steps.lambda(k, direction),
+            _ => steps.outer(k, direction, T::one()),
+        };
+        // A step that is found is that of the update, η included.
+        let found = steps.finds()[[1, 2, 0][level]];
+        let step = if found { step / eta } else { step };
+        levels[level].advance(mixed, eta, step);
     }
 }
 
@@ -180,12 +230,13 @@ fn evaluate<T: Real>(
     into: &mut DirectionBuffers<T>,
     level: usize,
     [theta, v, x]: [&[T]; 3],
+    hess: Option<&mut f64>,
     oracle: &mut Oracle<T>,
 ) {
     let at = At { x, theta };
     match level {
         THETA => into.of_theta(at, oracle),
-        V => into.of_v(at, v, oracle),
+        V => into.of_v(at, v, hess, oracle),
         _ => into.of_x(at, v, oracle),
     }
 }
@@ -204,6 +255,9 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
 
     fn share(&self, round: Round, out: &mut Outbox<T>) {
         let names = [["theta", "Ze"], ["v", "Zc"], ["x", "Zu"]];
+        if round.e == 0 {
+            self.steps.share(out);
+        }
         for level in self.served(round.e) {
             let [value, tracker] = names[level];
             out.vector_if(self.shared(level), value, &self.levels[level].value);
@@ -211,7 +265,10 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
         }
     }
 
-    fn step(&mut self, e: usize, mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+    fn step(&mut self, e: usize, mut mixed: Mixed<T>, oracle: &mut Oracle<T>) {
+        if e == 0 {
+            self.steps.mix(&mut mixed);
+        }
         let (k, mut sums) = (oracle.k(), mixed.sums());
         let mut pieces = [[&[][..]; 2]; 3];
         for level in self.served(e) {
@@ -232,16 +289,24 @@ impl<T: Real> Algorithm<T> for Zhang<T> {
                 }
             }
         }
+        if e + 1 == self.exchanges() {
+            self.measure(k, oracle);
+        }
+    }
+
+    fn mean_theta(&self) -> Option<&[T]> {
+        self.steps.mean()
     }
 
     fn at(&self) -> At<'_, T> {
         At { x: &self.levels[X].value, theta: &self.levels[THETA].value }
     }
 
-    variables! { Zhang { levels: [theta, v, x], .. } =>
+    variables! { Zhang { levels: [theta, v, x], steps, .. } =>
         "theta": theta.value, "e": theta.estimate, "Ze": theta.tracker, "v": v.value,
         "c": v.estimate, "Zc": v.tracker, "x": x.value, "u": x.estimate, "Zu": x.tracker,
         "theta_old": theta.old, "v_old": v.old, "x_old": x.old,
+        "rule": steps.rule, "mean_theta": steps.mean,
     }
 
     fn tracked(&self) -> Option<(&[T], &[T])> {

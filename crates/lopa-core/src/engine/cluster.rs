@@ -431,7 +431,7 @@ impl<T: Real> Node<T> {
     /// The rest of the step of a round, if the node took part in it, and the message of the next one.
     fn share(&mut self, round: Round, exchanges: usize, took_part: bool, message: &mut Outbox<T>) {
         if took_part {
-            self.algorithm.finish(round.e);
+            self.algorithm.finish(round.e, &mut self.oracle);
         }
         message.clear();
         self.algorithm.share(round.next(exchanges), message);

@@ -15,7 +15,7 @@ mod transport;
 mod wire;
 
 pub use cluster::Cluster;
-pub use delivery::{Delivery, Direct, Lossy, Site, lengths, wire_bytes};
+pub use delivery::{Delivery, Direct, Lossy, Site, pieces, wire_bytes};
 pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
@@ -31,7 +31,8 @@ pub use transport::{
 pub use wire::{Event, Signature, Wire};
 
 use crate::algorithms::Algorithm;
-use crate::math::real::Real;
+use crate::algorithms::parts::steps::RULE;
+use crate::math::real::{Real, largest};
 use crate::messages::Tally;
 use crate::problem::oracle::Oracle;
 
@@ -44,21 +45,15 @@ pub struct Node<T: Real> {
 }
 
 impl<T: Real> Node<T> {
-    /// The largest entry of each variable; NaN if an entry is not finite.
+    /// The largest entry of each watched variable; NaN if an entry is not finite.
     pub fn sizes(&self) -> Vec<f64> {
-        self.algorithm.variables().into_iter().map(|(_, values)| largest(values)).collect()
+        self.watched().map(|(_, values)| largest(values)).collect()
     }
-}
 
-fn largest<T: Real>(values: &[T]) -> f64 {
-    // A comparison ignores NaN; 0 · value does not.
-    let mut most = T::zero();
-    let mut sum = T::zero();
-    for &value in values {
-        most = if value.abs() > most { value.abs() } else { most };
-        sum += value * T::zero();
+    /// The variables whose growth means divergence: all but the numbers of the rule for step sizes.
+    pub fn watched(&self) -> impl Iterator<Item = (&'static str, &[T])> {
+        self.algorithm.variables().into_iter().filter(|(name, _)| *name != RULE)
     }
-    if sum.is_nan() { f64::NAN } else { most.to_f64() }
 }
 
 /// How far a run has come.

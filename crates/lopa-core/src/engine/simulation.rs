@@ -2,7 +2,7 @@
 
 use rayon::ThreadPool;
 
-use super::{Alone, Cluster, Direct, Lossy, Node, Progress, Site, lengths};
+use super::{Alone, Cluster, Direct, Lossy, Node, Progress, Site, pieces};
 use crate::error::Result;
 use crate::math::real::Real;
 use crate::messages::{Attack, Messages};
@@ -59,7 +59,7 @@ impl<'p, T: Real> Simulation<'p, T> {
             seed,
             size: 1,
             rank: 0,
-            lengths: &lengths(&*self.0.nodes()[0].algorithm),
+            pieces: &pieces(&*self.0.nodes()[0].algorithm),
         };
         let lossy = Box::new(Lossy::new(messages, attack, site)?);
         Ok(Simulation(self.0.delivered_by(lossy)))

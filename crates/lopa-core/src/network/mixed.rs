@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::outbox::Outbox;
+use super::outbox::{Combine, Outbox};
 use crate::math::real::{Real, update};
 
 /// Row i of W in the precision of the run: (j, w_ij) for the neighbours of i, increasing j, without
@@ -23,7 +23,8 @@ pub struct Mixed<'a, T> {
     there: &'a [Vec<T>],   // then, in the row, those of others
     scratch: &'a mut Vec<T>,
     start: usize,           // of the part not yet mixed in pieces
-    moved: Option<&'a [T]>, // the weighted sum of differences, where it is known
+    numbers: usize,         // that were taken
+    moved: Option<&'a [T]>, // the weighted sum of differences, or the largest, where it is known
 }
 
 impl<'a, T: Real> Mixed<'a, T> {
@@ -35,28 +36,30 @@ impl<'a, T: Real> Mixed<'a, T> {
         (here, there): (&'a [Outbox<T>], &'a [Vec<T>]),
         scratch: &'a mut Vec<T>,
     ) -> Mixed<'a, T> {
-        Mixed { row, own, here, there, scratch, start: 0, moved: None }
+        Mixed { row, own, here, there, scratch, start: 0, numbers: 0, moved: None }
     }
 
-    /// From the message of this node, and Σ_j w_ij (message_j − own), however it was computed.
+    /// From the message of this node, and Σ_j w_ij (message_j − own), however it was computed; where the
+    /// largest is taken, it is in its place.
     pub fn moved(own: &'a Outbox<T>, moved: &'a [T], scratch: &'a mut Vec<T>) -> Mixed<'a, T> {
-        Mixed { row: &[], own, here: &[], there: &[], scratch, start: 0, moved: Some(moved) }
+        let (here, there) = (&[][..], &[][..]);
+        Mixed { row: &[], own, here, there, scratch, start: 0, numbers: 0, moved: Some(moved) }
     }
 
-    /// The sums of all N vectors of the message.
+    /// The sums of all N vectors of the message, after the numbers that were taken.
     ///
     /// # Panics
     /// If the message does not have N vectors.
     pub fn vectors<const N: usize>(self) -> [&'a [T]; N] {
-        let sent = self.own.vectors().len();
+        let sent = self.own.vectors().len() - self.numbers;
         assert_eq!(N, sent, "`step` takes {N} sums, and `share` sent {sent} vectors");
         let mut sums = self.sums();
         std::array::from_fn(|_| sums.together(1))
     }
 
-    /// The sums of all vectors of the message, to be taken in their order.
+    /// The sums of all vectors of the message, after the numbers that were taken, in their order.
     pub fn sums(self) -> Sums<'a, T> {
-        let Mixed { row, own, here, there, scratch, moved, .. } = self;
+        let Mixed { row, own, here, there, scratch, numbers, moved, .. } = self;
         let (values, lengths) = (own.values(), own.vectors());
         scratch.resize(values.len().max(scratch.len()), T::zero());
         let sums = &mut scratch[..values.len()];
@@ -68,7 +71,31 @@ impl<'a, T: Real> Mixed<'a, T> {
                 }
             }
         }
-        Sums { values: sums, lengths }
+        let mut at = 0;
+        for piece in own.pieces() {
+            if piece.kind == Combine::Largest {
+                sums[at] = largest(row, values[at], (here, there), (at, moved));
+            }
+            at += piece.length;
+        }
+        Sums { values: &sums[numbers..], lengths: &lengths[numbers..] }
+    }
+
+    /// The next number of the message, combined with those of the neighbours. Numbers come before vectors.
+    pub fn number(&mut self, kind: Combine) -> T {
+        let Mixed { row, own, here, there, start: at, moved, .. } = *self;
+        let value = own.values()[at];
+        self.start += 1;
+        self.numbers += 1;
+        match (kind, moved) {
+            (Combine::Largest, _) => largest(row, value, (here, there), (at, moved)),
+            (_, Some(moved)) => value + moved[at],
+            (_, None) => {
+                let mut sum = [value];
+                mix(row, &[value], (here, there), at, &mut sum);
+                sum[0]
+            }
+        }
     }
 
     /// Calls `f` with the weighted sums of the next N vectors of the message, these vectors
@@ -136,6 +163,21 @@ impl<'a, T> Iterator for Sums<'a, T> {
     fn next(&mut self) -> Option<&'a [T]> {
         (!self.lengths.is_empty()).then(|| self.together(1))
     }
+}
+
+/// The largest of a node's number and those of its neighbours, which are at `at` in messages.
+fn largest<T: Real>(
+    row: &[(usize, T)],
+    own: T,
+    (here, there): (&[Outbox<T>], &[Vec<T>]),
+    (at, moved): (usize, Option<&[T]>),
+) -> T {
+    let theirs = |&(j, _): &(usize, T)| match here.get(j) {
+        Some(message) => message.values()[at],
+        None => there[j - here.len()][at],
+    };
+    let known = moved.map_or(own, |moved| moved[at]);
+    row.iter().map(theirs).fold(known, T::max)
 }
 
 /// `out ← own + Σ_j w_ij (message_j − own)`, where `own` starts at `from` in messages.

@@ -21,19 +21,51 @@ impl Round {
     }
 }
 
+/// How the entries of a node and its neighbours combine, and whether they may be compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Combine {
+    /// A vector: a weighted sum, compressed as `[messages]` says.
+    Vector,
+    /// A number: a weighted sum, never compressed.
+    Number,
+    /// A number: the largest of all, never compressed or clipped.
+    Largest,
+}
+
+/// A vector or number of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// How it combines.
+    pub kind: Combine,
+    /// Its length.
+    pub length: usize,
+}
+
 /// The vectors that a node sends in an exchange. Their weighted sums over the neighbours come back in
 /// the same order: see [`Mixed`](super::mixed::Mixed).
 #[derive(Debug, Clone, Default)]
 pub struct Outbox<T> {
     values: Vec<T>, // one vector after the other
     vectors: Vec<(&'static str, usize)>,
+    kinds: Vec<Combine>, // of each vector
 }
 
 impl<T: Real> Outbox<T> {
     /// Adds a vector under its name in the paper.
     pub fn vector(&mut self, name: &'static str, values: &[T]) {
         self.values.extend_from_slice(values);
-        self.vectors.push((name, values.len()));
+        self.add(name, values.len(), Combine::Vector);
+    }
+
+    fn add(&mut self, name: &'static str, length: usize, kind: Combine) {
+        self.vectors.push((name, length));
+        self.kinds.push(kind);
+    }
+
+    /// Adds a number, before all vectors. It is never compressed: a code for vectors may lose all of it.
+    pub fn number(&mut self, name: &'static str, kind: Combine, value: T) {
+        self.values.push(value);
+        self.add(name, 1, kind);
     }
 
     /// Adds a vector that is sent only if `sent`; otherwise its sum is empty.
@@ -51,7 +83,7 @@ impl<T: Real> Outbox<T> {
         let (start, length) = (self.values.len(), of.first().map_or(0, |vector| vector.len()));
         self.values.resize(start + length, T::zero());
         update(&mut self.values[start..], of, |_, entries| f(entries));
-        self.vectors.push((name, length));
+        self.add(name, length, Combine::Vector);
     }
 
     /// All vectors, one after the other.
@@ -64,8 +96,15 @@ impl<T: Real> Outbox<T> {
         &self.vectors
     }
 
+    /// What is sent, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
+        let all = self.vectors.iter().zip(&self.kinds);
+        all.map(|(&(_, length), &kind)| Piece { kind, length }).filter(|piece| piece.length > 0)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.values.clear();
         self.vectors.clear();
+        self.kinds.clear();
     }
 }

@@ -18,7 +18,7 @@ pub use kind::{AnyProblem, Ask, Parts, Problem, Problems, Setting, Together, pro
 
 use crate::error::Error;
 use crate::math::random::Stream;
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, norm, update};
 
 /// A point (x, θ).
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +55,8 @@ pub struct Directions<'a, T> {
     pub h: &'a mut [T],
     /// ∇_x f̂(ς₂) − ∇²_xθ ĝ(ξ₃) v, length n.
     pub s: &'a mut [T],
+    /// |∇²_θθ ĝ(ξ₂) v|, where the caller asks for it: step sizes may follow from it.
+    pub hess: Option<&'a mut f64>,
     /// Scratch memory, of length n or p, whichever is larger.
     pub scratch: &'a mut [T],
 }
@@ -91,9 +93,12 @@ pub trait Bilevel<T: Real>: Send {
 
     /// d, h and s at a point, for parts that save work by computing all three together.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
-        let Directions { d, h, s, scratch } = out;
+        let Directions { d, h, s, hess, scratch } = out;
         self.grad_theta_g(at, on.xi[0], d);
         self.hess_g(at, on.xi[1], v, h);
+        if let Some(hess) = hess {
+            *hess = norm(h);
+        }
         let grad_theta_f = &mut scratch[..h.len()];
         self.grad_theta_f(at, on.sigma[0], grad_theta_f);
         update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);

@@ -6,7 +6,7 @@ use super::form::Form;
 use super::{Ask, At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
-use crate::math::real::{Real, update};
+use crate::math::real::{Real, norm, update};
 use crate::math::scratch::lent;
 
 /// Which of an iteration's independent minibatches: ξ₁, ξ₂, … of g, ς₁, ς₂ of f.
@@ -25,6 +25,9 @@ pub const SIGMA1: Draw = Draw(3);
 pub const SIGMA2: Draw = Draw(4);
 /// The length of a randomly truncated series.
 const TRUNCATION: Draw = Draw(5);
+/// For Hessian-vector products that only measure the curvature: a minibatch of their own, also where
+/// others share one.
+pub const PROBE: Draw = Draw(6);
 
 /// Independent draws in one pass of an inner loop.
 const DRAWS_PER_PASS: u32 = 8;
@@ -72,6 +75,8 @@ pub struct DirectionRequest<'a, T> {
     pub h: &'a mut [T],
     /// The output for s of (8).
     pub s: &'a mut [T],
+    /// The output for |∇²_θθ ĝ v| in (7), if it is wanted.
+    pub hess: Option<&'a mut f64>,
 }
 
 /// The number of calls of each derivative.
@@ -205,7 +210,11 @@ impl<T: Real> Differences<T> {
 /// where f and g have the same number of them.
 fn one_of_each(slot: u32) -> u32 {
     let (pass, kind) = (slot - slot % DRAWS_PER_PASS, slot % DRAWS_PER_PASS);
-    pass + if kind < SIGMA1.0 { XI1.0 } else { SIGMA1.0 }
+    pass + match kind {
+        0..3 => XI1.0,
+        3..5 => SIGMA1.0,
+        own => own,
+    }
 }
 
 /// Draws minibatches.
@@ -327,6 +336,11 @@ impl<T: Real> Oracle<T> {
         }
     }
 
+    /// Whether gradients of g are estimates from minibatches.
+    pub fn draws(&self) -> bool {
+        self.batches.grad_g.is_some()
+    }
+
     /// The samples of f and of g.
     pub fn samples(&self) -> (usize, usize) {
         (self.part.samples_f(), self.part.samples_g())
@@ -384,9 +398,9 @@ impl<T: Real> Oracle<T> {
                 self.part.directions(at, v, on, out);
             });
         }
-        let DirectionRequest { at, v, draws, d, h, s } = wanted;
+        let DirectionRequest { at, v, draws, d, h, s, hess } = wanted;
         self.grad_theta_g(at, draws.xi[0], d);
-        self.residual(at, v, (draws.xi[1], draws.sigma[0]), h);
+        self.residual(at, v, (draws.xi[1], draws.sigma[0]), h, hess);
         self.hypergradient(at, v, (draws.xi[2], draws.sigma[1]), s);
     }
 
@@ -399,9 +413,19 @@ impl<T: Real> Oracle<T> {
         Ask { node, ..question(sampler, counts, scratch, (&**part, *batches), wanted) }
     }
 
-    /// `out` ← ∇²_θθ ĝ(ξ) v − ∇_θ f̂(ς), the direction of v, (7).
-    pub fn residual(&mut self, at: At<T>, v: &[T], (xi, sigma): (Draw, Draw), out: &mut [T]) {
+    /// `out` ← ∇²_θθ ĝ(ξ) v − ∇_θ f̂(ς), the direction of v, (7), and `hess` ← |∇²_θθ ĝ(ξ) v|.
+    pub fn residual(
+        &mut self,
+        at: At<T>,
+        v: &[T],
+        (xi, sigma): (Draw, Draw),
+        out: &mut [T],
+        hess: Option<&mut f64>,
+    ) {
         self.hess_g(at, xi, v, out);
+        if let Some(hess) = hess {
+            *hess = norm(out);
+        }
         self.minus(out, |oracle, grad| oracle.grad_theta_f(at, sigma, grad));
     }
 
@@ -507,7 +531,7 @@ fn question<'a, T: Real>(
     counts: &mut Counts,
     scratch: &'a mut [T],
     (part, sizes): (&dyn Bilevel<T>, Batches),
-    DirectionRequest { at, v, draws, d, h, s }: DirectionRequest<'a, T>,
+    DirectionRequest { at, v, draws, d, h, s, hess }: DirectionRequest<'a, T>,
 ) -> Ask<'a, T> {
     let Draws { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = draws;
     let (f, g) = (part.samples_f(), part.samples_g());
@@ -521,5 +545,5 @@ fn question<'a, T: Real>(
     let samples = [xi1, xi2, xi3, sigma1, sigma2].iter().map(|on| on.len() as u64).sum();
     *counts += Counts { samples, ..ONCE };
     let on = Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] };
-    Ask { node: 0, at, v, on, out: Directions { d, h, s, scratch } }
+    Ask { node: 0, at, v, on, out: Directions { d, h, s, hess, scratch } }
 }

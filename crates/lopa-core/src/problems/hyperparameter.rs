@@ -22,7 +22,7 @@ use super::{Local, Scale};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::math::random::Stream;
-use crate::math::real::{Real, dot, update};
+use crate::math::real::{Real, dot, norm, update};
 use crate::math::{number, written};
 use crate::params;
 use crate::problem::form::Form;
@@ -201,10 +201,13 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
 
     /// f does not depend on x, and ∇_θ f is subtracted while it is summed.
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
-        let Directions { d, h, s, .. } = out;
+        let Directions { d, h, s, hess, .. } = out;
         self.find_strengths(at.x);
         self.gradient(at.theta, on.xi[0], d);
         self.hessian_product(at.theta, on.xi[1], v, h);
+        if let Some(hess) = hess {
+            *hess = norm(h);
+        }
         let minus = self.outer.each_weighted(on.sigma[0], |_| -T::one());
         self.model.add_gradient(&self.outer.rows(on.sigma[0]), at.theta, minus, h);
         self.ridge_cross(-T::one(), at.theta, v, s);

@@ -21,7 +21,7 @@ use super::{Local, Scale};
 use crate::data::Samples;
 use crate::error::{Fault, Result};
 use crate::math::random::Stream;
-use crate::math::real::{Real, axpy, dot, update};
+use crate::math::real::{Real, axpy, dot, norm, update};
 use crate::math::scratch::lent;
 use crate::params;
 use crate::problem::form::Form;
@@ -216,7 +216,7 @@ impl<T: Real> Representation<T> {
     /// All minibatches go through the layers together.
     fn all_directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
         let Minibatches { xi: [xi1, xi2, xi3], sigma: [sigma1, sigma2] } = on;
-        let Directions { d, h, s, scratch } = out;
+        let Directions { d, h, s, hess, scratch } = out;
         let (hidden, inner) = (&self.model.hidden, &mut self.inner);
         match &mut self.outer {
             None => inner.join(hidden, at.x, &[xi1, xi2, xi3, sigma1, sigma2]),
@@ -228,6 +228,9 @@ impl<T: Real> Representation<T> {
         let grad_theta_f = &mut scratch[..h.len()];
         self.grad_theta_g(at, xi1, d);
         self.hess_g(at, xi2, v, h);
+        if let Some(hess) = hess {
+            *hess = norm(h);
+        }
         self.grad_theta_f(at, sigma1, grad_theta_f);
         update(h, [grad_theta_f], |hess_v, [grad]| hess_v - grad);
         self.grad_x_f(at, sigma2, s);

@@ -22,7 +22,8 @@ use crate::problem::scope::Scope;
 
 /// Puts an algorithm through all checks.
 ///
-/// It is run with its [typical](Entry::typical) parameters in every scope that its facts name, in
+/// It is run with its [typical](Entry::typical) parameters, and again with numbers for step sizes that may be
+/// left out, in every scope that its facts name, in
 /// both precisions, on a small noisy quadratic: eight nodes on a path, n = 5, p = 6, 30 samples per
 /// node, batches of 4. The curvature of g on all samples is between 1/2 and 1.
 ///
@@ -42,7 +43,27 @@ pub fn algorithm(registries: &Registries, name: &str) -> Result<()> {
     unknown_key(registries, entry).map_err(|error| error.at(&place))?;
     let typical = entry.typical.clone().unwrap_or_default();
     let variables = runs(registries, name, &typical, entry.facts.scopes)?;
+    if let Some(given) = given(entry, &typical) {
+        runs(registries, name, &given, entry.facts.scopes)?;
+    }
     steps(entry, &variables).map_err(|error| error.at(&place))
+}
+
+/// Its parameters with numbers for step sizes that may be left out, if there are such.
+fn given(entry: &Entry<AnyMethod, Facts>, typical: &Table) -> Option<Table> {
+    let mut given = typical.clone();
+    let drives = |key: &str, variable: &'static str| {
+        entry.facts.steps.iter().any(|step| *step == (variable, key))
+    };
+    for (_, key) in entry.facts.steps.iter().filter(|(_, key)| !typical.contains_key(*key)) {
+        let step = match (drives(key, "x"), drives(key, "theta")) {
+            (true, true) => 0.1,
+            (true, false) => 0.02,
+            _ => 0.3,
+        };
+        given.insert(key.to_string(), step.into());
+    }
+    (given != *typical).then_some(given)
 }
 
 /// Puts an algorithm with other parameters through the same checks, except for those of its facts.
@@ -301,7 +322,17 @@ fn calls(cost: &Cost, dims: Dims, spent: &[[f64; 7]]) -> Result<()> {
         ("grad_x_g", grad_x_g),
     ];
     for (c, (what, count)) in said.into_iter().enumerate() {
-        let (said, found) = (count.at(dims), spent.iter().map(|node| node[c]));
+        let (said, mut found) = (count.at(dims), spent.iter().map(|node| node[c]));
+        if cost.probes && ["grad_theta_g", "hess_g", "grad_x_g"].contains(&what) {
+            // A product is one call, or the difference of two gradients.
+            let most = said + if what == "hess_g" { 1.0 } else { 2.0 };
+            let found = found.find(|found| !(said..=most).contains(found));
+            ensure(found.is_none(), "conformance/cost", || {
+                let found = short(found.unwrap_or(0.0));
+                format!("cost says {said} to {most} calls of {what} per iteration, not {found}")
+            })?;
+            continue;
+        }
         // A series of random length differs from node to node, and is right on average.
         let random = what == "hess_g" && spent.iter().any(|node| node[c] != spent[0][c]);
         if random {

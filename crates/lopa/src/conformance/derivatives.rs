@@ -6,7 +6,7 @@ use super::subject::Subject;
 use super::{broken, ensure};
 use crate::error::Result;
 use crate::math::random::{Purpose, Stream};
-use crate::math::real::{Real, axpy, cast, dot};
+use crate::math::real::{Real, axpy, cast, dot, norm};
 use crate::problem::{Bilevel, Directions, Minibatches};
 
 /// Half the width of central differences.
@@ -247,11 +247,12 @@ pub(super) fn directions<T: Real>(subject: &mut Subject<T>) -> Result<()> {
         for (point, on) in [(0, apart), (1, apart), (0, alike), (1, full), (0, apart)] {
             let point = &points[point];
             let (want, size) = separate(part, point, on);
-            let said = joint(part, point, on);
+            let (said, hess) = joint(part, point, on);
             if let Some(error) = part.error() {
                 return Err(error);
             }
             agree("conformance/directions", "directions", &said, (&want, size))?;
+            product(part, point, on, hess)?;
         }
         Ok(())
     })
@@ -266,17 +267,36 @@ pub(super) fn room<T: Real>(point: &Point<T>) -> Three<T> {
     [p, p, n].map(|length| vec![T::nan(); length])
 }
 
-/// d, h and s in one call.
+/// |∇²_θθ ĝ v| is that of the product, where `directions` has it.
+fn product<T: Real>(
+    part: &mut dyn Bilevel<T>,
+    point: &Point<T>,
+    on: Minibatches,
+    said: f64,
+) -> Result<()> {
+    let mut product = vec![T::zero(); point.theta.len()];
+    part.hess_g(point.at(), on.xi[1], &point.v, &mut product);
+    let found = norm(&product);
+    let close = (said - found).abs() <= 1e3 * T::epsilon().to_f64() * (1.0 + found);
+    ensure(said.is_nan() || close, "conformance/directions", || {
+        format!("directions says that |hess_g v| is {}, and it is {}", short(said), short(found))
+    })
+    .map_err(|error| error.hint("take the norm before grad_theta_f is subtracted"))
+}
+
+/// d, h and s in one call, and |∇²_θθ ĝ v|; NaN if it is not computed.
 pub(super) fn joint<T: Real>(
     part: &mut dyn Bilevel<T>,
     point: &Point<T>,
     on: Minibatches,
-) -> Three<T> {
+) -> (Three<T>, f64) {
     let mut out = room(point);
     let [d, h, s] = &mut out;
     let scratch = &mut vec![T::nan(); d.len().max(s.len())];
-    part.directions(point.at(), &point.v, on, Directions { d, h, s, scratch });
-    out
+    let mut hess = f64::NAN;
+    let into = Directions { d, h, s, hess: Some(&mut hess), scratch };
+    part.directions(point.at(), &point.v, on, into);
+    (out, hess)
 }
 
 /// d, h and s from the single derivatives, and the size of their terms.

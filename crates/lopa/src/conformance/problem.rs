@@ -165,14 +165,14 @@ fn together<T: Real>(made: &Made) -> Result<()> {
             let (Node { points, batches, .. }, [d, h, s]): (&Node<T>, &mut [Vec<T>; 3]) =
                 (node, out);
             let (at, v) = (points[point].at(), &points[point].v);
-            Ask { node: i, at, v, on: on(&batches[batch]), out: Directions { d, h, s, scratch } }
+            Ask { node: i, at, v, on: on(&batches[batch]), out: Directions { d, h, s, hess: None, scratch } }
         };
         let answered = subject.nodes.iter().zip(found.iter_mut().map(|(out, s)| (out, &mut s[..])));
         together.directions(&mut answered.enumerate().map(ask).collect::<Vec<_>>())?;
         for (Node { label, part, points, batches }, (found, _)) in
             subject.nodes.iter_mut().zip(&found)
         {
-            let want = joint(&mut **part, &points[point], on(&batches[batch]));
+            let (want, _) = joint(&mut **part, &points[point], on(&batches[batch]));
             let size = want.iter().map(|vector| largest(&cast(vector))).fold(0.0, f64::max);
             agree("conformance/together", "Parts::together", found, (&want, 10.0 * size))
                 .map_err(|error: Error| error.at(&*label))?;
@@ -207,7 +207,7 @@ fn allocates_nothing<T: Real>(subject: &mut Subject<T>) -> Result<()> {
         warm("directions", points, |point| {
             for batch in batches {
                 let [d, h, s, scratch] = [&mut d, &mut h, &mut s, &mut scratch];
-                let out = Directions { d, h, s, scratch };
+                let out = Directions { d, h, s, hess: None, scratch };
                 part.directions(point.at(), &point.v, on(batch), out);
             }
         })

@@ -3,7 +3,7 @@
 use super::Observers;
 use super::job::Job;
 use super::processes::Processes;
-use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, lengths};
+use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, pieces};
 use crate::error::{Error, Result};
 use crate::math::real::Real;
 use crate::messages::Messages;
@@ -41,7 +41,7 @@ impl Job<'_> {
             seed: self.setup.seed,
             size,
             rank,
-            lengths: &lengths(&*node.algorithm),
+            pieces: &pieces(&*node.algorithm),
         };
         let attack = self.setup.experiment.attack.as_ref();
         Ok(Box::new(Lossy::new(messages, attack, site)?))

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::AtomicBool;
 
 use lopa::config::Source;
-use lopa::engine::{lengths, wire_bytes};
+use lopa::engine::{pieces, wire_bytes};
 use lopa::experiment::{Experiment, Registries};
 use lopa::math::random::{Purpose, Stream};
 use lopa::messages::Failures;
@@ -243,7 +243,7 @@ fn clocks_are_those_of_a_simulation_of_events() {
         let table: Vec<String> = near.map(special).collect();
         let experiment = world(&format!(", table = [{}]", table.join(", ")));
         let setup = crate::common::bench::Bench::of(experiment.clone());
-        let exchanges = lengths(&*setup.nodes::<f64>()[0].algorithm);
+        let exchanges = pieces(&*setup.nodes::<f64>()[0].algorithm);
         let rules = experiment.messages.as_ref().unwrap();
         let bytes: Vec<u64> = exchanges
             .iter()

@@ -39,6 +39,7 @@ mod runs;
 mod scaling;
 mod scope;
 mod seam;
+mod steps;
 
 /// Lets the conformance tests count allocations.
 #[global_allocator]

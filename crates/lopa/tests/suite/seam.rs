@@ -63,8 +63,8 @@ impl<T: Real> Together<T> for All<T> {
         assert_eq!(asks.len(), self.twins.len(), "all nodes ask at once");
         in_blocks(asks);
         for Ask { node, at, v, on, out } in asks {
-            let Directions { d, h, s, scratch } = out;
-            let out = Directions { d, h, s, scratch };
+            let Directions { d, h, s, scratch, .. } = out;
+            let out = Directions { d, h, s, hess: None, scratch };
             self.twins[*node].directions(*at, v, *on, out);
         }
         Ok(())

@@ -6,7 +6,7 @@
 //! (5')   v⁺ = Σ_j w_ij v_j − λ h              v⁺ = Σ_j w_ij v_j − λ yv,  yv⁺ likewise with h
 //! ```
 //!
-//! With tracking, the means of yθ and yv are those of d and h, so that the mean v solves the system
+//! With `lazy`, θ, v, yθ and yv are mixed with (W + I)/2 in place of W. With tracking, the means of yθ and yv are those of d and h, so that the mean v solves the system
 //! of the mean Hessian, and the limit is exact. Local gradients have a bias of the order of their
 //! steps.
 
@@ -19,26 +19,30 @@ use crate::problem::scope::Scope;
 pub(super) struct Agreed<T> {
     pub y: Vec<T>, // empty in the personal scope
     q_old: Vec<T>, // of the point just left, where y tracks q
+    lazy: bool,    // (W + I)/2 in place of W
 }
 
 impl<T: Real> Agreed<T> {
-    pub fn new(scope: Scope, q: &[T]) -> Agreed<T> {
+    pub fn new(scope: Scope, lazy: bool, q: &[T]) -> Agreed<T> {
         let y = if scope == Scope::Global { q.to_vec() } else { Vec::new() };
-        Agreed { q_old: y.clone(), y }
+        Agreed { q_old: y.clone(), y, lazy }
     }
 
     /// (4') or (5'): w⁺ = Σ_j w_ij w_j − η y, and Σ_j w_ij y_j where y tracks q.
     pub fn step(&mut self, tracks: bool, mixed: &mut Mixed<T>, w: &mut [T], q: &[T], eta: T) {
-        let Agreed { y, q_old } = self;
+        let Agreed { y, q_old, lazy } = self;
         q_old.copy_from_slice(q);
+        let half = T::of(0.5);
+        let lazy = *lazy;
+        let mix = |own: T, sum: T| if lazy { half * (own + sum) } else { sum };
         if tracks {
             mixed.each_piece([w, y], [], [], |[ww, wy], [w, y], [], []| {
-                update(w, [ww, y], |_, [ww, y]| ww - eta * y);
-                y.copy_from_slice(wy);
+                update(w, [ww, y], |w, [ww, y]| mix(w, ww) - eta * y);
+                update(y, [wy], |y, [wy]| mix(y, wy));
             });
         } else {
             mixed.each_piece([w], [], [y], |[ww], [w], [], [y]| {
-                update(w, [ww, y], |_, [ww, y]| ww - eta * y);
+                update(w, [ww, y], |w, [ww, y]| mix(w, ww) - eta * y);
             });
         }
     }

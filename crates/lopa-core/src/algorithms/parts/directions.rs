@@ -32,10 +32,15 @@ impl<T: Real> DirectionBuffers<T> {
         DirectionBuffers { d, h, s, draws }
     }
 
-    /// Requests all three at a point.
-    pub fn at<'a>(&'a mut self, at: At<'a, T>, v: &'a [T]) -> DirectionRequest<'a, T> {
+    /// Requests all three at a point, and |∇²_θθ ĝ v| if there is a place for it.
+    pub fn at<'a>(
+        &'a mut self,
+        at: At<'a, T>,
+        v: &'a [T],
+        hess: Option<&'a mut f64>,
+    ) -> DirectionRequest<'a, T> {
         let DirectionBuffers { d, h, s, draws } = self;
-        DirectionRequest { at, v, draws: *draws, d, h, s }
+        DirectionRequest { at, v, draws: *draws, d, h, s, hess }
     }
 
     /// d = ∇_θ ĝ
@@ -43,9 +48,10 @@ impl<T: Real> DirectionBuffers<T> {
         oracle.grad_theta_g(at, self.draws.xi[0], &mut self.d);
     }
 
-    /// h = ∇²_θθ ĝ v − ∇_θ f̂
-    pub fn of_v(&mut self, at: At<T>, v: &[T], oracle: &mut Oracle<T>) {
-        oracle.residual(at, v, (self.draws.xi[1], self.draws.sigma[0]), &mut self.h);
+    /// h = ∇²_θθ ĝ v − ∇_θ f̂, and |∇²_θθ ĝ v| if there is a place for it.
+    pub fn of_v(&mut self, at: At<T>, v: &[T], hess: Option<&mut f64>, oracle: &mut Oracle<T>) {
+        let draws = (self.draws.xi[1], self.draws.sigma[0]);
+        oracle.residual(at, v, draws, &mut self.h, hess);
     }
 
     /// s = ∇_x f̂ − ∇²_xθ ĝ v

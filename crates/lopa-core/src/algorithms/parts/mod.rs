@@ -5,3 +5,4 @@ pub mod directions;
 pub mod estimator;
 pub mod hypergradient;
 pub mod prox;
+pub mod steps;

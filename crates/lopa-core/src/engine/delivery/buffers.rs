@@ -1,17 +1,19 @@
 //! The messages of one exchange of the iteration, as their receivers hold them.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use super::workers::Scratch;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, update};
 use crate::messages::Compressor;
+use crate::network::outbox::{Combine, Piece};
 
 /// The buffers of one exchange of the iteration; each exchange sends different vectors.
 pub struct Buffers<T> {
-    /// The lengths of the vectors in a message.
-    pub lengths: Vec<usize>,
-    /// Their sum.
+    /// The vectors and numbers of a message.
+    pub pieces: Vec<Piece>,
+    /// The sum of their lengths.
     pub length: usize,
     /// Bytes of a message.
     pub wire: usize,
@@ -60,22 +62,22 @@ impl Address {
     }
 }
 
-/// The ranges of vectors of these lengths, one after the other.
-pub fn pieces(lengths: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>> {
-    lengths.iter().scan(0, |start, &length| {
-        let piece = *start..*start + length;
-        *start = piece.end;
-        Some(piece)
+/// The kinds and ranges of vectors and numbers, one after the other.
+pub fn ranges(pieces: &[Piece]) -> impl Iterator<Item = (Combine, Range<usize>)> {
+    pieces.iter().scan(0, |start, &Piece { kind, length }| {
+        let range = *start..*start + length;
+        *start = range.end;
+        Some((kind, range))
     })
 }
 
 /// Compresses the difference between `said` and the replica, vector by vector, appends the bytes to
 /// its wire, and adds the decoded difference to the replica; `None` if the compressor breaks its
-/// promises.
+/// promises. Numbers are copied.
 pub fn send<T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,
-    lengths: &[usize],
+    pieces: &[Piece],
     said: &[T],
     Held { value, wire, .. }: &mut Held<T>,
     Scratch { difference, order, .. }: &mut Scratch<T>,
@@ -83,7 +85,12 @@ pub fn send<T: Real>(
     difference.resize(said.len().max(difference.len()), T::zero());
     let difference = &mut difference[..said.len()];
     update(difference, [said, &value[..said.len()]], |_, [said, value]| said - value);
-    for (at, piece) in pieces(lengths).enumerate() {
+    for (at, (kind, piece)) in ranges(pieces).enumerate() {
+        if kind != Combine::Vector {
+            T::extend_le(&said[piece.clone()], wire);
+            value[piece.clone()].copy_from_slice(&said[piece]);
+            continue;
+        }
         let start = wire.len();
         compressor.encode(&difference[piece.clone()], &mut address.draw(at), order, wire);
         if wire.len() - start != compressor.bytes(piece.len()) {
@@ -99,8 +106,8 @@ pub struct Opener<'a, T: Real> {
     pub compressor: Option<&'a dyn Compressor<T>>,
     /// Whether a replica grows by its sender's messages.
     pub feedback: bool,
-    pub lengths: &'a [usize],
-    /// The sum of the lengths.
+    pub pieces: &'a [Piece],
+    /// The sum of their lengths.
     pub length: usize,
 }
 
@@ -121,7 +128,7 @@ impl<T: Real> Opener<'_, T> {
             value.fill(T::zero());
         }
         let (vectors, radii) = value.split_at_mut(self.length);
-        let rest = receive(compressor, address, self.lengths, bytes, vectors, order)?;
+        let rest = receive(compressor, address, self.pieces, bytes, vectors, order)?;
         T::read_le(rest, radii);
         Some(())
     }
@@ -131,15 +138,29 @@ impl<T: Real> Opener<'_, T> {
 fn receive<'w, T: Real>(
     compressor: &dyn Compressor<T>,
     address: Address,
-    lengths: &[usize],
+    pieces: &[Piece],
     mut wire: &'w [u8],
     value: &mut [T],
     order: &mut Vec<u32>,
 ) -> Option<&'w [u8]> {
-    for (at, piece) in pieces(lengths).enumerate() {
-        let (bytes, rest) = wire.split_at_checked(compressor.bytes(piece.len()))?;
-        compressor.add(bytes, &mut address.draw(at), order, &mut value[piece])?;
+    for (at, (kind, piece)) in ranges(pieces).enumerate() {
+        let length = encoded(compressor, kind, piece.len());
+        let (bytes, rest) = wire.split_at_checked(length)?;
+        match kind {
+            Combine::Vector => {
+                compressor.add(bytes, &mut address.draw(at), order, &mut value[piece])?;
+            }
+            Combine::Number | Combine::Largest => T::read_le(bytes, &mut value[piece]),
+        }
         wire = rest;
     }
     Some(wire)
+}
+
+/// Bytes of a vector or number.
+pub fn encoded<T: Real>(compressor: &dyn Compressor<T>, kind: Combine, length: usize) -> usize {
+    match kind {
+        Combine::Vector => compressor.bytes(length),
+        Combine::Number | Combine::Largest => length * T::BYTES,
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::buffers::{Buffers, Held, Opener, pieces, send};
+use super::buffers::{Buffers, Held, Opener, encoded, ranges, send};
 use super::edges::Edges;
 use super::states::States;
 use super::{Carried, Delivery, Parcels, Scratch, Site, Workers};
@@ -16,7 +16,7 @@ use crate::messages::{
 };
 use crate::network::Cursor;
 use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
+use crate::network::outbox::{Combine, Outbox, Piece, Round};
 
 /// Delivery according to `[messages]` and `[attack]`.
 pub struct Lossy<T: Real> {
@@ -47,17 +47,17 @@ impl<T: Real> Lossy<T> {
     /// If compression would keep too many replicas.
     pub fn new(messages: &Messages, attack: Option<&Attack>, site: Site) -> Result<Lossy<T>> {
         check_replicas::<T>(messages, &site)?;
-        let Site { mixing, changes, spread, seed, size, rank, lengths } = site;
+        let Site { mixing, changes, spread, seed, size, rank, pieces } = site;
         let edges = Edges::new(mixing, (size, rank), apart(messages, changes));
         let failures = Failures::new(&messages.rules, seed, mixing.nodes());
         let step = messages.consensus_step(spread);
-        let mut states = States::new(&edges, failures, step, lengths.len());
+        let mut states = States::new(&edges, failures, step, pieces.len());
         if !changes {
             states.turn(&edges, mixing);
         }
         let lies = |i| attack.is_some_and(|attack| attack.nodes.contains(&i)).then(Vec::new);
         Ok(Lossy {
-            buffers: lengths.iter().map(|lengths| buffers(messages, lengths, &edges)).collect(),
+            buffers: pieces.iter().map(|pieces| buffers(messages, pieces, &edges)).collect(),
             states,
             compressor: messages.compress.as_ref().map(|with| with.choice.build.get::<T>()),
             feedback: messages.compress.as_ref().is_some_and(|with| with.feedback),
@@ -118,7 +118,7 @@ impl<T: Real> Lossy<T> {
                     held.value.fill(T::zero());
                 }
                 let address = self.edges.address(self.seed, round, replica);
-                send(&**compressor, address, &buffers.lengths, said, held, scratch)?;
+                send(&**compressor, address, &buffers.pieces, said, held, scratch)?;
             }
         }
         if self.clip.is_some_and(|clip| clip.is_told()) {
@@ -152,9 +152,9 @@ impl<T: Real> Lossy<T> {
 
     /// Reads the messages of exchange `e`.
     fn opener(&self, e: usize) -> Opener<'_, T> {
-        let Buffers { lengths, length, .. } = &self.buffers[e];
+        let Buffers { pieces, length, .. } = &self.buffers[e];
         let compressor = self.compressor.as_deref();
-        Opener { compressor, feedback: self.feedback, lengths, length: *length }
+        Opener { compressor, feedback: self.feedback, pieces, length: *length }
     }
 
     /// Updates the replicas of nodes in other processes by their messages.
@@ -207,10 +207,20 @@ impl<T: Real> Lossy<T> {
         })
     }
 
-    /// `scratch.moved` ← Σ_j w_ij (v_j − v_i), times the consensus step; updates the node's radii
-    /// where they adapt.
+    /// `scratch.moved` ← Σ_j w_ij (v_j − v_i), times the consensus step, or the largest v_j; updates the
+    /// node's radii where they adapt.
     fn move_node(&self, e: usize, i: usize, own: &[T], scratch: &mut Scratch<T>) {
-        let Buffers { lengths, length, replicas, radii, .. } = &self.buffers[e];
+        self.move_by_sums(e, i, own, scratch);
+        let Buffers { pieces, replicas, .. } = &self.buffers[e];
+        for (_, at) in ranges(pieces).filter(|(kind, _)| *kind == Combine::Largest) {
+            let at = at.start;
+            let theirs = self.pairs(i, own, replicas).map(|(_, theirs, _)| theirs[at]);
+            scratch.moved[at] = theirs.fold(own[at], T::max);
+        }
+    }
+
+    fn move_by_sums(&self, e: usize, i: usize, own: &[T], scratch: &mut Scratch<T>) {
+        let Buffers { pieces, length, replicas, radii, .. } = &self.buffers[e];
         let Scratch { moved, difference, distances, .. } = scratch;
         moved.clear();
         moved.resize(*length, T::zero());
@@ -222,7 +232,7 @@ impl<T: Real> Lossy<T> {
         };
         difference.resize(difference.len().max(*length), T::zero());
         distances.reserve(self.edges.ends[i].len());
-        for (at, piece) in pieces(lengths).enumerate() {
+        for (at, (_, piece)) in ranges(pieces).enumerate() {
             distances.clear();
             for (weight, theirs, ours) in self.pairs(i, own, replicas) {
                 let radius = |values: &[T]| values.get(length + at).copied();
@@ -377,11 +387,12 @@ impl<T: Real> Delivery<T> for Lossy<T> {
     }
 }
 
-/// The buffers of an exchange with vectors of these lengths.
-fn buffers<T: Real>(messages: &Messages, lengths: &[usize], edges: &Edges) -> Buffers<T> {
+/// The buffers of an exchange with these vectors and numbers.
+fn buffers<T: Real>(messages: &Messages, pieces: &[Piece], edges: &Edges) -> Buffers<T> {
     let told = matches!(messages.rules.clip, Some(Clip::Adaptive(_)));
-    let (length, tail) = (lengths.iter().sum(), if told { lengths.len() } else { 0 });
-    let wire = wire_bytes::<T>(messages, lengths);
+    let length = pieces.iter().map(|piece| piece.length).sum();
+    let tail = if told { pieces.len() } else { 0 };
+    let wire = wire_bytes::<T>(messages, pieces);
     let held = |replica| Held {
         value: vec![T::zero(); length + tail],
         old: vec![T::zero(); if messages.rules.late > 0.0 { length + tail } else { 0 }],
@@ -389,7 +400,7 @@ fn buffers<T: Real>(messages: &Messages, lengths: &[usize], edges: &Edges) -> Bu
         wire: Vec::with_capacity(if replica < edges.ours { wire } else { 0 }),
     };
     Buffers {
-        lengths: lengths.to_vec(),
+        pieces: pieces.to_vec(),
         length,
         wire,
         replicas: (0..edges.replicas.len()).map(held).collect(),
@@ -418,7 +429,8 @@ fn check_replicas<T: Real>(messages: &Messages, site: &Site) -> Result<()> {
     let sent: usize = here.clone().map(|i| near(i).count()).sum();
     let heard: usize =
         here.clone().map(|i| near(i).filter(|(j, _)| !here.contains(j)).count()).sum();
-    let (count, length) = ((sent + heard) as u64, site.lengths.iter().flatten().sum::<usize>());
+    let length: usize = site.pieces.iter().flatten().map(|piece| piece.length).sum();
+    let count = (sent + heard) as u64;
     let copies = if messages.rules.late > 0.0 { 2 } else { 1 };
     let bytes = count.saturating_mul((copies * length * T::BYTES) as u64);
     if bytes <= MOST {
@@ -434,15 +446,16 @@ fn check_replicas<T: Real>(messages: &Messages, site: &Site) -> Result<()> {
         .hint("use a graph with fewer links, such as `base = \"ring\"`, or more processes"))
 }
 
-/// Bytes of a message with vectors of these lengths.
-pub fn wire_bytes<T: Real>(messages: &Messages, lengths: &[usize]) -> usize {
+/// Bytes of a message with these vectors and numbers.
+pub fn wire_bytes<T: Real>(messages: &Messages, pieces: &[Piece]) -> usize {
     let told = matches!(messages.rules.clip, Some(Clip::Adaptive(_)));
-    let radii = if told { lengths.len() * T::BYTES } else { 0 };
+    let radii = if told { pieces.len() * T::BYTES } else { 0 };
     let bytes = match &messages.compress {
-        None => lengths.iter().sum::<usize>() * T::BYTES,
+        None => pieces.iter().map(|piece| piece.length).sum::<usize>() * T::BYTES,
         Some(with) => {
             let compressor = with.choice.build.get::<T>();
-            lengths.iter().map(|&length| compressor.bytes(length)).sum()
+            let bytes = |piece: &Piece| encoded(&*compressor, piece.kind, piece.length);
+            pieces.iter().map(bytes).sum()
         }
     };
     bytes + radii

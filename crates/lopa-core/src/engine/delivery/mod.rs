@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::math::real::Real;
 use crate::messages::{Failures, Tally};
 use crate::network::mixed::Mixed;
-use crate::network::outbox::{Outbox, Round};
+use crate::network::outbox::{Outbox, Piece, Round};
 use crate::network::{Cursor, Mixing};
 
 /// Brings the messages of the nodes of this process to their receivers, round by round: [`go`], [`begin`],
@@ -134,8 +134,8 @@ pub struct Site<'a> {
     pub size: usize,
     /// The rank of this one.
     pub rank: usize,
-    /// For each exchange of an iteration, the lengths of the vectors in a message.
-    pub lengths: &'a [Vec<usize>],
+    /// For each exchange of an iteration, the vectors and numbers of a message.
+    pub pieces: &'a [Vec<Piece>],
 }
 
 /// The bytes of a round to and from other processes, in memory that is kept.
@@ -186,13 +186,12 @@ fn next<'p>(parcels: &'p mut Vec<Parcel>, count: &mut usize, rank: usize) -> &'p
     parcel
 }
 
-/// The lengths of the vectors that a node sends in each exchange of an iteration.
-pub fn lengths<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<usize>> {
+/// The vectors and numbers that a node sends in each exchange of an iteration.
+pub fn pieces<T: Real>(algorithm: &dyn Algorithm<T>) -> Vec<Vec<Piece>> {
     let of = |e| {
         let mut out = Outbox::default();
         algorithm.share(Round { k: 0, e }, &mut out);
-        let lengths = out.vectors().iter().map(|&(_, length)| length);
-        lengths.filter(|&length| length > 0).collect()
+        out.pieces().collect()
     };
     (0..algorithm.exchanges()).map(of).collect()
 }

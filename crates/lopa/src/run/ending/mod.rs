@@ -53,10 +53,9 @@ pub struct Verdict {
 impl<'a> Ending<'a> {
     /// At the start of a run.
     pub fn new<T: Real>(job: &'a Job<'a>, cluster: &Cluster<T>) -> Self {
-        let variables = cluster.nodes()[0].algorithm.variables();
         Ending {
             job,
-            names: variables.into_iter().map(|(name, _)| name).collect(),
+            names: cluster.nodes()[0].watched().map(|(name, _)| name).collect(),
             watch: Watch::default(),
             meter: Meter::new(&job.setup.experiment.run),
             measured: 0,

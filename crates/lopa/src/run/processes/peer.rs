@@ -4,13 +4,14 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::data::Data;
-use crate::engine::{Independent, Limits, Node, Peers, Transport, Wire, lengths, wire_bytes};
+use crate::engine::{Independent, Limits, Node, Peers, Transport, Wire, pieces, wire_bytes};
 use crate::error::{Error, Result};
 use crate::evaluate::watch;
 use crate::experiment::Experiment;
 use crate::math::real::Real;
 use crate::messages::Messages;
 use crate::network;
+use crate::network::outbox::Piece;
 use crate::problem::At;
 use crate::run::{Context, Listener, Outcome, Setup, Store};
 use crate::store::bytes::Hash;
@@ -127,8 +128,8 @@ impl Setup<'_> {
     pub(super) fn limits<T: Real>(&self, node: &Node<T>) -> Limits {
         let usual = Messages::default();
         let messages = self.experiment.messages.as_ref().unwrap_or(&usual);
-        let bytes = |lengths: Vec<usize>| wire_bytes::<T>(messages, &lengths);
-        let message = lengths(&*node.algorithm).into_iter().map(bytes).max().unwrap_or(0);
+        let bytes = |of: Vec<Piece>| wire_bytes::<T>(messages, &of);
+        let message = pieces(&*node.algorithm).into_iter().map(bytes).max().unwrap_or(0);
         // Points, metrics and the diagnosis of a divergence are broadcast.
         let At { x, theta } = node.algorithm.at();
         // Its computing times in each round since the last broadcast are also sent.

@@ -26,6 +26,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("concave g", "conformance/not-convex"),
     ("f grows with the batch", "conformance/biased"),
     ("directions without grad f", "conformance/directions"),
+    ("directions with another norm", "conformance/directions"),
     ("together mixes nodes up", "conformance/together"),
     ("nodes start apart", "conformance/start"),
     ("short start", "conformance/start"),
@@ -184,9 +185,12 @@ impl<T: Real> Bilevel<T> for Part<T> {
     }
 
     fn directions(&mut self, at: At<T>, v: &[T], on: Minibatches, out: Directions<T>) {
-        let Directions { d, h, s, scratch } = out;
+        let Directions { d, h, s, hess, scratch } = out;
         self.grad_theta_g(at, on.xi[0], d);
         self.hess_g(at, on.xi[1], v, h);
+        if let Some(hess) = hess {
+            *hess = dot(h, h).to_f64().sqrt() * if self.is("directions with another norm") { 1.5 } else { 1.0 };
+        }
         if !self.is("directions without grad f") {
             let grad = &mut scratch[..h.len()];
             self.grad_theta_f(at, on.sigma[0], grad);
@@ -270,8 +274,8 @@ impl<T: Real> Together<T> for All<T> {
         for Ask { node, at, v, on, out } in asks {
             let part = &mut self.0[*node];
             let node = if part.is("together mixes nodes up") { (*node + 1) % count } else { *node };
-            let Directions { d, h, s, scratch } = out;
-            self.0[node].directions(*at, v, *on, Directions { d, h, s, scratch });
+            let Directions { d, h, s, scratch, .. } = out;
+            self.0[node].directions(*at, v, *on, Directions { d, h, s, hess: None, scratch });
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ fn one_way_losses_end_elsewhere() {
             if let Some(wanted) = node.algorithm.asks(0) {
                 node.oracle.answer(wanted);
             }
-            node.algorithm.finish(0);
+            node.algorithm.finish(0, &mut node.oracle);
         }
     }
     let mut gap = [0.0; 4];

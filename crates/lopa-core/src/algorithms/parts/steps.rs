@@ -1,0 +1,438 @@
+//! Step sizes: those that are given, and a rule for the others.
+//!
+//! ```text
+//! auto, ours [D]: β = λ = c / L, where L is the largest curvature |H w| / |w| of g_i that was measured
+//!   at the start    4 power steps from d⁰
+//!   every iteration |H v| / |v|, from the product inside h
+//!   now and then    a probe: |H w| / |w| along w, the change of d or of h, which has turned more; when
+//!                   one of them swings back (cosine below −0.8), or after a wait that doubles from 1
+//!                   to 32 while probes find nothing new, and halves where L rose by more than 2 %
+//!   c               1.4, or 0.6 in the global scope, where L is also the largest of the neighbours'
+//! α from y, the direction of x, in iteration k:
+//!   r = |y|²_∞,   E ← M + (r − M)/(k + 1),   M = Σ_j w_ij E_j
+//!   α = u min(1, (k + 1)/32) / (τ √(k + 1) √max(E, r/4))
+//!   u               6 standard deviations of the entries of x⁰; 1 if all are equal
+//! safeguard: where |d| or |h| has grown by half in each of 8 iterations or more, L doubles
+//!
+//! adaptive, AdaSDBO [K]: m² ← Σ_j w_ij m_j² + |direction|², from 1, for x, θ and v (squares of |y|, |d|, |h|)
+//!   β = 1/m_θ,   λ = 1/max(m_θ, m_v),   α = 1/(m_x max(m_θ, m_v) τ)
+//! ```
+//!
+//! The rule `auto` has no units: f or g times a power of two leaves the bits of x and θ. It measures at the
+//! end of an iteration, for the next one, so that a checkpoint needs no old directions.
+//!
+//! Where minibatches are drawn, a node that finds β also keeps the running mean of its θ, of weight 8/(k + 8),
+//! which is about that of the last eighth of the run: it is reported, and no step depends on it.
+
+use crate::choices;
+use crate::math::real::{Real, largest, norm, update, wide_dot};
+use crate::math::schedule::Schedule;
+use crate::network::mixed::Mixed;
+use crate::network::outbox::{Combine, Outbox};
+use crate::problem::At;
+use crate::problem::oracle::{Draw, Oracle, PROBE};
+use crate::problem::scope::Scope;
+
+choices! {
+    /// How step sizes are found that are not given.
+    pub enum Rule {
+        /// From the curvature of g and the size of the hypergradients.
+        Auto,
+        /// AdaSDBO's, from accumulated squares.
+        Adaptive,
+    }
+}
+
+impl Rule {
+    /// Whether it measures curvatures, for the step sizes of these that are not given.
+    pub fn measures<const N: usize>(self, inner: [&Option<Schedule>; N]) -> bool {
+        self == Rule::Auto && inner.iter().any(|step| step.is_none())
+    }
+}
+
+const PERSONAL: f64 = 1.4;
+const GLOBAL: f64 = 0.6;
+const POWER: usize = 4;
+const LONGEST: f64 = 32.0;
+const RISE: f64 = 1.02;
+const SWING: f64 = -0.8;
+const RAMP: f64 = 32.0;
+const CLIP: f64 = 0.25;
+const SPREAD: f64 = 6.0;
+const GROWTH: f64 = 1.5;
+const STREAK: f64 = 8.0;
+const RECENT: f64 = 8.0;
+
+/// The name of the rule's numbers among the variables of a node. They have any size, so that their growth
+/// says nothing.
+pub const RULE: &str = "rule";
+
+/// The rule's numbers at a node.
+pub mod number {
+    /// L, the largest curvature.
+    pub const CURVATURE: usize = 0;
+    /// E, the mean square of |y|_∞; m² of x.
+    pub const SQUARE: usize = 1;
+    /// m² of θ.
+    pub const SQUARE_THETA: usize = 2;
+    /// m² of v.
+    pub const SQUARE_V: usize = 3;
+    /// Iterations from one probe to the next.
+    pub const WAIT: usize = 4;
+    /// Iterations from one probe to the next that a swing may cause.
+    pub const GAP: usize = 5;
+    /// Iterations since the last probe.
+    pub const SINCE: usize = 6;
+    /// Iterations in which d kept growing.
+    pub const GROWN_D: usize = 7;
+    /// Iterations in which h kept growing.
+    pub const GROWN_H: usize = 8;
+    /// How often growth has halved the steps.
+    pub const CUTS: usize = 9;
+    /// The last α, β and λ.
+    pub const STEPS: [usize; 3] = [10, 11, 12];
+    /// How many there are.
+    pub const ALL: usize = 13;
+}
+use number::*;
+
+/// The step sizes that are given, and the rule for the others.
+#[derive(Debug, Clone, Copy)]
+pub struct Given {
+    /// Of x.
+    pub alpha: Option<Schedule>,
+    /// Of θ.
+    pub beta: Option<Schedule>,
+    /// Of v.
+    pub lambda: Option<Schedule>,
+    /// Of the others.
+    pub rule: Rule,
+}
+
+/// A Hessian-vector product on the minibatch of a draw, of length p; the last argument is the output.
+pub type Product<'a, T> = &'a mut dyn FnMut(Draw, &[T], &mut [T]);
+
+/// A node's step sizes.
+///
+/// A method that mixes first calls [`mix`](Steps::mix), then [`beta`](Steps::beta), [`lambda`](Steps::lambda) and
+/// [`outer`](Steps::outer) in its step; one that mixes last calls them at the end of the iteration before, and
+/// takes the steps from [`at`](Steps::at) in its messages. After the new directions, both call
+/// [`note`](Steps::note) and [`measure`](Steps::measure).
+pub struct Steps<T> {
+    given: Given,
+    global: bool,
+    unit: f64,
+    /// The rule's numbers; empty if all steps are given.
+    pub rule: Vec<T>,
+    /// The running mean of θ; empty if there is none.
+    pub mean: Vec<T>,
+    /// d and h of the point just left, where the rule measures.
+    pub old: [Vec<T>; 2],
+    probe: [Vec<T>; 2], // w and H w
+    hess: f64,          // |∇²_θθ ĝ v|
+}
+
+impl<T: Real> Steps<T> {
+    /// At x⁰ and θ⁰, with directions d and h of these lengths, where `oracle` estimates them.
+    pub fn new(
+        given: Given,
+        scope: Scope,
+        At { x, theta }: At<T>,
+        lengths: [usize; 2],
+        oracle: &Oracle<T>,
+    ) -> Steps<T> {
+        let Given { alpha, beta, lambda, .. } = given;
+        let finds_inner = beta.is_none() || lambda.is_none();
+        let zeros = |needed: bool, length: usize| vec![T::zero(); if needed { length } else { 0 }];
+        let mut rule = zeros(finds_inner || alpha.is_none(), ALL);
+        let ones: &[usize] = match given.rule {
+            Rule::Auto => &[WAIT, GAP],
+            Rule::Adaptive => &[SQUARE, SQUARE_THETA, SQUARE_V],
+        };
+        for &at in ones {
+            rule.get_mut(at).into_iter().for_each(|number| *number = T::one());
+        }
+        let measures = finds_inner && given.rule == Rule::Auto;
+        let mean = if beta.is_none() && oracle.draws() { theta.to_vec() } else { Vec::new() };
+        let old = lengths.map(|length| zeros(measures, length));
+        let probe = [(); 2].map(|()| zeros(measures, lengths[0]));
+        let global = scope == Scope::Global;
+        Steps { given, global, unit: unit(x), rule, mean, old, probe, hess: f64::NAN }
+    }
+
+    /// The running mean of θ, if there is one.
+    pub fn mean(&self) -> Option<&[T]> {
+        (!self.mean.is_empty()).then_some(&self.mean[..])
+    }
+
+    /// Whether the rule finds steps of θ and v: where these are tracked, W must then be lazy.
+    pub fn finds_inner(&self) -> bool {
+        self.given.beta.is_none() || self.given.lambda.is_none()
+    }
+
+    /// Whether the rule finds α, β and λ.
+    pub fn finds(&self) -> [bool; 3] {
+        let Given { alpha, beta, lambda, .. } = self.given;
+        [alpha, beta, lambda].map(|step| step.is_none())
+    }
+
+    fn measures(&self) -> bool {
+        !self.probe[0].is_empty()
+    }
+
+    fn sends(&self) -> [(&'static str, Combine, usize, bool); 4] {
+        let adapts = !self.rule.is_empty() && self.given.rule == Rule::Adaptive;
+        [
+            ("E", Combine::Number, SQUARE, self.given.alpha.is_none()),
+            ("m_theta", Combine::Number, SQUARE_THETA, adapts),
+            ("m_v", Combine::Number, SQUARE_V, adapts),
+            ("L", Combine::Largest, CURVATURE, self.measures() && self.global),
+        ]
+    }
+
+    /// The numbers that nodes agree on, before all vectors.
+    pub fn share(&self, out: &mut Outbox<T>) {
+        for (name, kind, at, sent) in self.sends() {
+            if sent {
+                out.number(name, kind, self.rule[at]);
+            }
+        }
+    }
+
+    /// Takes the numbers of the neighbours.
+    pub fn mix(&mut self, mixed: &mut Mixed<T>) {
+        for (_, kind, at, sent) in self.sends() {
+            if sent {
+                // Where messages are late or clipped, a sum may leave the range of its terms.
+                self.rule[at] = mixed.number(kind).max(T::zero());
+            }
+        }
+    }
+
+    /// α of iteration `k` with the direction y, for an update by α τ y.
+    pub fn outer(&mut self, k: u64, y: &[T], tau: T) -> T {
+        if let Some(alpha) = self.given.alpha {
+            return self.used(0, T::of(alpha.at(k)));
+        }
+        let mixed = self.rule[SQUARE].to_f64();
+        let (square, alpha) = match self.given.rule {
+            Rule::Auto => {
+                let (now, r) = ((k + 1) as f64, largest(y).powi(2));
+                let square = mixed + (r - mixed) / now;
+                let size = square.max(CLIP * r).sqrt() * now.sqrt();
+                // As long as every direction has been 0, so is the step.
+                let ramp = self.unit * (now / RAMP).min(1.0);
+                (square, if size == 0.0 { 0.0 } else { ramp / size })
+            }
+            Rule::Adaptive => {
+                let square = mixed + wide_dot(y, y);
+                let inner = self.rule[SQUARE_THETA].max(self.rule[SQUARE_V]).to_f64();
+                (square, 1.0 / (square * inner).sqrt())
+            }
+        };
+        self.rule[SQUARE] = T::of(square);
+        self.used(0, T::of(alpha / tau.to_f64()))
+    }
+
+    /// β of iteration `k` with the direction d.
+    pub fn beta(&mut self, k: u64, d: &[T]) -> T {
+        let found = match self.given.beta {
+            Some(beta) => beta.at(k),
+            None => self.inner(),
+        };
+        let found = match self.adds(SQUARE_THETA, d) {
+            Some(square) if self.given.beta.is_none() => 1.0 / square.sqrt(),
+            _ => found,
+        };
+        self.used(1, T::of(found))
+    }
+
+    /// λ of iteration `k` with the direction h, after β.
+    pub fn lambda(&mut self, k: u64, h: &[T]) -> T {
+        let found = match self.given.lambda {
+            Some(lambda) => lambda.at(k),
+            None => self.inner(),
+        };
+        let found = match self.adds(SQUARE_V, h) {
+            Some(square) if self.given.lambda.is_none() => {
+                1.0 / square.max(self.rule[SQUARE_THETA].to_f64()).sqrt()
+            }
+            _ => found,
+        };
+        self.used(2, T::of(found))
+    }
+
+    /// c / L.
+    fn inner(&self) -> f64 {
+        let c = if self.global { GLOBAL } else { PERSONAL };
+        match self.rule[CURVATURE].to_f64() {
+            0.0 => 1.0,
+            curvature => c / curvature,
+        }
+    }
+
+    /// Adds the square of a direction to m², where the rule is AdaSDBO's.
+    fn adds(&mut self, at: usize, direction: &[T]) -> Option<f64> {
+        if self.rule.is_empty() || self.given.rule != Rule::Adaptive {
+            return None;
+        }
+        let square = self.rule[at].to_f64() + wide_dot(direction, direction);
+        self.rule[at] = T::of(square);
+        Some(square)
+    }
+
+    /// Notes a step, for messages and reports.
+    fn used(&mut self, which: usize, step: T) -> T {
+        if let Some(place) = self.rule.get_mut(STEPS[which]) {
+            *place = step;
+        }
+        step
+    }
+
+    /// α, β and λ of iteration `k`, where they were found before it.
+    pub fn at(&self, k: u64) -> [T; 3] {
+        let Given { alpha, beta, lambda, .. } = self.given;
+        let given = [alpha, beta, lambda];
+        std::array::from_fn(|which| match given[which] {
+            Some(step) => T::of(step.at(k)),
+            None => self.rule[STEPS[which]],
+        })
+    }
+
+    /// The place for |∇²_θθ ĝ v| of the next directions, if it is wanted.
+    pub fn hess(&mut self) -> Option<&mut f64> {
+        self.hess = f64::NAN;
+        if self.measures() { Some(&mut self.hess) } else { None }
+    }
+
+    /// Keeps d and h before others replace them.
+    pub fn leave(&mut self, [d, h]: [&[T]; 2]) {
+        if self.measures() {
+            let [old_d, old_h] = &mut self.old;
+            old_d.copy_from_slice(d);
+            old_h.copy_from_slice(h);
+        }
+    }
+
+    /// Measures the curvature at the start, with the directions there.
+    pub fn begin(&mut self, directions: [&[T]; 2], product: Product<T>) {
+        if !self.measures() {
+            return;
+        }
+        match directions.into_iter().find(|direction| norm(direction) > 0.0) {
+            Some(first) => self.probe[0].copy_from_slice(first),
+            None => self.probe[0].fill(T::one()),
+        }
+        for pass in 0..POWER {
+            if self.look(PROBE.pass(pass), product) == 0.0 {
+                break;
+            }
+            self.probe.swap(0, 1);
+        }
+    }
+
+    /// |H w| / |w|, which raises L; H w / |w| is then in the second place of `probe`.
+    fn look(&mut self, draw: Draw, product: Product<T>) -> f64 {
+        let [w, found] = &mut self.probe;
+        let size = norm(w);
+        if size == 0.0 {
+            return 0.0;
+        }
+        update(w, [], |w, []| T::of(Real::to_f64(w) / size));
+        product(draw, w, found);
+        let curvature = norm(found);
+        self.raise(curvature);
+        curvature
+    }
+
+    fn raise(&mut self, curvature: f64) {
+        // A product that is not a number measures nothing.
+        self.rule[CURVATURE] = self.rule[CURVATURE].max(T::of(curvature));
+    }
+
+    /// |H v| / |v| of the directions at v; by a product of its own where they do not have it.
+    pub fn note(&mut self, v: &[T], product: Product<T>) {
+        if !self.measures() {
+            return;
+        }
+        let size = norm(v);
+        if self.hess.is_nan() {
+            self.probe[0].copy_from_slice(v);
+            self.look(PROBE.pass(POWER), product);
+        } else if size > 0.0 {
+            self.raise(self.hess / size);
+        }
+    }
+
+    /// Measures the curvature at the point that iteration `k` reached, for the next one, and continues the
+    /// mean of θ.
+    pub fn measure(&mut self, k: u64, theta: &[T], directions: [&[T]; 2], product: Product<T>) {
+        if !self.mean.is_empty() {
+            let weight = if k == 0 { 1.0 } else { RECENT / (k as f64 + RECENT) };
+            let weight = T::of(weight);
+            update(&mut self.mean, [theta], |mean, [theta]| mean + weight * (theta - mean));
+        }
+        if self.measures() {
+            self.probe(directions, product);
+        }
+    }
+
+    fn probe(&mut self, [d, h]: [&[T]; 2], product: Product<T>) {
+        let sizes = [d, h].map(norm);
+        let old_sizes = self.old.each_ref().map(|old| norm(old));
+        let turn = |new: &[T], old: &[T], size: f64| match size {
+            0.0 => 0.0,
+            size => wide_dot(new, old) / size,
+        };
+        let turned_d = turn(d, &self.old[0], sizes[0] * old_sizes[0]);
+        let turned_h = turn(h, &self.old[1], sizes[1] * old_sizes[1]);
+        let [mut wait, mut gap, mut since] = [WAIT, GAP, SINCE].map(|at| self.rule[at].to_f64());
+        since += 1.0;
+        let triggered = turned_d.min(turned_h) < SWING && since >= gap;
+        let scheduled = since >= wait;
+        if triggered || scheduled {
+            let [old_d, old_h] = &self.old;
+            let of_d = turned_d < turned_h || h.is_empty();
+            let (new, old) = if of_d { (d, old_d) } else { (h, old_h) };
+            update(&mut self.probe[0], [new, old], |_, [new, old]| new - old);
+            let before = self.rule[CURVATURE].to_f64();
+            if self.look(PROBE, product) > RISE * before {
+                (wait, gap) = ((wait / 2.0).floor().max(1.0), 1.0);
+            } else {
+                wait = if scheduled { (2.0 * wait).min(LONGEST) } else { wait };
+                gap = if triggered { (2.0 * gap).min(LONGEST) } else { gap };
+            }
+            since = 0.0;
+        }
+        for (at, number) in [(WAIT, wait), (GAP, gap), (SINCE, since)] {
+            self.rule[at] = T::of(number);
+        }
+        self.guard(sizes, old_sizes);
+    }
+
+    /// Halves the steps of θ and v while a direction keeps growing.
+    fn guard(&mut self, sizes: [f64; 2], old_sizes: [f64; 2]) {
+        let mut keeps = false;
+        for (which, at) in [GROWN_D, GROWN_H].into_iter().enumerate() {
+            let grew = old_sizes[which] > 0.0 && sizes[which] > GROWTH * old_sizes[which];
+            let streak = if grew { self.rule[at].to_f64() + 1.0 } else { 0.0 };
+            self.rule[at] = T::of(streak);
+            keeps |= streak >= STREAK;
+        }
+        if keeps {
+            self.raise(2.0 * self.rule[CURVATURE].to_f64());
+            self.rule[CUTS] += T::one();
+        }
+    }
+}
+
+/// 6 standard deviations of the entries; 1 if all are equal.
+fn unit<T: Real>(x: &[T]) -> f64 {
+    if x.iter().all(|entry| *entry == x[0]) {
+        return 1.0;
+    }
+    let n = x.len() as f64;
+    let mean = x.iter().map(|&entry| Real::to_f64(entry)).sum::<f64>() / n;
+    let square = x.iter().map(|&entry| (Real::to_f64(entry) - mean).powi(2)).sum::<f64>() / n;
+    SPREAD * square.sqrt()
+}
