@@ -62,8 +62,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(message)
         experiment = self._experiment(X, rows)
         arrays = Arrays(X, codes, silo)
-        chosen = isinstance(self.steps, str)
-        said, parts = _lopa.fit(dumps(experiment), arrays, self._threads(), chosen, None)
+        said, parts = _lopa.fit(dumps(experiment), arrays, self._threads(), None)
         self._keep(json.loads(said), [np.frombuffer(part).copy() for part in parts])
         return self
 
@@ -140,7 +139,6 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(steps, str) and steps != "auto":
             message = f"`steps = {steps!r}` must be 'auto' or a dictionary of step sizes"
             raise ConfigError("config/out-of-range", message, "steps")
-        start = {"alpha": 0.1, "beta": 0.1, "lambda": 0.1}
         return {
             "name": "fit",
             "problem": self._problem(),
@@ -160,7 +158,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "evaluations": 1,
                 "exact": "never",
             },
-            "algorithm": [{"name": "lopa-gt", **(start if isinstance(steps, str) else dict(steps))}],
+            "algorithm": [{"name": "lopa-gt", **({} if isinstance(steps, str) else dict(steps))}],
         }
 
     def _seed(self) -> int:
@@ -190,7 +188,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.loss_ = float(said["loss"])
         """The mean outer loss when they ended."""
         self.steps_ = {name: said["steps"][name] for name in ("alpha", "beta", "lambda")}
-        """The step sizes of x, theta and v."""
+        """The step sizes of x, theta and v: those given, or the last ones that were found."""
         self.solved_ = bool(said["solved"])
         """Whether every theta solves its inner problem exactly."""
         self._about = json.dumps(said["about"])
@@ -242,7 +240,7 @@ class PersonalizedClassifier(_Silos):
         default `standardise`, and `unit` for sparse rows.
     max_iter: iterations of LoPA-GT on x.
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
-    steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
+    steps: `auto`, which finds step sizes along the way, or `{"alpha": …, "beta": …, "lambda": …}`.
     graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
@@ -290,7 +288,7 @@ class RegularizedClassifier(_Silos):
         default `standardise`, and `unit` for sparse rows.
     max_iter: iterations of LoPA-GT on x.
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
-    steps: `auto`, which finds step sizes by short runs, or `{"alpha": …, "beta": …, "lambda": …}`.
+    steps: `auto`, which finds step sizes along the way, or `{"alpha": …, "beta": …, "lambda": …}`.
     graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.

@@ -12,13 +12,14 @@ use lopa::error::{Error, Result};
 use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
 use lopa::folder::model::{About, Model};
+use lopa::run::steps::TOLD;
 use lopa::run::{Context, Outcome};
 use lopa::run::{Setup, Solved};
 use lopa::serve::Personal;
 use lopa_study::choose::{self, Course};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arrays::{self, Matrix};
 use crate::errors::raise;
@@ -34,7 +35,6 @@ pub fn fit<'py>(
     json: String,
     arrays: Py<PyAny>,
     threads: usize,
-    calibrated: bool,
     tell: Py<PyAny>,
 ) -> PyResult<(String, [Bound<'py, PyBytes>; 4])> {
     let interrupt = AtomicBool::new(false);
@@ -50,7 +50,7 @@ pub fn fit<'py>(
         let context = Context { pool, data_dir, interrupt: &interrupt, probe: None };
         let data = experiment.load_data(&context)?;
         let data = data.ok_or_else(|| Error::config("config/no-meaning", "there are no data"))?;
-        Fit { experiment, data, context: &context, teller: &mut teller }.whole(calibrated)
+        Fit { experiment, data, context: &context, teller: &mut teller }.whole()
     });
     if let Some(raised) = teller.raised {
         return Err(raised);
@@ -69,14 +69,9 @@ struct Fit<'a, 'b> {
 }
 
 impl Fit<'_, '_> {
-    fn whole(mut self, calibrated: bool) -> Result<(String, Model)> {
+    fn whole(self) -> Result<(String, Model)> {
         let (data, context) = (Some(&self.data), self.context);
-        if calibrated {
-            let steps = choose::steps(&self.experiment, data, context)?;
-            choose::set(&mut self.experiment, &steps)?;
-        }
-        let halvings = if calibrated { choose::HALVINGS } else { 0 };
-        let runs = choose::run(&mut self.experiment, data, context, self.teller, halvings);
+        let runs = choose::run(&self.experiment, data, context, &mut *self.teller);
         let runs = runs.map_err(|error| match error.id {
             "run/diverged" => error
                 .hint("choose smaller step sizes, or leave `steps` to lopa; scale the features"),
@@ -86,12 +81,24 @@ impl Fit<'_, '_> {
             return Err(Error::config("config/no-meaning", "there is no algorithm"));
         };
         let iterations = outcome.row.iteration;
+        let steps = self.steps(&outcome);
         let (model, solved) = self.model(outcome)?;
         let said = json!({
             "about": model.about, "iterations": iterations, "loss": last, "solved": solved,
-            "steps": self.experiment.algorithms[0].choice.params(),
+            "steps": steps,
         });
         Ok((said.to_string(), model))
+    }
+
+    /// The steps that are given, and the last ones of those that were found.
+    fn steps(&self, outcome: &Outcome) -> Value {
+        let mut steps = json!(self.experiment.algorithms[0].choice.params());
+        for (key, told) in ["alpha", "beta", "lambda"].iter().zip(TOLD) {
+            if let (true, Some(found)) = (steps.get(key).is_none(), outcome.row.value(told)) {
+                steps[*key] = found.into();
+            }
+        }
+        steps
     }
 
     fn seed(&self) -> u64 {

@@ -46,7 +46,7 @@ pub const COSTS: [Quantity; 9] = [
 ];
 
 /// Known measures, in menu order. Formulas are not broken between lines.
-pub const MEASURES: [Quantity; 21] = [
+pub const MEASURES: [Quantity; 27] = [
     measure("loss", "Loss", true, Better::Less),
     measure("holdout_accuracy", "Accuracy on own held-out rows", false, Better::More),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -68,6 +68,12 @@ pub const MEASURES: [Quantity; 21] = [
     measure("variance_error", "Variance error |∇Φ_i\u{a0}−\u{a0}z_i|²", true, Better::Less),
     measure("unsolved_nodes", "Nodes without an exact inner solution", false, Better::Neither),
     measure("gradient_error", "Gradient error |y\u{a0}−\u{a0}y\u{304}|²", true, Better::Less),
+    measure("last_loss", "Loss with the last θ", true, Better::Less),
+    measure("step_alpha", "Step size α that was found", true, Better::Neither),
+    measure("step_beta", "Step size β that was found", true, Better::Neither),
+    measure("step_lambda", "Step size λ that was found", true, Better::Neither),
+    measure("curvature", "Curvature of g behind β and λ", true, Better::Neither),
+    measure("cuts", "Halvings of β and λ by the safeguard", false, Better::Neither),
 ];
 
 /// The known quantity of this name.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::{Error, Result};
 use lopa::store;
-use lopa_study::init::{Facts, Tested, Wish, Written, init as write};
+use lopa_study::init::{Facts, Wish, Written, init as write};
 use serde_json::{Value, json};
 
 use super::environment::Environment;
@@ -45,7 +45,7 @@ pub struct InitArgs {
     /// Problem (`lopa list problems`) [default: by the size of the data]
     #[arg(long, value_name = "NAME")]
     problem: Option<String>,
-    /// Seconds to look for step sizes; the file then has the best found so far
+    /// Seconds to try the file on the data; it is written in any case
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
     /// File to write the experiment to; `-` is standard output [default: the name of the data with `.toml`]
@@ -109,12 +109,9 @@ impl End<'_> {
             false => output.text(&said(written)),
         }
         if let Some(stopped) = stopped {
-            let steps = match written.tested {
-                Tested::Not => "the step sizes in the file are a guess",
-                Tested::Briefly => "its step sizes were tried in short runs only",
-                Tested::Fully => "its step sizes were tried",
-            };
-            output.warn(&format!("{stopped}: {steps}; --seconds gives the search more time"));
+            let text =
+                format!("{stopped}: the file was not tried; --seconds gives the trial more time");
+            output.warn(&text);
         }
         let file = out.display();
         output.note(&format!(

@@ -80,6 +80,7 @@ pub fn show(
         Some(_) => summary::so_far(experiment, outcomes),
     };
     output.note(&format!("\n{closing}"));
+    summary::found_steps(experiment, outcomes).into_iter().for_each(|text| output.note(&text));
     output.note(&summary::time(outcomes));
     summary::slow(&experiment.run, outcomes).into_iter().for_each(|text| output.warn(&text));
     if signal.is_none() {

@@ -3,6 +3,7 @@
 use lopa::experiment::{Exactly, Experiment, RunSpec};
 use lopa::folder::Manifest;
 use lopa::run::Outcome;
+use lopa::run::steps::TOLD;
 use lopa::run::trace::{Stop, majority_of};
 use lopa_study::seeds::Seeds;
 use lopa_study::sentences;
@@ -163,6 +164,29 @@ pub fn so_far(experiment: &Experiment, outcomes: &[Outcome]) -> String {
     let ended = outcomes.iter().filter(|outcome| outcome.stop != Stop::Interrupted).count();
     let all = experiment.run.seeds.len() * experiment.algorithms.len();
     format!("{ended} of {all} runs have ended; the table shows how far the others came")
+}
+
+/// The last step sizes of algorithms that found them, and how often they were cut back.
+pub fn found_steps(experiment: &Experiment, outcomes: &[Outcome]) -> Vec<String> {
+    let line = |(label, seeds): (&str, Seeds<Outcome>)| {
+        let mean = |name: &str| seeds.last(name).map(|summary| summary.mean);
+        let steps = TOLD[..3].iter().filter_map(|name| Some((name, mean(name)?)));
+        let steps = steps.filter(|(_, step)| *step > 0.0);
+        let said: Vec<String> = steps
+            .map(|(name, step)| format!("{} {}", name.trim_start_matches("step_"), number(step)))
+            .collect();
+        let curvature = mean("curvature").filter(|curvature| *curvature > 0.0);
+        let curvature = curvature.map_or(String::new(), |curvature| {
+            format!("; the largest curvature of g that was measured is {}", number(curvature))
+        });
+        let cuts = mean("cuts").filter(|cuts| *cuts > 0.0).map_or(String::new(), |cuts| {
+            format!("; growth halved the steps of theta and v {cuts:.1} times per node")
+        });
+        (!said.is_empty()).then(|| {
+            format!("{label} found its steps, at the end {}{curvature}{cuts}", said.join(", "))
+        })
+    };
+    groups(experiment, outcomes).filter_map(line).collect()
 }
 
 /// Seconds of all iterations, and of measuring.

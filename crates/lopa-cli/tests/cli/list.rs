@@ -58,7 +58,7 @@ fn pages_say_what_the_schema_says() {
     }
     assert!(csv.stderr.contains("lopa list preparation"), "{}", csv.stderr);
     let lopa = folder.lopa(&["list", "algorithms", "lopa-gt"]).good().stdout;
-    for line in ["Step size of x.", "required, e.g. 0.02", "0.4", "{ start, factor, every }"] {
+    for line in ["Step size of x;", "`steps` finds it", "0.4", "{ start, factor, every }"] {
         assert!(lopa.contains(line), "{line}\n{lopa}");
     }
     // The common explanation of five schedules is printed once.

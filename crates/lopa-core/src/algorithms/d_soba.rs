@@ -32,8 +32,8 @@ params! {
         beta: Option<Schedule> = None, step;
         /// Step size of v; by default `steps` finds it.
         lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given.
-        steps: Rule = Rule::Auto;
+        /// How step sizes are found that are not given; by default `auto`.
+        steps: Option<Rule> = None;
         /// Weight of the moving average.
         gamma: Schedule = 0.2, weight;
         /// Exact products with second derivatives, or differences of gradients.
@@ -85,7 +85,7 @@ impl Method for DSobaParams {
                 ..Cost::loopless()
             },
         };
-        cost.probing(self.steps.measures([&self.beta, &self.lambda]))
+        cost.probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -96,13 +96,14 @@ impl Method for DSobaParams {
         let now = start.directions(TWO);
         let Start { x, theta, v, scope, oracle, .. } = start;
         let r = vec![T::zero(); x.len()];
-        let DSobaParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let DSobaParams { alpha, beta, lambda, steps, .. } = params;
         let at = At { x: &x, theta: &theta };
-        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let (given, lengths) =
+            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
         let mut steps = Steps::new(given, scope, at, lengths, oracle);
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
         steps.begin([&now.d, &now.h], product);
-        steps.note(&v, product);
+        steps.note(&v, XI1, product);
         let mut node = DSoba { params, scope, steps, x, theta, v, r, now };
         node.find_steps(0);
         Ok(Box::new(node))
@@ -155,14 +156,14 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         let DSoba { x, theta, v, now, steps, .. } = self;
-        Some(now.at(At { x, theta }, v, steps.hess()))
+        Some(now.at(At { x, theta }, v).noting(steps.hess()))
     }
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
         let DSoba { x, theta, v, now: DirectionBuffers { d, h, .. }, steps, .. } = self;
         let (k, at) = (oracle.k(), At { x, theta });
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.note(v, product);
+        steps.note(v, XI1, product);
         steps.measure(k, at.theta, [d, h], product);
         self.find_steps(k + 1);
     }

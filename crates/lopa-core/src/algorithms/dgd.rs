@@ -20,8 +20,8 @@ params! {
     pub struct DgdParams {
         /// Step size; by default `steps` finds it.
         alpha: Option<Schedule> = None, step;
-        /// How the step size is found if it is not given.
-        steps: Rule = Rule::Auto;
+        /// How the step size is found if it is not given; by default `auto`.
+        steps: Option<Rule> = None;
         /// Fixed regularisation μ/2 |θ|², in place of that of x⁰.
         mu: Option<f64> = None, positive;
     }
@@ -49,7 +49,7 @@ struct Dgd<T> {
 
 impl Method for DgdParams {
     fn cost(&self, task: Task) -> Cost {
-        single_level_cost(task).probing(self.steps.measures([&self.alpha]))
+        single_level_cost(task).probing(self.steps.unwrap_or_default().measures([&self.alpha]))
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -70,14 +70,18 @@ pub(super) fn single_steps<T: Real>(
     oracle: &mut Oracle<T>,
 ) -> (Steps<T>, Curve<T>) {
     let one = Some(1.0.into());
-    let given = Given { alpha: one, beta: params.alpha, lambda: one, rule: params.steps };
+    let given = Given {
+        alpha: one,
+        beta: params.alpha,
+        lambda: one,
+        rule: params.steps.unwrap_or_default(),
+    };
     let mut steps = Steps::new(given, Scope::Global, at, [trained, 0], oracle);
     let mut curve = Curve::new(if steps.finds_inner() { at } else { At { x: &[], theta: &[] } });
     if steps.finds_inner() {
         let mut first = vec![T::zero(); trained];
         gradient(at, XI1, &mut first, oracle);
-        let product =
-            &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
         steps.begin([&first, &[]], product);
     }
     (steps, curve)
@@ -169,11 +173,10 @@ impl<T: Real> Algorithm<T> for Dgd<T> {
         let k = oracle.k();
         let at = At { x, theta };
         gradient(at, XI1, grad, oracle);
-        let product =
-            &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
         steps.measure(k, theta, [grad, &[]], product);
         steps.leave([grad, &[]]);
-        let alpha = steps.beta(k, grad);
+        let alpha = steps.only(k, grad);
         let (grad_theta, grad_x) = grad.split_at(theta.len());
         if *both {
             update(x, [wx, grad_x], |_, [wx, grad]| wx - alpha * grad);

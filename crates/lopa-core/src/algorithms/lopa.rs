@@ -31,8 +31,8 @@ params! {
         beta: Option<Schedule> = None, step;
         /// Step size of v; by default `steps` finds it.
         lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given.
-        steps: Rule = Rule::Auto;
+        /// How step sizes are found that are not given; by default `auto`.
+        steps: Option<Rule> = None;
         /// Momentum weight of z; 1 switches the momentum off.
         gamma: Schedule = 0.4, weight;
         /// Relaxation of x; 1 switches the relaxation off.
@@ -101,7 +101,7 @@ pub struct Lopa {
 impl Method for Lopa {
     fn cost(&self, _: Task) -> Cost {
         let LopaParams { beta, lambda, steps, .. } = &self.params;
-        Cost::loopless().probing(steps.measures([beta, lambda]))
+        Cost::loopless().probing(steps.unwrap_or_default().measures([beta, lambda]))
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -112,13 +112,14 @@ impl Method for Lopa {
             StartZ::Zero => vec![T::zero(); x.len()],
         };
         let (y, scheme, params) = (z.clone(), self.scheme, self.params.clone());
-        let LopaParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let LopaParams { alpha, beta, lambda, steps, .. } = params;
         let at = At { x: &x, theta: &theta };
-        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let (given, lengths) =
+            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
         let mut steps = Steps::new(given, scope, at, lengths, oracle);
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
         steps.begin([&now.d, &now.h], product);
-        steps.note(&v, product);
+        steps.note(&v, XI2, product);
         let tracks = scheme == Scheme::GradientTracking;
         let lazy = params.lazy.unwrap_or(tracks && steps.finds_inner());
         let [of_theta, of_v] = [&now.d, &now.h].map(|q| Agreed::new(scope, lazy, q));
@@ -226,7 +227,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         let LopaNode { x, theta, v, now, steps, .. } = self;
-        Some(now.at(At { x, theta }, v, steps.hess())) // (6) – (8)
+        Some(now.at(At { x, theta }, v).noting(steps.hess())) // (6) – (8)
     }
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
@@ -236,7 +237,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         self.of_v.finish(tracks, h);
         let (k, at) = (oracle.k(), At { x, theta });
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.note(v, product);
+        steps.note(v, XI2, product);
         steps.measure(k, at.theta, [d, h], product);
     }
 

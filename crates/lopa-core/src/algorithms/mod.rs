@@ -145,7 +145,7 @@ impl<T: Real> Start<'_, T> {
             Some(rows) => DirectionBuffers::of(rows, draws),
             None => DirectionBuffers::new(self.x.len(), self.theta.len(), draws),
         };
-        self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v, None));
+        self.oracle.answer(now.at(At { x: &self.x, theta: &self.theta }, &self.v));
         now
     }
 }

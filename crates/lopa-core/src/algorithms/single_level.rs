@@ -82,7 +82,8 @@ pub struct SingleLevel {
 
 impl Method for SingleLevel {
     fn cost(&self, task: Task) -> Cost {
-        single_level_cost(task).probing(self.params.steps.measures([&self.params.alpha]))
+        single_level_cost(task)
+            .probing(self.params.steps.unwrap_or_default().measures([&self.params.alpha]))
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -96,7 +97,19 @@ impl Method for SingleLevel {
         let [q, q_old, y] = [(); 3].map(|()| vec![T::zero(); moving]);
         let psi = w[..moving].to_vec();
         let (steps, curve) = single_steps(&params, At { x: &x, theta: &theta }, moving, oracle);
-        let mut node = SingleLevelNode { scheme, alpha: params.alpha, w, p, moving, q, q_old, y, psi, steps, curve };
+        let mut node = SingleLevelNode {
+            scheme,
+            alpha: params.alpha,
+            w,
+            p,
+            moving,
+            q,
+            q_old,
+            y,
+            psi,
+            steps,
+            curve,
+        };
         match scheme {
             Scheme::GradientTracking => {
                 node.evaluate(oracle);
@@ -122,8 +135,7 @@ impl<T: Real> SingleLevelNode<T> {
         let SingleLevelNode { w, p, q, steps, curve, .. } = self;
         let (theta, x) = w.split_at(*p);
         let at = At { x, theta };
-        let product =
-            &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| curve.product(at, draw, w, out, oracle);
         steps.measure(k, theta, [q, &[]], product);
         steps.leave([q, &[]]);
     }
@@ -132,7 +144,7 @@ impl<T: Real> SingleLevelNode<T> {
     fn adapt(&mut self, k: u64, oracle: &mut Oracle<T>) {
         self.evaluate(oracle);
         self.measure(k, oracle);
-        let alpha = self.steps.beta(k, &self.q);
+        let alpha = self.steps.only(k, &self.q);
         let w = &self.w[..self.moving];
         update(&mut self.y, [w, &self.q, &self.psi], |_, [w, q, psi]| (w - alpha * q) + w - psi);
         update(&mut self.psi, [w, &self.q], |_, [w, q]| w - alpha * q);
@@ -168,7 +180,7 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
         match self.scheme {
             Scheme::GradientTracking => {
                 let wy = sums.together(2);
-                let alpha = self.steps.beta(k, &self.y);
+                let alpha = self.steps.only(k, &self.y);
                 let lazy = self.steps.finds_inner();
                 let mix = |own: T, sum: T| if lazy { half * (own + sum) } else { sum };
                 let w = &mut self.w[..moving];
@@ -182,7 +194,7 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
                 let [_, last, _] = self.steps.at(k);
                 self.evaluate(oracle);
                 self.measure(k, oracle);
-                let alpha = self.steps.beta(k, &self.q);
+                let alpha = self.steps.only(k, &self.q);
                 let w = &mut self.w[..moving];
                 if k > 0 {
                     let before = [first, &self.y, &self.q, &self.q_old];
@@ -214,7 +226,8 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
 
     fn variables(&self) -> Vec<(&'static str, &[T])> {
         let (theta, x) = self.w.split_at(self.p);
-        let SingleLevelNode { y, q, psi, steps: Steps { rule, old: [last, _], mean, .. }, .. } = self;
+        let SingleLevelNode { y, q, psi, steps: Steps { rule, old: [last, _], mean, .. }, .. } =
+            self;
         let own = [("theta", theta), ("x", x), ("y", y), ("q", q), ("psi", psi)];
         let found = [("rule", &rule[..]), ("rule_d", last), ("mean_theta", mean)];
         own.into_iter().chain(found.into_iter().filter(|(_, of)| !of.is_empty())).collect()
@@ -222,7 +235,8 @@ impl<T: Real> Algorithm<T> for SingleLevelNode<T> {
 
     fn variables_mut(&mut self) -> Vec<(&'static str, &mut [T])> {
         let (theta, x) = self.w.split_at_mut(self.p);
-        let SingleLevelNode { y, q, psi, steps: Steps { rule, old: [last, _], mean, .. }, .. } = self;
+        let SingleLevelNode { y, q, psi, steps: Steps { rule, old: [last, _], mean, .. }, .. } =
+            self;
         let own = [("theta", theta), ("x", x), ("y", &mut y[..]), ("q", q), ("psi", psi)];
         let found = [("rule", &mut rule[..]), ("rule_d", last), ("mean_theta", mean)];
         own.into_iter().chain(found.into_iter().filter(|(_, of)| !of.is_empty())).collect()

@@ -26,8 +26,8 @@ params! {
         beta: Option<Schedule> = None, step;
         /// Step size of v; by default `steps` finds it.
         lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given.
-        steps: Rule = Rule::Auto;
+        /// How step sizes are found that are not given; by default `auto`.
+        steps: Option<Rule> = None;
         /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
         radius: Option<f64> = None, positive;
     }
@@ -65,7 +65,8 @@ struct Sldbo<T> {
 
 impl Method for SldboParams {
     fn cost(&self, _: Task) -> Cost {
-        Cost::loopless().probing(self.steps.measures([&self.beta, &self.lambda]))
+        Cost::loopless()
+            .probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -74,13 +75,14 @@ impl Method for SldboParams {
         let old = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
         let params = self.clone();
-        let SldboParams { alpha, beta, lambda, steps: rule, .. } = params;
+        let SldboParams { alpha, beta, lambda, steps, .. } = params;
         let at = At { x: &x, theta: &theta };
-        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let (given, lengths) =
+            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
         let mut steps = Steps::new(given, scope, at, lengths, oracle);
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
         steps.begin([&now.d, &now.h], product);
-        steps.note(&v, product);
+        steps.note(&v, XI2, product);
         Ok(Box::new(Sldbo { params, scope, steps, x, theta, v, now, old, tx, t_theta, tv }))
     }
 }
@@ -123,7 +125,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
 
     fn asks(&mut self, _: usize) -> Option<DirectionRequest<'_, T>> {
         let Sldbo { x, theta, v, now, steps, .. } = self;
-        Some(now.at(At { x, theta }, v, steps.hess()))
+        Some(now.at(At { x, theta }, v).noting(steps.hess()))
     }
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
@@ -141,7 +143,7 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
         }
         let (k, at) = (oracle.k(), At { x: &self.x, theta: &self.theta });
         let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        self.steps.note(&self.v, product);
+        self.steps.note(&self.v, XI2, product);
         self.steps.measure(k, at.theta, [&self.now.d, &self.now.h], product);
     }
 

@@ -35,8 +35,8 @@ params! {
         beta: Option<Schedule> = None, step;
         /// Step size of v; by default `steps` finds it.
         lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given.
-        steps: Rule = Rule::Auto;
+        /// How step sizes are found that are not given; by default `auto`.
+        steps: Option<Rule> = None;
         /// Weight of the moving average.
         gamma: Schedule = 0.2, weight;
         /// How the nodes agree on x.
@@ -152,7 +152,8 @@ struct Sparkle<T> {
 
 impl Method for SparkleParams {
     fn cost(&self, _: Task) -> Cost {
-        Cost::loopless().probing(self.steps.measures([&self.beta, &self.lambda]))
+        Cost::loopless()
+            .probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -161,8 +162,9 @@ impl Method for SparkleParams {
         let levels = [Level::new(self.upper, true, &x), inner(&theta), inner(&v)];
         let now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let r = vec![T::zero(); x.len()];
-        let SparkleParams { alpha, beta, lambda, steps: rule, .. } = *self;
-        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let SparkleParams { alpha, beta, lambda, steps, .. } = *self;
+        let (given, lengths) =
+            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
         let steps = Steps::new(given, scope, At { x: &x, theta: &theta }, lengths, oracle);
         let mut node = Sparkle { params: self.clone(), levels, r, now, steps };
         node.begin_steps(oracle);
@@ -180,7 +182,7 @@ impl<T: Real> Sparkle<T> {
             now.of_theta(at, oracle);
             let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
             steps.begin([&now.d, &now.h], product);
-            steps.note(&v.value, product);
+            steps.note(&v.value, XI2, product);
         }
     }
 
@@ -196,7 +198,7 @@ impl<T: Real> Sparkle<T> {
         let Sparkle { levels: [x, theta, v], now, steps, .. } = self;
         let at = At { x: &x.value, theta: &theta.value };
         now.of_v(at, &v.value, steps.hess(), oracle);
-        steps.note(&v.value, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
+        steps.note(&v.value, XI2, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
         v.adapt(&now.h, steps.lambda(k, &now.h));
     }
 

@@ -34,7 +34,9 @@ impl UpdateRule {
     }
 
     /// The step sizes, if they are given: no device finds them.
-    pub fn given<const N: usize>(steps: [Option<Schedule>; N]) -> Result<[Schedule; N], &'static str> {
+    pub fn given<const N: usize>(
+        steps: [Option<Schedule>; N],
+    ) -> Result<[Schedule; N], &'static str> {
         match steps.iter().all(Option::is_some) {
             true => Ok(steps.map(|step| step.expect("all are given"))),
             false => Err("devices find no step sizes: give `alpha`, `beta` and `lambda`"),

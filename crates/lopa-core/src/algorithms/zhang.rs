@@ -34,8 +34,8 @@ params! {
         beta: Option<Schedule> = None, step;
         /// Step size of v, times η; by default `steps` finds it.
         lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given.
-        steps: Rule = Rule::Auto;
+        /// How step sizes are found that are not given; by default `auto`.
+        steps: Option<Rule> = None;
         /// Weight of new estimates.
         gamma: Schedule = 0.5, weight;
         /// Whether all three move at once or one after the other.
@@ -131,15 +131,16 @@ impl Method for ZhangParams {
             grad_x_f: 2.0.into(),
             ..Cost::default()
         }
-        .probing(self.steps.measures([&self.beta, &self.lambda]))
+        .probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
         let Start { x, theta, v, scope, oracle, .. } = start;
         let [new, old] = [(); 2].map(|()| DirectionBuffers::new(x.len(), theta.len(), FIVE));
-        let ZhangParams { alpha, beta, lambda, steps: rule, .. } = params;
-        let (given, lengths) = (Given { alpha, beta, lambda, rule }, [theta.len(); 2]);
+        let ZhangParams { alpha, beta, lambda, steps, .. } = params;
+        let (given, lengths) =
+            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
         let steps = Steps::new(given, scope, At { x: &x, theta: &theta }, lengths, oracle);
         let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
         let mut node = Zhang { params, scope, levels, new, old, steps };
@@ -172,7 +173,7 @@ impl<T: Real> Zhang<T> {
             new.of_theta(at, oracle);
             let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
             steps.begin([&new.d, &new.h], product);
-            steps.note(&v.value, product);
+            steps.note(&v.value, XI2, product);
         }
     }
 
@@ -197,7 +198,7 @@ impl<T: Real> Zhang<T> {
         evaluate(new, level, point, hess, oracle);
         if level == V {
             let at = At { x, theta };
-            steps.note(v, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
+            steps.note(v, XI2, &mut |draw, w, out| oracle.hess_g(at, draw, w, out));
         }
     }
 

@@ -79,6 +79,13 @@ pub struct DirectionRequest<'a, T> {
     pub hess: Option<&'a mut f64>,
 }
 
+impl<'a, T> DirectionRequest<'a, T> {
+    /// The same with a place for |∇²_θθ ĝ v|.
+    pub fn noting(self, hess: Option<&'a mut f64>) -> DirectionRequest<'a, T> {
+        DirectionRequest { hess, ..self }
+    }
+}
+
 /// The number of calls of each derivative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {

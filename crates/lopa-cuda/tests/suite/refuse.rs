@@ -32,6 +32,9 @@ fn a_refusal_names_what_it_refuses() {
     assert!(refusal(&["scope=global"]).contains("personal scope"));
     assert!(refusal(&["algorithm.lopa-gt.name=spdb"]).contains("algorithm"));
     assert!(refusal(&["run.finite_differences=1e-3"]).contains("finite_differences"));
+    let found = FILE.replace("beta = 0.5\n", "");
+    let error = run(&found, &[]).unwrap_err();
+    assert!(error.id == "device/refused" && error.message.contains("`beta`"), "{error}");
     assert!(refusal(&[LAYER, &["problem.hidden=[5, 4]"]].concat()).contains("hidden"));
     assert!(refusal(&[LAYER, &["problem.bias=false"]].concat()).contains("biases"));
     let uneven = ["run.batch=full", "partition.name=dirichlet-class", "partition.alpha=0.5"];

@@ -1,5 +1,5 @@
-//! A first experiment on a user's own data: inspects the data, chooses a problem, finds step sizes
-//! that do not diverge, and writes a commented file.
+//! A first experiment on a user's own data: inspects the data, chooses a problem, writes a commented
+//! file without step sizes, which algorithms find themselves, and tries it.
 
 mod columns;
 mod look;
@@ -51,25 +51,12 @@ pub struct Written {
     pub facts: Facts,
     /// The guesses, and how to override them.
     pub guesses: Vec<String>,
-    /// How far its step sizes were tried.
-    pub tested: Tested,
     /// The result of a trial of the file: each algorithm's accuracy on held-out rows, the mean over
     /// nodes and seeds.
     pub tried: Vec<(String, f64)>,
     /// The accuracy there of always naming each node's most frequent class, as in the results of a
     /// run.
     pub majority: Option<f64>,
-}
-
-/// How far step sizes were tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tested {
-    /// Not at all: they are a guess.
-    Not,
-    /// In short runs.
-    Briefly,
-    /// At full length.
-    Fully,
 }
 
 /// A progress event of the search for an experiment.
@@ -113,7 +100,7 @@ const MOST_CLASSES: usize = 200;
 /// Trials use only as many rows and columns of wide tables as give θ at most this many entries.
 const TRIAL_WEIGHTS: usize = 200_000;
 
-/// Inspects the data, tries step sizes and writes the experiment.
+/// Inspects the data, writes the experiment and tries it.
 pub fn init(
     wish: &Wish,
     registries: &Registries,
@@ -128,16 +115,14 @@ pub fn init(
     let problem = registries.problems.choose(&plan.problem, &Table::new());
     plan.refits = problem.is_ok_and(|problem| problem.build.get::<f64>().transfers());
     let (mut experiment, data) = trial(&mut plan, registries, context)?;
-    hear(Heard::Draft(plan.written(Tested::Not)));
+    let written = plan.written();
+    Experiment::read(&Source::new(&written.name[..], &written.text[..]), registries)?;
+    hear(Heard::Draft(written.clone()));
     let data = data.map(|data| narrow::narrow(data, nodes, TRIAL_WEIGHTS));
-    hear(Heard::Doing("measuring curvature and trying step sizes ..."));
-    plan.steps = choose::steps(&experiment, data.as_ref(), context)?;
-    hear(Heard::Draft(plan.written(Tested::Briefly)));
-    hear(Heard::Doing("trying them at full length ..."));
-    choose::set(&mut experiment, &plan.steps)?;
+    hear(Heard::Doing("trying it on these data ..."));
     (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
     experiment.run.final_theta = FinalTheta::Solved;
-    let courses = choose::run(&mut experiment, data.as_ref(), context, &mut (), choose::HALVINGS);
+    let courses = choose::run(&experiment, data.as_ref(), context, &mut ());
     let courses = courses.map_err(|error| match error.id {
         "run/interrupted" => {
             Error::new(Kind::Run, "init/interrupted", "interrupted: nothing was written")
@@ -145,9 +130,6 @@ pub fn init(
         "run/diverged" => lost(),
         _ => error,
     })?;
-    plan.steps = choose::steps_of(&experiment);
-    let written = plan.written(Tested::Fully);
-    Experiment::read(&Source::new(&written.name[..], &written.text[..]), registries)?;
     let (tried, majority) = measured(&experiment, &courses);
     Ok(Written { tried, majority, ..written })
 }
@@ -296,7 +278,7 @@ fn measured(experiment: &Experiment, courses: &[Course]) -> (Vec<(String, f64)>,
 }
 
 fn lost() -> Error {
-    Error::new(Kind::Run, "init/no-steps", "no step sizes were found that survive").hint(
+    Error::new(Kind::Run, "init/no-steps", "a trial run on these data diverged").hint(
         "are there values that are not finite or very large? `lopa data stats FILE` shows them",
     )
 }

@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use toml::Value;
 
 use super::look::Look;
-use super::{Facts, Tested, Wish, Written, preparation};
+use super::{Facts, Wish, Written, preparation};
 use crate::choose;
-use crate::practical::Steps;
 
 /// Wider rows get no hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;
@@ -16,35 +15,29 @@ const WIDE: usize = 2000;
 pub struct Plan {
     pub look: Look,
     pub facts: Facts,
-    pub steps: Steps,
     /// Whether nodes hold rows out to be judged on; else all are judged on common rows.
     pub holdout: bool,
     /// Whether the saved models can use these rows again.
     pub refits: bool,
     pub problem: String,
     grouped: bool,
-    tested: Tested,
 }
 
 impl Plan {
     pub fn new(look: Look, facts: Facts, wish: &Wish) -> Plan {
         let usual = if facts.features > WIDE { "hyperparameter" } else { "representation" };
         let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
-        let steps = Steps { alpha: 0.1, beta: 0.1, lambda: 0.1, gamma: 0.4, tau: 0.4 };
         let grouped = wish.nodes_from.is_some();
-        let tested = Tested::Fully;
-        Plan { look, facts, steps, holdout: true, refits: false, problem, grouped, tested }
+        Plan { look, facts, holdout: true, refits: false, problem, grouped }
     }
 
-    /// The file, with a note on how far its step sizes were tried.
-    pub fn written(&mut self, tested: Tested) -> Written {
-        self.tested = tested;
+    /// The file, not yet tried.
+    pub fn written(&self) -> Written {
         Written {
             name: self.look.name.clone(),
             text: self.text(None),
             facts: self.facts.clone(),
             guesses: self.look.guesses.clone(),
-            tested,
             tried: Vec::new(),
             majority: None,
         }
@@ -58,7 +51,7 @@ impl Plan {
 
     /// The file; `samples` limits its training rows.
     pub fn text(&self, samples: Option<usize>) -> String {
-        let Plan { look, facts, steps, .. } = self;
+        let Plan { look, facts, .. } = self;
         let per_node = facts.rows / facts.nodes.max(1);
         let mut text = String::new();
         let classes: Vec<String> =
@@ -133,25 +126,13 @@ impl Plan {
             "[run]\nseeds = [1, 2, 3]   # each draws its own minibatches and start\niterations = 1000\n\
              batch = {batch}\nevaluations = 20\nexact = \"end\"   # exact solves at the end only: the rest \
              is fast\n{theta}\n\
-             # Step sizes of x, theta and v: {}.\n\
-             # `lopa tune` looks for better ones.\n",
-            match self.tested {
-                Tested::Not => "a guess, since the time was up before any was tried",
-                Tested::Briefly => {
-                    "from the curvature of these data and short runs; the time was up before a long one"
-                }
-                Tested::Fully => "from the curvature of these data, and tried on seeds 1 to 3",
-            }
+             # Each algorithm finds its own step sizes; `lopa tune` looks for better ones, for the last per cent.\n",
         );
         for (name, what) in [
             ("lopa-gt", "personal models with a shared part"),
             ("local", "each node alone, to compare"),
         ] {
-            let _ = write!(
-                text,
-                "[[algorithm]]\nname = \"{name}\"   # {what}\nalpha = {:?}\nbeta = {:?}\nlambda = {:?}\n\n",
-                steps.alpha, steps.beta, steps.lambda
-            );
+            let _ = write!(text, "[[algorithm]]\nname = \"{name}\"   # {what}\n\n",);
         }
         text.truncate(text.trim_end().len());
         text + "\n"

@@ -50,15 +50,15 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// The step sizes of the first iteration.
+    /// The step sizes of the first iteration; typical ones in place of those that are not given.
     pub fn of(params: &LopaParams) -> Steps {
-        let at = |schedule: &Schedule| schedule.at(0);
+        let at = |schedule: Option<Schedule>, typical| schedule.map_or(typical, |step| step.at(0));
         Steps {
-            alpha: at(&params.alpha),
-            beta: at(&params.beta),
-            lambda: at(&params.lambda),
-            gamma: at(&params.gamma),
-            tau: at(&params.tau),
+            alpha: at(params.alpha, 0.02),
+            beta: at(params.beta, 0.5),
+            lambda: at(params.lambda, 0.5),
+            gamma: params.gamma.at(0),
+            tau: params.tau.at(0),
         }
     }
 }

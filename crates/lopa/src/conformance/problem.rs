@@ -165,7 +165,13 @@ fn together<T: Real>(made: &Made) -> Result<()> {
             let (Node { points, batches, .. }, [d, h, s]): (&Node<T>, &mut [Vec<T>; 3]) =
                 (node, out);
             let (at, v) = (points[point].at(), &points[point].v);
-            Ask { node: i, at, v, on: on(&batches[batch]), out: Directions { d, h, s, hess: None, scratch } }
+            Ask {
+                node: i,
+                at,
+                v,
+                on: on(&batches[batch]),
+                out: Directions { d, h, s, hess: None, scratch },
+            }
         };
         let answered = subject.nodes.iter().zip(found.iter_mut().map(|(out, s)| (out, &mut s[..])));
         together.directions(&mut answered.enumerate().map(ask).collect::<Vec<_>>())?;

@@ -36,8 +36,8 @@ params! {
         /// When Φ and its gradient are measured by exact solves.
         exact: Exactly = Exactly::Always;
         /// Which θ_i a run ends with: its last measurement and its models are those of this θ_i.
-        #[serde(skip_serializing_if = "FinalTheta::is_last")]
-        final_theta: FinalTheta = FinalTheta::Last;
+        #[serde(skip_serializing_if = "FinalTheta::is_mean")]
+        final_theta: FinalTheta = FinalTheta::Mean;
         /// Whether the terms of the Lyapunov function V^k are measured too, for LoPA in the personal
         /// scope.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -131,8 +131,11 @@ pub enum Exactly {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FinalTheta {
-    /// That of the last iteration.
+    /// The running mean, where an algorithm keeps one: where it finds its step size of θ itself and draws
+    /// minibatches. Otherwise that of the last iteration.
     #[default]
+    Mean,
+    /// That of the last iteration.
     Last,
     /// The exact solution of the inner problem at x_i, on all rows that the node trains on, those of
     /// f and those of g.
@@ -143,9 +146,14 @@ pub enum FinalTheta {
 }
 
 impl FinalTheta {
-    /// Whether nothing is solved at the end.
-    pub fn is_last(&self) -> bool {
-        *self == FinalTheta::Last
+    /// Whether it is the usual one.
+    pub fn is_mean(&self) -> bool {
+        *self == FinalTheta::Mean
+    }
+
+    /// Whether θ is solved for at the end.
+    pub fn is_solved(&self) -> bool {
+        matches!(self, FinalTheta::Solved | FinalTheta::Refitted)
     }
 }
 

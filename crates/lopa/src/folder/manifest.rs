@@ -34,7 +34,7 @@ pub struct Manifest {
     /// The seeds.
     pub seeds: Vec<u64>,
     /// Which θ_i the runs end with, unless it is that of the last iteration.
-    #[serde(default, skip_serializing_if = "FinalTheta::is_last")]
+    #[serde(default, skip_serializing_if = "FinalTheta::is_mean")]
     pub final_theta: FinalTheta,
     /// The network and partition of each seed that was begun.
     pub worlds: Vec<WorldNote>,

@@ -11,6 +11,7 @@ pub mod judged;
 mod messages;
 mod processes;
 mod recorder;
+pub mod steps;
 mod timed_calls;
 pub mod trace;
 mod world;

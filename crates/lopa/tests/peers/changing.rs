@@ -9,7 +9,8 @@ use lopa::math::random::{Purpose, Stream};
 use super::cluster::{Setup, TestPolicy};
 use super::faulty::Faults;
 use super::{
-    GLOBAL, PERSONAL, drawn_connections, drawn_faults, drawn_messages, read, seeds, single_process,
+    GLOBAL, PERSONAL, drawn_connections, drawn_faults, drawn_messages, leave_steps_out, read,
+    seeds, single_process,
 };
 
 const KINDS: [&str; 6] = [
@@ -50,6 +51,7 @@ fn drawn(stream: &mut Stream, symmetric: bool) -> Experiment {
     let first = stream.below(experiment.algorithms.len());
     experiment.algorithms.rotate_left(first);
     experiment.algorithms.truncate(1);
+    leave_steps_out(&mut experiment, stream);
     experiment
 }
 

@@ -16,6 +16,7 @@ mod waits;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+use lopa::algorithms::algorithms;
 use lopa::config::Source;
 use lopa::experiment::Experiment;
 use lopa::math::random::Stream;
@@ -110,7 +111,25 @@ fn drawn(stream: &mut Stream) -> Experiment {
     let first = stream.below(experiment.algorithms.len());
     experiment.algorithms.rotate_left(first);
     experiment.algorithms.truncate(1 + usize::from(stream.unit() < 0.1));
+    leave_steps_out(&mut experiment, stream);
     experiment
+}
+
+/// Half of the time, algorithms that can find their step sizes.
+fn leave_steps_out(experiment: &mut Experiment, stream: &Stream) {
+    // Addresses of their own, as for messages.
+    let mut stream = stream.clone();
+    stream.seek(2, 0);
+    if stream.unit() < 0.5 {
+        return;
+    }
+    for spec in &mut experiment.algorithms {
+        let mut params = spec.choice.params().clone();
+        ["alpha", "beta", "lambda"].iter().for_each(|key| drop(params.remove(*key)));
+        if let Ok(choice) = algorithms().choose(&spec.choice.name, &params) {
+            spec.choice = choice;
+        }
+    }
 }
 
 /// Random faults; they cease after the first seconds of a run.

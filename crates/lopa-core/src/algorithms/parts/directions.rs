@@ -32,15 +32,10 @@ impl<T: Real> DirectionBuffers<T> {
         DirectionBuffers { d, h, s, draws }
     }
 
-    /// Requests all three at a point, and |∇²_θθ ĝ v| if there is a place for it.
-    pub fn at<'a>(
-        &'a mut self,
-        at: At<'a, T>,
-        v: &'a [T],
-        hess: Option<&'a mut f64>,
-    ) -> DirectionRequest<'a, T> {
+    /// Requests all three at a point.
+    pub fn at<'a>(&'a mut self, at: At<'a, T>, v: &'a [T]) -> DirectionRequest<'a, T> {
         let DirectionBuffers { d, h, s, draws } = self;
-        DirectionRequest { at, v, draws: *draws, d, h, s, hess }
+        DirectionRequest { at, v, draws: *draws, d, h, s, hess: None }
     }
 
     /// d = ∇_θ ĝ

@@ -12,7 +12,8 @@
 //!   r = |y|²_∞,   E ← M + (r − M)/(k + 1),   M = Σ_j w_ij E_j
 //!   α = u min(1, (k + 1)/32) / (τ √(k + 1) √max(E, r/4))
 //!   u               6 standard deviations of the entries of x⁰; 1 if all are equal
-//! safeguard: where |d| or |h| has grown by half in each of 8 iterations or more, L doubles
+//! safeguard: while |d| or |h| grows by half or more per iteration, and has grown a hundredfold in a row (an
+//! iteration counts 3.2-fold at most), L doubles
 //!
 //! adaptive, AdaSDBO [K]: m² ← Σ_j w_ij m_j² + |direction|², from 1, for x, θ and v (squares of |y|, |d|, |h|)
 //!   β = 1/m_θ,   λ = 1/max(m_θ, m_v),   α = 1/(m_x max(m_θ, m_v) τ)
@@ -60,7 +61,8 @@ const RAMP: f64 = 32.0;
 const CLIP: f64 = 0.25;
 const SPREAD: f64 = 6.0;
 const GROWTH: f64 = 1.5;
-const STREAK: f64 = 8.0;
+const AT_ONCE: f64 = 3.2;
+const TOO_MUCH: f64 = 100.0;
 const RECENT: f64 = 8.0;
 
 /// The name of the rule's numbers among the variables of a node. They have any size, so that their growth
@@ -83,9 +85,9 @@ pub mod number {
     pub const GAP: usize = 5;
     /// Iterations since the last probe.
     pub const SINCE: usize = 6;
-    /// Iterations in which d kept growing.
+    /// How much d has kept growing.
     pub const GROWN_D: usize = 7;
-    /// Iterations in which h kept growing.
+    /// How much h has kept growing.
     pub const GROWN_H: usize = 8;
     /// How often growth has halved the steps.
     pub const CUTS: usize = 9;
@@ -247,6 +249,12 @@ impl<T: Real> Steps<T> {
         self.used(1, T::of(found))
     }
 
+    /// The step of a method with a single one: β, which is reported as α.
+    pub fn only(&mut self, k: u64, d: &[T]) -> T {
+        let step = self.beta(k, d);
+        self.used(0, step)
+    }
+
     /// λ of iteration `k` with the direction h, after β.
     pub fn lambda(&mut self, k: u64, h: &[T]) -> T {
         let found = match self.given.lambda {
@@ -350,15 +358,16 @@ impl<T: Real> Steps<T> {
         self.rule[CURVATURE] = self.rule[CURVATURE].max(T::of(curvature));
     }
 
-    /// |H v| / |v| of the directions at v; by a product of its own where they do not have it.
-    pub fn note(&mut self, v: &[T], product: Product<T>) {
+    /// |H v| / |v| of the directions at v; by the same product again, on the minibatch of `xi`, where they do
+    /// not have it.
+    pub fn note(&mut self, v: &[T], xi: Draw, product: Product<T>) {
         if !self.measures() {
             return;
         }
         let size = norm(v);
         if self.hess.is_nan() {
             self.probe[0].copy_from_slice(v);
-            self.look(PROBE.pass(POWER), product);
+            self.look(xi, product);
         } else if size > 0.0 {
             self.raise(self.hess / size);
         }
@@ -414,10 +423,13 @@ impl<T: Real> Steps<T> {
     fn guard(&mut self, sizes: [f64; 2], old_sizes: [f64; 2]) {
         let mut keeps = false;
         for (which, at) in [GROWN_D, GROWN_H].into_iter().enumerate() {
-            let grew = old_sizes[which] > 0.0 && sizes[which] > GROWTH * old_sizes[which];
-            let streak = if grew { self.rule[at].to_f64() + 1.0 } else { 0.0 };
-            self.rule[at] = T::of(streak);
-            keeps |= streak >= STREAK;
+            let (size, old) = (sizes[which], old_sizes[which]);
+            let growth = match old > 0.0 && size > GROWTH * old {
+                true => self.rule[at].to_f64().max(1.0) * (size / old).min(AT_ONCE),
+                false => 0.0,
+            };
+            self.rule[at] = T::of(growth);
+            keeps |= growth >= TOO_MUCH;
         }
         if keeps {
             self.raise(2.0 * self.rule[CURVATURE].to_f64());

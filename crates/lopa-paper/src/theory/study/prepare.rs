@@ -132,8 +132,15 @@ pub(super) fn remarks(experiment: &Experiment, planned: u64, watched: u64) -> Ve
             continue;
         }
         let Some(own) = spec.choice.typed::<LopaParams>() else { continue };
-        let all = [&own.alpha, &own.beta, &own.lambda, &own.gamma, &own.tau];
-        if all.iter().any(|schedule| !matches!(schedule, Schedule::Constant(_))) {
+        let inner = [own.alpha, own.beta, own.lambda];
+        if inner.iter().any(Option::is_none) {
+            remarks.push(format!(
+                "{}: the theorems need given step sizes; typical ones stand for those left out",
+                spec.label
+            ));
+        }
+        let mut all = inner.into_iter().flatten().chain([own.gamma, own.tau]);
+        if all.any(|schedule| !matches!(schedule, Schedule::Constant(_))) {
             remarks.push(format!(
                 "{}: the theorems need constant step sizes; those of the first iteration are used",
                 spec.label

@@ -7,11 +7,13 @@ use crate::math::real::{Real, all_finite, cast};
 use crate::problem::At;
 use crate::store::bytes::{Reader, Writer};
 
-/// The points of the nodes of this process.
-pub fn own_points<T: Real>(cluster: &Cluster<T>) -> Vec<Point> {
+/// The points of the nodes of this process, with the running mean of θ where there is one, if it is
+/// `averaged`.
+pub fn own_points<T: Real>(cluster: &Cluster<T>, averaged: bool) -> Vec<Point> {
     let point = |node: &Node<T>| {
         let At { x, theta } = node.algorithm.at();
-        (cast(x), cast(theta))
+        let mean = node.algorithm.mean_theta().filter(|_| averaged);
+        (cast(x), cast(mean.unwrap_or(theta)))
     };
     cluster.nodes().iter().map(point).collect()
 }

@@ -16,7 +16,7 @@ use super::ending::Clock;
 use super::ending::agreed::agree;
 use super::job::Job;
 use super::processes::{Processes, check_stop, points};
-use super::{Context, Observers, Outcome, hex};
+use super::{Context, Observers, Outcome, hex, steps};
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
 use crate::evaluate::watch::Culprit;
@@ -186,6 +186,7 @@ impl<'a> Recorder<'a> {
                 return Err(error);
             }
             self.nodes = locals.into_iter().map(|local| local.values).collect();
+            self.nodes.iter_mut().for_each(steps::forget);
         }
         self.sound = sound;
         if let Some(Tracking { gap, rounding }) = tracking(cluster)? {
@@ -236,8 +237,10 @@ impl<'a> Recorder<'a> {
             self.observers.listener.measuring(ours.len(), here, exact);
             let solved = |at: usize| self.solved.as_ref().map(|all| &all[at][..]);
             let all = (ours.len()..).map(solved).zip(parts.iter_mut().zip(nodes));
-            let measured =
-                |(theta, (part, node)): (Option<&[f64]>, _)| one(part, (node, theta), mean, exact);
+            let averaged = self.job.setup.experiment.run.final_theta != FinalTheta::Last;
+            let measured = |(theta, (part, node)): (Option<&[f64]>, _)| {
+                one(part, (node, averaged, theta), mean, exact)
+            };
             ours.extend(parallel::map(pool, all, measured));
         }
         let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
@@ -284,7 +287,7 @@ impl<'a> Recorder<'a> {
         let run = &self.job.setup.experiment.run;
         let exact = run.exact != Exactly::Never && stop != Stop::Diverged;
         let solves =
-            !run.final_theta.is_last() && !matches!(stop, Stop::Diverged | Stop::Interrupted);
+            run.final_theta.is_solved() && !matches!(stop, Stop::Diverged | Stop::Interrupted);
         if !(measured_here && run.exact == Exactly::Always) {
             self.take(cluster, clock, exact && !solves)?;
         }
@@ -320,7 +323,8 @@ impl<'a> Recorder<'a> {
 
     /// The points of the nodes of this process, with the solved θ if there is one.
     fn ends<T: Real>(&self, cluster: &Cluster<T>) -> Vec<Point> {
-        let mut own = own_points(cluster);
+        let averaged = self.job.setup.experiment.run.final_theta != FinalTheta::Last;
+        let mut own = own_points(cluster, averaged);
         for ((_, theta), solved) in own.iter_mut().zip(self.solved.iter().flatten()) {
             theta.clone_from(solved);
         }
@@ -352,25 +356,34 @@ impl<'a> Recorder<'a> {
 }
 
 /// The contribution of one node to a measurement, from a copy of its point in double precision,
-/// with another θ if one is given.
+/// with the running mean of θ, or with another θ if one is given; and its steps, if it finds them.
 fn one<T: Real>(
     part: &mut Box<dyn Bilevel<f64>>,
-    (node, theta): (&mut Node<T>, Option<&[f64]>),
+    (node, averaged, theta): (&mut Node<T>, bool, Option<&[f64]>),
     mean: &[f64],
     exact: bool,
 ) -> Local {
     #[derive(Default)]
-    struct Copied([Vec<f64>; 2]);
+    struct Copied([Vec<f64>; 3]);
     let at = node.algorithm.at();
+    let average = node.algorithm.mean_theta().filter(|_| averaged);
     let mut found = None;
     lent(|Copied(copies): &mut Copied| {
-        for (copy, values) in copies.iter_mut().zip([at.x, at.theta]) {
+        for (copy, values) in copies.iter_mut().zip([at.x, at.theta, average.unwrap_or(&[])]) {
             copy.clear();
             copy.extend(values.iter().map(|&value| value.to_f64()));
         }
-        let [x, last] = &*copies;
-        let theta = theta.unwrap_or(last);
-        found = Some(evaluate::local(&mut **part, At { x, theta }, mean, exact));
+        let [x, last, average_theta] = &*copies;
+        let reported = if average.is_some() { average_theta } else { last };
+        let mut local =
+            evaluate::local(&mut **part, At { x, theta: theta.unwrap_or(reported) }, mean, exact);
+        if average.is_some() {
+            let loss =
+                part.metrics(At { x, theta: last }).into_iter().find(|(name, _)| name == "loss");
+            local.values.extend(loss.map(|(_, loss)| ("last_loss".to_string(), loss)));
+        }
+        local.values.extend(steps::told(node));
+        found = Some(local);
     });
     found.expect("it was lent memory")
 }

@@ -189,7 +189,8 @@ impl<T: Real> Bilevel<T> for Part<T> {
         self.grad_theta_g(at, on.xi[0], d);
         self.hess_g(at, on.xi[1], v, h);
         if let Some(hess) = hess {
-            *hess = dot(h, h).to_f64().sqrt() * if self.is("directions with another norm") { 1.5 } else { 1.0 };
+            *hess = dot(h, h).to_f64().sqrt()
+                * if self.is("directions with another norm") { 1.5 } else { 1.0 };
         }
         if !self.is("directions without grad f") {
             let grad = &mut scratch[..h.len()];
