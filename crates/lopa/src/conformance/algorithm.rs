@@ -43,10 +43,11 @@ pub fn algorithm(registries: &Registries, name: &str) -> Result<()> {
     unknown_key(registries, entry).map_err(|error| error.at(&place))?;
     let typical = entry.typical.clone().unwrap_or_default();
     let variables = runs(registries, name, &typical, entry.facts.scopes)?;
-    if let Some(given) = given(entry, &typical) {
-        runs(registries, name, &given, entry.facts.scopes)?;
+    steps(entry, &variables).map_err(|error| error.at(&place))?;
+    match given(entry, &typical) {
+        Some(given) => runs(registries, name, &given, entry.facts.scopes).map(drop),
+        None => Ok(()),
     }
-    steps(entry, &variables).map_err(|error| error.at(&place))
 }
 
 /// Its parameters with numbers for step sizes that may be left out, if there are such.
