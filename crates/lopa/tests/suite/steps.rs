@@ -312,7 +312,7 @@ fn steps_are_halved_where_something_grows() {
 /// Some steps may be given: they are used as they are.
 #[test]
 fn some_steps_may_be_given() {
-    let given = [("alpha", 0.001, 0), ("beta", 0.3, 1), ("lambda", 0.2, 2)];
+    let given = [("alpha", 1e-4, 0), ("beta", 0.3, 1), ("lambda", 0.2, 2)];
     for scheme in ["lopa-gt", "lopa-lg", "d-soba", "sldbo", "sparkle"] {
         for rule in ["auto", "adaptive"] {
             for (key, step, at) in given {
