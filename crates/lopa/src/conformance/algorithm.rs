@@ -53,16 +53,15 @@ pub fn algorithm(registries: &Registries, name: &str) -> Result<()> {
 /// Its parameters with numbers for step sizes that may be left out, if there are such.
 fn given(entry: &Entry<AnyMethod, Facts>, typical: &Table) -> Option<Table> {
     let mut given = typical.clone();
-    let drives = |key: &str, variable: &'static str| {
-        entry.facts.steps.iter().any(|step| *step == (variable, key))
-    };
-    for (_, key) in entry.facts.steps.iter().filter(|(_, key)| !typical.contains_key(*key)) {
+    let steps = entry.facts.steps;
+    let drives = |key: &'static str, variable: &'static str| steps.contains(&(variable, key));
+    for &(_, key) in steps.iter().filter(|(_, key)| !typical.contains_key(*key)) {
         let step = match (drives(key, "x"), drives(key, "theta")) {
             (true, true) => 0.1,
             (true, false) => 0.02,
             _ => 0.3,
         };
-        given.insert(key.to_string(), step.into());
+        given.insert(key.into(), step.into());
     }
     (given != *typical).then_some(given)
 }

@@ -193,7 +193,7 @@ fn the_rule_keeps_its_bounds() {
         let bench = Bench::new(&setup, &format!("name = '{scheme}', tau = 0.25"));
         let mut simulation = bench.start::<f64>();
         let (mut curvature, mut squares) = (vec![0.0; 6], 0.0);
-        let mut made = vec![(0, 0); 6]; // the last probe of a node, and its products
+        let mut made = [(0, 0); 6]; // the last probe of a node, and its products
         for k in 0..300u64 {
             let directions = rows(&simulation, "y");
             let before = rows(&simulation, "rule");
