@@ -26,8 +26,9 @@ use lopa::config::Source;
 use lopa::data::Data;
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, Registries};
+use lopa::run::steps::TOLD;
 use lopa::run::trace::Stop;
-use lopa::run::{Context, hex};
+use lopa::run::{Context, Outcome, hex};
 use space::Space;
 
 /// One in `ETA` trials survives a stage of successive halving.
@@ -122,9 +123,15 @@ impl Search<'_> {
     /// Every trial of every stage.
     fn all(&self) -> Result<Vec<Trial>> {
         let algorithms = &self.experiment.algorithms;
+        let all: Vec<usize> = (0..algorithms.len()).collect();
+        let found = parallel::map(self.context.pool, &all, |&index| self.found(index));
+        let found: Vec<Candidate> = found.into_iter().collect::<Result<_>>()?;
         let candidates: Vec<Vec<Candidate>> = algorithms
             .iter()
-            .map(|algorithm| Space::new(self.spec, algorithm)?.candidates(self.spec))
+            .zip(&found)
+            .map(|(algorithm, found)| {
+                Space::new(self.spec, algorithm, found)?.candidates(self.spec)
+            })
             .collect::<Result<_>>()?;
         let rungs = self.rungs();
         // The surviving trials of each algorithm.
@@ -159,6 +166,35 @@ impl Search<'_> {
         };
         trials.sort_by_key(place);
         Ok(trials)
+    }
+
+    /// The step sizes that an algorithm finds itself, where the file leaves them out: ranges are around these,
+    /// so that they contain the best ones.
+    fn found(&self, index: usize) -> Result<Candidate> {
+        let spec = &self.experiment.algorithms[index];
+        let mut missing: Vec<(&str, &str)> =
+            ["alpha", "beta", "lambda"].into_iter().zip(TOLD).collect();
+        missing.retain(|(key, _)| {
+            let drives = |step: &(&str, &str)| step.1 == *key;
+            spec.choice.build.facts.steps.iter().any(drives)
+                && !spec.choice.params().contains_key(*key)
+        });
+        let none =
+            Task { index, rung: 0, trial: 0, params: Candidate::new(), share: self.spec.share };
+        let Some(experiment) =
+            self.trial_experiment(&none, &self.spec.seeds).filter(|_| !missing.is_empty())
+        else {
+            return Ok(Candidate::new());
+        };
+        let outcomes = self.run(&experiment)?;
+        let mean = |told: &str| {
+            let all: Vec<f64> = outcomes.iter().filter_map(|run| run.row.value(told)).collect();
+            let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+            (mean > 0.0 && mean.is_finite()).then_some(mean)
+        };
+        let found =
+            missing.into_iter().filter_map(|(key, told)| Some((key.to_string(), mean(told)?)));
+        Ok(found.collect())
     }
 
     /// The share of the budget at each stage.
@@ -207,13 +243,7 @@ impl Search<'_> {
 
     /// The mean of the metric over the seeds of an experiment; `None` if a run diverged.
     fn mean(&self, experiment: &Experiment) -> Result<Option<f64>> {
-        let Context { data_dir, interrupt, .. } = self.context;
-        let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
-        let outcomes = experiment.run_on(self.data, &alone, &mut (), &mut ())?;
-        if interrupt.load(Ordering::Relaxed) {
-            return Err(Error::new(Kind::Run, "tune/interrupted", "the search was interrupted")
-                .hint("finished trials are in the journal: the same command resumes the search"));
-        }
+        let outcomes = self.run(experiment)?;
         let mut sum = 0.0;
         for outcome in &outcomes {
             if outcome.stop == Stop::Diverged {
@@ -228,6 +258,18 @@ impl Search<'_> {
             };
         }
         Ok(Some(sum / outcomes.len() as f64))
+    }
+
+    /// Runs an experiment on this thread.
+    fn run(&self, experiment: &Experiment) -> Result<Vec<Outcome>> {
+        let Context { data_dir, interrupt, .. } = self.context;
+        let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
+        let outcomes = experiment.run_on(self.data, &alone, &mut (), &mut ())?;
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(Error::new(Kind::Run, "tune/interrupted", "the search was interrupted")
+                .hint("finished trials are in the journal: the same command resumes the search"));
+        }
+        Ok(outcomes)
     }
 
     /// One algorithm with the values of a trial, on some seeds and a share of the budget; `None` if

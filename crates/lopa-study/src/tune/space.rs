@@ -18,20 +18,22 @@ pub struct Space {
 }
 
 impl Space {
-    /// The ranges that the section gives for an algorithm, or the default ones.
-    pub fn new(spec: &TuneSpec, algorithm: &AlgorithmSpec) -> Result<Space> {
+    /// The ranges that the section gives for an algorithm, or the default ones; `found` are step sizes that
+    /// it finds itself.
+    pub fn new(spec: &TuneSpec, algorithm: &AlgorithmSpec, found: &Candidate) -> Result<Space> {
         let params = algorithm.choice.params();
         let number = |key: &str| {
             let value = params.get(key)?;
             value.as_float().or(value.as_integer().map(|whole| whole as f64))
         };
+        let middle = |key: &str| number(key).or(found.get(key).copied());
         let given = ["*", algorithm.label.as_str()].into_iter().filter_map(|l| spec.ranges.get(l));
         let mut ranges: BTreeMap<String, Range> = BTreeMap::new();
         for (key, range) in given.flatten() {
             ranges.insert(key.clone(), range.clone());
         }
         if ranges.is_empty() {
-            ranges = default_ranges(&number);
+            ranges = default_ranges(&middle);
         }
         // A range for all algorithms applies to those that have the parameter.
         let own = spec.ranges.get(&algorithm.label);
@@ -40,15 +42,18 @@ impl Space {
         for key in ranges.keys() {
             match number(key) {
                 Some(value) => base.insert(key.clone(), value),
-                None if asked(key) => return Err(untunable(algorithm, key)),
+                None if asked(key) && middle(key).is_none() => {
+                    return Err(untunable(algorithm, key));
+                }
                 None => None,
             };
         }
-        ranges.retain(|key, _| base.contains_key(key));
+        ranges.retain(|key, _| middle(key).is_some());
+        let known: Vec<String> = ranges.keys().cloned().collect();
         let (mut axes, mut tied) = (Vec::new(), Vec::new());
         for (key, range) in ranges {
             match range {
-                Range::Same(other) if base.contains_key(&other) => tied.push((key, other)),
+                Range::Same(other) if known.contains(&other) => tied.push((key, other)),
                 Range::Same(other) => return Err(untunable(algorithm, &other)),
                 range => axes.push((key, range)),
             }
@@ -56,7 +61,7 @@ impl Space {
         Ok(Space { axes, tied, base })
     }
 
-    /// The values of every trial, the file's own first.
+    /// The values of every trial, the file's own first; step sizes that it leaves out are found in that one.
     pub fn candidates(&self, spec: &TuneSpec) -> Result<Vec<Candidate>> {
         let mut all = vec![self.base.clone()];
         if spec.method == Method::Grid {
@@ -119,7 +124,7 @@ impl Space {
     }
 }
 
-/// The default ranges, around the values in the file.
+/// The default ranges, around the values in the file, or around those that the algorithm found.
 fn default_ranges(number: &dyn Fn(&str) -> Option<f64>) -> BTreeMap<String, Range> {
     let around = |key: &str, factor: f64| {
         let middle = number(key)?;

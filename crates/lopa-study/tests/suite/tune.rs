@@ -299,3 +299,31 @@ fn unknown_parameters_and_metrics_are_refused() {
     let error = search(&source, &folder.path().join("k"), 1).expect_err("no such metric");
     assert_eq!(error.id, "config/unknown-name");
 }
+
+/// Where the file leaves steps out, the search is around those that the algorithm finds.
+#[test]
+fn steps_that_are_left_out_are_the_middle_of_the_search() {
+    let text = EXPERIMENT.replacen("alpha = 0.0001\nbeta = 0.9\nlambda = 0.9\n", "", 1);
+    let folder = tempfile::tempdir().unwrap();
+    let never = AtomicBool::new(false);
+    let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
+    let source = Source::new("small.toml", text);
+    let journal = folder.path().join("journal");
+    let registries = Registries::default();
+    let tuned =
+        tune(&source, &registries, &journal, None, &context, &|_, _, _| (), &|_| ()).unwrap();
+    let own: Vec<&Trial> =
+        tuned.trials.iter().filter(|trial| trial.algorithm == "lopa-gt").collect();
+    assert!(own[0].params.is_empty() && own[0].value.is_some(), "{own:?}");
+    assert!(own[1..].iter().all(|trial| trial.params.len() == 3), "{own:?}");
+    let range = |key: &str| {
+        let all = own[1..].iter().map(|trial| trial.params[key]);
+        all.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), step| (low.min(step), high.max(step)))
+    };
+    // The curvature of g is 1 at most, and c is 1.4.
+    let (low, high) = range("beta");
+    assert!(low > 0.1 && low < 1.4 && high < 14.0 * 2.1, "{low} {high}");
+    let (low, high) = range("alpha");
+    assert!(high / low > 10.0 && high / low <= 900.0 * 1.01, "{low} {high}");
+    Experiment::read(&Source::new("tuned.toml", tuned.text), &registries).unwrap();
+}
