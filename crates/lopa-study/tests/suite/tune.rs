@@ -318,7 +318,9 @@ fn steps_that_are_left_out_are_the_middle_of_the_search() {
     assert!(own[1..].iter().all(|trial| trial.params.len() == 3), "{own:?}");
     let range = |key: &str| {
         let all = own[1..].iter().map(|trial| trial.params[key]);
-        all.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), step| (low.min(step), high.max(step)))
+        all.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), step| {
+            (low.min(step), high.max(step))
+        })
     };
     // The curvature of g is 1 at most, and c is 1.4.
     let (low, high) = range("beta");
