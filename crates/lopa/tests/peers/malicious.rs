@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use lopa::engine::{Frame, FrameKind, Note, Place, Refusal};
 use lopa::error::Kind;
 use lopa::experiment::Experiment;
+use lopa::run::trace::Stop;
 
 use super::cluster::{Fate, Setup, TestPolicy};
 use super::faulty::{Faults, Tamper, sign};
@@ -241,7 +242,7 @@ fn broadcasts() -> Vec<Attack> {
 }
 
 fn messages() -> Vec<Attack> {
-    use FrameKind::{Broadcast, Data};
+    use FrameKind::{Broadcast, Data, Overflow};
     use How::*;
     use Refusal::*;
     const TOP: &str = "{name='top-k',share=0.5}";
@@ -252,6 +253,18 @@ fn messages() -> Vec<Attack> {
         attack("messages that are not finite", Instead, NotFinite, |s| {
             s.message(|p| [&f64::NAN.to_le_bytes()[..], &p[8..]].concat())
         }),
+        attack("honest numbers marked as not finite", Instead, Finite, |s| {
+            s.is(Data).then(|| vec![s.made(Frame { kind: Overflow, ..s.frame })])
+        }),
+        attack("honest numbers marked as not finite, compressed", Instead, Finite, |s| {
+            s.is(Data).then(|| vec![s.made(Frame { kind: Overflow, ..s.frame })])
+        })
+        .compressed(TOP),
+        attack("numbers that are not finite, and say so", Instead, None, |s| {
+            let nan = [&f64::NAN.to_le_bytes()[..], &s.frame.payload[8..]].concat();
+            s.is(Data).then(|| vec![s.made(Frame { kind: Overflow, payload: &nan, ..s.frame })])
+        })
+        .lying(),
         attack("numbers of another size", Instead, Shape, |s| {
             s.is(Data).then(|| vec![s.made(Frame { scalar: 4, ..s.frame })])
         }),
@@ -550,6 +563,29 @@ fn hostile_messages_end_nobody() {
 fn false_claims_end_nobody() {
     try_all(claims());
     assert!(broadcasts().len() + messages().len() + claims().len() > 50);
+}
+
+/// A member may make a run diverge, but not in silence: its neighbours name it before any other node, all
+/// nodes end with the same outcome, `diverged`, and go on with the next algorithm.
+#[test]
+fn a_member_that_overflows_is_named_and_the_run_diverges_everywhere() {
+    let all = messages();
+    let says = |attack: &&Attack| attack.name == "numbers that are not finite, and say so";
+    let attack = all.iter().find(says).unwrap();
+    let experiment = experiment(Among::All);
+    let tampered = tamper(attack.how, attack.frames);
+    let fates = Setup { tamper: Some(tampered), ..setup(&experiment, TestPolicy::Wait) }.run();
+    for (node, fate) in honest(&fates) {
+        let done = fate.done.as_ref().unwrap_or_else(|error| panic!("node {node}: {error}"));
+        assert_eq!(done.len(), experiment.algorithms.len(), "node {node}");
+        assert!(done.iter().all(|run| run.stop == Stop::Diverged), "node {node}");
+        let overflow = |note: &Note| match note {
+            Note::Overflow { peer, k } => Some((*k, *peer)),
+            _ => None,
+        };
+        let first = fate.notes.iter().find_map(overflow);
+        assert!(node == 0 || first == Some((0, MEMBER)), "node {node}: {first:?}");
+    }
 }
 
 /// Frames that the member is sent while it asks for everything, again and again.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::crossings::{Border, borders};
 use super::{Carried, Delivery, Parcels, Scratch, Workers};
+use crate::engine::peers::{Refusal, is_finite};
 use crate::engine::transport::{Parcel, block};
 use crate::error::Result;
 use crate::math::real::{Real, all_finite};
@@ -103,6 +104,11 @@ impl<T: Real> Delivery<T> for Direct<T> {
         }
         self.heard.iter_mut().for_each(|message| message.resize(length, T::zero()));
         Ok(())
+    }
+
+    fn accepts(&self, _: Round, _: usize, bytes: &[u8], finite: bool) -> Result<(), Refusal> {
+        // Numbers that are not marked were checked when they arrived.
+        if finite || !is_finite(T::BYTES, bytes) { Ok(()) } else { Err(Refusal::Finite) }
     }
 
     fn receive(&mut self, _: Round, _: &Workers<T>, parcels: &Parcels) -> Result<()> {

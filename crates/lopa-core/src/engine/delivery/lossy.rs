@@ -317,19 +317,22 @@ impl<T: Real> Delivery<T> for Lossy<T> {
         let into = into.filter(|(_, edges)| self.states.any_up(edges));
         let opener = self.opener(round.e);
         let Trial { value, order } = &mut *self.trial.lock().expect("no decoder panics");
+        let mut overflows = false;
         for (&(replica, _), bytes) in into.zip(bytes.chunks_exact((*wire).max(1))) {
             value.clear();
             value.extend_from_slice(&replicas[replica].value);
             let address = self.edges.address(self.seed, round, replica);
             opener.open(address, bytes, value, order).ok_or(Refusal::Shape)?;
-            if finite && !all_finite(value) {
-                return Err(Refusal::NotFinite);
-            }
+            overflows |= !all_finite(value);
             if value[*length..].iter().any(|&radius| radius < T::zero()) {
                 return Err(Refusal::Shape);
             }
         }
-        Ok(())
+        match (finite, overflows) {
+            (true, true) => Err(Refusal::NotFinite),
+            (false, false) => Err(Refusal::Finite),
+            _ => Ok(()),
+        }
     }
 
     fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()> {

@@ -47,17 +47,10 @@ pub trait Delivery<T: Real>: Send + Sync {
         parcels: &mut Parcels,
     ) -> Result<()>;
 
-    /// Whether a parcel is one that process `rank` may have sent, with finite numbers if `finite`:
-    /// checked on arrival, before it is used.
-    fn accepts(
-        &self,
-        _round: Round,
-        _rank: usize,
-        _bytes: &[u8],
-        _finite: bool,
-    ) -> Result<(), Refusal> {
-        Ok(())
-    }
+    /// Whether a parcel is one that process `rank` may have sent, with finite numbers if and only if
+    /// `finite`: checked on arrival, before it is used.
+    fn accepts(&self, round: Round, rank: usize, bytes: &[u8], finite: bool)
+    -> Result<(), Refusal>;
 
     /// Takes the messages of other processes out of their parcels.
     fn receive(&mut self, round: Round, workers: &Workers<T>, parcels: &Parcels) -> Result<()>;

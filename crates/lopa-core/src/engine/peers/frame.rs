@@ -111,6 +111,8 @@ pub enum Refusal {
     Shape,
     /// It contains a value that is not finite, without a mark.
     NotFinite,
+    /// It is marked as not finite, and all its values are.
+    Finite,
     /// It differs from an earlier frame for the same place.
     Equivocation,
     /// The node that it names as its author did not sign it.
@@ -135,6 +137,7 @@ impl Refusal {
             Refusal::Future => "it is too many steps ahead",
             Refusal::Shape => "its content is malformed or has the wrong size",
             Refusal::NotFinite => "it contains a value that is not finite, and does not say so",
+            Refusal::Finite => "it says that its numbers are not finite, but they are",
             Refusal::Equivocation => "it contradicts an earlier frame",
             Refusal::Signature => "the node that it names as its author did not sign it",
             Refusal::Step => "it is of another kind than the frames of its step",

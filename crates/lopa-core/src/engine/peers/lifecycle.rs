@@ -17,6 +17,10 @@ use crate::store::bytes::{Reader, Writer};
 /// message may be lost, or the link may be cut for a while.
 const GRACE: Duration = Duration::from_secs(120);
 
+/// For how many intervals between two requests a peer that needs nothing any more stays for a silent
+/// neighbour that may still need its last message.
+const COURTESY: u32 = 8;
+
 impl<W: Wire> Independent for Peers<W> {
     fn begin(&mut self, Begin { job, mixing, kept, limits }: Begin) -> Result<()> {
         let row = mixing.row(self.me).iter().map(|&(j, _)| j);
@@ -114,7 +118,10 @@ impl<W: Wire> Independent for Peers<W> {
         self.done = true;
         self.end_own(true);
         self.request_all();
-        let waited = self.wait(|peers| Ok(peers.not_done().or_else(|| peers.unaware())));
+        let waited = self.wait(|peers| {
+            peers.release();
+            Ok(peers.not_done().or_else(|| peers.unaware()))
+        });
         (0..self.links.len()).for_each(|at| self.send_status(at, false));
         match waited {
             // This peer has its results; it stayed only for the others.
@@ -142,11 +149,26 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    /// A neighbour that may not have received that this peer is done. One that has been silent for
-    /// long is gone, or cut off for longer than any node waits.
+    /// Informs neighbours of which this peer needs nothing any more, once and at once.
+    fn release(&mut self) {
+        for at in 0..self.links.len() {
+            if !self.links[at].released && self.is_settled_with(at) {
+                self.links[at].released = true;
+                self.send_status(at, false);
+            }
+        }
+    }
+
+    /// A neighbour that may not have received that this peer is done, or that this peer knows the
+    /// same of it. One that has been silent for long is gone, or cut off for longer than any node
+    /// waits.
     fn unaware(&self) -> Option<usize> {
         let now = self.wire.now();
-        let waits = |link: &&Link| !link.knows && now < link.heard.saturating_add(GRACE);
+        let longest = |link: &Link| match link.knows {
+            false => GRACE,
+            true => self.settings.resend.saturating_mul(COURTESY).min(GRACE),
+        };
+        let waits = |link: &&Link| !link.settled && now < link.heard.saturating_add(longest(link));
         self.links.iter().find(waits).map(|link| link.peer)
     }
 

@@ -52,6 +52,10 @@ pub struct Link {
     /// Whether the neighbour has received that this peer's result is on disk; where links may be
     /// skipped, that all results are.
     pub knows: bool,
+    /// Whether the neighbour needs nothing of this peer any more.
+    pub settled: bool,
+    /// Whether this peer has sent that it needs nothing of the neighbour any more.
+    pub released: bool,
     /// When the last frame of the neighbour arrived.
     pub heard: Duration,
     /// The last step in which this peer replied to the neighbour, if the neighbour decides.

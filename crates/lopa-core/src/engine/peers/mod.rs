@@ -50,6 +50,7 @@ mod receive;
 mod settings;
 mod status;
 
+pub(crate) use frame::is_finite;
 pub use frame::{Frame, Kind as FrameKind, Place, Refusal};
 pub use journal::{FileJournal, Journal};
 pub use settings::{Note, Policy, Settings};

@@ -137,7 +137,8 @@ impl<W: Wire> Peers<W> {
             return self.dispute(at);
         }
         self.links[at].durable = END;
-        (self.links[at].done, self.links[at].knows) = (true, true);
+        let link = &mut self.links[at];
+        (link.done, link.knows, link.settled) = (true, true, true);
     }
 
     /// Informs a peer that is still in an earlier run which nodes have ended it.
@@ -171,12 +172,13 @@ impl<W: Wire> Peers<W> {
         link.durable = link.durable.max(status.durable);
         link.done |= status.done;
         link.knows |= status.knows;
+        link.settled |= status.settled;
         // An answer: frames pass in both directions.
         link.silent &= status.asks;
         let peer = link.peer;
         self.trim();
         // A neighbour that is done stays until it receives that this peer is.
-        let stays = self.done && status.done && !status.knows;
+        let stays = self.done && status.done && !status.settled;
         if (status.asks || stays) && self.may_answer(peer, place.step) {
             match status.asks {
                 true => self.resend(at, place.step),
@@ -233,15 +235,25 @@ impl<W: Wire> Peers<W> {
 
     /// Sends a neighbour this peer's status; `asks` if it lacks something.
     pub(super) fn send_status(&mut self, at: usize, asks: bool) {
-        let Link { peer, durable: yours, done, .. } = self.links[at];
-        // Where links may be skipped, a neighbour leaves when all nodes have all statements.
-        let knows = if self.skips() { self.not_ended(true).is_none() } else { done };
-        let status = Status { durable: self.durable, yours, asks, done: self.done, knows };
+        let Link { peer, durable: yours, .. } = self.links[at];
+        let (knows, settled) = (self.knows(at), self.is_settled_with(at));
+        let status = Status { durable: self.durable, yours, asks, done: self.done, knows, settled };
         if asks {
             self.links[at].requested = self.step.saturating_add(WINDOW);
         }
         self.send_status_to(peer, status);
         self.send_ended(peer);
+    }
+
+    /// Whether this peer has received that a neighbour's result is on disk; where links may be
+    /// skipped, that all results are: a neighbour leaves when all nodes have all statements.
+    fn knows(&self, at: usize) -> bool {
+        if self.skips() { self.not_ended(true).is_none() } else { self.links[at].done }
+    }
+
+    /// Whether this peer needs nothing of a neighbour any more.
+    pub(super) fn is_settled_with(&self, at: usize) -> bool {
+        self.done && self.knows(at) && self.links[at].knows
     }
 
     fn send_status_to(&mut self, peer: usize, status: Status) {

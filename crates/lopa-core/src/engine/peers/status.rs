@@ -19,13 +19,17 @@ pub struct Status {
     pub done: bool,
     /// Whether the sender has received that the receiver's result is on disk.
     pub knows: bool,
+    /// Whether the sender needs nothing of the receiver any more: it has received that the receiver
+    /// is done, and that the receiver knows the same of it.
+    pub settled: bool,
 }
 
 impl Status {
     /// Encodes the payload.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Writer::default();
-        let flags = u64::from(self.asks) | u64::from(self.done) << 1 | u64::from(self.knows) << 2;
+        let flags = [self.asks, self.done, self.knows, self.settled];
+        let flags = flags.iter().rev().fold(0, |flags, &flag| flags << 1 | u64::from(flag));
         [self.durable, self.yours, flags].into_iter().for_each(|value| out.u64(value));
         out.done()
     }
@@ -35,7 +39,7 @@ impl Status {
         let mut bytes = Reader::new(payload);
         let (durable, yours, flags) = (bytes.u64()?, bytes.u64()?, bytes.u64()?);
         bytes.end()?;
-        let [asks, done, knows] = [1, 2, 4].map(|flag| flags & flag != 0);
-        (flags < 8).then_some(Status { durable, yours, asks, done, knows })
+        let [asks, done, knows, settled] = [1, 2, 4, 8].map(|flag| flags & flag != 0);
+        (flags < 16).then_some(Status { durable, yours, asks, done, knows, settled })
     }
 }
