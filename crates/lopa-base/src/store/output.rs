@@ -1,10 +1,10 @@
-//! Files that a user names. Every `--out FILE` is written here.
+//! Files that a user names. Every `--out FILE` is written here, and every `--journal FILE` opened here.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::files;
+use super::{disk, files};
 use crate::error::{Error, Result};
 
 /// The most links that a path is followed through, as on Linux.
@@ -27,6 +27,27 @@ pub fn write(path: &Path, content: &[u8], what: &str, remedy: &str) -> Result<()
             .at(path.display().to_string())
             .hint(hint)
     })
+}
+
+/// Opens a file that a user named, to read it and to append to it; it and its folder are made if they
+/// are missing. Links are followed. Only a regular file can be read back: all others are refused.
+pub fn journal(path: &Path) -> io::Result<File> {
+    let other = |found: fs::Metadata| !found.is_file();
+    if is_stdout(path) || fs::metadata(path).is_ok_and(other) {
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is not a regular file, and could not be read back",
+        ));
+    }
+    let path = end(path)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    disk::make_folder(folder)?;
+    let is_new = !path.exists();
+    let file = File::options().read(true).append(true).create(true).open(&path)?;
+    if is_new {
+        disk::sync_folder(folder)?;
+    }
+    Ok(file)
 }
 
 /// Whether a path means standard output.
@@ -153,6 +174,24 @@ mod tests {
         assert_eq!(write(&at("round"), "").unwrap_err().id, "storage/write");
         assert_eq!(write(&at("below"), "").unwrap_err().id, "storage/write");
         assert_eq!(write(&at("no/such"), "").unwrap_err().id, "storage/write");
+    }
+
+    #[test]
+    fn a_journal_follows_links_and_refuses_what_cannot_be_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        symlink("below/new", at("link")).unwrap();
+        symlink("pipe", at("to-pipe")).unwrap();
+        symlink("round", at("round")).unwrap();
+        for text in ["one\n", "two\n"] {
+            journal(&at("link")).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+        assert_eq!(fs::read_to_string(at("below/new")).unwrap(), "one\ntwo\n");
+        for path in [at("pipe"), at("to-pipe"), at("round"), folder.path().into(), "-".into()] {
+            assert!(journal(&path).is_err(), "{}", path.display());
+        }
+        assert!(fs::symlink_metadata(at("pipe")).unwrap().file_type().is_fifo());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The journal of finished trials and of tested winners: append-only, one line per entry.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::confirm::Confirmation;
 use super::space::Candidate;
 use lopa::error::{Error, Result};
+use lopa::store::output;
 
 /// A finished trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,11 +53,7 @@ impl Journal {
     /// A last line torn by a crash is dropped.
     pub fn open(path: &Path, search: &str) -> Result<(Journal, Vec<Trial>, Vec<Confirmation>)> {
         let failed = |error: std::io::Error| unusable(path, &error);
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let options = OpenOptions::new().read(true).append(true).create(true).open(path);
-        let mut file = options.map_err(failed)?;
+        let mut file = output::journal(path).map_err(failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;
         let complete = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
