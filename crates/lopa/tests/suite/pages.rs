@@ -1,4 +1,5 @@
-//! The pages of the documentation: README and its kin at the root, and the book in `docs/`.
+//! The pages of the documentation: README and its kin at the root, the book in `docs/`, and the READMEs of
+//! the crates and of the Python package.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,10 @@ pub fn root() -> PathBuf {
 
 /// Every page, in order.
 pub fn pages() -> Vec<Page> {
-    let (mut pages, mut folders) = (Vec::new(), vec![PathBuf::new(), PathBuf::from("docs")]);
+    let (mut pages, mut folders) =
+        (Vec::new(), vec![PathBuf::new(), "docs".into(), "python".into()]);
+    let crates = std::fs::read_dir(root().join("crates")).unwrap();
+    folders.extend(crates.map(|entry| Path::new("crates").join(entry.unwrap().file_name())));
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(root().join(&folder)).unwrap() {
             let name = entry.unwrap().file_name();
