@@ -8,15 +8,27 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+try:
+    from lopa.sklearn import PersonalizedClassifier, RegularizedClassifier
+
+    ESTIMATORS = [PersonalizedClassifier, RegularizedClassifier]
+except ImportError:
+    ESTIMATORS = []  # the package is not installed
+
 SILOS = 5
 DRAWS = 3
-SETS = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+
+# The fourteen variables of Adult (a9a), by their numbers of categories: 123 features, of which each row has 14.
+CATEGORIES = [5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41]
+MARITAL = 5
+ADULTS = 4000
 
 
 def at_random(y, rng):
@@ -32,61 +44,112 @@ def by_class(y, rng):
     return silo
 
 
-def lopa(program, folder, train, test):
+def adults(seed):
+    """Sparse rows of zeros and ones like a9a's; the silos are the marital states, and differ in some weights."""
+    rng = np.random.default_rng(seed)
+    columns, start = [], 0
+    for count in CATEGORIES:
+        share = rng.dirichlet(np.full(count, 0.7))
+        columns.append(start + rng.choice(count, ADULTS, p=share))
+        start += count
+    rows = np.repeat(np.arange(ADULTS), len(CATEGORIES))
+    X = sp.csr_matrix((np.ones(len(rows)), (rows, np.stack(columns, 1).ravel())), shape=(ADULTS, start))
+    silo = columns[MARITAL] - sum(CATEGORIES[:MARITAL])
+    common, own = rng.normal(size=start), 0.7 * rng.normal(size=(CATEGORIES[MARITAL], start))
+    score = X @ common + np.asarray(X.multiply(own[silo]).sum(axis=1)).ravel()
+    y = (score + rng.logistic(size=ADULTS) > np.quantile(score, 0.76)).astype(int)
+    return X, y, silo
+
+
+def tables(load, split):
+    """Draws of a data set of scikit-learn."""
+
+    def draw(seed):
+        X, y = load(return_X_y=True)
+        return X, y, split(y, np.random.default_rng(seed))
+
+    return draw
+
+
+def run(program, folder, *args):
+    done = subprocess.run([program, *args], cwd=folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"lopa {' '.join(args)}: {done.stderr}")
+    return done.stdout
+
+
+def command_line(program, train, test):
     """The share of rows that is right, by algorithm: each row by the model of its silo."""
-
-    def run(*args):
-        done = subprocess.run([program, *args], cwd=folder, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise SystemExit(done.stderr)
-        return done.stdout
-
-    train.to_csv(folder / "train.csv", index=False)
-    test.to_csv(folder / "test.csv", index=False)
-    run("init", "--data", "train.csv", "--nodes-from", "silo", "--label", "target", "-o", "e.toml")
-    run("run", "e.toml", "--out", "runs")
-    (path,) = (folder / "runs").iterdir()
-    found = json.loads(run("evaluate", str(path), "--input", "test.csv", "--format", "json"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if sp.issparse(train[0]):
+            for part, (X, y, silo) in [("train", train), ("test", test)]:
+                (folder / part).mkdir()
+                for at in np.unique(train[2]):
+                    own = silo == at
+                    dump_svmlight_file(X[own], y[own], folder / part / f"s{at}.libsvm", zero_based=False)
+            data, judged = ["train"], "test/{node}.libsvm"
+        else:
+            for part, (X, y, silo) in [("train", train), ("test", test)]:
+                rows = pd.DataFrame(X, columns=[f"f{at}" for at in range(X.shape[1])])
+                rows["silo"] = [f"s{at}" for at in silo]
+                rows["target"] = [f"c{label}" for label in y]
+                rows.to_csv(folder / f"{part}.csv", index=False)
+            data, judged = ["train.csv", "--nodes-from", "silo", "--label", "target"], "test.csv"
+        run(program, folder, "init", "--data", *data, "-o", "e.toml")
+        run(program, folder, "run", "e.toml", "--out", "runs")
+        (path,) = (folder / "runs").iterdir()
+        found = json.loads(run(program, folder, "evaluate", str(path), "--input", judged, "--format", "json"))
     return {model["algorithm"]: model["accuracy_of_all_rows"] for model in found}
+
+
+def estimated(kind, train, test):
+    X, y, silo = train
+    return kind(random_state=0).fit(X, y, groups=silo).score(test[0], test[1], groups=test[2])
 
 
 def alone(train, test):
     """The same of a logistic regression for each silo, on standardised features."""
     right = 0
-    features = [name for name in train if name.startswith("f")]
-    for silo, rows in test.groupby("silo"):
-        own = train[train.silo == silo]
-        if own.target.nunique() < 2:
-            right += (rows.target == own.target.iloc[0]).sum()
+    for at in np.unique(test[2]):
+        (X, y), (rows, truth) = ((part[0][part[2] == at], part[1][part[2] == at]) for part in (train, test))
+        if len(np.unique(y)) < 2:
+            right += (truth == y[0]).sum()
             continue
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
-        right += (model.fit(own[features], own.target).predict(rows[features]) == rows.target).sum()
-    return right / len(test)
+        scaler = StandardScaler(with_mean=not sp.issparse(X))
+        model = make_pipeline(scaler, LogisticRegression(max_iter=5000))
+        right += (model.fit(X, y).predict(rows) == truth).sum()
+    return right / len(test[1])
 
 
-def draw(load, split, seed):
-    X, y = load(return_X_y=True)
-    rows = pd.DataFrame(X, columns=[f"f{at}" for at in range(X.shape[1])])
-    rows["silo"] = [f"s{silo}" for silo in split(y, np.random.default_rng(seed))]
-    rows["target"] = [f"c{label}" for label in y]
-    train, test = train_test_split(rows, test_size=0.25, random_state=seed, stratify=y)
-    sizes = train.silo.value_counts()
-    large = sizes.index[sizes >= 4]
-    return train[train.silo.isin(large)], test[test.silo.isin(large)]
+def parted(X, y, silo, seed):
+    """Three quarters to train on and one to judge; silos with fewer than four rows are left out."""
+    both = train_test_split(np.arange(len(y)), test_size=0.25, random_state=seed, stratify=y)
+    names, sizes = np.unique(silo[both[0]], return_counts=True)
+    large = names[sizes >= 4]
+    both = [rows[np.isin(silo[rows], large)] for rows in both]
+    return [(X[rows], y[rows], silo[rows]) for rows in both]
 
 
 def main(program):
-    print("| data | silos | lopa-gt | local | logistic regression |\n|---|---|---|---|---|")
-    for split, words in [(at_random, "at random"), (by_class, "by class")]:
-        for name, load in SETS.items():
-            found = []
-            for seed in range(DRAWS):
-                train, test = draw(load, split, seed)
-                with tempfile.TemporaryDirectory() as folder:
-                    ours = lopa(program, Path(folder), train, test)
-                found.append([ours["lopa-gt"], ours["local"], alone(train, test)])
-            cells = " | ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
-            print(f"| {name} | {words} | {cells} |", flush=True)
+    sets = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
+    cases = [
+        (name, words, tables(load, split))
+        for split, words in [(at_random, "at random"), (by_class, "by class")]
+        for name, load in sets.items()
+    ]
+    cases.append(("like a9a, sparse", "marital state", adults))
+    heads = ["data", "silos", "lopa-gt", "local", *[kind.__name__ for kind in ESTIMATORS], "logistic regression"]
+    print("|" + "|".join(f" {head} " for head in heads) + "|\n|" + "---|" * len(heads))
+    for name, words, draw in cases:
+        found = []
+        for seed in range(DRAWS):
+            train, test = parted(*draw(seed), seed)
+            ours = command_line(program, train, test)
+            estimators = [estimated(kind, train, test) for kind in ESTIMATORS]
+            found.append([ours["lopa-gt"], ours["local"], *estimators, alone(train, test)])
+        cells = " | ".join(f"{value:.3f}" for value in np.mean(found, axis=0))
+        print(f"| {name} | {words} | {cells} |", flush=True)
 
 
 main(sys.argv[1])
