@@ -41,6 +41,10 @@ class DivergenceWarning(UserWarning):
     """Some runs diverged: their algorithms are not ranked, and their models mean nothing."""
 
 
+class LabelWarning(UserWarning):
+    """Labels that look like two spellings of one class, such as `Benign` and `benign`."""
+
+
 class ConfigError(Error, ValueError):
     """An invalid experiment, problem or argument."""
 

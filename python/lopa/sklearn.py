@@ -7,9 +7,11 @@ run; here all of them are in this process.
 
 from __future__ import annotations
 
+import difflib
 import json
 import numbers
 import os
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from . import _lopa
 from ._arrays import Arrays, Matrix
-from ._errors import ConfigError
+from ._errors import ConfigError, LabelWarning
 from ._json import dumps
 
 __all__ = ["PersonalizedClassifier", "RegularizedClassifier"]
@@ -51,6 +53,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
+        _check_spelling(self.classes_, codes)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, `{self.classes_[0]}`: a classifier needs two")
         silos = np.zeros(len(y), int) if groups is None else _groups(groups, len(y))
@@ -104,7 +107,10 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)} labels")
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):
-            message = f"y has a class that nobody learnt, `{strange[0]}`: there are {self.classes_}"
+            known = ", ".join(str(name) for name in self.classes_)
+            near = difflib.get_close_matches(str(strange[0]), [str(name) for name in self.classes_], 1)
+            did = f" (did you mean `{near[0]}`?)" if near else ""
+            message = f"y has a class that no silo has learnt, `{strange[0]}`{did}: there are {known}"
             raise ValueError(message)
         labels = np.searchsorted(self.classes_, y).astype(np.uint32)
         kept = self._kept(self.theta_.mean(axis=0))
@@ -218,6 +224,17 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(message)
         found: NDArray[np.intp] = at
         return found
+
+
+def _check_spelling(classes: NDArray[Any], codes: NDArray[Any]) -> None:
+    """Warns of classes that differ by case, spaces, accents or a slip of the pen alone."""
+    if classes.dtype.kind not in "OSU":
+        return
+    names = [str(name) for name in classes]
+    found = _lopa.spelling(list(zip(names, np.bincount(codes).tolist(), strict=True)))
+    if found is not None:
+        remedy = "if they are one class, write it in one way; each is learnt as a class of its own"
+        warnings.warn(f"{found}: {remedy}", LabelWarning, stacklevel=3)
 
 
 def _groups(groups: Any, rows: int) -> NDArray[Any]:

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lopa::data::{Data, Dataset, Scaling, Scalings};
+use lopa::data::{Data, Dataset, Scaling, Scalings, check_spelling};
 use lopa::error::{Error, Result};
 use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
@@ -127,6 +127,7 @@ impl Fit<'_, '_> {
             features: self.data.train.cols(),
             classes: self.data.classes.clone(),
             columns: None,
+            unnamed: Default::default(),
             diverged: false,
             log,
             row,
@@ -137,8 +138,15 @@ impl Fit<'_, '_> {
     }
 }
 
-/// The graph of so many silos, and the rows of a minibatch where they have so many each, on average; none
-/// for all of them.
+/// Which of these classes, given with their numbers of rows, differ by their spelling alone; none if
+/// none do.
+#[pyfunction]
+pub fn spelling(classes: Vec<(String, usize)>) -> Option<String> {
+    check_spelling(&classes).err().map(|error| error.message)
+}
+
+/// The graph of N silos, and the rows of a minibatch for silos with this many rows on average; none for
+/// all of them.
 #[pyfunction]
 pub fn usual(silos: usize, rows: usize) -> (&'static str, Option<usize>) {
     (choose::graph(silos), choose::batch(rows))
@@ -205,6 +213,7 @@ pub fn personal<'py>(
                 classes: about.classes,
                 scaling,
                 columns: None,
+                unnamed: Default::default(),
                 own: None,
                 left_out: Vec::new(),
             };

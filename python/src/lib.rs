@@ -47,6 +47,7 @@ fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment::schema, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::usual, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::spelling, module)?)?;
     module.add_function(wrap_pyfunction!(fit::probabilities, module)?)?;
     module.add_function(wrap_pyfunction!(fit::personal, module)?)?;
     module.add_function(wrap_pyfunction!(network::graph, module)?)?;

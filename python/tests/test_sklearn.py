@@ -248,7 +248,7 @@ def test_bad_rows() -> None:
         classifier.predict(X, groups=groups[:3])
     with pytest.raises(ValueError, match="not finite"):
         classifier.fit(X, y, groups=np.where(groups == "silo 0", np.nan, 1.0))
-    with pytest.raises(ValueError, match="class that nobody learnt, `perhaps`"):
+    with pytest.raises(ValueError, match="class that no silo has learnt, `perhaps`: there are no, yes"):
         classifier.adapt(X[:2], ["yes", "perhaps"])
     with pytest.raises(ValueError, match="2 rows, but y has 3"):
         classifier.adapt(X[:2], ["yes", "no", "no"])
@@ -259,6 +259,23 @@ def test_bad_rows() -> None:
     with pytest.raises(ValueError, match="silo `alone` has 1 row"):
         small(RegularizedClassifier).fit(X, y, groups=lonely)
     assert small(PersonalizedClassifier).fit(X, y, groups=lonely).score(X, y, groups=lonely) > 0.9
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_labels_that_differ_by_their_spelling_are_named(kind: Any) -> None:
+    X, y, groups = silos()
+    y = np.where(y == "yes", "malignant", "benign").astype(object)
+    small(kind).fit(X, y, groups=groups)  # nothing to warn of
+    for label, rows in [("Benign", 1), ("benign ", 1), ("bengin", 1)]:
+        other = y.copy()
+        other[np.flatnonzero(y == "benign")[:rows]] = label
+        with pytest.warns(lopa.LabelWarning, match="spelling alone") as found:
+            small(kind).fit(X, other, groups=groups)
+        said = str(found[0].message)
+        assert repr(label).strip("'") in said and "1 row)" in said, said
+    fitted = small(kind).fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=r"`Benign` \(did you mean `benign`\?\): there are benign, malignant"):
+        fitted.adapt(X[:9], np.where(y[:9] == "benign", "Benign", "malignant"))
 
 
 def test_ctrl_c_ends_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
