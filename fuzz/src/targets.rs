@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lopa::config::Source;
 use lopa::data::partition::Partition;
-use lopa::data::{Named, Where, new_rows};
+use lopa::data::{Named, Needed, Unnamed, Where, new_rows};
 use lopa::engine::{
     Begin, Event, Frame, FrameKind, Independent, Journal, Limits, Parcel, Peers, Place, Policy,
     Progress, Round, Settings, Signature, Transport, Wire,
@@ -181,18 +181,26 @@ fn csv(bytes: &[u8]) {
     source("csv", &format!("path = '{}'\n{more}", path.display()));
 }
 
+/// Reads new rows for a model, with a column left out and without.
+fn read_new(path: &Path, features: usize, named: Named) {
+    for dropped in [vec![], vec![1]] {
+        let unnamed = Unnamed { zero_based: !dropped.is_empty(), dropped };
+        let _ = new_rows(path, &Needed { features, columns: None, unnamed: &unnamed }, named);
+    }
+}
+
 fn csv_new_rows(bytes: &[u8]) {
     let (options, rest) = split(bytes);
     let path = put("new.csv", rest);
     let label = (options & 1 == 1).then_some("y");
     let group = (options & 16 == 16).then_some("1");
-    let _ = new_rows(&path, usize::from(options >> 1 & 7), None, Named { label, group });
+    read_new(&path, usize::from(options >> 1 & 7), Named { label, group });
 }
 
 fn libsvm(bytes: &[u8]) {
     let path = put("fuzz.libsvm", bytes);
     source("libsvm", &format!("path = '{}'", path.display()));
-    let _ = new_rows(&path, 3, None, Named::default());
+    read_new(&path, 3, Named::default());
 }
 
 fn npy(bytes: &[u8]) {
@@ -201,13 +209,13 @@ fn npy(bytes: &[u8]) {
     let labels = put("y.npy", parts.get(1).copied().unwrap_or_default());
     let (features, labels) = (features.display(), labels.display());
     source("npy", &format!("features = '{features}'\nlabels = '{labels}'"));
-    let _ = new_rows(&folder().join("x.npy"), 2, None, Named::default());
+    read_new(&folder().join("x.npy"), 2, Named::default());
 }
 
 fn npz(bytes: &[u8]) {
     let path = put("fuzz.npz", bytes);
     source("npz", &format!("path = '{}'", path.display()));
-    let _ = new_rows(&path, 2, None, Named::default());
+    read_new(&path, 2, Named::default());
 }
 
 /// An archive with the arrays `X` and `y`, whose checksums are right.

@@ -71,6 +71,7 @@ fn raw(arrays: &Bound<PyAny>) -> Result<Raw> {
         groups: names,
         usual: Usual::nothing(),
         columns: None,
+        unnamed: Default::default(),
         test_at: None,
         known: false,
     })

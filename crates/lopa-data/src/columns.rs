@@ -20,6 +20,24 @@ pub struct Columns {
     pub dropped: Vec<String>,
 }
 
+/// What must be known of a table whose columns have no names, to read another one like it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unnamed {
+    /// The places of columns that are left out, among the features and them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<usize>,
+    /// Whether its features are numbered from 0, where LIBSVM files usually begin with 1.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub zero_based: bool,
+}
+
+impl Unnamed {
+    /// Whether it is like any other.
+    pub fn is_usual(&self) -> bool {
+        *self == Unnamed::default()
+    }
+}
+
 /// How many names a message lists.
 const SOME: usize = 5;
 

@@ -51,12 +51,14 @@ pub fn check_spelling(classes: &[(String, usize)]) -> Result<()> {
             }
         }
     }
-    let Some(first) = alike.first() else { return Ok(()) };
-    let more = match alike.len() {
-        1 => String::new(),
-        all => format!(", and {} more pairs", all - 1),
-    };
-    let message = format!("two classes differ by their spelling alone: {first}{more}");
+    if alike.is_empty() {
+        return Ok(());
+    }
+    let mut some: Vec<String> = alike.iter().take(SHOWN).cloned().collect();
+    if alike.len() > SHOWN {
+        some.push(format!("and {} more", alike.len() - SHOWN));
+    }
+    let message = format!("classes differ by their spelling alone: {}", some.join("; "));
     Err(Error::data("data/near-classes", message).hint(
         "write one of them throughout; if they are different classes, list all of them as `classes`",
     ))

@@ -31,7 +31,7 @@ mod stored;
 pub use agreement::garbled;
 pub use agreement::{Agreement, Told};
 pub use catalog::{Archive, Published, PublishedFile, State, find_published, published};
-pub use columns::Columns;
+pub use columns::{Columns, Unnamed};
 pub use digest::digest;
 pub use doubt::Remark;
 pub use features::{Features, Samples, Stock};
@@ -43,8 +43,8 @@ use packed::{Bytes, Packed};
 pub use prepare::{ClassName, Preparation, UnknownLabels, load, prepare, read};
 pub use scaling::{Method, Scaling, Scalings};
 pub use source::{
-    Class, Named, NewRows, Part, Raw, SourceBuild, Table, Usual, Where, entry as source_entry,
-    new_rows, sources,
+    Class, Named, Needed, NewRows, Part, Raw, SourceBuild, Table, Usual, Where,
+    entry as source_entry, new_rows, sources,
 };
 
 use stored::Stored;
@@ -223,6 +223,8 @@ pub struct Data {
     pub scaling: Scalings,
     /// The names of the columns, if the source has any.
     pub columns: Option<Columns>,
+    /// What must be known of columns without names.
+    pub unnamed: Unnamed,
     /// Which nodes' files these are, where nodes have files of their own.
     pub own: Option<Own>,
     /// A sentence for each file with rows that are left out, because `classes` does not list their

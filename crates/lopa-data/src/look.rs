@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::doubt::{Edge, Remark, Values};
-use super::source::{Odd, Raw, look_csv, look_raw};
+use super::source::{Odd, RawLook, look_csv, look_raw};
 use crate::error::Result;
 
 /// The contents of a file.
@@ -38,7 +38,7 @@ pub struct Look {
 /// A column of features.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ColumnLook {
-    /// Its name, or its number.
+    /// Its name, or its number as in the file: from 0, and in LIBSVM files usually from 1.
     pub name: String,
     /// The type of its cells.
     pub kind: CellKind,
@@ -121,16 +121,13 @@ pub const MAX_DISTINCT: usize = 1000;
 pub fn look(path: &Path, label: Option<&str>) -> Result<Look> {
     match look_csv(path, label)? {
         Some(look) => Ok(look),
-        None => {
-            let (format, raw, label) = look_raw(path, label)?;
-            Ok(Look::of(format, &raw, label))
-        }
+        None => Ok(Look::of(look_raw(path, label)?)),
     }
 }
 
 impl Look {
     /// A table of numbers.
-    fn of(format: &'static str, raw: &Raw, label: Option<String>) -> Look {
+    fn of(RawLook { format, raw, label, first }: RawLook) -> Look {
         let (table, rows) = (&raw.train.table, raw.train.table.rows());
         let names = raw.columns.as_ref().map(|columns| &columns.features[..]).unwrap_or_default();
         let mut cells = vec![Cells::default(); table.cols()];
@@ -139,14 +136,14 @@ impl Look {
         }
         let zeros = |cells: &mut Cells| cells.add_zeros(rows - cells.seen);
         cells.iter_mut().for_each(zeros);
-        let name = |j: usize| names.get(j).cloned().unwrap_or(j.to_string());
+        let name = |j: usize| names.get(j).cloned().unwrap_or((first + j).to_string());
         let columns: Vec<_> =
             cells.into_iter().enumerate().map(|(j, cells)| cells.column(name(j), None)).collect();
         let labels = label.map(|name| {
             let mut counts = vec![0; raw.classes.len()];
             raw.train.labels.iter().for_each(|&label| counts[label as usize] += 1);
             let classes = raw.classes.iter().map(|class| class.name.clone()).zip(counts).collect();
-            let refused = super::labels::check_classes(raw).err().map(|error| error.message);
+            let refused = super::labels::check_classes(&raw).err().map(|error| error.message);
             LabelLook { name, classes, missing: 0, refused, column: None }
         });
         Look::new(format, rows, columns, labels)

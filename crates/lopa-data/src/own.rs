@@ -118,14 +118,14 @@ pub fn load(
         Told::of(&data.train, data.columns.as_ref(), preparation, out)
     };
     let told: Vec<Told> = parts.iter().zip(&out).map(tell).collect();
-    let first = parts.first().map(|data| (data.classes.clone(), data.columns.clone()));
-    let (classes, columns) = first.unwrap_or_default();
+    let of = |data: &Data| (data.classes.clone(), data.columns.clone(), data.unnamed.clone());
+    let (classes, columns, unnamed) = parts.first().map(of).unwrap_or_default();
     let (train, test): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.train, d.test)).unzip();
     let (train, test) = (joined(train, &here, nodes.len()), joined(test, &here, nodes.len()));
     let whole = here == (0..nodes.len());
     let own = Some(Own { here, told: told.clone(), settled: false, unlisted: out });
     let (scaling, left_out) = (Scalings::default(), Vec::new());
-    let mut data = Data { train, test, classes, scaling, columns, own, left_out };
+    let mut data = Data { train, test, classes, scaling, columns, unnamed, own, left_out };
     if whole {
         data.settle(&Agreement::of(&told, preparation)?, preparation)?;
     }

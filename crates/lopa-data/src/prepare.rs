@@ -238,8 +238,9 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
     };
     let (train, test) = (set(&raw.train, &train), set(test_part, &test));
     let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
-    let (scaling, columns) = (Scalings::all(scaling), raw.columns);
-    Ok(Data { train, test, classes, scaling, columns, own: None, left_out: Vec::new() })
+    let scaling = Scalings::all(scaling);
+    let Raw { columns, unnamed, .. } = raw;
+    Ok(Data { train, test, classes, scaling, columns, unnamed, own: None, left_out: Vec::new() })
 }
 
 /// The indices of the chosen classes.

@@ -47,8 +47,7 @@ pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
     let model = one_model(&args.model, output)?;
     let resolved = RunReader::open(&args.model.run)?.resolved()?;
     let batch = Experiment::read(&resolved, &program.registries)?.run.batch.batches().grad_g;
-    let (features, columns) = (model.about.features, model.about.columns.as_ref());
-    let rows = new_rows(&args.input, features, columns, args.label.named())?;
+    let rows = new_rows(&args.input, &model.about.needs(), args.label.named())?;
     let place = || args.input.display().to_string();
     let labels = rows.labels.as_deref().ok_or_else(|| {
         Error::data("data/no-labels", "the file has no labels to adapt to")

@@ -242,7 +242,7 @@ pub fn rows_for(
     output: &Output,
 ) -> Result<NewRows> {
     let named = Named { group: whose.nodes_from.as_deref(), ..label.named() };
-    let rows = new_rows(input, about.features, about.columns.as_ref(), named)?;
+    let rows = new_rows(input, &about.needs(), named)?;
     if rows.guessed {
         check_guess(&rows, &about.classes, input, output)?;
     }
@@ -268,5 +268,7 @@ fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output
     );
     Err(Error::data("data/no-labels", message)
         .at(format!("{}, row {}", input.display(), row + 1))
-        .hint("take out the column that is no feature, or name the column of labels with --label"))
+        .hint(
+            "take out the column that is not a feature, or name the column of labels with --label",
+        ))
 }

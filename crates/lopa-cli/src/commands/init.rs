@@ -29,8 +29,8 @@ pub struct InitArgs {
     /// The column with the group of each row: each of its values becomes a node
     #[arg(long, value_name = "COLUMN", conflicts_with = "nodes")]
     nodes_from: Option<String>,
-    /// Columns to leave out, by name or number from 0, separated by commas [default: identifiers and
-    /// constants, and said]
+    /// Columns to leave out, by name or number from 0, or features by their index in a LIBSVM file,
+    /// separated by commas [default: identifiers and constants, and said]
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     drop: Vec<String>,
     /// The classes in their order, separated by commas [default: all that occur]

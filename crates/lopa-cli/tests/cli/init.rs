@@ -75,6 +75,26 @@ fn a_file_becomes_an_experiment_that_beats_the_majority() {
     assert!(again.code != 0 && again.stderr.contains("--force"), "{}", again.stderr);
 }
 
+/// The README's words, on the file that it names.
+#[test]
+fn a_column_that_is_named_after_hospitals_names_the_nodes_unasked() {
+    let patients = std::fs::read_to_string(crate::pages::root().join("docs/walk/patients.csv"));
+    let folder = Folder::with(&[("patients.csv", &patients.unwrap())]);
+    let done = folder.lopa(&["init", "--data", "patients.csv", "--seconds", "0"]).good();
+    for says in ["nodes: column \"hospital\"", "label: column \"diagnosis\"", "5 nodes"] {
+        assert!(done.stdout.contains(says), "{says}: {}", done.stdout);
+    }
+    let text = folder.read("patients.toml");
+    assert!(text.contains("group = \"hospital\"") && text.contains("name = \"group\""), "{text}");
+    // A column of words that may be anything is refused, with what it may be.
+    let args = ["init", "--data", "patients.csv", "--force", "--nodes", "3"];
+    let refused = folder.lopa(&args);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    for says in ["--nodes-from hospital", "--drop hospital"] {
+        assert!(refused.stderr.contains(says), "{says}: {}", refused.stderr);
+    }
+}
+
 #[test]
 fn a_column_names_the_nodes() {
     let folder = Folder::with(&[("my.csv", &patients(240, true))]);
@@ -164,7 +184,7 @@ fn what_cannot_be_guessed_is_asked_for() {
         ("notes.docx", "not data"),
     ]);
     for (args, code, hint) in [
-        (&["--data", "two.csv"][..], 3, "--nodes-from"),
+        (&["--data", "two.csv", "--nodes", "2"][..], 3, "--nodes-from hospital"),
         (&["--data", "two.csv", "--nodes-from", "hosptal"], 3, "did you mean `hospital`"),
         (&["--data", "two.csv", "--label", "diagnoses"], 3, "did you mean `diagnosis`"),
         (&["--data", "floats.csv"], 3, "--label"),

@@ -82,6 +82,22 @@ fn a_newcomer_gets_right_numbers_or_a_clear_refusal() {
         folder.lopa(&args).good();
     }
 
+    // One table of all hospitals' new rows: the column that says whose they are must be named.
+    let of = |at: usize| hospital(at).lines().skip(1).map(str::to_string).collect::<Vec<_>>();
+    let mut table = String::from("site,id,age,dose,diagnosis\n");
+    for (at, name) in HOSPITALS.iter().enumerate().take(2) {
+        of(at).iter().for_each(|row| table += &format!("{name},{row}\n"));
+    }
+    folder.write("new.csv", table.as_bytes());
+    let refused = folder.lopa(&["evaluate", &run, "-a", "lopa-gt", "--input", "new.csv"]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    for says in ["column `site` is unknown", "--nodes-from site"] {
+        assert!(refused.stderr.contains(says), "{says}: {}", refused.stderr);
+    }
+    let args = ["evaluate", &run, "-a", "lopa-gt", "--input", "new.csv", "--nodes-from", "site"];
+    let said = folder.lopa(&args).good().stderr;
+    assert!(said.contains("each judged by the model of its node"), "{said}");
+
     // A label that the file does not list is refused, with the one it should be.
     folder.write("sites/south.csv", bad.as_bytes());
     let refused = folder.lopa(&["run", "sites.toml", "--out", "again"]);
@@ -183,6 +199,41 @@ fn libsvm_files_of_different_widths_have_the_features_of_the_widest() {
     let refused = folder.lopa(&["run", "bare.toml"]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(refused.stderr.contains("`features = 14` in [data]"), "{}", refused.stderr);
+}
+
+/// Rows as scikit-learn writes them: features are numbered from 0, the last one is an identifier.
+#[test]
+fn libsvm_files_that_count_from_zero_are_read_so_in_every_command() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("sites")).unwrap();
+    let row = |i: usize| format!("{} {}:1 2:{} 3:{}\n", i % 2, i % 2, 1 + i % 3, 1000 + i);
+    for (at, name) in ["a", "b"].iter().enumerate() {
+        let rows: String = (60 * at..60 * (at + 1)).map(row).collect();
+        folder.write(&format!("sites/{name}.libsvm"), rows.as_bytes());
+    }
+    let args = ["init", "--data", "sites", "--drop", "3", "--seconds", "0"];
+    let done = folder.lopa(&args).good();
+    assert!(done.stdout.contains("features are numbered from 0"), "{}", done.stdout);
+    let text = folder.read("sites.toml");
+    for line in ["zero_based = true", "drop = [3]"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let wrong = ["init", "--data", "sites", "--force", "--seconds", "0", "--drop"];
+    for (index, code, says) in [("9", 3, "numbers 0 to 3"), ("age", 2, "index of a feature")] {
+        let refused = folder.lopa(&[&wrong[..], &[index]].concat());
+        assert_eq!(refused.code, code, "{}", refused.stderr);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    }
+    folder.lopa(&["run", "sites.toml", "--seed", "1", "--set", "run.iterations=50"]).good();
+    let run = folder.run_folder().display().to_string();
+    // No row has feature 0: they are not shifted.
+    let ones: String = (0..20).map(|i| row(2 * i + 1)).collect();
+    folder.write("ones.libsvm", ones.as_bytes());
+    for input in ["sites/{node}.libsvm", "ones.libsvm"] {
+        let args = ["evaluate", &run, "-a", "lopa-gt", "-i", input, "--format", "json"];
+        let json = folder.lopa(&args).good().json();
+        assert_eq!(json[0]["accuracy"], 1.0, "{input}: {json}");
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_table_is_described_column_by_column() {
         found["scalings"].as_array().unwrap().iter().map(|s| &s["scaling"]).collect();
     assert_eq!(names, ["none", "unit", "standardise", "centre", "log", "row", "tf-idf"]);
     let text = folder.lopa(&["data", "stats", "my.csv"]).good().stdout;
-    for says in ["column `sex` has cells that are no numbers (`m`)", "column `bmi` lacks 1 of 3"] {
+    for says in ["column `sex` has cells that are not numbers (`m`)", "column `bmi` lacks 1 of 3"] {
         assert!(text.contains(says), "{says}: {text}");
     }
     // Another column may have the labels.

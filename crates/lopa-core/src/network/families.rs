@@ -63,7 +63,7 @@ pub fn graphs() -> Registry<GraphBuild> {
         graph_entry("ring", "a cycle: two neighbours each", ring),
         graph_entry("path", "a line from the first node to the last", path),
         graph_entry("star", "node 0 in the middle, the others know it alone", star),
-        graph_entry("complete", "everybody knows everybody", complete),
+        graph_entry("complete", "every node is linked to every other", complete),
         graph_entry("grid", "a rectangle of rows and columns (a path if m is prime)", grid),
         graph_entry("torus", "a grid whose opposite borders are joined", torus),
         graph_entry("circulant", "a ring with neighbours at the given distances", circulant),

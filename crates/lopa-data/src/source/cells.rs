@@ -164,12 +164,14 @@ const SHOWN: usize = 3;
 #[derive(Default)]
 pub struct OddCells {
     count: usize,
+    missing: usize,                   // of these
     first: Vec<(u64, usize, String)>, // line, column, text
 }
 
 impl OddCells {
     pub fn add(&mut self, line: u64, column: usize, text: &str) {
         self.count += 1;
+        self.missing += usize::from(is_missing(text));
         if self.first.len() < SHOWN {
             self.first.push((line, column, text.to_string()));
         }
@@ -179,14 +181,26 @@ impl OddCells {
     pub fn error(&self, name: &str, names: &ColumnNames) -> Option<crate::error::Error> {
         let (line, column, text) = self.first.first()?;
         let odd = Odd::of(text);
+        let all_missing = self.count == self.missing;
         let one = |(line, column, text): &(u64, usize, String)| {
-            format!("`{}` in {}, line {line}", short(text), names.shown(*column))
+            let what = match text.is_empty() {
+                true if all_missing => String::new(),
+                true => "nothing in ".into(),
+                false => format!("`{}` in ", short(text)),
+            };
+            format!("{what}{}, line {line}", names.shown(*column))
         };
         let mut some: Vec<String> = self.first.iter().map(one).collect();
         if self.count > some.len() {
             some.push(format!("and {} more", self.count - some.len()));
         }
         let message = match (self.count, &odd) {
+            (1, Odd::Missing) if text.is_empty() => {
+                format!("{} has no value", names.shown(*column))
+            }
+            (count, Odd::Missing) if count > 1 && all_missing => {
+                format!("{count} cells have no value: {}", some.join("; "))
+            }
             (1, Odd::Infinite) => {
                 format!("{} holds `{}`", names.shown(*column), short(text))
             }

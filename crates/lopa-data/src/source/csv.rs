@@ -9,7 +9,7 @@ use super::raw::{Part, Raw, Table};
 use super::{Where, file, text};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::params;
-use crate::{Columns, Features};
+use crate::{Columns, Features, Unnamed};
 
 params! {
     /// Parameters of `csv`.
@@ -58,7 +58,7 @@ pub enum Column {
 pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
     let names = (&mut labels, &mut groups);
-    let (train, columns) = read_part(csv, &csv.path, place, None, names)?;
+    let (train, columns, unnamed) = read_part(csv, &csv.path, place, None, names)?;
     let test = match &csv.test_path {
         None => None,
         Some(path) => {
@@ -67,7 +67,7 @@ pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
         }
     };
     let raw = Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))?;
-    Ok(Raw { columns, test_at: csv.test_path.clone(), ..raw })
+    Ok(Raw { columns, unnamed, test_at: csv.test_path.clone(), ..raw })
 }
 
 fn read_part(
@@ -76,7 +76,7 @@ fn read_part(
     place: &Where,
     like: Option<(usize, Option<&Columns>)>,
     names: (&mut Names, &mut Names),
-) -> Result<(Part, Option<Columns>)> {
+) -> Result<(Part, Option<Columns>, Unnamed)> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
     let given = csv.delimiter.as_ref().map(|given| given.as_bytes()[0]);
     let rows = CsvReader::open(&name, &bytes, given)?;
@@ -93,7 +93,10 @@ fn read_part(
         }
         _ => {}
     }
-    Ok((rows.read(&plan, names)?, columns))
+    // Columns with names are left out by name.
+    let dropped = if columns.is_some() { Vec::new() } else { plan.places_left_out() };
+    let unnamed = Unnamed { dropped, ..Unnamed::default() };
+    Ok((rows.read(&plan, names)?, columns, unnamed))
 }
 
 impl Csv {
@@ -133,6 +136,15 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The places of the columns left out, among the features and them.
+    fn places_left_out(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = self.features.iter().chain(&self.dropped).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        let is_dropped = |place: &usize| self.dropped.contains(&all[*place]);
+        (0..all.len()).filter(is_dropped).collect()
+    }
+
     /// Puts the features in another order, given by their indices in the current one.
     pub fn reorder(&mut self, order: &[usize]) {
         self.features = order.iter().map(|&at| self.features[at]).collect();
@@ -214,7 +226,7 @@ impl<'a> CsvReader<'a> {
         ColumnNames { names: plan.header.then(|| self.cells()), width: self.width() }
     }
 
-    /// Reads all rows; cells that are no numbers are counted and refused together.
+    /// Reads all rows; cells that are not numbers are counted and refused together.
     pub fn read(self, plan: &Plan, (labels, groups): (&mut Names, &mut Names)) -> Result<Part> {
         let &Plan { header, label, group, ref features, .. } = plan;
         let (name, cols, columns) = (self.name, features.len(), self.column_names(plan));

@@ -19,6 +19,9 @@ params! {
         features: Option<usize> = None, from_to(1, MAX_FEATURES);
         /// Whether indices start at 0.
         zero_based: bool = false;
+        /// Features that are left out, by their index in the file.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        drop: Vec<u32> = Vec::new();
     }
 }
 
@@ -43,26 +46,36 @@ pub fn read(libsvm: &Libsvm, place: &Where) -> Result<Raw> {
     }
     let (train, test) = (train.part(cols), test.map(|test| test.part(cols)));
     let raw = Raw::named(train, test, names, Names::default());
-    let raw = raw.map_err(|error| error.at(&libsvm.path))?;
+    let raw = raw.and_then(|raw| raw.without(&libsvm.drop, u32::from(!libsvm.zero_based)));
+    let raw = raw.map_err(|error| match error.id {
+        "data/no-column" => {
+            let hint = error.hint.unwrap_or_default();
+            let hint = format!("{hint}; if other files have more, give their number as `features`");
+            Error { hint: Some(hint), ..error }
+        }
+        _ => error,
+    });
+    let mut raw = raw.map_err(|error| error.at(&libsvm.path))?;
+    raw.unnamed.zero_based = libsvm.zero_based;
     Ok(Raw { test_at: libsvm.test_path.clone(), ..raw })
 }
 
-/// The rows of a file, and whether they have labels.
-pub fn look(name: &str, bytes: &[u8]) -> Result<(Raw, bool)> {
+/// The rows of a file, whether they have labels, and whether indices start at 0.
+pub fn look(name: &str, bytes: &[u8]) -> Result<(Raw, bool, bool)> {
     let mut names = Names::default();
     let read = |zero_based: bool, names: &mut Names| {
-        let options = Libsvm { path: name.into(), test_path: None, features: None, zero_based };
+        let options = Libsvm { path: name.into(), zero_based, ..Libsvm::default() };
         let rows = SparseRows::read(&options, is_labelled(bytes), (name, bytes), names)?;
         let cols = rows.cols.max(1);
         Ok(rows.part(cols))
     };
-    let part = match read(false, &mut names) {
+    let (part, zero_based) = match read(false, &mut names) {
         // An index 0: indices start at 0.
-        Err(Error { id: "data/bad-index", .. }) => read(true, &mut names)?,
-        part => part?,
+        Err(Error { id: "data/bad-index", .. }) => (read(true, &mut names)?, true),
+        part => (part?, false),
     };
     let raw = Raw::named(part, None, names, Names::default()).map_err(|error| error.at(name))?;
-    Ok((raw, is_labelled(bytes)))
+    Ok((raw, is_labelled(bytes), zero_based))
 }
 
 /// Whether the first row has a label.
@@ -71,10 +84,16 @@ fn is_labelled(bytes: &[u8]) -> bool {
     first.next().is_none_or(|word| !word.contains(&b':'))
 }
 
-/// New rows for a model with this many features; all have labels if the first one does.
-pub fn new_rows(name: &str, bytes: &[u8], features: usize) -> Result<(Raw, bool)> {
-    let options =
-        Libsvm { path: name.into(), test_path: None, features: Some(features), zero_based: false };
+/// New rows for a model with this many features, numbered as in training; all have labels if the first
+/// one does.
+pub fn new_rows(
+    name: &str,
+    bytes: &[u8],
+    features: usize,
+    zero_based: bool,
+) -> Result<(Raw, bool)> {
+    let path = name.into();
+    let options = Libsvm { path, features: Some(features), zero_based, ..Libsvm::default() };
     let labelled = is_labelled(bytes);
     let mut names = Names::default();
     let rows = SparseRows::read(&options, labelled, (name, bytes), &mut names)?;

@@ -92,23 +92,39 @@ fn label_look(column: ColumnLook, classes: Names, labels: Vec<u32>, missing: usi
     LabelLook { name: column.name.clone(), classes, missing, refused, column: Some(column) }
 }
 
-/// Any other file: its format, its rows, and the name of its labels.
-pub fn look_raw(path: &Path, label: Option<&str>) -> Result<(&'static str, Raw, Option<String>)> {
+/// A file that is no text table.
+pub struct RawLook {
+    /// Its format: the name of the source that reads it.
+    pub format: &'static str,
+    /// Its rows.
+    pub raw: Raw,
+    /// The name of its labels, if it has any.
+    pub label: Option<String>,
+    /// The number of its first feature.
+    pub first: usize,
+}
+
+/// Reads a file that is no text table.
+pub fn look_raw(path: &Path, label: Option<&str>) -> Result<RawLook> {
     if idx::is_idx(path) {
-        return Ok(("idx", idx::look(path)?, None));
+        return Ok(RawLook { format: "idx", raw: idx::look(path)?, label: None, first: 0 });
     }
     let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
     Ok(match format {
-        FileFormat::Npy => ("npy", Array::read(&name, &bytes)?.unlabelled()?, None),
+        FileFormat::Npy => {
+            let raw = Array::read(&name, &bytes)?.unlabelled()?;
+            RawLook { format: "npy", raw, label: None, first: 0 }
+        }
         FileFormat::Npz => {
             let (raw, labelled) = npz::new_rows(&name, &bytes, label)?;
             let label = labelled.then(|| label.unwrap_or("y").to_string());
-            ("npz", raw, label)
+            RawLook { format: "npz", raw, label, first: 0 }
         }
         _ => {
-            let (raw, labelled) = libsvm::look(&name, &bytes)?;
-            ("libsvm", raw, labelled.then(|| "first of each line".to_string()))
+            let (raw, labelled, zero_based) = libsvm::look(&name, &bytes)?;
+            let label = labelled.then(|| "first of each line".to_string());
+            RawLook { format: "libsvm", raw, label, first: usize::from(!zero_based) }
         }
     })
 }

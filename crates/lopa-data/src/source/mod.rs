@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) use cells::Odd;
-pub(super) use look::{look_csv, look_raw};
-pub use new::{Named, NewRows, new_rows};
+pub(super) use look::{RawLook, look_csv, look_raw};
+pub use new::{Named, Needed, NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 
 use crate::config::{Entry, Params, Registry};

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::csv::{Column, CsvReader, Header, Plan, number};
 use super::names::Names;
 use super::npy::Array;
-use super::raw::{Raw, Table};
+use super::raw::{Raw, Table, kept};
 use super::{file, libsvm, npz};
 use crate::error::{Error, Result};
-use crate::{Columns, Features};
+use crate::{Columns, Features, Unnamed};
 
 /// Rows for a trained model to predict.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,38 +33,63 @@ pub struct Named<'a> {
     pub group: Option<&'a str>,
 }
 
-/// Reads the rows of a file for a model with this many features.
+/// The columns that a model needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Needed<'a> {
+    /// Number of features.
+    pub features: usize,
+    /// The names of the columns, if it was trained with any.
+    pub columns: Option<&'a Columns>,
+    /// What must be known of columns without names.
+    pub unnamed: &'a Unnamed,
+}
+
+impl Needed<'_> {
+    /// Features and columns to leave out.
+    fn width(&self) -> usize {
+        self.features + self.unnamed.dropped.len()
+    }
+
+    /// Rows without the columns to leave out, if they have these.
+    pub fn cut(&self, raw: Features<f64>) -> Features<f64> {
+        match raw.cols() == self.width() && !self.unnamed.dropped.is_empty() {
+            true => raw.columns_at(&kept(self.width(), &self.unnamed.dropped).collect::<Vec<_>>()),
+            false => raw,
+        }
+    }
+}
+
+/// Reads the rows of a file for a model.
 ///
 /// Where both the model and the file have names of columns, these are matched; the file may also have
 /// the columns of labels and groups that the model was trained with, and a last one of labels.
 ///
-/// Otherwise columns are matched by position. A table with that many columns has no labels. With one
-/// column more, beside that of the groups if one is named, labels are in the column named `label`, by
-/// default the last; in an `.npz` archive, in the array named `label`, by default `y`.
-pub fn new_rows(
-    path: &Path,
-    features: usize,
-    columns: Option<&Columns>,
-    named: Named,
-) -> Result<NewRows> {
+/// Otherwise columns are matched by position; those that were left out in training are there, and are
+/// left out again. A table with that many columns has no labels. With one column more, beside that of
+/// the groups if one is named, labels are in the column named `label`, by default the last; in an
+/// `.npz` archive, in the array named `label`, by default `y`.
+pub fn new_rows(path: &Path, needed: &Needed, named: Named) -> Result<NewRows> {
     let label = named.label;
     let format = FileFormat::of(path)?;
     let (name, bytes) = file::read(path)?;
     let (raw, labels) = match format {
-        FileFormat::Table => table((&name, &bytes), (features, columns), named)?,
+        FileFormat::Table => table((&name, &bytes), needed, named)?,
         _ if named.group.is_some() => {
             let message = "only tables have a column that says whose row it is";
             return Err(Error::data("data/no-column", message)
                 .at(&name)
                 .hint("write the rows as CSV, or a file for each node: 'test/{node}.npz'"));
         }
-        FileFormat::Libsvm => known(libsvm::new_rows(&name, &bytes, features)?),
+        FileFormat::Libsvm => {
+            known(libsvm::new_rows(&name, &bytes, needed.width(), needed.unnamed.zero_based)?)
+        }
         FileFormat::Npy => (Array::read(&name, &bytes)?.unlabelled()?, Labels::None),
         FileFormat::Npz => known(npz::new_rows(&name, &bytes, label)?),
     };
-    let found = raw.train.table.cols();
-    if found != features {
-        let message = format!("the rows have {found} features, and the model needs {features}");
+    let features = needed.cut(into_features(raw.train.table));
+    if features.cols() != needed.features {
+        let (found, needed) = (features.cols(), needed.features);
+        let message = format!("the rows have {found} features, and the model needs {needed}");
         return Err(Error::data("data/shape-mismatch", message).at(&name));
     }
     let class = |&number: &u32| raw.classes[number as usize].name.clone();
@@ -73,7 +98,7 @@ pub fn new_rows(
     let group = |&number: &u32| raw.groups[number as usize].clone();
     let groups: Vec<String> = raw.train.groups.iter().map(group).collect();
     let groups = (!groups.is_empty()).then_some(groups);
-    Ok(NewRows { features: into_features(raw.train.table), labels: found, groups, guessed })
+    Ok(NewRows { features, labels: found, groups, guessed })
 }
 
 /// Whether a file has labels, and by which evidence.
@@ -113,11 +138,7 @@ impl FileFormat {
     }
 }
 
-fn table(
-    (name, bytes): (&str, &[u8]),
-    (features, columns): (usize, Option<&Columns>),
-    named: Named,
-) -> Result<(Raw, Labels)> {
+fn table((name, bytes): (&str, &[u8]), needed: &Needed, named: Named) -> Result<(Raw, Labels)> {
     let rows = CsvReader::open(name, bytes, None)?;
     let [label, group] = [named.label, named.group].map(|column| {
         column.map(|column| match column.parse() {
@@ -126,9 +147,9 @@ fn table(
         })
     });
     let named = (label.as_ref(), group.as_ref());
-    let plan = match columns.filter(|columns| has_header(&rows.cells(), columns)) {
+    let plan = match needed.columns.filter(|columns| has_header(&rows.cells(), columns)) {
         Some(columns) => by_name(&rows, columns, named),
-        None => by_position(&rows, features, named),
+        None => by_position(&rows, needed, named),
     };
     let (plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
     let (mut labels, mut groups) = (Names::default(), Names::default());
@@ -176,16 +197,28 @@ fn by_name(
     let dropped: Vec<usize> = (0..cells.len()).filter(|&j| is_dropped(&cells[j])).collect();
     let mut plan = rows.plan(Header::Yes, (label, group), &dropped);
     let found = rows.names(&plan).map_or(Vec::new(), |names| names.features);
-    plan.reorder(&columns.order(&found)?);
+    let order = columns.order(&found).map_err(|error| {
+        let unknown: Vec<_> =
+            found.iter().filter(|name| !columns.features.contains(name)).collect();
+        match (&unknown[..], group, error.hint.clone()) {
+            ([one], None, Some(hint)) if found.len() > columns.features.len() => {
+                let hint = format!("if `{one}` says whose row it is: --nodes-from {one}; {hint}");
+                Error { hint: Some(hint), ..error }
+            }
+            _ => error,
+        }
+    });
+    plan.reorder(&order?);
     Ok((plan, !said))
 }
 
 /// Columns matched by their number; and whether the column of labels is a guess.
 fn by_position(
     rows: &CsvReader,
-    features: usize,
+    needed: &Needed,
     (label, group): (Option<&Column>, Option<&Column>),
 ) -> Result<(Plan, bool)> {
+    let features = needed.width();
     let guessed = label.is_none();
     let group = group.map(|group| rows.find(group, Header::Auto)).transpose()?;
     let beside = usize::from(group.is_some());
@@ -204,11 +237,20 @@ fn by_position(
                 features + beside,
                 features + 1 + beside
             );
-            return Err(Error::data("data/shape-mismatch", message)
-                .hint("give the columns that the model was trained on, in their order"));
+            let left_out = match needed.unnamed.dropped.is_empty() {
+                true => "",
+                false => ", those left out in training among them",
+            };
+            return Err(Error::data("data/shape-mismatch", message).hint(format!(
+                "give the columns that the model was trained on, in their order{left_out}"
+            )));
         }
     };
-    Ok((rows.plan(Header::Auto, (label, group), &[]), guessed))
+    let other = |j: &usize| Some(*j) != label && Some(*j) != group;
+    let all: Vec<usize> = (0..rows.width()).filter(other).collect();
+    let dropped: Vec<usize> =
+        needed.unnamed.dropped.iter().filter_map(|&j| all.get(j).copied()).collect();
+    Ok((rows.plan(Header::Auto, (label, group), &dropped), guessed))
 }
 
 fn into_features(table: Table) -> Features<f64> {

@@ -26,6 +26,9 @@ params! {
         test_features: Option<String> = None;
         /// The file of the test labels.
         test_labels: Option<String> = None;
+        /// Columns of the features that are left out, by number from 0.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        drop: Vec<u32> = Vec::new();
     }
 }
 
@@ -36,7 +39,8 @@ pub fn read(npy: &Npy, place: &Where) -> Result<Raw> {
         Array::read(&name, &bytes)
     };
     let test = pair(npy.test_features.as_deref(), npy.test_labels.as_deref())?;
-    assemble(array, (&npy.features, &npy.labels), test)
+    let raw = assemble(array, (&npy.features, &npy.labels), test)?;
+    raw.without(&npy.drop, 0).map_err(|error| error.at(&npy.features))
 }
 
 /// Both names of the test arrays, or neither.

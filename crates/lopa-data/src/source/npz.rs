@@ -25,6 +25,9 @@ params! {
         test_features: Option<String> = None;
         /// The array of the test labels.
         test_labels: Option<String> = None;
+        /// Columns of the features that are left out, by number from 0.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        drop: Vec<u32> = Vec::new();
     }
 }
 
@@ -33,6 +36,7 @@ pub fn read(npz: &Npz, place: &Where) -> Result<Raw> {
     let archive = Zip::open(&name, &bytes)?;
     let test = pair(npz.test_features.as_deref(), npz.test_labels.as_deref())?;
     assemble(|wanted| array(&name, &archive, wanted), (&npz.features, &npz.labels), test)
+        .and_then(|raw| raw.without(&npz.drop, 0))
         .map_err(|error| error.at(&npz.path))
 }
 

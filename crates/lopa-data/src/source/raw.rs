@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::names::Names;
 use crate::error::{Error, Result};
-use crate::{Bytes, Columns, Features, Method, Scaling};
+use crate::{Bytes, Columns, Features, Method, Scaling, Unnamed};
 
 /// A data set before preparation.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Raw {
     pub usual: Usual,
     /// The names of the columns, if the source has any.
     pub columns: Option<Columns>,
+    /// What must be known of columns without names.
+    pub unnamed: Unnamed,
     /// Where the test rows come from, for messages.
     pub test_at: Option<String>,
     /// Whether the source, not its files, defines the classes: `classes` then chooses among them.
@@ -38,10 +40,49 @@ impl Raw {
             groups: Vec::new(),
             usual: Usual::nothing(),
             columns: None,
+            unnamed: Unnamed::default(),
             test_at: None,
             known: true,
         }
     }
+}
+
+impl Raw {
+    /// Leaves out the features that the file numbers so; its first one has the number `first`.
+    pub(super) fn without(mut self, numbers: &[u32], first: u32) -> Result<Raw> {
+        if numbers.is_empty() {
+            return Ok(self);
+        }
+        let cols = self.train.table.cols();
+        let mut dropped = Vec::new();
+        for &number in numbers {
+            let place = number.checked_sub(first).map(|place| place as usize);
+            let place = place.filter(|&place| place < cols).ok_or_else(|| {
+                let message = format!("feature {number} cannot be left out: there is none");
+                let last = cols as u64 + u64::from(first) - 1;
+                Error::data("data/no-column", message)
+                    .hint(format!("features have the numbers {first} to {last} here"))
+            })?;
+            dropped.push(place);
+        }
+        dropped.sort_unstable();
+        dropped.dedup();
+        if dropped.len() == cols {
+            return Err(Error::data("data/no-features", "`drop` leaves no feature")
+                .hint("a row needs features and a label"));
+        }
+        let kept: Vec<usize> = kept(cols, &dropped).collect();
+        for part in std::iter::once(&mut self.train).chain(&mut self.test) {
+            part.table = part.table.columns_at(&kept);
+        }
+        self.unnamed.dropped = dropped;
+        Ok(self)
+    }
+}
+
+/// The places that are not left out.
+pub fn kept(cols: usize, dropped: &[usize]) -> impl Iterator<Item = usize> {
+    (0..cols).filter(|place| !dropped.contains(place))
 }
 
 /// Rows with their labels.
@@ -110,6 +151,18 @@ impl Table {
         match self {
             Table::Bytes { cols, values } => values.len() / (*cols).max(1),
             Table::Numbers(features) => features.rows(),
+        }
+    }
+
+    /// The columns at the given places, in that order.
+    pub fn columns_at(&self, order: &[usize]) -> Table {
+        match self {
+            Table::Bytes { cols, values } => {
+                let row = |row: &[u8]| order.iter().map(|&j| row[j]).collect::<Vec<u8>>();
+                let values = values.chunks_exact((*cols).max(1)).flat_map(row).collect();
+                Table::Bytes { cols: order.len(), values: Arc::new(values) }
+            }
+            Table::Numbers(features) => Table::Numbers(features.columns_at(order)),
         }
     }
 
@@ -242,7 +295,8 @@ impl Raw {
         }
         let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
         let (usual, columns, test_at) = (Usual::nothing(), None, None);
-        Ok(Raw { train, test, classes, groups, usual, columns, test_at, known: false })
+        let unnamed = Unnamed::default();
+        Ok(Raw { train, test, classes, groups, usual, columns, unnamed, test_at, known: false })
     }
 
     /// A data set whose labels are small codes, with a name for each.
@@ -267,6 +321,7 @@ impl Raw {
         let classes = present.iter().map(class).collect();
         let (train, test) = (part(train), test.map(part));
         let (groups, columns, test_at) = (Vec::new(), None, None);
-        Raw { train, test, classes, groups, usual, columns, test_at, known: true }
+        let unnamed = Unnamed::default();
+        Raw { train, test, classes, groups, usual, columns, unnamed, test_at, known: true }
     }
 }

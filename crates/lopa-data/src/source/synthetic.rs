@@ -2,11 +2,11 @@
 
 use super::Where;
 use super::raw::{Class, Part, Raw, Table, Usual};
-use crate::Features;
 use crate::error::{Fault, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::dot;
 use crate::params;
+use crate::{Features, Unnamed};
 
 /// The largest number of entries of a table.
 const MAX_ENTRIES: usize = 1 << 28;
@@ -110,5 +110,6 @@ fn synthetic(train: Part, classes: usize, groups: usize) -> Raw {
     let classes = classes.map(|name| Class { code: name.clone(), name }).collect();
     let groups = (0..groups).map(|group| group.to_string()).collect();
     let (usual, columns, test_at) = (Usual::nothing(), None, None);
-    Raw { train, test: None, classes, groups, usual, columns, test_at, known: true }
+    let unnamed = Unnamed::default();
+    Raw { train, test: None, classes, groups, usual, columns, unnamed, test_at, known: true }
 }

@@ -1,4 +1,4 @@
-//! The columns of a CSV file, or of one file per node: which are words, and which are not features.
+//! The columns of a file, or of one file per node: which are words, and which are not features.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ impl Table {
         };
         for (at, file) in files.iter().enumerate() {
             let found = look(file, None)?;
-            // The last column is used as the label there.
+            // The last column of a text table is used as the label there.
             let last = found.labels.and_then(|labels| labels.column);
             let all = found.columns.into_iter().chain(last);
             table.rows += found.rows;
@@ -104,9 +104,23 @@ impl Table {
         Err(error.at(&self.place).hint(format!("{did}the columns are {all}")))
     }
 
+    /// The columns with these names or numbers.
+    pub fn find_all(&self, wanted: &[String]) -> Result<Vec<usize>> {
+        wanted.iter().map(|wanted| self.find(wanted)).collect()
+    }
+
     /// Whether a column holds words that are neither all different nor all equal.
     pub fn is_word(&self, at: usize) -> bool {
         self.columns[at].iter().any(ColumnLook::holds_words) && self.doubt(at).is_none()
+    }
+
+    /// Whether a column of words or whole numbers has at least two values, and at most `most`.
+    pub fn has_few_values(&self, at: usize, most: usize) -> bool {
+        self.columns[at].iter().all(|column| {
+            let whole = column.holds_words() || column.kind == CellKind::Integer;
+            let few = column.distinct.is_some_and(|distinct| (2..=most).contains(&distinct));
+            whole && few && column.missing == 0
+        })
     }
 
     fn is_text(&self, at: usize) -> bool {
@@ -147,9 +161,13 @@ impl Table {
         let message = format!("{} holds `{text}`, and features must be numbers", self.shown(at));
         let error = Error::data("data/bad-number", message).at(&self.place);
         Err(error.hint(match odd.is_some_and(ColumnLook::holds_words) {
-            true => "if it is the label, give --label; if it says whose row it is, --nodes-from; else leave it \
-                     out with --drop, or replace it by numbers"
-                .into(),
+            true => {
+                let name = self.name(at);
+                format!(
+                    "if it is the label: --label {name}; if it says whose row it is: --nodes-from {name}; \
+                     else leave it out with --drop {name}, or replace it by numbers"
+                )
+            }
             false => format!("{remedy}; --drop leaves the column out"),
         }))
     }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use super::Wish;
 use super::columns::Table as Columns;
+use super::{MOST_NODES, Wish};
 use lopa::error::{Error, Result};
 
 /// Names that label columns usually have.
@@ -20,6 +20,24 @@ const LABELS: [&str; 10] = [
     "species",
     "result",
     "classe",
+];
+
+/// Names that columns usually have that say whose row it is.
+const GROUPS: [&str; 14] = [
+    "hospital",
+    "clinic",
+    "site",
+    "centre",
+    "center",
+    "institution",
+    "silo",
+    "node",
+    "client",
+    "group",
+    "owner",
+    "lab",
+    "station",
+    "branch",
 ];
 
 /// The data as in the section `[data]` of an experiment file, and the guesses.
@@ -53,7 +71,7 @@ impl Look {
         }
         match format {
             "csv" => look.columns(&files, wish)?,
-            _ => no_columns(wish, first)?,
+            _ => look.features(&files, format, wish)?,
         }
         if let Some(features) = wish.features {
             let width = i64::try_from(features).unwrap_or(i64::MAX);
@@ -92,11 +110,11 @@ impl Look {
     /// The label, the group and the columns to leave out among the columns of CSV files.
     fn columns(&mut self, files: &[PathBuf], wish: &Wish) -> Result<()> {
         let table = Columns::of(files)?;
-        let group = wish.nodes_from.as_deref().map(|name| table.find(name)).transpose()?;
-        let mut dropped = Vec::new();
-        for name in &wish.drop {
-            dropped.push(table.find(name)?);
-        }
+        let mut dropped = table.find_all(&wish.drop)?;
+        let group = match &wish.nodes_from {
+            Some(name) => Some(table.find(name)?),
+            None => self.group(&table, wish, &dropped)?,
+        };
         let is_free = |at: &usize| Some(*at) != group && !dropped.contains(at);
         let texts: Vec<usize> =
             (0..table.width()).filter(is_free).filter(|at| table.is_word(*at)).collect();
@@ -115,15 +133,8 @@ impl Look {
             let column = table.key(label);
             self.guesses.push(format!("label: column {column} ({why}; else --label COLUMN)"));
         }
-        let doubtful: Vec<(usize, String)> =
-            table.doubtful().filter(|(at, _)| is_free(at) && *at != label).collect();
-        let features = (0..table.width()).filter(|at| is_free(at) && *at != label).count();
-        // If no other columns are left, doubtful ones may be features.
-        let doubtful = if doubtful.len() < features { doubtful } else { Vec::new() };
-        for (at, why) in doubtful {
-            self.guesses.push(format!("left out: {}, {why}", table.shown(at)));
-            dropped.push(at);
-        }
+        let doubtful = self.doubtful(&table, |at| is_free(at) && *at != label);
+        dropped.extend(doubtful);
         let is_feature = |at: &usize| *at != label && Some(*at) != group && !dropped.contains(at);
         table.refuse_words((0..table.width()).filter(is_feature))?;
         self.guesses.extend(table.warnings(is_feature));
@@ -131,12 +142,82 @@ impl Look {
         if let Some(group) = group {
             self.data.insert("group".into(), table.key(group));
         }
+        self.leave_out(&table, dropped);
+        Ok(())
+    }
+
+    /// The column whose name says that it says whose row it is, unless rows are divided in another way.
+    fn group(&mut self, table: &Columns, wish: &Wish, dropped: &[usize]) -> Result<Option<usize>> {
+        if self.nodes.is_some() || wish.nodes.is_some() || !table.named() {
+            return Ok(None);
+        }
+        let label = wish.label.as_deref().map(|name| table.find(name)).transpose()?;
+        let is_group = |at: &usize| {
+            GROUPS.contains(&table.name(*at).to_lowercase().as_str())
+                && table.has_few_values(*at, MOST_NODES)
+                && Some(*at) != label
+                && !dropped.contains(at)
+        };
+        let group = (0..table.width()).find(is_group);
+        if let Some(at) = group {
+            self.guesses.push(format!(
+                "nodes: column {} (its name says so; else --nodes-from COLUMN, --nodes N or --drop)",
+                table.key(at)
+            ));
+        }
+        Ok(group)
+    }
+
+    /// The features to leave out of files whose labels are not a column of theirs.
+    fn features(&mut self, files: &[PathBuf], format: &str, wish: &Wish) -> Result<()> {
+        no_columns(wish, &files[0])?;
+        // In sparse rows, a feature that is the same everywhere costs nothing: none is left out unasked.
+        if format == "libsvm" {
+            return self.indices(wish);
+        }
+        let table = Columns::of(files)?;
+        let mut dropped = table.find_all(&wish.drop)?;
+        dropped.extend(self.doubtful(&table, |at| !dropped.contains(at)));
+        self.guesses.extend(table.warnings(|at| !dropped.contains(at)));
+        self.leave_out(&table, dropped);
+        Ok(())
+    }
+
+    /// The features to leave out of LIBSVM files, by their indices; their range is checked when the files
+    /// are read.
+    fn indices(&mut self, wish: &Wish) -> Result<()> {
+        let index = |text: &String| {
+            text.parse::<u32>().map(|index| Value::Integer(index.into())).map_err(|_| {
+                let message = format!("`{text}` is not the index of a feature");
+                Error::config("config/out-of-range", message)
+                    .at("--drop")
+                    .hint("features of LIBSVM files have numbers: --drop 7,12")
+            })
+        };
+        let dropped = wish.drop.iter().map(index).collect::<Result<Vec<Value>>>()?;
+        if !dropped.is_empty() {
+            self.data.insert("drop".into(), Value::Array(dropped));
+        }
+        Ok(())
+    }
+
+    /// Columns that are not features, and says why; if no others are left, these may be features.
+    fn doubtful(&mut self, table: &Columns, is_free: impl Fn(&usize) -> bool) -> Vec<usize> {
+        let doubtful: Vec<_> = table.doubtful().filter(|(at, _)| is_free(at)).collect();
+        if doubtful.len() == (0..table.width()).filter(&is_free).count() {
+            return Vec::new();
+        }
+        let said = |(at, why): &(usize, String)| format!("left out: {}, {why}", table.shown(*at));
+        self.guesses.extend(doubtful.iter().map(said));
+        doubtful.into_iter().map(|(at, _)| at).collect()
+    }
+
+    fn leave_out(&mut self, table: &Columns, mut dropped: Vec<usize>) {
         if !dropped.is_empty() {
             dropped.sort_unstable();
             let keys = dropped.into_iter().map(|at| table.key(at)).collect();
             self.data.insert("drop".into(), Value::Array(keys));
         }
-        Ok(())
     }
 }
 
@@ -180,10 +261,9 @@ fn format_of(path: &Path) -> Result<&'static str> {
 
 /// A label or a group needs columns with names.
 fn no_columns(wish: &Wish, path: &Path) -> Result<()> {
-    let flag = match (&wish.label, &wish.nodes_from, &wish.drop[..]) {
-        (Some(_), ..) => "--label",
-        (_, Some(_), _) => "--nodes-from",
-        (.., [_, ..]) => "--drop",
+    let flag = match (&wish.label, &wish.nodes_from) {
+        (Some(_), _) => "--label",
+        (_, Some(_)) => "--nodes-from",
         _ => return Ok(()),
     };
     Err(Error::config("config/no-meaning", format!("{flag} needs a CSV file"))

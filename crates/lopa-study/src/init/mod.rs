@@ -165,7 +165,16 @@ fn facts(
     registries: &Registries,
     context: &Context,
 ) -> Result<Facts> {
-    let raws = read(look, registries, context)?;
+    let raws = match read(look, registries, context) {
+        // A feature 0 in a LIBSVM file.
+        Err(error) if error.id == "data/bad-index" && !look.data.contains_key("zero_based") => {
+            look.data.insert("zero_based".into(), true.into());
+            let raws = read(look, registries, context).map_err(|_| error)?;
+            look.guesses.push("features are numbered from 0 (`zero_based = true`)".into());
+            raws
+        }
+        raws => raws?,
+    };
     let mut classes: Vec<(String, usize)> = Vec::new();
     for raw in &raws {
         let mut counts = vec![0; raw.classes.len()];
@@ -186,7 +195,9 @@ fn facts(
     }
     let features = raws.iter().map(|raw| raw.train.table.cols()).max().unwrap_or(0);
     if look.nodes.is_some() && look.data.get("name").and_then(Value::as_str) == Some("libsvm") {
-        look.data.insert("features".into(), Value::Integer(features as i64));
+        let width = |raw: &Raw| raw.train.table.cols() + raw.unnamed.dropped.len();
+        let width = raws.iter().map(width).max().unwrap_or(0);
+        look.data.insert("features".into(), Value::Integer(width as i64));
     }
     let groups = raws[0].groups.len();
     let nodes = match (&look.nodes, wish.nodes) {
@@ -228,6 +239,7 @@ fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Resul
     if (2..=MOST_CLASSES.min(rows / 2).max(2)).contains(&classes.len()) {
         return Ok(());
     }
+    let place = look.data.get("path").and_then(Value::as_str).unwrap_or_default().to_string();
     let column = look.data.get("label");
     let column = column.map_or("the label".into(), |label| format!("the label, column {label},"));
     let message = format!("{column} has {} different values in {rows} rows", classes.len());
@@ -239,7 +251,7 @@ fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Resul
         }
         false => "",
     };
-    Err(Error::data("data/bad-label", message).hint(format!(
+    Err(Error::data("data/bad-label", message).at(place).hint(format!(
         "it should name a few classes: choose another column with --label{possible}"
     )))
 }

@@ -94,6 +94,7 @@ mod tests {
             classes: vec!["a".into(), "b".into()],
             scaling: Scalings::default(),
             columns: None,
+            unnamed: Default::default(),
             own: None,
             left_out: Vec::new(),
         };

@@ -27,7 +27,7 @@ impl Plan {
     pub fn new(look: Look, facts: Facts, wish: &Wish) -> Plan {
         let usual = if facts.features > WIDE { "hyperparameter" } else { "representation" };
         let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
-        let grouped = wish.nodes_from.is_some();
+        let grouped = look.data.contains_key("group");
         Plan { look, facts, holdout: true, refits: false, problem, grouped }
     }
 
@@ -76,8 +76,9 @@ impl Plan {
             let why = match key.as_str() {
                 "label" => "   # the column to predict",
                 "group" => "   # the column that says whose row it is; not a feature",
-                "drop" => "   # columns that are no features",
+                "drop" => "   # columns that are not features",
                 "features" => "   # of the widest file",
+                "zero_based" => "   # features are numbered from 0",
                 "path" if look.nodes.is_some() => "   # a file for each node",
                 _ => "",
             };

@@ -388,7 +388,7 @@ fn read_attack(root: &mut Section, scope: Scope, nodes: usize) -> Result<Option<
             .hint("nodes are counted from 0"));
     }
     if attack.nodes.len() == nodes {
-        let message = "all nodes lie: nobody is left to be measured";
+        let message = "all nodes lie: no node is left to be measured";
         return Err(Error::config("config/out-of-range", message).at(nodes_at));
     }
     if scope == Scope::Global {

@@ -12,7 +12,7 @@ use toml::Table;
 
 use super::compact::{self, Blocks, Rows, Tensor};
 use crate::config::Registry;
-use crate::data::{Columns, Features, Scaling, Scalings};
+use crate::data::{Columns, Features, Needed, Scaling, Scalings, Unnamed};
 use crate::error::{Error, Kind, Result, nearest};
 use crate::evaluate::Point;
 use crate::problem::predictor::{Predictor, decide};
@@ -49,13 +49,16 @@ pub struct About {
     pub problem: String,
     /// The problem's parameters.
     pub params: Table,
-    /// Number of raw features.
+    /// Number of raw features, without columns left out.
     pub features: usize,
     /// The classes by name, in the order of their numbers.
     pub classes: Vec<String>,
     /// The names of the columns, if the data has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
+    /// What must be known of columns without names.
+    #[serde(default, skip_serializing_if = "Unnamed::is_usual")]
+    pub unnamed: Unnamed,
     /// Whether the run diverged: the numbers are meaningless.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub diverged: bool,
@@ -71,6 +74,14 @@ pub struct About {
     /// The node of each group, where nodes are not named after their groups.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<String, usize>,
+}
+
+impl About {
+    /// What rows of new data need.
+    pub fn needs(&self) -> Needed<'_> {
+        let About { features, columns, unnamed, .. } = self;
+        Needed { features: *features, columns: columns.as_ref(), unnamed }
+    }
 }
 
 /// Our entry in the file's header.
@@ -178,6 +189,7 @@ impl Model {
     ) -> Result<Vec<f64>> {
         let at = self.at(node)?;
         let About { features, problem, params, classes, .. } = &self.about;
+        let raw = self.about.needs().cut(raw.clone());
         if raw.cols() != *features {
             let message = format!(
                 "the model was trained on {features} features, but these rows have {}",
@@ -186,7 +198,7 @@ impl Model {
             return Err(Error::data("data/shape", message));
         }
         let chosen = problems.choose(problem, params)?;
-        let scaled = self.scaling.of(node).apply(raw.clone());
+        let scaled = self.scaling.of(node).apply(raw);
         let found = chosen.build.get::<f64>().probabilities(classes.len(), at, &scaled);
         found.ok_or_else(|| self.meaningless())
     }

@@ -55,6 +55,7 @@ struct ModelParts {
     classes: Vec<String>,
     scaling: data::Scalings,
     columns: Option<data::Columns>,
+    unnamed: data::Unnamed,
     nodes: Vec<String>,
     groups: Option<data::Groups>, // of the training rows, where nodes are groups
     homes: BTreeMap<String, usize>, // the node of each of them, where nodes are not named after them
@@ -469,6 +470,7 @@ impl ModelParts {
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
             scaling: data.map_or(data::Scalings::default(), |data| data.scaling.clone()),
             columns: data.and_then(|data| data.columns.clone()),
+            unnamed: data.map_or(Default::default(), |data| data.unnamed.clone()),
             nodes: node_names(experiment, data),
             groups: data
                 .and_then(|data| data.train.groups().cloned())
@@ -502,6 +504,7 @@ impl ModelParts {
             features: self.features,
             classes: self.classes.clone(),
             columns: self.columns.clone(),
+            unnamed: self.unnamed.clone(),
             diverged: outcome.stop == Stop::Diverged,
             log: any(|scaling| scaling.log),
             row: any(|scaling| scaling.row),

@@ -69,7 +69,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
     if !problem.transfers() || classes.is_empty() {
         let message = format!("nothing that `{name}` learns helps a node that was not there");
         return Err(Error::config("config/no-meaning", message).hint(
-            "`representation`, `hyperparameter` and `meta-learning` learn an x for everybody",
+            "`representation`, `hyperparameter` and `meta-learning` learn an x for all nodes",
         ));
     }
     let rows = who.labels.len();
@@ -93,6 +93,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         classes: classes.clone(),
         scaling: Scalings::all(scaling.clone()),
         columns: None,
+        unnamed: Default::default(),
         own: None,
         left_out: Vec::new(),
     };

@@ -234,6 +234,20 @@ fn libsvm_cases() -> Vec<Case> {
         with("libsvm: nan label", section, b"1 2:1\nnan 2:1\n", "data/bad-label", "a.txt:2"),
         with("libsvm: not UTF-8", section, b"1 2:1\n\xff 2:1\n", "data/bad-text", "a.txt:2"),
         with("libsvm: no features", section, b"1\n2\n", "data/no-features", "a.txt"),
+        with(
+            "libsvm: no such feature",
+            "name = 'libsvm'\npath = 'a.txt'\ndrop = [0]",
+            b"a 1:1 2:1\nb 1:2\n",
+            "data/no-column",
+            "a.txt",
+        ),
+        with(
+            "libsvm: all left out",
+            "name = 'libsvm'\npath = 'a.txt'\ndrop = [1, 2]",
+            b"a 1:1 2:1\nb 1:2\n",
+            "data/no-features",
+            "a.txt",
+        ),
         with("libsvm: made dense", dense, deep.as_bytes(), "data/too-large", "too many"),
     ]
 }

@@ -220,6 +220,49 @@ fn npz_reads_stored_and_deflated_arrays() {
     }
 }
 
+/// The second of three features, left out of every format.
+#[test]
+fn features_are_left_out_by_number_in_every_format() {
+    let x = doubles("(4, 3)", &[1., 9., 2., 3., 9., 4., 5., 8., 6., 7., 8., 8.]);
+    let y = doubles("(4,)", &[0., 1., 0., 1.]);
+    let bytes = npy(&header("|u1", "(4, 3)"), &[1, 9, 2, 3, 9, 4, 5, 8, 6, 7, 8, 8]);
+    let text = b"0 1:1 2:9 3:2\n1 1:3 2:9 3:4\n0 1:5 2:8 3:6\n1 1:7 2:8 3:8\n";
+    let zero = b"0 0:1 1:9 2:2\n1 0:3 1:9 2:4\n0 0:5 1:8 2:6\n1 0:7 1:8 2:8\n";
+    let table = b"0,1,9,2\n1,3,9,4\n0,5,8,6\n1,7,8,8\n";
+    let cases: [(&str, &str, Vec<File>); 7] = [
+        ("name = 'csv'\npath = 'a.csv'\nlabel = 0", "[2]", vec![("a.csv", table.to_vec())]),
+        ("name = 'libsvm'\npath = 'a.txt'", "[2]", vec![("a.txt", text.to_vec())]),
+        (
+            "name = 'libsvm'\npath = 'a.txt'\nzero_based = true",
+            "[1]",
+            vec![("a.txt", zero.to_vec())],
+        ),
+        ("name = 'libsvm'\npath = 'a.txt'\nfeatures = 3", "[2, 2]", vec![("a.txt", text.to_vec())]),
+        (
+            "name = 'npy'\nfeatures = 'x.npy'\nlabels = 'y.npy'",
+            "[1]",
+            vec![("x.npy", x.clone()), ("y.npy", y.clone())],
+        ),
+        (
+            "name = 'npy'\nfeatures = 'x.npy'\nlabels = 'y.npy'",
+            "[1]",
+            vec![("x.npy", bytes), ("y.npy", y.clone())],
+        ),
+        (
+            "name = 'npz'\npath = 'a.npz'",
+            "[1]",
+            vec![("a.npz", zip(&[("X.npy", x, 0), ("y.npy", y, 8)]))],
+        ),
+    ];
+    for (section, drop, files) in cases {
+        let section = format!("{section}\ndrop = {drop}\ntest = 0\nscaling = 'none'");
+        let data =
+            load_files(&section, &files).unwrap_or_else(|error| panic!("{section}: {error}"));
+        assert_eq!(dense(&data.train), [[1., 2.], [3., 4.], [5., 6.], [7., 8.]], "{section}");
+        assert_eq!(data.unnamed.dropped, [1], "{section}");
+    }
+}
+
 #[test]
 fn made_up_data_is_as_ordered() {
     let section = "name = 'blobs'\nrows = 4000\nfeatures = 3\ncentres = 4\nspread = 0.5\ntest = 0";

@@ -3,15 +3,22 @@
 use std::path::PathBuf;
 
 use crate::files::{doubles, gzip, header, npy, zip};
-use lopa::data::{Columns, Features, Named, NewRows, new_rows};
+use lopa::data::{Columns, Features, Named, Needed, NewRows, Unnamed, new_rows};
 use lopa::error::Result;
+
+static USUAL: Unnamed = Unnamed { dropped: Vec::new(), zero_based: false };
+
+/// A model with three features.
+fn needs(columns: Option<&Columns>) -> Needed<'_> {
+    Needed { features: 3, columns, unnamed: &USUAL }
+}
 
 /// Writes a file and reads it for a model with three features.
 fn read(name: &str, bytes: &[u8], label: Option<&str>) -> Result<NewRows> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    new_rows(&path, 3, None, Named { label, group: None })
+    new_rows(&path, &needs(None), Named { label, group: None })
 }
 
 /// The three features of two rows.
@@ -115,7 +122,8 @@ fn what_does_not_fit_is_refused() {
         assert!(error.message.contains(part), "{name}: {error}");
         assert!(error.place.as_ref().is_some_and(|place| place.contains(name)), "{error:?}");
     }
-    let missing = new_rows(&PathBuf::from("no/such.csv"), 3, None, Named::default()).unwrap_err();
+    let missing =
+        new_rows(&PathBuf::from("no/such.csv"), &needs(None), Named::default()).unwrap_err();
     assert_eq!(missing.id, "data/unreadable");
 }
 
@@ -134,7 +142,7 @@ fn read_named(text: &str, label: Option<&str>) -> Result<NewRows> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, text).unwrap();
-    new_rows(&path, 3, Some(&xyz()), Named { label, group: None })
+    new_rows(&path, &needs(Some(&xyz())), Named { label, group: None })
 }
 
 #[test]
@@ -181,5 +189,55 @@ fn missing_and_unknown_columns_are_named() {
         let (found, message) = fails(text);
         assert_eq!(found, id, "{message}");
         assert!(message.contains(says), "{message}");
+    }
+}
+
+/// The second of four columns without names was left out in training, and is again.
+#[test]
+fn columns_left_out_without_names_are_left_out_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let with_id = doubles("(2, 4)", &[1.0, 77.0, 2.0, 3.0, 4.0, 78.0, 5.0, 6.0]);
+    let without = doubles("(2, 3)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let files: [(&str, Vec<u8>); 6] = [
+        ("plain.csv", b"1,77,2,3\n4,78,5,6\n".to_vec()),
+        ("labelled.csv", b"a,1,77,2,3\nb,4,78,5,6\n".to_vec()),
+        ("rows.libsvm", b"a 1:1 2:77 3:2 4:3\nb 1:4 2:78 3:5 4:6\n".to_vec()),
+        ("rows.npy", with_id.clone()),
+        ("rows.npz", zip(&[("X.npy", with_id, 0)])),
+        ("cut.npz", zip(&[("X.npy", without, 0)])),
+    ];
+    let unnamed = Unnamed { dropped: vec![1], zero_based: false };
+    let needed = Needed { features: 3, columns: None, unnamed: &unnamed };
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let label = (name == "labelled.csv").then_some("0");
+        let found = new_rows(&path, &needed, Named { label, group: None });
+        let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+        for row in 0..2 {
+            let mut values = vec![0.0; found.features.cols()];
+            found.features.each(row, |j, value| values[j] = value);
+            assert_eq!(values, [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]][row], "{name}");
+        }
+    }
+    let path = folder.path().join("other.csv");
+    std::fs::write(&path, "1,2\n").unwrap();
+    let error = new_rows(&path, &needed, Named::default()).unwrap_err();
+    assert!(error.hint.unwrap().contains("those left out in training"));
+}
+
+/// A model of features that are numbered from 0 reads new rows so, also if none of them has feature 0.
+#[test]
+fn features_keep_the_numbers_that_they_had_in_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rows.libsvm");
+    std::fs::write(&path, "a 1:5\nb 2:6\n").unwrap();
+    let unnamed = Unnamed { zero_based: true, ..Unnamed::default() };
+    let needed = Needed { features: 3, columns: None, unnamed: &unnamed };
+    for (needed, places) in [(needed, [1, 2]), (needs(None), [0, 1])] {
+        let found = new_rows(&path, &needed, Named::default()).unwrap();
+        for (row, place) in places.into_iter().enumerate() {
+            found.features.each(row, |j, _| assert_eq!(j, place));
+        }
     }
 }

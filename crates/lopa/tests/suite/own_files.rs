@@ -212,7 +212,7 @@ fn bad_cells_are_counted_and_explained() {
             "t,p,ill\n36,120,no\nhot,x,yes\n37,,no\n1,low,no\n",
             "data/bad-number",
             "4 cells are not numbers: `hot` in column `t` (1 of 3), line 3; `x` in column `p` (2 of 3), line 3; \
-             `` in column `p` (2 of 3), line 4; and 1 more",
+             nothing in column `p` (2 of 3), line 4; and 1 more",
             "drop = [\"t\"]",
         ),
         (
@@ -228,6 +228,13 @@ fn bad_cells_are_counted_and_explained() {
             "write `36.5`",
         ),
         ("t,ill\n\"1,234,567\",no\n", "data/bad-number", "is not a number", "write `1234567`"),
+        ("t,ill\n,no\n", "data/bad-number", "column `t` (1 of 2) has no value", "fill in"),
+        (
+            "t,p,ill\n,1,no\n2,NA,no\n",
+            "data/bad-number",
+            "2 cells have no value: column `t` (1 of 3), line 2; `NA` in column `p` (2 of 3), line 3",
+            "fill in",
+        ),
         ("d,t,ill\n2021-03-04,1,no\n", "data/bad-number", "is not a number", "drop = [\"d\"]"),
         (
             "t,ill\n1,no\n2,\n3,?\n",

@@ -272,11 +272,12 @@ fn effects(look: &Look) -> Vec<(&'static str, String)> {
 /// Deviations that differ by more than this call for a scaling.
 const UNEVEN: f64 = 10.0;
 
-/// A column by name where it has one, and counted from 1.
+/// A column by name where it has one, else by its index in the file, or counted from 1.
 fn shown(look: &Look, at: usize) -> String {
-    match look.header {
-        true => format!("column `{}`", look.columns[at].name),
-        false => format!("column {} (from 1)", place(look, at) + 1),
+    match (look.header, look.format) {
+        (true, _) => format!("column `{}`", look.columns[at].name),
+        (false, "libsvm") => format!("feature {}", look.columns[at].name),
+        (false, _) => format!("column {} (from 1)", place(look, at) + 1),
     }
 }
 
@@ -307,8 +308,8 @@ fn doubt(look: &Look, remark: &Remark, [one, many]: [&str; 2]) -> Option<String>
     let columns = list(&|at| shown(look, at));
     let is = if found.len() == 1 { one } else { many };
     let drop = match look.format {
-        "csv" => format!(": leave out with `drop = [{}]`", list(&|at| key(look, at))),
-        _ => String::new(),
+        "idx" => String::new(),
+        _ => format!(": leave out with `drop = [{}]`", list(&|at| key(look, at))),
     };
     (!found.is_empty()).then(|| format!("{columns} {is}{drop}"))
 }
@@ -342,7 +343,7 @@ fn advice(look: &Look) -> Vec<String> {
         }
         let identifies = column.remarks.contains(&Remark::Identifier);
         if let Some((text, remedy)) = column.odd(&key).filter(|_| !identifies) {
-            advice.push(format!("{shown} has cells that are no numbers (`{text}`): {remedy}"));
+            advice.push(format!("{shown} has cells that are not numbers (`{text}`): {remedy}"));
         }
         if column.missing > 0 {
             let rows = column.missing;

@@ -60,7 +60,16 @@ pub fn data(classes: usize, sparse: bool) -> Data {
         clouds(classes).map(|(rows, labels)| Dataset::new(features(&rows, sparse), labels));
     let classes = (0..classes).map(|class| class.to_string()).collect();
     let (scaling, left_out) = (Scalings::default(), Vec::new());
-    Data { train, test, classes, scaling, columns: None, own: None, left_out }
+    Data {
+        train,
+        test,
+        classes,
+        scaling,
+        columns: None,
+        unnamed: Default::default(),
+        own: None,
+        left_out,
+    }
 }
 
 /// Rows and labels to train on, and to test on.
@@ -99,7 +108,17 @@ impl Clouds {
         let classes = (0..self.centres).map(class).collect();
         let (groups, usual) = (Vec::new(), Usual::nothing());
         let (columns, test_at, known) = (None, None, true);
-        Ok(Raw { train, test: Some(test), classes, groups, usual, columns, test_at, known })
+        Ok(Raw {
+            train,
+            test: Some(test),
+            classes,
+            groups,
+            usual,
+            columns,
+            unnamed: Default::default(),
+            test_at,
+            known,
+        })
     }
 }
 
