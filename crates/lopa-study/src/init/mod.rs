@@ -169,7 +169,10 @@ fn facts(
         // A feature 0 in a LIBSVM file.
         Err(error) if error.id == "data/bad-index" && !look.data.contains_key("zero_based") => {
             look.data.insert("zero_based".into(), true.into());
-            let raws = read(look, registries, context).map_err(|_| error)?;
+            let raws = read(look, registries, context).map_err(|other| match other.id {
+                "data/bad-index" => error,
+                _ => other,
+            })?;
             look.guesses.push("features are numbered from 0 (`zero_based = true`)".into());
             raws
         }
