@@ -1,6 +1,6 @@
 """LoPA-GT, all nodes on one card, as a researcher writes it in JAX: vmap, scan, gathers.
 
-usage: yardstick.py PROBLEM NODES [FEATURES CLASSES bytes|numbers]
+usage: yardstick.py PROBLEM NODES [FEATURES CLASSES bytes|numbers [UNITS BATCH]]
        yardstick.py rows FILE FEATURES CLASSES bytes|numbers
 PROBLEM is `representation` (MNIST's shape) or `hyperparameter` (one class stands for a binary loss). `rows` writes the
 samples that such a problem is run on.
@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-UNITS, BATCH, RIDGE = 28, 50, 0.52
+UNITS, BATCH = map(int, sys.argv[6:8]) if len(sys.argv) > 7 else (28, 50)
+RIDGE = 0.52
 ALPHA, BETA, LAMBDA, GAMMA, TAU = 0.02, 0.1, 0.1, 0.4, 0.4
 STEPS = 20  # iterations in a call
 

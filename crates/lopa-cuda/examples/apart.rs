@@ -10,7 +10,7 @@ use lopa::config::Source;
 use lopa::engine::device::Program;
 use lopa::engine::{Node, Simulation};
 use lopa::error::Result;
-use lopa::experiment::{Experiment, Registries};
+use lopa::experiment::{Experiment, Precision, Registries};
 use lopa::run::Context;
 
 const FILE: &str = r#"
@@ -49,10 +49,11 @@ fn main() -> Result<()> {
     let there = experiment.device.build.device().expect("a device");
     let run = &experiment.run;
     let (batches, shared) = (run.batch.batches(), run.shared_samples);
+    let rounds = run.precision == Precision::Tf32;
     let go = || -> Result<Vec<Node<f32>>> {
         let mut nodes = make()?;
         let mixing = &world.mixing;
-        let program = Program { nodes: &nodes, mixing, batches, shared, seed: 1, k: 0 };
+        let program = Program { nodes: &nodes, mixing, batches, shared, rounds, seed: 1, k: 0 };
         let mut device = there.open.get::<f32>()(program)?;
         (0..iterations).try_for_each(|_| device.advance())?;
         device.fetch(&mut nodes)?;

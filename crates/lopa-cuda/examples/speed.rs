@@ -7,9 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use lopa::config::Source;
+use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::error::Result;
-use lopa::experiment::{Experiment, Registries};
+use lopa::experiment::{Experiment, Precision, Registries};
+use lopa::problem::form::Form;
+use lopa::problem::oracle::Batches;
 use lopa::run::Context;
 
 const FILE: &str = r#"
@@ -54,7 +57,9 @@ fn main() -> Result<()> {
     let there = experiment.device.build.device().expect("a device");
     let run = &experiment.run;
     let (batches, shared) = (run.batch.batches(), run.shared_samples);
-    let program = Program { nodes: &nodes, mixing: &world.mixing, batches, shared, seed: 1, k: 0 };
+    let rounds = run.precision == Precision::Tf32;
+    let program =
+        Program { nodes: &nodes, mixing: &world.mixing, batches, shared, rounds, seed: 1, k: 0 };
     let began = Instant::now();
     let mut device = there.open.get::<f32>()(program)?;
     let opened = began.elapsed();
@@ -69,8 +74,27 @@ fn main() -> Result<()> {
     speeds.sort_by(f64::total_cmp);
     println!(
         "{problem} {} nodes: {:.1} it/s (median of three; {:.1} to {:.1}); nodes made in {made:.1?}, \
-         taken over in {opened:.1?}",
-        experiment.network.nodes, speeds[1], speeds[0], speeds[2]
+         taken over in {opened:.1?}{}",
+        experiment.network.nodes,
+        speeds[1],
+        speeds[0],
+        speeds[2],
+        rates(&nodes, batches, speeds[1])
     );
     Ok(())
+}
+
+/// Useful arithmetic of the two large products of `representation`, and the bytes of ten arrays as large as x, which
+/// LoPA-GT reads or writes, per second.
+fn rates(nodes: &[Node<f32>], batches: Batches, speed: f64) -> String {
+    let Batches { grad_g, hess_g, cross_g, grad_theta_f, grad_x_f } = batches;
+    let sizes = [grad_g, hess_g, grad_theta_f, cross_g, grad_x_f].map(|size| size.unwrap_or(0));
+    let Ok(Form::Layer { inner, units, .. }) = nodes[0].oracle.form() else {
+        return String::new();
+    };
+    // Two more for the minibatches that s depends on.
+    let rows = sizes.iter().sum::<usize>() + sizes[3..].iter().sum::<usize>();
+    let weights = ((inner.samples.cols() + 1) * units * nodes.len()) as f64;
+    let (flops, bytes) = (2.0 * weights * rows as f64 * speed, 40.0 * weights * speed);
+    format!("; {:.1} TFLOP/s, {:.2} TB/s", flops / 1e12, bytes / 1e12)
 }

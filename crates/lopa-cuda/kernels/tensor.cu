@@ -25,8 +25,6 @@ __device__ __forceinline__ float at(const float4 &a, int c) { return c == 0 ? a.
 __device__ __forceinline__ float4 four(const float *p) { return __ldg((const float4 *)p); }
 __device__ __forceinline__ float4 once(const float *p) { return __ldcs((const float4 *)p); }
 
-__device__ __forceinline__ float moving_average(float z, float s, float gamma) { return s + (1.0f - gamma) * (z - s); }
-
 // sum + w (message - own)
 __device__ __forceinline__ void add(float4 &sum, float w, const float4 &message, const float4 &own) {
     EACH(sum, at(sum, c) + w * (at(message, c) - at(own, c)))
@@ -103,11 +101,6 @@ MIX(mix_128_moved, 128, true, 4)
 
 // ---------------------------------------------------------------- oracle
 
-__device__ __forceinline__ void async_fence() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
-__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); }
-__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory"); }
-template <int N> __device__ __forceinline__ void multiplied() { asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(N) : "memory"); }
-
 // d[64 x N] += a[64 x 16] of registers times b[16 x N] of shared memory.
 __device__ __forceinline__ void product(float (&d)[28], const u32 (&a)[4], u64 b) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
@@ -126,11 +119,6 @@ __device__ __forceinline__ void product(float (&d)[32], const u32 (&a)[4], u64 b
           "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
-// Shared memory as a second factor: core matrices of 128 bytes follow each other, groups of 8 columns are 256 bytes apart.
-__device__ __forceinline__ u64 descriptor(u32 address) {
-    return (u64)((address & 0x3ffff) >> 4) | ((u64)(128 >> 4) << 16) | ((u64)(256 >> 4) << 32);
-}
-
 // Shared memory of a block of NW warps. A chunk is PG groups of 16 features, RB bytes of a row.
 template <int NW> struct Room {
     enum { PG = NW, RB = 16 * PG, U = 16 / NW, XST = PG * 1792, AST = ROWS * RB };

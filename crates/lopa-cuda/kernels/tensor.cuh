@@ -1,13 +1,6 @@
-// What the kernels of tensor.cu share: their parameters, draws, instructions, and the head of the network.
+// What the kernels of tensor.cu share: their parameters, draws, and the head of the network.
 
-#include <cuda_fp16.h>
-
-typedef unsigned char u8;
-typedef unsigned u32;
-typedef unsigned long long u64;
-typedef u64 usize;
-
-enum { TRACKING, LOCAL, ALONE, SOBA };
+#include "cores.cuh"
 
 // The rows of a node, minibatch after minibatch: SLOT each of xi1, xi2, sigma1, sigma2 and xi3.
 enum { SLOT = 50, ROWS = 5 * SLOT, LAST = 4 * SLOT, BACK = 3 * SLOT };
@@ -36,38 +29,10 @@ struct Work {
     u32 seed[2];
 };
 
-// A byte with a zero byte above it is the half-precision number byte * 2^-24: no conversion is needed. x is
-// multiplied by SCALE, so that the lower half of its bits is no smaller than that.
-#define SCALE 64.0f
-#define SUBNORMAL 16777216.0f
-
 // Shared memory of a block.
 extern __shared__ __align__(1024) u8 sm[];
 
 // ---------------------------------------------------------------- draws
-
-__device__ __forceinline__ u32 turned(u32 a, int bits) { return __funnelshift_l(a, a, bits); }
-
-#define QUARTER(a, b, c, d) \
-    a += b; d = turned(d ^ a, 16); c += d; b = turned(b ^ c, 12); \
-    a += b; d = turned(d ^ a, 8);  c += d; b = turned(b ^ c, 7);
-
-// Sixteen words of ChaCha8, at the address that crates/lopa/src/math/random.rs defines.
-__device__ __forceinline__ void words(u32 (&o)[16], const u32 *seed, u32 node, u32 address, u32 word) {
-    const u32 from[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574, seed[0], seed[1], 1, 0,
-                          0, 0, 0, 0, word, address, node, 0};
-#pragma unroll
-    for (int i = 0; i < 16; i++) o[i] = from[i];
-#pragma unroll
-    for (int round = 0; round < 4; round++) {
-        QUARTER(o[0], o[4], o[8], o[12]) QUARTER(o[1], o[5], o[9], o[13])
-        QUARTER(o[2], o[6], o[10], o[14]) QUARTER(o[3], o[7], o[11], o[15])
-        QUARTER(o[0], o[5], o[10], o[15]) QUARTER(o[1], o[6], o[11], o[12])
-        QUARTER(o[2], o[7], o[8], o[13]) QUARTER(o[3], o[4], o[9], o[14])
-    }
-#pragma unroll
-    for (int i = 0; i < 16; i++) o[i] += from[i];
-}
 
 // What a lane draws: sixteen samples of a minibatch, of `count` from `begin` on; twenty lanes draw for a node.
 struct Source {
@@ -99,56 +64,7 @@ template <class Put> __device__ __forceinline__ void draw(const Work &job, const
         if (of.first + i < of.size) put(of.batch * SLOT + of.first + i, o[i] << 4 | __ldg(job.labels + o[i]));
 }
 
-// ---------------------------------------------------------------- instructions
-
-__device__ __forceinline__ u32 shared(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ __forceinline__ void copy16(u32 to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from) : "memory");
-}
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-template <int N> __device__ __forceinline__ void copied() { asm volatile("cp.async.wait_group %0;\n" ::"n"(N) : "memory"); }
-__device__ __forceinline__ void matrices(u32 (&r)[4], u32 a) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(a));
-}
-__device__ __forceinline__ void transposed(u32 (&r)[4], u32 a) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(a));
-}
-__device__ __forceinline__ void store_transposed(u32 a, const u32 (&r)[4]) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};\n"
-                 ::"r"(a), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
-}
-__device__ __forceinline__ void mma(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ void barrier(int id, int n) { asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(n) : "memory"); }
-
-// a and b as two halves each, 22 bits together.
-__device__ __forceinline__ void split(float a, float b, u32 &high, u32 &low) {
-    __half2 h = __floats2half2_rn(a, b);
-    float2 f = __half22float2(h);
-    __half2 l = __floats2half2_rn(a - f.x, b - f.y);
-    high = *reinterpret_cast<u32 *>(&h);
-    low = *reinterpret_cast<u32 *>(&l);
-}
-
-__device__ __forceinline__ float activation(float z, u32 tanh) {
-    const float e = __expf(tanh ? z + z : -z);
-    return tanh ? 1.0f - __fdividef(2.0f, e + 1.0f) : __fdividef(1.0f, 1.0f + e);
-}
-
 // ---------------------------------------------------------------- the head
-
-// The largest power of two that times `bound` is below 2^e.
-__device__ __forceinline__ float power_below(float bound, int e) {
-    if (!(bound > 0.0f)) return 1.0f;
-    int exponent = (int)((__float_as_uint(bound) >> 23) & 255) - 126;
-    exponent = max(-100, min(100, e - exponent));
-    return __uint_as_float((u32)(exponent + 127) << 23);
-}
 
 // Powers of two by which weights, slopes and errors are multiplied before they are split.
 struct Scales {
@@ -185,15 +101,6 @@ __device__ __forceinline__ uint4 factor(const float *theta, const float *v, int 
     split(a0 * scale, a1 * scale, o.x, o.z);
     split(b0 * scale, b1 * scale, o.y, o.w);
     return o;
-}
-
-__device__ __forceinline__ float quad_max(float v) {
-    v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
-    return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
-}
-__device__ __forceinline__ float quad_sum(float v) {
-    v += __shfl_xor_sync(~0u, v, 1);
-    return v + __shfl_xor_sync(~0u, v, 2);
 }
 
 // Two rows that a lane has a part of, 8 apart in a tile of 16.

@@ -9,7 +9,7 @@ use crate::driver::{Card, Graph, Kernel, Memory, THREADS};
 use crate::job::{Address, Job, Scalar};
 use crate::kernels::ptx;
 use crate::plan::{DESCENT, Kind, PLACES, Plan, Table, refused};
-use crate::tensor;
+use crate::{general, tensor};
 
 /// Iterations in the table of step sizes.
 pub const AHEAD: usize = 1024;
@@ -81,9 +81,12 @@ impl<'a> Rooms<'a> {
 pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
-    match tensor::should(&plan, card.capability) {
-        true => tensor::take(card, plan, program.nodes),
-        false => take(card, plan, program.nodes),
+    if tensor::should(&plan, card.capability) {
+        tensor::take(card, plan, program.nodes)
+    } else if general::should(&plan, card.capability) {
+        general::take(card, plan, program.nodes)
+    } else {
+        take(card, plan, program.nodes)
     }
 }
 
@@ -102,13 +105,27 @@ pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>>
     }
 }
 
+/// Takes over a run with the kernels of any shape wherever they support it.
+pub fn open_general<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    let card = Card::first()?;
+    let plan = Plan::new(&program)?;
+    match general::can(&plan) && card.capability[0] == 9 {
+        true => general::take(card, plan, program.nodes),
+        false => Err(refused("what tensor cores do not serve")),
+    }
+}
+
 /// With plain kernels.
 fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
     nodes: &[Node<T>],
 ) -> Result<Box<dyn Device<T>>> {
-    card.load(&ptx())?;
+    let wanted = kernels(&card, plan.kind, &plan.job)?;
+    let [sizes, tick] = ["sizes", "tick"].map(|name| format!("{name}_{}", T::END));
+    let mut names = vec![sizes.clone(), tick.clone()];
+    names.extend(wanted.iter().map(|wanted| wanted.name.clone()));
+    card.load(&ptx(), &names)?;
     let mut rooms = Rooms::new(&card);
     let mut job = plan.job;
     let m = job.m as usize;
@@ -160,9 +177,12 @@ fn take<T: Scalar>(
     // The host's copy is not needed any more.
     plan.table = Table::Numbers(Vec::new());
     plan.coefficients = Default::default();
-    let sizes = card.kernel(&format!("sizes_{}", T::END))?;
-    let tick = card.kernel(&format!("tick_{}", T::END))?;
-    let kernels = kernels(&card, plan.kind, &job)?;
+    let (sizes, tick) = (card.kernel(&sizes)?, card.kernel(&tick)?);
+    let launch = |wanted: Wanted| -> Result<Launch> {
+        let kernel = card.wide_kernel(&wanted.name, wanted.threads, wanted.shared)?;
+        Ok(Launch { kernel, blocks: wanted.blocks as u32, after: wanted.after })
+    };
+    let kernels: Vec<Launch> = wanted.into_iter().map(launch).collect::<Result<_>>()?;
     let record = |count: u32, first: u32| {
         card.record(|| {
             for k in 0..count {
@@ -216,19 +236,19 @@ struct Launch {
 
 /// The kernel in which one block computes a whole linear classifier: where it fits, and there are
 /// enough nodes or little work per node.
-fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
+fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Option<Wanted> {
     let Job { m, features, classes, scheme, .. } = *job;
     // With more classes, only f32 sums fit into registers, and two blocks should fit on a multiprocessor.
     let (most, room) = match (classes, T::BYTES) {
         (1, _) => (1, NEAR),
         (10, 4) => (10, card.near / 2),
         (2..=16, 4) => (16, card.near / 2),
-        _ => return Ok(None),
+        _ => return None,
     };
     let near = shared_bytes(job).iter().sum::<u64>();
     let pays = m >= MANY_NODES || most == 1 && features <= FEW_FEATURES;
     if scheme == DESCENT || near > room as u64 || !pays {
-        return Ok(None);
+        return None;
     }
     // As many threads as have enough registers: in small blocks where many can share a
     // multiprocessor, else in large ones, which finish sooner.
@@ -242,9 +262,8 @@ fn whole<T: Scalar>(card: &Card, job: &Job<T>) -> Result<Option<Launch>> {
         (_, ..=128) => 128,
         _ => threads / 2,
     };
-    let name = format!("whole{}_{most}_{}", form(job), T::END);
-    let kernel = card.wide_kernel(&name, threads, near as u32)?;
-    Ok(Some(Launch { kernel, blocks: m, after: false }))
+    let name = format!("whole{}_{most}", form(job));
+    Some(Wanted { name, threads, shared: near as u32, blocks: u64::from(m), after: false })
 }
 
 /// The distance between the slopes of one row and the next.
@@ -267,12 +286,14 @@ fn form<T: Scalar>(job: &Job<T>) -> &'static str {
     if job.bytes == 1 { "_bytes" } else { "" }
 }
 
-/// A kernel to launch: its name without the precision, the threads and shared memory of a block, the blocks.
+/// A kernel to launch: its name, the threads and shared memory of a block, the blocks.
 struct Wanted {
     name: String,
     threads: u32,
     shared: u32,
     blocks: u64,
+    /// Whether it reads x after the step.
+    after: bool,
 }
 
 /// The kernels of a linear classifier where a node has many blocks.
@@ -299,18 +320,20 @@ fn linear<T: Scalar>(card: &Card, job: &Job<T>) -> [Wanted; 2] {
             threads,
             shared: weights,
             blocks: blocks(xi1 + xi2 + sigma1, WARPS * together),
+            after: true,
         },
         Wanted {
             name: format!("linear{form}_{most}"),
             threads: THREADS,
             shared: slopes,
             blocks: blocks(3 * features, THREADS),
+            after: true,
         },
     ]
 }
 
 /// The kernels of an iteration, in order.
-fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launch>> {
+fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Wanted>> {
     let [m, n, p, drawn] = [job.m, job.n, job.p, job.drawn].map(u64::from);
     let [units, features, outputs, blocks] =
         [job.units, job.features, job.outputs, job.blocks].map(u64::from);
@@ -319,15 +342,18 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     let form = form(job);
     // Weights of the head are kept in shared memory where they fit.
     let at_hand = if T::BYTES == 4 && job.classes <= 16 && job.units <= 256 { "_16" } else { "" };
-    if kind == Kind::Linear
-        && let Some(whole) = whole(card, job)?
-    {
-        return Ok(vec![whole]);
-    }
-    let plain =
-        |name: &str, blocks: u64| Wanted { name: name.into(), threads: THREADS, shared: 0, blocks };
-    let mut all = vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))];
+    let plain = |name: &str, blocks: u64| {
+        let (name, after) = (name.to_string(), name != "move");
+        Wanted { name, threads: THREADS, shared: 0, blocks, after }
+    };
+    let whole = if kind == Kind::Linear { whole(card, job) } else { None };
+    let alone = whole.is_some();
+    let mut all = match whole {
+        Some(whole) => vec![whole],
+        None => vec![plain("move", flat(m * blocks) + flat(m * p) + m * flat(n))],
+    };
     match kind {
+        _ if alone => {}
         Kind::Layer => all.extend([
             plain(&format!("forward{form}"), m * drawn.div_ceil(64) * units.div_ceil(32)),
             plain(&format!("heads{at_hand}"), m * flat(drawn)),
@@ -343,17 +369,19 @@ fn kernels<T: Scalar>(card: &Card, kind: Kind, job: &Job<T>) -> Result<Vec<Launc
     if job.scheme == DESCENT {
         all.extend([plain("descend", flat(m * (p + n))), plain("settle", flat(m * p))]);
     }
-    let launch = |Wanted { name, threads, shared, blocks }| {
-        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks < 1 << 31);
-        let blocks = blocks.ok_or_else(|| {
-            Error::config("device/refused", "the device cannot run this: too many nodes")
-                .at("run.device")
-                .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`")
-        })?;
-        let kernel = card.wide_kernel(&format!("{name}_{}", T::END), threads, shared)?;
-        Ok(Launch { kernel, blocks, after: name != "move" && job.scheme != DESCENT })
-    };
-    all.into_iter().map(launch).collect()
+    for wanted in &mut all {
+        wanted.after &= job.scheme != DESCENT;
+        wanted.name += &format!("_{}", T::END);
+        if wanted.blocks >= 1 << 31 {
+            return Err(Error::config(
+                "device/refused",
+                "the device cannot run this: too many nodes",
+            )
+            .at("run.device")
+            .hint("use fewer nodes, or run it on the processor: `device = \"cpu\"`"));
+        }
+    }
+    Ok(all)
 }
 
 impl<T: Scalar> Run<T> {

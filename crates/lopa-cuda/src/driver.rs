@@ -1,6 +1,7 @@
 //! NVIDIA's driver, loaded on first use. All unsafe code of this crate is here.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
@@ -8,6 +9,7 @@ use libloading::Library;
 use lopa::error::{Error, Kind, Result};
 
 use crate::job::Address;
+use crate::kernels::only;
 
 type Handle = *mut c_void;
 
@@ -71,6 +73,10 @@ api! {
     destroy_exec = "cuGraphExecDestroy" (Handle);
     unload = "cuModuleUnload" (Handle);
     destroy_stream = "cuStreamDestroy_v2" (Handle);
+    event = "cuEventCreate" (*mut Handle, c_uint);
+    mark = "cuEventRecord" (Handle, Handle);
+    follow = "cuStreamWaitEvent" (Handle, Handle, c_uint);
+    destroy_event = "cuEventDestroy_v2" (Handle);
     error = "cuGetErrorString" (c_int, *mut *const c_char);
 }
 
@@ -126,6 +132,10 @@ pub struct Card {
     context: Handle,
     stream: Handle,
     module: Handle,
+    /// A second stream, and the events that tie it to the first; while `aside`, launches go there.
+    beside: Handle,
+    events: [Handle; 2],
+    aside: Cell<bool>,
 }
 
 // SAFETY: the driver's handles belong to the process, and `bind` makes the context current in whichever
@@ -137,7 +147,8 @@ impl Card {
     pub fn first() -> Result<Card> {
         let api = api()?;
         let (mut count, mut device, mut version) = (0, 0, 0);
-        let (mut context, mut stream) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let none = std::ptr::null_mut();
+        let (mut context, mut stream, mut beside, mut events) = (none, none, none, [none; 2]);
         let mut text = [0 as c_char; 256];
         // SAFETY: all pointers are to variables of the types that the driver writes.
         unsafe {
@@ -153,6 +164,11 @@ impl Card {
             api.check("open the card", (api.retain)(&mut context, device))?;
             api.check("open the card", (api.current)(context))?;
             api.check("open a stream", (api.stream)(&mut stream, 1))?;
+            api.check("open a stream", (api.stream)(&mut beside, 1))?;
+            for event in &mut events {
+                const NO_TIMING: c_uint = 2;
+                api.check("open an event", (api.event)(event, NO_TIMING))?;
+            }
         }
         // Compute capability, and the most shared memory that a block can have.
         let mut described = [0; 3];
@@ -166,7 +182,19 @@ impl Card {
         let (capability, near) = ([major, minor], near.max(0) as usize);
         let (cuda, point) = (version / 1000, version % 1000 / 10);
         let name = format!("{name}, compute capability {major}.{minor}, CUDA {cuda}.{point}");
-        Ok(Card { name, capability, near, api, context, stream, module: std::ptr::null_mut() })
+        let aside = Cell::new(false);
+        Ok(Card {
+            name,
+            capability,
+            near,
+            api,
+            context,
+            stream,
+            module: none,
+            beside,
+            events,
+            aside,
+        })
     }
 
     /// Makes the card's context that of this thread.
@@ -175,11 +203,17 @@ impl Card {
         self.api.check("be used here", unsafe { (self.api.current)(self.context) })
     }
 
-    /// Loads kernels.
-    pub fn load(&mut self, ptx: &str) -> Result<()> {
-        let text = CString::new(ptx).expect("PTX has no zeros");
-        // SAFETY: the text ends with 0; the driver copies it.
-        let code = unsafe { (self.api.module)(&mut self.module, text.as_ptr().cast()) };
+    /// Loads these kernels of all that the text has: translating the others would take seconds.
+    pub fn load(&mut self, ptx: &str, names: &[String]) -> Result<()> {
+        let text = CString::new(only(ptx, names)).expect("PTX has no zeros");
+        // SAFETY: the text ends with 0; the driver copies it. Nothing of an earlier module is used any more.
+        let code = unsafe {
+            if !self.module.is_null() {
+                (self.api.unload)(self.module);
+                self.module = std::ptr::null_mut();
+            }
+            (self.api.module)(&mut self.module, text.as_ptr().cast())
+        };
         self.api.check("load the kernels", code)
     }
 
@@ -328,12 +362,33 @@ impl Card {
                 1,
                 1,
                 kernel.shared,
-                self.stream,
+                if self.aside.get() { self.beside } else { self.stream },
                 parameters.as_mut_ptr(),
                 std::ptr::null_mut(),
             )
         };
         self.api.check("start a kernel", code)
+    }
+
+    /// Launches of `aside` beside those of `work`: what comes later waits for both.
+    pub fn beside(
+        &self,
+        aside: impl FnOnce() -> Result<()>,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let [before, after] = self.events;
+        // SAFETY: all handles are valid.
+        let follow = |event: Handle, from: Handle, to: Handle| unsafe {
+            self.api.check("order launches", (self.api.mark)(event, from))?;
+            self.api.check("order launches", (self.api.follow)(to, event, 0))
+        };
+        follow(before, self.stream, self.beside)?;
+        self.aside.set(true);
+        let done = aside();
+        self.aside.set(false);
+        done?;
+        work()?;
+        follow(after, self.beside, self.stream)
     }
 
     /// Records the launches of `work` as one graph, which can be launched again.
@@ -379,6 +434,10 @@ impl Drop for Card {
             if !self.module.is_null() {
                 (self.api.unload)(self.module);
             }
+            self.events.iter().for_each(|&event| {
+                (self.api.destroy_event)(event);
+            });
+            (self.api.destroy_stream)(self.beside);
             (self.api.destroy_stream)(self.stream);
         }
     }

@@ -9,7 +9,7 @@ use lopa::math::real::Real;
 use crate::exponential::Exponential;
 use crate::job::Job;
 use crate::plan::{DESCENT, Kind, Plan, Table, refused};
-use crate::tensor;
+use crate::{general, tensor};
 
 /// A run on an emulated card.
 pub struct Emulation<T: Exponential> {
@@ -50,6 +50,15 @@ pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) {
         true => tensor::emulated(plan, program.nodes),
+        false => Err(refused("what tensor cores do not serve")),
+    }
+}
+
+/// Takes over a run with the kernels of any shape wherever they support it.
+pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+    let plan = Plan::new(&program)?;
+    match general::can(&plan) {
+        true => general::emulated(plan, program.nodes),
         false => Err(refused("what tensor cores do not serve")),
     }
 }

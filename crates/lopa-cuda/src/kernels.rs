@@ -14,8 +14,71 @@ pub fn tensor_ptx() -> String {
     text(include_bytes!("../kernels/tensor.ptx.gz"))
 }
 
+/// The kernels of any shape for Hopper cards.
+pub fn general_ptx() -> String {
+    text(include_bytes!("../kernels/general.ptx.gz"))
+}
+
+/// The text without the kernels that are not named: the driver translates all that it is given.
+pub fn only(ptx: &str, names: &[String]) -> String {
+    let mut kept = String::with_capacity(ptx.len());
+    // Of a kernel: whether it is kept, and how many braces are open; before the first, none are.
+    let mut kernel: Option<(bool, Option<i64>)> = None;
+    for line in ptx.split_inclusive('\n') {
+        if let Some(entry) = line.strip_prefix(".visible .entry ") {
+            let name = entry.split('(').next().unwrap_or_default();
+            kernel = Some((names.iter().any(|wanted| wanted == name), None));
+        }
+        let Some((wanted, open)) = &mut kernel else {
+            kept.push_str(line);
+            continue;
+        };
+        if *wanted {
+            kept.push_str(line);
+        }
+        let count = |brace: char| line.matches(brace).count() as i64;
+        if open.is_some() || line.contains('{') {
+            let still = open.unwrap_or(0) + count('{') - count('}');
+            *open = Some(still);
+            if still == 0 {
+                kernel = None;
+            }
+        }
+    }
+    kept
+}
+
 fn text(packed: &[u8]) -> String {
     let mut text = String::new();
     GzDecoder::new(packed).read_to_string(&mut text).expect("kernels are packed by kernels/make");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{general_ptx, only, ptx, tensor_ptx};
+
+    /// Every kernel can be had alone, and all of them are the whole text.
+    #[test]
+    fn kernels_are_taken_by_name() {
+        for all in [ptx(), tensor_ptx(), general_ptx()] {
+            let entries = all.lines().filter_map(|line| line.strip_prefix(".visible .entry "));
+            let names: Vec<String> =
+                entries.map(|entry| entry.split('(').next().unwrap().to_string()).collect();
+            assert!(names.len() > 8);
+            assert_eq!(only(&all, &names), all);
+            let none = only(&all, &[]);
+            assert!(none.contains(".target") && !none.contains(".entry"));
+            for name in &names {
+                let one = only(&all, std::slice::from_ref(name));
+                assert_eq!(one.matches(".entry").count(), 1);
+                assert_eq!(one.matches('{').count(), one.matches('}').count());
+                // Nothing of other kernels remains.
+                assert_eq!(one.matches("ret;").count(), none.matches("ret;").count() + 1);
+                assert!(one.contains(&format!(".visible .entry {name}(")));
+                // What every kernel calls is kept.
+                assert_eq!(one.matches(".func").count(), none.matches(".func").count());
+            }
+        }
+    }
 }

@@ -2,10 +2,11 @@
 //!
 //! [`cuda`] is the device that `device = "cuda"` names in experiment files. The driver is loaded
 //! when a run begins; building and linking need no part of CUDA. The kernels are shipped as PTX:
-//! kernels/lopa.cu works for every shape on every card, kernels/tensor.cu uses the tensor cores of
-//! Hopper cards for those shapes of `representation` that src/tensor/mod.rs names.
+//! kernels/lopa.cu works for every shape on every card; on Hopper cards, kernels/general.cu uses the
+//! tensor cores for `representation`, and kernels/tensor.cu does for those small shapes that
+//! src/tensor/mod.rs names. Of the kernels, the driver translates those that a run needs.
 //!
-//! The feature `emulate`, for tests, adds two devices that do the same on the processor, with every
+//! The feature `emulate`, for tests, adds devices that do the same on the processor, with every
 //! sum in the same order (except within a tensor core): tests compare them with the library's own
 //! engine everywhere, and with the card where there is one. They are slow.
 
@@ -15,6 +16,8 @@ mod driver;
 mod emulate;
 #[cfg(feature = "emulate")]
 mod exponential;
+mod general;
+mod halves;
 mod job;
 mod kernels;
 mod plan;
@@ -24,18 +27,21 @@ use lopa::config::Entry;
 use lopa::engine::device::{Place, device_entry};
 use lopa::error::Result;
 
-pub use kernels::{ptx, tensor_ptx};
+pub use kernels::{general_ptx, ptx, tensor_ptx};
 
-/// Every device of this crate: the card, each of its two kinds of kernels, and for tests the emulation of both.
+/// Every device of this crate: the card, each of its kinds of kernels, and for tests their emulation.
 pub fn devices() -> Vec<Entry<Place>> {
     vec![
         cuda(),
         plain(),
         tensor(),
+        general(),
         #[cfg(feature = "emulate")]
         emulated(),
         #[cfg(feature = "emulate")]
         emulated_tensor(),
+        #[cfg(feature = "emulate")]
+        emulated_general(),
     ]
 }
 
@@ -57,6 +63,12 @@ pub fn tensor() -> Entry<Place> {
     device_entry("tensor", "the tensor cores of a graphics card", place)
 }
 
+/// The same with the kernels for any shape, also where others are faster.
+pub fn general() -> Entry<Place> {
+    let place = Place::there(card::open_general::<f32>, card::open_general::<f64>, describe);
+    device_entry("general", "the tensor cores of a graphics card, as for any shape", place)
+}
+
 /// The name of the card; the error names the missing part.
 pub fn describe() -> Result<String> {
     driver::Card::first().map(|card| card.name.clone())
@@ -76,4 +88,12 @@ pub fn emulated_tensor() -> Entry<Place> {
     let describe = || Ok("an emulated card with tensor cores".into());
     let place = Place::there(emulate::open_tensor::<f32>, emulate::open_tensor::<f64>, describe);
     device_entry("emulated-tensor", "the tensor cores of `cuda`, emulated", place)
+}
+
+/// The arithmetic of the kernels for any shape, on the processor.
+#[cfg(feature = "emulate")]
+pub fn emulated_general() -> Entry<Place> {
+    let describe = || Ok("an emulated card with tensor cores, as for any shape".into());
+    let place = Place::there(emulate::open_general::<f32>, emulate::open_general::<f64>, describe);
+    device_entry("emulated-general", "the tensor cores of `cuda` for any shape, emulated", place)
 }

@@ -62,6 +62,8 @@ pub struct Plan<T: Real> {
     pub coefficients: [Vec<T>; 12],
     /// The numbers of a node in each variable, in the order of [`PLACES`].
     pub lengths: [usize; 8],
+    /// Halves of each number in products on tensor cores: 2, or 1 where less precision will do.
+    pub terms: u32,
     /// The index in [`PLACES`] of each of the algorithm's variables.
     places: Vec<usize>,
 }
@@ -81,7 +83,7 @@ fn place(name: &str) -> Result<usize> {
 
 impl<T: Real> Plan<T> {
     pub fn new(program: &Program<T>) -> Result<Plan<T>> {
-        let Program { nodes, mixing, seed, k, .. } = *program;
+        let Program { nodes, mixing, seed, k, rounds, .. } = *program;
         let rule = nodes[0].algorithm.update_rule().map_err(refused)?;
         let variables = nodes[0].algorithm.variables();
         let places: Vec<usize> =
@@ -136,6 +138,7 @@ impl<T: Real> Plan<T> {
             weights: Vec::new(),
             coefficients: Default::default(),
             lengths,
+            terms: if rounds { 1 } else { 2 },
             places,
         };
         plan.draw(program)?;
@@ -288,6 +291,21 @@ impl<T: Real> Plan<T> {
             }
         }
         Ok(())
+    }
+
+    /// The other nodes in each row of W, and their weights.
+    pub fn neighbours(&self) -> (Vec<u32>, Vec<u32>, Vec<T>) {
+        let (mut links, mut linked, mut w) = (vec![0], Vec::new(), Vec::new());
+        for (i, pair) in self.links.windows(2).enumerate() {
+            for at in pair[0] as usize..pair[1] as usize {
+                if self.linked[at] as usize != i {
+                    linked.push(self.linked[at]);
+                    w.push(self.w[at]);
+                }
+            }
+            links.push(linked.len() as u32);
+        }
+        (links, linked, w)
     }
 
     /// alpha, beta, lambda, gamma and tau of an iteration.

@@ -27,6 +27,8 @@ pub struct Program<'a, T: Real> {
     pub batches: Batches,
     /// Whether all derivatives use one minibatch of f and one of g.
     pub shared: bool,
+    /// Whether factors of products may be rounded to 11 bits, as in tf32.
+    pub rounds: bool,
     /// The seed.
     pub seed: u64,
     /// The iterations done.

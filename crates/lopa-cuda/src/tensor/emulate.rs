@@ -9,6 +9,7 @@ use lopa::math::real::Real;
 use super::{CLASSES, ORDER, SLOT, UNITS};
 use crate::emulate::Emulation;
 use crate::exponential::Exponential;
+use crate::halves::{power_below, split};
 use crate::job::Job;
 use crate::plan::{Plan, Table};
 
@@ -32,33 +33,9 @@ fn single<T: Real>(value: T) -> f32 {
     Real::to_f64(value) as f32
 }
 
-/// The nearest number in half precision.
-fn half(a: f32) -> f32 {
-    // Below 2^-14 the last bit is 2^-24; numbers beyond 65 504 do not occur or are not finite.
-    let exponent = ((a.to_bits() >> 23) & 255) as i32 - 127;
-    let last = 2f64.powi(exponent.clamp(-14, 15) - 10);
-    let near = ((f64::from(a) / last).round_ties_even() * last) as f32;
-    if near.abs() > 65_504.0 { f32::INFINITY.copysign(near) } else { near }
-}
-
-/// High and low halves.
-fn split(a: f32) -> [f32; 2] {
-    let high = half(a);
-    [high, half(a - high)]
-}
-
 /// A step of a tensor core.
 fn step(sum: f32, terms: impl Iterator<Item = (f32, f32)>) -> f32 {
     terms.fold(f64::from(sum), |sum, (a, b)| sum + f64::from(a) * f64::from(b)) as f32
-}
-
-/// The largest power of two that times `bound` is below 2^e.
-fn power_below(bound: f32, e: i32) -> f32 {
-    if bound.is_nan() || bound <= 0.0 {
-        return 1.0;
-    }
-    let exponent = ((bound.to_bits() >> 23) & 255) as i32 - 126;
-    2f32.powi((e - exponent).clamp(-100, 100))
 }
 
 type Halves<const N: usize> = [[f32; N]; 2];
@@ -236,38 +213,5 @@ fn oracle<T: Exponential>(run: &mut Emulation<T>, i: usize) {
             let s = (sums[0] + sums[1]) * (by * most / error_scale);
             run.now[4][i * n + q * units + u] = T::of(f64::from(s));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{half, power_below, split};
-
-    #[test]
-    fn halves_are_those_of_the_standard() {
-        for (a, b) in [
-            (1.0, 1.0),
-            (1.0 + 1.0 / 2048.0, 1.0),
-            (1.0 + 3.0 / 2048.0, 1.0 + 4.0 / 2048.0),
-            (65_504.0, 65_504.0),
-            (65_520.0, f32::INFINITY),
-            (2f32.powi(-24), 2f32.powi(-24)),
-            (2f32.powi(-25), 0.0),
-            (1.5 * 2f32.powi(-24), 2f32.powi(-23)),
-            (-0.333_333_34, -0.333_251_95),
-        ] {
-            assert_eq!(half(a), b, "{a}");
-        }
-        let [high, low] = split(0.1);
-        assert!((high + low - 0.1).abs() < 3e-8);
-    }
-
-    #[test]
-    fn a_scale_is_the_largest_that_fits() {
-        for bound in [1e-20, 0.3, 1.0, 1.5, 700.0] {
-            let scaled = bound * power_below(bound, 14);
-            assert!((8192.0..16_384.0).contains(&scaled), "{bound}: {scaled}");
-        }
-        assert_eq!(power_below(0.0, 14), 1.0);
     }
 }

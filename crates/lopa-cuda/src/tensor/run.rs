@@ -17,8 +17,9 @@ use crate::plan::{PLACES, Plan, Table};
 /// The blocks of a cluster, and the most neighbours of its node.
 const SPREAD: u32 = 8;
 const NEAR: usize = 2;
-/// The number of chunks of features that a cluster supports.
+/// The number of chunks of features that a cluster supports, and the most clusters that any card has room for.
 const CLUSTER_CHUNKS: u32 = 6;
+const CLUSTERS: u32 = 16;
 
 /// Shared memory of a block of the oracle with 8 and with 16 warps, and of a cluster: `Room` and `Share` of the
 /// kernels.
@@ -75,7 +76,6 @@ pub fn take<T: Scalar>(
     mut plan: Plan<T>,
     nodes: &[Node<T>],
 ) -> Result<Box<dyn Device<T>>> {
-    card.load(&tensor_ptx())?;
     let job = plan.job;
     let layout = Layout::new(job.features, job.units);
     let (m, length) = (job.m as usize, layout.length());
@@ -97,6 +97,20 @@ pub fn take<T: Scalar>(
         seed: job.seed,
         ..Work::default()
     };
+    let (links, linked, w) = plan.neighbours();
+    let nearest = links.windows(2).all(|pair| (pair[1] - pair[0]) as usize <= NEAR);
+    let mut cluster = None;
+    if job.scheme == TRACKING && nearest && layout.chunks == CLUSTER_CHUNKS && job.m <= CLUSTERS {
+        card.load(&tensor_ptx(), &["prepare", "cluster", "sizes"].map(String::from))?;
+        let kernel = card.wide_kernel("cluster", 320, SHARE)?;
+        let fit = card.clusters(&kernel, SPREAD).unwrap_or(0);
+        cluster = (job.m <= fit).then_some(kernel);
+    }
+    if cluster.is_none() {
+        let (mix, oracle, _) = Pair::kind(&work);
+        let names = [format!("{mix}_moved"), mix, format!("{oracle}_moves"), oracle];
+        card.load(&tensor_ptx(), &[&names[..], &["sizes".into()]].concat())?;
+    }
     let mut rooms = Rooms::new(&card);
     // The variables first, in the order of `PLACES`, so that their numbers are known.
     let mut places = [0; 8];
@@ -116,12 +130,6 @@ pub fn take<T: Scalar>(
     }
     [work.theta, work.d, work.v, work.h, work.s] = std::array::from_fn(|at| places[at]);
     work.z = if job.scheme == 3 { 0 } else { places[5] };
-    let (links, linked, w) = neighbours(&plan);
-    let nearest = links.windows(2).all(|pair| (pair[1] - pair[0]) as usize <= NEAR);
-    let cluster = (job.scheme == TRACKING && nearest && layout.chunks == CLUSTER_CHUNKS)
-        .then(|| card.wide_kernel("cluster", 320, SHARE))
-        .transpose()?
-        .filter(|cluster| card.clusters(cluster, SPREAD).is_ok_and(|fit| job.m <= fit));
     // Clusters need a third y.
     let third = if cluster.is_some() { m * length } else { 0 };
     work.y = [places[6], rooms.empty::<T>(m * length)?, rooms.empty::<T>(third)?];
@@ -174,21 +182,6 @@ pub fn take<T: Scalar>(
     }))
 }
 
-/// The other nodes in each row of W, and their weights.
-fn neighbours<T: Real>(plan: &Plan<T>) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-    let (mut links, mut linked, mut w) = (vec![0], Vec::new(), Vec::new());
-    for (i, pair) in plan.links.windows(2).enumerate() {
-        for at in pair[0] as usize..pair[1] as usize {
-            if plan.linked[at] as usize != i {
-                linked.push(plan.linked[at]);
-                w.push(plan.w[at]);
-            }
-        }
-        links.push(linked.len() as u32);
-    }
-    (links, linked, w)
-}
-
 /// The two kernels of an iteration.
 struct Pair {
     /// After an oracle that has not moved z, and after one that has.
@@ -199,18 +192,26 @@ struct Pair {
 }
 
 impl Pair {
+    /// The names of both, nodes of a block of `mix`.
+    fn kind(work: &Work) -> (String, String, u32) {
+        let nodes = if (65..FEW).contains(&work.m) { 128 } else { 64 };
+        (format!("mix_{nodes}"), format!("oracle_{}", Pair::warps(work)), nodes)
+    }
+
+    /// As many as fit where there are few nodes.
+    fn warps(work: &Work) -> u32 {
+        if work.m < FEW && matches!(work.chunks, 2 | 4 | 6) { 16 } else { 8 }
+    }
+
     fn new(card: &Card, work: &Work) -> Result<Pair> {
-        let Work { m, n, chunks, .. } = *work;
-        let nodes = if (65..FEW).contains(&m) { 128 } else { 64 };
-        let mix = |end: &str| card.wide_kernel(&format!("mix_{nodes}{end}"), 256, 0);
+        let (mix, oracle, nodes) = Pair::kind(work);
+        let warps = Pair::warps(work);
+        let mix = |end: &str| card.wide_kernel(&format!("{mix}{end}"), 256, 0);
         let mix = [mix("")?, mix("_moved")?];
-        let grid = [n / 64 + nodes / 8, m.div_ceil(nodes)];
-        // As many warps as fit where there are few nodes.
-        let wide = m < FEW && matches!(chunks, 2 | 4 | 6);
-        let warps = if wide { 16 } else { 8 };
+        let grid = [work.n / 64 + nodes / 8, work.m.div_ceil(nodes)];
         let oracle = |end: &str| {
-            let name = format!("oracle_{warps}{end}");
-            card.wide_kernel(&name, 32 * warps, ROOM[usize::from(wide)])
+            let room = ROOM[usize::from(warps == 16)];
+            card.wide_kernel(&format!("{oracle}{end}"), 32 * warps, room)
         };
         Ok(Pair { mix, grid, oracle: [oracle("")?, oracle("_moves")?] })
     }

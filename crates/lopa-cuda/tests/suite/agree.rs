@@ -121,7 +121,7 @@ fn apart(ours: &[f64], theirs: &[f64]) -> f64 {
     gap.fold(0.0, |most: f64, gap| if gap > most || gap.is_nan() { gap } else { most }) / size
 }
 
-fn compare(text: &str, sets: &[&str], device: &str) {
+pub fn compare(text: &str, sets: &[&str], device: &str) {
     let single = sets.contains(&"run.precision=f32")
         || text.contains("f32") && !sets.contains(&"run.precision=f64");
     let (points, losses) = if single { (1e-4, 1e-5) } else { (1e-10, 1e-11) };
@@ -179,7 +179,7 @@ fn descent(text: &str) -> String {
     format!("{}name = \"dgd\"\nalpha = 0.05\n", &text[..at])
 }
 
-fn soba(text: &str) -> String {
+pub fn soba(text: &str) -> String {
     text.replace("name = \"lopa-gt\"", "name = \"d-soba\"")
 }
 

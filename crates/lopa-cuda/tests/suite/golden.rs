@@ -143,8 +143,15 @@ fn follow(device: &str, file: &str) {
         let mut nodes: Vec<Node<f64>> =
             parts(file, &json).into_iter().enumerate().map(make).collect();
         let place = experiment(FILE, &[&format!("run.device={device}")]).unwrap().device;
-        let program =
-            Program { nodes: &nodes, mixing: &mixing, batches, shared: false, seed: 0, k: 0 };
+        let program = Program {
+            nodes: &nodes,
+            mixing: &mixing,
+            batches,
+            shared: false,
+            rounds: false,
+            seed: 0,
+            k: 0,
+        };
         let mut device = place.build.device().unwrap().open.get::<f64>()(program).unwrap();
         for (k, state) in json["algorithms"][name]["states"].as_array().unwrap().iter().enumerate()
         {

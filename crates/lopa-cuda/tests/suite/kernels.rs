@@ -22,10 +22,14 @@ fn the_ptx_is_made_from_the_source() {
     ];
     let names = "lopa.cu job.cuh move.cuh losses.cuh layer.cuh linear.cuh quadratic.cuh";
     check(&lopa_cuda::ptx(), names, &sources);
-    let sources: [&[u8]; 3] = [
+    let sources: [&[u8]; 4] = [
         include_bytes!("../../kernels/tensor.cu"),
+        include_bytes!("../../kernels/cores.cuh"),
         include_bytes!("../../kernels/tensor.cuh"),
         include_bytes!("../../kernels/cluster.cuh"),
     ];
-    check(&lopa_cuda::tensor_ptx(), "tensor.cu tensor.cuh cluster.cuh", &sources);
+    check(&lopa_cuda::tensor_ptx(), "tensor.cu cores.cuh tensor.cuh cluster.cuh", &sources);
+    let sources: [&[u8]; 2] =
+        [include_bytes!("../../kernels/general.cu"), include_bytes!("../../kernels/cores.cuh")];
+    check(&lopa_cuda::general_ptx(), "general.cu cores.cuh", &sources);
 }

@@ -6,6 +6,7 @@ mod golden;
 mod images;
 mod kernels;
 mod refuse;
+mod shapes;
 
 use std::sync::atomic::AtomicBool;
 

@@ -103,12 +103,15 @@ impl RunSpec {
     }
 }
 
-/// `f32` or `f64`.
+/// `f32`, `tf32` or `f64`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Single.
     F32,
+    /// Single, except that tensor cores of a graphics card may round the factors of products to 11
+    /// bits; where none are used, as `f32`.
+    Tf32,
     /// Double.
     #[default]
     F64,

@@ -11,7 +11,7 @@ use super::{Context, Observers, Outcome, Setup};
 use crate::engine::device::{Device, Program};
 use crate::engine::{Cluster, Node, Transport, block};
 use crate::error::{Error, Result};
-use crate::experiment::AlgorithmSpec;
+use crate::experiment::{AlgorithmSpec, Precision};
 use crate::math::real::Real;
 use crate::network;
 use crate::problem::scope::Scope;
@@ -120,7 +120,8 @@ impl Job<'_> {
         let run = &self.setup.experiment.run;
         let mixing = &self.setup.world.mixing;
         let (batches, shared) = (run.batch.batches(), run.shared_samples);
-        let program = Program { nodes, mixing, batches, shared, seed: self.setup.seed, k };
+        let (rounds, seed) = (run.precision == Precision::Tf32, self.setup.seed);
+        let program = Program { nodes, mixing, batches, shared, rounds, seed, k };
         there.open.get::<T>()(program).map(Some)
     }
 }

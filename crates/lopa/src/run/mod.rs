@@ -353,7 +353,9 @@ impl Setup<'_> {
             }
             observers.listener.begin(&algorithm.label, seed);
             let outcome = match experiment.run.precision {
-                Precision::F32 => job.run::<f32>(&mut evaluators, transport, context, observers)?,
+                Precision::F32 | Precision::Tf32 => {
+                    job.run::<f32>(&mut evaluators, transport, context, observers)?
+                }
                 Precision::F64 => job.run::<f64>(&mut evaluators, transport, context, observers)?,
             };
             observers.end(&outcome)?;

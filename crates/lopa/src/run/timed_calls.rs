@@ -24,7 +24,7 @@ impl Experiment {
             return Ok(self);
         };
         let calls = match self.run.precision {
-            Precision::F32 => self.calls::<f32>(data)?,
+            Precision::F32 | Precision::Tf32 => self.calls::<f32>(data)?,
             Precision::F64 => self.calls::<f64>(data)?,
         };
         self.time = Some(crate::network::time::TimeSpec { compute: Compute::Each(calls), ..spec });

@@ -1,0 +1,108 @@
+//! How the kernels of any shape keep x and the table of features.
+
+use lopa::math::real::Real;
+
+use super::shape::Shape;
+use crate::halves::{bits, power_below, split};
+use crate::plan::{Plan, Table};
+
+/// From the order of the library: rows of units are padded.
+pub fn pack<T: Real>(shape: &Shape, from: &[T], to: &mut [T]) {
+    to.fill(T::zero());
+    let rows = to.chunks_exact_mut(shape.across as usize);
+    let of = from.chunks_exact(shape.units as usize);
+    rows.zip(of).for_each(|(to, from)| to[..from.len()].copy_from_slice(from));
+}
+
+/// Back to it.
+pub fn unpack<T: Real>(shape: &Shape, from: &[T], to: &mut [T]) {
+    let rows = from.chunks_exact(shape.across as usize);
+    let of = to.chunks_exact_mut(shape.units as usize);
+    of.zip(rows).for_each(|(to, from)| to.copy_from_slice(&from[..to.len()]));
+}
+
+/// Features as they are stored: a byte times 2^-24, or a number times a power of two, split.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stored {
+    /// What sums with stored features are multiplied by.
+    pub unit: f32,
+    /// The power of two of numbers.
+    pub scale: f32,
+    /// The feature of the bias: a byte, or a number that half precision has.
+    pub one: f32,
+    /// What makes 1 of the stored feature of the bias times `unit`.
+    pub bias: f32,
+}
+
+/// 2^24: a byte with a zero byte above it is the half-precision number byte * 2^-24.
+const SUBNORMAL: f32 = 16_777_216.0;
+
+impl Stored {
+    pub fn new<T: Real>(plan: &Plan<T>, shape: &Shape) -> Stored {
+        if !shape.numbers {
+            // The byte that is nearest to 1, so that the bias has the precision of other weights.
+            let unit = Real::to_f64(plan.job.unit);
+            let one = (1.0 / unit).round().clamp(1.0, 255.0);
+            let bias = (1.0 / (one * unit)) as f32;
+            return Stored { unit: SUBNORMAL * unit as f32, scale: 1.0, one: one as f32, bias };
+        }
+        // The largest is below 2^14; small numbers are not made too large, for the bias's sake.
+        let scale = power_below(largest(plan), 14).min(2f32.powi(17));
+        let one = scale.clamp(2f32.powi(-10), 2f32.powi(13));
+        Stored { unit: 1.0 / scale, scale, one, bias: scale / one }
+    }
+}
+
+/// The features of a row.
+pub fn features<T: Real>(plan: &Plan<T>, row: usize) -> impl Iterator<Item = f32> + '_ {
+    let features = plan.job.features as usize;
+    let unit = plan.job.unit;
+    (row * features..(row + 1) * features).map(move |at| {
+        let value = match &plan.table {
+            Table::Numbers(values) => values[at],
+            Table::Bytes(bytes) => (T::of(f64::from(bytes[at])) - plan.shift[at % features]) * unit,
+        };
+        Real::to_f64(value) as f32
+    })
+}
+
+/// How many rows the table has.
+fn count<T: Real>(plan: &Plan<T>) -> usize {
+    let all = match &plan.table {
+        Table::Bytes(bytes) => bytes.len(),
+        Table::Numbers(values) => values.len(),
+    };
+    all / (plan.job.features as usize).max(1)
+}
+
+fn largest<T: Real>(plan: &Plan<T>) -> f32 {
+    let size = |top: f32, value: f32| top.max(value.abs());
+    (0..count(plan)).fold(0.0, |top, row| features(plan, row).fold(top, size))
+}
+
+/// The table of the kernels.
+pub fn table<T: Real>(plan: &Plan<T>, shape: &Shape, stored: Stored) -> Vec<u8> {
+    let (stride, all) = (shape.stride as usize, plan.job.features as usize);
+    let mut table = vec![0; count(plan) * stride];
+    for (row, to) in table.chunks_exact_mut(stride).enumerate() {
+        match &plan.table {
+            Table::Bytes(bytes) if !shape.numbers => {
+                to[..all].copy_from_slice(&bytes[row * all..(row + 1) * all]);
+                to[all] = stored.one as u8;
+            }
+            _ => {
+                let values = features(plan, row).map(|value| split(value * stored.scale));
+                for (q, halves) in values.chain([[stored.one, 0.0]]).enumerate() {
+                    for (term, value) in halves.into_iter().enumerate().take(shape.terms as usize) {
+                        let at = match shape.terms {
+                            2 => q / 32 * 128 + term * 64 + q % 32 * 2,
+                            _ => q * 2,
+                        };
+                        to[at..at + 2].copy_from_slice(&bits(value).to_le_bytes());
+                    }
+                }
+            }
+        }
+    }
+    table
+}

@@ -1,0 +1,46 @@
+//! `representation` on the tensor cores of Hopper cards for any shape (kernels/general.cu).
+
+#[cfg(feature = "emulate")]
+mod emulate;
+mod layout;
+mod run;
+mod shape;
+mod task;
+
+use lopa::math::real::Real;
+
+use crate::plan::{DESCENT, Kind, Plan};
+
+#[cfg(feature = "emulate")]
+pub use emulate::take as emulated;
+pub use run::take;
+use shape::Shape;
+
+/// The most hidden units and classes.
+const UNITS: u32 = 512;
+const CLASSES: u32 = 64;
+
+/// With fewer units, padding costs more than tensor cores gain.
+const FEW_UNITS: u32 = 9;
+
+/// The minibatches in the order of a node's rows: ξ₁, ξ₂, ς₁, ς₂, ξ₃.
+const ORDER: [usize; 5] = [0, 1, 3, 4, 2];
+
+/// Whether the kernels support this: f32, at most 512 units and 64 classes, minibatches that are
+/// not empty and whose rows fit, every algorithm except DGD.
+pub fn can<T: Real>(plan: &Plan<T>) -> bool {
+    let job = &plan.job;
+    T::BYTES == 4
+        && plan.kind == Kind::Layer
+        && job.scheme != DESCENT
+        && job.features > 0
+        && (1..=UNITS).contains(&job.units)
+        && (2..=CLASSES).contains(&job.classes)
+        && job.size.iter().all(|&size| size > 0)
+        && Shape::new(plan).fits(plan)
+}
+
+/// Whether they are worth using on a card of this compute capability.
+pub fn should<T: Real>(plan: &Plan<T>, capability: [i32; 2]) -> bool {
+    capability[0] == 9 && plan.job.units >= FEW_UNITS && can(plan)
+}
