@@ -266,7 +266,7 @@ fn a_signal_ends_the_search_and_leaves_a_file() {
         let mut program = folder.program(&["init", "--data", "wide.libsvm", "--seconds", "600"]);
         let mut child = program.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        said.by_ref().map(Result::unwrap).find(|line| line.contains("curvature")).unwrap();
+        said.by_ref().map(Result::unwrap).find(|line| line.contains("trying it")).unwrap();
         let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         let rest: Vec<String> = said.map(Result::unwrap).collect();
