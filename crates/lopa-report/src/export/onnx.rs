@@ -316,6 +316,7 @@ mod tests {
                     features: 4,
                     classes: (0..classes).map(|class| class.to_string()).collect(),
                     columns: None,
+                    unnamed: Default::default(),
                     diverged: false,
                     log: true,
                     row: true,
