@@ -12,7 +12,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,11 +165,12 @@ def run(lopa, folder, case, algorithms, seeds, name):
     file = folder / f"{name}.toml"
     file.write_text("".join(f"{key} = {toml(value)}\n" for key, value in keys.items()))
     out = folder / name
-    command = [lopa, "run", file.name, "--out", str(out), "--threads", "1", "--quiet"]
+    command = [lopa, "run", file.name, "--out", str(out), "--jobs", "1", "--quiet"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode not in (0, 1, 9):
         raise RuntimeError(f"{case['name']}: {done.stderr}")
-    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    (metrics,) = out.glob("*/metrics.jsonl")
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     return rows, "phi" if exact else "loss"
 
 
@@ -251,7 +252,12 @@ def main():
     lopa = str(Path(asked.lopa).resolve())
     jobs = [(lopa, case, asked.seeds) for case in CASES if asked.only in case["name"] + " " + case["method"]]
     with ProcessPoolExecutor(asked.jobs) as pool:
-        rows = list(pool.map(one, jobs))
+        found = {}
+        for done in as_completed([pool.submit(one, job) for job in jobs]):
+            row = done.result()
+            print(row["case"], row["method"], f"{row['reach']:.3f}", file=sys.stderr, flush=True)
+            found[row["case"], row["method"]] = row
+        rows = [found[job[1]["name"], job[1]["method"]] for job in jobs]
     print("| case | method | measure | start | tuned | rule | reach | worst seed | reach, last θ | diverged | cut back |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for row in rows:

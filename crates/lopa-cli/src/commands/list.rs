@@ -169,9 +169,15 @@ fn section(name: &str, lines: &Value, output: &Output) -> String {
     let keys = lines[0].as_object().expect("an entry").keys().map(String::as_str);
     // A terminal has room for five columns.
     let keys: Vec<&str> = keys.take(if output.markdown() { usize::MAX } else { 5 }).collect();
-    let row = |line: &Value| {
-        keys.iter().map(|key| line[key].as_str().unwrap_or_default().to_string()).collect()
+    let cell = |line: &Value, key: &str| {
+        let text = line[key].as_str().unwrap_or_default();
+        // The names of vectors stand closer in a terminal, which has room for 132 characters.
+        match key == "sends" && !output.markdown() {
+            true => text.replace(", ", " ").replace("(+ ", "(+"),
+            false => text.to_string(),
+        }
     };
+    let row = |line: &Value| keys.iter().map(|key| cell(line, key)).collect();
     let head = |&key: &&str| match key {
         "name" => name.to_string(),
         "about" => "what it is".into(),
