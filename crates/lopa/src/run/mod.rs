@@ -1,8 +1,8 @@
 //! From an experiment to its results: builds everything, runs every algorithm on every seed.
 //!
-//! A [`Job`](job) is one algorithm on one seed. Three things follow it: [`processes`] know who
-//! computes where, the [`recorder`] takes measurements and digests, and the [`ending`] decides when
-//! the run is measured and when it is over.
+//! A `Job` is one algorithm on one seed. Three things follow it: `processes` know who computes where,
+//! the `recorder` takes measurements and digests, and the `ending` decides when the run is measured
+//! and when it is over.
 
 pub mod checkpoint;
 mod ending;
