@@ -101,7 +101,7 @@ pub struct Peers<W: Wire> {
 
 impl<W: Wire> Peers<W> {
     /// Node `me` out of `nodes`, in the run identified by `run` (see
-    /// [`crate::experiment::Experiment::identity`]); `notify` receives notes for the user.
+    /// `Experiment::identity` of the crate `lopa`); `notify` receives notes for the user.
     pub fn new(
         wire: W,
         (me, nodes): (usize, usize),
