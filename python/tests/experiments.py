@@ -78,13 +78,20 @@ def start_of(file: dict[str, Any]) -> Any:
 
 
 def small_steps(file: dict[str, Any], name: str) -> dict[str, float]:
-    """Small step sizes for every key that an algorithm needs."""
+    """Small step sizes for every key that an algorithm needs, and for those that it would find itself."""
     steps: dict[str, float] = {}
+    optional = ["alpha", "beta", "lambda"]
     while True:
         try:
             lopa.check({**file, "algorithm": [{"name": name, **steps}]})
-            return steps
+            optional = [key for key in optional if key not in steps]
+            if not optional:
+                return steps
+            steps[optional[0]] = 0.02
         except lopa.ConfigError as error:
-            if error.id != "config/missing-key":
+            if error.id == "config/missing-key":
+                steps[error.message.split("`")[1]] = 0.02
+            elif optional and error.id == "config/unknown-key":
+                del steps[optional.pop(0)]
+            else:
                 raise
-            steps[error.message.split("`")[1]] = 0.02
