@@ -13,7 +13,7 @@ use lopa::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lopa::config::Entry;
-use lopa::engine::device::Place;
+use lopa::engine::device::Device;
 use lopa::error::Result;
 use lopa::experiment::RunSpec;
 use lopa::run::Probe;
@@ -92,15 +92,15 @@ pub const CUDA: Feature = Feature {
 
 /// The entry of the graphics card in the registry of devices, also if this build does not support
 /// it.
-pub fn cuda() -> Entry<Place> {
+pub fn cuda() -> Entry<Device> {
     #[cfg(feature = "cuda")]
     return lopa_cuda::cuda();
     #[cfg(not(feature = "cuda"))]
     {
         let missing = || CUDA.missing("lopa run --device cuda").at("run.device");
-        let place =
-            Place::there(move |_| Err(missing()), move |_| Err(missing()), move || Err(missing()));
-        lopa::engine::device::device_entry("cuda", "an NVIDIA graphics card", place)
+        let device =
+            Device::new(move |_| Err(missing()), move |_| Err(missing()), move || Err(missing()));
+        lopa::engine::device::device_entry("cuda", "an NVIDIA graphics card", device)
     }
 }
 

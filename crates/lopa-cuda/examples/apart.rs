@@ -46,7 +46,7 @@ fn main() -> Result<()> {
     let world = experiment.world(data.as_ref(), 1)?;
     let method = &*experiment.algorithms[0].choice.build;
     let make = || experiment.setup(data.as_ref(), &world, 1).nodes::<f32>(method);
-    let there = experiment.device.build.device().expect("a device");
+    let driver = experiment.device.build.driver().expect("a device");
     let run = &experiment.run;
     let (batches, shared) = (run.batch.batches(), run.shared_samples);
     let rounds = run.precision == Precision::Tf32;
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
         let mut nodes = make()?;
         let mixing = &world.mixing;
         let program = Program { nodes: &nodes, mixing, batches, shared, rounds, seed: 1, k: 0 };
-        let mut device = there.open.get::<f32>()(program)?;
+        let mut device = driver.open.get::<f32>()(program)?;
         (0..iterations).try_for_each(|_| device.advance())?;
         device.fetch(&mut nodes)?;
         Ok(nodes)

@@ -54,14 +54,14 @@ fn main() -> Result<()> {
     let began = Instant::now();
     let nodes = experiment.setup(data.as_ref(), &world, 1).nodes::<f32>(method)?;
     let made = began.elapsed();
-    let there = experiment.device.build.device().expect("a device");
+    let driver = experiment.device.build.driver().expect("a device");
     let run = &experiment.run;
     let (batches, shared) = (run.batch.batches(), run.shared_samples);
     let rounds = run.precision == Precision::Tf32;
     let program =
         Program { nodes: &nodes, mixing: &world.mixing, batches, shared, rounds, seed: 1, k: 0 };
     let began = Instant::now();
-    let mut device = there.open.get::<f32>()(program)?;
+    let mut device = driver.open.get::<f32>()(program)?;
     let opened = began.elapsed();
     let mut go = |count: u32| -> Result<f64> {
         let began = Instant::now();

@@ -1,7 +1,7 @@
 //! A run on the card.
 
 use lopa::engine::Node;
-use lopa::engine::device::{Device, Program};
+use lopa::engine::device::{DeviceRun, Program};
 use lopa::error::{Error, Result};
 use lopa::math::real::Real;
 
@@ -78,7 +78,7 @@ impl<'a> Rooms<'a> {
 }
 
 /// Takes over a run: on tensor cores where they support it, else with plain kernels.
-pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
     if tensor::should(&plan, card.capability) {
@@ -91,12 +91,12 @@ pub fn open<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
 }
 
 /// Takes over a run with plain kernels.
-pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open_plain<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     take(Card::first()?, Plan::new(&program)?, program.nodes)
 }
 
 /// Takes over a run on tensor cores wherever they support it.
-pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) && card.capability[0] == 9 {
@@ -106,7 +106,7 @@ pub fn open_tensor<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>>
 }
 
 /// Takes over a run with the kernels of any shape wherever they support it.
-pub fn open_general<T: Scalar>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open_general<T: Scalar>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let card = Card::first()?;
     let plan = Plan::new(&program)?;
     match general::can(&plan) && card.capability[0] == 9 {
@@ -120,7 +120,7 @@ fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
     nodes: &[Node<T>],
-) -> Result<Box<dyn Device<T>>> {
+) -> Result<Box<dyn DeviceRun<T>>> {
     let wanted = kernels(&card, plan.kind, &plan.job)?;
     let [sizes, tick] = ["sizes", "tick"].map(|name| format!("{name}_{}", T::END));
     let mut names = vec![sizes.clone(), tick.clone()];
@@ -406,7 +406,7 @@ impl<T: Scalar> Run<T> {
     }
 }
 
-impl<T: Scalar> Device<T> for Run<T> {
+impl<T: Scalar> DeviceRun<T> for Run<T> {
     fn advance(&mut self) -> Result<()> {
         self.pending += 1;
         if self.pending < MANY {

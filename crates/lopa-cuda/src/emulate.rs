@@ -1,7 +1,7 @@
 //! The kernels of kernels/lopa.cu on the processor: every sum in the same order, hence the same bits.
 
 use lopa::engine::Node;
-use lopa::engine::device::{Device, Program};
+use lopa::engine::device::{DeviceRun, Program};
 use lopa::error::Result;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::Real;
@@ -41,12 +41,12 @@ const SIGMA1: usize = 3;
 const SIGMA2: usize = 4;
 
 /// Takes over a run with plain kernels.
-pub fn open<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     Ok(Box::new(Emulation::new(Plan::new(&program)?, program.nodes, None)))
 }
 
 /// Takes over a run on tensor cores wherever they support it.
-pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let plan = Plan::new(&program)?;
     match tensor::can(&plan) {
         true => tensor::emulated(plan, program.nodes),
@@ -55,7 +55,7 @@ pub fn open_tensor<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device
 }
 
 /// Takes over a run with the kernels of any shape wherever they support it.
-pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn Device<T>>> {
+pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn DeviceRun<T>>> {
     let plan = Plan::new(&program)?;
     match general::can(&plan) {
         true => general::emulated(plan, program.nodes),
@@ -63,7 +63,7 @@ pub fn open_general<T: Exponential>(program: Program<T>) -> Result<Box<dyn Devic
     }
 }
 
-impl<T: Exponential> Device<T> for Emulation<T> {
+impl<T: Exponential> DeviceRun<T> for Emulation<T> {
     fn advance(&mut self) -> Result<()> {
         let descends = self.plan.job.scheme == DESCENT;
         if !descends {

@@ -24,13 +24,13 @@ mod plan;
 mod tensor;
 
 use lopa::config::Entry;
-use lopa::engine::device::{Place, device_entry};
+use lopa::engine::device::{Device, device_entry};
 use lopa::error::Result;
 
 pub use kernels::{general_ptx, ptx, tensor_ptx};
 
 /// Every device of this crate: the card, each of its kinds of kernels, and for tests their emulation.
-pub fn devices() -> Vec<Entry<Place>> {
+pub fn devices() -> Vec<Entry<Device>> {
     vec![
         cuda(),
         plain(),
@@ -46,27 +46,27 @@ pub fn devices() -> Vec<Entry<Place>> {
 }
 
 /// The graphics card, as an entry of the registry of devices.
-pub fn cuda() -> Entry<Place> {
-    let place = Place::there(card::open::<f32>, card::open::<f64>, describe);
-    device_entry("cuda", "an NVIDIA graphics card", place)
+pub fn cuda() -> Entry<Device> {
+    let device = Device::new(card::open::<f32>, card::open::<f64>, describe);
+    device_entry("cuda", "an NVIDIA graphics card", device)
 }
 
 /// The same with plain kernels only, which give the same bits on every card.
-pub fn plain() -> Entry<Place> {
-    let place = Place::there(card::open_plain::<f32>, card::open_plain::<f64>, describe);
-    device_entry("plain", "a graphics card without its tensor cores", place)
+pub fn plain() -> Entry<Device> {
+    let device = Device::new(card::open_plain::<f32>, card::open_plain::<f64>, describe);
+    device_entry("plain", "a graphics card without its tensor cores", device)
 }
 
 /// The same on tensor cores wherever they support it, even where that is slower.
-pub fn tensor() -> Entry<Place> {
-    let place = Place::there(card::open_tensor::<f32>, card::open_tensor::<f64>, describe);
-    device_entry("tensor", "the tensor cores of a graphics card", place)
+pub fn tensor() -> Entry<Device> {
+    let device = Device::new(card::open_tensor::<f32>, card::open_tensor::<f64>, describe);
+    device_entry("tensor", "the tensor cores of a graphics card", device)
 }
 
 /// The same with the kernels for any shape, also where others are faster.
-pub fn general() -> Entry<Place> {
-    let place = Place::there(card::open_general::<f32>, card::open_general::<f64>, describe);
-    device_entry("general", "the tensor cores of a graphics card, as for any shape", place)
+pub fn general() -> Entry<Device> {
+    let device = Device::new(card::open_general::<f32>, card::open_general::<f64>, describe);
+    device_entry("general", "the tensor cores of a graphics card, as for any shape", device)
 }
 
 /// The name of the card; the error names the missing part.
@@ -76,24 +76,24 @@ pub fn describe() -> Result<String> {
 
 /// The arithmetic of the card's kernels, on the processor.
 #[cfg(feature = "emulate")]
-pub fn emulated() -> Entry<Place> {
+pub fn emulated() -> Entry<Device> {
     let describe = || Ok("an emulated card".into());
-    let place = Place::there(emulate::open::<f32>, emulate::open::<f64>, describe);
-    device_entry("emulated", "the kernels of `cuda`, emulated", place)
+    let device = Device::new(emulate::open::<f32>, emulate::open::<f64>, describe);
+    device_entry("emulated", "the kernels of `cuda`, emulated", device)
 }
 
 /// The arithmetic of tensor cores, on the processor.
 #[cfg(feature = "emulate")]
-pub fn emulated_tensor() -> Entry<Place> {
+pub fn emulated_tensor() -> Entry<Device> {
     let describe = || Ok("an emulated card with tensor cores".into());
-    let place = Place::there(emulate::open_tensor::<f32>, emulate::open_tensor::<f64>, describe);
-    device_entry("emulated-tensor", "the tensor cores of `cuda`, emulated", place)
+    let device = Device::new(emulate::open_tensor::<f32>, emulate::open_tensor::<f64>, describe);
+    device_entry("emulated-tensor", "the tensor cores of `cuda`, emulated", device)
 }
 
 /// The arithmetic of the kernels for any shape, on the processor.
 #[cfg(feature = "emulate")]
-pub fn emulated_general() -> Entry<Place> {
+pub fn emulated_general() -> Entry<Device> {
     let describe = || Ok("an emulated card with tensor cores, as for any shape".into());
-    let place = Place::there(emulate::open_general::<f32>, emulate::open_general::<f64>, describe);
-    device_entry("emulated-general", "the tensor cores of `cuda` for any shape, emulated", place)
+    let device = Device::new(emulate::open_general::<f32>, emulate::open_general::<f64>, describe);
+    device_entry("emulated-general", "the tensor cores of `cuda` for any shape, emulated", device)
 }

@@ -178,8 +178,8 @@ impl Data {
             let order = order(&agreement.columns, &told.columns).ok_or_else(garbled)?;
             columns.features = order.iter().map(|&j| columns.features[j].clone()).collect();
         }
-        self.train = super::own::joined(trains, &here, nodes);
-        self.test = super::own::joined(tests, &here, nodes);
+        self.train = Dataset::joined(trains, &here, nodes);
+        self.test = Dataset::joined(tests, &here, nodes);
         self.scaling = match preparation.scales_each() {
             true => Scalings::some(scalings),
             false => Scalings::all(scalings.swap_remove(here.start).unwrap_or_default()),

@@ -93,6 +93,19 @@ impl Dataset {
         Dataset::of(Stored::Numbers(Arc::new(features)), labels)
     }
 
+    /// Joins the nodes' sets, and records which rows belong to which node.
+    fn joined(sets: Vec<Dataset>, here: &Range<usize>, nodes: usize) -> Dataset {
+        let mut ranges = vec![0..0; nodes];
+        let (mut labels, mut parts) = (Vec::new(), Vec::new());
+        for (node, set) in here.clone().zip(&sets) {
+            let start = labels.len() as u32;
+            labels.extend_from_slice(set.labels());
+            ranges[node] = start..labels.len() as u32;
+            parts.push(set.features());
+        }
+        Dataset::new(Features::stacked(&parts), labels).owned(ranges)
+    }
+
     fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
         assert_eq!(stored.rows(), labels.len(), "one label per row");
         let (stored, labels) = (Arc::new(stored), labels.into());

@@ -6,19 +6,11 @@ use toml::{Table, Value};
 
 use super::agreement::{Agreement, Told};
 use super::labels::{Unlisted, unlisted};
-use super::prepare::{check_fill, prepare_own};
+use super::prepare::{NODE, check_fill, prepare_own};
 use super::source::{Class, Raw, SourceBuild, Where};
 use super::{ClassName, Data, Dataset, Features, Method, Preparation, Scalings};
 use crate::config::{Choice, Registry};
 use crate::error::{Error, Fault, Result};
-
-/// The placeholder for a node's name in a path.
-const NODE: &str = "{node}";
-
-/// Whether a source's files depend on the node.
-pub fn is_template(source: &Choice<SourceBuild>) -> bool {
-    source.params().values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
-}
 
 impl Preparation {
     /// Where nodes have files of their own, settings that depend on all rows must be in the
@@ -121,7 +113,8 @@ pub fn load(
     let of = |data: &Data| (data.classes.clone(), data.columns.clone(), data.unnamed.clone());
     let (classes, columns, unnamed) = parts.first().map(of).unwrap_or_default();
     let (train, test): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.train, d.test)).unzip();
-    let (train, test) = (joined(train, &here, nodes.len()), joined(test, &here, nodes.len()));
+    let (train, test) =
+        (Dataset::joined(train, &here, nodes.len()), Dataset::joined(test, &here, nodes.len()));
     let whole = here == (0..nodes.len());
     let own = Some(Own { here, told: told.clone(), settled: false, unlisted: out });
     let (scaling, left_out) = (Scalings::default(), Vec::new());
@@ -192,17 +185,4 @@ fn with_first_class(mut raw: Raw, listed: &[ClassName]) -> Raw {
 fn different(error: Error, name: &str, first: &str) -> Error {
     let message = format!("the file of `{name}` differs from that of `{first}`: {}", error.message);
     Error { message, ..error }.at(name)
-}
-
-/// Joins the nodes' sets, and records which rows belong to which node.
-pub(super) fn joined(sets: Vec<Dataset>, here: &Range<usize>, nodes: usize) -> Dataset {
-    let mut ranges = vec![0..0; nodes];
-    let (mut labels, mut parts) = (Vec::new(), Vec::new());
-    for (node, set) in here.clone().zip(&sets) {
-        let start = labels.len() as u32;
-        labels.extend_from_slice(set.labels());
-        ranges[node] = start..labels.len() as u32;
-        parts.push(set.features());
-    }
-    Dataset::new(Features::stacked(&parts), labels).owned(ranges)
 }

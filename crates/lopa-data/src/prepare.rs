@@ -7,10 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::given::MomentsOf;
 use super::source::{Class, Part, Raw, SourceBuild, Table, Where};
-use super::{Data, Dataset, Groups, Method, Scaling, Scalings, Stored, labels, own};
+use super::{Data, Dataset, Groups, Method, Scaling, Scalings, Stored, labels};
 use crate::config::{Choice, Params, Registry, Section};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::math::random::{Purpose, Stream};
+
+/// The placeholder for a node's name in a path.
+pub(super) const NODE: &str = "{node}";
+
+/// Whether a source's files depend on the node.
+fn is_template(source: &Choice<SourceBuild>) -> bool {
+    source.params().values().any(|value| value.as_str().is_some_and(|text| text.contains(NODE)))
+}
 
 /// How the data of any source are prepared; the keys stand beside those of the source.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -142,7 +150,7 @@ pub fn read(
     let (place, nodes_at) = (section.place(), section.place_of("nodes"));
     let preparation = Preparation::take(&mut section)?;
     let source = sources.read(section)?;
-    match (preparation.nodes.is_some(), own::is_template(&source)) {
+    match (preparation.nodes.is_some(), is_template(&source)) {
         (true, false) => Err(Error::config(
             "config/missing-key",
             "the data has `nodes`, but no path of it depends on the node",

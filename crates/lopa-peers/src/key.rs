@@ -7,7 +7,8 @@ use std::path::Path;
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
 use lopa::store::disk::sync_folder;
-use lopa::store::files::{cannot_write, read_text};
+use lopa::store::files::cannot_write;
+use lopa::store::limits::read_text;
 
 /// The identity of a node: an ed25519 public key, written as 64 hexadecimal digits.
 pub use iroh::PublicKey;

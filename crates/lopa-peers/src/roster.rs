@@ -17,8 +17,8 @@ use iroh::PublicKey;
 use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
-use lopa::store::files::read_text;
-use lopa::store::{limits, output};
+use lopa::store::limits::{self, read_text};
+use lopa::store::output;
 use serde::Serialize;
 
 use crate::key::parse_hex;

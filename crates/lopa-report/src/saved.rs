@@ -5,8 +5,7 @@ use std::path::Path;
 use lopa::error::{Error, Result};
 use lopa::folder::{Manifest, MetricsRow, RunReader, WorldNote};
 use lopa::run::Outcome;
-use lopa::store::files::read_text;
-use lopa::store::limits;
+use lopa::store::limits::{self, read_text};
 use serde_json::Value;
 
 /// A run folder in memory.

@@ -20,8 +20,7 @@ use std::process::ExitCode;
 use lopa::error::{Error, Result};
 use lopa::experiment::{self, Experiment, Registries};
 use lopa::run::{Context, Outcome, trajectory_digest};
-use lopa::store::files::read_text;
-use lopa::store::limits;
+use lopa::store::limits::{self, read_text};
 use lopa_report::html::Report;
 
 use crate::events::{Events, say};

@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{files, limits};
+use super::limits;
 
 /// A step, before it is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ fn take<R: Default>(step: Step, run: impl FnOnce() -> io::Result<R>) -> io::Resu
 
 /// The content of a file, up to the limit of data.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    take(Step::Read(path), || files::read_bytes(path, limits::DATA))
+    take(Step::Read(path), || limits::read_bytes(path, limits::DATA))
 }
 
 /// Makes a folder and those above it that are missing; when this returns, they survive a power cut.

@@ -1,11 +1,10 @@
 //! Atomic replacement of files: written to a temporary file, synced, then renamed.
 
 use std::fs::{self, Metadata};
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Log};
-use super::limits;
 use crate::error::Error;
 
 /// Replaces the file at `path` by `content`; on failure the file keeps its old content, or has the
@@ -52,29 +51,6 @@ fn partial(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(PARTIAL);
     path.with_file_name(name)
-}
-
-/// The content of a file of at most this many bytes, unless the limit was raised. Devices and pipes
-/// are not read: they may have no end or no writer.
-pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let most = limits::at_least(most);
-    let mut bytes = Vec::new();
-    let length = limits::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    match length as u64 > most {
-        true => Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it has more than {most} bytes, the limit, which `--max-bytes` raises"),
-        )),
-        false => Ok(bytes),
-    }
-}
-
-/// The same for a text.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(read_bytes(path, most)?).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8 from byte {at} on"))
-    })
 }
 
 /// The error for a file that cannot be written.

@@ -2,7 +2,7 @@
 //! `--max-bytes` raises all limits at once.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,4 +40,27 @@ pub fn open(path: &Path) -> io::Result<File> {
         true => File::open(path),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
+}
+
+/// The content of a file of at most this many bytes, unless the limit was raised. Devices and pipes
+/// are not read: they may have no end or no writer.
+pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let most = at_least(most);
+    let mut bytes = Vec::new();
+    let length = open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match length as u64 > most {
+        true => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {most} bytes, the limit, which `--max-bytes` raises"),
+        )),
+        false => Ok(bytes),
+    }
+}
+
+/// The same for a text.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read_bytes(path, most)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8 from byte {at} on"))
+    })
 }

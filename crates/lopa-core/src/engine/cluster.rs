@@ -6,9 +6,9 @@ use std::ops::Range;
 use rayon::ThreadPool;
 
 use super::delivery::{Carried, Delivery, Parcels, Workers};
-use super::device::{Device, count_derivatives};
+use super::device::{DeviceRun, count_derivatives};
 use super::expect::Expect;
-use super::peers::Refusal;
+use super::refusal::Refusal;
 use super::timing::Timing;
 use super::transport::{Independent, Transport, anything, block};
 use super::{Node, Progress};
@@ -34,7 +34,7 @@ pub struct Cluster<'a, T: Real> {
     progress: Progress,
     transport: &'a mut dyn Transport,
     together: Option<Box<dyn Together<T>>>,
-    device: Option<Box<dyn Device<T>>>,
+    device: Option<Box<dyn DeviceRun<T>>>,
     timing: Option<Timing<'a>>,
 }
 
@@ -131,7 +131,7 @@ impl<'a, T: Real> Cluster<'a, T> {
     }
 
     /// Lets a device compute the iterations; it has taken over these nodes.
-    pub fn done_by(mut self, device: Option<Box<dyn Device<T>>>) -> Self {
+    pub fn done_by(mut self, device: Option<Box<dyn DeviceRun<T>>>) -> Self {
         self.device = device;
         self
     }

@@ -36,7 +36,7 @@ pub struct Program<'a, T: Real> {
 }
 
 /// Computes the iterations of all nodes.
-pub trait Device<T: Real>: Send {
+pub trait DeviceRun<T: Real>: Send {
     /// Begins the next iteration; it may still be running when this returns.
     fn advance(&mut self) -> Result<()>;
     /// Waits until all iterations that were begun have finished.
@@ -58,34 +58,34 @@ pub(super) fn count_derivatives<T: Real>(nodes: &mut [Node<T>]) {
 }
 
 /// Where iterations are computed: the choice of `device` in a file.
-pub struct Place(Option<There>);
+pub struct Device(Option<Driver>);
 
 /// A device other than the processor.
-pub struct There {
+pub struct Driver {
     /// Takes over a run; the error has the reason why it cannot.
     pub open: Both<Opens>,
     /// The name of the device, for manifests; an error if there is none.
     pub describe: Box<dyn Fn() -> Result<String> + Send + Sync>,
 }
 
-impl Place {
+impl Device {
     /// The processor.
-    pub fn here() -> Place {
-        Place(None)
+    pub fn processor() -> Device {
+        Device(None)
     }
 
     /// A device: the functions that take over a run in each precision, and its name.
-    pub fn there(
-        single: impl Fn(Program<f32>) -> Result<Box<dyn Device<f32>>> + Send + Sync + 'static,
-        double: impl Fn(Program<f64>) -> Result<Box<dyn Device<f64>>> + Send + Sync + 'static,
+    pub fn new(
+        single: impl Fn(Program<f32>) -> Result<Box<dyn DeviceRun<f32>>> + Send + Sync + 'static,
+        double: impl Fn(Program<f64>) -> Result<Box<dyn DeviceRun<f64>>> + Send + Sync + 'static,
         describe: impl Fn() -> Result<String> + Send + Sync + 'static,
-    ) -> Place {
+    ) -> Device {
         let open = Both::new(Box::new(single) as <Opens as Family>::Of<f32>, Box::new(double) as _);
-        Place(Some(There { open, describe: Box::new(describe) }))
+        Device(Some(Driver { open, describe: Box::new(describe) }))
     }
 
     /// The device, unless it is the processor.
-    pub fn device(&self) -> Option<&There> {
+    pub fn driver(&self) -> Option<&Driver> {
         self.0.as_ref()
     }
 }
@@ -94,22 +94,22 @@ impl Place {
 pub struct Opens;
 
 impl Family for Opens {
-    type Of<T: Real> = Box<dyn Fn(Program<T>) -> Result<Box<dyn Device<T>>> + Send + Sync>;
+    type Of<T: Real> = Box<dyn Fn(Program<T>) -> Result<Box<dyn DeviceRun<T>>> + Send + Sync>;
 }
 
 /// An entry of the registry of devices.
 pub fn device_entry(
     name: impl Into<String>,
     about: impl Into<String>,
-    place: Place,
-) -> Entry<Place> {
-    let place = Arc::new(place);
-    Entry::new(name, about, move |_: NoParams| place.clone())
+    device: Device,
+) -> Entry<Device> {
+    let device = Arc::new(device);
+    Entry::new(name, about, move |_: NoParams| device.clone())
 }
 
 /// The devices that come with the library: the processor.
-pub fn devices() -> Registry<Place> {
-    Registry::new("device", vec![device_entry(CPU, "the processor", Place::here())])
+pub fn devices() -> Registry<Device> {
+    Registry::new("device", vec![device_entry(CPU, "the processor", Device::processor())])
 }
 
 /// The name of the processor in files.

@@ -1,7 +1,7 @@
 //! The messages that another process may send about its nodes. All processes send messages of the
 //! same form, so each derives the form of the others' from its own.
 
-use super::peers::Refusal;
+use super::refusal::Refusal;
 use crate::store::bytes::Reader;
 
 /// The form of each node's message in a gathering, besides its length.

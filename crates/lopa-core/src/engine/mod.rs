@@ -9,6 +9,7 @@ mod failing;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod peers;
+mod refusal;
 mod simulation;
 mod timing;
 mod transport;
@@ -20,9 +21,8 @@ pub use expect::Expect;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use peers::stopped;
-pub use peers::{
-    FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Refusal, Settings,
-};
+pub use peers::{FileJournal, Frame, FrameKind, Journal, Note, Peers, Place, Policy, Settings};
+pub use refusal::Refusal;
 pub use simulation::Simulation;
 pub use timing::Timing;
 pub use transport::{

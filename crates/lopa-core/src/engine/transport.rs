@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::peers::Refusal;
+use super::refusal::Refusal;
 use crate::error::Result;
 #[cfg(feature = "mpi")]
 use crate::error::{Error, Kind};

@@ -1,7 +1,6 @@
 //! Random graphs.
 
-use super::families::{around, impossible};
-use super::graph::{Graph, check_edges};
+use super::graph::{Graph, around, check_edges, impossible};
 use crate::error::{Error, Fault, Result};
 use crate::math::random::{Purpose, Stream};
 use crate::params;

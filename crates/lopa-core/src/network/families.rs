@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::changing::{self, Rounds};
 use super::drawn::{erdos_renyi, random_regular};
 use super::file::{GraphFile, InFile};
-use super::graph::{Graph, MAX_NODES, check_nodes};
+use super::graph::{Graph, MAX_NODES, around, check_nodes, impossible};
 use super::{Mixing, WeightsBuild};
 use crate::config::{Entry, NoParams, Params, Registry};
 use crate::error::{Error, Fault, Result};
@@ -105,10 +105,6 @@ pub fn graph_entry<P: Params>(
 }
 
 /// The error for a graph that cannot have this number of nodes, with a remedy.
-pub(super) fn impossible(message: String, hint: impl Into<String>) -> Error {
-    Error::network("network/impossible-size", message).hint(hint)
-}
-
 fn ring(_: &NoParams, m: usize, _: u64) -> Result<Graph> {
     around(m, (m > 1).then_some(1))
 }
@@ -211,14 +207,6 @@ fn circulant(with: &Offsets, m: usize, _: u64) -> Result<Graph> {
         ));
     }
     around(m, with.offsets.iter().copied())
-}
-
-/// Neighbours at the given distances along a ring, each at most m / 2.
-pub(super) fn around(m: usize, offsets: impl IntoIterator<Item = usize>) -> Result<Graph> {
-    // Halfway round the ring, both ends would name the same edge.
-    let starts = |offset: usize| if 2 * offset == m { offset } else { m };
-    let edges = |offset| (0..starts(offset)).map(move |i| (i, (i + offset) % m));
-    Graph::from_edges(m, offsets.into_iter().flat_map(edges))
 }
 
 fn exponential(_: &NoParams, m: usize, _: u64) -> Result<Graph> {

@@ -97,6 +97,19 @@ pub(super) fn check_nodes(m: usize) -> Result<()> {
     }
 }
 
+/// The error for a kind of graph that does not exist for the number of nodes.
+pub(super) fn impossible(message: String, hint: impl Into<String>) -> Error {
+    Error::network("network/impossible-size", message).hint(hint)
+}
+
+/// Neighbours at the given distances along a ring, each at most m / 2.
+pub(super) fn around(m: usize, offsets: impl IntoIterator<Item = usize>) -> Result<Graph> {
+    // Halfway round the ring, both ends would name the same edge.
+    let starts = |offset: usize| if 2 * offset == m { offset } else { m };
+    let edges = |offset| (0..starts(offset)).map(move |i| (i, (i + offset) % m));
+    Graph::from_edges(m, offsets.into_iter().flat_map(edges))
+}
+
 /// Refuses a number of edges that would take too much memory.
 pub(super) fn check_edges(edges: usize) -> Result<()> {
     match edges <= MAX_EDGES {

@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::graph::MAX_NODES;
 use crate::config::Source;
 use crate::error::{Error, Kind, Result};
-use crate::store::{files, limits};
+use crate::store::limits;
 
 /// An edge in a file: its ends, its weight, the number of its line.
 pub(super) struct EdgeLine {
@@ -34,7 +34,7 @@ pub(super) fn read_text(path: &Path) -> Result<String> {
     let place = path.display().to_string();
     let unreadable =
         |why: String| Error::network("network/unreadable", why).at(&place).hint("check the path");
-    let text = files::read_text(path, limits::GRAPH)
+    let text = limits::read_text(path, limits::GRAPH)
         .map_err(|error| unreadable(format!("cannot read the file as text: {error}")))?;
     Ok(text.trim_start_matches('\u{feff}').to_string())
 }

@@ -2,7 +2,7 @@
 //! products of a step in an order of its own, here they are added exactly, so that bits may differ.
 
 use lopa::engine::Node;
-use lopa::engine::device::Device;
+use lopa::engine::device::DeviceRun;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
@@ -21,7 +21,7 @@ const SCALE: f32 = 64.0;
 const SUBNORMAL: f32 = 16_777_216.0;
 
 /// Takes over a run that the kernels support.
-pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
+pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn DeviceRun<T>>> {
     Ok(Box::new(Emulation::new(plan, nodes, Some(oracle))))
 }
 

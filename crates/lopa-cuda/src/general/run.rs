@@ -1,7 +1,7 @@
 //! A run of any shape on the tensor cores.
 
 use lopa::engine::Node;
-use lopa::engine::device::Device;
+use lopa::engine::device::DeviceRun;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
@@ -118,7 +118,7 @@ pub fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
     nodes: &[Node<T>],
-) -> Result<Box<dyn Device<T>>> {
+) -> Result<Box<dyn DeviceRun<T>>> {
     let shape = Shape::new(&plan);
     card.load(&general_ptx(), &names(&shape))?;
     let job = plan.job;
@@ -294,7 +294,7 @@ impl<T: Scalar> Run<T> {
     }
 }
 
-impl<T: Scalar> Device<T> for Run<T> {
+impl<T: Scalar> DeviceRun<T> for Run<T> {
     fn advance(&mut self) -> Result<()> {
         self.pending += 1;
         if self.pending <= MANY {

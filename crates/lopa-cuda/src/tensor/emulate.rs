@@ -2,7 +2,7 @@
 //! products of a step in an order of its own, here they are added exactly, so that bits may differ.
 
 use lopa::engine::Node;
-use lopa::engine::device::Device;
+use lopa::engine::device::DeviceRun;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
@@ -25,7 +25,7 @@ const ALL_CLASSES: usize = 16;
 const ONE: usize = UNITS as usize;
 
 /// Takes over a run that the kernels support.
-pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn Device<T>>> {
+pub fn take<T: Exponential>(plan: Plan<T>, nodes: &[Node<T>]) -> Result<Box<dyn DeviceRun<T>>> {
     Ok(Box::new(Emulation::new(plan, nodes, Some(oracle))))
 }
 

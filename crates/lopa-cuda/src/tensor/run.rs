@@ -1,7 +1,7 @@
 //! A run on the tensor cores.
 
 use lopa::engine::Node;
-use lopa::engine::device::Device;
+use lopa::engine::device::DeviceRun;
 use lopa::error::Result;
 use lopa::math::real::Real;
 
@@ -75,7 +75,7 @@ pub fn take<T: Scalar>(
     mut card: Card,
     mut plan: Plan<T>,
     nodes: &[Node<T>],
-) -> Result<Box<dyn Device<T>>> {
+) -> Result<Box<dyn DeviceRun<T>>> {
     let job = plan.job;
     let layout = Layout::new(job.features, job.units);
     let (m, length) = (job.m as usize, layout.length());
@@ -300,7 +300,7 @@ impl<T: Scalar> Run<T> {
     }
 }
 
-impl<T: Scalar> Device<T> for Run<T> {
+impl<T: Scalar> DeviceRun<T> for Run<T> {
     fn advance(&mut self) -> Result<()> {
         self.pending += 1;
         if self.pending <= self.most() {

@@ -152,7 +152,7 @@ fn follow(device: &str, file: &str) {
             seed: 0,
             k: 0,
         };
-        let mut device = place.build.device().unwrap().open.get::<f64>()(program).unwrap();
+        let mut device = place.build.driver().unwrap().open.get::<f64>()(program).unwrap();
         for (k, state) in json["algorithms"][name]["states"].as_array().unwrap().iter().enumerate()
         {
             device.fetch(&mut nodes).unwrap();

@@ -1,7 +1,6 @@
 //! Partitions by Dirichlet draws. The literature has two under one name; here each has its own.
 
-use super::even::sizes;
-use super::{Partition, Rows, cut, near};
+use super::{Partition, Rows, cut, near, sizes};
 use crate::error::Result;
 use crate::math::random::Stream;
 use crate::params;

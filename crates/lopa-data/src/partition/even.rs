@@ -1,7 +1,7 @@
 //! Partitions that ignore labels.
 
 use super::dirichlet::dirichlet;
-use super::{Partition, Rows, cut, even, near};
+use super::{Partition, Rows, cut, near, sizes};
 use crate::error::{Error, Fault, Result};
 use crate::params;
 
@@ -11,12 +11,6 @@ params! {
         /// Samples per node; by default all are used.
         samples: Option<usize> = None, at_least(1);
     }
-}
-
-/// Samples of every node: the number given, else equal parts of all.
-pub fn sizes(rows: &Rows, samples: Option<usize>) -> Result<Vec<usize>> {
-    rows.enough(samples.unwrap_or(1))?;
-    Ok(samples.map_or_else(|| even(rows.len(), rows.nodes), |each| vec![each; rows.nodes]))
 }
 
 pub fn iid(params: &Iid, rows: &Rows) -> Result<Partition> {

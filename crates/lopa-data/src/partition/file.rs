@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Partition, Rows};
 use crate::error::{Error, Result};
 use crate::params;
-use crate::store::files::{cannot_write, read_text, replace};
-use crate::store::limits;
+use crate::store::files::{cannot_write, replace};
+use crate::store::limits::{self, read_text};
 
 params! {
     /// Parameters of `file`.

@@ -300,6 +300,12 @@ fn cut(rows: &[u32], sizes: &[usize]) -> Vec<Vec<u32>> {
     sizes.iter().map(piece).collect()
 }
 
+/// Samples of every node: the number given, else equal parts of all.
+fn sizes(rows: &Rows, samples: Option<usize>) -> Result<Vec<usize>> {
+    rows.enough(samples.unwrap_or(1))?;
+    Ok(samples.map_or_else(|| even(rows.len(), rows.nodes), |each| vec![each; rows.nodes]))
+}
+
 /// `total` in `parts` whole numbers that differ by at most one.
 fn even(total: usize, parts: usize) -> Vec<usize> {
     (0..parts).map(|part| total / parts + usize::from(part < total % parts)).collect()

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::topics::Topic;
 use lopa::math::number;
 use lopa::run::trace::{more_is_better, spans_powers};
 use lopa_study::sentences::in_words;
@@ -10,6 +9,31 @@ use lopa_study::statistics::Interval;
 
 /// A panel of the paper: figure, data set, variant.
 pub type Panel = (&'static str, &'static str, Option<&'static str>);
+
+/// A statement of the paper that several claims are evidence for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// LoPA against SPDB, by Hessians.
+    Spdb,
+    /// LoPA against MA-DSBO, by Hessians.
+    MaDsbo,
+    /// LoPA against both, by time.
+    Time,
+    /// The effect of gradient tracking on loss and accuracy.
+    Tracking,
+    /// Its effect on consensus.
+    Consensus,
+    /// The effect of heterogeneous labels.
+    Heterogeneity,
+    /// Their effect on LoPA-LG in particular.
+    HeterogeneityOfLocal,
+    /// The effect of a sparse network.
+    Connectivity,
+    /// Its effect on LoPA-GT in particular.
+    ConnectivityOfTracking,
+    /// LoPA against a fixed regularisation.
+    SingleLevel,
+}
 
 /// A claim of the paper.
 #[derive(Debug, Clone, PartialEq)]

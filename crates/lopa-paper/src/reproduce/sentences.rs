@@ -1,7 +1,6 @@
 //! The paper's claims about its experiments, one by one.
 
-use super::claims::{Claim, Measure, Panel, Test};
-use super::topics::Topic;
+use super::claims::{Claim, Measure, Panel, Test, Topic};
 
 /// The paper's algorithms, with the names that the claims use.
 const LOPA: [(&str, &str); 2] = [("lopa-gt", "LoPA-GT"), ("lopa-lg", "LoPA-LG")];

@@ -2,32 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{Judgement, Verdict};
-
-/// A statement of the paper that several claims are evidence for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Topic {
-    /// LoPA against SPDB, by Hessians.
-    Spdb,
-    /// LoPA against MA-DSBO, by Hessians.
-    MaDsbo,
-    /// LoPA against both, by time.
-    Time,
-    /// The effect of gradient tracking on loss and accuracy.
-    Tracking,
-    /// Its effect on consensus.
-    Consensus,
-    /// The effect of heterogeneous labels.
-    Heterogeneity,
-    /// Their effect on LoPA-LG in particular.
-    HeterogeneityOfLocal,
-    /// The effect of a sparse network.
-    Connectivity,
-    /// Its effect on LoPA-GT in particular.
-    ConnectivityOfTracking,
-    /// LoPA against a fixed regularisation.
-    SingleLevel,
-}
+use super::claims::{Judgement, Topic, Verdict};
 
 /// The name and the address of a section.
 pub type Link = (&'static str, &'static str);

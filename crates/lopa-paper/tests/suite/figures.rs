@@ -8,8 +8,8 @@ use lopa::experiment::Experiment;
 use lopa::folder::{RunFolder, Status};
 use lopa::run::Context;
 use lopa_paper::figures::experiments::{self as paper, Shown};
+use lopa_paper::reproduce::claims::Topic;
 use lopa_paper::reproduce::claims::{Claim, Judgement, Test, Verdict};
-use lopa_paper::reproduce::topics::Topic;
 use lopa_report::saved::Saved;
 use lopa_study::statistics::Interval;
 

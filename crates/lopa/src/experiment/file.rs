@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::Source;
 use crate::error::{Error, Result, nearest};
-use crate::store::files::read_text;
-use crate::store::limits;
+use crate::store::limits::{self, read_text};
 
 /// Opens an experiment file and the files it extends.
 pub fn open(path: &Path) -> Result<Source> {

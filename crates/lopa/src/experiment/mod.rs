@@ -21,7 +21,7 @@ use crate::algorithms::{AnyMethod, Facts};
 use crate::config::{Choice, Registry, Section, Source};
 use crate::data::partition::PartitionBuild;
 use crate::data::{self, Preparation, SourceBuild};
-use crate::engine::device::Place;
+use crate::engine::device::Device;
 use crate::error::{Error, Result};
 use crate::messages::{Attack, Messages};
 use crate::network::time::TimeSpec;
@@ -51,7 +51,7 @@ pub struct Experiment {
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
     /// The device that computes its iterations: `run.device`.
-    pub device: Choice<Place>,
+    pub device: Choice<Device>,
     /// How often it saves its state.
     pub checkpoint: CheckpointSpec,
     /// The algorithms to compare.
@@ -179,7 +179,7 @@ impl Experiment {
         let checkpoint = root.section("checkpoint")?.map(Section::read).transpose()?;
         let checkpoint = checkpoint.unwrap_or_default();
         let algorithms = read_algorithms(&mut root, scope, &registries.algorithms)?;
-        if device.build.device().is_some() && (messages.is_some() || attack.is_some()) {
+        if device.build.driver().is_some() && (messages.is_some() || attack.is_some()) {
             let message = format!("`{}` moves messages as they are", device.name);
             return Err(Error::config("device/messages", message)
                 .at("run.device")

@@ -4,7 +4,7 @@ use crate::algorithms::{AnyMethod, Facts, algorithms};
 use crate::config::Registry;
 use crate::data::partition::{PartitionBuild, partitions};
 use crate::data::{SourceBuild, sources};
-use crate::engine::device::{Place, devices};
+use crate::engine::device::{Device, devices};
 use crate::messages::{AnyCompressor, compressors};
 use crate::network::{GraphBuild, WeightsBuild, graphs, weights};
 use crate::problem::AnyProblem;
@@ -39,7 +39,7 @@ pub struct Registries {
     /// Compressors of messages.
     pub compressors: Registry<AnyCompressor>,
     /// Devices.
-    pub devices: Registry<Place>,
+    pub devices: Registry<Device>,
 }
 
 impl Default for Registries {

@@ -533,7 +533,7 @@ pub(super) fn resolved(experiment: &Experiment) -> (String, String) {
 
 /// The name of an experiment's device; `None` for the processor.
 pub(super) fn device(experiment: &Experiment) -> Result<Option<String>> {
-    experiment.device.build.device().map(|there| (there.describe)()).transpose()
+    experiment.device.build.driver().map(|driver| (driver.describe)()).transpose()
 }
 
 pub(super) fn folder_name(experiment: &Experiment) -> String {

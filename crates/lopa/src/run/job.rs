@@ -8,7 +8,7 @@ use super::processes::{Keeper, Processes, restore};
 use super::recorder::{Recorder, misfit};
 use super::trace::Stop;
 use super::{Context, Observers, Outcome, Setup};
-use crate::engine::device::{Device, Program};
+use crate::engine::device::{DeviceRun, Program};
 use crate::engine::{Cluster, Node, Transport, block};
 use crate::error::{Error, Result};
 use crate::experiment::{AlgorithmSpec, Precision};
@@ -100,9 +100,9 @@ impl Job<'_> {
         nodes: &[Node<T>],
         k: u64,
         transport: &mut dyn Transport,
-    ) -> Result<Option<Box<dyn Device<T>>>> {
+    ) -> Result<Option<Box<dyn DeviceRun<T>>>> {
         let place = &self.setup.experiment.device;
-        let Some(there) = place.build.device() else { return Ok(None) };
+        let Some(driver) = place.build.driver() else { return Ok(None) };
         let Processes::One = Processes::of(transport) else {
             let message = format!("`{}` holds all nodes in one process", place.name);
             return Err(Error::config("device/processes", message)
@@ -122,13 +122,13 @@ impl Job<'_> {
         let (batches, shared) = (run.batch.batches(), run.shared_samples);
         let (rounds, seed) = (run.precision == Precision::Tf32, self.setup.seed);
         let program = Program { nodes, mixing, batches, shared, rounds, seed, k };
-        there.open.get::<T>()(program).map(Some)
+        driver.open.get::<T>()(program).map(Some)
     }
 }
 
 /// Refuses algorithms that no device supports before the first run.
 pub fn check_device(setup: Setup) -> Result<()> {
-    if setup.experiment.device.build.device().is_none() {
+    if setup.experiment.device.build.driver().is_none() {
         return Ok(());
     }
     for algorithm in &setup.experiment.algorithms {

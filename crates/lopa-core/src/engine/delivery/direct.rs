@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::crossings::{Border, borders};
 use super::{Carried, Delivery, Parcels, Scratch, Workers};
-use crate::engine::peers::{Refusal, is_finite};
+use crate::engine::peers::is_finite;
+use crate::engine::refusal::Refusal;
 use crate::engine::transport::{Parcel, block};
 use crate::error::Result;
 use crate::math::real::{Real, all_finite};

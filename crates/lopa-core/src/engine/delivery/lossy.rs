@@ -7,7 +7,7 @@ use super::buffers::{Buffers, Held, Opener, encoded, ranges, send};
 use super::edges::Edges;
 use super::states::States;
 use super::{Carried, Delivery, Parcels, Scratch, Site, Workers};
-use crate::engine::peers::Refusal;
+use crate::engine::refusal::Refusal;
 use crate::engine::transport::{Parcel, block};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::{Real, all_finite, update};

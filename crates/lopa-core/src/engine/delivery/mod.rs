@@ -14,7 +14,7 @@ pub use direct::Direct;
 pub use lossy::{Lossy, wire_bytes};
 pub use workers::{Scratch, Workers};
 
-use super::peers::Refusal;
+use super::refusal::Refusal;
 use super::transport::Parcel;
 use crate::algorithms::Algorithm;
 use crate::error::Result;

@@ -24,10 +24,11 @@
 //! in one.
 
 use super::decisions::{RUN, Run};
-use super::frame::{Frame, FrameResult, Refusal};
+use super::frame::{Frame, FrameResult};
 use super::journal::Turn;
 use super::settings::{Note, Policy};
 use super::{FrameKind, Peers};
+use crate::engine::refusal::Refusal;
 use crate::engine::transport::{Messages, Parcel, Round};
 use crate::engine::wire::Wire;
 use crate::error::Result;

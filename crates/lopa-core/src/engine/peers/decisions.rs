@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::frame::{FrameResult, Refusal};
+use super::frame::FrameResult;
+use crate::engine::refusal::Refusal;
 use crate::store::bytes::{Reader, Writer};
 
 /// Steps from one to another (exclusive), and whether the link is used in them.

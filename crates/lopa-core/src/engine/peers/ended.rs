@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::frame::{Frame, FrameResult, Refusal, author};
+use super::frame::{Frame, FrameResult, author};
 use super::status::END;
 use super::{FrameKind, Peers, Place};
+use crate::engine::refusal::Refusal;
 use crate::engine::wire::Wire;
 
 /// The nodes known to have ended the run.

@@ -6,8 +6,9 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::decisions::Decisions;
-use super::frame::{FrameResult, Refusal};
+use super::frame::FrameResult;
 use super::status::END;
+use crate::engine::refusal::Refusal;
 use crate::store::bytes::{Reader, Writer};
 
 /// Frames by step.

@@ -50,8 +50,9 @@ mod receive;
 mod settings;
 mod status;
 
+use super::refusal::Refusal;
 pub(crate) use frame::is_finite;
-pub use frame::{Frame, Kind as FrameKind, Place, Refusal};
+pub use frame::{Frame, Kind as FrameKind, Place};
 pub use journal::{FileJournal, Journal};
 pub use settings::{Note, Policy, Settings};
 

@@ -1,11 +1,12 @@
 //! Handles the events of a wire, and replies to them.
 
 use super::broadcast::Held;
-use super::frame::{AUTHOR, Frame, FrameResult, Kind, Refusal, author, is_finite};
+use super::frame::{AUTHOR, Frame, FrameResult, Kind, author, is_finite};
 use super::link::{Link, WINDOW};
 use super::settings::Note;
 use super::status::{END, Status};
 use super::{Peers, Place};
+use crate::engine::refusal::Refusal;
 use crate::engine::wire::{Event, Wire};
 use crate::error::{Error, Kind as ErrorKind};
 

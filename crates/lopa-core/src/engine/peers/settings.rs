@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::frame::Refusal;
 use super::journal::Journal;
+use crate::engine::refusal::Refusal;
 
 /// What to do about a silent neighbour.
 pub enum Policy {

@@ -5,8 +5,7 @@ use serde::Deserialize;
 use super::super::linalg::{Cholesky, Matrix};
 use super::Coefficients;
 use crate::error::{Error, Result};
-use crate::store::files::read_text;
-use crate::store::limits;
+use crate::store::limits::{self, read_text};
 
 type Matrices = Vec<Vec<Vec<f64>>>;
 type Vectors = Vec<Vec<f64>>;

@@ -17,7 +17,7 @@ use lopa::store::files::cannot_write;
 use lopa::store::output;
 use lopa_paper::figures::experiments::Shown;
 use lopa_paper::reproduce::claims::Judgement;
-use lopa_paper::reproduce::topics::Topic;
+use lopa_paper::reproduce::claims::Topic;
 use lopa_paper::reproduce::{Pages, Part, claims, count, entries, judge, once, paper, table};
 use lopa_report::figure::Figure;
 use lopa_report::html::Report;
