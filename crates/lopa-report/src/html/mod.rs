@@ -1,5 +1,6 @@
 //! The report: one self-contained HTML file, which makes no network requests.
 
+mod about;
 mod data;
 mod number;
 mod section;

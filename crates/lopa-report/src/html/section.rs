@@ -1,14 +1,12 @@
 //! The section of a run.
 
-use std::path::Path;
-
 use lopa::folder::{Manifest, Status};
 use lopa::run::Outcome;
 use lopa_study::seeds::{Ended, Seeds};
 use lopa_study::sentences;
 use serde_json::Value;
 
-use super::number::count;
+use super::about;
 use super::tables;
 use crate::figure::{Figure, Panel};
 use crate::lyapunov::lyapunov;
@@ -56,7 +54,7 @@ pub fn section(n: usize, saved: &Saved, styles: &Styles, view: &View) -> String 
 /// A short description of each part of the run.
 fn facts(saved: &Saved) -> String {
     let Manifest { algorithms, seeds, status, started, .. } = &saved.manifest;
-    let mut facts = about(saved);
+    let mut facts = about::facts(saved);
     facts.push(("Algorithms", algorithms.len().to_string()));
     let listed: Vec<String> = seeds.iter().take(8).map(u64::to_string).collect();
     facts.push(match seeds.len() {
@@ -76,44 +74,6 @@ fn facts(saved: &Saved) -> String {
         format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value))
     };
     format!("<dl class=\"facts\">{}</dl>\n", facts.into_iter().map(fact).collect::<String>())
-}
-
-/// The problem, the data and the network in one line.
-pub fn setting(saved: &Saved) -> String {
-    let word = |(name, value): (&str, String)| match name {
-        "Nodes" => count(value.parse().unwrap_or(0), "node"),
-        _ => value,
-    };
-    about(saved).into_iter().map(word).collect::<Vec<_>>().join(" · ")
-}
-
-/// The problem, the data, the network: names from the experiment file.
-fn about(saved: &Saved) -> Vec<(&'static str, String)> {
-    let settings = saved.experiment();
-    let name = |path: &[&str]| {
-        let section = settings.get(path[0])?;
-        let value = path[1..].iter().try_fold(section, |value, key| value.get(key))?;
-        value.as_str().or_else(|| value.get("name")?.as_str()).map(str::to_string)
-    };
-    let (data, partition) = (name(&["data"]), name(&["partition"]));
-    let (graph, weights) = (name(&["network", "graph"]), name(&["network", "weights"]));
-    // A file is shown by its name.
-    let file = settings.get("data").and_then(|data| data.get("path")?.as_str());
-    let file = file.and_then(|path| Some(Path::new(path).file_name()?.to_string_lossy()));
-    let data = data.map(|name| file.map_or(name, |file| file.to_string()));
-    let joined = |first: Option<String>, second: Option<String>, word: &str| {
-        first.map(|first| second.map_or(first.clone(), |name| format!("{first}, {name} {word}")))
-    };
-    let nodes = settings.get("network").and_then(|network| network.get("nodes")?.as_integer());
-    let in_world = saved.worlds().first().map(|world| world.weights.len()).filter(|n| *n > 0);
-    let nodes = nodes.map(|n| n.to_string()).or_else(|| in_world.map(|n| n.to_string()));
-    let all = [
-        ("Problem", name(&["problem"])),
-        ("Data", joined(data, partition, "partition")),
-        ("Graph", joined(graph, weights, "weights")),
-        ("Nodes", nodes),
-    ];
-    all.into_iter().filter_map(|(title, value)| Some((title, value?))).collect()
 }
 
 /// The results in a few sentences, as `lopa run` ends with them.

@@ -9,9 +9,9 @@ use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
 use serde_json::Value;
 
+use super::about::setting;
 use super::data::PREFERRED;
 use super::number::Format;
-use super::section::setting;
 use crate::pictures::{Styles, quantities};
 use crate::quantity::{self, Better, COSTS, is_cost};
 use crate::saved::Saved;

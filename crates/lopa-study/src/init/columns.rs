@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use toml::Value;
 
-use super::look::shown;
 use lopa::data::{CellKind, ColumnLook, Remark, look};
 use lopa::error::{Error, Result, nearest};
 
@@ -22,7 +21,7 @@ impl Table {
     /// Inspects all files; columns are matched by name, or by position where they have no names.
     pub fn of(files: &[PathBuf]) -> Result<Table> {
         let mut table = Table {
-            place: shown(&files[0]),
+            place: files[0].display().to_string(),
             header: false,
             columns: Vec::new(),
             rows: 0,

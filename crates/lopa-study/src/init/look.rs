@@ -80,7 +80,7 @@ impl Look {
         if let Some(features) = wish.features.filter(|_| format != "libsvm") {
             let message = format!("--features {features} is for LIBSVM files");
             return Err(Error::config("config/no-meaning", message)
-                .at(shown(first))
+                .at(first.display().to_string())
                 .hint("other formats say themselves how many features there are"));
         }
         Ok(look)
@@ -229,7 +229,7 @@ fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     }
     let unreadable = |error: std::io::Error| {
         let message = format!("the folder cannot be read: {error}");
-        Error::data("data/unreadable", message).at(shown(folder))
+        Error::data("data/unreadable", message).at(folder.display().to_string())
     };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -242,7 +242,7 @@ fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     match files.is_empty() {
         false => Ok(files),
         true => Err(Error::data("data/missing", "no data files are in this folder")
-            .at(shown(folder))
+            .at(folder.display().to_string())
             .hint("CSV, LIBSVM and NPZ files are recognised by their endings")),
     }
 }
@@ -254,7 +254,7 @@ fn format_of(path: &Path) -> Result<&'static str> {
         ".libsvm" | ".svm" | ".txt" => Ok("libsvm"),
         ".npz" => Ok("npz"),
         _ => Err(Error::data("data/unknown-format", "the file's ending does not say its format")
-            .at(shown(path))
+            .at(path.display().to_string())
             .hint("rename it to `.csv`, `.tsv`, `.libsvm` or `.npz`")),
     }
 }
@@ -267,12 +267,8 @@ fn no_columns(wish: &Wish, path: &Path) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::config("config/no-meaning", format!("{flag} needs a CSV file"))
-        .at(shown(path))
+        .at(path.display().to_string())
         .hint("this format says itself where its labels are; divide the rows with --nodes"))
-}
-
-pub fn shown(path: &Path) -> String {
-    path.display().to_string()
 }
 
 /// `north` of `data/north.csv.gz`.

@@ -20,6 +20,7 @@ mod compact;
 mod complete;
 mod entry;
 mod line;
+mod lock;
 mod machine;
 mod manifest;
 pub mod model;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::lock::{LOCK, is_abandoned, lock};
 use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
 use super::model::{self, About, Model};
 use super::reader::{Lines, read};
-use super::resume::{LOCK, is_abandoned, lock};
 use super::{
     CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, checked, line,
     model_path, partition_name, run_name,

@@ -2,28 +2,23 @@
 
 use std::time::Instant;
 
-use super::checkpoint::{Interval, State};
-use super::ending::{Clock, Ending, Verdict};
+use super::checkpoint::{Interval, State, misfit};
+use super::clock::Clock;
+use super::ending::{Ending, Verdict};
 use super::processes::{Keeper, Processes, restore};
-use super::recorder::{Recorder, misfit};
+use super::recorder::Recorder;
 use super::trace::Stop;
-use super::{Context, Observers, Outcome, Setup};
+use super::world::{Job, Setup};
+use super::{Context, Observers, Outcome};
 use crate::engine::device::{DeviceRun, Program};
 use crate::engine::{Cluster, Node, Transport, block};
 use crate::error::{Error, Result};
-use crate::experiment::{AlgorithmSpec, Precision};
+use crate::experiment::Precision;
 use crate::math::real::Real;
 use crate::network;
 use crate::problem::scope::Scope;
 use crate::problem::{Bilevel, Parts};
 use crate::store::bytes::{Hash, Reader, Writer};
-
-/// One algorithm on one seed.
-pub struct Job<'a> {
-    pub setup: Setup<'a>,
-    pub algorithm: &'a AlgorithmSpec,
-    pub number: u32, // index among all jobs of the experiment
-}
 
 impl Job<'_> {
     /// Runs it to its end, from an earlier state if there is one.

@@ -1,8 +1,8 @@
 //! The messages of a run: unmodified, or according to its file's `[messages]` and `[attack]`.
 
 use super::Observers;
-use super::job::Job;
 use super::processes::Processes;
+use super::world::Job;
 use crate::engine::{Delivery, Direct, Lossy, Node, Site, Transport, pieces};
 use crate::error::{Error, Result};
 use crate::math::real::Real;

@@ -5,6 +5,7 @@
 //! and when it is over.
 
 pub mod checkpoint;
+mod clock;
 mod ending;
 mod job;
 pub mod judged;
@@ -36,8 +37,8 @@ use crate::experiment::{Experiment, Precision};
 use crate::messages::Tally;
 use crate::run::trace::{Row, Stop};
 use checkpoint::State;
-use job::Job;
 use processes::Processes;
+use world::Job;
 
 /// The environment of a run.
 pub struct Context<'a> {

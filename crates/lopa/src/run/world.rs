@@ -12,7 +12,7 @@ use crate::data::partition::{self, Partition, Rows};
 use crate::data::{self, Data, Where};
 use crate::engine::Node;
 use crate::error::{Error, Result};
-use crate::experiment::{DataSpec, Exactly, Experiment};
+use crate::experiment::{AlgorithmSpec, DataSpec, Exactly, Experiment};
 use crate::math::parallel;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::{Real, Vector, cast};
@@ -66,6 +66,13 @@ pub struct Setup<'a> {
     pub seed: u64,
     /// Threads to spread nodes over.
     pub pool: Option<&'a ThreadPool>,
+}
+
+/// One algorithm on one seed.
+pub struct Job<'a> {
+    pub setup: Setup<'a>,
+    pub algorithm: &'a AlgorithmSpec,
+    pub number: u32, // index among all jobs of the experiment
 }
 
 impl Experiment {

@@ -23,6 +23,7 @@ pub use store::Store;
 use sha2::{Digest, Sha256};
 
 use crate::engine::Progress;
+use crate::error::Error;
 use crate::messages::Tally;
 use crate::store::bytes::{Hash, Reader, Writer};
 
@@ -134,4 +135,11 @@ fn checksum(number: usize, content: &[u8]) -> Hash {
     hasher.update((content.len() as u64).to_le_bytes());
     hasher.update(content);
     hasher.finalize().into()
+}
+
+/// The error for an intact checkpoint that belongs to a different run.
+pub fn misfit() -> Error {
+    let message = "the checkpoint does not fit the run: its variables differ";
+    Error::storage("storage/checkpoint", message)
+        .hint("start a run of its own with `--resume never`")
 }

@@ -2,18 +2,15 @@
 //!
 //! With several processes, each decides from the same numbers, and hence alike.
 
-pub mod agreed;
-mod clock;
 mod meter;
 
-pub use clock::Clock;
-
-use agreed::{Agreed, agree, own_costs};
 use meter::{Meter, Reading};
 
-use super::job::Job;
+use super::clock::Clock;
 use super::processes::Processes;
+use super::processes::agreed::{Agreed, agree, own_costs};
 use super::trace::{Row, Stop};
+use super::world::Job;
 use crate::engine::{Cluster, Expect};
 use crate::error::{Error, Result};
 use crate::evaluate::watch::{self, Culprit, Watch};

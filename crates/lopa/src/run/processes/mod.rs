@@ -1,14 +1,13 @@
 //! Who computes where. No other file of `run` asks whether peers are independent.
 
+pub mod agreed;
 mod agreement;
 mod peer;
 
 use std::ops::Range;
 
-use super::checkpoint::{self, Checkpoint, State};
-use super::ending::agreed::agree_on_time;
-use super::job::Job;
-use super::recorder::misfit;
+use super::checkpoint::{self, Checkpoint, State, misfit};
+use super::world::Job;
 use super::{Observers, Outcome};
 use crate::engine::{
     Begin, Cluster, Delivery, Expect, Independent, Limits, Node, Transport, anything, stopped,
@@ -18,6 +17,7 @@ use crate::evaluate::Point;
 use crate::math::real::Real;
 use crate::problem::scope::Scope;
 use crate::store::bytes::Hash;
+use agreed::agree_on_time;
 
 /// The processes of a run, as this one sees them.
 pub enum Processes<'a> {

@@ -12,10 +12,10 @@ use std::time::Instant;
 use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
-use super::ending::Clock;
-use super::ending::agreed::agree;
-use super::job::Job;
+use super::clock::Clock;
+use super::processes::agreed::agree;
 use super::processes::{Processes, check_stop, points};
+use super::world::Job;
 use super::{Context, Observers, Outcome, hex, steps};
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
@@ -393,11 +393,4 @@ fn unlike() -> Error {
     Error::config("problem/malformed", "nodes have different metrics: a measure is their mean")
         .at("[problem]")
         .hint("give every node the same metrics in the same order")
-}
-
-/// The error for an intact checkpoint that belongs to a different run.
-pub fn misfit() -> Error {
-    let message = "the checkpoint does not fit the run: its variables differ";
-    Error::storage("storage/checkpoint", message)
-        .hint("start a run of its own with `--resume never`")
 }

@@ -1,11 +1,11 @@
 //! The state that all processes of a run share: from the same numbers they make the same decisions.
 
-use super::Clock;
+use super::Processes;
 use crate::engine::{Cluster, Expect};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::problem::oracle::Counts;
-use crate::run::processes::Processes;
+use crate::run::clock::Clock;
 use crate::run::trace::Row;
 
 /// The state that all processes share.
