@@ -78,7 +78,7 @@ class Parts:
         return float(found) if name in ("f", "g") else self.array(found)
 
     def room(self, count: int, rows: int) -> tuple[Array, Array]:
-        """For x, theta and v of so many nodes and for so many rows, to be written again and again."""
+        """For x, theta and v of N nodes, with this number of rows; reused in every iteration."""
         n, p = self.dims
         return aligned(count * (n + 2 * p), self.dtype), aligned(rows, np.dtype(np.int32))
 

@@ -249,8 +249,8 @@ pub fn rows_for(
     Ok(rows)
 }
 
-/// A last column that was not named as labels may be anything, and shift the features: unless it
-/// holds classes, the file is refused.
+/// Refuses a file whose last column was guessed to be the labels and holds no known classes: it may
+/// be a feature.
 fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output) -> Result<()> {
     let Some(labels) = &rows.labels else { return Ok(()) };
     let truth = Truth::new(labels, classes);

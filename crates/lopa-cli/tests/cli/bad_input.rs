@@ -622,7 +622,7 @@ fn damaged_run_folders() {
         let place = format!("{metrics}:1");
         check(&args.join(" "), &lopa(args), 5, "storage/read", "damaged", &place);
     }
-    // Of a run that is to be resumed, too: its measurements would be lost.
+    // Also of a run that is to be resumed: its measurements would be lost.
     let text = folder.read(&manifest);
     folder.write(&manifest, text.replace("\"done\"", "\"running\"").as_bytes());
     check("resume", &lopa(&["run", "e.toml"]), 5, "storage/read", "damaged", &metrics);

@@ -20,8 +20,7 @@ pub struct Parcel {
     pub finite: bool,
 }
 
-/// Whether bytes are what another process, whose rank comes first, may send here: checked on
-/// arrival, before they are used.
+/// Checks bytes on arrival, before they are used; the first argument is the rank of their sender.
 pub type Accepts<'a> = &'a dyn Fn(usize, &[u8]) -> std::result::Result<(), Refusal>;
 
 /// Accepts all bytes: from trusted processes, or where the caller checks them.

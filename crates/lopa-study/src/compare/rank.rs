@@ -36,7 +36,7 @@ pub struct Place {
     pub mean: Option<f64>,
     /// Their standard deviation (n − 1); one number has none.
     pub sd: Option<f64>,
-    /// Where logarithms of two or more are compared: the geometric mean and standard deviation.
+    /// The geometric mean and standard deviation, where logarithms of two or more values are compared.
     pub geometric: Option<(f64, f64)>,
     /// The seeds on which it diverged.
     pub diverged: usize,

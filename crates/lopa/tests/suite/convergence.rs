@@ -248,7 +248,7 @@ impl Listener for Warnings {
 }
 
 #[test]
-fn whoever_stops_short_says_so_in_the_global_scope_alone() {
+fn a_method_that_stops_short_says_so_in_the_global_scope_alone() {
     let ring = Ring::new(false);
     let interrupt = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &interrupt, probe: None };

@@ -289,7 +289,7 @@ impl<W: Wire> Peers<W> {
             }
             None => {
                 let own = out.iter().find(|own| own.rank == peer);
-                let own = own.expect("whoever is sent something sends something");
+                let own = own.expect("a node that receives a message also sends one");
                 parcel.bytes.copy_from_slice(&own.bytes);
                 parcel.finite = own.finite;
                 (self.notify)(Note::Skipped { peer, k, e });

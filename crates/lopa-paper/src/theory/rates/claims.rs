@@ -31,7 +31,7 @@ const FLOOR: &str = "mean of |grad Phi|^2 over the second half of the run";
 const BEST: &str = "mean of |grad Phi|^2 over 1000 iterations, best of six alpha";
 
 const STOCHASTIC: &str = "single samples, noise 1, alpha = 0.4 units at K = 500, all steps proportional to (K/500)^-1/2, K = 500 to 32000";
-const BOTH_TERMS: &str = "with these steps the initial decrease alone has this power, too: the two terms of the corollary are not told apart";
+const BOTH_TERMS: &str = "with these steps the initial decrease alone also has this power: the measurement does not separate the two terms of the corollary";
 const STOCHASTIC_LOGISTIC: &str = "logistic regression, 8 nodes on a ring, single samples, alpha = 1 at K = 1000, all steps proportional to (K/1000)^-1/2, K = 1000 to 64000";
 const TILTED: &str = "8 quadratics on a ring, <t_i, x> added to f_i with sum t_i = 0, |t_i| of order 8 to 64, alpha = 0.05 units; b measured at the end";
 const NETWORKS: &str =
