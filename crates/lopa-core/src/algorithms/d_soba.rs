@@ -59,6 +59,7 @@ pub const FACTS: Facts = Facts {
     complexity: "ε⁻²",
     assumes: "bounded dissimilarity of ∇g",
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha"), ("s", "alpha")],
+    finds_steps: true,
     ..Facts::LOOPLESS
 };
 

@@ -34,6 +34,7 @@ pub const FACTS: Facts = Facts {
     assumes: "bounded dissimilarity",
     second_order: false,
     steps: &[("theta", "alpha"), ("x", "alpha")],
+    finds_steps: true,
     ..Facts::LOOPLESS
 };
 

@@ -79,13 +79,16 @@ pub fn facts(scheme: Scheme) -> Facts {
         steps: &[
             ("theta", "beta"),
             ("d", "beta"),
+            ("y_theta", "beta"),
             ("v", "lambda"),
             ("h", "lambda"),
+            ("y_v", "lambda"),
             ("x", "alpha"),
             ("y", "alpha"),
             ("z", "alpha"),
             ("s", "alpha"),
         ],
+        finds_steps: true,
         ..Facts::LOOPLESS
     }
 }

@@ -49,7 +49,7 @@ params! {
     }
     check |params| {
         let weight = params.gamma.is_some() || params.alpha.check_weight("alpha").is_ok();
-        let must = "at most 1 where it is the weight of the average too: give gamma its own value";
+        let must = "at most 1 where it is also the weight of the average: give gamma its own value";
         Fault::unless(weight, "alpha", params.alpha.at(0), must)
     }
 }

@@ -188,6 +188,8 @@ pub struct Facts {
     pub fixed_graph: bool,
     /// Whether it computes Hessian-vector products at all.
     pub second_order: bool,
+    /// Whether step sizes that a file leaves out are found during the run.
+    pub finds_steps: bool,
     /// Which step size drives which variable, most upstream first: the order in which a
     /// divergence is traced.
     pub steps: &'static [(&'static str, &'static str)],
@@ -206,6 +208,7 @@ impl Facts {
         needs_lazy: false,
         fixed_graph: false,
         second_order: true,
+        finds_steps: false,
         steps: &[],
     };
 }

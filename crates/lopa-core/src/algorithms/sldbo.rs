@@ -46,6 +46,7 @@ pub const FACTS: Facts = Facts {
         ("t_theta", "beta"),
         ("tv", "lambda"),
     ],
+    finds_steps: true,
     ..Facts::LOOPLESS
 };
 

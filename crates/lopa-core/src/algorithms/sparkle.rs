@@ -69,6 +69,7 @@ pub const FACTS: Facts = Facts {
     needs_lazy: true,
     fixed_graph: true,
     steps: &[("theta", "beta"), ("v", "lambda"), ("x", "alpha"), ("r", "alpha")],
+    finds_steps: true,
     ..Facts::LOOPLESS
 };
 

@@ -69,6 +69,7 @@ pub const FACTS: Facts = Facts {
         ("u", "alpha"),
         ("Zu", "alpha"),
     ],
+    finds_steps: true,
     ..Facts::LOOPLESS
 };
 

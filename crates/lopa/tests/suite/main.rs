@@ -4,6 +4,7 @@
 // The examples, which conformance tests include, each have their `mod common`.
 #![allow(clippy::duplicate_mod)]
 
+mod advice;
 mod algorithms;
 mod bad_data;
 mod changing;

@@ -5,7 +5,7 @@ use super::gather::unpacked;
 use crate::engine::{Cluster, Expect};
 use crate::error::Result;
 use crate::evaluate::Point;
-use crate::evaluate::diagnose::diagnose;
+use crate::evaluate::diagnose::{Conditions, diagnose};
 use crate::evaluate::watch::Culprit;
 use crate::math::number;
 use crate::math::real::Real;
@@ -57,11 +57,13 @@ impl Recorder<'_> {
         let part = &mut *self.evaluators[evaluator];
         let params = self.job.algorithm.choice.params();
         let facts = &self.job.algorithm.choice.build.facts;
-        let why = diagnose(culprit, facts, params, part, At { x: &x, theta: &theta });
+        let Setup { experiment, world, .. } = self.job.setup;
+        let (scope, lambda_min) = (experiment.scope, world.analysis.lambda_min);
+        let conditions = Conditions { facts, params, scope, lambda_min };
+        let why = diagnose(culprit, &conditions, part, At { x: &x, theta: &theta });
         if let Some(remedy) = self.unscaled(culprit.node) {
             return why + &remedy;
         }
-        let lambda_min = self.job.setup.world.analysis.lambda_min;
         match facts.needs_lazy && lambda_min < -1e-9 {
             true => format!(
                 "{why}; or use lazy weights: the smallest eigenvalue of W is {lambda_min:.2}, \
