@@ -89,7 +89,10 @@ impl Columns {
         };
         let did: String = unknown.iter().filter_map(near).take(SOME).collect();
         let needed = some(&self.features);
-        Error::data(id, message).hint(format!("{did}columns are matched by name; needed: {needed}"))
+        // Nothing else is wrong.
+        let more = if missing.is_empty() { "take what is unknown out of the file; " } else { "" };
+        let hint = format!("{did}{more}columns are matched by name; needed: {needed}");
+        Error::data(id, message).hint(hint)
     }
 }
 

@@ -157,7 +157,29 @@ pub struct CsvReader<'a> {
     /// The separator of cells.
     pub delimiter: u8,
     reader: csv::Reader<&'a [u8]>,
+    lines: Lines<'a>,
     first: csv::ByteRecord,
+}
+
+/// Counts lines up to a row. The reader's own count is of the line end before the row where lines end
+/// with two characters, and of the first empty line where some come before it.
+struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// The line of a row, counted from 1; rows are asked for in order.
+    fn of(&mut self, row: &csv::ByteRecord) -> u64 {
+        let start = row.position().map_or(self.at as u64, csv::Position::byte);
+        let start = usize::try_from(start).map_or(self.text.len(), |at| at.min(self.text.len()));
+        let ends = self.text[start..].iter().take_while(|byte| b"\r\n".contains(byte)).count();
+        let passed = self.text.get(self.at..start + ends).unwrap_or_default();
+        self.line += passed.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.at = start + ends;
+        self.line
+    }
 }
 
 impl<'a> CsvReader<'a> {
@@ -175,7 +197,8 @@ impl<'a> CsvReader<'a> {
         if !reader.read_byte_record(&mut first).map_err(|error| broken(name, &error))? {
             return Err(Error::data("data/empty", "the file is empty").at(name));
         }
-        Ok(CsvReader { name, delimiter, reader, first })
+        let lines = Lines { text: text.as_bytes(), at: 0, line: 1 };
+        Ok(CsvReader { name, delimiter, reader, lines, first })
     }
 
     /// Number of columns of the first row.
@@ -300,7 +323,7 @@ impl<'a> CsvReader<'a> {
             more = self.reader.read_byte_record(&mut record).map_err(|e| broken(self.name, &e))?;
         }
         while more {
-            let line = record.position().map_or(0, csv::Position::line);
+            let line = self.lines.of(&record);
             if record.len() != width {
                 let message =
                     format!("the row has {} columns, the first has {width}", record.len());

@@ -180,6 +180,7 @@ fn missing_and_unknown_columns_are_named() {
     for (text, id, says) in [
         ("z,x\n3,1\n", "data/shape-mismatch", "the column `y` is missing"),
         ("w,z,x,y\n0,3,1,2\n", "data/shape-mismatch", "the column `w` is unknown"),
+        ("w,z,x,y\n0,3,1,2\n", "data/shape-mismatch", "take what is unknown out of the file"),
         ("v,w,z,x,y\nn,0,3,1,2\n", "data/shape-mismatch", "the columns `v`, `w` are unknown"),
         ("Z,x,y\n3,1,2\n", "data/other-columns", "did you mean `z` by `Z`?"),
         ("x,x,y\n3,1,2\n", "data/other-columns", "several columns are named `x`"),

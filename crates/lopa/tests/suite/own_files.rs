@@ -244,11 +244,22 @@ fn bad_cells_are_counted_and_explained() {
         ),
         ("t,p,ill\n1,2,no\n1,5,2,yes\n", "data/ragged", "the row has 4 columns", "decimal points"),
     ] {
-        let section = "name = 'csv'\npath = 'a.csv'\ntest = 0\n";
-        let error = load_files(section, &[("a.csv", text.as_bytes().to_vec())]).unwrap_err();
-        assert_eq!(error.id, id, "{text}: {error}");
-        assert!(error.message.contains(says), "{text}: {error}");
-        assert!(error.hint.as_ref().is_some_and(|hint| hint.contains(remedy)), "{text}: {error}");
+        // Lines are counted alike however they end.
+        for text in [text.to_string(), text.replace('\n', "\r\n")] {
+            let section = "name = 'csv'\npath = 'a.csv'\ntest = 0\n";
+            let error = load_files(section, &[("a.csv", text.as_bytes().to_vec())]).unwrap_err();
+            assert_eq!(error.id, id, "{text}: {error}");
+            assert!(error.message.contains(says), "{text}: {error}");
+            let hint = error.hint.as_ref();
+            assert!(hint.is_some_and(|hint| hint.contains(remedy)), "{text}: {error}");
+        }
+    }
+    for text in ["t,ill\n\n1,no\n\n\nx,yes\n", "t,ill\r\n\r\n1,\"n\r\no\"\r\nx,yes\r\n"] {
+        let files = [("a.csv", text.as_bytes().to_vec())];
+        let error = load_files("name = 'csv'\npath = 'a.csv'\ntest = 0", &files).unwrap_err();
+        let line = text.lines().position(|line| line.starts_with('x')).unwrap() + 1;
+        let place = error.place.unwrap();
+        assert!(place.ends_with(&format!("a.csv:{line}")), "{text:?}: {place}");
     }
     let latin = b"t,ill\n1,no\n2,b\xe9nin\n".to_vec();
     let error = load_files("name = 'csv'\npath = 'a.csv'", &[("a.csv", latin)]).unwrap_err();
