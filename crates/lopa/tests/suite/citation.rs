@@ -28,8 +28,16 @@ fn title_version_licence_and_authors_agree() {
     assert_eq!(line(&citation, "title"), zenodo["title"]);
     assert_eq!(line(&citation, "version"), package["version"].as_str().unwrap());
     assert_eq!(line(&citation, "version"), zenodo["version"]);
-    assert_eq!(line(&citation, "license"), package["license"].as_str().unwrap());
-    assert_eq!(line(&citation, "license"), zenodo["license"]);
+    // Citation files list the licences that one may choose from; Zenodo takes one, and notes.
+    let licences: Vec<&str> = package["license"].as_str().unwrap().split(" OR ").collect();
+    let listed = citation.split("\nlicense:").nth(1).unwrap().lines().skip(1);
+    let listed = listed.map_while(|line| line.strip_prefix("  - "));
+    assert_eq!(listed.collect::<Vec<_>>(), licences);
+    assert_eq!(zenodo["license"], licences[0]);
+    assert_eq!(
+        zenodo["notes"],
+        format!("Licensed under {}, at your option.", licences.join(" or "))
+    );
     let author = citation.lines().find_map(|line| line.strip_prefix("  - name: ")).unwrap();
     assert_eq!(author.trim_matches('"'), zenodo["creators"][0]["name"]);
     assert!(paper.contains(&format!("  - name: {}\n", author.trim_matches('"'))));
