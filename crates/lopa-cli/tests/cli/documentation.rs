@@ -40,6 +40,9 @@ fn the_first_screen_is_short_and_its_chart_is_that_of_the_quickstart() {
         readme.lines().count() <= 120,
         "README.md: what is not the first screen goes into the book"
     );
+    for step in ["alpha", "beta", "lambda"] {
+        assert!(!readme.contains(&format!("{step} =")), "README.md: algorithms find {step}");
+    }
     let table = &page("docs/quickstart.md").text;
     let cell = |name: &str| {
         let row = table.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();

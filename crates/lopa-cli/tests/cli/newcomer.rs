@@ -82,6 +82,12 @@ fn a_newcomer_gets_right_numbers_or_a_clear_refusal() {
         folder.lopa(&args).good();
     }
 
+    // The report's map of labels has the names of hospitals and classes.
+    let report = folder.lopa(&["report", &run, "-o", "-"]).good().stdout;
+    for name in HOSPITALS.iter().chain(&["benign", "malignant"]) {
+        assert!(report.contains(&format!(">{name}</text>")), "no {name} in the report");
+    }
+
     // One table of all hospitals' new rows: the column that says whose they are must be named.
     let of = |at: usize| hospital(at).lines().skip(1).map(str::to_string).collect::<Vec<_>>();
     let mut table = String::from("site,id,age,dose,diagnosis\n");
