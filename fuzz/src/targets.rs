@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lopa::config::Source;
 use lopa::data::partition::Partition;
-use lopa::data::{Named, Needed, Unnamed, Where, new_rows};
+use lopa::data::{Named, Needed, Origin, Unnamed, Where, new_rows};
 use lopa::engine::{
     Begin, Event, Frame, FrameKind, Independent, Journal, Limits, Parcel, Peers, Place, Policy,
     Progress, Round, Settings, Signature, Transport, Wire,
@@ -17,9 +17,11 @@ use lopa::engine::{
 use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, Registries};
 use lopa::folder::RunReader;
+use lopa::folder::ledger::{Ledger, Ledgers};
 use lopa::folder::model::Model;
 use lopa::network::{Format, GraphFile};
 use lopa::run::checkpoint::{Checkpoint, State};
+use lopa::run::private::Reservation;
 use lopa::run::{Context, Store};
 
 /// A target: its name, and its function of bytes.
@@ -51,6 +53,7 @@ pub const TARGETS: &[Target] = &[
     ("roster", roster),
     ("frames", frames),
     ("journal", journal),
+    ("ledger", ledger),
 ];
 
 thread_local! {
@@ -129,6 +132,32 @@ fn partition(bytes: &[u8]) {
     if let Ok(partition) = Partition::read(&put("partition.json", bytes), 12) {
         let again = Partition::read(&put("again.json", partition.to_json(12).as_bytes()), 12);
         assert_eq!(again.expect("as written").nodes, partition.nodes);
+    }
+}
+
+/// A ledger of `[privacy]`: it is read or refused, and what it says it says again.
+fn ledger(bytes: &[u8]) {
+    let (first, rest) = split(bytes);
+    let origin = Origin { name: "rows.csv".into(), sha256: "ledger".into() };
+    let path = put("ledger.jsonl", rest);
+    std::fs::write(path.with_extension("key"), [7; 32]).expect("a file");
+    let Ok(ledger) = Ledger::open(&folder(), &origin) else { return };
+    let (spent, limit) = (ledger.spent(), ledger.limit());
+    drop(ledger);
+    let (run, name) = ("run".to_string(), "name".to_string());
+    let run = Reservation { run, name, epsilon: f64::from(first), delta: 1e-5 };
+    match Ledgers::reserve(&folder(), std::slice::from_ref(&origin), &run) {
+        Err(error) => assert_eq!(error.id, "privacy/spent"),
+        Ok(_) => {
+            let ledger = Ledger::open(&folder(), &origin);
+            let Ok(ledger) = ledger else {
+                assert_eq!(first, 0);
+                return;
+            };
+            let (most, _) = limit.or(ledger.limit()).expect("the first run sets a limit");
+            assert!(ledger.spent().0 >= spent.0);
+            assert!(ledger.spent() == spent || ledger.spent().0 <= most * (1.0 + 1e-9));
+        }
     }
 }
 
@@ -475,6 +504,10 @@ impl Wire for Script {
 
     fn sign(&self, _: &[u8]) -> Signature {
         SIGNATURE
+    }
+
+    fn secret(&self, _: usize) -> Option<[u8; 32]> {
+        None
     }
 
     fn verify(&self, _: usize, _: &[u8], signature: &Signature) -> bool {

@@ -120,6 +120,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         own.silos_ = np.asarray([silo])
         own.theta_ = np.frombuffer(theta).copy()[None, :]
         own.solved_ = solved
+        own.epsilon_ = None  # theta is solved for without noise
         return own
 
     def __sklearn_tags__(self) -> Any:
@@ -131,6 +132,8 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _experiment(self, X: Any, rows: NDArray[np.int64]) -> dict[str, Any]:
         scaling = self.scaling
+        if scaling == "auto" and self.epsilon is not None:
+            scaling = "row"
         if scaling == "auto":
             # A mean that is subtracted would fill a sparse matrix.
             scaling = "unit" if hasattr(X, "tocsr") else "standardise"
@@ -145,8 +148,10 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(steps, str) and steps != "auto":
             message = f"`steps = {steps!r}` must be 'auto' or a dictionary of step sizes"
             raise ConfigError("config/out-of-range", message, "steps")
+        privacy = {"epsilon": self.epsilon, "delta": self.delta, "clip": self.clip}
         return {
             "name": "fit",
+            **({} if self.epsilon is None else {"privacy": privacy}),
             "problem": self._problem(),
             "data": {
                 "name": "arrays",
@@ -160,7 +165,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "seeds": [self._seed()],
                 "iterations": self.max_iter,
                 "batch": batch,
-                "precision": "f32" if X.dtype == np.float32 else "f64",
+                "precision": "f32" if X.dtype == np.float32 and self.epsilon is None else "f64",
                 "evaluations": 1,
                 "exact": "never",
             },
@@ -191,9 +196,12 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The shift subtracted from each feature, then its factor; both empty without scaling."""
         self.n_iter_ = int(said["iterations"])
         """Iterations on x."""
-        self.loss_ = float(said["loss"])
-        """The mean outer loss when they ended."""
-        self.steps_ = {name: said["steps"][name] for name in ("alpha", "beta", "lambda")}
+        self.loss_ = float("nan" if said["loss"] is None else said["loss"])
+        """The mean outer loss when they ended; not measured with a privacy budget."""
+        spent = said["about"].get("privacy")
+        self.epsilon_ = None if spent is None else float(spent["epsilon"])
+        """The privacy budget that this fit has spent, if it has one."""
+        self.steps_ = {name: said["steps"].get(name) for name in ("alpha", "beta", "lambda")}
         """The step sizes of x, theta and v: those given, or the last ones that were found."""
         self.solved_ = bool(said["solved"])
         """Whether every theta solves its inner problem exactly."""
@@ -259,6 +267,12 @@ class PersonalizedClassifier(_Silos):
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
     steps: `auto`, which finds step sizes along the way, or `{"alpha": …, "beta": …, "lambda": …}`.
     graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
+    epsilon: a privacy budget for each row, or none: derivatives are clipped row by row and get noise from a key
+        that is drawn for this fit, nothing is measured on rows, and every theta is the one that the iterations
+        end with. Rows are scaled by `row` then, unless another scaling that needs no moments is given.
+        Every fit spends its budget again: estimators keep no ledger.
+    delta: the probability with which the bound may fail; below one over the number of rows.
+    clip: the largest part of a row in a derivative.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
@@ -274,6 +288,9 @@ class PersonalizedClassifier(_Silos):
         batch_size: int | str = "auto",
         steps: str | dict[str, float] = "auto",
         graph: str | dict[str, Any] = "auto",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        clip: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -285,6 +302,9 @@ class PersonalizedClassifier(_Silos):
         self.batch_size = batch_size
         self.steps = steps
         self.graph = graph
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clip = clip
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -307,6 +327,12 @@ class RegularizedClassifier(_Silos):
     batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
     steps: `auto`, which finds step sizes along the way, or `{"alpha": …, "beta": …, "lambda": …}`.
     graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
+    epsilon: a privacy budget for each row, or none: derivatives are clipped row by row and get noise from a key
+        that is drawn for this fit, nothing is measured on rows, and every theta is the one that the iterations
+        end with. Rows are scaled by `row` then, unless another scaling that needs no moments is given.
+        Every fit spends its budget again: estimators keep no ledger.
+    delta: the probability with which the bound may fail; below one over the number of rows.
+    clip: the largest part of a row in a derivative.
     n_jobs: threads; -1 for all cores. Results do not depend on it.
     random_state: the seed.
     """
@@ -322,6 +348,9 @@ class RegularizedClassifier(_Silos):
         batch_size: int | str = "auto",
         steps: str | dict[str, float] = "auto",
         graph: str | dict[str, Any] = "auto",
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        clip: float = 1.0,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -333,6 +362,9 @@ class RegularizedClassifier(_Silos):
         self.batch_size = batch_size
         self.steps = steps
         self.graph = graph
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clip = clip
         self.n_jobs = n_jobs
         self.random_state = random_state
 

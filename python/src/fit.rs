@@ -2,19 +2,20 @@
 //!
 //! ```text
 //! x̄    what LoPA-GT ends with, the mean over the nodes
-//! θ_i  = argmin_θ g_i(x̄, θ), exactly, on all rows of node i
+//! θ_i  = argmin_θ g_i(x̄, θ), exactly, on all rows of node i; with a privacy budget, what LoPA-GT ends with
 //! ```
 
 use std::sync::atomic::AtomicBool;
 
-use lopa::data::{Data, Dataset, Scaling, Scalings, check_spelling};
+use lopa::data::{Data, Dataset, Origin, Scaling, Scalings, check_spelling};
 use lopa::error::{Error, Result};
 use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
-use lopa::folder::model::{About, Model};
+use lopa::folder::model::{About, Model, Spent};
+use lopa::problem::private::Key;
+use lopa::run::private::{Claim, Reservation, Reserved, fresh};
 use lopa::run::steps::TOLD;
-use lopa::run::{Context, Outcome};
-use lopa::run::{Setup, Solved};
+use lopa::run::{Context, Outcome, Setup, Solved, Store};
 use lopa::serve::Personal;
 use lopa_study::choose::{self, Course};
 use pyo3::prelude::*;
@@ -68,9 +69,22 @@ struct Fit<'a, 'b> {
     teller: &'a mut Teller<'b>,
 }
 
+/// Draws a key for each fit, and keeps no ledger: every fit spends its budget again.
+struct Fresh;
+
+impl Store for Fresh {
+    fn reserve(&mut self, _: &[Origin], _: &Reservation) -> Result<Reserved> {
+        Ok(Reserved { key: Key(fresh()?), claim: Claim::default() })
+    }
+}
+
 impl Fit<'_, '_> {
     fn whole(self) -> Result<(String, Model)> {
         let (data, context) = (Some(&self.data), self.context);
+        if self.experiment.protects_rows() {
+            let runs = self.experiment.run_on(data, context, &mut Fresh, &mut *self.teller)?;
+            return self.private(runs);
+        }
         let runs = choose::run(&self.experiment, data, context, &mut *self.teller);
         let runs = runs.map_err(|error| match error.id {
             "run/diverged" => error
@@ -86,6 +100,31 @@ impl Fit<'_, '_> {
         let said = json!({
             "about": model.about, "iterations": iterations, "loss": last, "solved": solved,
             "steps": steps,
+        });
+        Ok((said.to_string(), model))
+    }
+
+    /// The model of a run with noise: nothing is measured or solved on the rows.
+    fn private(&self, runs: Vec<Outcome>) -> Result<(String, Model)> {
+        let none = || Error::config("config/no-meaning", "there is no algorithm");
+        let outcome = runs.into_iter().next().ok_or_else(none)?;
+        if let Some(why) = &outcome.diagnosis {
+            let message = format!("the run diverged: {why}");
+            return Err(Error::new(lopa::error::Kind::Run, "run/diverged", message));
+        }
+        let spent = outcome.row.value("epsilon").zip(self.experiment.privacy.as_ref());
+        let privacy = spent.map(|(epsilon, spec)| Spent {
+            epsilon,
+            delta: spec.delta,
+            simulated: spec.is_simulated(),
+        });
+        let x = mean(outcome.models.iter().map(|(x, _)| &x[..]));
+        let theta = outcome.models.iter().map(|(_, theta)| theta.clone()).collect();
+        let about = About { privacy, ..self.about(&outcome) };
+        let model = Model { about, x: vec![x], theta, scaling: self.data.scaling.clone() };
+        let said = json!({
+            "about": model.about, "iterations": outcome.row.iteration, "loss": null, "solved": false,
+            "steps": self.steps(&outcome),
         });
         Ok((said.to_string(), model))
     }
@@ -107,7 +146,7 @@ impl Fit<'_, '_> {
 
     /// x̄ with the exact θ_i of every node on all of its rows.
     fn model(&self, outcome: Outcome) -> Result<(Model, bool)> {
-        let (problem, seed) = (&self.experiment.problem, self.seed());
+        let seed = self.seed();
         let x = mean(outcome.models.iter().map(|(x, _)| &x[..]));
         let (experiment, data, pool) = (&self.experiment, Some(&self.data), self.context.pool);
         let world = &experiment.world(data, seed)?;
@@ -116,13 +155,17 @@ impl Fit<'_, '_> {
         let points: Vec<_> = outcome.models.iter().map(at).collect();
         let Solved { theta, unsolved } =
             setup.exact_theta(0..points.len(), &points, false, &mut Ok)?;
-        let (name, solved) = (&problem.name, unsolved == 0);
-        let scaling = self.data.scaling.clone();
-        let Scaling { log, row, .. } = *scaling.of(0);
-        let about = About {
-            algorithm: outcome.algorithm,
-            seed,
-            problem: name.clone(),
+        let about = self.about(&outcome);
+        Ok((Model { about, x: vec![x], theta, scaling: self.data.scaling.clone() }, unsolved == 0))
+    }
+
+    fn about(&self, outcome: &Outcome) -> About {
+        let problem = &self.experiment.problem;
+        let Scaling { log, row, .. } = *self.data.scaling.of(0);
+        About {
+            algorithm: outcome.algorithm.clone(),
+            seed: self.seed(),
+            problem: problem.name.clone(),
             params: problem.params().clone(),
             features: self.data.train.cols(),
             classes: self.data.classes.clone(),
@@ -131,10 +174,10 @@ impl Fit<'_, '_> {
             diverged: false,
             log,
             row,
+            privacy: None,
             nodes: Vec::new(),
             groups: Default::default(),
-        };
-        Ok((Model { about, x: vec![x], theta, scaling }, solved))
+        }
     }
 }
 

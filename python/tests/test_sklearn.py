@@ -288,3 +288,20 @@ def test_ctrl_c_ends_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         endless.fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_privacy_budget_adds_noise_and_measures_nothing(kind: Any) -> None:
+    X, y, groups = silos()
+    private = small(kind, epsilon=4.0, delta=1e-3, max_iter=10, steps={"alpha": 0.01, "beta": 0.3, "lambda": 0.3})
+    fitted = private.fit(X, y, groups=groups)
+    assert 0 < fitted.epsilon_ <= 4.0
+    assert np.isnan(fitted.loss_) and not fitted.solved_
+    # The key is drawn for each fit: the same seed has other noise.
+    first = fitted.theta_.copy()
+    assert not np.allclose(first, private.fit(X, y, groups=groups).theta_)
+    assert small(kind).fit(X, y, groups=groups).epsilon_ is None
+    with pytest.raises(lopa.ConfigError, match="scaling"):
+        clone(private).set_params(scaling="standardise").fit(X, y, groups=groups)
+    with pytest.raises(lopa.ConfigError, match="epsilon"):
+        clone(private).set_params(epsilon=0.0).fit(X, y, groups=groups)

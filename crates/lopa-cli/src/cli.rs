@@ -73,7 +73,7 @@ pub enum Command {
     /// Make, show and check graphs and mixing weights
     #[command(subcommand)]
     Graph(GraphCommand),
-    /// Show what a privacy budget costs in noise, for more or fewer rows
+    /// Show what a privacy budget costs in noise, and what rows have spent
     #[command(subcommand)]
     Privacy(PrivacyCommand),
     /// Make a node's key for runs among peers, or show its public half

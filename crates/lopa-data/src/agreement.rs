@@ -43,6 +43,26 @@ impl Told {
         Told { columns, moments, unlisted }
     }
 
+    /// The same without moments: they are summed over the nodes by masks.
+    pub fn without_moments(&self) -> Told {
+        Told { moments: Moments::default(), ..self.clone() }
+    }
+
+    /// The number of its columns.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Its moments, with the columns in the order of another node's; `None` if these are others.
+    pub fn moments_like(&self, first: &Told) -> Option<Moments> {
+        self.moments.at(&order(&first.columns, &self.columns)?)
+    }
+
+    /// Whether its columns are those of another node.
+    pub fn is_like(&self, first: &Told) -> bool {
+        order(&first.columns, &self.columns).is_some()
+    }
+
     /// As bytes, whose number depends only on the number of columns and on the experiment.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::default();
@@ -107,6 +127,15 @@ pub struct Agreement {
 impl Agreement {
     /// From all nodes' messages, in their order.
     pub fn of(told: &[Told], preparation: &Preparation) -> Result<Agreement> {
+        Agreement::with(told, None, preparation)
+    }
+
+    /// The same, with the moments of all rows if they were summed by masks.
+    pub fn with(
+        told: &[Told],
+        summed: Option<&Moments>,
+        preparation: &Preparation,
+    ) -> Result<Agreement> {
         let names = preparation.nodes.as_deref().unwrap_or_default();
         let columns = told.first().map_or(Vec::new(), |first| first.columns.clone());
         let (mut moments, mut left_out) = (Vec::new(), Vec::new());
@@ -131,7 +160,11 @@ impl Agreement {
             None => None,
             Some(method) => {
                 let listed = preparation.columns.as_deref();
-                Some(Moments::joined(&moments).scaling(method, listed, columns.len())?)
+                let joined = match summed {
+                    Some(summed) => summed.clone(),
+                    None => Moments::joined(&moments).ok_or_else(garbled)?,
+                };
+                Some(joined.scaling(method, listed, columns.len())?)
             }
         };
         Ok(Agreement { columns, scaling, left_out })

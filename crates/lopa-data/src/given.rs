@@ -92,7 +92,7 @@ impl Preparation {
     }
 
     /// The method, if the nodes agree on moments.
-    pub(super) fn agreed(&self) -> Option<Method> {
+    pub fn agreed(&self) -> Option<Method> {
         let agreed = self.moments == Some(MomentsOf::Whose(Whose::Agreed));
         agreed.then_some(self.method())
     }

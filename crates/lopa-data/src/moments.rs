@@ -3,6 +3,7 @@
 use super::Dataset;
 use super::scaling::{self, Method, Scaling, idf};
 use crate::error::Result;
+use crate::math::exact::Exact;
 use crate::store::bytes::{Reader, Writer};
 
 /// Sums over a node's training rows: as few as the method needs.
@@ -57,19 +58,29 @@ impl Moments {
         moments
     }
 
-    /// The moments of all rows, from those of each node, in the order of the nodes.
-    pub fn joined(each: &[Moments]) -> Moments {
-        let rows = each.iter().map(|moments| moments.rows).sum::<f64>();
+    /// The moments of all rows, from those of each node. Sums are exact, so that their order does not matter.
+    pub fn joined(each: &[Moments]) -> Option<Moments> {
         let largest = each.iter().map(|moments| moments.largest).fold(0.0, f64::max);
-        let cols = each.first().map_or(0, |moments| moments.first.len());
-        let mean = |j: usize| each.iter().map(|m| m.rows * m.first[j]).sum::<f64>() / rows;
-        let first: Vec<f64> = (0..cols).map(mean).collect();
-        let cols = each.first().map_or(0, |moments| moments.second.len());
-        let second = |j: usize| -> f64 {
-            each.iter().map(|m| m.second[j] + m.rows * (m.first[j] - first[j]).powi(2)).sum()
-        };
-        let second = (0..cols).map(second).collect();
-        Moments { rows, largest, first, second }
+        let sums = total(each.iter().map(Moments::summands))?;
+        let spreads = total(each.iter().map(|moments| moments.spreads(&means(&sums))))?;
+        Some(Moments { largest, ..Moments::of_sums(&sums, spreads) })
+    }
+
+    /// The numbers to be summed over the nodes first: rows, and those of each column.
+    pub fn summands(&self) -> Vec<f64> {
+        std::iter::once(self.rows).chain(self.first.iter().map(|mean| self.rows * mean)).collect()
+    }
+
+    /// The numbers to be summed next: squared deviations from the means of all rows.
+    pub fn spreads(&self, means: &[f64]) -> Vec<f64> {
+        let columns = self.second.iter().zip(self.first.iter().zip(means));
+        columns.map(|(second, (own, mean))| second + self.rows * (own - mean).powi(2)).collect()
+    }
+
+    /// The moments of all rows, from both sums.
+    pub fn of_sums(sums: &[f64], second: Vec<f64>) -> Moments {
+        let rows = sums.first().copied().unwrap_or_default();
+        Moments { rows, largest: 0.0, first: means(sums), second }
     }
 
     /// The scaling that follows.
@@ -142,4 +153,22 @@ impl Moments {
         let finite = [&[rows, largest], &first[..], &second].concat().iter().all(|v| v.is_finite());
         finite.then_some(Moments { rows, largest, first, second })
     }
+}
+
+/// The means of all columns, from the first sums.
+pub fn means(sums: &[f64]) -> Vec<f64> {
+    let Some((rows, sums)) = sums.split_first() else { return Vec::new() };
+    sums.iter().map(|sum| sum / rows).collect()
+}
+
+/// Sums over the nodes; `None` if one is not finite.
+fn total(nodes: impl Iterator<Item = Vec<f64>>) -> Option<Vec<f64>> {
+    let mut sums: Vec<Exact> = Vec::new();
+    for numbers in nodes {
+        sums.resize(numbers.len(), Exact::default());
+        for (sum, number) in sums.iter_mut().zip(numbers) {
+            *sum = std::mem::take(sum).plus(&Exact::of(number)?);
+        }
+    }
+    Some(sums.iter().map(Exact::to_f64).collect())
 }

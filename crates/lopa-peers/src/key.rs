@@ -4,11 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
+use curve25519_dalek::edwards::CompressedEdwardsY;
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
 use lopa::store::disk::sync_folder;
 use lopa::store::files::cannot_write;
 use lopa::store::limits::read_text;
+use sha2::{Digest, Sha256, Sha512};
 
 /// The identity of a node: an ed25519 public key, written as 64 hexadecimal digits.
 pub use iroh::PublicKey;
@@ -64,6 +66,18 @@ impl Key {
     /// ever a signature that TLS makes with the same key.
     pub fn sign(&self, bytes: &[u8]) -> [u8; 64] {
         self.0.sign(bytes).to_bytes()
+    }
+
+    /// A secret of this node and another: Diffie and Hellman's, on the curve of both keys. `None` if the other key is no
+    /// point of it, or one that everyone could share.
+    pub fn shared(&self, other: &PublicKey) -> Option<[u8; 32]> {
+        let hash = Sha512::digest(self.0.to_bytes());
+        let own: [u8; 32] = std::array::from_fn(|at| hash[at]);
+        let point = CompressedEdwardsY(*other.as_bytes()).decompress()?;
+        let shared = point.to_montgomery().mul_clamped(own).to_bytes();
+        let sound = shared != [0; 32];
+        let hash = Sha256::new_with_prefix("lopa pairwise").chain_update(shared).finalize();
+        sound.then(|| hash.into())
     }
 
     pub(crate) fn secret(&self) -> SecretKey {

@@ -229,6 +229,10 @@ impl Wire for Iroh {
         self.key.sign(bytes)
     }
 
+    fn secret(&self, node: usize) -> Option<[u8; 32]> {
+        self.members.get(node).and_then(|other| self.key.shared(other))
+    }
+
     fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
         let signature = iroh::Signature::from_bytes(signature);
         self.members.get(node).is_some_and(|key| key.verify(bytes, &signature).is_ok())

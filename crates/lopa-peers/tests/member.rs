@@ -160,6 +160,10 @@ impl Wire for Tampering<'_> {
         self.wire.sign(bytes)
     }
 
+    fn secret(&self, node: usize) -> Option<[u8; 32]> {
+        self.wire.secret(node)
+    }
+
     fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
         self.wire.verify(node, bytes, signature)
     }

@@ -46,7 +46,7 @@ pub const COSTS: [Quantity; 9] = [
 ];
 
 /// Known measures, in menu order. Formulas are not broken between lines.
-pub const MEASURES: [Quantity; 27] = [
+pub const MEASURES: [Quantity; 28] = [
     measure("loss", "Loss", true, Better::Less),
     measure("holdout_accuracy", "Accuracy on own held-out rows", false, Better::More),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -62,6 +62,7 @@ pub const MEASURES: [Quantity; 27] = [
     measure("consensus", "Consensus error |x\u{a0}−\u{a0}x\u{304}|²", true, Better::Less),
     measure("theta_consensus", "Consensus error |θ\u{a0}−\u{a0}θ\u{304}|²", true, Better::Less),
     measure("tracking", "Tracking error", true, Better::Neither),
+    measure("epsilon", "Privacy budget spent, ε", false, Better::Neither),
     measure("lyapunov", "Lyapunov function V", true, Better::Less),
     measure("hv_error", "Hv error |v\u{a0}−\u{a0}v*|²", true, Better::Less),
     measure("average_variance_error", "|∇Φ\u{a0}−\u{a0}z\u{304}|²", true, Better::Less),

@@ -1,7 +1,8 @@
-//! The scalar type, random numbers, step sizes, conjugate gradients, ranks, threads, scratch
+//! The scalar type, random numbers, step sizes, conjugate gradients, exact sums, ranks, threads, scratch
 //! memory, and formatting of numbers.
 
 pub mod conjugate;
+pub mod exact;
 mod number;
 pub mod parallel;
 pub mod random;

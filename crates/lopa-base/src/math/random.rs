@@ -51,6 +51,11 @@ impl Stream {
         Stream(rng)
     }
 
+    /// The stream of a key, for draws that others must not be able to repeat.
+    pub fn keyed(key: [u8; 32]) -> Stream {
+        Stream(ChaCha8Rng::from_seed(key))
+    }
+
     /// Seeks to the draws of slot `slot` of iteration `k`: 2²⁴ words for each of 2¹² slots.
     pub fn seek(&mut self, k: u64, slot: u32) {
         assert!(slot < 1 << 12, "an iteration has at most 4096 draws");

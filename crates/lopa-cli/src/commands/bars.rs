@@ -7,7 +7,7 @@ use lopa::experiment::Experiment;
 use lopa::run::trace::{Row, Stop};
 use lopa::run::{Listener, Outcome};
 
-use crate::output::{Output, plain};
+use crate::output::{Output, number, plain};
 
 /// Time between two lines where there is no terminal for a bar.
 pub const INTERVAL: Duration = Duration::from_secs(10);
@@ -25,6 +25,8 @@ pub struct Bars<'a> {
     warned: Vec<String>,
     /// Labels whose divergence was explained, and the seed.
     explained: Vec<(String, u64)>,
+    /// The privacy budget that the run has spent, in words.
+    spent: String,
 }
 
 impl<'a> Bars<'a> {
@@ -39,6 +41,7 @@ impl<'a> Bars<'a> {
             begun: Instant::now(),
             warned: Vec::new(),
             explained: Vec::new(),
+            spent: String::new(),
         }
     }
 
@@ -75,6 +78,8 @@ impl Listener for Bars<'_> {
         if row.iteration == 0 {
             self.begun = Instant::now();
         }
+        let spent = row.value("epsilon").map(|epsilon| format!(", ε = {} spent", number(epsilon)));
+        self.spent = spent.unwrap_or_default();
     }
 
     fn measuring(&mut self, done: usize, of: usize, exact: bool) {
@@ -111,11 +116,11 @@ impl Listener for Bars<'_> {
         let left = remaining(self.begun.elapsed().as_secs_f64(), fraction);
         if let Some(bar) = &self.bar {
             let rate = iteration as f64 / self.begun.elapsed().as_secs_f64().max(1e-9);
-            bar.set_message(format!("{rate:.0} iterations/s, {left} left"));
+            bar.set_message(format!("{rate:.0} iterations/s, {left} left{}", self.spent));
             bar.set_position((fraction * 1000.0) as u64);
         } else if self.printed.elapsed() > INTERVAL {
             let percent = 100.0 * fraction;
-            self.note(&format!("{percent:.0} %, iteration {iteration}, {left} left"));
+            self.note(&format!("{percent:.0} %, iteration {iteration}, {left} left{}", self.spent));
             self.printed = Instant::now();
         }
     }

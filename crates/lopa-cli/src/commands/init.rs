@@ -45,6 +45,9 @@ pub struct InitArgs {
     /// Problem (`lopa list problems`) [default: by the size of the data]
     #[arg(long, value_name = "NAME")]
     problem: Option<String>,
+    /// Protect rows by this privacy budget: noise in all that is sent, no trial, no scaling by moments of rows
+    #[arg(long, value_name = "E")]
+    epsilon: Option<f64>,
     /// Seconds to try the file on the data; it is written in any case
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u64,
@@ -68,6 +71,12 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
     if let Some(problem) = &args.problem {
         program.registries.problems.find(problem).map_err(|error| error.at("--problem"))?;
     }
+    if let Some(epsilon) = args.epsilon.filter(|&epsilon| !(1e-6..=1000.0).contains(&epsilon)) {
+        let message = format!("`{epsilon}` is no privacy budget: it must be from 0.000001 to 1000");
+        return Err(Error::config("config/out-of-range", message)
+            .at("--epsilon")
+            .hint("usual budgets are from 1 to 10; a smaller one says less about a row"));
+    }
     let out = args.out.clone().unwrap_or_else(|| beside(&args.data));
     if out.exists() && !store::output::is_stream(&out) && !args.force {
         return Err(Error::storage("storage/exists", "there is such a file already")
@@ -84,6 +93,7 @@ pub fn init(args: &InitArgs, program: &Program) -> Result<ExitCode> {
         features: args.features,
         nodes: args.nodes,
         problem: args.problem.clone(),
+        epsilon: args.epsilon,
     };
     let end = End { out: &out, output, seconds: args.seconds, signals: &environment.signals };
     search::watched(&end, &|hear| write(&wish, &program.registries, &environment.context(), hear))

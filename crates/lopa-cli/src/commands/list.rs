@@ -54,6 +54,8 @@ enum What {
     Attack,
     /// Keys of `[time]`
     Time,
+    /// Keys of `[privacy]`
+    Privacy,
     /// Keys of `[run]`
     Run,
     /// Keys of `[checkpoint]`

@@ -10,7 +10,7 @@ use lopa_study::seeds::Ended;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::output::Output;
+use crate::output::{Output, number};
 
 #[derive(Debug, Args)]
 pub struct LsArgs {
@@ -34,6 +34,9 @@ struct Listed {
     ended: usize,
     /// Those of them that diverged.
     diverged: usize,
+    /// The largest privacy budget that one of them has spent, with `[privacy]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    epsilon: Option<f64>,
 }
 
 pub fn ls(args: &LsArgs, output: &Output) -> Result<ExitCode> {
@@ -78,7 +81,9 @@ fn listed(path: &Path, output: &Output) -> Option<Listed> {
     let run = path.file_name()?.to_string_lossy().into();
     let (ended, path) = (results.len(), path.display().to_string());
     let diverged = results.iter().filter(|result| result.diverged()).count();
-    Some(Listed { run, path, status, started, algorithms, seeds, ended, diverged })
+    let spent = results.iter().filter_map(|result| result.row.value("epsilon"));
+    let epsilon = spent.reduce(f64::max);
+    Some(Listed { run, path, status, started, algorithms, seeds, ended, diverged, epsilon })
 }
 
 impl Listed {
@@ -89,6 +94,8 @@ impl Listed {
             0 => self.status.name().to_string(),
             n => format!("{} ({n} of {} diverged)", self.status.name(), self.ended),
         };
+        let spent = self.epsilon.map(|epsilon| format!(", ε = {} spent", number(epsilon)));
+        let status = status + &spent.unwrap_or_default();
         vec![run, status, started, self.algorithms.join(", "), seeds.join(", ")]
     }
 }

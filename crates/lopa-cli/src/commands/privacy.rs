@@ -1,12 +1,17 @@
-//! `lopa privacy`: what a privacy budget costs, before a run.
+//! `lopa privacy`: what a privacy budget costs before a run, and what rows have spent.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use lopa::data::Origin;
 use lopa::error::{Error, Result};
+use lopa::folder::ledger::{self, Ledger, Line as Entry};
+use lopa::run::Context;
 use lopa_privacy::{DELTA, Release, calibrate, epsilon, renyi};
 use serde_json::json;
 
+use super::source::{read_experiment, source};
+use crate::args::FileArgs;
 use crate::output::number;
 use crate::program::Program;
 
@@ -17,6 +22,33 @@ pub enum PrivacyCommand {
     /// A release is a sum over a sample of the rows, each row's vector clipped to the same norm, with Gaussian noise. The
     /// noise is that of an entry of the mean over the sample, in clips.
     Plan(PlanArgs),
+    /// Show what the rows of an experiment have spent, by their ledger on this host
+    Ledger(LedgerArgs),
+    /// Set the most that all runs on the rows of an experiment may spend together
+    ///
+    /// A decision of the owner of the rows. Before it, the first run sets the limit to its own budget.
+    Allow(AllowArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct LedgerArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The node whose file it is, where nodes have files of their own [default: all of them]
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct AllowArgs {
+    #[command(flatten)]
+    of: LedgerArgs,
+    /// The largest epsilon of all runs together
+    #[arg(long, value_name = "E")]
+    epsilon: f64,
+    /// The largest delta of all runs together
+    #[arg(long, value_name = "D")]
+    delta: f64,
 }
 
 #[derive(Debug, Args)]
@@ -44,7 +76,82 @@ pub struct PlanArgs {
 pub fn privacy(command: &PrivacyCommand, program: &Program) -> Result<ExitCode> {
     match command {
         PrivacyCommand::Plan(args) => plan(args, program),
+        PrivacyCommand::Ledger(args) => show(args, program),
+        PrivacyCommand::Allow(args) => allow(args, program),
     }
+}
+
+/// The ledgers of the files of an experiment that are on this host.
+fn ledgers(args: &LedgerArgs, program: &Program) -> Result<Vec<(Origin, Ledger)>> {
+    let experiment = read_experiment(&source(&args.file)?, &program.registries)?;
+    let context = Context { data_dir: args.file.data.folder(), ..Context::default() };
+    let names = experiment.data.as_ref().and_then(|data| data.preparation.nodes.as_ref());
+    let here = match (&args.node, names) {
+        (None, _) => 0..experiment.network.nodes,
+        (Some(name), names) => {
+            let at = names.into_iter().flatten().position(|known| known == name);
+            let at = at.ok_or_else(|| {
+                let message = format!("the data has no file of a node `{name}`");
+                Error::config("config/unknown-name", message).at("--node")
+            })?;
+            at..at + 1
+        }
+    };
+    let folder = ledger::folder()?;
+    let open = |origin: Origin| Ok((origin.clone(), Ledger::open(&folder, &origin)?));
+    experiment.origins(&context, here)?.into_iter().map(open).collect()
+}
+
+fn show(args: &LedgerArgs, program: &Program) -> Result<ExitCode> {
+    let output = &program.output;
+    let all = ledgers(args, program)?;
+    if output.json() {
+        let one = |(origin, ledger): &(Origin, Ledger)| {
+            let (epsilon, delta) = ledger.spent();
+            let limit = ledger
+                .limit()
+                .map(|(epsilon, delta)| json!({ "epsilon": epsilon, "delta": delta }));
+            json!({ "data": origin.name, "sha256": origin.sha256, "file": ledger.path(),
+                    "epsilon": epsilon, "delta": delta, "limit": limit, "lines": ledger.lines() })
+        };
+        output.document(&json!(all.iter().map(one).collect::<Vec<_>>()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rows = Vec::new();
+    for (origin, ledger) in &all {
+        let runs = ledger.lines().iter().filter(|line| matches!(line, Entry::Run { .. })).count();
+        let (epsilon, delta) = ledger.spent();
+        let limit = ledger.limit().map(|(epsilon, delta)| [epsilon, delta].map(number));
+        let [most, most_delta] = limit.unwrap_or_else(|| ["–".into(), "–".into()]);
+        rows.push(vec![
+            origin.name.clone(),
+            runs.to_string(),
+            number(epsilon),
+            most,
+            number(delta),
+            most_delta,
+        ]);
+    }
+    let head = ["rows of", "runs", "epsilon", "of", "delta", "of"];
+    output.text(&output.table(&head, rows));
+    for (_, ledger) in &all {
+        output.note(&ledger.path().display().to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn allow(args: &AllowArgs, program: &Program) -> Result<ExitCode> {
+    let &AllowArgs { epsilon, delta, .. } = args;
+    let range = |name: &str, fits: bool, must: &str| match fits {
+        true => Ok(()),
+        false => Err(Error::config("config/out-of-range", format!("`--{name}` must be {must}"))),
+    };
+    range("epsilon", epsilon > 0.0 && epsilon <= 1000.0, "above 0 and at most 1000")?;
+    range("delta", DELTA.contains(&delta), "from 1e-9 to below 1")?;
+    for (_, mut ledger) in ledgers(&args.of, program)? {
+        ledger.allow(epsilon, delta)?;
+    }
+    show(&args.of, program)
 }
 
 /// The rows of the table, as multiples of those asked for.

@@ -40,7 +40,7 @@ fn limits(experiment: &Experiment) -> String {
 
 /// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal; scripts
 /// receive all.
-const COLUMNS: [(&str, &str, Style); 12] = [
+const COLUMNS: [(&str, &str, Style); 13] = [
     ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
@@ -48,6 +48,7 @@ const COLUMNS: [(&str, &str, Style); 12] = [
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
     ("x_error", "|x−x*|²", Style::Mean),
+    ("epsilon", "ε spent", Style::Mean),
     ("hessians", "Hess·v", Style::Count),
     ("gradients", "gradients", Style::Count),
     ("bytes", "sent", Style::Bytes),

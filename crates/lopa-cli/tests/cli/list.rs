@@ -19,8 +19,8 @@ const LISTS: [(&str, &str); 7] = [
 ];
 
 /// The sections that have a page.
-const SECTIONS: [&str; 7] =
-    ["preparation", "messages", "attack", "time", "run", "checkpoint", "tune"];
+const SECTIONS: [&str; 8] =
+    ["preparation", "messages", "attack", "time", "privacy", "run", "checkpoint", "tune"];
 
 fn keys(page: &Value) -> Vec<&Value> {
     page["keys"].as_array().expect("a page has keys").iter().collect()

@@ -21,6 +21,7 @@ mod outside;
 mod page_commands;
 #[path = "../../../lopa/tests/suite/pages.rs"]
 mod pages;
+mod privacy;
 mod program;
 mod resume;
 mod runs;

@@ -127,6 +127,7 @@ impl Folder {
         for name in ["LOPA_DATA_DIR", "LOPA_RUNS_DIR", "LOPA_THREADS", "NO_COLOR"] {
             command.env_remove(name);
         }
+        command.env("LOPA_PRIVACY_DIR", self.path().join("ledgers"));
         command
     }
 

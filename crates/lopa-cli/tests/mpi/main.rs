@@ -26,6 +26,7 @@ fn launcher(folder: &Folder, size: usize) -> Command {
     // A separate folder for Open MPI's session files: launchers that share one race when they create
     // and remove it.
     command.current_dir(folder.path()).env("TMPDIR", folder.path()).stdin(Stdio::null());
+    command.env("LOPA_PRIVACY_DIR", folder.path().join("ledgers"));
     command
 }
 
@@ -92,6 +93,21 @@ fn every_algorithm_gives_the_same_results_in_any_number_of_processes() {
     let single = [&NOISY[..], &["run.precision=f32"]].concat();
     same(PERSONAL, &single, &[3]);
     same(GLOBAL, &single, &[4]);
+}
+
+/// Rows that are protected: the first process has the ledger, and all have its key.
+#[test]
+fn private_runs_give_the_same_results() {
+    let digits = r#"
+        problem   = { name = "hyperparameter", validation = 0.4 }
+        data      = { name = "digits", classes = [3, 8], scaling = "none", test = 0.0, samples = 160 }
+        network   = { nodes = 4, graph = "ring" }
+        run       = { iterations = 20, batch = 8, evaluations = 3 }
+        privacy   = { epsilon = 2.0, delta = 1e-3 }
+        algorithm = [{ name = "lopa-gt", alpha = 0.01, beta = 0.002, lambda = 0.002 }]
+    "#;
+    same(digits, &[], &[2, 3]);
+    same(digits, &["privacy.seed=4", "algorithm=[{ name = 'lopa-gt' }]"], &[3]);
 }
 
 /// Every compressor, failures, clipping and attacks, in every algorithm.

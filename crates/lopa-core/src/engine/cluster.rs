@@ -11,7 +11,7 @@ use super::expect::Expect;
 use super::refusal::Refusal;
 use super::timing::Timing;
 use super::transport::{Independent, Transport, anything, block};
-use super::{Node, Progress};
+use super::{Node, Progress, masked};
 use crate::error::{Error, Kind, Result};
 use crate::math::real::Real;
 use crate::network::outbox::{Outbox, Round};
@@ -281,6 +281,11 @@ impl<'a, T: Real> Cluster<'a, T> {
         let accepts = accepts(expect, (self.total, self.transport.size()), length);
         let all = self.transport.all(&out.done(), &accepts)?;
         split(&all, |bytes| bytes.reals())
+    }
+
+    /// The sum of each number over all nodes, from those of the nodes here; no process sees another's.
+    pub fn sums(&mut self, ours: &[Vec<f64>]) -> Result<Vec<f64>> {
+        masked::sums(self.transport, ours)
     }
 
     /// Every node's bytes, in the order of the nodes, from those of this process. All nodes have as

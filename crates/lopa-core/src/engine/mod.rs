@@ -6,6 +6,7 @@ pub mod device;
 pub mod dial;
 mod expect;
 mod failing;
+pub mod masked;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod peers;

@@ -58,6 +58,11 @@ pub trait Transport: Send {
     /// Gathers them at process 0; the others get nothing.
     fn gather(&mut self, ours: &[u8], accepts: Accepts) -> Result<Vec<Vec<u8>>>;
 
+    /// A secret of this process and another, if they have one: the same at both, and at no other.
+    fn secret(&self, _rank: usize) -> Option<[u8; 32]> {
+        None
+    }
+
     /// This process, if it keeps its own checkpoints; otherwise process 0 keeps them for all.
     fn independent(&mut self) -> Option<&mut dyn Independent> {
         None

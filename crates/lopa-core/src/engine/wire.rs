@@ -32,6 +32,9 @@ pub trait Wire: Send {
     /// Signs bytes as this node: the same bytes get the same signature.
     fn sign(&self, bytes: &[u8]) -> Signature;
 
+    /// A secret of this node and another, from the keys of both: the same at both, and at no other.
+    fn secret(&self, node: usize) -> Option<[u8; 32]>;
+
     /// Whether a node of the run signed these bytes.
     fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool;
 }

@@ -134,6 +134,13 @@ pub fn mean<'a>(of: impl ExactSizeIterator<Item = &'a [f64]>) -> Vec<f64> {
     sum
 }
 
+/// Σ ‖x_i − x̄‖² / m, of the x_i alone.
+pub fn consensus(xs: &[Vec<f64>]) -> f64 {
+    let mean = mean(xs.iter().map(|x| &x[..]));
+    let off = |x: &Vec<f64>| x.iter().zip(&mean).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    xs.iter().map(off).sum::<f64>() / xs.len() as f64
+}
+
 /// Turns the nodes' contributions into the measures of a row.
 pub fn summarise(nodes: &[Local]) -> BTreeMap<String, f64> {
     let m = nodes.len() as f64;

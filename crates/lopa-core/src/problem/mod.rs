@@ -12,6 +12,7 @@ pub mod form;
 mod kind;
 pub mod oracle;
 pub mod predictor;
+pub mod private;
 pub mod scope;
 
 pub use kind::{AnyProblem, Ask, Parts, Problem, Problems, Setting, Together, problem_entry};
@@ -138,6 +139,11 @@ pub trait Bilevel<T: Real>: Send {
     /// Its functions, for a device that takes it over; or the reason why no device can.
     fn form(&self) -> Result<form::Form<'_, T>, &'static str> {
         Err("this problem has no form that a device knows")
+    }
+
+    /// How f and g are made of single rows, for runs with `[privacy]`; or the reason why they are not.
+    fn row_sums(&self) -> Result<private::RowSums, &'static str> {
+        Err("it does not say how its functions are made of single rows")
     }
 
     /// Takes the error of a derivative that failed and wrote NaN, if one did. The run ends with the

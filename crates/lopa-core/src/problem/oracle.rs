@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::form::Form;
+use super::private::{Derivative, Key, Mechanism, Private, Question};
 use super::{Ask, At, Bilevel, Dims, Directions, Minibatches, SingleLevel};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
@@ -160,6 +161,7 @@ pub struct Oracle<T: Real> {
     batches: Batches,
     counts: Counts,
     differences: Option<Differences<T>>,
+    private: Option<Box<Private<T>>>,
     scripted: Option<std::vec::IntoIter<usize>>,
     scratch: Vec<T>, // for calls together with other nodes; else that of the thread is used
 }
@@ -272,8 +274,8 @@ impl<T: Real> Oracle<T> {
         let drawn = Default::default();
         let sampler = Sampler { stream, address: 0, shared, full: false, all, drawn };
         let counts = Counts::default();
-        let (differences, scripted, scratch) = (None, None, Vec::new());
-        Oracle { part, sampler, batches, counts, differences, scripted, scratch }
+        let (differences, private, scripted, scratch) = (None, None, None, Vec::new());
+        Oracle { part, sampler, batches, counts, differences, private, scripted, scratch }
     }
 
     /// Replaces the random truncations by a fixed sequence, to compare with another implementation
@@ -300,6 +302,17 @@ impl<T: Real> Oracle<T> {
         Ok(())
     }
 
+    /// From here on every derivative hides single rows: see [`private`](super::private).
+    pub fn protect(&mut self, mechanism: Mechanism, key: Key) {
+        let longest = self.room();
+        self.private = Some(Box::new(Private::new(mechanism, key, longest)));
+    }
+
+    /// The mechanism that hides single rows, if there is one.
+    pub fn mechanism(&self) -> Option<&Mechanism> {
+        self.private.as_ref().map(|private| private.mechanism())
+    }
+
     /// The functions of the problem that single-level and first-order methods need.
     pub fn single_level(&mut self) -> Result<&mut dyn SingleLevel<T>> {
         self.part.single_level().ok_or_else(|| {
@@ -323,6 +336,7 @@ impl<T: Real> Oracle<T> {
     /// Begins iteration `k` = 0, 1, …: new minibatches from here on.
     pub fn begin(&mut self, k: u64) {
         self.sampler.address = k + 1;
+        self.private.iter_mut().for_each(|private| private.begin());
     }
 
     /// The calls so far.
@@ -339,7 +353,10 @@ impl<T: Real> Oracle<T> {
     pub fn form(&self) -> Result<Form<'_, T>, &'static str> {
         match self.joins() {
             true => self.part.form(),
-            false => Err("devices take no differences: leave `finite_differences` out"),
+            false => {
+                Err("devices take no differences and hide no rows: leave `finite_differences` and \
+                          `[privacy]` out")
+            }
         }
     }
 
@@ -385,9 +402,10 @@ impl<T: Real> Oracle<T> {
         self.sampler.stream.below(q)
     }
 
-    /// Whether directions can be computed together: not where products are differences.
+    /// Whether directions can be computed together: not where products are differences, or rows are
+    /// clipped one by one.
     pub fn joins(&self) -> bool {
-        self.differences.is_none()
+        self.differences.is_none() && self.private.is_none()
     }
 
     /// Computes the directions that a step requested.
@@ -459,65 +477,81 @@ impl<T: Real> Oracle<T> {
 
     /// ∇_θ ĝ(x, θ; ξ)
     pub fn grad_theta_g(&mut self, at: At<T>, xi: Draw, out: &mut [T]) {
-        let batch = self.sampler.draw(xi, self.batches.grad_g, self.part.samples_g());
-        self.counts.grad_theta_g += 1;
-        self.counts.samples += batch.len() as u64;
-        self.part.grad_theta_g(at, batch, out);
+        let of = (Derivative::GradThetaG, xi);
+        self.take(of, at, &[], out, |part, batch, out| part.grad_theta_g(at, batch, out));
     }
 
     /// ∇²_θθ ĝ(x, θ; ξ) v
     pub fn hess_g(&mut self, at: At<T>, xi: Draw, v: &[T], out: &mut [T]) {
-        let batch = self.sampler.draw(xi, self.batches.hess_g, self.part.samples_g());
         if let Some(differences) = &mut self.differences {
+            let batch = self.sampler.draw(xi, self.batches.hess_g, self.part.samples_g());
             self.counts.grad_theta_g += 2;
             self.counts.samples += 2 * batch.len() as u64;
             let part = &mut *self.part;
             return differences.take(at, v, out, |at, out| part.grad_theta_g(at, batch, out));
         }
-        self.counts.hess_g += 1;
-        self.counts.samples += batch.len() as u64;
-        self.part.hess_g(at, batch, v, out);
+        let of = (Derivative::HessG, xi);
+        self.take(of, at, v, out, |part, batch, out| part.hess_g(at, batch, v, out));
     }
 
     /// ∇²_xθ ĝ(x, θ; ξ) v
     pub fn cross_g(&mut self, at: At<T>, xi: Draw, v: &[T], out: &mut [T]) {
-        let batch = self.sampler.draw(xi, self.batches.cross_g, self.part.samples_g());
         if let Some(differences) = &mut self.differences {
+            let batch = self.sampler.draw(xi, self.batches.cross_g, self.part.samples_g());
             self.counts.grad_x_g += 2;
             self.counts.samples += 2 * batch.len() as u64;
             let part = self.part.single_level().expect("asked for when differences were");
             return differences.take(at, v, out, |at, out| part.grad_x_g(at, batch, out));
         }
-        self.counts.cross_g += 1;
-        self.counts.samples += batch.len() as u64;
-        self.part.cross_g(at, batch, v, out);
+        let of = (Derivative::CrossG, xi);
+        self.take(of, at, v, out, |part, batch, out| part.cross_g(at, batch, v, out));
     }
 
     /// ∇_θ f̂(x, θ; ς)
     pub fn grad_theta_f(&mut self, at: At<T>, sigma: Draw, out: &mut [T]) {
-        let batch = self.sampler.draw(sigma, self.batches.grad_theta_f, self.part.samples_f());
-        self.counts.grad_theta_f += 1;
-        self.counts.samples += batch.len() as u64;
-        self.part.grad_theta_f(at, batch, out);
+        let of = (Derivative::GradThetaF, sigma);
+        self.take(of, at, &[], out, |part, batch, out| part.grad_theta_f(at, batch, out));
     }
 
     /// ∇_x f̂(x, θ; ς)
     pub fn grad_x_f(&mut self, at: At<T>, sigma: Draw, out: &mut [T]) {
-        let batch = self.sampler.draw(sigma, self.batches.grad_x_f, self.part.samples_f());
-        self.counts.grad_x_f += 1;
-        self.counts.samples += batch.len() as u64;
-        self.part.grad_x_f(at, batch, out);
+        let of = (Derivative::GradXF, sigma);
+        self.take(of, at, &[], out, |part, batch, out| part.grad_x_f(at, batch, out));
     }
 
     /// ∇_x ĝ(x, θ; ξ), of a problem that has [`single_level`](Oracle::single_level).
     pub fn grad_x_g(&mut self, at: At<T>, xi: Draw, out: &mut [T]) {
-        let batch = self.sampler.draw(xi, self.batches.grad_g, self.part.samples_g());
-        self.counts.grad_x_g += 1;
-        self.counts.samples += batch.len() as u64;
-        match self.part.single_level() {
+        let of = (Derivative::GradXG, xi);
+        self.take(of, at, &[], out, |part, batch, out| match part.single_level() {
             Some(part) => part.grad_x_g(at, batch, out),
             None => out.fill(T::nan()),
-        }
+        });
+    }
+
+    /// `out` ← a derivative, which computes itself on given rows: on the minibatch of `draw`, or such that it hides
+    /// single rows.
+    fn take(
+        &mut self,
+        (of, draw): (Derivative, Draw),
+        at: At<T>,
+        v: &[T],
+        out: &mut [T],
+        derivative: impl Fn(&mut dyn Bilevel<T>, &[u32], &mut [T]),
+    ) {
+        let part = &mut *self.part;
+        let samples = match &mut self.private {
+            Some(private) => {
+                let question = Question { of, address: self.sampler.address, at, v };
+                private.take(question, out, |rows, out| derivative(part, rows, out))
+            }
+            None => {
+                let rows = if of.is_outer() { part.samples_f() } else { part.samples_g() };
+                let batch = self.sampler.draw(draw, of.batch(self.batches), rows);
+                derivative(part, batch, out);
+                batch.len()
+            }
+        };
+        of.count(&mut self.counts, samples as u64);
     }
 }
 

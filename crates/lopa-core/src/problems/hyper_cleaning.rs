@@ -22,6 +22,7 @@ use crate::math::rank::auc;
 use crate::math::real::{Real, axpy, dot};
 use crate::params;
 use crate::problem::predictor::Predictor;
+use crate::problem::private::RowSums;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, SingleLevel};
 
 params! {
@@ -219,6 +220,10 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
         metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
         metrics.extend(self.cleaning(at.x));
         metrics
+    }
+
+    fn row_sums(&self) -> Result<RowSums, &'static str> {
+        Err("x has an entry for each training row, so that its messages are about single rows")
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

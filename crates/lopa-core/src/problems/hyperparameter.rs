@@ -27,6 +27,8 @@ use crate::math::{number, written};
 use crate::params;
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
+use crate::problem::private::Derivative::{GradThetaF, GradThetaG, HessG};
+use crate::problem::private::RowSums;
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, Shortcuts, SingleLevel,
 };
@@ -231,6 +233,11 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         }
         let (inner, outer) = (self.inner.term(), self.outer.term());
         Ok(Form::Linear { inner, outer, columns: self.model.columns() })
+    }
+
+    /// The regularisation is that of x, and rows have no part in it: nor in ∇_x.
+    fn row_sums(&self) -> Result<RowSums, &'static str> {
+        Ok(RowSums { depend: &[GradThetaG, HessG, GradThetaF], common: false })
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

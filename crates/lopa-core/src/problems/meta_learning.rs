@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::math::real::{Real, axpy, update};
 use crate::params;
 use crate::problem::predictor::Predictor;
+use crate::problem::private::RowSums;
 use crate::problem::{At, Bilevel, Dims, Parts, Problem, Setting, Shortcuts, SingleLevel};
 
 params! {
@@ -205,6 +206,10 @@ impl<T: Real> Bilevel<T> for MetaLearning<T> {
         let mut metrics = vec![("loss".into(), sum / self.tasks as f64)];
         metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
         metrics
+    }
+
+    fn row_sums(&self) -> Result<RowSums, &'static str> {
+        Err("its tasks are made of sorted labels, so that a row changes the tasks of other rows")
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

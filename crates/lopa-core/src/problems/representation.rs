@@ -26,6 +26,7 @@ use crate::math::scratch::lent;
 use crate::params;
 use crate::problem::form::Form;
 use crate::problem::predictor::Predictor;
+use crate::problem::private::{Derivative, RowSums};
 use crate::problem::{
     At, Bilevel, Dims, Directions, Minibatches, Parts, Problem, Setting, SingleLevel, Trains,
 };
@@ -319,6 +320,10 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         let inner = self.inner.losses.term();
         let outer = self.outer.as_ref().unwrap_or(&self.inner).losses.term();
         Ok(Form::Layer { inner, outer, units, classes: head.columns(), tanh, ridge: self.ridge })
+    }
+
+    fn row_sums(&self) -> Result<RowSums, &'static str> {
+        Ok(RowSums { depend: &Derivative::ALL, common: self.outer.is_none() })
     }
 
     fn single_level(&mut self) -> Option<&mut dyn SingleLevel<T>> {

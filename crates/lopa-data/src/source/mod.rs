@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) use cells::Odd;
+pub(super) use file::find;
 pub(super) use look::{RawLook, look_csv, look_raw};
 pub use new::{Named, Needed, NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};

@@ -320,6 +320,7 @@ mod tests {
                     diverged: false,
                     log: true,
                     row: true,
+                    privacy: None,
                     nodes: Vec::new(),
                     groups: Default::default(),
                 },

@@ -38,6 +38,8 @@ pub struct Wish {
     pub nodes: Option<usize>,
     /// The problem.
     pub problem: Option<String>,
+    /// The privacy budget of each row, if rows are to be protected.
+    pub epsilon: Option<f64>,
 }
 
 /// The experiment file, and the findings behind it.
@@ -118,6 +120,10 @@ pub fn init(
     let written = plan.written();
     Experiment::read(&Source::new(&written.name[..], &written.text[..]), registries)?;
     hear(Heard::Draft(written.clone()));
+    if wish.epsilon.is_some() {
+        // A trial would measure the rows without noise.
+        return Ok(written);
+    }
     let data = data.map(|data| narrow::narrow(data, nodes, TRIAL_WEIGHTS));
     hear(Heard::Doing("trying it on these data ..."));
     (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
@@ -150,8 +156,12 @@ fn trial(
     let (mut drawn, mut experiment, mut data) = read(plan)?;
     if drawn.as_ref().is_err_and(|error| error.id == "partition/too-few-samples") {
         plan.holdout = false;
-        let said =
-            "held-out rows: a fifth of all, common to the nodes, since some node has a single row";
+        let said = match plan.epsilon {
+            None => {
+                "held-out rows: a fifth of all, common to the nodes, since some node has a single row"
+            }
+            Some(_) => "held-out rows: none, since some node has a single row",
+        };
         plan.look.guesses.push(said.into());
         (drawn, experiment, data) = read(plan)?;
     }
@@ -210,7 +220,7 @@ fn facts(
         (None, None) => NODES.min(rows / ROWS_PER_NODE).max(2),
     };
     let sparse = raws[0].train.table.is_sparse();
-    let listed = look.nodes.is_some() || !wish.classes.is_empty();
+    let listed = look.nodes.is_some() || !wish.classes.is_empty() || wish.epsilon.is_some();
     Ok(Facts { rows, features, classes, listed, nodes, sparse })
 }
 
@@ -299,7 +309,7 @@ fn lost() -> Error {
 }
 
 /// How rows are prepared; nodes with files of their own agree on the scaling.
-fn preparation(facts: &Facts) -> Table {
+fn preparation(facts: &Facts, private: bool) -> Table {
     let mut keys = Table::new();
     if facts.listed {
         let classes = facts.classes.iter().map(|(name, _)| match name.parse::<i64>() {
@@ -308,7 +318,11 @@ fn preparation(facts: &Facts) -> Table {
         });
         keys.insert("classes".into(), Value::Array(classes.collect()));
     }
-    let scaling = if facts.sparse { "unit" } else { "standardise" };
+    let scaling = match (private, facts.sparse) {
+        (true, _) => "row",
+        (false, true) => "unit",
+        (false, false) => "standardise",
+    };
     keys.insert("scaling".into(), scaling.into());
     keys
 }

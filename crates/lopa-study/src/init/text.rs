@@ -20,15 +20,20 @@ pub struct Plan {
     /// Whether the saved models can use these rows again.
     pub refits: bool,
     pub problem: String,
+    /// The privacy budget, if rows are to be protected.
+    pub epsilon: Option<f64>,
     grouped: bool,
 }
 
 impl Plan {
     pub fn new(look: Look, facts: Facts, wish: &Wish) -> Plan {
-        let usual = if facts.features > WIDE { "hyperparameter" } else { "representation" };
+        // Noise in a shared layer has an entry for each of its weights.
+        let narrow = facts.features > WIDE || wish.epsilon.is_some();
+        let usual = if narrow { "hyperparameter" } else { "representation" };
         let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
         let grouped = look.data.contains_key("group");
-        Plan { look, facts, holdout: true, refits: false, problem, grouped }
+        let epsilon = wish.epsilon;
+        Plan { look, facts, holdout: true, refits: false, problem, epsilon, grouped }
     }
 
     /// The file, not yet tried.
@@ -60,14 +65,18 @@ impl Plan {
             0..=12 => classes.join(", "),
             many => format!("{}, ... {many} in all", classes[..10].join(", ")),
         };
+        let counted = match self.epsilon {
+            None => {
+                format!(": {} rows, {} features.\n# Classes: {shown}", facts.rows, facts.features)
+            }
+            Some(_) => ": no number in this file comes from a row".into(),
+        };
         let _ = write!(
             text,
-            "# Written by `lopa init`, version {}: {} rows, {} features.\n# Classes: {shown}.\n\
+            "# Written by `lopa init`, version {}{counted}.\n\
              # `lopa list` and `lopa list THING NAME` show what else can stand here.\n\
              schema = 1\nname = {}\n\n",
             env!("CARGO_PKG_VERSION"),
-            facts.rows,
-            facts.features,
             Value::String(look.name.clone()),
         );
         text += &self.problem();
@@ -88,9 +97,10 @@ impl Plan {
             let nodes: Vec<Value> = nodes.iter().map(|name| name.clone().into()).collect();
             let _ = writeln!(text, "nodes = {}", Value::Array(nodes));
         }
-        for (key, value) in preparation(facts) {
+        for (key, value) in preparation(facts, self.epsilon.is_some()) {
             let why = match value.as_str() {
                 Some("standardise") => "   # mean 0 and variance 1",
+                Some("row") => "   # each row to length 1: needs no other row",
                 Some("unit") => "   # divided by the largest value: zeros stay zero",
                 _ => "",
             };
@@ -99,6 +109,9 @@ impl Plan {
         if self.holdout {
             text += "test = 0.0   # no rows for all nodes to be judged on:\nholdout = 0.2   # each holds this \
                      share of its own out, and is judged on it\n";
+        }
+        if self.epsilon.is_some() && !self.holdout {
+            text += "test = 0.0\n";
         }
         if let Some(samples) = samples {
             let _ = writeln!(text, "samples = {samples}");
@@ -115,6 +128,9 @@ impl Plan {
             None => "\"full\"   # so few rows that all of them are used".to_string(),
             Some(rows) => rows.to_string(),
         };
+        if let Some(epsilon) = self.epsilon {
+            return text + &self.private_run(epsilon, per_node, &batch);
+        }
         let theta = match self.holdout && self.refits {
             true => {
                 "final_theta = \"refitted\"   # solved for exactly at the end; the saved models use the held-out \
@@ -137,6 +153,20 @@ impl Plan {
         }
         text.truncate(text.trim_end().len());
         text + "\n"
+    }
+
+    /// The rest of a file that protects rows: one run, whose method finds its steps from what has noise already.
+    fn private_run(&self, epsilon: f64, per_node: usize, batch: &str) -> String {
+        let delta = 10f64.powi(-(per_node.max(10) as f64).log10().ceil() as i32 - 1);
+        format!(
+            "[run]\nseeds = [1]   # each seed is a run of its own, and spends the budget again\n\
+             iterations = 40   # more of them need more noise in each\nbatch = {batch}\nevaluations = 4\n\
+             exact = \"never\"\n\n\
+             [privacy]\nepsilon = {epsilon:?}   # what all that is sent or published may say about one row\n\
+             delta = {delta:?}   # the probability with which that may fail: a tenth of one over a node's rows\n\
+             clip = 1.0   # the largest part that a row has in a derivative\n\n\
+             [[algorithm]]\nname = \"lopa-gt\"   # personal models with a shared part; it finds its own step sizes\n"
+        )
     }
 
     fn problem(&self) -> String {

@@ -3,12 +3,14 @@
 mod checkpoint_spec;
 mod file;
 pub mod keys;
+mod privacy_spec;
 mod registries;
 mod run_spec;
 pub mod schema;
 
 pub use checkpoint_spec::CheckpointSpec;
 pub use file::open;
+pub use privacy_spec::PrivacySpec;
 pub use registries::Registries;
 pub use run_spec::{
     BatchSpec, Budget, EachBatch, Exactly, FinalTheta, Full, Precision, RunSpec, Target, Until,
@@ -48,6 +50,8 @@ pub struct Experiment {
     pub attack: Option<Attack>,
     /// The section `[time]`, if there is one.
     pub time: Option<TimeSpec>,
+    /// The section `[privacy]`, if there is one.
+    pub privacy: Option<PrivacySpec>,
     /// How long, on which seeds, measured how.
     pub run: RunSpec,
     /// The device that computes its iterations: `run.device`.
@@ -93,7 +97,7 @@ pub struct AlgorithmSpec {
     pub choice: Choice<AnyMethod>,
 }
 
-const SECTIONS: [&str; 15] = [
+const SECTIONS: [&str; 16] = [
     "schema",
     "extends",
     "name",
@@ -105,6 +109,7 @@ const SECTIONS: [&str; 15] = [
     "messages",
     "attack",
     "time",
+    "privacy",
     "run",
     "checkpoint",
     "algorithm",
@@ -162,6 +167,8 @@ impl Experiment {
         let messages = messages.transpose()?;
         let attack = read_attack(&mut root, scope, network.nodes)?;
         let time: Option<TimeSpec> = root.section("time")?.map(Section::read).transpose()?;
+        let privacy: Option<PrivacySpec> =
+            root.section("privacy")?.map(Section::read).transpose()?;
         let run_section = root.required("run")?;
         let device_at = run_section.place_of("device");
         let budget_at = run_section.place_of("budget");
@@ -188,7 +195,7 @@ impl Experiment {
         // A run does not depend on `[tune]`: lopa-study reads it.
         root.section("tune")?;
         root.finish(&SECTIONS)?;
-        Ok(Experiment {
+        let experiment = Experiment {
             name,
             scope,
             problem,
@@ -197,11 +204,14 @@ impl Experiment {
             messages,
             attack,
             time,
+            privacy,
             run,
             device,
             checkpoint,
             algorithms,
-        })
+        };
+        experiment.check_privacy()?;
+        Ok(experiment)
     }
 
     /// The file with every default filled in.
@@ -233,6 +243,9 @@ impl Experiment {
         }
         if let Some(time) = &self.time {
             table.insert("time".into(), to_table(time).into());
+        }
+        if let Some(privacy) = &self.privacy {
+            table.insert("privacy".into(), to_table(privacy).into());
         }
         table.insert("run".into(), to_table(&self.run).into());
         table.insert("checkpoint".into(), to_table(&self.checkpoint).into());

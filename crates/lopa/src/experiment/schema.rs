@@ -4,7 +4,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use super::{CheckpointSpec, Registries, RunSpec};
+use super::{CheckpointSpec, PrivacySpec, Registries, RunSpec};
 use crate::config::Entry;
 use crate::data::Preparation;
 use crate::messages::{Attack, Rules};
@@ -20,6 +20,7 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
     let preparation = generator.subschema_for::<Preparation>().to_value();
     let scope = generator.subschema_for::<Scope>().to_value();
     let time = generator.subschema_for::<TimeSpec>().to_value();
+    let privacy = generator.subschema_for::<PrivacySpec>().to_value();
     let run = generator.subschema_for::<RunSpec>().to_value();
     let checkpoint = generator.subschema_for::<CheckpointSpec>().to_value();
     let mut messages = generator.subschema_for::<Rules>().to_value();
@@ -53,6 +54,7 @@ pub fn experiment(registries: &Registries, sections: &[(&str, Value)]) -> Value 
             "messages": messages,
             "attack": attack,
             "time": time,
+            "privacy": privacy,
             "run": run,
             "checkpoint": checkpoint,
             "algorithm": {

@@ -19,6 +19,7 @@ mod checked;
 mod compact;
 mod complete;
 mod entry;
+pub mod ledger;
 mod line;
 mod lock;
 mod machine;

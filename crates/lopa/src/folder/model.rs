@@ -68,6 +68,9 @@ pub struct About {
     /// Whether each scaled row is divided by its Euclidean length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub row: bool,
+    /// The budget of `[privacy]` that the run has spent, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Spent>,
     /// The names of the nodes, if they have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -82,6 +85,17 @@ impl About {
         let About { features, columns, unnamed, .. } = self;
         Needed { features: *features, columns: columns.as_ref(), unnamed }
     }
+}
+
+/// A privacy budget that a run has spent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// ε of the row that it says most about.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// Whether the noise came from a known seed, and hides nothing.
+    pub simulated: bool,
 }
 
 /// Our entry in the file's header.

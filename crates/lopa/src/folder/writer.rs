@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use super::ledger::{self, Ledgers};
 use super::lock::{LOCK, is_abandoned, lock};
 use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
-use super::model::{self, About, Model};
+use super::model::{self, About, Model, Spent};
 use super::reader::{Lines, read};
 use super::{
     CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, checked, line,
@@ -19,9 +20,10 @@ use super::{
 use crate::config::Choice;
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, PrivacySpec};
 use crate::problem::AnyProblem;
 use crate::run::checkpoint::{self, Checkpoint, State};
+use crate::run::private::{Claim, Reservation, Reserved};
 use crate::run::trace::{Row, Stop};
 use crate::run::{Outcome, Store, World, hex};
 use crate::store::bytes::Hash;
@@ -41,7 +43,8 @@ pub struct RunFolder {
     pub(super) checkpoints: Option<checkpoint::Store>, // of the current run
     pub(super) last: Option<(u64, u64)>, // iteration of the last checkpoint, bytes of measurements then
     about: ModelParts,
-    _lock: Log, // held while the folder is being written
+    ledgers: Option<Ledgers>, // of `[privacy]`, while a run spends from them
+    _lock: Log,               // held while the folder is being written
 }
 
 /// A peer's saved state of the agreement before the runs.
@@ -58,6 +61,7 @@ struct ModelParts {
     unnamed: data::Unnamed,
     nodes: Vec<String>,
     groups: Option<data::Groups>, // of the training rows, where nodes are groups
+    privacy: Option<PrivacySpec>,
     homes: BTreeMap<String, usize>, // the node of each of them, where nodes are not named after them
 }
 
@@ -121,6 +125,7 @@ impl RunFolder {
             checkpoints: None,
             last: None,
             about: ModelParts::of(experiment, data),
+            ledgers: None,
             _lock: lock,
         })
     }
@@ -148,11 +153,12 @@ impl RunFolder {
         self.write_manifest()
     }
 
-    /// The same after an error. A run that a device refused before the first measurement leaves no
-    /// folder.
+    /// The same after an error. A run that a device or a privacy budget refused before the first measurement
+    /// leaves no folder.
     pub fn fail(&mut self, error: &Error) -> Result<()> {
         let nothing = self.results.is_empty() && self.measured()? == 0;
-        if error.id == "device/refused" && nothing {
+        let refused = error.id == "device/refused" || error.id.starts_with("privacy/");
+        if refused && nothing {
             self.remove();
             return Ok(());
         }
@@ -389,6 +395,16 @@ impl Store for RunFolder {
         write(&self.path.join(AGREED), bytes)
     }
 
+    fn reserve(&mut self, origins: &[data::Origin], run: &Reservation) -> Result<Reserved> {
+        let (ledgers, reserved) = Ledgers::reserve(&ledger::folder()?, origins, run)?;
+        self.ledgers = Some(ledgers);
+        Ok(reserved)
+    }
+
+    fn claim(&mut self, claim: Claim) -> Result<()> {
+        self.ledgers.iter_mut().try_for_each(|ledgers| ledgers.claim(claim))
+    }
+
     fn keeps_models(&self) -> bool {
         true
     }
@@ -475,6 +491,7 @@ impl ModelParts {
             groups: data
                 .and_then(|data| data.train.groups().cloned())
                 .filter(|_| grouped(experiment)),
+            privacy: experiment.privacy.clone(),
             homes: BTreeMap::new(),
         }
     }
@@ -508,6 +525,13 @@ impl ModelParts {
             diverged: outcome.stop == Stop::Diverged,
             log: any(|scaling| scaling.log),
             row: any(|scaling| scaling.row),
+            privacy: self.privacy.as_ref().zip(outcome.row.value("epsilon")).map(
+                |(spec, epsilon)| Spent {
+                    epsilon,
+                    delta: spec.delta,
+                    simulated: spec.is_simulated(),
+                },
+            ),
             nodes: self.nodes.clone(),
             groups: self.homes.clone(),
         }

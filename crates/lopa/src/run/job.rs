@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::checkpoint::{Interval, State, misfit};
 use super::clock::Clock;
 use super::ending::{Ending, Verdict};
+use super::private::Account;
 use super::processes::{Keeper, Processes, restore};
 use super::recorder::Recorder;
 use super::trace::Stop;
@@ -52,7 +53,11 @@ impl Job<'_> {
         if let Some(state) = &kept {
             cluster = cluster.from(state.progress);
         }
-        let recorder = Recorder::new(self, evaluators, context, observers.reborrow(), begun);
+        let claim = world.reserved.map(|reserved| reserved.claim);
+        let claim = claim.filter(|_| Processes::with(&mut cluster).are_peers());
+        let account = Account::new(experiment, method, evaluators, cluster.nodes(), claim)?;
+        let mut recorder = Recorder::new(self, evaluators, context, observers.reborrow(), begun);
+        recorder.account = account;
         let ending = Ending::new(self, &cluster);
         let mut course = Course {
             job: self,
@@ -164,7 +169,8 @@ impl Course<'_> {
             }
             self.clock.halt();
             stop = self.judge(cluster)?;
-            let due = stop.is_none() && interval.due(cluster)?;
+            let due =
+                stop.is_none() && (interval.due(cluster)? | self.recorder.wants_claim(cluster));
             if due || stop == Some(Stop::Interrupted) {
                 self.clock.go();
                 cluster.wait()?;
@@ -182,7 +188,12 @@ impl Course<'_> {
         cluster: &mut Cluster<T>,
         kept: Option<(State, Vec<Hash>)>,
     ) -> Result<Option<Stop>> {
+        self.recorder.check_account(cluster)?;
         let Some((state, trails)) = kept else {
+            if let Some(most) = self.recorder.plan_end(cluster)? {
+                self.ending.end_at(most);
+            }
+            self.recorder.resume_account(cluster)?;
             let stop = self.measure(cluster, 0.0)?;
             if stop.is_none() && Processes::with(cluster).are_peers() {
                 self.keep(cluster)?;
@@ -193,11 +204,14 @@ impl Course<'_> {
         self.restore(&state.record, cluster).ok_or_else(misfit)?;
         self.recorder.resume(trails, cluster);
         self.keeper = Keeper::after(Some(state));
+        self.recorder.resume_account(cluster)?;
+        self.recorder.claim(cluster)?;
         Ok(None)
     }
 
     /// After an iteration: measures if one is due; returns how the run ends, if it does.
     fn judge<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<Stop>> {
+        self.recorder.check_account(cluster)?;
         let interrupted = self.recorder.is_interrupted();
         let Verdict { due, progress, measure, stop, interrupted } =
             self.ending.judge(cluster, &self.clock, interrupted)?;
@@ -223,6 +237,7 @@ impl Course<'_> {
         let nodes = self.recorder.nodes(cluster);
         let Course { job, clock, ending, recorder, keeper } = self;
         let measuring = recorder.measuring;
+        let end = recorder.account.as_ref().map(Account::iterations);
         let record = |cluster: &Cluster<T>| {
             let mut out = Writer::default();
             ending.save(&mut out);
@@ -230,9 +245,11 @@ impl Course<'_> {
                 timing.save(&mut out);
             }
             out.f64(measuring);
+            end.into_iter().for_each(|end| out.u64(end));
             out.done()
         };
-        keeper.keep(job, cluster, nodes, (clock.seconds(), record), &mut recorder.observers)
+        keeper.keep(job, cluster, nodes, (clock.seconds(), record), &mut recorder.observers)?;
+        recorder.claim(cluster)
     }
 
     /// Restores the state that [`keep`](Course::keep) saved beside the nodes.
@@ -244,6 +261,10 @@ impl Course<'_> {
         }
         // Checkpoints of earlier builds end here.
         self.recorder.measuring += bytes.f64().unwrap_or(0.0);
+        if let Some(account) = &mut self.recorder.account {
+            account.end_at(bytes.u64()?);
+            self.ending.end_at(account.iterations());
+        }
         bytes.end()
     }
 }

@@ -10,6 +10,7 @@ mod ending;
 mod job;
 pub mod judged;
 mod messages;
+pub mod private;
 mod processes;
 mod recorder;
 pub mod steps;
@@ -29,7 +30,7 @@ use rayon::ThreadPool;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::data::Data;
+use crate::data::{Data, Origin};
 use crate::engine::{Alone, Transport, block};
 use crate::error::Result;
 use crate::evaluate::{Point, Quartiles};
@@ -37,6 +38,7 @@ use crate::experiment::{Experiment, Precision};
 use crate::messages::Tally;
 use crate::run::trace::{Row, Stop};
 use checkpoint::State;
+use private::{Claim, Reservation, Reserved, no_ledger};
 use processes::Processes;
 use world::Job;
 
@@ -114,6 +116,14 @@ pub trait Store {
     }
     /// Keeps it.
     fn agree(&mut self, _bytes: &[u8]) -> Result<()> {
+        Ok(())
+    }
+    /// Reserves the budget of a run in the ledgers of its files, before anything is computed; without ledgers, it refuses.
+    fn reserve(&mut self, _origins: &[Origin], _run: &Reservation) -> Result<Reserved> {
+        Err(no_ledger())
+    }
+    /// Enters a claim of the run that was reserved.
+    fn claim(&mut self, _claim: Claim) -> Result<()> {
         Ok(())
     }
     /// The data now has the columns and the scaling that all nodes agreed on.
@@ -267,9 +277,11 @@ impl Experiment {
     ) -> Result<Vec<Outcome>> {
         let mut observers = Observers { store, listener };
         warn_of_left_out(data, observers.listener);
+        self.warn_of_simulation(observers.listener);
+        let reserved = self.reserve(&mut Alone, context, observers.store)?;
         let mut outcomes = Vec::new();
         for &seed in &self.run.seeds {
-            let world = self.world(data, seed)?;
+            let world = World { reserved, ..self.world(data, seed)? };
             let setup = Setup { pool: self.pool(context), ..self.setup(data, &world, seed) };
             outcomes.extend(setup.run(0, &mut Alone, context, &mut observers)?);
             if context.interrupt.load(Ordering::Relaxed) {
@@ -290,6 +302,11 @@ impl Experiment {
         listener: &mut dyn Listener,
     ) -> Result<Vec<Outcome>> {
         let mut observers = Observers { store, listener };
+        if let Processes::Peers(_) = Processes::of(transport) {
+            self.refuse_simulation()?;
+        }
+        self.warn_of_simulation(observers.listener);
+        let reserved = self.reserve(transport, context, observers.store)?;
         let here = block(self.network.nodes, transport.size(), transport.rank());
         let agreement = self.agree(transport, data.as_ref(), observers.store)?;
         self.settle(data.as_mut(), agreement.as_ref())?;
@@ -304,7 +321,7 @@ impl Experiment {
                 data = self.load_data_of(context, here.clone())?;
                 self.settle(data.as_mut(), agreement.as_ref())?;
             }
-            let world = self.world(data.as_ref(), seed)?;
+            let world = World { reserved, ..self.world(data.as_ref(), seed)? };
             if let Some(data) = data.as_mut().filter(|_| transport.size() > 1) {
                 data.train.hold(&world.rows(here.clone()));
             }

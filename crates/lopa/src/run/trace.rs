@@ -22,7 +22,7 @@ pub const COSTS: [&str; 9] = [
 ];
 
 /// The measures of this crate, by their names in rows. Problems and probes may add others.
-pub const MEASURES: [&str; 15] = [
+pub const MEASURES: [&str; 16] = [
     "loss",
     "train_accuracy",
     "test_accuracy",
@@ -38,6 +38,7 @@ pub const MEASURES: [&str; 15] = [
     "x_error",
     "consensus",
     "tracking",
+    "epsilon",
 ];
 
 /// Whether more of a measure is better: true of accuracies only.

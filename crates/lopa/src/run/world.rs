@@ -6,6 +6,7 @@ use std::ops::Range;
 use lopa_kernels::aligned_rows;
 use rayon::ThreadPool;
 
+use super::private::Reserved;
 use super::{Context, judged};
 use crate::algorithms::{AnyMethod, Start};
 use crate::data::partition::{self, Partition, Rows};
@@ -43,6 +44,8 @@ pub struct World {
     pub holdout: Vec<Vec<u32>>,
     /// The number of rows behind each accuracy outside training; see [`judged`].
     pub judged: BTreeMap<String, f64>,
+    /// The key of `[privacy]` and what was claimed, where rows are protected.
+    pub reserved: Option<Reserved>,
 }
 
 impl World {
@@ -126,12 +129,26 @@ impl Experiment {
             partition = partition::split(&spec.partition, &rows)
                 .map_err(|error| error.at("[partition]"))?;
             if let Some(share) = spec.preparation.holdout {
-                let held = partition.hold_out(share, data.train.labels(), seed);
+                // With `[privacy]`, a label must not move other rows.
+                let alike = self.noise().map(|_| vec![0; data.train.labels().len()]);
+                let labels = alike.as_deref().unwrap_or(data.train.labels());
+                let held = partition.hold_out(share, labels, seed);
                 holdout = held.map_err(|error| error.at("[data]"))?;
             }
             judged = judged::rows(data, &partition, &holdout);
         }
-        Ok(World { graph, mixing, analysis, rounds, joint, time, partition, holdout, judged })
+        Ok(World {
+            graph,
+            mixing,
+            analysis,
+            rounds,
+            joint,
+            time,
+            partition,
+            holdout,
+            judged,
+            reserved: None,
+        })
     }
 
     /// A radius comes from the distances to the neighbours of one iteration, but applies to those
@@ -214,7 +231,7 @@ impl Setup<'_> {
     /// The same, from given parts, the first of which belongs to node `first`.
     pub fn nodes_of<T: Real>(
         &self,
-        parts: Vec<Box<dyn Bilevel<T>>>,
+        mut parts: Vec<Box<dyn Bilevel<T>>>,
         first: usize,
         method: &AnyMethod,
     ) -> Result<Vec<Node<T>>> {
@@ -222,6 +239,7 @@ impl Setup<'_> {
         let Some(Dims { n, p }) = parts.first().map(|part| part.dims()) else {
             return Ok(Vec::new());
         };
+        let mechanisms = experiment.mechanisms(&mut parts, first, method)?;
         // In blocks, one row per node: a problem that computes for all nodes receives matrices.
         let mut blocks =
             [n, p, p, p, p, n].map(|length| aligned_rows(parts.len(), length).into_iter());
@@ -243,6 +261,9 @@ impl Setup<'_> {
             let mut oracle = Oracle::new(part, batches, experiment.run.shared_samples, seed, i);
             if let Some(delta) = experiment.run.finite_differences {
                 oracle.take_differences(delta)?;
+            }
+            if let Some(mechanism) = mechanisms.get(i - first) {
+                oracle.protect(*mechanism, self.key(i)?);
             }
             let start = Start {
                 x: own_x,

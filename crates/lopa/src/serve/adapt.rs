@@ -127,7 +127,7 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
         on_mean.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
     let all: Vec<u32> = (0..rows as u32).collect();
     let theta = bench.solve(&**problem, &all, Some(&x), &common)?;
-    let about = About { nodes: vec![who.name.to_string()], ..model.about.clone() };
+    let about = About { nodes: vec![who.name.to_string()], privacy: None, ..model.about.clone() };
     let [adapted, alone] = found.map(|p| score(&p));
     Ok(Adapted {
         model: Model { about, x: vec![x], theta: vec![theta], scaling: Scalings::all(scaling) },

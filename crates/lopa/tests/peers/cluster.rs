@@ -5,13 +5,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use lopa::engine::{Journal, Note, Peers, Policy, Settings};
+use lopa::data::Origin;
+use lopa::engine::{Journal, Note, Peers, Policy, Settings, Transport};
 use lopa::error::Result;
 use lopa::experiment::Experiment;
+use lopa::problem::private::Key;
 use lopa::run::checkpoint::{Checkpoint, State};
+use lopa::run::private::{Claim, Reservation, Reserved};
 use lopa::run::{Context, Listener, Outcome, Store};
 
 use super::faulty::{Faults, Faulty, Killed, Tamper, World, seconds};
+
+/// The key of every owner of rows.
+pub const KEY: Key = Key([5; 32]);
 
 /// A disk that survives its machine: two checkpoints, results and a journal.
 #[derive(Default)]
@@ -31,6 +37,9 @@ pub struct Disk {
     pub largest: usize,
     /// Warnings to the user.
     pub warnings: Vec<String>,
+    agreed: Option<Vec<u8>>,
+    /// Claims of a run that protects rows.
+    pub claims: Vec<Claim>,
 }
 
 pub type Shared<T> = Arc<Mutex<T>>;
@@ -42,6 +51,11 @@ struct Keeper {
 }
 
 impl Disk {
+    /// Empty but for claims.
+    pub fn claimed(claims: Vec<Claim>) -> Disk {
+        Disk { claims, ..Disk::default() }
+    }
+
     /// Empty but for decisions to replay.
     pub fn with(replayed: Vec<u8>) -> Shared<Disk> {
         Shared::new(Disk { replayed, ..Disk::default() }.into())
@@ -86,6 +100,25 @@ impl Store for Keeper {
         disk.slots[slot] = bytes;
         disk.next = 1 - slot;
         disk.written += 1;
+        Ok(())
+    }
+
+    fn agreed(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(self.disk.lock().unwrap().agreed.clone())
+    }
+
+    fn agree(&mut self, bytes: &[u8]) -> Result<()> {
+        self.disk.lock().unwrap().agreed = Some(bytes.to_vec());
+        Ok(())
+    }
+
+    fn reserve(&mut self, _: &[Origin], _: &Reservation) -> Result<Reserved> {
+        let claim = self.disk.lock().unwrap().claims.last().copied().unwrap_or_default();
+        Ok(Reserved { key: KEY, claim })
+    }
+
+    fn claim(&mut self, claim: Claim) -> Result<()> {
+        self.disk.lock().unwrap().claims.push(claim);
         Ok(())
     }
 
@@ -188,7 +221,8 @@ impl<'a> Setup<'a> {
         let links: BTreeSet<_> =
             graphs.flat_map(|graph| graph.edges().collect::<Vec<_>>()).collect();
         let links: Vec<_> = links.into_iter().collect();
-        let limit = self.experiment.sizes(None, 0).unwrap().1;
+        let data = self.experiment.load_data_of(&Context::default(), 0..1).unwrap();
+        let limit = self.experiment.sizes(data.as_ref(), 0).unwrap().1;
         let size = (nodes, &links[..], limit);
         let world = World::new(size, self.seed, self.faults, self.tamper);
         self.stops.iter().for_each(|&(node, at)| world.stop(node, seconds(at)));
@@ -262,5 +296,7 @@ fn run_once(
     let never = AtomicBool::new(false);
     let context = Context { pool: None, data_dir: "".into(), interrupt: &never, probe: None };
     let warnings = &mut Warnings(keeper.disk.clone());
-    experiment.run_peer(peers, None, &context, keeper, warnings)
+    let me = peers.rank();
+    let data = experiment.load_data_of(&context, me..me + 1)?;
+    experiment.run_peer(peers, data, &context, keeper, warnings)
 }

@@ -398,6 +398,11 @@ impl Wire for Faulty {
         sign(self.node, bytes)
     }
 
+    fn secret(&self, node: usize) -> Option<[u8; 32]> {
+        let (low, high) = (self.node.min(node) as u8, self.node.max(node) as u8);
+        Some(Sha256::digest([low, high]).into())
+    }
+
     fn verify(&self, node: usize, bytes: &[u8], signature: &Signature) -> bool {
         sign(node, bytes) == *signature
     }

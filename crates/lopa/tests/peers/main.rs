@@ -9,7 +9,9 @@ mod faulty;
 mod hostile;
 mod leaving;
 mod malicious;
+mod masked;
 mod policies;
+mod private;
 mod skips;
 mod waits;
 

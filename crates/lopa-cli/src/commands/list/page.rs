@@ -4,7 +4,7 @@ use lopa::config::{Entry, Registry};
 use lopa::data::Preparation;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::keys::{Key, Meaning, keys};
-use lopa::experiment::{CheckpointSpec, Registries, RunSpec, schema};
+use lopa::experiment::{CheckpointSpec, PrivacySpec, Registries, RunSpec, schema};
 use lopa::messages::Attack;
 use lopa::network::time::TimeSpec;
 use lopa_study::tune::TuneSpec;
@@ -76,6 +76,7 @@ fn section(what: What) -> Option<Page> {
         What::Messages => ("messages", schema::messages()),
         What::Attack => ("attack", schema::section::<Attack>()),
         What::Time => ("time", schema::section::<TimeSpec>()),
+        What::Privacy => ("privacy", schema::section::<PrivacySpec>()),
         What::Run => ("run", schema::section::<RunSpec>()),
         What::Checkpoint => ("checkpoint", schema::section::<CheckpointSpec>()),
         What::Tune => ("tune", schema::section::<TuneSpec>()),

@@ -53,7 +53,8 @@ impl Rule {
 
 const PERSONAL: f64 = 1.4;
 const GLOBAL: f64 = 0.6;
-const POWER: usize = 4;
+/// Products at the start, to find the curvature.
+pub const POWER: usize = 4;
 const LONGEST: f64 = 32.0;
 const RISE: f64 = 1.02;
 const SWING: f64 = -0.8;

@@ -294,6 +294,10 @@ impl<W: Wire> Transport for Peers<W> {
         self.nodes
     }
 
+    fn secret(&self, rank: usize) -> Option<[u8; 32]> {
+        self.wire.secret(rank)
+    }
+
     fn exchange(
         &mut self,
         round: Round,

@@ -16,6 +16,7 @@ struct Limit {
     most: f64,
     spent: f64,
     stride: f64, // the largest cost of an iteration so far
+    cut: bool,   // whether it is lower than in the file
 }
 
 /// A reading of the meter.
@@ -32,9 +33,17 @@ pub struct Reading {
 impl Meter {
     /// With nothing spent.
     pub fn new(run: &RunSpec) -> Meter {
-        let limit = |(name, most)| Limit { name, most, spent: 0.0, stride: 0.0 };
+        let limit = |(name, most)| Limit { name, most, spent: 0.0, stride: 0.0, cut: false };
         let limits = run.limits().map(limit).collect();
         Meter { limits, until: run.until, evaluations: run.evaluations as f64 }
+    }
+
+    /// Ends the run at this iteration at the latest; as a used-up budget, if that is before its own end.
+    pub fn end_at(&mut self, iterations: f64) {
+        if let Some(limit) = self.limits.iter_mut().find(|limit| limit.name == "iteration") {
+            limit.cut = iterations < limit.most;
+            limit.most = limit.most.min(iterations);
+        }
     }
 
     /// Reads the costs after an iteration.
@@ -102,7 +111,7 @@ impl Meter {
 
 impl Limit {
     fn stop(&self) -> Stop {
-        if self.name == "iteration" { Stop::Finished } else { Stop::Budget }
+        if self.name == "iteration" && !self.cut { Stop::Finished } else { Stop::Budget }
     }
 
     /// Whether the next iteration may pass the limit; seconds vary too much to predict this.

@@ -60,6 +60,11 @@ impl<'a> Ending<'a> {
         }
     }
 
+    /// The run ends at this iteration at the latest.
+    pub fn end_at(&mut self, iterations: u64) {
+        self.meter.end_at(iterations as f64);
+    }
+
     /// Saves its state, for a checkpoint.
     pub fn save(&self, out: &mut Writer) {
         out.u64(self.measured);

@@ -1,8 +1,8 @@
 //! The agreement of nodes with files of their own before they run: see [`crate::data::Agreement`].
 
 use super::Processes;
-use crate::data::{Agreement, Data, Own, Preparation, Told, garbled};
-use crate::engine::{Accepts, Begin, Independent, Limits, Refusal, Transport, block};
+use crate::data::{self, Agreement, Data, Moments, Own, Preparation, Told, garbled};
+use crate::engine::{Begin, Independent, Limits, Refusal, Transport, block, masked};
 use crate::error::Result;
 use crate::experiment::Experiment;
 use crate::network;
@@ -22,7 +22,9 @@ impl Experiment {
     /// The bytes that a node sends all others before the runs.
     pub(in crate::run) fn told_bytes(&self, data: Option<&Data>) -> usize {
         let told = data.and_then(|data| data.own.as_ref()?.told.first());
-        told.map_or(0, |told| told.to_bytes().len())
+        let sums =
+            |told: &Told| if self.masks() { masked::BYTES * (1 + told.columns()) } else { 0 };
+        told.map_or(0, |told| told.to_bytes().len().max(sums(told)))
     }
 
     /// Agrees with all other processes, each of which has the files of its own nodes.
@@ -36,31 +38,73 @@ impl Experiment {
         else {
             return Ok(None);
         };
+        self.refuse_unlisted(own)?;
         // Process 0 may have read all files; each process sends those of its own nodes.
         let here = block(self.network.nodes, transport.size(), transport.rank());
-        let ours: Vec<u8> = own.told_by(here).flat_map(Told::to_bytes).collect();
+        let masks = self.masks() && files.agreed().is_some();
+        let bare = |told: &Told| if masks { told.without_moments() } else { told.clone() };
+        let ours: Vec<u8> =
+            own.told_by(here.clone()).flat_map(|told| bare(told).to_bytes()).collect();
         let (nodes, size) = (self.network.nodes, transport.size());
-        let like = own.told.first().ok_or_else(garbled)?;
+        let like = bare(own.told.first().ok_or_else(garbled)?);
         let accepts = |rank: usize, bytes: &[u8]| {
             like.check(bytes, block(nodes, size, rank).len()).ok_or(Refusal::Shape)
         };
-        let judge = |told: &[Vec<u8>]| self.judge(told, files, own);
+        let judge = |heard: &Heard| self.judge(heard, files, own);
+        let hear = |transport: &mut dyn Transport| -> Result<Heard> {
+            let told = transport.all(&ours, &accepts)?;
+            let each: Vec<&Told> = own.told_by(here.clone()).collect();
+            let sums = if masks { self.sums(transport, &told, &each)? } else { None };
+            Ok(Heard { told, sums })
+        };
         match Processes::of(transport).are_peers() {
-            false => judge(&transport.all(&ours, &accepts)?),
-            true => self.agree_as_peer(transport, (&ours, &accepts), &judge, store),
+            false => judge(&hear(transport)?),
+            true => {
+                let most = ours.len().max(masked::BYTES * (1 + like.columns()));
+                self.agree_as_peer(transport, (most, &hear), &judge, store)
+            }
         }
         .map(Some)
     }
 
-    /// The agreement that follows from the bytes of all nodes.
-    fn judge(&self, told: &[Vec<u8>], files: &Preparation, own: &Own) -> Result<Agreement> {
+    /// The messages of all nodes.
+    fn read_told(&self, told: &[Vec<u8>]) -> Result<Vec<Told>> {
         let bytes = told.concat();
         let mut bytes = Reader::new(&bytes);
         let told: Option<Vec<Told>> =
             (0..self.network.nodes).map(|_| Told::read(&mut bytes)).collect();
-        let told = told.filter(|_| bytes.end().is_some()).ok_or_else(garbled)?;
+        told.filter(|_| bytes.end().is_some()).ok_or_else(garbled)
+    }
+
+    /// Both sums of the moments of all rows; `None` if the nodes have different columns, which all of them see.
+    fn sums(
+        &self,
+        transport: &mut dyn Transport,
+        told: &[Vec<u8>],
+        ours: &[&Told],
+    ) -> Result<Option<[Vec<f64>; 2]>> {
+        let told = self.read_told(told)?;
+        if !told.iter().all(|one| one.is_like(&told[0])) {
+            return Ok(None);
+        }
+        let each: Option<Vec<Moments>> =
+            ours.iter().map(|own| own.moments_like(&told[0])).collect();
+        let each = each.ok_or_else(garbled)?;
+        let first: Vec<_> = each.iter().map(Moments::summands).collect();
+        let first = masked::sums(transport, &first)?;
+        let means = data::means(&first);
+        let second: Vec<_> = each.iter().map(|moments| moments.spreads(&means)).collect();
+        let second = masked::sums(transport, &second)?;
+        Ok(Some([first, second]))
+    }
+
+    /// The agreement that follows from the bytes of all nodes.
+    fn judge(&self, heard: &Heard, files: &Preparation, own: &Own) -> Result<Agreement> {
+        let told = self.read_told(&heard.told)?;
         own.judge(files)?;
-        Agreement::of(&told, files).map_err(|error| error.at("[data]"))
+        let sums = heard.sums.clone();
+        let summed = sums.map(|[first, second]| Moments::of_sums(&first, second));
+        Agreement::with(&told, summed.as_ref(), files).map_err(|error| error.at("[data]"))
     }
 
     /// The same among peers, as a run without iterations: each peer saves all messages before it
@@ -69,36 +113,36 @@ impl Experiment {
     fn agree_as_peer(
         &self,
         transport: &mut dyn Transport,
-        (ours, accepts): (&[u8], Accepts),
-        judge: &dyn Fn(&[Vec<u8>]) -> Result<Agreement>,
+        (most, hear): (usize, Hear),
+        judge: &dyn Fn(&Heard) -> Result<Agreement>,
         store: &mut dyn Store,
     ) -> Result<Agreement> {
         let (spec, seed) = (&self.network, self.run.seeds[0]);
         let seed = spec.seed.unwrap_or(seed);
         let (_, mixing) = network::build(&spec.graph, &spec.weights, spec.nodes, seed)
             .map_err(|error| error.at("[network]"))?;
-        let limits = Limits { message: 0, broadcast: ours.len() };
+        let limits = Limits { message: 0, broadcast: most };
         let begin = |kept| Begin { job: 0, mixing: &mixing, kept, limits };
         let kept = store.agreed()?;
         let kept = kept.as_deref().and_then(Kept::read);
-        if let Some(Kept { told, .. }) = kept.as_ref().filter(|kept| kept.over) {
+        if let Some(Kept { heard, .. }) = kept.as_ref().filter(|kept| kept.over) {
             independent(transport).pass(begin(None))?;
-            return judge(told);
+            return judge(heard);
         }
         let links = kept.as_ref().map(|kept| &kept.links[..]);
         independent(transport).begin(begin(links))?;
-        let told = match kept {
-            Some(kept) => kept.told,
-            None => transport.all(ours, accepts)?,
+        let heard = match kept {
+            Some(kept) => kept.heard,
+            None => hear(transport)?,
         };
-        let agreement = judge(&told);
+        let agreement = judge(&heard);
         let own = independent(transport);
         if agreement.is_err() {
             // The others receive the same messages, and refuse as well.
             own.end()?;
             return agreement;
         }
-        let mut kept = Kept { over: false, links: own.save(true), told };
+        let mut kept = Kept { over: false, links: own.save(true), heard };
         store.agree(&kept.to_bytes())?;
         own.end()?;
         kept.over = true;
@@ -132,8 +176,18 @@ struct Kept {
     over: bool,
     /// The transport's part.
     links: Vec<u8>,
+    heard: Heard,
+}
+
+/// Hears what all nodes send, in the same calls at each of them.
+type Hear<'a> = &'a dyn Fn(&mut dyn Transport) -> Result<Heard>;
+
+/// What a node hears of the others.
+struct Heard {
     /// The messages of all nodes.
     told: Vec<Vec<u8>>,
+    /// Both sums of moments, if they were summed by masks.
+    sums: Option<[Vec<f64>; 2]>,
 }
 
 impl Kept {
@@ -141,8 +195,9 @@ impl Kept {
         let mut out = Writer::default();
         out.u64(u64::from(self.over));
         out.bytes(&self.links);
-        out.u64(self.told.len() as u64);
-        self.told.iter().for_each(|told| out.bytes(told));
+        out.u64(self.heard.told.len() as u64);
+        self.heard.told.iter().for_each(|told| out.bytes(told));
+        self.heard.sums.iter().flatten().for_each(|sums| out.reals(sums));
         out.done()
     }
 
@@ -153,7 +208,12 @@ impl Kept {
         for _ in 0..bytes.u64()? {
             told.push(bytes.bytes()?.to_vec());
         }
+        let first: Option<Vec<f64>> = bytes.reals();
+        let sums = match first {
+            Some(first) => Some([first, bytes.reals()?]),
+            None => None,
+        };
         bytes.end()?;
-        Some(Kept { over, links, told })
+        Some(Kept { over, links, heard: Heard { told, sums } })
     }
 }

@@ -4,7 +4,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::data::Data;
-use crate::engine::{Independent, Limits, Node, Peers, Transport, Wire, pieces, wire_bytes};
+use crate::engine::{
+    Independent, Limits, Node, Peers, Transport, Wire, masked, pieces, wire_bytes,
+};
 use crate::error::{Error, Result};
 use crate::evaluate::watch;
 use crate::experiment::Experiment;
@@ -18,6 +20,9 @@ use crate::store::bytes::Hash;
 
 /// More than the overhead of a frame, in bytes.
 const FRAME: usize = 256;
+
+/// More than the measures of a problem.
+const MEASURES: usize = 256;
 
 /// Enough bytes for everything that is broadcast besides points.
 const WORDS: usize = 1 << 16;
@@ -61,6 +66,7 @@ impl Experiment {
 
     /// The length of x, and the largest size of a frame in bytes, as one node computes them.
     pub fn sizes(&self, data: Option<&Data>, node: usize) -> Result<(usize, usize)> {
+        self.refuse_simulation()?;
         let seed = self.run.seeds[0];
         let world = self.world(data, seed)?;
         let (mut entries, mut most) = (0, 0);
@@ -134,7 +140,11 @@ impl Setup<'_> {
         let At { x, theta } = node.algorithm.at();
         // Its computing times in each round since the last broadcast are also sent.
         let rounds = (watch::EVERY as usize + 1) * node.algorithm.exchanges();
-        let broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
+        let mut broadcast = WORDS + 16 * (x.len() + theta.len()) + size_of::<f64>() * rounds;
+        if self.experiment.masks() {
+            // Each measure and each entry of ∇Φ, and whether it is finite.
+            broadcast += 2 * masked::BYTES * (MEASURES + x.len());
+        }
         Limits { message, broadcast }
     }
 }

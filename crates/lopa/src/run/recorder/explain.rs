@@ -22,6 +22,14 @@ impl Recorder<'_> {
         culprit: Culprit,
         cluster: &mut Cluster<T>,
     ) -> Result<String> {
+        if self.job.setup.experiment.protects_rows() {
+            let variable = culprit.grown.first().map_or("state", |grown| grown.variable);
+            return Ok(format!(
+                "{variable} grew without bound at node {}: take smaller steps, or a larger `epsilon`. With `[privacy]`, \
+                 rows are not measured to say more",
+                culprit.node
+            ));
+        }
         let here = cluster.here();
         let mut ours = vec![Vec::new(); here.len()];
         if here.contains(&culprit.node) {

@@ -13,6 +13,7 @@ use rayon::ThreadPool;
 use sha2::{Digest, Sha256};
 
 use super::clock::Clock;
+use super::private::{self, Account};
 use super::processes::agreed::agree;
 use super::processes::{Processes, check_stop, points};
 use super::world::Job;
@@ -41,6 +42,8 @@ pub struct Recorder<'a> {
     pub observers: Observers<'a>,
     /// Seconds of creating the nodes and of measuring.
     pub measuring: f64,
+    /// The account of `[privacy]`.
+    pub account: Option<Account>,
     trails: Vec<Hash>, // per node here: SHA-256 of the chain so far, k and every variable
     row: Option<Row>,  // the last measurement
     sound: bool,       // whether all points were finite then
@@ -68,6 +71,7 @@ impl<'a> Recorder<'a> {
             context,
             observers,
             measuring: begun.elapsed().as_secs_f64(),
+            account: None,
             row: None,
             sound: false,
             nodes: Vec::new(),
@@ -89,6 +93,50 @@ impl<'a> Recorder<'a> {
         let nodes = cluster.nodes().iter().zip(&self.trails).zip(&held);
         let save = |((node, trail), held): (_, &Vec<u8>)| checkpoint::save(node, trail, held);
         nodes.map(save).collect()
+    }
+
+    /// With `[privacy]`: the iteration at which the first node has spent its budget.
+    pub fn plan_end<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<Option<u64>> {
+        let Some(account) = &mut self.account else { return Ok(None) };
+        let own = vec![vec![account.iterations() as f64]; cluster.nodes().len()];
+        let all = cluster.everyone(own, Expect::Numbers)?;
+        account.end_at(all.into_iter().flatten().fold(f64::INFINITY, f64::min) as u64);
+        match account.iterations() {
+            0 => Err(private::too_small()),
+            most => Ok(Some(most)),
+        }
+    }
+
+    /// Refuses to continue where the budget of `[privacy]` does not cover what was computed.
+    pub fn check_account<T: Real>(&self, cluster: &Cluster<T>) -> Result<()> {
+        let Some(account) = &self.account else { return Ok(()) };
+        account.check(cluster.progress().k, cluster.nodes(), &self.job.algorithm.label)
+    }
+
+    /// Whether a peer must claim more iterations before it continues.
+    pub fn wants_claim<T: Real>(&self, cluster: &Cluster<T>) -> bool {
+        self.account.as_ref().is_some_and(|account| account.wants_claim(cluster.progress().k))
+    }
+
+    /// Counts what a peer may have to send again.
+    pub fn resume_account<T: Real>(&mut self, cluster: &Cluster<T>) -> Result<()> {
+        self.account.iter_mut().try_for_each(|account| account.resume(cluster.progress().k))
+    }
+
+    /// Claims the next iterations of a peer in the ledger of its rows.
+    pub fn claim<T: Real>(&mut self, cluster: &Cluster<T>) -> Result<()> {
+        let k = cluster.progress().k;
+        let claim = self.account.as_mut().and_then(|account| account.claim(k));
+        claim.map_or(Ok(()), |claim| self.observers.store.claim(claim))
+    }
+
+    /// ε so far: the largest of all nodes, with what this process has repeated.
+    fn spent<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<Option<f64>> {
+        let Some(account) = &self.account else { return Ok(None) };
+        let (k, here) = (cluster.progress().k, cluster.nodes().len());
+        let (each, own) = (account.epsilon(k), account.spent(k));
+        let all = cluster.everyone(vec![vec![each]; here], Expect::Numbers)?;
+        Ok(Some(all.into_iter().flatten().fold(own, f64::max)))
     }
 
     /// Whether the user asked for the end of the run.
@@ -159,10 +207,23 @@ impl<'a> Recorder<'a> {
         // A personal θ is not sent: it may be far larger than x.
         let Xs { all, sound } = xs(cluster)?;
         let mut row = agree(cluster, clock, false)?.costs;
-        if sound {
+        if sound && self.job.setup.experiment.protects_rows() {
+            // Measures of rows have no noise. Every node has all x_i.
+            row.values.insert("consensus".into(), evaluate::consensus(&self.honest(&all)));
+        } else if sound {
             let mean = evaluate::mean(self.honest(&all).iter().map(|x| &x[..]));
-            let locals = self.locals(cluster, &mean, exact && scope == Scope::Personal)?;
-            row.values = evaluate::summarise(&self.honest(&locals));
+            let ours = self.locals(cluster, &mean, exact && scope == Scope::Personal)?;
+            let locals = match self.job.setup.experiment.masks() {
+                true => {
+                    row.values = self.summed(cluster, &ours)?;
+                    Vec::new()
+                }
+                false => {
+                    let locals = gathered(cluster, ours)?;
+                    row.values = evaluate::summarise(&self.honest(&locals));
+                    locals
+                }
+            };
             if scope == Scope::Global {
                 let own = self.ends(cluster);
                 let points = points(cluster, scope, own)?;
@@ -195,6 +256,9 @@ impl<'a> Recorder<'a> {
                 self.observers.listener.warn(&self.untrue(cluster.progress().k, gap));
             }
         }
+        if let Some(epsilon) = self.spent(cluster)? {
+            row.values.insert("epsilon".into(), epsilon);
+        }
         row.values.retain(|_, value| value.is_finite());
         self.observers.row(&self.job.algorithm.label, self.job.setup.seed, &row)?;
         self.row = Some(row);
@@ -218,7 +282,37 @@ impl<'a> Recorder<'a> {
         honest.map(|(_, one)| one.clone()).collect::<Vec<_>>().into()
     }
 
-    /// The contributions of all nodes to a measurement, with x̄.
+    /// The measures, from sums over all nodes that show no node's numbers.
+    fn summed<T: Real>(
+        &self,
+        cluster: &mut Cluster<T>,
+        ours: &[Local],
+    ) -> Result<BTreeMap<String, f64>> {
+        let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
+        // Each number with whether it is none: a sum over a node that has none is none.
+        let masked = |local: &Local| -> Vec<f64> {
+            let numbers = local.to_numbers();
+            let finite =
+                numbers.iter().map(|&number| if number.is_finite() { number } else { 0.0 });
+            finite.chain(numbers.iter().map(|number| f64::from(!number.is_finite()))).collect()
+        };
+        let ours: Vec<Vec<f64>> = ours.iter().map(masked).collect();
+        let mut sums = cluster.sums(&ours)?;
+        let none = sums.split_off(sums.len() / 2);
+        let nodes = self.job.setup.experiment.network.nodes as f64;
+        let mean = |(sum, none): (f64, f64)| if none == 0.0 { sum / nodes } else { f64::NAN };
+        let means: Vec<f64> = sums.into_iter().zip(none).map(mean).collect();
+        let solved = means.get(names.len() + 3).copied();
+        let local = Local::from_numbers(&names, &means).ok_or_else(unlike)?;
+        let mut values = evaluate::summarise(&[local]);
+        values.remove("unsolved_nodes");
+        if let Some(solved) = solved.filter(|&solved| solved < 1.0) {
+            values.insert("unsolved_nodes".into(), ((1.0 - solved) * nodes).round());
+        }
+        Ok(values)
+    }
+
+    /// The contributions of the nodes here to a measurement, with x̄.
     fn locals<T: Real>(
         &mut self,
         cluster: &mut Cluster<T>,
@@ -248,13 +342,7 @@ impl<'a> Recorder<'a> {
         if !ours.iter().all(alike) {
             return Err(unlike());
         }
-        if cluster.is_whole() {
-            return Ok(ours);
-        }
-        let ours = ours.iter().map(Local::to_numbers).collect();
-        let all = cluster.everyone(ours, Expect::Numbers)?;
-        let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
-        locals.collect::<Option<_>>().ok_or_else(unlike)
+        Ok(ours)
     }
 
     fn hash<T: Real>(&mut self, cluster: &mut Cluster<T>) {
@@ -353,6 +441,18 @@ impl<'a> Recorder<'a> {
         self.measuring += begun.elapsed().as_secs_f64();
         Ok(found.theta)
     }
+}
+
+/// The contributions of all nodes, from those here.
+fn gathered<T: Real>(cluster: &mut Cluster<T>, ours: Vec<Local>) -> Result<Vec<Local>> {
+    if cluster.is_whole() {
+        return Ok(ours);
+    }
+    let names: Vec<_> = ours[0].values.iter().map(|(name, _)| name.clone()).collect();
+    let ours = ours.iter().map(Local::to_numbers).collect();
+    let all = cluster.everyone(ours, Expect::Numbers)?;
+    let locals = all.iter().map(|numbers| Local::from_numbers(&names, numbers));
+    locals.collect::<Option<_>>().ok_or_else(unlike)
 }
 
 /// The contribution of one node to a measurement, from a copy of its point in double precision,
