@@ -66,6 +66,20 @@ pub enum Scheme {
     Alone,
 }
 
+/// Which step size drives which variable; the last two are the tracked directions of a common θ and v.
+const STEPS: &[(&str, &str)] = &[
+    ("theta", "beta"),
+    ("d", "beta"),
+    ("v", "lambda"),
+    ("h", "lambda"),
+    ("x", "alpha"),
+    ("y", "alpha"),
+    ("z", "alpha"),
+    ("s", "alpha"),
+    ("y_theta", "beta"),
+    ("y_v", "lambda"),
+];
+
 /// Metadata of LoPA.
 pub fn facts(scheme: Scheme) -> Facts {
     let alone = scheme == Scheme::Alone;
@@ -76,18 +90,8 @@ pub fn facts(scheme: Scheme) -> Facts {
         complexity: if alone { "–" } else { "ε⁻²" },
         assumes: if scheme == Scheme::LocalGradient { "bounded dissimilarity" } else { "none" },
         needs_lazy: scheme == Scheme::GradientTracking,
-        steps: &[
-            ("theta", "beta"),
-            ("d", "beta"),
-            ("y_theta", "beta"),
-            ("v", "lambda"),
-            ("h", "lambda"),
-            ("y_v", "lambda"),
-            ("x", "alpha"),
-            ("y", "alpha"),
-            ("z", "alpha"),
-            ("s", "alpha"),
-        ],
+        // Without neighbours, no direction is tracked.
+        steps: if alone { &STEPS[..8] } else { STEPS },
         finds_steps: true,
         ..Facts::LOOPLESS
     }

@@ -140,8 +140,17 @@ fn facts(entry: &Entry<AnyMethod, Facts>) -> Result<()> {
 fn steps(entry: &Entry<AnyMethod, Facts>, variables: &BTreeSet<&'static str>) -> Result<()> {
     let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let schema = entry.schema(&mut inline.into_generator()).to_value();
+    let required: Vec<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|key| key.as_str())
+        .collect();
     for (variable, parameter) in entry.facts.steps {
         let (id, known) = ("conformance/facts", &schema["properties"]);
+        ensure(!entry.facts.finds_steps || !required.contains(parameter), id, || {
+            format!("its facts say that it finds its step sizes, and `{parameter}` is required")
+        })?;
         ensure(variables.contains(variable), id, || {
             format!("its `steps` name the variable `{variable}`, and there are {variables:?}")
         })?;
