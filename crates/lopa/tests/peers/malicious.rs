@@ -325,7 +325,7 @@ fn messages() -> Vec<Attack> {
 }
 
 fn claims() -> Vec<Attack> {
-    use FrameKind::{Ended, Notice, Status};
+    use FrameKind::{Ended, Forwarded, Notice, Status};
     use How::*;
     use Refusal::*;
     const NOT_ALL: fn(&Seen) -> bool = |s| s.is(FrameKind::Data) || s.is(FrameKind::Status);
@@ -392,6 +392,37 @@ fn claims() -> Vec<Attack> {
         .skipping(),
         attack("a decision on a link that is none", Around, Shape, |s| {
             Some(vec![s.with(Notice, &words(&[0, s.to as u64, 9, 0, 1])), s.with(Notice, b"none")])
+        })
+        .skipping(),
+        attack("a forwarded message of another", Around, Signature, |s| {
+            let head = words(&[0, s.to as u64, u64::MAX]);
+            s.is(FrameKind::Data).then(|| vec![s.with(Forwarded, &[&head, s.bytes].concat())])
+        })
+        .skipping(),
+        attack("a forwarded message in place of a second one", After, Equivocation, |s| {
+            let head = words(&[MEMBER as u64, s.to as u64, s.frame.place.step]);
+            let other = s.message(|p| [&1e9f64.to_le_bytes()[..], &p[8..]].concat())?.remove(0);
+            Some(vec![s.with(Forwarded, &[head, other].concat())])
+        })
+        .skipping(),
+        attack("forwarded requests, again and again", Around, None, |s| {
+            let one = |n: u64| {
+                let head = words(&[MEMBER as u64, s.to as u64, s.frame.place.step << 8 | n]);
+                s.with(Forwarded, &[head, s.status([0, 0, 1])].concat())
+            };
+            s.is(FrameKind::Data).then(|| (0..50).map(one).collect())
+        })
+        .skipping(),
+        attack("a forwarded frame that is none", Around, Shape, |s| {
+            let head = words(&[MEMBER as u64, s.to as u64, s.frame.place.step]);
+            let inner = s.with(Forwarded, &[&head, s.bytes].concat());
+            let none = [words(&[2]), words(&[2, 9, 1]), words(&[2, 2, 1]), [head, inner].concat()];
+            Some(none.iter().map(|payload| s.with(Forwarded, payload)).collect())
+        })
+        .skipping(),
+        attack("a forwarded frame to one that is no neighbour", Around, Stranger, |s| {
+            let head = words(&[MEMBER as u64, 0, s.frame.place.step]);
+            s.is(FrameKind::Data).then(|| vec![s.with(Forwarded, &[&head, s.bytes].concat())])
         })
         .skipping(),
         attack("the end of all others", Around, Signature, |s| {

@@ -14,7 +14,7 @@
 //! acting on it, and its first decision after each checkpoint. A restarted decider follows the last
 //! record until its next checkpoint, because it may have decided these steps before it crashed.
 //! Hence a link that was cut stays skipped. One that was in use is used: if it was cut just then,
-//! the node waits for it.
+//! the messages go over other nodes (`forward.rs`) until that checkpoint.
 //!
 //! Notices are numbered, so that each is relayed once. Numbers must not go back when the decider starts
 //! again, or other nodes would take its notices for old ones: they begin with the number of its start,
@@ -98,7 +98,8 @@ impl<W: Wire> Peers<W> {
             self.skip_at = self.wire.now().saturating_add(patience);
             self.probe();
         }
-        self.wait(|peers| {
+        self.settling = true;
+        let waited = self.wait(|peers| {
             let mut missing = None;
             // No early exit: each link needs its reply or its decision.
             for at in (0..peers.links.len()).rev() {
@@ -107,7 +108,9 @@ impl<W: Wire> Peers<W> {
                 }
             }
             Ok(missing)
-        })
+        });
+        self.settling = false;
+        waited
     }
 
     fn is_settled(&mut self, at: usize, accepts: Messages) -> Result<bool> {
@@ -121,6 +124,9 @@ impl<W: Wire> Peers<W> {
             link.replied = Some(step);
             if let Some(frame) = link.sent(step) {
                 self.wire.send(link.peer, frame);
+            }
+            if self.links[at].bypassed && self.links[at].decided.get(step).is_none() {
+                self.forward_sent(at);
             }
         }
         match self.links[at].decided.get(step) {
@@ -193,7 +199,7 @@ impl<W: Wire> Peers<W> {
             return Err(self.replay_error("a link is used and skipped in the same exchange"));
         }
         self.send_notice(at, step);
-        if !used {
+        if !used || self.links[at].bypassed {
             self.broadcast_notices();
         }
         Ok(())
@@ -216,20 +222,25 @@ impl<W: Wire> Peers<W> {
     }
 
     /// This peer's decisions on a link from a step on, as frames.
-    fn notices(&mut self, at: usize, from: u64) -> Vec<Vec<u8>> {
+    pub(super) fn notices(&mut self, at: usize, from: u64) -> Vec<Vec<u8>> {
         if !self.skips() || self.follows(at) {
             return Vec::new();
         }
         let decided: Vec<Run> = self.links[at].decided.since(from).collect();
         let mut frames = Vec::new();
         for decided in decided.chunks(RUNS) {
-            self.notices += 1;
-            let number = self.start << START | self.notices;
+            let number = self.next_number();
             let (to, decided) = (self.links[at].peer, decided.to_vec());
             let notice = Notice { from: self.me, to, number, decided };
             frames.push(self.frame(FrameKind::Notice, 1, &notice.to_bytes()));
         }
         frames
+    }
+
+    /// A number larger than all before, also than those of earlier starts.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.numbered += 1;
+        self.start << START | self.numbered
     }
 
     /// Handles a notice: follows it, or relays it if it is for another peer.

@@ -31,6 +31,9 @@ const VERSION: u16 = 2;
 const HEAD: usize = 56;
 const TAIL: usize = 4;
 
+/// Bytes of a frame besides its payload and its signature.
+pub const OVERHEAD: usize = HEAD + TAIL;
+
 /// Bytes added to the payload of a frame that nodes pass on: the author's number and signature.
 pub const AUTHOR: usize = 8 + size_of::<Signature>();
 
@@ -51,12 +54,14 @@ pub enum Kind {
     /// A node's message in an exchange, some of whose numbers are not finite: the run diverges there.
     /// All nodes continue with them, as one process does, until they check their variables.
     Overflow = 6,
+    /// A frame for a neighbour, which other nodes pass on because the link is cut: see `forward.rs`.
+    Forwarded = 7,
 }
 
 impl Kind {
     /// Whether nodes pass it on: then it is signed.
     fn is_signed(self) -> bool {
-        matches!(self, Kind::Broadcast | Kind::Notice | Kind::Ended)
+        matches!(self, Kind::Broadcast | Kind::Notice | Kind::Ended | Kind::Forwarded)
     }
 }
 
@@ -138,8 +143,15 @@ impl<'a> Frame<'a> {
         let (mut payload, _) = rest.split_last_chunk::<TAIL>()?;
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
-        let kinds =
-            [Kind::Status, Kind::Data, Kind::Broadcast, Kind::Notice, Kind::Ended, Kind::Overflow];
+        let kinds = [
+            Kind::Status,
+            Kind::Data,
+            Kind::Broadcast,
+            Kind::Notice,
+            Kind::Ended,
+            Kind::Overflow,
+            Kind::Forwarded,
+        ];
         let kind = kinds.into_iter().find(|&kind| kind as u8 == head[6])?;
         if kind.is_signed() {
             payload = payload.split_last_chunk::<{ size_of::<Signature>() }>()?.0;

@@ -33,7 +33,8 @@ impl<W: Wire> Independent for Peers<W> {
         self.links = neighbours.iter().map(|&peer| Link::new(peer)).collect();
         self.limits = limits;
         self.relayed.clear();
-        (self.start, self.notices) = (0, 0);
+        self.forwarded.clear();
+        (self.start, self.numbered) = (0, 0);
         self.ended = Ended::default();
         self.done = false;
         let resumed = kept.is_some();
@@ -82,8 +83,8 @@ impl<W: Wire> Independent for Peers<W> {
     }
 
     fn wants_checkpoint(&self) -> bool {
-        // A neighbour that stays out of reach cannot resend the frames that this peer would need
-        // after a restart from before the cut.
+        // After a restart from before the cut, frames of a neighbour that stays out of reach would have
+        // to come over other nodes.
         let cut = |link: &Link| {
             let since = link.decided.skipped_since(self.step);
             since.is_some_and(|since| since > self.mark && since + WINDOW < self.step)

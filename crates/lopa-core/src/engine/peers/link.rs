@@ -40,6 +40,8 @@ pub struct Link {
     pub bound: bool,
     /// Whether the neighbour, which follows, did not reply in time and has not replied since.
     pub silent: bool,
+    /// Whether the last frame of the neighbour came over other nodes: the link itself is cut.
+    pub bypassed: bool,
     /// Whether the neighbour has sent numbers that are not finite.
     pub overflowed: bool,
     /// Whether this step skips the link.

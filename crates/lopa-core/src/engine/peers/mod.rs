@@ -42,6 +42,7 @@ mod broadcast;
 mod decide;
 mod decisions;
 mod ended;
+mod forward;
 mod frame;
 mod journal;
 mod lifecycle;
@@ -65,6 +66,7 @@ use crate::error::{Error, Kind, Result};
 use crate::store::bytes::Hash;
 use broadcast::{Broadcasts, Held, broadcast, said};
 use ended::Ended;
+use forward::Forwarded;
 use frame::{FrameResult, run_id, signed};
 use link::Link;
 
@@ -86,17 +88,19 @@ pub struct Peers<W: Wire> {
     broadcasts: Broadcasts,
     limits: Limits,
     round: Round,
-    scalar: usize,                          // bytes per scalar in this exchange
-    lengths: Vec<usize>,                    // of the messages of this exchange, by link
-    relayed: BTreeMap<(usize, usize), u64>, // the last notice relayed for each link
+    scalar: usize,                                  // bytes per scalar in this exchange
+    lengths: Vec<usize>,                            // of the messages of this exchange, by link
+    relayed: BTreeMap<(usize, usize), u64>,         // the last notice relayed for each link
+    forwarded: BTreeMap<(usize, usize), Forwarded>, // by sender and receiver
     start: u64, // of this node in the run, where links may be skipped: each restart adds 1
-    notices: u64, // since then
+    numbered: u64, // frames since then that others relay once each
     ended: Ended,
     past: (u32, Vec<Vec<u8>>), // the previous run, and all nodes' statements that they ended it
-    answered: BTreeMap<usize, (u64, Duration)>, // when each peer was last answered, and for which step
-    skip_at: Duration,                          // when links to silent neighbours are skipped
-    probe_at: Duration,                         // when silent neighbours are asked for a reply
-    done: bool,                                 // whether the run's result is on disk
+    answered: BTreeMap<(usize, bool), (u64, Duration)>, // for which step and when, by peer and path
+    settling: bool,            // whether this is an exchange
+    skip_at: Duration,         // when links to silent neighbours are skipped
+    probe_at: Duration,        // when silent neighbours are asked for a reply
+    done: bool,                // whether the run's result is on disk
     stopped: bool,
 }
 
@@ -130,11 +134,13 @@ impl<W: Wire> Peers<W> {
             scalar: 0,
             lengths: Vec::new(),
             relayed: BTreeMap::new(),
+            forwarded: BTreeMap::new(),
             start: 0,
-            notices: 0,
+            numbered: 0,
             ended: Ended::default(),
             past: (0, Vec::new()),
             answered: BTreeMap::new(),
+            settling: false,
             skip_at: Duration::ZERO,
             probe_at: Duration::ZERO,
             done: false,
@@ -230,10 +236,13 @@ impl<W: Wire> Peers<W> {
             let replies = self.follows(at);
             match self.links[at].send(self.step, frame) {
                 Ok(Some(frame)) if !replies => self.wire.send(*rank, frame),
-                Ok(_) => {}
+                Ok(_) => continue,
                 Err(_) => {
                     return Err(self.replay_error("a message differs from the one sent before"));
                 }
+            }
+            if self.links[at].bypassed && self.must_arrive(at, self.step) {
+                self.forward_sent(at);
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::broadcast::Held;
 use super::frame::{AUTHOR, Frame, FrameResult, Kind, author, is_finite};
-use super::link::{Link, WINDOW};
+use super::link::WINDOW;
 use super::settings::Note;
 use super::status::{END, Status};
 use super::{Peers, Place};
@@ -26,7 +26,7 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    fn link_to(&self, peer: usize) -> Option<usize> {
+    pub(super) fn link_to(&self, peer: usize) -> Option<usize> {
         self.links.iter().position(|link| link.peer == peer)
     }
 
@@ -35,6 +35,7 @@ impl<W: Wire> Peers<W> {
         let link = self.link_to(peer);
         if let (Ok(_), Some(at)) = (frame, link) {
             self.links[at].heard = self.wire.now();
+            self.links[at].bypassed = false;
         }
         let handled = match (frame, link) {
             (Err(refusal), _) => Err(refusal),
@@ -46,16 +47,17 @@ impl<W: Wire> Peers<W> {
             (Ok(frame), Some(at)) => match frame.kind {
                 Kind::Status => match Status::read(frame.payload) {
                     Some(status) => {
-                        self.on_status(at, frame.place, status);
+                        self.on_status(at, frame.place, status, false);
                         Ok(())
                     }
                     None => Err(Refusal::Shape),
                 },
                 Kind::Ended => self.on_ended(at, frame.payload, bytes),
+                Kind::Forwarded => self.on_forwarded(at, frame.payload, bytes),
                 // This peer has its result, and its neighbours have everything they need.
                 _ if self.done => Ok(()),
                 Kind::Notice => self.on_notice(at, frame.payload, bytes),
-                Kind::Data | Kind::Overflow => self.on_data(at, frame, bytes),
+                Kind::Data | Kind::Overflow => self.on_data(at, frame, bytes, false),
                 Kind::Broadcast => self.on_broadcast(at, frame, bytes),
             },
         };
@@ -64,7 +66,14 @@ impl<W: Wire> Peers<W> {
         }
     }
 
-    fn on_data(&mut self, at: usize, frame: Frame, bytes: &[u8]) -> FrameResult {
+    /// Handles a neighbour's message, which came over the link or was `forwarded` by other nodes.
+    pub(super) fn on_data(
+        &mut self,
+        at: usize,
+        frame: Frame,
+        bytes: &[u8],
+        forwarded: bool,
+    ) -> FrameResult {
         let (scalar, step) = (usize::from(frame.scalar), frame.place.step);
         let whole = [1, 4, 8].contains(&scalar) && frame.payload.len().is_multiple_of(scalar);
         if !whole || frame.payload.len() > self.limits.message {
@@ -77,7 +86,7 @@ impl<W: Wire> Peers<W> {
         if !self.needs(step)? {
             return Ok(());
         }
-        self.links[at].silent = false;
+        self.links[at].silent &= forwarded;
         self.links[at].receive(step, bytes, self.step)
     }
 
@@ -126,8 +135,9 @@ impl<W: Wire> Peers<W> {
     fn on_other_job(&mut self, peer: usize, job: u32) {
         if job < self.job {
             // It waits for this peer to end that run; a status from a later run shows that it has.
-            if self.may_answer(peer, 0) {
-                self.send_status_to(peer, Status::default());
+            if self.may_answer((peer, false), 0) {
+                let status = self.frame(Kind::Status, 1, &Status::default().to_bytes());
+                self.wire.send(peer, &status);
                 self.send_past(peer, job);
             }
             return;
@@ -163,8 +173,8 @@ impl<W: Wire> Peers<W> {
         self.report(self.links[at].peer, Refusal::Past);
     }
 
-    /// Handles a neighbour's status.
-    fn on_status(&mut self, at: usize, place: Place, status: Status) {
+    /// Handles a neighbour's status, which came over the link or was `forwarded` by other nodes.
+    pub(super) fn on_status(&mut self, at: usize, place: Place, status: Status, forwarded: bool) {
         if status.yours > self.durable {
             return self.dispute(at);
         }
@@ -175,13 +185,14 @@ impl<W: Wire> Peers<W> {
         link.knows |= status.knows;
         link.settled |= status.settled;
         // An answer: frames pass in both directions.
-        link.silent &= status.asks;
+        link.silent &= status.asks || forwarded;
         let peer = link.peer;
         self.trim();
         // A neighbour that is done stays until it receives that this peer is.
         let stays = self.done && status.done && !status.settled;
-        if (status.asks || stays) && self.may_answer(peer, place.step) {
+        if (status.asks || stays) && self.may_answer((peer, forwarded), place.step) {
             match status.asks {
+                true if forwarded => self.resend_forwarded(at, place.step),
                 true => self.resend(at, place.step),
                 false => self.send_status(at, false),
             }
@@ -190,7 +201,7 @@ impl<W: Wire> Peers<W> {
 
     /// Whether a peer may be answered now: it was not answered just before, or has advanced so far
     /// that it needs further frames. More requests do not get more answers.
-    fn may_answer(&mut self, peer: usize, step: u64) -> bool {
+    fn may_answer(&mut self, peer: (usize, bool), step: u64) -> bool {
         let now = self.wire.now();
         let may = self.answered.get(&peer).is_none_or(|&(last, then)| {
             step >= last.saturating_add(WINDOW)
@@ -223,6 +234,7 @@ impl<W: Wire> Peers<W> {
     pub(super) fn request_all(&mut self) {
         (0..self.links.len()).for_each(|at| self.send_status(at, true));
         self.broadcast_notices();
+        self.request_forwarded();
     }
 
     /// Sends requests at once to neighbours that are known to be ahead, as after a restart.
@@ -236,14 +248,20 @@ impl<W: Wire> Peers<W> {
 
     /// Sends a neighbour this peer's status; `asks` if it lacks something.
     pub(super) fn send_status(&mut self, at: usize, asks: bool) {
-        let Link { peer, durable: yours, .. } = self.links[at];
-        let (knows, settled) = (self.knows(at), self.is_settled_with(at));
-        let status = Status { durable: self.durable, yours, asks, done: self.done, knows, settled };
+        let (peer, frame) = (self.links[at].peer, self.status_frame(at, asks));
         if asks {
             self.links[at].requested = self.step.saturating_add(WINDOW);
         }
-        self.send_status_to(peer, status);
+        self.wire.send(peer, &frame);
         self.send_ended(peer);
+    }
+
+    /// This peer's status for a neighbour.
+    pub(super) fn status_frame(&self, at: usize, asks: bool) -> Vec<u8> {
+        let yours = self.links[at].durable;
+        let (knows, settled) = (self.knows(at), self.is_settled_with(at));
+        let status = Status { durable: self.durable, yours, asks, done: self.done, knows, settled };
+        self.frame(Kind::Status, 1, &status.to_bytes())
     }
 
     /// Whether this peer has received that a neighbour's result is on disk; where links may be
@@ -255,11 +273,6 @@ impl<W: Wire> Peers<W> {
     /// Whether this peer needs nothing of a neighbour any more.
     pub(super) fn is_settled_with(&self, at: usize) -> bool {
         self.done && self.knows(at) && self.links[at].knows
-    }
-
-    fn send_status_to(&mut self, peer: usize, status: Status) {
-        let frame = self.frame(Kind::Status, 1, &status.to_bytes());
-        self.wire.send(peer, &frame);
     }
 
     /// Discards frames that neither this peer nor its neighbours need again.
