@@ -2,12 +2,14 @@
 
 const $ = (selector) => document.querySelector(selector);
 
+const AUTOMATIC = -4; // on the scale of step sizes: the methods find their own
+
 // Every setting: its default, how it is chosen, and how it is said.
 const SETTINGS = {
   graph: { label: "Graph", of: [["path", "path"], ["ring", "ring"], ["random", "random"], ["star", "star"], ["complete", "everyone with everyone"]], value: "ring" },
   nodes: { label: "Nodes", from: 3, to: 16, value: 8, say: (n) => n },
   classes: { label: "Digits per node", from: 1, to: 10, value: 7, say: (n) => (n === 10 ? "all ten: all alike" : `${n} of 10`) },
-  alpha: { label: "Step size α (DGD: a tenth)", from: -3, to: 8, value: 3, say: (e) => number(step(e)) },
+  alpha: { label: "Step size α", from: AUTOMATIC, to: 8, value: AUTOMATIC, say: (e) => (e === AUTOMATIC ? "automatic" : `${number(step(e))}, DGD a tenth`) },
   drop: { label: "Lost messages", from: 0, to: 90, by: 10, value: 0, say: (n) => `${n} %` },
   compress: { label: "Compression", of: [["none", "none"], ["bf16", "16 bits per number"], ["quantise", "4 bits per number"], ["top-25", "a quarter of the entries"], ["top-5", "a twentieth of the entries"]], value: "none" },
   iterations: { label: "Iterations", from: 100, to: 1000, by: 100, value: 300, say: (n) => n },
@@ -19,6 +21,12 @@ const PRESETS = @presets.json@;
 // Two or three steps per power of ten: 0.1, 0.2, 0.5, 1, 2, 5, …
 function step(e) { return +(10 ** Math.floor(e / 3) * [1, 2, 5][((e % 3) + 3) % 3]).toPrecision(1); }
 
+// The step size of a method, unless it finds its own. DGD's model has no personal part, and needs smaller steps.
+function givenStep(name) {
+  if (settings.alpha === AUTOMATIC) return undefined;
+  return name === "dgd" ? +(step(settings.alpha) / 10).toPrecision(3) : step(settings.alpha);
+}
+
 const defaults = () => Object.fromEntries(Object.entries(SETTINGS).map(([key, { value }]) => [key, value]));
 let settings = defaults();
 
@@ -28,9 +36,11 @@ function experiment(only) {
   const graphs = { random: '{ name = "erdos-renyi", p = 0.4 }' };
   const compressors = { "top-25": '{ name = "top-k", share = 0.25 }', "top-5": '{ name = "top-k", share = 0.05 }', quantise: '{ name = "quantise", bits = 4 }', bf16: '"bf16"' };
   const messages = [drop > 0 && `drop = ${drop / 100}`, compress !== "none" && `compress = ${compressors[compress]}`].filter(Boolean);
-  const a = step(alpha);
-  const steps = { "lopa-gt": `alpha = ${a}, beta = 0.3, lambda = 0.3`, "lopa-lg": `alpha = ${a}, beta = 0.3, lambda = 0.3`, dgd: `alpha = ${+(a / 10).toPrecision(3)}` };
-  const methods = METHODS.filter(({ name }) => !only || name === only).map(({ name }) => `  { name = "${name}", ${steps[name]} },\n`);
+  const steps = (name) => {
+    if (alpha === AUTOMATIC) return "";
+    return `, alpha = ${givenStep(name)}${name === "dgd" ? "" : ", beta = 0.3, lambda = 0.3"}`;
+  };
+  const methods = METHODS.filter(({ name }) => !only || name === only).map(({ name }) => `  { name = "${name}"${steps(name)} },\n`);
   return [
     'name = "try"',
     'problem = { name = "representation", hidden = [10], ridge = 0.01 }',
@@ -210,7 +220,7 @@ function draw() {
       const row = rows.at(-1) ?? {};
       const card = $(`#method-${kind}`);
       if (world) drawGraph(card.querySelector(".network"), world, spread, settings.drop > 0);
-      const said = [number(row.own_test_accuracy), number(row.consensus), row.bytes === undefined ? "–" : amount(row.bytes)];
+      const said = [number(row.own_test_accuracy), number(row.consensus), row.bytes === undefined ? "–" : amount(row.bytes), number(row.step_alpha ?? givenStep(name))];
       card.querySelectorAll("dd").forEach((cell, i) => { cell.textContent = said[i]; });
       const diverged = result?.stop === "diverged";
       card.querySelector(".diverged").textContent = diverged ? "diverged: the step is too large" : "";
@@ -231,7 +241,7 @@ function makeMethods() {
     card.dataset.title = title;
     card.innerHTML = `<h3><svg viewBox="0 0 26 8" width="26" height="8" style="width:26px" aria-hidden="true"><line class="${kind}" x1="0" x2="26" y1="4" y2="4" stroke-width="3"/></svg>${title}</h3><p>${about}</p>
 <svg class="network" role="img" aria-label="The network of ${title}" viewBox="0 0 200 200"></svg>
-<dl><dt>accuracy, own digits</dt><dd>–</dd><dt>disagreement</dt><dd>–</dd><dt>sent</dt><dd>–</dd></dl><p class="diverged"></p>`;
+<dl><dt>accuracy, own digits</dt><dd>–</dd><dt>disagreement</dt><dd>–</dd><dt>sent</dt><dd>–</dd><dt>step size α</dt><dd>–</dd></dl><p class="diverged"></p>`;
     card.row = document.createElement("tr");
     $("#table tbody").append(card.row);
     $("#methods").append(card);

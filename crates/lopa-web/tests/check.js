@@ -119,6 +119,18 @@ try {
     if (shots) await page.screenshot({ path: `${shots}/try-${i}.png`, fullPage: true });
   }
 
+  // Steps are automatic unless one is chosen, by keyboard too.
+  assert.doesNotMatch(await page.locator("#file").innerText(), /alpha|beta|lambda/);
+  const steps = page.locator("#set-alpha");
+  assert.equal(await steps.getAttribute("aria-valuetext"), "automatic");
+  for (const method of ["gt", "lg", "dgd"])
+    assert.match(await page.locator(`#method-${method} dd`).nth(3).innerText(), /^[\d.e-]+$/, "the step that was found");
+  await steps.focus();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForFunction(() => /alpha = 0\.1, beta/.test(document.querySelector("#file").textContent));
+  await page.keyboard.press("Home");
+  await page.waitForFunction(() => !location.hash.includes("alpha"));
+
   // By keyboard; settings are in the address.
   await page.locator("#set-nodes").focus();
   await page.keyboard.press("ArrowLeft");
