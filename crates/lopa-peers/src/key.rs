@@ -153,3 +153,19 @@ pub(crate) fn parse_hex(text: &str) -> Option<[u8; 32]> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_nodes_share_a_secret_that_no_third_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| Key::create(&folder.path().join(name)).unwrap());
+        let secret = a.shared(&b.public());
+        assert!(secret.is_some());
+        assert_eq!(secret, b.shared(&a.public()));
+        assert_ne!(secret, a.shared(&c.public()));
+        assert_ne!(a.shared(&c.public()), b.shared(&c.public()));
+    }
+}
