@@ -1,4 +1,4 @@
-//! eˣ, sigmoid and softmax of many numbers.
+//! eˣ, sigmoid, tanh and softmax of many numbers.
 
 use super::vector::{Number, Reduction, Vector};
 
@@ -24,6 +24,37 @@ unsafe fn exp_of<V: Vector>(x: V) -> V {
         }
         let half = sum.mul(shifted.half_power());
         half.add(half)
+    }
+}
+
+/// tanh x = t / (t + 2) with t = e²ˣ − 1, to a few units in the last place: t is formed as
+/// (eʳ − 1) 2ⁿ + (2ⁿ − 1), so that nothing cancels near 0.
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+unsafe fn tanh_of<V: Vector>(x: V) -> V {
+    let Reduction { log2_e, minus_high, minus_low, round } = V::Scalar::REDUCTION;
+    let (&first, others) = V::Scalar::INVERSE_FACTORIALS.split_last().expect("there are some");
+    // SAFETY: the caller vouches for the instructions; memory is not accessed.
+    unsafe {
+        let one = V::splat(V::Scalar::ONE);
+        let end = V::splat(V::Scalar::TANH_END);
+        // The argument comes second, so that NaN stays NaN.
+        let x = end.min(V::splat(V::Scalar::ZERO).sub(end).max(x));
+        let x = x.add(x);
+        let shifted = x.mul_add(V::splat(log2_e), V::splat(round));
+        let n = shifted.sub(V::splat(round));
+        let r = n.mul_add(V::splat(minus_low), n.mul_add(V::splat(minus_high), x));
+        let mut sum = V::splat(first);
+        for &factor in others[2..].iter().rev() {
+            sum = sum.mul_add(r, V::splat(factor));
+        }
+        let less_one = sum.mul(r).mul_add(r, r);
+        let half = shifted.half_power();
+        let power = half.add(half);
+        let t = less_one.mul_add(power, power.sub(one));
+        t.div(t.add(one.add(one)))
     }
 }
 
@@ -68,6 +99,16 @@ pub unsafe fn sigmoid<V: Vector>(all: &mut [V::Scalar]) {
         let (zero, one) = (V::splat(V::Scalar::ZERO), V::splat(V::Scalar::ONE));
         each!(V, all, x => one.div(one.add(exp_of(zero.sub(x)))))
     }
+}
+
+/// x ← tanh x.
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+pub unsafe fn tanh<V: Vector>(all: &mut [V::Scalar]) {
+    // SAFETY: the caller vouches for the instructions, `each!` for the accesses.
+    unsafe { each!(V, all, x => tanh_of(x)) }
 }
 
 /// z_r ← e^{z_r} / Σ_c e^{z_rc} for each row r of `width` numbers.

@@ -1,8 +1,8 @@
 //! The inner loops of lopa: products of matrix rows with narrow matrices, and a few functions of
 //! many numbers, in the widest vectors that the processor has.
 //!
-//! Every kernel is written once, over a vector of 64 bytes, and compiled three times: for AVX-512,
-//! for AVX2 with FMA, and for any processor. [`Level::best`] selects the best level of the
+//! Every kernel is written once, over a vector of 64 bytes, and compiled for each instruction set: AVX-512
+//! and AVX2 with FMA on x86-64, NEON on ARM, and plain Rust for any processor. [`Level::best`] selects the best level of the
 //! processor at run time; the kernels are methods of [`Level`].
 //!
 //! Rows are stored in one of five forms, each with a product and a transposed product:
@@ -55,9 +55,13 @@ mod cells;
 pub mod counting;
 mod dense;
 mod functions;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod interleave;
 mod loops;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pages;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod pair;
 mod pixels;
 mod plain;
@@ -80,7 +84,7 @@ pub use pixels::Pixels;
 pub use rows::{BLOCK, Rows, each_block};
 pub use sparse::Csr;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use pair::Pair;
 use plain::Plain;
 
@@ -96,6 +100,8 @@ pub struct Level(Set);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum Set {
     Baseline,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
@@ -122,6 +128,10 @@ impl Level {
                 return Level(Set::Avx2);
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            return Level(Set::Neon);
+        }
         Level(Set::Baseline)
     }
 
@@ -129,6 +139,8 @@ impl Level {
     pub fn all() -> Vec<Level> {
         let sets = [
             Set::Baseline,
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon,
             #[cfg(target_arch = "x86_64")]
             Set::Avx2,
             #[cfg(target_arch = "x86_64")]
@@ -143,8 +155,8 @@ impl Level {
 macro_rules! kernels {
     ($($list:tt)*) => {
         declare! { $($list)* }
-        implement! { single, f32, 16, __m256, __m512, $($list)* }
-        implement! { double, f64, 8, __m256d, __m512d, $($list)* }
+        implement! { single, f32, 16, __m256, __m512, Single, $($list)* }
+        implement! { double, f64, 8, __m256d, __m512d, Double, $($list)* }
     };
 }
 
@@ -169,7 +181,7 @@ macro_rules! declare {
 }
 
 macro_rules! implement {
-    ($module:ident, $scalar:ident, $lanes:literal, $avx2:ident, $avx512:ident,
+    ($module:ident, $scalar:ident, $lanes:literal, $avx2:ident, $avx512:ident, $neon:ident,
      $($(#[$doc:meta])* $name:ident = $($body:ident)::+, ($($arg:ident: $type:ty),*)
      $(, $check:block)?;)*) => {
         // The compiler works on modules in parallel.
@@ -191,6 +203,12 @@ macro_rules! implement {
                         // SAFETY: compiled for these instructions; lengths as for the caller.
                         unsafe { $($body)::+::<Pair<std::arch::x86_64::$avx2>>($($arg),*) }
                     }
+                    #[cfg(target_arch = "aarch64")]
+                    #[target_feature(enable = "neon")]
+                    unsafe fn neon($($arg: $type),*) {
+                        // SAFETY: compiled for these instructions; lengths as for the caller.
+                        unsafe { $($body)::+::<Pair<crate::neon::$neon>>($($arg),*) }
+                    }
                     $($check)?
                     match level.0 {
                         // SAFETY: `$check` verified the lengths; the processor has these
@@ -200,6 +218,9 @@ macro_rules! implement {
                         // SAFETY: as above.
                         #[cfg(target_arch = "x86_64")]
                         Set::Avx2 => unsafe { avx2($($arg),*) },
+                        // SAFETY: as above.
+                        #[cfg(target_arch = "aarch64")]
+                        Set::Neon => unsafe { neon($($arg),*) },
                         // SAFETY: `$check` verified the lengths; every processor has these.
                         Set::Baseline => unsafe { $($body)::+::<Plain<T, $lanes>>($($arg),*) },
                     }
@@ -388,6 +409,9 @@ kernels! {
 
     /// x ← 1 / (1 + e⁻ˣ).
     sigmoid = functions::sigmoid, (x: &mut [T]);
+
+    /// x ← tanh x.
+    tanh = functions::tanh, (x: &mut [T]);
 
     /// z_r ← e^{z_r} / Σ_c e^{z_rc} for each row r of `width` numbers.
     softmax = functions::softmax, (z: &mut [T], width: usize),

@@ -32,6 +32,9 @@ impl Level {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { avx2(a_loop) },
+            // All processors with ARM's 64-bit instructions have NEON, and the baseline uses it.
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => a_loop.run(),
             Set::Baseline => a_loop.run(),
         }
     }

@@ -26,8 +26,21 @@ macro_rules! lane_by_lane {
 const FUSED: bool =
     cfg!(any(not(any(target_arch = "x86_64", target_family = "wasm")), target_feature = "fma"));
 
+/// `a · b + c`, rounded once. Where that is no instruction it is `libm`'s function, because those of some systems, such as
+/// MinGW's, round twice.
+#[inline(always)]
+fn fused32(a: f32, b: f32, c: f32) -> f32 {
+    if FUSED { a.mul_add(b, c) } else { libm::fmaf(a, b, c) }
+}
+
+/// The same.
+#[inline(always)]
+fn fused64(a: f64, b: f64, c: f64) -> f64 {
+    if FUSED { a.mul_add(b, c) } else { libm::fma(a, b, c) }
+}
+
 macro_rules! plain {
-    ($t:ty, $n:literal, bias $bias:literal, mantissa $mantissa:literal) => {
+    ($t:ty, $n:literal, bias $bias:literal, mantissa $mantissa:literal, fused $fused:ident) => {
         // SAFETY: only the given pointers are accessed, and only in the lanes that the trait says.
         unsafe impl Vector for Plain<$t, $n> {
             type Scalar = $t;
@@ -92,11 +105,11 @@ macro_rules! plain {
             }
             #[inline(always)]
             unsafe fn add_part(to: *mut $t, a: $t, with: *const $t, n: usize) {
-                (0..n).for_each(|l| *to.add(l) = a.mul_add(*with.add(l), *to.add(l)));
+                (0..n).for_each(|l| *to.add(l) = $fused(a, *with.add(l), *to.add(l)));
             }
             #[inline(always)]
             unsafe fn mul_add(self, a: Self, b: Self) -> Self {
-                Plain(std::array::from_fn(|l| self.0[l].mul_add(a.0[l], b.0[l])))
+                Plain(std::array::from_fn(|l| $fused(self.0[l], a.0[l], b.0[l])))
             }
             #[inline(always)]
             unsafe fn blend(self, other: Self, mask: usize) -> Self {
@@ -124,5 +137,5 @@ macro_rules! plain {
     };
 }
 
-plain!(f32, 16, bias 126, mantissa 23);
-plain!(f64, 8, bias 1022, mantissa 52);
+plain!(f32, 16, bias 126, mantissa 23, fused fused32);
+plain!(f64, 8, bias 1022, mantissa 52, fused fused64);

@@ -19,6 +19,15 @@ pub fn prefetch_line(address: *const u8) {
         // SAFETY: a prefetch accesses nothing, and every x86-64 processor has the instruction.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch accesses nothing, and every ARM processor with 64 bits has the instruction.
+    unsafe {
+        std::arch::asm!(
+            "prfm pldl1keep, [{}]",
+            in(reg) address,
+            options(nostack, readonly, preserves_flags)
+        );
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
 }

@@ -121,6 +121,8 @@ pub trait Number:
     const INVERSE_FACTORIALS: &'static [Self];
     /// eˣ is constant below the first, and infinite above the second.
     const EXP_RANGE: [Self; 2];
+    /// tanh is 1 from here on.
+    const TANH_END: Self;
     const REDUCTION: Reduction<Self>;
 }
 
@@ -149,6 +151,7 @@ impl Number for f32 {
         all
     };
     const EXP_RANGE: [f32; 2] = [-86.6, 89.0];
+    const TANH_END: f32 = 10.0;
     const REDUCTION: Reduction<f32> = Reduction {
         log2_e: std::f32::consts::LOG2_E,
         minus_high: -355.0 / 512.0, // nine bits
@@ -163,6 +166,7 @@ impl Number for f64 {
     const LOWEST: f64 = f64::NEG_INFINITY;
     const INVERSE_FACTORIALS: &'static [f64] = &inverse_factorials::<14>();
     const EXP_RANGE: [f64; 2] = [-707.7, 709.9];
+    const TANH_END: f64 = 20.0;
     const REDUCTION: Reduction<f64> = Reduction {
         log2_e: std::f64::consts::LOG2_E,
         minus_high: -0.693_147_180_369_123_8, // 32 bits

@@ -3,8 +3,8 @@
 //! after a power cut.
 
 use std::cell::RefCell;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::limits;
@@ -158,13 +158,25 @@ pub fn open(path: &Path, empty: bool) -> io::Result<File> {
         fs::remove_file(path)?;
     }
     own(path)?;
-    let file = File::options().append(true).create(true).open(path)?;
+    let mut file = appending().create(true).open(path)?;
     // Once more: a link may have come in between.
     own(path)?;
     if empty {
         file.set_len(0)?;
     }
+    file.seek(SeekFrom::End(0))?;
     Ok(file)
+}
+
+/// Opens files to write from their end on. On Windows, a file that is open for appending alone can neither be locked nor
+/// cut: there it is opened for writing, and `open` and `Log::cut` go to its end.
+pub(super) fn appending() -> OpenOptions {
+    let mut options = File::options();
+    match cfg!(windows) {
+        true => options.write(true).truncate(false),
+        false => options.append(true),
+    };
+    options
 }
 
 /// Fails if there is something at a path that is not a regular file.
@@ -208,7 +220,10 @@ impl Log {
 
     /// Truncates the file to this many bytes.
     pub fn cut(&mut self, length: u64) -> io::Result<()> {
-        take(Step::Cut(&self.path, length), || self.file.set_len(length))
+        take(Step::Cut(&self.path, length), || {
+            self.file.set_len(length)?;
+            self.file.seek(SeekFrom::End(0)).map(|_| ())
+        })
     }
 
     /// When this returns, the content survives a power cut.

@@ -43,7 +43,7 @@ pub fn journal(path: &Path) -> io::Result<File> {
     let folder = path.parent().unwrap_or(Path::new(""));
     disk::make_folder(folder)?;
     let is_new = !path.exists();
-    let file = File::options().read(true).append(true).create(true).open(&path)?;
+    let file = disk::appending().read(true).create(true).open(&path)?;
     if is_new {
         disk::sync_folder(folder)?;
     }

@@ -53,7 +53,7 @@ pub fn doctor(output: &Output) -> Result<ExitCode> {
 
 fn processor() -> Finding {
     let simd = simd();
-    let good = simd.contains(&"avx2");
+    let good = simd.contains(&"avx2") || simd.contains(&"neon");
     let found = if simd.is_empty() { "no vector instructions".into() } else { simd.join(", ") };
     Finding { what: "vector instructions", good, found, remedy: String::new() }
 }

@@ -72,7 +72,7 @@ impl Layer {
         }
         match self.then {
             Then::Sigmoid => Level::best().sigmoid(&mut z),
-            Then::Tanh => z.iter_mut().for_each(|z| *z = z.tanh()),
+            Then::Tanh => Level::best().tanh(&mut z),
             Then::Softmax if self.outputs == 1 => {
                 let mut both: Vec<f64> = z.iter().flat_map(|&z| [z, -z]).collect();
                 Level::best().sigmoid(&mut both);

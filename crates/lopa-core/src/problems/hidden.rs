@@ -29,7 +29,7 @@ impl Activation {
     fn apply<T: Real>(self, z: &mut [T]) {
         match self {
             Activation::Sigmoid => Level::best().sigmoid(z),
-            Activation::Tanh => z.iter_mut().for_each(|z| *z = z.tanh()),
+            Activation::Tanh => Level::best().tanh(z),
         }
     }
 

@@ -66,19 +66,24 @@ proptest! {
     }
 }
 
-/// The largest relative error of eˣ over a range, in units of the machine epsilon.
-fn worst<T: Scalar>(level: Level, low: f64, high: f64) -> f64 {
+/// The largest relative error of a kernel over a range, in units of the machine epsilon.
+fn worst<T: Scalar>(
+    level: Level,
+    (low, high): (f64, f64),
+    kernel: fn(Level, &mut [T]),
+    exact: fn(f64) -> f64,
+) -> f64 {
     let stream = &mut Stream::new(3);
     let x: Vec<T> = (0..most(50_000, 200)).map(|_| T::of(stream.between(low, high))).collect();
-    let exp = |level: Level| {
+    let run = |level: Level| {
         let mut e = x.clone();
-        level.exp(&mut e);
+        kernel(level, &mut e);
         e
     };
-    let e = exp(level);
-    assert_eq!(bits(&e), bits(&exp(Level::best())), "{level:?} gives other bits");
+    let e = run(level);
+    assert_eq!(bits(&e), bits(&run(Level::best())), "{level:?} gives other bits");
     let error = |(&x, &e): (&T, &T)| {
-        let want = x.to_f64().exp();
+        let want = exact(x.to_f64());
         (e.to_f64() / want - 1.0).abs() / T::EPSILON
     };
     x.iter().zip(&e).map(error).fold(0.0, f64::max)
@@ -87,9 +92,28 @@ fn worst<T: Scalar>(level: Level, low: f64, high: f64) -> f64 {
 #[test]
 fn exp_is_right_to_two_units_in_the_last_place() {
     for level in Level::all() {
-        let (single, double) =
-            (worst::<f32>(level, -86.0, 88.7), worst::<f64>(level, -707.0, 709.7));
+        let single = worst::<f32>(level, (-86.0, 88.7), Level::exp, f64::exp);
+        let double = worst::<f64>(level, (-707.0, 709.7), Level::exp, f64::exp);
         assert!(single <= 1.0 && double <= 2.0, "{level:?}: {single}, {double}");
+    }
+}
+
+#[test]
+fn tanh_is_right_to_four_units_in_the_last_place() {
+    for level in Level::all() {
+        for end in [1e-3, 0.3, 1.0, 4.0, 25.0] {
+            let single = worst::<f32>(level, (-end, end), Level::tanh, f64::tanh);
+            let double = worst::<f64>(level, (-end, end), Level::tanh, f64::tanh);
+            assert!(single <= 2.0 && double <= 2.0, "{level:?} to {end}: {single}, {double}");
+        }
+        let mut ends = [f64::NAN, 0.0, 30.0, f64::INFINITY, -30.0, f64::NEG_INFINITY];
+        level.tanh(&mut ends);
+        assert!(ends[0].is_nan());
+        assert_eq!(ends[1..], [0.0, 1.0, 1.0, -1.0, -1.0]);
+        let mut ends = [f32::NAN, 0.0, 11.0, f32::INFINITY, -11.0, f32::NEG_INFINITY];
+        level.tanh(&mut ends);
+        assert!(ends[0].is_nan());
+        assert_eq!(ends[1..], [0.0, 1.0, 1.0, -1.0, -1.0]);
     }
 }
 

@@ -24,7 +24,9 @@ pub fn simd() -> Vec<&'static str> {
         ("fma", is_x86_feature_detected!("fma")),
         ("avx512f", is_x86_feature_detected!("avx512f")),
     ];
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    let found = [("neon", std::arch::is_aarch64_feature_detected!("neon"))];
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let found: [(&'static str, bool); 0] = [];
     found.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
