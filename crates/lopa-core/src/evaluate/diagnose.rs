@@ -139,7 +139,7 @@ impl Conditions<'_> {
         }
         // With a common θ, nodes of unequal curvature have lower limits: what grew first decides.
         let first = culprit.grown[0].variable;
-        let drives_first = |key: &str| steps.iter().any(|&pair| pair == (first, key));
+        let drives_first = |key: &str| steps.contains(&(first, key));
         if self.scope == Scope::Global && inner.iter().any(|(key, _)| drives_first(key)) {
             let reason = format!(
                 ": {first} grew first, and where θ is common the limit also depends on W and on how \
