@@ -7,8 +7,8 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::digest::hex;
 use crate::error::{Error, Result, nearest};
+use crate::store::bytes::hex;
 use crate::store::limits;
 
 /// A published data set.

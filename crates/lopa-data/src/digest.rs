@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::{Data, Dataset};
+use crate::store::bytes::hex;
 
 /// SHA-256, in hexadecimal, of classes, features and labels; the same for dense and sparse storage.
 pub fn digest(data: &Data) -> String {
@@ -34,9 +35,4 @@ fn add(hash: &mut Sha256, set: &Dataset) {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(&bytes);
     }
-}
-
-/// Bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,10 +3,10 @@
 use sha2::{Digest, Sha256};
 use toml::Value;
 
-use super::digest::hex;
 use super::source::{SourceBuild, Where, find};
 use crate::config::Choice;
 use crate::error::{Error, Result};
+use crate::store::bytes::hex;
 use crate::store::disk;
 
 /// A file of data, or a data set without files of the user's own.

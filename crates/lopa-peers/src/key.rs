@@ -1,14 +1,14 @@
 //! A node's key: a secret that never leaves its host, and the public key that identifies the node.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use iroh::SecretKey;
 use lopa::error::{Error, Result};
-use lopa::store::disk::sync_folder;
-use lopa::store::files::cannot_write;
+use lopa::store::bytes::hex;
+use lopa::store::files::{cannot_write, create_private};
 use lopa::store::limits::read_text;
 use sha2::{Digest, Sha256, Sha512};
 
@@ -28,7 +28,7 @@ impl Key {
     pub fn create(path: &Path) -> Result<Key> {
         let key = Key(SecretKey::generate());
         let text = format!("{HEADER}\n{}\n", hex(&key.0.to_bytes()));
-        write_new(path, text.as_bytes()).map_err(|error| match error.kind() {
+        create_private(path, text.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => {
                 Error::storage("key/exists", "the file exists and may hold a key")
                     .at(path.display().to_string())
@@ -85,37 +85,6 @@ impl Key {
     }
 }
 
-/// Creates a file atomically: it is complete or absent. Fails if it exists.
-fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    if path.symlink_metadata().is_ok() {
-        return Err(ErrorKind::AlreadyExists.into());
-    }
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.partial", std::process::id()));
-    let partial = path.with_file_name(name);
-    let written = create_private(&partial).and_then(|mut file| {
-        file.write_all(content)?;
-        file.sync_all()?;
-        // Unlike a rename, a link never replaces a file.
-        fs::hard_link(&partial, path)
-    });
-    // `written` has the error that matters.
-    let _ = fs::remove_file(&partial);
-    written?;
-    sync_folder(path.parent().unwrap_or(Path::new(".")))
-}
-
-#[cfg(unix)]
-fn create_private(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
-}
-
 /// Fails if anyone but its owner may read the file.
 #[cfg(unix)]
 fn check_private(path: &Path) -> Result<()> {
@@ -134,10 +103,6 @@ fn check_private(path: &Path) -> Result<()> {
 #[cfg(not(unix))]
 fn check_private(_: &Path) -> Result<()> {
     Ok(())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// 32 bytes from 64 hexadecimal digits.

@@ -1,6 +1,8 @@
 //! Strangers, and neighbours that violate the protocol, are refused and logged once; two honest nodes
 //! keep exchanging frames.
 
+mod ports;
+
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +13,7 @@ use iroh::endpoint::{Connection, QuicTransportConfig, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, SecretKey};
 use lopa::engine::{Event, Wire};
 use lopa_peers::{Iroh, Key, Keys, Log, Neighbour, Place, Terms};
+use ports::free_port;
 
 const ALPN: &[u8] = b"lopa/1";
 const MAX_FRAME: usize = 1000;
@@ -63,10 +66,7 @@ struct Target {
 fn honest(folder: &Path) -> (Honest, Target) {
     let key = |name: &str| Key::create(&folder.join(name)).unwrap();
     let keys = ["alice", "bob", "carol"].map(key);
-    let addresses = [0, 1].map(|_| {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.local_addr().unwrap()
-    });
+    let addresses = [0, 1].map(|_| SocketAddr::from(([127, 0, 0, 1], free_port())));
     let lines = Arc::new(Mutex::new(Vec::new()));
     let neighbour = |node: usize, name: &str, addresses: Vec<String>| Neighbour {
         node,

@@ -2,8 +2,10 @@
 //! its own key. Its neighbours refuse such frames and name it; they reach the digest of one process, or end
 //! with an error that names it, and never crash.
 
+mod ports;
+
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -16,6 +18,7 @@ use lopa::error::{Kind, Result};
 use lopa::experiment::Experiment;
 use lopa::run::{Context, Outcome};
 use lopa_peers::{Iroh, Key, Keys, Log, Neighbour, Place, Terms};
+use ports::free_port;
 
 const NODES: usize = 3;
 const MEMBER: usize = 2;
@@ -173,7 +176,7 @@ impl Wire for Tampering<'_> {
 fn places(folder: &Path, experiment: &Experiment) -> Vec<Place> {
     let keys: Vec<Key> =
         (0..NODES).map(|node| Key::create(&folder.join(node.to_string())).unwrap()).collect();
-    let free = |_| UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = |_| SocketAddr::from(([127, 0, 0, 1], free_port()));
     let addresses: Vec<SocketAddr> = (0..NODES).map(free).collect();
     let neighbour = |node: usize| Neighbour {
         node,

@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn drawn(stream: &mut Stream) -> f64 {
-        f64::from_bits(u64::from(stream.word()) << 32 | u64::from(stream.word()))
+        f64::from_bits(stream.bits())
     }
 
     #[test]
@@ -145,9 +145,7 @@ mod tests {
             let want = sum(&values);
             stream.shuffle(&mut values);
             assert_eq!(sum(&values).to_bits(), want.to_bits());
-            let mask = Exact(std::array::from_fn(|_| {
-                u64::from(stream.word()) << 32 | u64::from(stream.word())
-            }));
+            let mask = Exact(std::array::from_fn(|_| stream.bits()));
             let first = Exact::of(values[0]).unwrap().plus(&mask);
             let second = Exact::of(values[1]).unwrap().minus(&mask);
             assert_eq!(first.plus(&second).to_f64(), sum(&values[..2]));

@@ -68,14 +68,19 @@ impl Stream {
         self.0.next_u32()
     }
 
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
     /// Uniform in `0..below`; the bias is at most `below` / 2⁶⁴.
     pub fn below(&mut self, below: usize) -> usize {
-        ((u128::from(self.0.next_u64()) * below as u128) >> 64) as usize
+        ((u128::from(self.bits()) * below as u128) >> 64) as usize
     }
 
     /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 * (-53f64).exp2()
+        (self.bits() >> 11) as f64 * (-53f64).exp2()
     }
 
     /// Uniform in [low, high).

@@ -6,6 +6,11 @@ use crate::math::real::Real;
 /// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
+/// Bytes in lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Marks packed scalars: no length has this bit.
 const PACKED: u64 = 1 << 63;
 

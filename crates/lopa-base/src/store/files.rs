@@ -1,7 +1,7 @@
 //! Atomic replacement of files: written to a temporary file, synced, then renamed.
 
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use super::disk::{self, Log};
@@ -42,6 +42,34 @@ fn give(path: &Path, old: &Metadata) -> io::Result<()> {
         let _ = chown(path, Some(old.uid()), Some(old.gid()));
     }
     fs::set_permissions(path, old.permissions())
+}
+
+/// Creates a file that only its owner may read; it is complete or absent. Fails if it exists.
+pub fn create_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    if path.symlink_metadata().is_ok() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}{PARTIAL}", std::process::id()));
+    let partial = path.with_file_name(name);
+    let written = open_private(&partial).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        // Unlike a rename, a link never replaces a file.
+        fs::hard_link(&partial, path)
+    });
+    // `written` has the error that matters.
+    let _ = fs::remove_file(&partial);
+    written?;
+    disk::sync_folder(path.parent().unwrap_or(Path::new(".")))
+}
+
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// The end of a temporary file's name.

@@ -7,6 +7,8 @@ mod hosts;
 mod kills;
 #[path = "../cli/namespaces.rs"]
 mod namespaces;
+#[path = "../../../lopa-peers/tests/ports/mod.rs"]
+mod ports;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
 mod program;

@@ -1,12 +1,11 @@
 //! Three nodes with keys, a roster and an experiment, in a temporary folder.
 
-use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
+use crate::ports::free_port;
 use crate::program::Folder;
 
 pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
@@ -110,18 +109,6 @@ impl Trio {
             serde_json::from_str(&std::fs::read_to_string(folder.join(file)).ok()?).ok()
         };
         (read("manifest.json")?["status"] == "done").then_some(results(&read("results.json")?))
-    }
-}
-
-/// A free port, unique among these tests, below the system's ephemeral range.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let next = 31 * std::process::id() + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 20_000 + (next % 12_000) as u16;
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 

@@ -1,14 +1,16 @@
 //! A user's crate, made from the text of CONTRIBUTING.md: it has the whole tool.
 
+#[path = "../../../lopa-peers/tests/ports/mod.rs"]
+mod ports;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
 mod program;
 
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use ports::free_port;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -260,8 +262,7 @@ fn two_peers_have_the_digest_of_one_process() {
     let names = ["alice", "bob"];
     for name in names {
         let key = place.good(&["key", "new", &format!("{name}.key")]);
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = format!("127.0.0.1:{port}");
+        let address = format!("127.0.0.1:{}", free_port());
         place.good(&["roster", "add", "roster.toml", name, key.trim(), &address]);
     }
     let node = |name: &str| -> Child {

@@ -63,8 +63,7 @@ fn mask(transport: &mut dyn Transport, own: &mut [Exact]) -> Result<()> {
         key.update(&numbers[rank.max(other)]);
         let mut stream = Stream::keyed(key.finalize().into());
         for number in own.iter_mut() {
-            let mut word = || u64::from(stream.word()) << 32 | u64::from(stream.word());
-            let mask = Exact(std::array::from_fn(|_| word()));
+            let mask = Exact(std::array::from_fn(|_| stream.bits()));
             let bare = std::mem::take(number);
             *number = if rank < other { bare.plus(&mask) } else { bare.minus(&mask) };
         }

@@ -69,28 +69,25 @@ impl Derivative {
     }
 
     /// Its calls.
-    pub fn calls(self, counts: &Counts) -> u64 {
-        match self {
-            GradThetaG => counts.grad_theta_g,
-            HessG => counts.hess_g,
-            CrossG => counts.cross_g,
-            GradThetaF => counts.grad_theta_f,
-            GradXF => counts.grad_x_f,
-            GradXG => counts.grad_x_g,
-        }
+    pub fn calls(self, mut counts: Counts) -> u64 {
+        *self.counter(&mut counts)
     }
 
     /// Counts a call of it on this many samples.
     pub fn count(self, counts: &mut Counts, samples: u64) {
         counts.samples += samples;
-        *match self {
+        *self.counter(counts) += 1;
+    }
+
+    fn counter(self, counts: &mut Counts) -> &mut u64 {
+        match self {
             GradThetaG => &mut counts.grad_theta_g,
             HessG => &mut counts.hess_g,
             CrossG => &mut counts.cross_g,
             GradThetaF => &mut counts.grad_theta_f,
             GradXF => &mut counts.grad_x_f,
             GradXG => &mut counts.grad_x_g,
-        } += 1;
+        }
     }
 }
 
@@ -142,7 +139,7 @@ impl Mechanism {
             let release = |&of: &Derivative| Release {
                 q: self.q(of),
                 sigma: self.sigma,
-                count: of.calls(counts),
+                count: of.calls(*counts),
             };
             each.map(release).collect()
         };

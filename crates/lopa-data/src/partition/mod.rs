@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::digest::hex;
 use super::{Dataset, Groups};
 use crate::config::{Choice, Entry, Params, Registry};
 use crate::error::{Error, Result};
 use crate::math::random::{Purpose, Stream};
+use crate::store::bytes::hex;
 
 /// Which training rows each node holds, in random order: any part of a node's list is a fair draw.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,7 +28,8 @@ use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, Registries};
 use lopa::run::steps::TOLD;
 use lopa::run::trace::Stop;
-use lopa::run::{Context, Outcome, hex};
+use lopa::run::{Context, Outcome};
+use lopa::store::bytes::hex;
 use space::Space;
 
 /// One in `ETA` trials survives a stage of successive halving.

@@ -3,8 +3,8 @@
 //! A ledger belongs to the content of a file, not to its name, and lies outside of all run folders. Entries are only appended, and
 //! are on disk before a run computes anything. Beside it is the key from which the noise of all runs on these rows is drawn.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,10 @@ use crate::data::Origin;
 use crate::error::{Error, Result};
 use crate::math::number;
 use crate::problem::private::Key;
-use crate::run::hex;
 use crate::run::private::{Claim, Reservation, Reserved, fresh, spent};
+use crate::store::bytes::hex;
 use crate::store::disk::{self, Log};
+use crate::store::files::create_private;
 
 /// The variable that names the folder of all ledgers.
 pub const VARIABLE: &str = "LOPA_PRIVACY_DIR";
@@ -202,16 +203,7 @@ impl Ledger {
             return read(&path).map(Key).ok_or_else(|| damaged(&path, 1));
         }
         let key = fresh()?;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let written = options.open(&path).and_then(|mut file| {
-            file.write_all(&key)?;
-            file.sync_all()?;
-            disk::sync_folder(path.parent().unwrap_or(Path::new(".")))
-        });
-        written.map_err(|error| cannot(&path, &error))?;
+        create_private(&path, &key).map_err(|error| cannot(&path, &error))?;
         Ok(Key(key))
     }
 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Kind, Result, nearest};
 use crate::evaluate::Point;
 use crate::problem::predictor::{Predictor, decide};
 use crate::problem::{AnyProblem, At};
-use crate::run::hex;
+use crate::store::bytes::hex;
 use crate::store::disk;
 use crate::store::files::{cannot_write, replace};
 use crate::store::output;

@@ -14,8 +14,8 @@ use super::{
 use crate::config::Source;
 use crate::error::{Error, Result};
 use crate::run::Outcome;
-use crate::run::hex;
 use crate::run::trace::Stop;
+use crate::store::bytes::hex;
 use crate::store::disk;
 
 /// A run folder, read back. The manifest is read when the folder is opened; each method reads its

@@ -25,8 +25,9 @@ use crate::problem::AnyProblem;
 use crate::run::checkpoint::{self, Checkpoint, State};
 use crate::run::private::{Claim, Reservation, Reserved};
 use crate::run::trace::{Row, Stop};
-use crate::run::{Outcome, Store, World, hex};
+use crate::run::{Outcome, Store, World};
 use crate::store::bytes::Hash;
+use crate::store::bytes::hex;
 use crate::store::disk::{self, Log};
 use crate::store::files::{PARTIAL, cannot_write, replace};
 

@@ -37,6 +37,7 @@ use crate::evaluate::{Point, Quartiles};
 use crate::experiment::{Experiment, Precision};
 use crate::messages::Tally;
 use crate::run::trace::{Row, Stop};
+use crate::store::bytes::hex;
 use checkpoint::State;
 use private::{Claim, Reservation, Reserved, no_ledger};
 use processes::Processes;
@@ -396,9 +397,4 @@ pub fn trajectory_digest(outcomes: &[Outcome]) -> String {
         hasher.update(digest);
     }
     hex(&hasher.finalize()[..8])
-}
-
-/// Lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

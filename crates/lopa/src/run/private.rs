@@ -5,7 +5,7 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use super::processes::Processes;
-use super::{Context, Listener, Setup, Store, hex};
+use super::{Context, Listener, Setup, Store};
 use crate::algorithms::AnyMethod;
 use crate::algorithms::cost::{Cost, Task};
 use crate::algorithms::parts::steps::POWER;
@@ -17,6 +17,7 @@ use crate::math::real::Real;
 use crate::problem::oracle::Counts;
 use crate::problem::private::{Key, Mechanism};
 use crate::problem::{Bilevel, Dims};
+use crate::store::bytes::hex;
 
 /// A run's entry in the ledger of its rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -353,9 +354,13 @@ impl Account {
         self.plan.iterations
     }
 
-    /// ε after `k` iterations, with those that were repeated here.
-    pub fn spent(&self, k: u64) -> f64 {
-        self.epsilon(k.saturating_add(self.claim.map_or(0, |claim| claim.repeated)))
+    /// ε after `k` iterations, of which `each` is the part that does not depend on crashes, with those that were
+    /// repeated here.
+    pub fn spent(&self, k: u64, each: f64) -> f64 {
+        match self.claim.map_or(0, |claim| claim.repeated) {
+            0 => each,
+            repeated => self.epsilon(k.saturating_add(repeated)),
+        }
     }
 
     /// ε of `k` iterations: the largest of these nodes. It does not depend on crashes, so that a peer may send it twice.

@@ -131,9 +131,14 @@ fn tracking(iterations: usize) -> Experiment {
 }
 
 fn tracking_on(nodes: usize, iterations: usize, every: usize) -> Experiment {
+    tracking_of(2, nodes, iterations, every)
+}
+
+/// With an x of length `n`.
+fn tracking_of(n: usize, nodes: usize, iterations: usize, every: usize) -> Experiment {
     let sets = [
         format!("network.nodes={nodes}"),
-        "problem.n=2".into(),
+        format!("problem.n={n}"),
         "problem.p=2".into(),
         "algorithm.lopa-gt.alpha=0.1".into(),
         format!("run.iterations={iterations}"),
@@ -248,24 +253,29 @@ fn nodes_start_again_from_before_the_cut() {
     let orders = (0..27).map(|n| vec![n / 9, n / 3 % 3, n % 3]);
     let orders: Vec<_> = orders.chain([vec![0], vec![1], vec![0, 1], vec![1, 0]]).collect();
     let experiment = tracking_on(3, 200, 150);
+    // Its messages are shorter than a request.
+    let short = tracking_of(1, 3, 200, 150);
     let mut stalled = 0;
     for (first, every) in [(1.0, 0.1), (1.2, 0.7)] {
         for order in &orders {
-            let run = |tamper| {
+            let run = |experiment: &Experiment, tamper| {
                 let deaths = one_after_the_other(order, first, every);
                 let cuts = cut_for_good((0, 1), 1.0);
                 let faults = Faults { cuts, deaths, connects: true, ..Faults::default() };
-                let setup = Setup::new(&experiment, 1, faults, TestPolicy::Skip(PATIENCE));
+                let setup = Setup::new(experiment, 1, faults, TestPolicy::Skip(PATIENCE));
                 Setup { tamper, deadline: 60.0, ..setup }.run()
             };
-            let fates = run(None);
+            let fates = run(&experiment, None);
             let ended = |fate: &Fate| fate.done.as_ref().err().map(ToString::to_string);
             let lost: Vec<_> = fates.iter().filter_map(ended).collect();
             assert!(lost.is_empty(), "{order:?} from {first}: {lost:?}");
             let (sound, count) = doubly_stochastic(&experiment, &fates);
             assert!(sound && count > 20, "{order:?} from {first}: {count} skipped");
             if order.len() < 3 {
-                stalled += run(Some(dropped())).iter().filter(|fate| fate.done.is_err()).count();
+                let fates = run(&experiment, Some(dropped()));
+                stalled += fates.iter().filter(|fate| fate.done.is_err()).count();
+                let lost: Vec<_> = run(&short, None).iter().filter_map(ended).collect();
+                assert!(lost.is_empty(), "short messages, {order:?} from {first}: {lost:?}");
             }
         }
     }

@@ -56,14 +56,9 @@ impl Case {
 
     /// The case after its user did what the diagnosis says.
     fn after(self, diagnosis: &str) -> Case {
-        let quoted: Vec<&str> = match diagnosis.split_once("; leave ") {
-            Some((_, advice)) => advice.split('`').skip(1).step_by(2).collect(),
-            None => {
-                let (_, advice) =
-                    diagnosis.split_once("; try ").unwrap_or_else(|| panic!("{diagnosis}"));
-                advice.split('`').skip(1).step_by(2).collect()
-            }
-        };
+        let said = diagnosis.split_once("; leave ").or_else(|| diagnosis.split_once("; try "));
+        let (_, advice) = said.unwrap_or_else(|| panic!("{diagnosis}"));
+        let quoted = advice.split('`').skip(1).step_by(2);
         let mut steps = self.steps;
         for said in quoted {
             match said.split_once(" = ") {

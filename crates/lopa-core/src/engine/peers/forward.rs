@@ -132,7 +132,8 @@ impl<W: Wire> Peers<W> {
 
     /// Handles a forwarded frame, or forwards it if it is for another peer.
     pub(super) fn on_forwarded(&mut self, via: usize, payload: &[u8], bytes: &[u8]) -> FrameResult {
-        let most = self.limits.message.saturating_add(HEAD + OVERHEAD);
+        // A request may be longer than the messages of a small problem.
+        let most = self.limits.message.max(Status::BYTES).saturating_add(HEAD + OVERHEAD);
         let wrapped = Some(payload).filter(|payload| self.skips() && payload.len() <= most);
         let wrapped = wrapped.and_then(|payload| Wrapped::read(payload, self.nodes));
         let Wrapped { from, to, number, frame } = wrapped.ok_or(Refusal::Shape)?;

@@ -25,6 +25,9 @@ pub struct Status {
 }
 
 impl Status {
+    /// Bytes of a payload.
+    pub const BYTES: usize = 3 * size_of::<u64>();
+
     /// Encodes the payload.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Writer::default();

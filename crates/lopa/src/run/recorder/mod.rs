@@ -17,7 +17,7 @@ use super::private::{self, Account};
 use super::processes::agreed::agree;
 use super::processes::{Processes, check_stop, points};
 use super::world::Job;
-use super::{Context, Observers, Outcome, hex, steps};
+use super::{Context, Observers, Outcome, steps};
 use crate::engine::{Cluster, Expect, Node};
 use crate::error::{Error, Result};
 use crate::evaluate::watch::Culprit;
@@ -30,7 +30,7 @@ use crate::problem::scope::Scope;
 use crate::problem::{At, Bilevel};
 use crate::run::checkpoint;
 use crate::run::trace::{Row, Stop};
-use crate::store::bytes::Hash;
+use crate::store::bytes::{Hash, hex};
 use gather::{Tracking, Xs, own_points, packed, tracking, xs};
 use probe::{Probing, variables};
 
@@ -134,7 +134,8 @@ impl<'a> Recorder<'a> {
     fn spent<T: Real>(&self, cluster: &mut Cluster<T>) -> Result<Option<f64>> {
         let Some(account) = &self.account else { return Ok(None) };
         let (k, here) = (cluster.progress().k, cluster.nodes().len());
-        let (each, own) = (account.epsilon(k), account.spent(k));
+        let each = account.epsilon(k);
+        let own = account.spent(k, each);
         let all = cluster.everyone(vec![vec![each]; here], Expect::Numbers)?;
         Ok(Some(all.into_iter().flatten().fold(own, f64::max)))
     }
