@@ -29,6 +29,7 @@ from ._network import Network, Partition, graph, partition
 from ._problem import Node, Problem
 from ._registries import Entry, algorithms, data_sources, graphs, partitions, problems, weights
 from ._results import Model, Models, Result, Run, Table
+from ._work import Executor, Trial, Tuned, compare, ranges, suggest, trial, tune
 
 __all__ = [
     "Arrays",
@@ -38,6 +39,7 @@ __all__ = [
     "DivergenceWarning",
     "Entry",
     "Error",
+    "Executor",
     "LabelWarning",
     "MismatchError",
     "Model",
@@ -54,16 +56,23 @@ __all__ = [
     "RunError",
     "StorageError",
     "Table",
+    "Trial",
+    "Tuned",
     "__version__",
     "algorithms",
     "check",
+    "compare",
     "data_sources",
     "graph",
     "graphs",
     "partition",
     "partitions",
     "problems",
+    "ranges",
     "run",
     "schema",
+    "suggest",
+    "trial",
+    "tune",
     "weights",
 ]

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _lopa
 from ._arrays import Arrays
@@ -16,6 +16,9 @@ from ._json import dumps
 from ._problem import Problem
 from ._progress import teller
 from ._results import Run
+
+if TYPE_CHECKING:
+    from ._work import Executor
 
 Source = str | os.PathLike[str] | Mapping[str, Any]
 """An experiment file, or the same as a dictionary."""
@@ -31,6 +34,7 @@ def run(
     out: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     resume: bool = True,
+    executor: Executor | None = None,
     data: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[str, dict[str, Any]], None] | None = None,
 ) -> Run:
@@ -42,6 +46,8 @@ def run(
     out: the folder for run folders; by default `LOPA_RUNS_DIR`, or `runs`.
     threads: results do not depend on it; by default all cores, for a problem in Python one.
     resume: whether to continue an unfinished run of the same experiment, as the command line does.
+    executor: does the runs, one per algorithm and seed, on its workers, which must see the folder `out`; the results
+        are the same. Any object with the method `submit` of `concurrent.futures.Executor`.
     data: the folder with the data sets; by default `LOPA_DATA_DIR`, or `data`.
     progress: whether to show it; by default in terminals and notebooks. Or a function that is
         called with an event (`begin`, `progress`, `end`, …) and its values.
@@ -49,14 +55,20 @@ def run(
     `DivergedError` is raised if every run diverged; if some did, there is a `DivergenceWarning`.
     """
     path, text, problem = _read(source)
-    if threads is None:
-        threads = _threads(1 if problem is not None else os.cpu_count() or 1)
-    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= 1024:
-        message = f"cannot run on {threads!r} threads"
-        raise ConfigError("config/out-of-range", message, "threads", "choose 1 to 1024")
+    threads = _workers(threads, problem)
     out = Path(out if out is not None else os.environ.get("LOPA_RUNS_DIR") or "runs")
+    sets, send = _sets(set), None
+    if executor is not None:
+        from ._work import _absolute, _run_unit, _send, _shipped
+
+        if not resume:
+            message = "runs on an executor resume, and `resume` is False"
+            raise ConfigError("config/no-meaning", message, "resume", "choose another folder with `out`")
+        data = _absolute(data)
+        shared = os.path.abspath(_lopa.parts(path, text, sets, out))
+        send = _send(executor, _run_unit, (_shipped(source), sets, shared, threads, data))
     with teller(progress) as tell:
-        folder = _lopa.run(path, text, _sets(set), out, threads, bool(resume), data, tell)
+        folder = _lopa.run(path, text, sets, out, threads, bool(resume), data, send, tell)
     run = Run.load(folder, problem)
     _tell_diverged(run)
     return run
@@ -155,6 +167,16 @@ def _typed(value: str) -> str:
         return dumps(tomllib.loads(f"value = {value}")["value"])
     except tomllib.TOMLDecodeError:
         return json.dumps(value)
+
+
+def _workers(threads: int | None, problem: Problem | None) -> int:
+    """The number of threads given, or the usual one."""
+    if threads is None:
+        threads = _threads(1 if problem is not None else os.cpu_count() or 1)
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= 1024:
+        message = f"cannot run on {threads!r} threads"
+        raise ConfigError("config/out-of-range", message, "threads", "choose 1 to 1024")
+    return threads
 
 
 def _threads(usual: int) -> int:

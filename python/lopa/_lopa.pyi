@@ -1,6 +1,6 @@
 """The compiled half: text and numbers. `lopa` makes objects of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -9,6 +9,13 @@ __all__ = [
     "main",
     "check",
     "run",
+    "parts",
+    "tune",
+    "tune_unit",
+    "ranges",
+    "trial",
+    "run_unit",
+    "compare",
     "listing",
     "schema",
     "fit",
@@ -38,8 +45,56 @@ def run(
     threads: int,
     resume: bool,
     data: str | PathLike[str] | None,
+    send: Callable[[Sequence[tuple[str, str]]], Iterator[tuple[int, str]]] | None,
     tell: Callable[[str, str], None] | None,
 ) -> Path: ...
+def parts(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    out: str | PathLike[str],
+) -> Path: ...
+def tune(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    journal: str | PathLike[str],
+    threads: int,
+    data: str | PathLike[str] | None,
+    send: Callable[[Sequence[tuple[str, str]]], Iterator[tuple[int, str]]] | None,
+    tell: Callable[[str, str], None] | None,
+) -> str: ...
+def tune_unit(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    data: str | PathLike[str] | None,
+    task: str,
+) -> str: ...
+def ranges(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    data: str | PathLike[str] | None,
+) -> str: ...
+def trial(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    data: str | PathLike[str] | None,
+    algorithm: str,
+    params: Mapping[str, float],
+) -> float | None: ...
+def run_unit(
+    path: str | PathLike[str] | None,
+    json: str | None,
+    sets: Sequence[tuple[str, str]],
+    folder: str | PathLike[str],
+    threads: int,
+    data: str | PathLike[str] | None,
+    task: str,
+) -> str: ...
+def compare(folder: str | PathLike[str], measure: str | None, target: float | None) -> str: ...
 def listing() -> str: ...
 def schema() -> str: ...
 def fit(

@@ -1,6 +1,6 @@
 //! Experiments: read, run into a folder, listed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,23 @@ use lopa::config::Source;
 use lopa::data::Where;
 use lopa::error::{Error, Result};
 use lopa::experiment::{Experiment, open};
-use lopa::folder::{RunFolder, Status};
+use lopa::folder::{Parts, RunFolder, Runs, Status, merged, parts_folder, remove_parts, share};
 use lopa::run::{Context, Listener, Outcome};
+use lopa::work::Unit;
 use lopa_study::tune::TuneSpec;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors::raise;
 use crate::going::{attached, detached};
+use crate::work::Send;
 use crate::{registries, values};
 
 /// Time between two checks for signals, and between two reports of progress.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// An experiment file (`path`) or a dictionary (`json`), with overrides.
-fn source(
+pub fn source(
     path: Option<PathBuf>,
     json: Option<&str>,
     sets: Vec<(String, String)>,
@@ -44,7 +46,7 @@ fn source(
 }
 
 /// Reads and checks a whole file.
-fn read(source: &Source) -> Result<Experiment> {
+pub fn read(source: &Source) -> Result<Experiment> {
     let experiment = Experiment::read(source, &registries());
     let checked = experiment.and_then(|experiment| {
         TuneSpec::of(source, &experiment)?;
@@ -68,7 +70,7 @@ pub fn check(
     done.map_err(|error| raise(py, error))
 }
 
-/// Runs an experiment into a run folder below `out`; returns the folder.
+/// Runs an experiment into a run folder below `out`; returns the folder. `send` does runs elsewhere, unless it is `None`.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.run`")]
 pub fn run(
@@ -80,9 +82,11 @@ pub fn run(
     threads: usize,
     resume: bool,
     data: Option<PathBuf>,
+    send: Py<PyAny>,
     tell: Py<PyAny>,
 ) -> PyResult<PathBuf> {
     let interrupt = AtomicBool::new(false);
+    let send = Send::new(py, &send, &interrupt);
     let mut teller = Teller::new(tell, &interrupt);
     let done = detached(py, || -> Result<PathBuf> {
         let source = source(path, json.as_deref(), sets)?;
@@ -95,6 +99,11 @@ pub fn run(
             probe: lopa_cli::probe(),
         };
         let data = experiment.load_data(&context)?;
+        let place = parts_folder(&out, &experiment);
+        let parts = match send.is_given() {
+            true => sent(&experiment, &place, &send, &interrupt)?,
+            false => Parts::new(),
+        };
         let unfinished = match resume {
             true => RunFolder::unfinished(&out, &experiment, data.as_ref())?,
             false => None,
@@ -103,6 +112,7 @@ pub fn run(
             Some(folder) => folder,
             None => RunFolder::create(&out, &experiment, data.as_ref(), threads)?,
         };
+        folder.merge(parts);
         teller.started(&experiment);
         let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut teller);
         folder.finish(match (&done, interrupt.load(Ordering::Relaxed)) {
@@ -111,12 +121,45 @@ pub fn run(
             (Ok(_), false) => Status::Done,
         })?;
         done?;
+        if send.is_given() {
+            // All that is in it is now in the run folder.
+            remove_parts(&place);
+        }
         Ok(folder.path().to_path_buf())
     });
     match teller.raised {
         Some(raised) => Err(raised),
-        None => done.map_err(|error| raise(py, error)),
+        None => send.ended(py, done),
     }
+}
+
+/// The folder that workers of an executor share.
+#[pyfunction]
+pub fn parts(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    out: PathBuf,
+) -> PyResult<PathBuf> {
+    let done = detached(py, || {
+        let experiment = read(&source(path, json.as_deref(), sets)?)?;
+        Ok(parts_folder(&out, &experiment))
+    });
+    done.map_err(|error| raise(py, error))
+}
+
+/// The runs that workers did in a folder that they share.
+fn sent(
+    experiment: &Experiment,
+    place: &Path,
+    send: &Send,
+    interrupt: &AtomicBool,
+) -> Result<Parts> {
+    let sender =
+        |units: &[Unit], keep: &mut dyn FnMut(usize, String) -> Result<()>| send.send(units, keep);
+    share(&[experiment], (place, Send::member()), interrupt, Runs::Sent(&sender), &|_| ())?;
+    Ok(merged(&[experiment], place)?.pop().unwrap_or_default())
 }
 
 /// Threads, unless it is this one alone.

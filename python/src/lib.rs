@@ -12,6 +12,7 @@ mod problem;
 mod runs;
 mod together;
 mod values;
+mod work;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,6 +46,17 @@ fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(experiment::run, module)?)?;
     module.add_function(wrap_pyfunction!(experiment::listing, module)?)?;
     module.add_function(wrap_pyfunction!(experiment::schema, module)?)?;
+    for function in [
+        wrap_pyfunction!(experiment::parts, module)?,
+        wrap_pyfunction!(work::tune, module)?,
+        wrap_pyfunction!(work::tune_unit, module)?,
+        wrap_pyfunction!(work::ranges, module)?,
+        wrap_pyfunction!(work::trial, module)?,
+        wrap_pyfunction!(work::run_unit, module)?,
+        wrap_pyfunction!(work::compare, module)?,
+    ] {
+        module.add_function(function)?;
+    }
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::usual, module)?)?;
     module.add_function(wrap_pyfunction!(fit::spelling, module)?)?;

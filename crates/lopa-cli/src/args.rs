@@ -68,6 +68,24 @@ pub enum Resume {
     Require,
 }
 
+/// Work that several processes share.
+#[derive(Debug, Default, Args)]
+pub struct ShareArgs {
+    /// Do part I of N on a folder that all parts share; without I/N, the index of the Slurm array or of the
+    /// indexed Kubernetes job
+    ///
+    /// A part does its own share first, then whatever no other part has begun, and ends when all is done. Whatever a
+    /// dead part had begun is taken over.
+    #[arg(long, value_name = "I/N", num_args = 0..=1, default_missing_value = "job")]
+    pub share: Option<String>,
+    /// Put the work of all parts together
+    #[arg(long, conflicts_with = "share")]
+    pub merge: bool,
+    /// Seconds without a sign of life after which other parts take over a part's work
+    #[arg(long, value_name = "SECONDS", env = "LOPA_LEASE", default_value_t = 120.0)]
+    pub lease: f64,
+}
+
 #[derive(Debug, Args)]
 pub struct CodeArgs {
     /// Run the Python code that the run folder or the file names

@@ -63,6 +63,7 @@ pub mod experiment;
 pub mod folder;
 pub mod run;
 pub mod serve;
+pub mod work;
 
 /// The names that programs and problems need: `use lopa::prelude::*`. Files of algorithms use [`algorithms::prelude`].
 pub mod prelude {

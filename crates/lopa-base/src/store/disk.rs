@@ -205,6 +205,15 @@ impl Log {
         Ok(Log { path: path.to_path_buf(), file })
     }
 
+    /// Creates a file; fails if there is one. Of several processes that create it at the same time, one succeeds,
+    /// also on file systems of the network.
+    pub fn create(path: &Path) -> io::Result<Log> {
+        let create = || File::options().append(true).create_new(true).open(path).map(Some);
+        let file = take(Step::Open { path, empty: true }, create)?;
+        let file = file.ok_or_else(|| io::Error::other("a file must be opened"))?;
+        Ok(Log { path: path.to_path_buf(), file })
+    }
+
     /// Appends bytes.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match judge(Step::Write(&self.path, bytes)) {

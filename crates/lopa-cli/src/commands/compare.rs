@@ -8,19 +8,20 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::data::Data;
 use lopa::error::{Error, Result, nearest};
-use lopa::experiment::{Experiment, Registries, Until};
-use lopa::folder::{RunReader, Traces, complete};
+use lopa::experiment::{Experiment, Registries};
+use lopa::folder::{RunReader, Traces, complete, merge, merged, parts_folder};
 use lopa::run::trace::COSTS;
-use lopa_study::compare::{DECISIVE, Question, cost_named};
+use lopa_study::compare::{Question, cost_named, unmeasured};
 use serde_json::json;
 
 use super::bars::Bars;
 use super::environment::Environment;
 use super::finished::Finished;
 use super::run_folder::INTERRUPTED;
+use super::share::{self, Work};
 use super::source::{self, check};
 use super::summary;
-use crate::args::{CodeArgs, ExperimentArgs, ThreadArgs};
+use crate::args::{CodeArgs, ExperimentArgs, ShareArgs, ThreadArgs};
 use crate::program::Program;
 
 #[derive(Debug, Args)]
@@ -31,6 +32,8 @@ pub struct CompareArgs {
     threads: ThreadArgs,
     #[command(flatten)]
     code: CodeArgs,
+    #[command(flatten)]
+    share: ShareArgs,
     /// What every algorithm may spend: iterations, gradients, hessians, jacobians, samples, rounds,
     /// bytes or seconds; repeatable
     ///
@@ -66,26 +69,26 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let budgets = args.budgets.iter().map(|text| budget(text)).collect::<Result<Vec<_>>>()?;
     let costs = args.costs.iter().map(|name| cost(name, "--cost")).collect::<Result<Vec<_>>>()?;
-    let (experiment, folder, stopped) = match args.finished() {
-        Some(folder) => (saved(args, folder, &program.registries)?, folder.to_path_buf(), None),
-        None => run(args, &budgets, program)?,
+    let (experiment, folder) = match args.finished() {
+        Some(folder) => {
+            args.share.refuse("a finished run has no parts")?;
+            (saved(args, folder, &program.registries)?, folder.to_path_buf())
+        }
+        None => match run(args, &budgets, program)? {
+            Ran::All(experiment, folder) => (*experiment, folder),
+            Ran::NotAll(code) => return Ok(code),
+        },
     };
-    if let Some(code) = stopped {
-        output.note(INTERRUPTED);
-        return Ok(ExitCode::from(code));
-    }
     let reader = RunReader::open(&folder)?;
     let traces = reader.traces()?;
-    let measure = measure(args, &traces)?;
-    let question = Question {
-        algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
-        seeds: experiment.run.seeds.clone(),
-        rows: reader.manifest().judged(&measure),
-        measure,
-        costs: if costs.is_empty() { spent(&experiment) } else { costs },
-        budgets: if budgets.is_empty() { own_budgets(&experiment) } else { budgets },
-        target: args.target,
-    };
+    let mut question = Question::of(&experiment, &reader, &traces, args.measure.as_deref())?;
+    if !costs.is_empty() {
+        question.costs = costs;
+    }
+    if !budgets.is_empty() {
+        question.budgets = budgets;
+    }
+    question.target = args.target;
     let answer = lopa_study::compare::compare(&traces, &question);
     if output.json() {
         let mut document = json!(answer);
@@ -100,12 +103,16 @@ pub fn compare(args: &CompareArgs, program: &Program) -> Result<ExitCode> {
     Ok(exit_code(&traces))
 }
 
-/// Does the missing runs; returns an exit code if interrupted.
-fn run(
-    args: &CompareArgs,
-    budgets: &[(&'static str, f64)],
-    program: &Program,
-) -> Result<(Experiment, PathBuf, Option<u8>)> {
+/// How far the runs have come.
+enum Ran {
+    /// All are in the folder.
+    All(Box<Experiment>, PathBuf),
+    /// Interrupted, or only a part.
+    NotAll(ExitCode),
+}
+
+/// Does the missing runs.
+fn run(args: &CompareArgs, budgets: &[(&'static str, f64)], program: &Program) -> Result<Ran> {
     let output = &program.output;
     let mut experiment = source::experiment(&args.experiment, &program.registries)?;
     if !budgets.is_empty() {
@@ -120,10 +127,31 @@ fn run(
         check_measure(name, &experiment, data.as_ref())?;
     }
     let bars = &mut Bars::new(output, &experiment);
-    let place = (args.experiment.out.as_path(), environment.threads);
-    let (folder, whole) = complete(&experiment, data.as_ref(), place, &context, bars)?;
-    let stopped = (!whole).then(|| signals.code().unwrap_or(130));
-    Ok((experiment, folder, stopped))
+    let (out, data) = (args.experiment.out.as_path(), data.as_ref());
+    let place = (out, environment.threads);
+    let parts = parts_folder(out, &experiment);
+    let (folder, whole) = match args.share.work()? {
+        Work::All => complete(&experiment, data, place, &context, bars)?,
+        Work::Merge => {
+            let parts = merged(&[&experiment], &parts)?.pop().unwrap_or_default();
+            merge(&experiment, parts, data, place, &context, bars)?
+        }
+        Work::Part(member) => {
+            let mut one = |one: &Experiment, runs: &Path| {
+                let place = (runs, environment.threads);
+                let (folder, whole) = complete(one, data, place, &context, bars)?;
+                Ok(whole.then_some(folder))
+            };
+            let part = (parts.as_path(), member);
+            let code = share::part(&[&experiment], part, &environment, &mut one, output)?;
+            return Ok(Ran::NotAll(code));
+        }
+    };
+    if !whole {
+        output.note(INTERRUPTED);
+        return Ok(Ran::NotAll(ExitCode::from(signals.code().unwrap_or(130))));
+    }
+    Ok(Ran::All(Box::new(experiment), folder))
 }
 
 /// The experiment of a finished run.
@@ -135,12 +163,6 @@ fn saved(args: &CompareArgs, folder: &Path, registries: &Registries) -> Result<E
             .hint("name the experiment file to run it anew"));
     }
     Experiment::read(&Finished::open(folder)?.folder.resolved()?, registries)
-}
-
-/// All costs that runs of an experiment have.
-fn spent(experiment: &Experiment) -> Vec<&'static str> {
-    let timed = experiment.time.is_some();
-    COSTS.into_iter().filter(|cost| timed || *cost != "virtual_seconds").collect()
 }
 
 fn cost(name: &str, flag: &str) -> Result<&'static str> {
@@ -167,30 +189,6 @@ fn budget(text: &str) -> Result<(&'static str, f64)> {
     Ok((cost, amount.filter(|amount| amount.is_finite()).ok_or_else(wrong)?))
 }
 
-/// The file's own limits, if every algorithm ran until it had reached all of them.
-fn own_budgets(experiment: &Experiment) -> Vec<(&'static str, f64)> {
-    match experiment.run.until {
-        Until::All => experiment.run.limits().collect(),
-        Until::First => Vec::new(),
-    }
-}
-
-/// The requested measure, or the first decisive one that was taken.
-fn measure(args: &CompareArgs, traces: &Traces) -> Result<String> {
-    let rows = || traces.runs.iter().flat_map(|run| &run.rows);
-    let measured = |name: &str| rows().any(|row| row.values.contains_key(name));
-    let found = match &args.measure {
-        Some(name) => Some(name.as_str()).filter(|name| measured(name)),
-        None => DECISIVE.into_iter().find(|name| measured(name)),
-    };
-    found.map(str::to_string).ok_or_else(|| {
-        let mut known: Vec<String> = rows().flat_map(|row| row.values.keys()).cloned().collect();
-        known.sort_unstable();
-        known.dedup();
-        unmeasured(args.measure.as_deref().unwrap_or_default(), &known)
-    })
-}
-
 /// Fails before anything runs if the runs would not take the measure.
 fn check_measure(name: &str, experiment: &Experiment, data: Option<&Data>) -> Result<()> {
     let known = experiment.measures(data)?;
@@ -199,14 +197,6 @@ fn check_measure(name: &str, experiment: &Experiment, data: Option<&Data>) -> Re
         return Ok(());
     }
     Err(unmeasured(name, &known))
-}
-
-fn unmeasured(name: &str, known: &[String]) -> Error {
-    let near = nearest(name, known.iter().map(String::as_str));
-    let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
-    Error::config("config/unknown-name", format!("the runs do not measure `{name}`"))
-        .at("--measure")
-        .hint(format!("{did}measured: {}", known.join(", ")))
 }
 
 fn exit_code(traces: &Traces) -> ExitCode {

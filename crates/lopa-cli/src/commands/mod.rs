@@ -29,6 +29,7 @@ mod bars;
 mod environment;
 mod finished;
 mod run_folder;
+mod share;
 mod signals;
 mod source;
 mod summary;

@@ -7,16 +7,17 @@ use clap::{Args, ValueEnum};
 use lopa::data::Data;
 use lopa::error::Result;
 use lopa::experiment::Experiment;
-use lopa::folder::RunFolder;
+use lopa::folder::{RunFolder, complete, merged, parts_folder};
 use lopa::network::time::Calls;
 use serde_json::{Value, json};
 
 use super::bars::Bars;
 use super::environment::Environment;
 use super::run_folder::{Destination, exit_code, show, status};
+use super::share::{self, Work};
 use super::source::experiment;
 use super::summary;
-use crate::args::{CodeArgs, ExperimentArgs, Resume, ResumeArgs, ThreadArgs};
+use crate::args::{CodeArgs, ExperimentArgs, Resume, ResumeArgs, ShareArgs, ThreadArgs};
 use crate::output::Output;
 use crate::program::Program;
 
@@ -31,6 +32,8 @@ pub struct RunArgs {
     threads: ThreadArgs,
     #[command(flatten)]
     resume: ResumeArgs,
+    #[command(flatten)]
+    share: ShareArgs,
     /// Where the nodes run
     #[arg(long, value_enum, default_value_t = Engine::Process)]
     engine: Engine,
@@ -60,7 +63,11 @@ pub fn run(args: &RunArgs, program: &Program) -> Result<ExitCode> {
     match args.engine {
         Engine::Process => in_this_process(args, program),
         #[cfg(feature = "mpi")]
-        Engine::Mpi => mpi::run(&args.experiment, &args.threads, args.resume.resume, program),
+        Engine::Mpi => {
+            args.share
+                .refuse("the processes of `--engine mpi` share each run, not the list of runs")?;
+            mpi::run(&args.experiment, &args.threads, args.resume.resume, program)
+        }
         #[cfg(not(feature = "mpi"))]
         Engine::Mpi => Err(crate::features::MPI.missing("lopa run --engine mpi")),
     }
@@ -79,10 +86,25 @@ fn in_this_process(args: &RunArgs, program: &Program) -> Result<ExitCode> {
         return dry_run(if known { &experiment } else { &unmeasured }, data.as_ref(), output);
     }
     let (out, resume) = (&args.experiment.out, args.resume.resume);
+    let work = args.share.work()?;
+    let parts = parts_folder(out, &experiment);
+    let mut bars = Bars::new(output, &experiment);
+    if let Work::Part(member) = work {
+        let mut one = |one: &Experiment, runs: &Path| {
+            let place = (runs, environment.threads);
+            let (folder, whole) = complete(one, data.as_ref(), place, &context, &mut bars)?;
+            Ok(whole.then_some(folder))
+        };
+        return share::part(&[&experiment], (&parts, member), &environment, &mut one, output);
+    }
+    let done_by_parts = match work {
+        Work::Merge => merged(&[&experiment], &parts)?.pop().unwrap_or_default(),
+        _ => Default::default(),
+    };
     let experiment = measured(experiment, data.as_ref(), (out, resume), output)?;
     let destination = Destination { out, resume, threads: environment.threads };
     let mut folder = destination.open(&experiment, data.as_ref(), output)?;
-    let mut bars = Bars::new(output, &experiment);
+    folder.merge(done_by_parts);
     let done = experiment.run_on(data.as_ref(), &context, &mut folder, &mut bars);
     let finished = match &done {
         Err(error) => folder.fail(error),

@@ -4,16 +4,18 @@ mod trials;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
 use lopa::error::Result;
 use lopa::store;
-use lopa_study::tune::{Confirmation, Trial, Tuned, tune as search};
+use lopa_study::tune::{self, Confirmation, Trial, Tuned};
 use serde_json::json;
 
 use super::environment::Environment;
+use super::share::{Progress, Work, named};
 use super::source::source;
-use crate::args::{FileArgs, ThreadArgs};
+use crate::args::{FileArgs, ShareArgs, ThreadArgs};
 use crate::output::{Output, number};
 use crate::program::Program;
 use trials::Trials;
@@ -31,6 +33,8 @@ pub struct TuneArgs {
     journal: Option<PathBuf>,
     #[command(flatten)]
     threads: ThreadArgs,
+    #[command(flatten)]
+    share: ShareArgs,
 }
 
 pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
@@ -43,14 +47,32 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     let environment = Environment::new(&args.threads, &args.file.data)?;
     let (context, signals) = (environment.context(), &environment.signals);
     let trials = Trials::new(output);
-    let report = |trial: &Trial, _: usize, of: usize| trials.ended(trial, of);
+    let parts = journal.with_extension("parts");
+    let work = args.share.work()?;
+    let part = match &work {
+        Work::Part(member) => Some(Progress::new(output, member)),
+        _ => None,
+    };
+    let progress = |line: &str| part.iter().for_each(|part| part.show(line));
+    let place = match work {
+        Work::All => tune::Trials::Here(&journal),
+        Work::Part(member) => tune::Trials::Part { folder: &parts, member, progress: &progress },
+        Work::Merge => tune::Trials::Merge { folder: &parts, journal: &journal },
+    };
+    let done = AtomicUsize::new(0);
+    let report = |trial: &Trial, _: usize, of: usize| match &part {
+        None => trials.ended(trial, of),
+        Some(_) => {
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+    };
     let tested = |test: &Confirmation| {
         trials.note(&format!("{} trial {} {}", test.algorithm, test.confirms, test.says()));
     };
-    let tuned = search(
+    let tuned = tune::tune(
         &source,
         &program.registries,
-        &journal,
+        place,
         extends.as_deref(),
         &context,
         &report,
@@ -62,8 +84,24 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
             output.warn(&error.to_string());
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));
         }
-        tuned => tuned?,
+        tuned => tuned.map_err(|error| match &part {
+            Some(part) => named(error, part.name()),
+            None => error,
+        })?,
     };
+    if let Some(part) = &part {
+        let (here, of) = (done.load(Ordering::Relaxed), tuned.trials.len());
+        if output.json() {
+            output
+                .document(&json!({ "part": part.name(), "done": here, "of": of, "folder": parts }));
+        }
+        output.note(&format!(
+            "{} did {here} of {of} trials; all are done, and the same command with --merge in place of --share \
+             writes the tuned experiment",
+            part.name()
+        ));
+        return Ok(ExitCode::SUCCESS);
+    }
     store::output::write(
         &out,
         tuned.text.as_bytes(),

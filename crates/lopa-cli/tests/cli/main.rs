@@ -25,6 +25,7 @@ mod privacy;
 mod program;
 mod resume;
 mod runs;
+mod share;
 mod stats;
 #[cfg(feature = "paper")]
 mod theory;

@@ -10,11 +10,15 @@ mod rank;
 
 pub use rank::{Lead, Place, Scale, lead};
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::seeds::Seeds;
 use crate::statistics::Summary;
-use lopa::folder::{Run, Traces};
+use lopa::error::{Error, Result, nearest};
+use lopa::experiment::{Experiment, Until};
+use lopa::folder::{Run, RunReader, Traces};
 use lopa::run::trace::{COSTS, Row, majority_of, more_is_better, spans_powers};
 
 /// A measurement below this share of the budget does not represent the budget.
@@ -109,6 +113,42 @@ fn total(run: &Run, cost: &str) -> f64 {
 }
 
 impl Question {
+    /// The usual question about the runs of an experiment: all costs that it has, and the requested measure, or the
+    /// first decisive one that was taken.
+    pub fn of(
+        experiment: &Experiment,
+        reader: &RunReader,
+        traces: &Traces,
+        measure: Option<&str>,
+    ) -> Result<Question> {
+        let rows = || traces.runs.iter().flat_map(|run| &run.rows);
+        let measured = |name: &str| rows().any(|row| row.values.contains_key(name));
+        let found = match measure {
+            Some(name) => Some(name).filter(|name| measured(name)),
+            None => DECISIVE.into_iter().find(|name| measured(name)),
+        };
+        let measure = found.map(str::to_string).ok_or_else(|| {
+            let known: BTreeSet<String> =
+                rows().flat_map(|row| row.values.keys()).cloned().collect();
+            unmeasured(measure.unwrap_or_default(), &known.into_iter().collect::<Vec<_>>())
+        })?;
+        let timed = experiment.time.is_some();
+        let spent = |cost: &&'static str| timed || *cost != "virtual_seconds";
+        Ok(Question {
+            algorithms: experiment.algorithms.iter().map(|spec| spec.label.clone()).collect(),
+            seeds: experiment.run.seeds.clone(),
+            rows: reader.manifest().judged(&measure),
+            measure,
+            costs: COSTS.into_iter().filter(spent).collect(),
+            // The file's own limits, if every algorithm ran until it had reached all of them.
+            budgets: match experiment.run.until {
+                Until::All => experiment.run.limits().collect(),
+                Until::First => Vec::new(),
+            },
+            target: None,
+        })
+    }
+
     /// The runs of an algorithm, one per seed.
     fn runs<'a>(&self, traces: &'a Traces, algorithm: &str) -> Seeds<'a, Run> {
         let asked = |run: &&Run| self.seeds.contains(&run.seed);
@@ -252,4 +292,13 @@ pub fn cost_named(name: &str) -> Option<&'static str> {
         other => other,
     };
     COSTS.into_iter().find(|cost| *cost == name)
+}
+
+/// The error for a measure that the runs do not take.
+pub fn unmeasured(name: &str, known: &[String]) -> Error {
+    let near = nearest(name, known.iter().map(String::as_str));
+    let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    Error::config("config/unknown-name", format!("the runs do not measure `{name}`"))
+        .at("--measure")
+        .hint(format!("{did}measured: {}", known.join(", ")))
 }

@@ -6,9 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Search;
 use super::journal::Trial;
+use super::runner::{Job, Runner, Task};
 use super::space::Candidate;
-use super::{Search, Task};
 use lopa::error::Result;
 
 /// How much larger a neighbour's values are.
@@ -55,24 +56,37 @@ impl Search<'_> {
     /// The best confirmed trial of each algorithm, and all tests. If none is confirmed, the last
     /// tested trial is taken.
     pub(super) fn winners(&self, trials: &[Trial]) -> Result<(Vec<Trial>, Vec<Confirmation>)> {
-        let (mut best, mut tests) = (Vec::new(), Vec::new());
-        for index in 0..self.experiment.algorithms.len() {
-            let ranked = self.ranked(trials, index);
-            let mut chosen = ranked[0];
-            let worth = |trial: &&&Trial| trial.value.is_some();
-            let most = if self.spec.confirm == 0 { 0 } else { MOST };
-            for trial in ranked.iter().filter(worth).take(most) {
-                let test = self.confirm(index, trial)?;
-                let stands = test.stands;
-                tests.push(test);
-                chosen = trial;
-                if stands {
-                    break;
-                }
+        let algorithms = self.experiment.algorithms.len();
+        let ranked: Vec<Vec<&Trial>> =
+            (0..algorithms).map(|index| self.ranked(trials, index)).collect();
+        let most = if self.spec.confirm == 0 { 0 } else { MOST };
+        let worth =
+            |index: usize| ranked[index].iter().filter(|trial| trial.value.is_some()).take(most);
+        let mut tests: Vec<Vec<Confirmation>> = vec![Vec::new(); algorithms];
+        loop {
+            let next = |index: usize| -> Option<(usize, &Trial)> {
+                let over = tests[index].last().is_some_and(|test| test.stands);
+                let trial = worth(index).nth(tests[index].len()).filter(|_| !over)?;
+                Some((index, trial))
+            };
+            let open: Vec<(usize, &Trial)> = (0..algorithms).filter_map(next).collect();
+            if open.is_empty() {
+                break;
             }
-            best.push(chosen.clone());
+            let job = |&(index, trial): &(usize, &Trial)| {
+                let (params, trial) = (trial.params.clone(), trial.trial);
+                Job::Test(Task { index, rung: 0, trial, params, share: 1.0 })
+            };
+            let found = self.each(open.iter().map(job))?;
+            for ((index, _), test) in open.into_iter().zip(found) {
+                tests[index].push(test);
+            }
         }
-        Ok((best, tests))
+        let best = |index: usize| {
+            let tested = tests[index].len().checked_sub(1).and_then(|last| worth(index).nth(last));
+            (*tested.unwrap_or(&ranked[index][0])).clone()
+        };
+        Ok(((0..algorithms).map(best).collect(), tests.concat()))
     }
 
     /// The trials of an algorithm, the best first: one of a later stage before all of an earlier one.
@@ -84,36 +98,30 @@ impl Search<'_> {
         own.retain(|trial| seen.insert(trial.trial));
         own
     }
+}
 
-    /// Tests a trial, unless the journal has the outcome.
-    fn confirm(&self, index: usize, trial: &Trial) -> Result<Confirmation> {
-        let label = &self.experiment.algorithms[index].label;
-        let known = |test: &&Confirmation| test.algorithm == *label && test.confirms == trial.trial;
-        if let Some(known) = self.confirmed.iter().find(known) {
-            return Ok(known.clone());
-        }
+impl Runner<'_> {
+    /// Tests a trial.
+    pub(super) fn test(&self, algorithm: String, task: &Task) -> Result<Confirmation> {
         let seeds = self.further_seeds();
         let full = |params: Candidate| {
-            let task = Task { index, rung: 0, trial: trial.trial, params, share: 1.0 };
+            let task = Task { params, rung: 0, share: 1.0, ..*task };
             let experiment = self.trial_experiment(&task, &seeds);
             experiment.map(|experiment| self.mean(&experiment)).transpose()
         };
-        let value = full(trial.params.clone())?.flatten();
+        let value = full(task.params.clone())?.flatten();
         let neighbour = match value {
-            Some(_) => full(self.above(index, &trial.params))?,
+            Some(_) => full(self.above(task.index, &task.params))?,
             None => None,
         };
-        let test = Confirmation {
-            algorithm: label.clone(),
-            confirms: trial.trial,
+        Ok(Confirmation {
+            algorithm,
+            confirms: task.trial,
             stands: value.is_some() && neighbour != Some(None),
             above: neighbour.flatten(),
             value,
             seeds,
-        };
-        self.journal.lock().expect("no trial panics").confirm(&test)?;
-        (self.tested)(&test);
-        Ok(test)
+        })
     }
 
     /// The neighbour of some values; whole numbers stay.

@@ -1,5 +1,6 @@
 //! The journal of finished trials and of tested winners: append-only, one line per entry.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use super::confirm::Confirmation;
 use super::space::Candidate;
 use lopa::error::{Error, Result};
 use lopa::store::output;
+use lopa::work::{Ledger, Merge, Next, Unit};
 
 /// A finished trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,12 +28,45 @@ pub struct Trial {
     pub value: Option<f64>,
 }
 
-/// A line after the first.
+/// The step sizes that an algorithm finds itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// The label of the algorithm.
+    pub algorithm: String,
+    /// The step sizes.
+    pub found: Candidate,
+}
+
+/// A line after the first: the result of a unit.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Line {
+pub(super) enum Line {
     Test(Confirmation),
     Trial(Trial),
+    Found(Found),
+}
+
+impl Line {
+    /// The name of its unit.
+    fn unit(&self) -> String {
+        match self {
+            Line::Test(test) => test_name(&test.algorithm, test.confirms),
+            Line::Trial(trial) => trial_name(&trial.algorithm, trial.rung, trial.trial),
+            Line::Found(found) => found_name(&found.algorithm),
+        }
+    }
+}
+
+pub(super) fn trial_name(algorithm: &str, rung: usize, trial: usize) -> String {
+    format!("trial-{algorithm}-{rung}-{trial}")
+}
+
+pub(super) fn test_name(algorithm: &str, trial: usize) -> String {
+    format!("test-{algorithm}-{trial}")
+}
+
+pub(super) fn found_name(algorithm: &str) -> String {
+    format!("steps-{algorithm}")
 }
 
 /// The first line: which search the journal belongs to.
@@ -41,17 +76,19 @@ struct Head {
     search: String,
 }
 
-/// An open journal.
+/// An open journal: the ledger of a search that one process does alone.
 pub struct Journal {
     path: PathBuf,
     file: File,
+    results: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
 }
 
 impl Journal {
-    /// Opens the journal of a search, or starts a new one, and reads its finished trials and tests.
+    /// Opens the journal of a search, or starts a new one, and reads its results.
     ///
     /// A last line torn by a crash is dropped.
-    pub fn open(path: &Path, search: &str) -> Result<(Journal, Vec<Trial>, Vec<Confirmation>)> {
+    pub fn open(path: &Path, search: &str) -> Result<Journal> {
         let failed = |error: std::io::Error| unusable(path, &error);
         let mut file = output::journal(path).map_err(failed)?;
         let mut text = Vec::new();
@@ -59,50 +96,88 @@ impl Journal {
         let complete = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         file.set_len(complete as u64).map_err(failed)?;
         file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let mut journal = Journal { path: path.to_path_buf(), file };
+        let (results, taken) = (BTreeMap::new(), BTreeSet::new());
+        let mut journal = Journal { path: path.to_path_buf(), file, results, taken };
         let lines: Vec<&[u8]> =
             text[..complete].split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
         let Some((first, rest)) = lines.split_first() else {
             let head = Head { lopa: env!("CARGO_PKG_VERSION").into(), search: search.into() };
-            journal.write(&head)?;
-            return Ok((journal, Vec::new(), Vec::new()));
+            journal.write(&serde_json::to_string(&head).expect("a line is JSON"))?;
+            return Ok(journal);
         };
         let head: Head = serde_json::from_slice(first).map_err(|_| foreign(path))?;
         if head.search != search {
             return Err(foreign(path));
         }
-        let read = |(number, line): (usize, &&[u8])| {
-            serde_json::from_slice(line).map_err(|error| {
+        for (number, line) in rest.iter().enumerate() {
+            let known: Line = serde_json::from_slice(line).map_err(|error| {
                 Error::storage("tune/damaged-journal", format!("not a trial: {error}"))
                     .at(format!("{}:{}", path.display(), number + 2))
                     .hint("delete the line: its trial runs again")
-            })
+            })?;
+            let text = String::from_utf8_lossy(line).into_owned();
+            journal.results.insert(known.unit(), text);
+        }
+        Ok(journal)
+    }
+
+    fn write(&mut self, line: &str) -> Result<()> {
+        let written = self.file.write_all(format!("{line}\n").as_bytes());
+        let written = written.and_then(|()| self.file.sync_data());
+        written.map_err(|error| unusable(&self.path, &error))
+    }
+}
+
+impl Ledger for Journal {
+    fn next(&mut self, units: &[Unit]) -> Result<Next> {
+        let free = |unit: &Unit| {
+            !self.results.contains_key(&unit.name) && !self.taken.contains(&unit.name)
         };
-        let (mut trials, mut tests) = (Vec::new(), Vec::new());
-        for line in rest.iter().enumerate().map(read) {
-            match line? {
-                Line::Trial(trial) => trials.push(trial),
-                Line::Test(test) => tests.push(test),
+        match units.iter().position(free) {
+            Some(at) => {
+                self.taken.insert(units[at].name.clone());
+                Ok(Next::Do(at))
+            }
+            None => Ok(Next::Over),
+        }
+    }
+
+    fn keep(&mut self, unit: &Unit, result: &str) -> Result<()> {
+        self.write(result)?;
+        self.results.insert(unit.name.clone(), result.into());
+        Ok(())
+    }
+
+    fn result(&self, unit: &Unit) -> Option<String> {
+        self.results.get(&unit.name).cloned()
+    }
+}
+
+/// The results of all parts of a shared search, copied to the journal: another search resumes from there.
+pub struct Merged {
+    /// The parts.
+    pub parts: Merge,
+    /// The journal.
+    pub journal: Journal,
+}
+
+impl Ledger for Merged {
+    fn next(&mut self, units: &[Unit]) -> Result<Next> {
+        let next = self.parts.next(units)?;
+        for unit in units {
+            if let (None, Some(result)) = (self.journal.result(unit), self.parts.result(unit)) {
+                self.journal.keep(unit, &result)?;
             }
         }
-        Ok((journal, trials, tests))
+        Ok(next)
     }
 
-    /// Appends a finished trial.
-    pub fn append(&mut self, trial: &Trial) -> Result<()> {
-        self.write(trial)
+    fn keep(&mut self, unit: &Unit, result: &str) -> Result<()> {
+        self.journal.keep(unit, result)
     }
 
-    /// Appends the outcome of a test.
-    pub fn confirm(&mut self, test: &Confirmation) -> Result<()> {
-        self.write(test)
-    }
-
-    fn write(&mut self, line: &impl Serialize) -> Result<()> {
-        let mut text = serde_json::to_vec(line).expect("a line is JSON");
-        text.push(b'\n');
-        let written = self.file.write_all(&text).and_then(|()| self.file.sync_data());
-        written.map_err(|error| unusable(&self.path, &error))
+    fn result(&self, unit: &Unit) -> Option<String> {
+        self.journal.result(unit)
     }
 }
 

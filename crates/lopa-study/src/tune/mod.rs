@@ -6,30 +6,31 @@
 
 mod confirm;
 mod journal;
+mod runner;
 mod space;
 mod spec;
 mod written;
 
 pub use confirm::Confirmation;
-pub use journal::{Journal, Trial};
+pub use journal::{Found, Journal, Trial};
 pub use space::Candidate;
 pub use spec::{Between, Method, Range, Scale, TuneSpec};
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
 
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use crate::parallel;
+use journal::{Line, Merged, found_name, test_name, trial_name};
 use lopa::config::Source;
-use lopa::data::Data;
-use lopa::error::{Error, Kind, Result};
-use lopa::experiment::{Exactly, Experiment, Registries};
-use lopa::run::steps::TOLD;
-use lopa::run::trace::Stop;
-use lopa::run::{Context, Outcome};
+use lopa::error::{Error, Result};
+use lopa::experiment::{AlgorithmSpec, Experiment, Registries};
+use lopa::run::Context;
 use lopa::store::bytes::hex;
+use lopa::work::{Beating, Ledger, Member, Merge, Sender, Unit, walk, walk_sent};
+use runner::{Job, Runner, Task, foreign, interrupted};
 use space::Space;
 
 /// One in `ETA` trials survives a stage of successive halving.
@@ -49,18 +50,146 @@ pub struct Tuned {
     pub text: String,
 }
 
-/// Runs the search of an experiment's `[tune]` section. Finished trials are kept in the journal and
-/// not run again; trials share the context's threads. `extends` is the path of the file from the tuned
-/// one, which then has only what differs; without it, the tuned file has everything.
-pub fn tune(
+/// Where the trials of a search run, and where their results are kept.
+pub enum Trials<'a> {
+    /// In this process, with a journal.
+    Here(&'a Path),
+    /// In several processes that share a folder; this one is a part.
+    Part {
+        /// The folder.
+        folder: &'a Path,
+        /// This part.
+        member: Member,
+        /// Receives the progress of all parts, after every trial and while this part waits.
+        progress: &'a (dyn Fn(&str) + Sync),
+    },
+    /// All parts have ended: their results are copied to the journal.
+    Merge {
+        /// The folder of the parts.
+        folder: &'a Path,
+        /// The journal.
+        journal: &'a Path,
+    },
+    /// Wherever a function sends them, with a journal.
+    Sent {
+        /// The journal.
+        journal: &'a Path,
+        /// Does units, each by [`work`].
+        send: &'a Sender<'a>,
+    },
+}
+
+impl<'a> From<&'a Path> for Trials<'a> {
+    fn from(journal: &'a Path) -> Trials<'a> {
+        Trials::Here(journal)
+    }
+}
+
+impl<'a> From<&'a std::path::PathBuf> for Trials<'a> {
+    fn from(journal: &'a std::path::PathBuf) -> Trials<'a> {
+        Trials::Here(journal)
+    }
+}
+
+/// Runs the search of an experiment's `[tune]` section. Finished trials are kept and not run again; trials share the
+/// context's threads. `extends` is the path of the file from the tuned one, which then has only what differs; without
+/// it, the tuned file has everything.
+pub fn tune<'a>(
     source: &Source,
     registries: &Registries,
-    journal: &Path,
+    trials: impl Into<Trials<'a>>,
     extends: Option<&str>,
     context: &Context,
     told: &(dyn Fn(&Trial, usize, usize) + Sync),
     tested: &(dyn Fn(&Confirmation) + Sync),
 ) -> Result<Tuned> {
+    let (experiment, spec) = read(source, registries)?;
+    let data = experiment.load_data(context)?;
+    let digest = digest(&experiment, &spec);
+    let tuned =
+        |ledger: &Mutex<dyn Ledger>, progress: &(dyn Fn(&str) + Sync), send: Option<&Sender>| {
+            let (experiment, spec, data) = (&experiment, &spec, data.as_ref());
+            let runner = Runner { source, registries, experiment, spec, data, context };
+            Search { runner, ledger, progress, send, told, tested }.tuned(extends)
+        };
+    match trials.into() {
+        Trials::Here(journal) => {
+            tuned(&Mutex::new(Journal::open(journal, &digest)?), &|_| (), None)
+        }
+        Trials::Part { folder, member, progress } => {
+            let beating = Beating::join(folder, &shared(&digest), member)?;
+            let done = tuned(beating.part(), progress, None);
+            beating.leave(&done);
+            done
+        }
+        Trials::Merge { folder, journal } => {
+            let parts = Merge::open(folder, &shared(&digest))?;
+            let journal = Journal::open(journal, &digest)?;
+            tuned(&Mutex::new(Merged { parts, journal }), &|_| (), None)
+        }
+        Trials::Sent { journal, send } => {
+            tuned(&Mutex::new(Journal::open(journal, &digest)?), &|_| (), Some(send))
+        }
+    }
+}
+
+/// Does a unit of a search that runs elsewhere; returns its result.
+pub fn work(
+    source: &Source,
+    registries: &Registries,
+    task: &str,
+    context: &Context,
+) -> Result<String> {
+    let (experiment, spec) = read(source, registries)?;
+    let data = experiment.load_data(context)?;
+    let (experiment, spec, data) = (&experiment, &spec, data.as_ref());
+    Runner { source, registries, experiment, spec, data, context }.done(task)
+}
+
+/// The ranges that a search draws from, by algorithm and parameter. Where the file leaves steps out, they are around
+/// those that a run finds.
+pub fn ranges(
+    source: &Source,
+    registries: &Registries,
+    context: &Context,
+) -> Result<BTreeMap<String, BTreeMap<String, Range>>> {
+    let (experiment, spec) = read(source, registries)?;
+    let data = experiment.load_data(context)?;
+    let (experiment, spec, data) = (&experiment, &spec, data.as_ref());
+    let runner = Runner { source, registries, experiment, spec, data, context };
+    let of = |(index, algorithm): (usize, &AlgorithmSpec)| {
+        let found = match runner.missing(index).is_empty() {
+            true => Candidate::new(),
+            false => runner.found(&runner.own(index))?,
+        };
+        Ok((algorithm.label.clone(), Space::new(spec, algorithm, &found)?.ranges()))
+    };
+    experiment.algorithms.iter().enumerate().map(of).collect()
+}
+
+/// The metric of a search for given values of an algorithm; `None` if a run diverged.
+pub fn measure(
+    source: &Source,
+    registries: &Registries,
+    (algorithm, params): (&str, Candidate),
+    context: &Context,
+) -> Result<Option<f64>> {
+    let (experiment, spec) = read(source, registries)?;
+    let mut labels = experiment.algorithms.iter().map(|spec| spec.label.as_str());
+    let index = labels.position(|label| label == algorithm).ok_or_else(|| {
+        let labels: Vec<_> = experiment.algorithms.iter().map(|a| a.label.as_str()).collect();
+        Error::config("config/unknown-name", format!("there is no algorithm `{algorithm}`"))
+            .at(&source.name)
+            .hint(format!("the algorithms are {}", labels.join(", ")))
+    })?;
+    let data = experiment.load_data(context)?;
+    let (experiment, spec, data) = (&experiment, &spec, data.as_ref());
+    let runner = Runner { source, registries, experiment, spec, data, context };
+    runner.measure(&Task { params, ..runner.own(index) })
+}
+
+/// The experiment of a file, and its search.
+fn read(source: &Source, registries: &Registries) -> Result<(Experiment, TuneSpec)> {
     let experiment = Experiment::read(source, registries)?;
     let spec = TuneSpec::of(source, &experiment)?;
     let spec = spec.ok_or_else(|| {
@@ -68,26 +197,12 @@ pub fn tune(
             .at(&source.name)
             .hint("for example `[tune]` with `seeds = [101, 102]` and `trials = 16`")
     })?;
-    let data = experiment.load_data(context)?;
-    let (journal, done, confirmed) = Journal::open(journal, &digest(&experiment, &spec))?;
-    let search = Search {
-        source,
-        registries,
-        experiment: &experiment,
-        spec: &spec,
-        data: data.as_ref(),
-        context,
-        journal: Mutex::new(journal),
-        done,
-        confirmed,
-        told,
-        tested,
-    };
-    let trials = search.all()?;
-    let (best, tests) = search.winners(&trials)?;
-    let tuned = Tuned { trials, best, tests, text: String::new() };
-    let text = written::file((source, registries), &experiment, &spec, &tuned, extends);
-    Ok(Tuned { text, ..tuned })
+    Ok((experiment, spec))
+}
+
+/// The same search by the same version.
+fn shared(digest: &str) -> String {
+    format!("tune {} {digest}", env!("CARGO_PKG_VERSION"))
 }
 
 /// The settings that must be unchanged for a journal to be resumed.
@@ -97,36 +212,100 @@ fn digest(experiment: &Experiment, spec: &TuneSpec) -> String {
     hex(&Sha256::digest(format!("{experiment}\n{spec}")))
 }
 
+/// A search under way: which units come next.
 struct Search<'a> {
-    source: &'a Source,
-    registries: &'a Registries,
-    experiment: &'a Experiment,
-    spec: &'a TuneSpec,
-    data: Option<&'a Data>,
-    context: &'a Context<'a>,
-    journal: Mutex<Journal>,
-    done: Vec<Trial>,
-    confirmed: Vec<Confirmation>,
+    runner: Runner<'a>,
+    ledger: &'a Mutex<dyn Ledger>,
+    progress: &'a (dyn Fn(&str) + Sync),
+    send: Option<&'a Sender<'a>>,
     told: &'a (dyn Fn(&Trial, usize, usize) + Sync),
     tested: &'a (dyn Fn(&Confirmation) + Sync),
 }
 
-/// A trial to run.
-struct Task {
-    index: usize,
-    rung: usize,
-    trial: usize,
-    params: Candidate,
-    share: f64,
+impl<'a> std::ops::Deref for Search<'a> {
+    type Target = Runner<'a>;
+
+    fn deref(&self) -> &Runner<'a> {
+        &self.runner
+    }
 }
 
 impl Search<'_> {
+    /// All trials, the best ones and the tuned file.
+    fn tuned(&self, extends: Option<&str>) -> Result<Tuned> {
+        let trials = self.all()?;
+        let (best, tests) = self.winners(&trials)?;
+        let tuned = Tuned { trials, best, tests, text: String::new() };
+        let Runner { source, registries, experiment, spec, .. } = self.runner;
+        let text = written::file((source, registries), experiment, spec, &tuned, extends);
+        Ok(Tuned { text, ..tuned })
+    }
+
+    /// The results of some jobs, in their order; does those whose results are not known.
+    fn each<R: DeserializeOwned>(&self, jobs: impl IntoIterator<Item = Job>) -> Result<Vec<R>> {
+        let units: Vec<Unit> = jobs.into_iter().map(|job| self.unit(&job)).collect();
+        let interrupt = self.context.interrupt;
+        let lines = match self.send {
+            None => {
+                let one = |unit: &Unit| {
+                    let line = self.done(&unit.task)?;
+                    self.report(&line, units.len());
+                    Ok(line)
+                };
+                walk(self.ledger, &units, (self.context.pool, interrupt), &one, self.progress)
+            }
+            Some(send) => {
+                let send: &Sender = &|units, keep| {
+                    send(units, &mut |at, line| {
+                        self.report(&line, units.len());
+                        keep(at, line)
+                    })
+                };
+                walk_sent(self.ledger, &units, interrupt, send, self.progress)
+            }
+        };
+        let lines = lines.map_err(|error| match error.id {
+            "run/interrupted" => interrupted(),
+            _ => error,
+        })?;
+        let read = |line: &String| serde_json::from_str(line).map_err(|error| foreign(&error));
+        lines.iter().map(read).collect()
+    }
+
+    fn report(&self, line: &str, of: usize) {
+        match serde_json::from_str(line) {
+            Ok(Line::Trial(trial)) => (self.told)(&trial, trial.trial, of),
+            Ok(Line::Test(test)) => (self.tested)(&test),
+            Ok(Line::Found(_)) | Err(_) => {}
+        }
+    }
+
+    fn unit(&self, job: &Job) -> Unit {
+        let (Job::Steps(task) | Job::Trial(task) | Job::Test(task)) = job;
+        let (label, trial) = (&self.experiment.algorithms[task.index].label, task.trial);
+        let (name, shown) = match job {
+            Job::Steps(_) => (found_name(label), format!("{label}, its own steps")),
+            Job::Trial(_) => {
+                let shown = format!("{label}, trial {trial} of stage {}", task.rung + 1);
+                (trial_name(label, task.rung, trial), shown)
+            }
+            Job::Test(_) => (test_name(label, trial), format!("{label}, test of trial {trial}")),
+        };
+        let task = serde_json::to_string(job).expect("a task is JSON");
+        Unit { name, shown, task }
+    }
+
     /// Every trial of every stage.
     fn all(&self) -> Result<Vec<Trial>> {
         let algorithms = &self.experiment.algorithms;
-        let all: Vec<usize> = (0..algorithms.len()).collect();
-        let found = parallel::map(self.context.pool, &all, |&index| self.found(index));
-        let found: Vec<Candidate> = found.into_iter().collect::<Result<_>>()?;
+        let mut found = vec![Candidate::new(); algorithms.len()];
+        let lacking = (0..algorithms.len()).filter(|&index| !self.missing(index).is_empty());
+        let lacking: Vec<usize> = lacking.collect();
+        let steps = |&index: &usize| Job::Steps(self.own(index));
+        let own: Vec<Found> = self.each(lacking.iter().map(steps))?;
+        for (index, own) in lacking.into_iter().zip(own) {
+            found[index] = own.found;
+        }
         let candidates: Vec<Vec<Candidate>> = algorithms
             .iter()
             .zip(&found)
@@ -140,14 +319,13 @@ impl Search<'_> {
             candidates.iter().map(|all| (0..all.len()).collect()).collect();
         let mut trials: Vec<Trial> = Vec::new();
         for (rung, &share) in rungs.iter().enumerate() {
-            let tasks: Vec<Task> = (0..algorithms.len())
+            let jobs = (0..algorithms.len())
                 .flat_map(|index| left[index].iter().map(move |&trial| (index, trial)))
                 .map(|(index, trial)| {
                     let params = candidates[index][trial].clone();
-                    Task { index, rung, trial, params, share }
-                })
-                .collect();
-            let ran = self.stage(&tasks)?;
+                    Job::Trial(Task { index, rung, trial, params, share })
+                });
+            let ran: Vec<Trial> = self.each(jobs)?;
             for (index, algorithm) in algorithms.iter().enumerate() {
                 let mut ranked: Vec<&Trial> =
                     ran.iter().filter(|trial| trial.algorithm == algorithm.label).collect();
@@ -169,35 +347,6 @@ impl Search<'_> {
         Ok(trials)
     }
 
-    /// The step sizes that an algorithm finds itself, where the file leaves them out: ranges are around these,
-    /// so that they contain the best ones.
-    fn found(&self, index: usize) -> Result<Candidate> {
-        let spec = &self.experiment.algorithms[index];
-        let mut missing: Vec<(&str, &str)> =
-            ["alpha", "beta", "lambda"].into_iter().zip(TOLD).collect();
-        missing.retain(|(key, _)| {
-            let drives = |step: &(&str, &str)| step.1 == *key;
-            spec.choice.build.facts.steps.iter().any(drives)
-                && !spec.choice.params().contains_key(*key)
-        });
-        let none =
-            Task { index, rung: 0, trial: 0, params: Candidate::new(), share: self.spec.share };
-        let Some(experiment) =
-            self.trial_experiment(&none, &self.spec.seeds).filter(|_| !missing.is_empty())
-        else {
-            return Ok(Candidate::new());
-        };
-        let outcomes = self.run(&experiment)?;
-        let mean = |told: &str| {
-            let all: Vec<f64> = outcomes.iter().filter_map(|run| run.row.value(told)).collect();
-            let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-            (mean > 0.0 && mean.is_finite()).then_some(mean)
-        };
-        let found =
-            missing.into_iter().filter_map(|(key, told)| Some((key.to_string(), mean(told)?)));
-        Ok(found.collect())
-    }
-
     /// The share of the budget at each stage.
     fn rungs(&self) -> Vec<f64> {
         let stages = match self.spec.method {
@@ -205,96 +354,6 @@ impl Search<'_> {
             _ => 0,
         };
         (0..=stages).rev().map(|power| self.spec.share * (ETA as f64).powi(-power)).collect()
-    }
-
-    /// The trials of the tasks, in their order; runs those that the journal does not have.
-    fn stage(&self, tasks: &[Task]) -> Result<Vec<Trial>> {
-        let one = |task: &Task| self.trial(task, tasks.len());
-        parallel::map(self.context.pool, tasks, one).into_iter().collect()
-    }
-
-    fn trial(&self, task: &Task, of: usize) -> Result<Trial> {
-        let label = &self.experiment.algorithms[task.index].label;
-        let is = |trial: &&Trial| {
-            trial.algorithm == *label && (trial.rung, trial.trial) == (task.rung, task.trial)
-        };
-        if let Some(known) = self.done.iter().find(is) {
-            return Ok(known.clone());
-        }
-        let value = self.measure(task)?;
-        let trial = Trial {
-            algorithm: label.clone(),
-            rung: task.rung,
-            trial: task.trial,
-            params: task.params.clone(),
-            value,
-        };
-        self.journal.lock().expect("no trial panics").append(&trial)?;
-        (self.told)(&trial, task.trial, of);
-        Ok(trial)
-    }
-
-    /// The mean of the metric over the seeds; `None` if a run diverged or the values are refused.
-    fn measure(&self, task: &Task) -> Result<Option<f64>> {
-        match self.trial_experiment(task, &self.spec.seeds) {
-            Some(experiment) => self.mean(&experiment),
-            None => Ok(None),
-        }
-    }
-
-    /// The mean of the metric over the seeds of an experiment; `None` if a run diverged.
-    fn mean(&self, experiment: &Experiment) -> Result<Option<f64>> {
-        let outcomes = self.run(experiment)?;
-        let mut sum = 0.0;
-        for outcome in &outcomes {
-            if outcome.stop == Stop::Diverged {
-                return Ok(None);
-            }
-            sum += match outcome.row.value(&self.spec.metric) {
-                Some(value) => value,
-                None if outcome.row.values.contains_key("consensus") => {
-                    return Err(unmeasured(&self.spec.metric, outcome.row.values.keys()));
-                }
-                None => return Ok(None),
-            };
-        }
-        Ok(Some(sum / outcomes.len() as f64))
-    }
-
-    /// Runs an experiment on this thread.
-    fn run(&self, experiment: &Experiment) -> Result<Vec<Outcome>> {
-        let Context { data_dir, interrupt, .. } = self.context;
-        let alone = Context { pool: None, data_dir: data_dir.clone(), interrupt, probe: None };
-        let outcomes = experiment.run_on(self.data, &alone, &mut (), &mut ())?;
-        if interrupt.load(Ordering::Relaxed) {
-            return Err(Error::new(Kind::Run, "tune/interrupted", "the search was interrupted")
-                .hint("finished trials are in the journal: the same command resumes the search"));
-        }
-        Ok(outcomes)
-    }
-
-    /// One algorithm with the values of a trial, on some seeds and a share of the budget; `None` if
-    /// the algorithm does not accept the values.
-    fn trial_experiment(&self, task: &Task, seeds: &[u64]) -> Option<Experiment> {
-        let spec = &self.experiment.algorithms[task.index];
-        let mut source = self.source.clone();
-        for (key, value) in &task.params {
-            let whole = spec.choice.params().get(key).is_some_and(toml::Value::is_integer);
-            let value = if whole { format!("{value:.0}") } else { format!("{value:?}") };
-            source.sets.push(format!("algorithm.{}.{key}={value}", task.index));
-        }
-        let mut experiment = Experiment::read(&source, self.registries).ok()?;
-        experiment.algorithms = vec![experiment.algorithms.swap_remove(task.index)];
-        let run = &mut experiment.run;
-        run.seeds = seeds.to_vec();
-        run.target = None;
-        run.evaluations = 1;
-        run.exact = match self.spec.metric.as_str() {
-            "phi" | "grad_phi_sq" | "theta_error" => Exactly::End,
-            _ => Exactly::Never,
-        };
-        run.shorten(task.share);
-        Some(experiment)
     }
 
     /// Better trials first: one without a value is worst, and of equals the earlier is better.
@@ -306,11 +365,4 @@ impl Search<'_> {
         };
         key(a).total_cmp(&key(b)).then(a.trial.cmp(&b.trial))
     }
-}
-
-fn unmeasured<'a>(metric: &str, known: impl Iterator<Item = &'a String>) -> Error {
-    let known: Vec<_> = known.filter(|name| !name.contains("test")).map(String::as_str).collect();
-    Error::config("config/unknown-name", format!("the metric `{metric}` is not measured here"))
-        .at("tune.metric")
-        .hint(format!("measured: {}", known.join(", ")))
 }

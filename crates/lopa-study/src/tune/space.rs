@@ -61,6 +61,12 @@ impl Space {
         Ok(Space { axes, tied, base })
     }
 
+    /// The ranges by parameter.
+    pub fn ranges(self) -> BTreeMap<String, Range> {
+        let tied = self.tied.into_iter().map(|(key, other)| (key, Range::Same(other)));
+        self.axes.into_iter().chain(tied).collect()
+    }
+
     /// The values of every trial, the file's own first; step sizes that it leaves out are found in that one.
     pub fn candidates(&self, spec: &TuneSpec) -> Result<Vec<Candidate>> {
         let mut all = vec![self.base.clone()];

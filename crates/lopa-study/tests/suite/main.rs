@@ -3,5 +3,6 @@
 #[path = "../../../lopa/tests/suite/common/mod.rs"]
 mod common;
 mod compare;
+mod shares;
 mod statistics;
 mod tune;

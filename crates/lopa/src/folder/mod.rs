@@ -25,21 +25,27 @@ mod lock;
 mod machine;
 mod manifest;
 pub mod model;
+mod parts;
 mod reader;
 mod resume;
 mod traces;
 mod writer;
 
-pub use complete::complete;
+pub use complete::{complete, merge};
 pub use entry::MetricsRow;
 pub use machine::{now, simd};
 pub use manifest::{LISTED, Machine, Manifest, Status, WorldNote};
+pub use parts::{Runs, Shared, merged, parts_folder, remove_parts, run_of, share};
 pub use reader::RunReader;
 pub use resume::times;
 pub use traces::{Run, Traces};
 pub use writer::RunFolder;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// Where the runs of an experiment are that parts did: by algorithm and seed.
+pub type Parts = BTreeMap<(String, u64), PathBuf>;
 
 const MANIFEST: &str = "manifest.json";
 const RESOLVED: &str = "resolved.toml";

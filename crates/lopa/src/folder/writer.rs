@@ -12,9 +12,9 @@ use super::lock::{LOCK, is_abandoned, lock};
 use super::machine::{machine, now};
 use super::manifest::{Manifest, Status, WorldNote};
 use super::model::{self, About, Model, Spent};
-use super::reader::{Lines, read};
+use super::reader::{Lines, RunReader, damaged, read};
 use super::{
-    CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, RESOLVED, RESULTS, checked, line,
+    CHECKPOINTS, LISTED, MANIFEST, METRICS, MetricsRow, Parts, RESOLVED, RESULTS, checked, line,
     model_path, partition_name, run_name,
 };
 use crate::config::Choice;
@@ -43,6 +43,7 @@ pub struct RunFolder {
     unsaid: Vec<String>,   // damage not yet reported to the user
     pub(super) checkpoints: Option<checkpoint::Store>, // of the current run
     pub(super) last: Option<(u64, u64)>, // iteration of the last checkpoint, bytes of measurements then
+    parts: Parts,                        // runs that are elsewhere
     about: ModelParts,
     ledgers: Option<Ledgers>, // of `[privacy]`, while a run spends from them
     _lock: Log,               // held while the folder is being written
@@ -125,6 +126,7 @@ impl RunFolder {
             unsaid: Vec::new(),
             checkpoints: None,
             last: None,
+            parts: Parts::new(),
             about: ModelParts::of(experiment, data),
             ledgers: None,
             _lock: lock,
@@ -139,6 +141,39 @@ impl RunFolder {
     /// Its manifest so far.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// Takes the runs that parts did, each in a folder of its own, instead of doing them.
+    pub fn merge(&mut self, parts: Parts) {
+        self.parts = parts;
+    }
+
+    /// Copies a run from the folder of the part that did it.
+    fn copy(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
+        let Some(path) = self.parts.get(&(algorithm.to_string(), seed)) else { return Ok(None) };
+        let reader = RunReader::open(path)?;
+        reader.check()?;
+        if reader.manifest().data_digest != self.manifest.data_digest {
+            return Err(Error::storage("share/other-work", "a part ran on other data")
+                .at(path.display().to_string())
+                .hint(
+                    "give all parts the same data; delete the folder of the parts to begin anew",
+                ));
+        }
+        let ended = reader.results()?.into_iter().find(|entry| entry.is_of(algorithm, seed));
+        let Some(ended) = ended.filter(|ended| ended.stop != Stop::Interrupted) else {
+            return Err(damaged(&path.join(RESULTS), None, "the run has no result"));
+        };
+        let (model, rows) = (reader.model(algorithm, seed)?, reader.rows()?);
+        // A merge that was cut off left measurements.
+        self.cut_metrics(self.sound)?;
+        for row in rows.iter().filter(|row| row.algorithm == algorithm && row.seed == seed) {
+            self.row(algorithm, seed, &row.row)?;
+        }
+        let models = model.x.into_iter().zip(model.theta).collect();
+        let outcome = Outcome { models, ..ended };
+        self.end(&outcome)?;
+        Ok(Some(outcome))
     }
 
     /// No run is left to do: records the final status.
@@ -334,7 +369,7 @@ impl Store for RunFolder {
 
     fn ended(&mut self, algorithm: &str, seed: u64) -> Result<Option<Outcome>> {
         let entry = self.results.iter().find(|entry| entry.is_of(algorithm, seed));
-        let Some(entry) = entry else { return Ok(None) };
+        let Some(entry) = entry else { return self.copy(algorithm, seed) };
         match Model::load(&model_path(&self.path, algorithm, seed)) {
             Ok(model) => {
                 let models = model.x.into_iter().zip(model.theta).collect();

@@ -34,6 +34,7 @@ mod own_files;
 mod pages;
 mod paper;
 mod partition;
+mod parts;
 mod problems;
 mod reference;
 mod runs;
@@ -41,6 +42,7 @@ mod scaling;
 mod scope;
 mod seam;
 mod steps;
+mod work;
 
 /// Lets the conformance tests count allocations.
 #[global_allocator]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::{DataArgs, FileArgs, ThreadArgs};
+use crate::args::{DataArgs, FileArgs, ShareArgs, ThreadArgs};
 
 #[derive(Debug, Subcommand)]
 pub enum TheoryCommand {
@@ -67,6 +67,8 @@ pub struct ReproduceArgs {
     pub data: DataArgs,
     #[command(flatten)]
     pub threads: ThreadArgs,
+    #[command(flatten)]
+    pub share: ShareArgs,
     /// Folder for runs, results and claims; finished runs in it are not repeated
     #[arg(short, long, value_name = "DIR", default_value = "reproduction")]
     pub out: PathBuf,

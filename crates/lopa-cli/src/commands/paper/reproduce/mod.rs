@@ -11,7 +11,7 @@ use lopa::config::Choice;
 use lopa::data::{Data, SourceBuild};
 use lopa::error::Result;
 use lopa::experiment::{DataSpec, Experiment};
-use lopa::folder::{RunReader, Traces, complete};
+use lopa::folder::{RunReader, Traces, complete, merge, merged};
 use lopa::run::Context;
 use lopa::store::files::cannot_write;
 use lopa::store::output;
@@ -30,12 +30,14 @@ use super::args::ReproduceArgs;
 use crate::commands::bars::Bars;
 use crate::commands::environment::Environment;
 use crate::commands::run_folder::INTERRUPTED;
+use crate::commands::share::{self, Work};
 use crate::output::{Output, number};
 use crate::program::Program;
 
 pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     if let Some(seeds) = args.figures.readings()? {
+        args.share.refuse("readings are not shared")?;
         return readings::readings(args, seeds, program);
     }
     let parts = figures::parts(&args.figures, &program.registries)?;
@@ -47,6 +49,22 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         cache.check(&part.experiment, &context)?;
     }
     let runs = args.out.join("runs");
+    let experiments: Vec<&Experiment> = parts.iter().map(|part| &part.experiment).collect();
+    let shared = args.out.join("parts");
+    let mut by_parts = match args.share.work()? {
+        Work::All => vec![Default::default(); parts.len()],
+        Work::Merge => merged(&experiments, &shared)?,
+        Work::Part(member) => {
+            let mut one = |one: &Experiment, runs: &Path| {
+                let data = cache.load(one, &context)?;
+                let bars = &mut Bars::new(output, one);
+                let place = (runs, environment.threads);
+                let (folder, whole) = complete(one, data, place, &context, bars)?;
+                Ok(whole.then_some(folder))
+            };
+            return share::part(&experiments, (&shared, member), &environment, &mut one, output);
+        }
+    };
     let begun = Instant::now();
     let mut done: Vec<(Part, Traces)> = Vec::new();
     let mut shown: Vec<Shown> = Vec::new();
@@ -56,8 +74,9 @@ pub fn reproduce(args: &ReproduceArgs, program: &Program) -> Result<ExitCode> {
         output.note(&format!("{} of {}, {minutes} min: {name}", number + 1, parts.len()));
         let data = cache.load(&part.experiment, &context)?;
         let bars = &mut Bars::new(output, &part.experiment);
-        let (folder, whole) =
-            complete(&part.experiment, data, (&runs, environment.threads), &context, bars)?;
+        let ran = std::mem::take(&mut by_parts[number]);
+        let place = (runs.as_path(), environment.threads);
+        let (folder, whole) = merge(&part.experiment, ran, data, place, &context, bars)?;
         if !whole {
             output.note(INTERRUPTED);
             return Ok(ExitCode::from(signals.code().unwrap_or(130)));

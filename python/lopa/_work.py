@@ -1,0 +1,239 @@
+"""Trials and runs on the workers of an executor, and searches for step sizes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from . import _lopa
+from ._errors import ConfigError
+from ._experiment import Sets, Source, _read, _sets, _workers, run
+from ._progress import teller
+from ._results import Run
+
+PAUSE = 0.05
+"""Seconds between two looks at jobs that are no futures of the standard library."""
+
+
+class Executor(Protocol):
+    """Anything with the method `submit` of `concurrent.futures.Executor`."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Calls a function somewhere else; returns a future with `done`, `result` and `cancel`."""
+
+
+Send = Callable[[Sequence[tuple[str, str]]], Iterator[tuple[int, str]]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Values of an algorithm, and how they did."""
+
+    algorithm: str
+    rung: int
+    """The stage of successive halving; 0 in other searches."""
+    trial: int
+    """Its number, from 0; the first has the file's own values."""
+    params: dict[str, float]
+    value: float | None
+    """The mean of the metric over the seeds; `None` if a run diverged."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome of a search."""
+
+    best: dict[str, Trial]
+    """The best confirmed trial of each algorithm."""
+    trials: list[Trial]
+    """Every trial."""
+    tests: list[dict[str, Any]]
+    """How the best trials did at full length on further seeds."""
+    text: str
+    """The experiment file with the best values, and how they were found."""
+
+    def set(self) -> dict[str, float]:
+        """The best values as overrides: `lopa.run(source, set=tuned.set())`."""
+        best = self.best.items()
+        return {f"algorithm.{name}.{key}": value for name, one in best for key, value in one.params.items()}
+
+
+def tune(
+    source: Source,
+    *,
+    set: Sets = None,
+    out: str | os.PathLike[str] | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    data: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[str, dict[str, Any]], None] | None = None,
+) -> Tuned:
+    """Searches step sizes as the section `[tune]` says: the same trials for every algorithm.
+
+    source: an experiment file, or a dictionary with the same keys.
+    out: where to write the tuned experiment file; by default nowhere.
+    journal: the file of finished trials, from which a search resumes; by default none is kept.
+    threads: the outcome does not depend on it; by default all cores.
+    executor: does the trials on its workers; the outcome is the same. Any object with the method `submit` of
+        `concurrent.futures.Executor`.
+    progress: a function that is called with an event (`trial`, `test`) and its values.
+    """
+    path, text, problem = _read(source)
+    threads = _workers(threads, problem)
+    with ExitStack() as stack:
+        if journal is None:
+            journal = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "journal.jsonl"
+        tell = stack.enter_context(teller(progress if callable(progress) else False))
+        sets, where = _sets(set), _absolute(data)
+        send = _send(executor, _tune_unit, (_shipped(source), sets, where))
+        found = json.loads(
+            _lopa.tune(path, text, sets, os.fspath(journal), threads, where, send, tell)
+        )
+    trials = [Trial(**trial) for trial in found["trials"]]
+    best = {trial["algorithm"]: Trial(**trial) for trial in found["best"]}
+    if out is not None:
+        Path(out).write_text(found["text"], encoding="utf-8")
+    return Tuned(best, trials, found["tests"], found["text"])
+
+
+def compare(
+    source: Source | Run,
+    *,
+    measure: str | None = None,
+    target: float | None = None,
+    set: Sets = None,
+    out: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    data: str | os.PathLike[str] | None = None,
+    progress: bool | Callable[[str, dict[str, Any]], None] | None = None,
+) -> dict[str, Any]:
+    """Compares the algorithms of an experiment under each cost; runs it first, unless `source` is a `lopa.Run`.
+
+    measure: what decides; by default accuracy, else the squared norm of the gradient, else the loss.
+    target: a level of the measure; also compares the cost of reaching it.
+
+    The other arguments are those of `lopa.run`. Returns `standings`, one per cost, with the place of every algorithm and
+    the `lead` of the best one; `races` to the target; `diverged` and `warnings`.
+    """
+    if not isinstance(source, Run):
+        source = run(
+            source, set=set, out=out, threads=threads, executor=executor, data=data, progress=progress
+        )
+    answer: dict[str, Any] = json.loads(_lopa.compare(source.path, measure, target))
+    return answer
+
+
+def ranges(
+    source: Source, *, set: Sets = None, data: str | os.PathLike[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The ranges that `lopa.tune` searches, by algorithm and parameter: `{"low": …, "high": …, "scale": "log"}`, a list
+    of values, or the name of the parameter that one is equal to."""
+    path, text, _ = _read(source)
+    found: dict[str, dict[str, Any]] = json.loads(_lopa.ranges(path, text, _sets(set), data))
+    return found
+
+
+def suggest(trial: Any, ranges: Mapping[str, Any]) -> dict[str, float]:
+    """Values within the ranges of an algorithm, asked of an Optuna trial."""
+    values: dict[str, float] = {}
+    for key, where in ranges.items():
+        if isinstance(where, list):
+            values[key] = trial.suggest_categorical(key, where)
+        elif isinstance(where, Mapping):
+            log = where.get("scale", "log") == "log"
+            values[key] = trial.suggest_float(key, where["low"], where["high"], log=log)
+    same = {key: other for key, other in ranges.items() if isinstance(other, str)}
+    return values | {key: values[other] for key, other in same.items()}
+
+
+def trial(
+    source: Source,
+    algorithm: str,
+    params: Mapping[str, float],
+    *,
+    set: Sets = None,
+    data: str | os.PathLike[str] | None = None,
+) -> float | None:
+    """The metric of `[tune]` for given values of an algorithm, on the seeds of the search; `None` if a run diverged."""
+    path, text, _ = _read(source)
+    given = {str(key): float(value) for key, value in params.items()}
+    return _lopa.trial(path, text, _sets(set), data, algorithm, given)
+
+
+def _tune_unit(source: Any, sets: list[tuple[str, str]], data: str | None, task: str) -> str:
+    """Does a unit of a search, on a worker."""
+    path, text, _ = _read(source)
+    return _lopa.tune_unit(path, text, sets, data, task)
+
+
+def _run_unit(
+    source: Any, sets: list[tuple[str, str]], folder: str, threads: int, data: str | None, task: str
+) -> str:
+    """Does one run, on a worker."""
+    path, text, _ = _read(source)
+    return _lopa.run_unit(path, text, sets, folder, threads, data, task)
+
+
+def _shipped(source: Any) -> Any:
+    """The experiment as workers read it: they may be in another folder."""
+    return os.path.abspath(source) if isinstance(source, str | os.PathLike) else source
+
+
+def _absolute(path: str | os.PathLike[str] | None) -> str | None:
+    """Of the data folder: workers may be in another one, and have another environment."""
+    given = path if path is not None else os.environ.get("LOPA_DATA_DIR") or None
+    return None if given is None else os.path.abspath(given)
+
+
+def _send(executor: Executor | None, work: Callable[..., str], args: tuple[Any, ...]) -> Send | None:
+    """Sends tasks to the workers of an executor; returns numbers and results as they come."""
+    if executor is None:
+        return None
+    if not callable(getattr(executor, "submit", None)):
+        message = f"an executor has the method `submit`, and {type(executor).__name__} has not"
+        hint = "pass a `concurrent.futures.Executor`, `client.get_executor()` of Dask, or one of submitit"
+        raise ConfigError("config/wrong-type", message, "executor", hint)
+
+    def send(tasks: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
+        futures = [executor.submit(work, *args, task) for task, _ in tasks]
+        left = dict(enumerate(futures))
+        try:
+            for at in _completed(left):
+                future = left.pop(at)
+                try:
+                    yield at, future.result()
+                except Exception as error:
+                    error.add_note(f"on a worker of the executor: {tasks[at][1]}")
+                    raise
+        finally:
+            for future in left.values():
+                getattr(future, "cancel", lambda: None)()
+
+    return send
+
+
+def _completed(futures: dict[int, Any]) -> Iterator[int]:
+    """The numbers of futures as they end."""
+    if all(isinstance(future, concurrent.futures.Future) for future in futures.values()):
+        number = {future: at for at, future in futures.items()}
+        for future in concurrent.futures.as_completed(list(number)):
+            yield number[future]
+        return
+    left = dict(futures)
+    while left:
+        ended = [at for at, future in left.items() if future.done()]
+        for at in ended:
+            del left[at]
+            yield at
+        if not ended:
+            time.sleep(PAUSE)

@@ -1,0 +1,264 @@
+//! Work that an executor of Python does: trials of a search, runs of an experiment.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lopa::data::Where;
+use lopa::error::{Error, Result};
+use lopa::experiment::Experiment;
+use lopa::folder::{RunReader, complete, run_of};
+use lopa::run::Context;
+use lopa::work::{Member, Share, Unit, interrupted};
+use lopa_study::compare::Question;
+use lopa_study::tune::{self as search, Confirmation, Trial, Trials, Tuned};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::errors::raise;
+use crate::experiment::{pool, read, source};
+use crate::going::{asked, attached, detached};
+use crate::{registries, values};
+
+/// Seconds without a sign of life after which another process takes over.
+const LEASE: Duration = Duration::from_secs(120);
+
+/// A Python function that does tasks elsewhere: it receives their texts, and returns an iterator over their numbers
+/// and results.
+pub struct Send<'a> {
+    call: Option<Py<PyAny>>,
+    interrupt: &'a AtomicBool,
+    /// The exception that ended it.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl<'a> Send<'a> {
+    /// `None` where this process does everything.
+    pub fn new(py: Python, call: &Py<PyAny>, interrupt: &'a AtomicBool) -> Send<'a> {
+        let call = (!call.is_none(py)).then(|| call.clone_ref(py));
+        Send { call, interrupt, raised: Mutex::new(None) }
+    }
+
+    /// Whether there is a function.
+    pub fn is_given(&self) -> bool {
+        self.call.is_some()
+    }
+
+    /// Who takes part in the work.
+    pub fn member() -> Member {
+        Member::here(Share { number: 1, of: 1 }, LEASE)
+    }
+
+    /// Does units, in any order.
+    pub fn send(
+        &self,
+        units: &[Unit],
+        keep: &mut dyn FnMut(usize, String) -> Result<()>,
+    ) -> Result<()> {
+        let Some(call) = &self.call else { return Ok(()) };
+        let tasks: Vec<(&str, &str)> =
+            units.iter().map(|unit| (unit.task.as_str(), unit.shown.as_str())).collect();
+        let results = asked(|py| call.call1(py, (tasks,)).map_err(|error| self.failed(error)))?;
+        loop {
+            let next = asked(|py| -> Result<Option<(usize, String)>> {
+                let next = results.bind(py).call_method0("__next__");
+                match next.and_then(|next| next.extract().map(Some)) {
+                    Err(error) if error.is_instance_of::<pyo3::exceptions::PyStopIteration>(py) => {
+                        Ok(None)
+                    }
+                    next => next.map_err(|error| self.failed(error)),
+                }
+            })?;
+            match next {
+                Some((at, result)) => keep(at, result)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Keeps an exception, to raise it at the end.
+    fn failed(&self, error: PyErr) -> Error {
+        self.interrupt.store(true, Ordering::Relaxed);
+        *self.raised.lock().expect("nothing panics") = Some(error);
+        interrupted()
+    }
+
+    /// The outcome, or the exception that ended the work.
+    pub fn ended<R>(self, py: Python, done: Result<R>) -> PyResult<R> {
+        match self.raised.into_inner().expect("nothing panics") {
+            Some(raised) => Err(raised),
+            None => done.map_err(|error| raise(py, error)),
+        }
+    }
+}
+
+/// The environment of a search or a run.
+fn context<'a>(
+    pool: Option<&'a rayon::ThreadPool>,
+    data: Option<&Path>,
+    interrupt: &'a AtomicBool,
+) -> Context<'a> {
+    let data_dir = Where::new(data, 0).directory;
+    Context { pool, data_dir, interrupt, probe: lopa_cli::probe() }
+}
+
+/// Searches step sizes; returns the outcome as JSON. `send` does trials elsewhere, unless it is `None`; `tell` receives
+/// the trials and tests that end.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.tune`")]
+pub fn tune(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    journal: PathBuf,
+    threads: usize,
+    data: Option<PathBuf>,
+    send: Py<PyAny>,
+    tell: Py<PyAny>,
+) -> PyResult<String> {
+    let interrupt = AtomicBool::new(false);
+    let send = Send::new(py, &send, &interrupt);
+    let told = |event: &str, text: String| {
+        let done = attached(|py| -> PyResult<()> {
+            py.check_signals()?;
+            if !tell.is_none(py) {
+                tell.call1(py, (event, text))?;
+            }
+            Ok(())
+        });
+        if let Some(Err(error)) = done {
+            send.failed(error);
+        }
+    };
+    let done = detached(py, || -> Result<String> {
+        let source = source(path, json.as_deref(), sets)?;
+        read(&source)?;
+        let pool = pool(threads)?;
+        let context = context(pool.as_ref(), data.as_deref(), &interrupt);
+        let sender = |units: &[Unit], keep: &mut dyn FnMut(usize, String) -> Result<()>| {
+            send.send(units, keep)
+        };
+        let trials = match send.is_given() {
+            true => Trials::Sent { journal: &journal, send: &sender },
+            false => Trials::Here(&journal),
+        };
+        let trial = |trial: &Trial, _: usize, of: usize| {
+            told("trial", json!({ "trial": trial, "of": of }).to_string());
+        };
+        let test = |test: &Confirmation| told("test", json!({ "test": test }).to_string());
+        let done = search::tune(&source, &registries(), trials, None, &context, &trial, &test);
+        let Tuned { trials, best, tests, text } =
+            done.map_err(|error| values::by_key(&source, error))?;
+        Ok(json!({ "trials": trials, "best": best, "tests": tests, "text": text }).to_string())
+    });
+    send.ended(py, done)
+}
+
+/// Does a unit of a search; returns its result.
+#[pyfunction]
+pub fn tune_unit(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    data: Option<PathBuf>,
+    task: String,
+) -> PyResult<String> {
+    let never = AtomicBool::new(false);
+    let done = detached(py, || {
+        let source = source(path, json.as_deref(), sets)?;
+        let context = context(None, data.as_deref(), &never);
+        search::work(&source, &registries(), &task, &context)
+    });
+    done.map_err(|error| raise(py, error))
+}
+
+/// The ranges that a search draws from, by algorithm and parameter, as JSON.
+#[pyfunction]
+pub fn ranges(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    data: Option<PathBuf>,
+) -> PyResult<String> {
+    let never = AtomicBool::new(false);
+    let done = detached(py, || {
+        let source = source(path, json.as_deref(), sets)?;
+        let context = context(None, data.as_deref(), &never);
+        let ranges = search::ranges(&source, &registries(), &context)?;
+        Ok(json!(ranges).to_string())
+    });
+    done.map_err(|error| raise(py, error))
+}
+
+/// The metric of a search for given values of an algorithm; `None` if a run diverged.
+#[pyfunction]
+pub fn trial(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    data: Option<PathBuf>,
+    algorithm: String,
+    params: std::collections::BTreeMap<String, f64>,
+) -> PyResult<Option<f64>> {
+    let never = AtomicBool::new(false);
+    let done = detached(py, || {
+        let source = source(path, json.as_deref(), sets)?;
+        let context = context(None, data.as_deref(), &never);
+        search::measure(&source, &registries(), (&algorithm, params), &context)
+    });
+    done.map_err(|error| raise(py, error))
+}
+
+/// Does one run of an experiment in the folder that all workers share; returns its result.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the keywords of `lopa.run`")]
+pub fn run_unit(
+    py: Python,
+    path: Option<PathBuf>,
+    json: Option<String>,
+    sets: Vec<(String, String)>,
+    folder: PathBuf,
+    threads: usize,
+    data: Option<PathBuf>,
+    task: String,
+) -> PyResult<String> {
+    let never = AtomicBool::new(false);
+    let done = detached(py, || {
+        let experiment = read(&source(path, json.as_deref(), sets)?)?;
+        let pool = pool(threads)?;
+        let context = context(pool.as_ref(), data.as_deref(), &never);
+        let data = experiment.load_data(&context)?;
+        let mut one = |one: &Experiment, runs: &Path| {
+            let (folder, whole) = complete(one, data.as_ref(), (runs, threads), &context, &mut ())?;
+            Ok(whole.then_some(folder))
+        };
+        run_of(&[&experiment], &task, &folder, &mut one)
+    });
+    done.map_err(|error| raise(py, error))
+}
+
+/// Compares the runs in a run folder; returns the comparison as JSON.
+#[pyfunction]
+pub fn compare(
+    py: Python,
+    folder: PathBuf,
+    measure: Option<String>,
+    target: Option<f64>,
+) -> PyResult<String> {
+    let done = detached(py, || -> Result<String> {
+        let reader = RunReader::open(&folder)?;
+        let mut inert = registries();
+        inert.problems.run_no_code();
+        let experiment = Experiment::read(&reader.resolved()?, &inert)?;
+        let traces = reader.traces()?;
+        let question = Question::of(&experiment, &reader, &traces, measure.as_deref())?;
+        Ok(json!(lopa_study::compare::compare(&traces, &Question { target, ..question }))
+            .to_string())
+    });
+    done.map_err(|error| raise(py, error))
+}
