@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use lopa::data::Where;
 
 /// An experiment file with overrides.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct FileArgs {
     /// Experiment file (TOML) [default: the built-in quickstart]
     pub file: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub struct FileArgs {
 }
 
 /// The folder of the data sets.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct DataArgs {
     /// Folder with the data sets
     #[arg(long = "data", value_name = "DIR", env = "LOPA_DATA_DIR")]
@@ -35,7 +35,7 @@ impl DataArgs {
 }
 
 /// An experiment to run, and where to put its run folder.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ExperimentArgs {
     #[command(flatten)]
     pub file: FileArgs,

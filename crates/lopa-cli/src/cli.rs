@@ -13,7 +13,7 @@ use crate::commands::init::InitArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::ls::LsArgs;
 use crate::commands::paper::args::{ReproduceArgs, TheoryCommand};
-use crate::commands::peers::args::{KeyCommand, NodeArgs, RosterCommand};
+use crate::commands::peers::args::{InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand};
 use crate::commands::predict::PredictArgs;
 use crate::commands::privacy::PrivacyCommand;
 use crate::commands::report::ReportArgs;
@@ -76,6 +76,15 @@ pub enum Command {
     /// Show what a privacy budget costs in noise, and what rows have spent
     #[command(subcommand)]
     Privacy(PrivacyCommand),
+    /// Invite nodes to run an experiment as peers: writes a file for each, and a signed roster
+    ///
+    /// Files are written to the current folder. Nothing is sent.
+    Invite(InviteArgs),
+    /// Join the peers of an invitation: makes a key, checks your data, writes a reply
+    ///
+    /// Files are written to the current folder. Nothing is sent, and the reply holds nothing about
+    /// your data.
+    Join(JoinArgs),
     /// Make a node's key for runs among peers, or show its public half
     #[command(subcommand)]
     Key(KeyCommand),

@@ -79,6 +79,8 @@ fn run(command: &Command, program: &Program) -> Result<ExitCode> {
         Command::List(args) => commands::list::list(args, program),
         Command::Graph(command) => commands::graph::graph(command, program),
         Command::Privacy(command) => commands::privacy::privacy(command, program),
+        Command::Invite(args) => commands::peers::invite(args, program),
+        Command::Join(args) => commands::peers::join(args, program),
         Command::Key(command) => commands::peers::key(command, program),
         Command::Roster(command) => commands::peers::roster(command, program),
         Command::Node(args) => commands::peers::node(args, program),

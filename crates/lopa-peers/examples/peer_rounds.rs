@@ -74,7 +74,13 @@ fn main() {
             callable: true,
             relays: Vec::new(),
             neighbours: graph.neighbours(node).iter().map(neighbour).collect(),
-            terms: Terms { experiment: [0; 32], graph: [0; 32], roster: [0; 32], entries: 0 },
+            terms: Terms {
+                experiment: [0; 32],
+                graph: [0; 32],
+                roster: [0; 32],
+                version: 0,
+                entries: 0,
+            },
             keys: Keys::default(),
             most: 8 * entries + 1000,
         };

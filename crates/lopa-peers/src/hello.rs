@@ -3,7 +3,7 @@
 use lopa::store::bytes::{Hash, Reader, Writer};
 
 /// The version of this message and of the frames after it.
-const PROTOCOL: u64 = 2;
+const PROTOCOL: u64 = 3;
 const MAGIC: &[u8; 10] = b"lopa peer\n";
 
 /// The terms on which all nodes of a run must agree before the first round.
@@ -15,6 +15,8 @@ pub struct Terms {
     pub graph: Hash,
     /// Digest of the names and keys of all nodes, in order.
     pub roster: Hash,
+    /// Version of the roster; 0 if nobody has signed it.
+    pub version: u64,
     /// Entries of the shared x.
     pub entries: u64,
 }
@@ -42,7 +44,7 @@ impl Hello {
     }
 
     /// Its length in bytes.
-    pub const LENGTH: usize = MAGIC.len() + 8 + 16 + 3 * 32 + 8 + 8;
+    pub const LENGTH: usize = MAGIC.len() + 8 + 16 + 3 * 32 + 3 * 8;
 
     /// Encodes it; the layout is fixed.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -50,8 +52,9 @@ impl Hello {
         out.raw(MAGIC);
         out.u64(self.protocol);
         out.raw(&self.lopa);
-        let Terms { experiment, graph, roster, entries } = &self.terms;
+        let Terms { experiment, graph, roster, version, entries } = &self.terms;
         [experiment, graph, roster].into_iter().for_each(|hash| out.raw(hash));
+        out.u64(*version);
         out.u64(*entries);
         out.u64(self.session);
         out.done()
@@ -65,21 +68,24 @@ impl Hello {
         }
         let (protocol, lopa) = (bytes.u64()?, bytes.raw(16)?.try_into().ok()?);
         let (experiment, graph, roster) = (bytes.hash()?, bytes.hash()?, bytes.hash()?);
-        let terms = Terms { experiment, graph, roster, entries: bytes.u64()? };
+        let (version, entries) = (bytes.u64()?, bytes.u64()?);
+        let terms = Terms { experiment, graph, roster, version, entries };
         let hello = Hello { protocol, lopa, terms, session: bytes.u64()? };
         bytes.end()?;
         Some(hello)
     }
 
+    /// Its version of lopa, as text.
+    pub fn version(&self) -> String {
+        let text = self.lopa.iter().take_while(|&&byte| byte != 0);
+        text.map(|&byte| char::from(byte)).filter(char::is_ascii_graphic).collect()
+    }
+
     /// Describes how their message differs from ours, if it does; such nodes cannot run together.
     pub fn differs(&self, theirs: &Hello) -> Option<String> {
-        let version = |hello: &Hello| {
-            let text = hello.lopa.iter().take_while(|&&byte| byte != 0);
-            text.map(|&byte| char::from(byte)).filter(char::is_ascii_graphic).collect::<String>()
-        };
         let mut found = Vec::new();
         if self.protocol != theirs.protocol || self.lopa != theirs.lopa {
-            let (they, we) = (version(theirs), version(self));
+            let (they, we) = (theirs.version(), self.version());
             let (p, q) = (theirs.protocol, self.protocol);
             found.push(format!("lopa {they} (protocol {p}), ours {we} (protocol {q})"));
         }
@@ -92,6 +98,10 @@ impl Hello {
             if theirs != ours {
                 found.push(format!("{what} {}, ours {}", short(&theirs), short(&ours)));
             }
+        }
+        if they.version != we.version {
+            let (theirs, ours) = (they.version, we.version);
+            found.push(format!("version {theirs} of the roster, ours {ours}"));
         }
         if they.entries != we.entries {
             found.push(format!("{} entries of x, ours {}", they.entries, we.entries));

@@ -1,18 +1,26 @@
-//! Peers over the internet: the keys that identify nodes, the roster of nodes and links, and a wire
-//! of authenticated QUIC connections between neighbours.
+//! Peers over the internet: the keys that identify nodes, the roster of nodes and links with its
+//! signatures, and a wire of authenticated QUIC connections between neighbours.
 
+mod check;
 mod hello;
+mod invite;
 mod key;
 mod keys;
 mod link;
 mod log;
 mod net;
+mod relay;
 mod roster;
+mod seal;
 mod wire;
 
+pub use check::{Checked, Found, Reach, check};
 pub use hello::Terms;
+pub use invite::{Invite, Reply};
 pub use key::{Key, PublicKey};
 pub use keys::Keys;
 pub use log::{Level, Log};
+pub use relay::VERSION as RELAY_VERSION;
 pub use roster::{Member, Roster};
+pub use seal::{Seal, unsigned};
 pub use wire::{Counters, Iroh, Met, Neighbour, Place};

@@ -91,7 +91,8 @@ fn gone(error: impl std::fmt::Display) -> End {
     End::Gone(error.to_string())
 }
 
-async fn read_hello(into: &mut RecvStream) -> Result<Hello, End> {
+/// Receives the other end's hello.
+pub async fn read_hello(into: &mut RecvStream) -> Result<Hello, End> {
     let mut bytes = [0; Hello::LENGTH];
     into.read_exact(&mut bytes).await.map_err(read_error)?;
     Hello::from_bytes(&bytes).ok_or_else(|| End::Broke("malformed hello".into()))

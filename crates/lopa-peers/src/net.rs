@@ -19,6 +19,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
+use crate::check::{self, Progress};
 use crate::hello::Hello;
 use crate::keys::Keys;
 use crate::link::{End, Item, QUEUE, Stream, read, swap_keys, write};
@@ -52,11 +53,18 @@ pub struct Net {
     endpoint: Endpoint,
     node: usize,
     start: Instant,
-    relays: Vec<RelayUrl>,
-    hello: Hello,
+    /// URLs of relays.
+    pub(crate) relays: Vec<RelayUrl>,
+    /// This node's first message.
+    pub(crate) hello: Hello,
+    /// Whether it only checks links.
+    pub(crate) checks: bool,
+    /// Whether neighbours can call this node.
+    pub(crate) callable: bool,
     keys: Keys,
     max_frame: usize,
-    slots: Vec<Slot>,
+    /// The neighbours.
+    pub(crate) slots: Vec<Slot>,
     events: Sender<Item>,
     log: Log,
     reasons: Reasons,
@@ -65,8 +73,9 @@ pub struct Net {
 }
 
 /// A neighbour and the link to it, if there is one.
-struct Slot {
-    neighbour: Neighbour,
+pub(crate) struct Slot {
+    pub(crate) neighbour: Neighbour,
+    progress: Mutex<Progress>, // of a check
     line: Mutex<Line>,
     changed: Notify,        // the line
     places: Arc<Semaphore>, // in the queue of incoming frames
@@ -86,6 +95,11 @@ struct Live {
 }
 
 impl Slot {
+    /// What a check has found out so far.
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().expect("no thread panics while holding it")
+    }
+
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().expect("no thread panics while holding it")
     }
@@ -102,14 +116,21 @@ fn jitter() -> f64 {
 }
 
 impl Net {
-    /// Binds the endpoint.
-    pub async fn bind(place: Place, hello: Hello, log: Log, events: Sender<Item>) -> Result<Net> {
+    /// Binds the endpoint; one that only checks links answers no other calls.
+    pub async fn bind(
+        place: Place,
+        hello: Hello,
+        log: Log,
+        events: Sender<Item>,
+        checks: bool,
+    ) -> Result<Net> {
         let Place { key, node, listen, callable, relays, neighbours, keys, most, .. } = place;
         let relays: Vec<RelayUrl> = relays.iter().map(|url| relay(url)).collect::<Result<_>>()?;
         let mode = match relays.is_empty() {
             true => RelayMode::Disabled,
             false => RelayMode::custom(relays.clone()),
         };
+        let both = vec![ALPN.to_vec(), check::ALPN.to_vec()];
         let cannot = |why: String| {
             Error::config("peers/listen", format!("cannot listen at {listen}: {why}"))
                 .at("--listen")
@@ -117,7 +138,7 @@ impl Net {
         };
         let builder = Endpoint::builder(presets::Minimal)
             .secret_key(key.secret())
-            .alpns(vec![ALPN.to_vec()])
+            .alpns(if checks { vec![check::ALPN.to_vec()] } else { both })
             .relay_mode(mode)
             .transport_config(transport(most))
             .clear_ip_transports()
@@ -131,6 +152,7 @@ impl Net {
                 dialling: Dialling::new(Role::of(node, neighbour.node, callable), Duration::ZERO),
             }),
             neighbour,
+            progress: Mutex::default(),
             changed: Notify::new(),
             places: Arc::new(Semaphore::new(QUEUE)),
         };
@@ -142,6 +164,8 @@ impl Net {
             start: Instant::now(),
             relays,
             hello,
+            checks,
+            callable,
             keys,
             max_frame: most,
             slots,
@@ -196,7 +220,7 @@ impl Net {
     /// Calls and answers until the wire is closed, then closes all links.
     pub async fn serve(self: Arc<Net>, stopped: oneshot::Receiver<()>) {
         for at in 0..self.slots.len() {
-            if !self.slots[at].neighbour.addresses.is_empty() || !self.relays.is_empty() {
+            if self.can_call(&self.slots[at].neighbour) {
                 tokio::spawn(self.clone().dial(at));
             }
         }
@@ -212,7 +236,22 @@ impl Net {
                 connection.close(DONE.into(), b"done");
             }
         }
+        self.close().await;
+    }
+
+    /// Closes the endpoint.
+    pub(crate) async fn close(&self) {
         let _ = timeout(CLOSING, self.endpoint.close()).await;
+    }
+
+    /// Whether this node can call a neighbour: the roster has an address of it, or a relay.
+    pub(crate) fn can_call(&self, neighbour: &Neighbour) -> bool {
+        !neighbour.addresses.is_empty() || !self.relays.is_empty()
+    }
+
+    /// The number of neighbours.
+    pub(crate) fn count(&self) -> usize {
+        self.slots.len()
     }
 
     fn now(&self) -> Duration {
@@ -241,9 +280,9 @@ impl Net {
         }
     }
 
-    /// Tries to call a neighbour.
-    async fn call(&self, at: usize) -> Result<(Stream, Hello), End> {
-        let Neighbour { name, key, addresses, .. } = &self.slots[at].neighbour;
+    /// Tries to connect to a neighbour.
+    pub(crate) async fn connect(&self, at: usize, alpn: &[u8]) -> Result<Connection, End> {
+        let Neighbour { key, addresses, .. } = &self.slots[at].neighbour;
         let mut address = EndpointAddr::new(*key);
         for named in addresses {
             for found in tokio::net::lookup_host(named).await.into_iter().flatten() {
@@ -253,8 +292,14 @@ impl Net {
         for url in &self.relays {
             address = address.with_relay_url(url.clone());
         }
-        let connection = self.endpoint.connect(address, ALPN).await;
-        let connection = connection.map_err(|error| End::Gone(error.to_string()))?;
+        let connection = self.endpoint.connect(address, alpn).await;
+        connection.map_err(|error| End::Gone(error.to_string()))
+    }
+
+    /// Tries to call a neighbour.
+    async fn call(&self, at: usize) -> Result<(Stream, Hello), End> {
+        let name = &self.slots[at].neighbour.name;
+        let connection = self.connect(at, ALPN).await?;
         let opened = Stream::open(connection.clone(), &self.hello).await;
         if let Some(ConnectionError::ApplicationClosed(close)) = connection.close_reason()
             && close.error_code == STRANGER.into()
@@ -267,7 +312,7 @@ impl Net {
     }
 
     /// Answers callers.
-    async fn answer(self: Arc<Net>) {
+    pub(crate) async fn answer(self: Arc<Net>) {
         let mut half_open: VecDeque<AbortHandle> = VecDeque::new();
         while let Some(incoming) = self.endpoint.accept().await {
             half_open.retain(|caller| !caller.is_finished());
@@ -314,6 +359,10 @@ impl Net {
             connection.close(STRANGER.into(), b"your key is not a neighbour's");
             return true;
         };
+        if connection.alpn() == check::ALPN {
+            tokio::spawn(async move { self.answer_check(at, connection).await });
+            return true;
+        }
         match Stream::accept(connection.clone(), &self.hello).await {
             Ok((stream, theirs)) => self.install(at, stream, theirs, false),
             Err(End::Broke(why)) => self.broke(at, &connection, &why),

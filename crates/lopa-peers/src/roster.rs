@@ -8,7 +8,8 @@
 //! neighbours = ["bob"]                # optional; by default those of the experiment's graph
 //! ```
 //!
-//! Nodes are listed in the order of the experiment. The file holds no secrets.
+//! Nodes are listed in the order of the experiment. The file holds no secrets. A roster that `lopa invite`
+//! began also has signatures: see `seal.rs`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,11 +18,13 @@ use iroh::PublicKey;
 use lopa::config::{Section, Source};
 use lopa::error::{Error, Result, nearest};
 use lopa::network::Graph;
+use lopa::store::bytes::hex;
 use lopa::store::limits::{self, read_text};
 use lopa::store::output;
 use serde::Serialize;
 
 use crate::key::parse_hex;
+use crate::seal::{Seal, Signature};
 
 /// The nodes of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -30,6 +33,8 @@ pub struct Roster {
     pub members: Vec<Member>,
     /// URLs of relays for nodes that cannot reach each other directly; empty by default.
     pub relays: Vec<String>,
+    /// Who vouches for it; rosters that were written by hand have none.
+    pub seal: Option<Seal>,
 }
 
 /// A node of the roster.
@@ -43,13 +48,16 @@ pub struct Member {
     pub addresses: Vec<String>,
     /// Its neighbours by name; empty if the experiment's graph decides.
     pub neighbours: Vec<String>,
+    /// Its signature that it takes part, in a signed roster.
+    pub signature: Option<Signature>,
 }
 
-const KEYS: [&str; 2] = ["node", "relays"];
-const MEMBER_KEYS: [&str; 4] = ["name", "key", "addresses", "neighbours"];
+const KEYS: [&str; 7] =
+    ["version", "experiment", "organiser", "names", "relays", "signature", "node"];
+const MEMBER_KEYS: [&str; 5] = ["name", "key", "addresses", "neighbours", "signature"];
 
 impl Roster {
-    /// Reads a roster and checks each entry; [`Roster::check`] checks the whole.
+    /// Reads a roster and checks each entry and all signatures; [`Roster::check`] checks the whole.
     pub fn read(path: &Path) -> Result<Roster> {
         let place = path.display().to_string();
         let text = read_text(path, limits::ROSTER).map_err(|error| {
@@ -63,14 +71,17 @@ impl Roster {
     /// Reads a roster from text.
     pub fn parse(source: &Source) -> Result<Roster> {
         let mut root = source.root()?;
-        let mut roster = Roster { members: Vec::new(), relays: Vec::new() };
-        roster.relays = root.value("relays")?.unwrap_or_default();
+        let place = root.place();
+        let seal = Seal::read(&mut root).map_err(|error| error.at(&place))?;
+        let relays = root.value("relays")?.unwrap_or_default();
+        let mut roster = Roster { members: Vec::new(), relays, seal };
         for section in root.list("node")? {
             let place = section.place();
             let member = Member::read(section)?;
             roster.join(member).map_err(|error| error.at(place))?;
         }
         root.finish(&KEYS)?;
+        roster.verify().map_err(|error| error.at(place))?;
         Ok(roster)
     }
 
@@ -93,9 +104,14 @@ impl Roster {
         Ok(())
     }
 
-    /// Removes a member: nodes with the new roster refuse it.
+    /// Removes a member: nodes with the new roster refuse it. The organiser of a signed roster stays.
     pub fn leave(&mut self, name: &str) -> Result<()> {
         let at = self.position(name)?;
+        if self.seal.as_ref().is_some_and(|seal| seal.organiser == name) {
+            let message = format!("`{name}` signs the roster, and cannot be removed from it");
+            return Err(Error::config("roster/organiser", message)
+                .hint("another member can invite to a new roster"));
+        }
         self.members.remove(at);
         self.members.iter_mut().for_each(|other| other.neighbours.retain(|n| n != name));
         Ok(())
@@ -136,6 +152,12 @@ impl Roster {
     /// Checks that a run could use it: at least two nodes, all connected, and at least one address
     /// per link.
     pub fn check(&self) -> Result<()> {
+        let absent = self.absent();
+        if !absent.is_empty() {
+            let message = format!("not all nodes have joined: {}", absent.join(", "));
+            return Err(Error::config("roster/not-joined", message)
+                .hint("the organiser accepts their replies with `lopa roster accept`"));
+        }
         if self.members.len() < 2 {
             return Err(Error::config("roster/alone", "a roster needs at least two nodes")
                 .hint("add them with `lopa roster add`"));
@@ -200,9 +222,11 @@ impl Roster {
         output::write(path, self.to_text().as_bytes(), "the roster", "name another file")
     }
 
-    fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         #[derive(Serialize)]
         struct File<'a> {
+            #[serde(flatten)]
+            seal: Option<Sealed<'a>>,
             #[serde(skip_serializing_if = "<[_]>::is_empty")]
             relays: &'a [String],
             node: Vec<Entry<'a>>,
@@ -214,15 +238,35 @@ impl Roster {
             addresses: &'a [String],
             #[serde(skip_serializing_if = "<[_]>::is_empty")]
             neighbours: &'a [String],
+            #[serde(skip_serializing_if = "Option::is_none")]
+            signature: Option<String>,
         }
-        let node = self.members.iter().map(|Member { name, key, addresses, neighbours }| Entry {
+        #[derive(Serialize)]
+        struct Sealed<'a> {
+            version: u64,
+            experiment: String,
+            organiser: &'a str,
+            names: &'a [String],
+            signature: String,
+        }
+        let members = self.members.iter();
+        let node = members.map(|Member { name, key, addresses, neighbours, signature }| Entry {
             name,
             key: key.to_string(),
             addresses,
             neighbours,
+            signature: signature.as_ref().map(|signature| hex(signature)),
         });
         let node = node.collect();
-        toml::to_string(&File { relays: &self.relays, node }).expect("names and lists are TOML")
+        let seal = self.seal.as_ref().map(|seal| Sealed {
+            version: seal.version,
+            experiment: hex(&seal.experiment),
+            organiser: &seal.organiser,
+            names: &seal.names,
+            signature: hex(&seal.signature),
+        });
+        toml::to_string(&File { seal, relays: &self.relays, node })
+            .expect("names and lists are TOML")
     }
 }
 
@@ -255,23 +299,72 @@ impl Member {
             let message = format!("`{name}` cannot be its own neighbour");
             return Err(Error::config("roster/bad-neighbour", message));
         }
-        Ok(Member { name: name.into(), key, addresses, neighbours })
+        Ok(Member { name: name.into(), key, addresses, neighbours, signature: None })
     }
 
     fn read(mut section: Section) -> Result<Member> {
         let place = section.place();
         let mut text = |key: &str| -> Result<String> {
-            section.value(key)?.ok_or_else(|| {
-                let message = format!("a `[[node]]` has no `{key}`");
-                Error::config("config/missing-key", message).at(&place)
-            })
+            section.value(key)?.ok_or_else(|| missing_key("a `[[node]]`", key, &place))
         };
         let (name, key) = (text("name")?, text("key")?);
         let addresses = section.value("addresses")?.unwrap_or_default();
         let neighbours = section.value("neighbours")?.unwrap_or_default();
+        let signature: Option<String> = section.value("signature")?;
         section.finish(&MEMBER_KEYS)?;
-        Member::new(&name, &key, addresses, neighbours).map_err(|error| error.at(place))
+        let member = Member::new(&name, &key, addresses, neighbours);
+        let mut member = member.map_err(|error| error.at(&place))?;
+        member.signature = signature
+            .map(|text| signature_of(&text))
+            .transpose()
+            .map_err(|error| error.at(place))?;
+        Ok(member)
     }
+}
+
+impl Seal {
+    /// Takes the organiser's statement out of a file; `None` if it has no part of one.
+    fn read(root: &mut Section) -> Result<Option<Seal>> {
+        let version: Option<u64> = root.value("version")?;
+        let experiment: Option<String> = root.value("experiment")?;
+        let organiser: Option<String> = root.value("organiser")?;
+        let names: Option<Vec<String>> = root.value("names")?;
+        let signature: Option<String> = root.value("signature")?;
+        let lacks = |key: &str| missing_key("a signed roster", key, "");
+        if let (None, None, None, None, None) =
+            (&version, &experiment, &organiser, &names, &signature)
+        {
+            return Ok(None);
+        }
+        let experiment = experiment.ok_or_else(|| lacks("experiment"))?;
+        let experiment = parse_hex(&experiment).ok_or_else(|| malformed("`experiment`"))?;
+        Ok(Some(Seal {
+            version: version.ok_or_else(|| lacks("version"))?,
+            experiment,
+            organiser: organiser.ok_or_else(|| lacks("organiser"))?,
+            names: names.ok_or_else(|| lacks("names"))?,
+            signature: signature_of(&signature.ok_or_else(|| lacks("signature"))?)?,
+        }))
+    }
+}
+
+/// The error for a key that a file needs.
+pub(crate) fn missing_key(what: &str, key: &str, place: &str) -> Error {
+    let error = Error::config("config/missing-key", format!("{what} has no `{key}`"));
+    if place.is_empty() { error } else { error.at(place) }
+}
+
+/// The error for digits that are none.
+pub(crate) fn malformed(what: &str) -> Error {
+    Error::config("roster/malformed", format!("{what} is malformed"))
+        .hint("the file was changed on its way: ask for it again")
+}
+
+/// A signature from 128 hexadecimal digits.
+pub(crate) fn signature_of(text: &str) -> Result<Signature> {
+    let halves = text.split_at_checked(64).map(|(a, b)| (parse_hex(a), parse_hex(b)));
+    let Some((Some(first), Some(second))) = halves else { return Err(malformed("`signature`")) };
+    Ok(std::array::from_fn(|at| if at < 32 { first[at] } else { second[at - 32] }))
 }
 
 fn is_address(text: &str) -> bool {

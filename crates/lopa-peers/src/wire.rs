@@ -109,7 +109,7 @@ impl Iroh {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
                 Ok(runtime) => runtime.block_on(async {
-                    let bound = Net::bind(place, hello, log, sender).await.map(Arc::new);
+                    let bound = Net::bind(place, hello, log, sender, false).await.map(Arc::new);
                     let net = bound.as_ref().ok().cloned();
                     // `start` waits for the result.
                     let _ = ready.send(bound);
@@ -250,7 +250,8 @@ impl Drop for Iroh {
     }
 }
 
-fn no_runtime(error: &dyn std::error::Error) -> Error {
+/// The error for a host without network.
+pub(crate) fn no_runtime(error: &dyn std::error::Error) -> Error {
     Error::new(Kind::Run, "peers/runtime", format!("cannot use the network: {error}"))
 }
 

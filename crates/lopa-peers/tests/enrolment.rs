@@ -5,7 +5,7 @@ use std::path::Path;
 use lopa::config::Source;
 use lopa::error::{Error, Kind};
 use lopa::network::Graph;
-use lopa_peers::{Key, Member, Roster};
+use lopa_peers::{Invite, Key, Member, Reply, Roster};
 
 #[cfg(unix)]
 #[test]
@@ -142,4 +142,181 @@ fn mistakes_in_a_roster_are_named() {
     assert_eq!(check(&unreachable).id, "roster/no-address");
     let mut roster = parse(&two).unwrap();
     assert!(roster.leave("bbo").unwrap_err().hint.unwrap().contains("`bob`"));
+}
+
+/// A founder with keys for three more nodes, and the roster it signs.
+struct Founded {
+    _folder: tempfile::TempDir,
+    keys: Vec<Key>,
+    roster: Roster,
+}
+
+const NODES: [&str; 4] = ["north", "south", "west", "east"];
+
+fn founded() -> Founded {
+    let folder = tempfile::tempdir().unwrap();
+    let keys: Vec<Key> =
+        NODES.iter().map(|name| Key::create(&folder.path().join(name)).unwrap()).collect();
+    let address = vec!["192.0.2.1:4800".to_string()];
+    let north = Member::new("north", &keys[0].public().to_string(), address, Vec::new()).unwrap();
+    let names = NODES.map(String::from).to_vec();
+    let roster = Roster::found(north, &keys[0], [7; 32], names, vec!["https://r.org".into()]);
+    Founded { _folder: folder, keys, roster: roster.unwrap() }
+}
+
+fn invite(roster: &Roster, name: &str) -> Invite {
+    let (name, experiment, roster) = (name.into(), "schema = 1\n".into(), roster.clone());
+    Invite {
+        name,
+        experiment,
+        roster,
+        features: Some(2),
+        columns: vec!["a b".into(), "c\"".into()],
+    }
+}
+
+#[test]
+fn three_nodes_join_a_roster_in_any_order_and_all_read_the_same_one() {
+    let Founded { _folder: folder, keys, mut roster } = founded();
+    let path = folder.path().join("roster.toml");
+    for (count, at) in [3, 1, 2].into_iter().enumerate() {
+        let file = folder.path().join("an.invite");
+        let sent = invite(&roster, NODES[at]);
+        sent.write(&file).unwrap();
+        assert_eq!(Invite::read(&file).unwrap(), sent);
+        let reply = sent.accept(&keys[at], Vec::new()).unwrap();
+        let file = folder.path().join("a.reply");
+        assert!(!Reply::is_one(&folder.path().join("an.invite")).unwrap());
+        reply.write(&file).unwrap();
+        assert!(Reply::is_one(&file).unwrap());
+        let read = Reply::read(&file).unwrap();
+        assert_eq!((read.fingerprint(), &read), (reply.fingerprint(), &reply));
+        assert!(roster.check().is_err(), "not all have joined");
+        let before = roster.clone();
+        assert!(roster.admit(read.clone().to(&roster).unwrap()).unwrap());
+        // The organiser must sign the change.
+        assert_eq!(roster.verify().unwrap_err().id, "roster/bad-signature");
+        assert_eq!(roster.sign(&keys[at]).unwrap_err().id, "roster/not-organiser");
+        roster.sign(&keys[0]).unwrap();
+        roster.verify().unwrap();
+        assert!(!roster.admit(read.to(&roster).unwrap()).unwrap(), "twice");
+        assert_eq!(roster.seal.as_ref().unwrap().version, count as u64 + 2);
+        before.accepts(&roster).unwrap();
+        assert_eq!(roster.accepts(&before).unwrap_err().id, "roster/outdated");
+        roster.write(&path).unwrap();
+        let shown = Roster::read(&path).unwrap();
+        assert_eq!((&shown, shown.fingerprint()), (&roster, roster.fingerprint()));
+        assert_ne!(before.fingerprint(), roster.fingerprint());
+    }
+    let names: Vec<&str> = roster.members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, NODES);
+    roster.check().unwrap();
+    roster.leave("west").unwrap();
+    roster.sign(&keys[0]).unwrap();
+    roster.verify().unwrap();
+    assert_eq!(roster.absent(), ["west"]);
+    assert_eq!(roster.leave("north").unwrap_err().id, "roster/organiser");
+}
+
+/// Every change of one character in a signed roster is refused, unless it does not change its content.
+#[test]
+fn a_signed_roster_that_someone_changed_is_refused() {
+    let Founded { _folder: folder, keys, mut roster } = founded();
+    let south = invite(&roster, "south").accept(&keys[1], vec!["h:1".into()]).unwrap();
+    roster.admit(south.to(&roster).unwrap()).unwrap();
+    roster.sign(&keys[0]).unwrap();
+    let path = folder.path().join("roster.toml");
+    roster.write(&path).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut refused = 0;
+    for at in (0..text.len()).step_by(3) {
+        let old = text.as_bytes()[at];
+        let new = if old.is_ascii_digit() { (old - b'0' + 1) % 10 + b'0' } else { b'a' };
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] = new;
+        if let Ok(read) = parse(std::str::from_utf8(&bytes).unwrap()) {
+            assert_eq!(read, roster, "byte {at} of {text}");
+        } else {
+            refused += 1;
+        }
+    }
+    assert!(refused > text.len() / 4, "{refused} of {}", text.len());
+    // Entries that are left out or doubled are also refused.
+    let cut = text.rfind("[[node]]").unwrap();
+    assert_eq!(parse(&text[..cut]).unwrap_err().id, "roster/bad-signature");
+    for key in ["version", "experiment", "organiser", "names", "signature"] {
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+        let error = parse(&text.replacen(line, "", 1)).unwrap_err();
+        assert_eq!(error.id, "config/missing-key", "{key}");
+    }
+}
+
+#[test]
+fn replies_and_rosters_of_others_are_refused() {
+    let Founded { _folder: folder, keys, mut roster } = founded();
+    let other = founded();
+    let sent = invite(&roster, "south");
+    let reply = sent.accept(&keys[1], Vec::new()).unwrap();
+    // To another organiser, or to another experiment.
+    let stranger = invite(&other.roster, "south").accept(&keys[1], Vec::new()).unwrap();
+    assert_ne!(stranger.fingerprint(), reply.fingerprint());
+    assert_eq!(stranger.to(&roster).unwrap_err().id, "roster/other-invitation");
+    let mut elsewhere = reply.clone();
+    elsewhere.experiment = [8; 32];
+    assert_eq!(elsewhere.to(&roster).unwrap_err().id, "roster/other-invitation");
+    // A reply whose key, name or address was changed on its way.
+    let file = folder.path().join("r");
+    for change in [0, 1, 2] {
+        let mut forged = reply.clone();
+        match change {
+            0 => forged.member.key = keys[2].public(),
+            1 => forged.member.name = "west".into(),
+            _ => forged.member.addresses.push("h:9".into()),
+        }
+        forged.write(&file).unwrap();
+        assert_eq!(Reply::read(&file).unwrap_err().id, "roster/bad-signature", "{change}");
+    }
+    // A second reply under a name that has joined; a name that is not invited.
+    roster.admit(reply.to(&roster).unwrap()).unwrap();
+    roster.sign(&keys[0]).unwrap();
+    let second = sent.accept(&keys[2], Vec::new()).unwrap();
+    let member = second.to(&roster).unwrap();
+    assert_eq!(roster.clone().admit(member).unwrap_err().id, "roster/joined");
+    let odd = invite(&roster, "centre").accept(&keys[2], Vec::new()).unwrap();
+    let member = odd.to(&roster).unwrap();
+    assert_eq!(roster.clone().admit(member).unwrap_err().id, "roster/unknown-node");
+    // A roster of another organiser, or for another experiment.
+    assert_eq!(roster.accepts(&other.roster).unwrap_err().id, "roster/not-organiser");
+    let north = roster.members[0].clone();
+    let names = NODES.map(String::from).to_vec();
+    let moved = Roster::found(north, &keys[0], [9; 32], names, Vec::new()).unwrap();
+    assert_eq!(roster.accepts(&moved).unwrap_err().id, "roster/other-experiment");
+}
+
+#[test]
+fn a_relay_serves_the_members_only() {
+    let Founded { roster, keys, .. } = founded();
+    let read = |url: &str, contact| -> toml::Table {
+        roster.relay(url, contact).unwrap().parse().unwrap()
+    };
+    let secure = read("https://relay.example.org", Some("ops@example.org"));
+    let allowed = secure["access"]["allowlist"].as_array().unwrap();
+    assert_eq!(allowed, &[toml::Value::String(keys[0].public().to_string())]);
+    assert_eq!(secure["tls"]["hostname"].as_str(), Some("relay.example.org"));
+    assert_eq!(secure["tls"]["https_bind_addr"].as_str(), Some("[::]:443"));
+    assert_eq!(secure["tls"]["cert_mode"].as_str(), Some("LetsEncrypt"));
+    assert_eq!(read("https://r.org:8443/", None)["tls"]["cert_mode"].as_str(), Some("Manual"));
+    let plain = read("http://[2001:db8::1]:3340", None);
+    assert_eq!(plain["http_bind_addr"].as_str(), Some("[::]:3340"));
+    assert!(!plain.contains_key("tls"));
+    assert_eq!(read("http://[2001:db8::1]", None)["http_bind_addr"].as_str(), Some("[::]:80"));
+    for wrong in ["relay.example.org", "ftp://r.org", "https://", "http://r.org:x", "http://a b"] {
+        assert_eq!(roster.relay(wrong, None).unwrap_err().id, "roster/bad-relay", "{wrong}");
+    }
+    // The program of the version that is linked.
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    let lock: toml::Table = std::fs::read_to_string(lock).unwrap().parse().unwrap();
+    let packages = lock["package"].as_array().unwrap();
+    let linked = packages.iter().find(|package| package["name"].as_str() == Some("iroh-relay"));
+    assert_eq!(linked.unwrap()["version"].as_str(), Some(lopa_peers::RELAY_VERSION));
 }

@@ -24,7 +24,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn terms() -> Terms {
-    Terms { experiment: [1; 32], graph: [2; 32], roster: [3; 32], entries: 7 }
+    Terms { experiment: [1; 32], graph: [2; 32], roster: [3; 32], version: 1, entries: 7 }
 }
 
 /// A hello, byte by byte.
@@ -37,13 +37,14 @@ fn hello(protocol: u64, version: &str, terms: &Terms) -> Vec<u8> {
     for hash in [terms.experiment, terms.graph, terms.roster] {
         bytes.extend(hash);
     }
+    bytes.extend(terms.version.to_le_bytes());
     bytes.extend(terms.entries.to_le_bytes());
     bytes.extend(99u64.to_le_bytes());
     bytes
 }
 
 fn right() -> Vec<u8> {
-    hello(2, env!("CARGO_PKG_VERSION"), &terms())
+    hello(3, env!("CARGO_PKG_VERSION"), &terms())
 }
 
 /// Alice and Bob, who are neighbours. Alice also has Carol in her roster, who never connects
@@ -193,7 +194,7 @@ async fn say(target: &Target, secret: SecretKey, words: &[u8], finish: bool) -> 
 fn with(change: impl Fn(&mut Terms)) -> Vec<u8> {
     let mut terms = terms();
     change(&mut terms);
-    hello(2, env!("CARGO_PKG_VERSION"), &terms)
+    hello(3, env!("CARGO_PKG_VERSION"), &terms)
 }
 
 fn framed(length: u32, bytes: &[u8]) -> Vec<u8> {
@@ -208,11 +209,12 @@ fn wrong_words() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("another experiment", with(|t| t.experiment = [9; 32]), "carol: experiment 09090909"),
         ("another graph", with(|t| t.graph = [9; 32]), "carol: graph 09090909"),
         ("another roster", with(|t| t.roster = [9; 32]), "carol: roster 09090909"),
+        ("an older roster", with(|t| t.version = 0), "carol: version 0 of the roster, ours 1"),
         ("other entries", with(|t| t.entries = 8), "carol: 8 entries of x, ours 7"),
         ("another protocol", hello_of(1, version), "(protocol 1)"),
-        ("another lopa", hello_of(2, "9.9.9"), "carol: lopa 9.9.9"),
+        ("another lopa", hello_of(3, "9.9.9"), "carol: lopa 9.9.9"),
         ("a protocol of all ones", hello_of(u64::MAX, version), "18446744073709551615"),
-        ("not a hello", vec![0; 146], "carol: malformed hello"),
+        ("not a hello", vec![0; 154], "carol: malformed hello"),
         ("a hello with another beginning", [b"lopa pear\n", &right()[10..]].concat(), ""),
         ("half a hello", right()[..70].to_vec(), ""),
         ("no bytes", Vec::new(), ""),

@@ -192,7 +192,13 @@ fn places(folder: &Path, experiment: &Experiment) -> Vec<Place> {
         callable: true,
         relays: Vec::new(),
         neighbours: (0..NODES).filter(|&other| other != node).map(neighbour).collect(),
-        terms: Terms { experiment: [1; 32], graph: [2; 32], roster: [3; 32], entries: 7 },
+        terms: Terms {
+            experiment: [1; 32],
+            graph: [2; 32],
+            roster: [3; 32],
+            version: 1,
+            entries: 7,
+        },
         keys: Keys::default(),
         most: experiment.sizes(None, 0).unwrap().1,
     };

@@ -1,6 +1,10 @@
-//! `lopa key`, `lopa roster`, `lopa node`: runs among peers.
+//! `lopa key`, `lopa invite`, `lopa join`, `lopa roster`, `lopa node`: runs among peers.
 
 pub mod args;
+#[cfg(feature = "peers")]
+mod check;
+#[cfg(feature = "peers")]
+mod enrol;
 #[cfg(feature = "peers")]
 mod key;
 #[cfg(not(feature = "peers"))]
@@ -11,6 +15,6 @@ mod node;
 mod roster;
 
 #[cfg(not(feature = "peers"))]
-pub use missing::{key, node, roster};
+pub use missing::{invite, join, key, node, roster};
 #[cfg(feature = "peers")]
-pub use {key::key, node::node, roster::roster};
+pub use {enrol::invite, enrol::join, key::key, node::node, roster::roster};

@@ -1,5 +1,6 @@
 //! Nodes as separate processes that communicate: the same results as in a single process.
 
+mod consortium;
 mod data;
 mod digests;
 mod ends;
@@ -7,11 +8,15 @@ mod hosts;
 mod kills;
 #[path = "../cli/namespaces.rs"]
 mod namespaces;
+#[path = "../../../lopa/tests/suite/pages.rs"]
+#[allow(dead_code)]
+mod pages;
 #[path = "../../../lopa-peers/tests/ports/mod.rs"]
 mod ports;
 #[path = "../cli/program.rs"]
 #[allow(dead_code)]
 mod program;
+mod relay;
 mod soak;
 mod trio;
 mod weather;

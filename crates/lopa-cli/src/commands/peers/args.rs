@@ -22,8 +22,53 @@ pub struct KeyArgs {
     pub file: PathBuf,
 }
 
+#[derive(Debug, Args)]
+pub struct InviteArgs {
+    /// Names of the nodes to invite
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Experiment file (TOML)
+    #[arg(long, value_name = "FILE", default_value = "experiment.toml")]
+    pub experiment: PathBuf,
+    #[command(flatten)]
+    pub member: MemberArgs,
+    /// Name of this node [default: the only node of the experiment that is not invited]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// URL of a relay, for nodes that others cannot call; repeatable
+    #[arg(long = "relay", value_name = "URL")]
+    pub relays: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct JoinArgs {
+    /// The invitation
+    pub invite: PathBuf,
+    #[command(flatten)]
+    pub member: MemberArgs,
+}
+
+/// What a node brings to a roster.
+#[derive(Debug, Args)]
+pub struct MemberArgs {
+    /// File with this node's rows, or the folder of the data sets; nothing of them is sent
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Address at which others can call this node, `host:port`; repeatable [default: it only calls]
+    #[arg(long = "address", value_name = "ADDRESS")]
+    pub addresses: Vec<String>,
+    /// File of the secret key, made if it is missing [default: NAME.key]
+    #[arg(long, value_name = "FILE", env = "LOPA_KEY_FILE")]
+    pub key: Option<PathBuf>,
+    /// Roster file (TOML)
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum RosterCommand {
+    /// Accept replies of invited nodes, as the organiser; or a newer roster, as a member
+    Accept(RosterAcceptArgs),
     /// Add a node with its public key and addresses
     Add(RosterAddArgs),
     /// Remove a node: holders of the new roster reject it
@@ -32,12 +77,27 @@ pub enum RosterCommand {
     Check(RosterCheckArgs),
     /// List the nodes
     Show(RosterArgs),
+    /// Print the configuration of a relay that serves the members only, for the program iroh-relay
+    Relay(RosterRelayArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct RosterArgs {
     /// Roster file (TOML)
     pub roster: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct RosterAcceptArgs {
+    /// Replies that `lopa join` wrote, or one roster
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Roster file (TOML) to change
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// File of the organiser's secret key [default: NAME.key beside the roster]
+    #[arg(long, value_name = "FILE", env = "LOPA_KEY_FILE")]
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -61,6 +121,23 @@ pub struct RosterRemoveArgs {
     pub roster: RosterArgs,
     /// Name of the node
     pub name: String,
+    /// File of the organiser's secret key, for a signed roster [default: NAME.key beside the roster]
+    #[arg(long, value_name = "FILE", env = "LOPA_KEY_FILE")]
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct RosterRelayArgs {
+    #[command(flatten)]
+    pub roster: RosterArgs,
+    /// URL of the relay [default: the only one in the roster]
+    #[arg(long, value_name = "URL")]
+    pub relay: Option<String>,
+    /// E-mail address for Let's Encrypt, which then issues the certificate of an https relay
+    ///
+    /// Without it, the relay reads `default.crt` and `default.key` in its folder.
+    #[arg(long, value_name = "EMAIL")]
+    pub contact: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -72,17 +149,20 @@ pub struct RosterCheckArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("file", |arg| {
+    arg.help("Experiment file (TOML) [default: experiment.toml beside the roster]")
+}))]
 pub struct NodeArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
     #[command(flatten)]
     pub resume: ResumeArgs,
-    /// Roster file (TOML): see `lopa roster`
-    #[arg(long, value_name = "FILE")]
+    /// Roster file (TOML): see `lopa invite` and `lopa roster`
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
-    /// Name of this node in the roster
+    /// Name of this node in the roster [default: the one whose NAME.key is in the current folder]
     #[arg(long)]
-    pub name: String,
+    pub name: Option<String>,
     /// File of the secret key [default: NAME.key]
     #[arg(long, value_name = "FILE", env = "LOPA_KEY_FILE")]
     pub key: Option<PathBuf>,
@@ -92,9 +172,13 @@ pub struct NodeArgs {
     /// What to do about a silent neighbour
     #[arg(long, value_enum, default_value_t = Lost::Wait)]
     pub policy: Lost,
-    /// Longest wait for a peer; then the node ends with exit code 6
-    #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
-    pub deadline: f64,
+    /// Check the link to every neighbour, and run nothing: direct, relayed or blocked, round-trip time,
+    /// clock, version, experiment
+    #[arg(long)]
+    pub check: bool,
+    /// Longest wait for a peer; then the node ends with exit code 6 [default: 600, with --check 30]
+    #[arg(long, value_name = "SECONDS")]
+    pub deadline: Option<f64>,
     /// With `skip-link`: how long to wait before leaving a link out of a round
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0)]
     pub patience: f64,

@@ -4,12 +4,20 @@ use std::process::ExitCode;
 
 use lopa::error::Result;
 
-use super::args::{KeyCommand, NodeArgs, RosterCommand};
+use super::args::{InviteArgs, JoinArgs, KeyCommand, NodeArgs, RosterCommand};
 use crate::features::PEERS;
 use crate::program::Program;
 
 pub fn key(_: &KeyCommand, _: &Program) -> Result<ExitCode> {
     Err(PEERS.missing("lopa key"))
+}
+
+pub fn invite(_: &InviteArgs, _: &Program) -> Result<ExitCode> {
+    Err(PEERS.missing("lopa invite"))
+}
+
+pub fn join(_: &JoinArgs, _: &Program) -> Result<ExitCode> {
+    Err(PEERS.missing("lopa join"))
 }
 
 pub fn roster(_: &RosterCommand, _: &Program) -> Result<ExitCode> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,7 +21,9 @@ use sha2::{Digest, Sha256};
 use toml::Table;
 
 use super::args::{Lost, NodeArgs};
-use crate::args::{Resume, ThreadArgs};
+use super::check::check;
+use super::enrol::{EXPERIMENT, key_file, same_experiment};
+use crate::args::{ExperimentArgs, Resume, ThreadArgs};
 use crate::commands::bars::Bars;
 use crate::commands::environment::Environment;
 use crate::commands::run_folder::{Destination, INTERRUPTED, exit_code, show, status};
@@ -37,24 +39,29 @@ const COURTESY: Duration = Duration::from_secs(10);
 
 pub fn node(args: &NodeArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
-    let experiment = experiment(&args.experiment, &program.registries)?;
+    let roster = Roster::read(&args.roster)?;
+    let name = &own_name(args, &roster)?;
+    let experiment = experiment(&with_file(args)?, &program.registries)?;
     let graphs = graphs(&experiment)?;
-    let (roster, me) = member(args, &experiment, &graphs)?;
+    let me = member(args, name, &roster, &experiment, &graphs)?;
     // One node keeps one thread busy.
     let environment = Environment::new(&ThreadArgs { jobs: Some(1) }, &args.experiment.file.data)?;
     let signals = &environment.signals;
     let data = experiment.load_data_of(&environment.context(), me..me + 1)?;
     let place = place(args, &experiment, data.as_ref(), (&roster, me), &graphs)?;
-    let settings = settings(args)?;
+    let settings = settings(args, name)?;
     let neighbours: Vec<&str> = place.neighbours.iter().map(|n| n.name.as_str()).collect();
-    output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), args.name));
+    output.note(&format!("{}: node {me}, {}", summary::heading(&experiment), name));
     output.note(&format!("listening at {}, looking for {}", place.listen, neighbours.join(", ")));
+    if args.check {
+        return check(place, settings.deadline, signals, output);
+    }
     let lines = *output;
     let log = Log::new(move |level, line| match level {
         Level::Info => lines.note(line),
         Level::Warning => lines.warn(line),
     });
-    let out = args.experiment.out.join(&args.name);
+    let out = args.experiment.out.join(name);
     let (resume, threads) = (args.resume.resume, environment.threads);
     let destination = Destination { out: &out, resume, threads };
     let mut folder = match done(args, &out, &experiment, data.as_ref())? {
@@ -158,17 +165,59 @@ fn leave(
     Ok(ExitCode::from(exit_code(&outcomes, None)))
 }
 
-/// The roster, which must fit the experiment, and this node's number in it.
-fn member(args: &NodeArgs, experiment: &Experiment, graphs: &[Graph]) -> Result<(Roster, usize)> {
-    let place = args.roster.display().to_string();
-    let roster = Roster::read(&args.roster)?;
+/// The experiment of the command line, by default the one beside the roster.
+fn with_file(args: &NodeArgs) -> Result<ExperimentArgs> {
+    let mut given = args.experiment.clone();
+    if given.file.file.is_none() {
+        let file = args.roster.with_file_name(EXPERIMENT);
+        if !file.exists() {
+            let message = "no experiment is named, and there is none beside the roster";
+            return Err(Error::config("config/unreadable", message)
+                .at(file.display().to_string())
+                .hint("name the experiment file: `lopa node FILE`"));
+        }
+        given.file.file = Some(file);
+    }
+    Ok(given)
+}
+
+/// The name of this node: given, or that of the only key of the roster that is here.
+fn own_name(args: &NodeArgs, roster: &Roster) -> Result<String> {
+    if let Some(name) = &args.name {
+        return Ok(name.clone());
+    }
+    let known = args.key.as_deref().map(Key::read).transpose()?.map(|key| key.public());
+    let here = |member: &&Member| match known {
+        Some(key) => member.key == key,
+        None => Path::new(&key_file(None, &member.name)).exists(),
+    };
+    let here: Vec<&str> =
+        roster.members.iter().filter(here).map(|member| member.name.as_str()).collect();
+    let message = match &here[..] {
+        &[name] => return Ok(name.to_string()),
+        [] => "there is no key of a node of the roster here".to_string(),
+        several => format!("there are keys of several nodes here: {}", several.join(", ")),
+    };
+    Err(Error::config("roster/unknown-node", message)
+        .at(args.roster.display().to_string())
+        .hint("name the node with --name, or its key with --key"))
+}
+
+/// This node's number in the roster, which must fit the experiment.
+fn member(
+    args: &NodeArgs,
+    name: &str,
+    roster: &Roster,
+    experiment: &Experiment,
+    graphs: &[Graph],
+) -> Result<usize> {
     let checked = || -> Result<usize> {
         roster.check()?;
-        fits(&roster, experiment, graphs)?;
-        roster.position(&args.name)
+        same_experiment(roster, experiment)?;
+        fits(roster, experiment, graphs)?;
+        roster.position(name)
     };
-    let me = checked().map_err(|error| error.at(place))?;
-    Ok((roster, me))
+    checked().map_err(|error| error.at(args.roster.display().to_string()))
 }
 
 /// The graphs of all seeds.
@@ -202,7 +251,7 @@ fn same_names(roster: &Roster, experiment: &Experiment) -> Result<()> {
     }
 }
 
-fn settings(args: &NodeArgs) -> Result<Settings> {
+fn settings(args: &NodeArgs, name: &str) -> Result<Settings> {
     let seconds = |value: f64, flag: &str| {
         let sound = Duration::try_from_secs_f64(value).ok().filter(|_| value > 0.0);
         sound.ok_or_else(|| {
@@ -211,13 +260,14 @@ fn settings(args: &NodeArgs) -> Result<Settings> {
                 .hint("give seconds, more than 0")
         })
     };
-    let deadline = seconds(args.deadline, "--deadline")?;
+    let usual = if args.check { 30.0 } else { 600.0 };
+    let deadline = seconds(args.deadline.unwrap_or(usual), "--deadline")?;
     let patience = seconds(args.patience, "--patience")?;
     let policy = match args.policy {
         Lost::Wait => Policy::Wait,
         Lost::Stop => Policy::Stop,
         Lost::SkipLink => {
-            let folder = args.experiment.out.join(&args.name);
+            let folder = args.experiment.out.join(name);
             let journal = Box::new(FileJournal::new(folder.join("skipped")));
             Policy::SkipLink { patience, journal }
         }
@@ -234,8 +284,7 @@ fn place(
     graphs: &[Graph],
 ) -> Result<Place> {
     let member = &roster.members[me];
-    let key = args.key.clone().unwrap_or_else(|| PathBuf::from(format!("{}.key", args.name)));
-    let key = own_key(&key, member)?;
+    let key = own_key(&key_file(args.key.as_deref(), &member.name), member)?;
     let near: BTreeSet<usize> =
         graphs.iter().flat_map(|graph| graph.neighbours(me)).copied().collect();
     let neighbour = |node: usize| {
@@ -284,7 +333,7 @@ fn listen(args: &NodeArgs, member: &Member) -> Result<SocketAddr> {
 }
 
 /// The settings that must be the same at every node, as a table.
-fn common(experiment: &Experiment) -> Table {
+pub fn common(experiment: &Experiment) -> Table {
     let mut table = experiment.resolved();
     table.remove("checkpoint");
     table
@@ -302,11 +351,13 @@ fn terms(experiment: &Experiment, roster: &Roster, graphs: &[Graph], entries: u6
     let edges: Vec<Vec<_>> = graphs.iter().map(|graph| graph.edges().collect()).collect();
     let members = roster.members.iter().map(|member| (&member.name, member.key.to_string()));
     let members: Vec<_> = members.collect();
+    let organiser = roster.organiser().map(|member| member.key.to_string());
     let hash = |value: serde_json::Value| -> Hash { Sha256::digest(value.to_string()).into() };
     Terms {
         experiment: hash(json!(text)),
         graph: hash(json!([network.map(|table| table.to_string()), edges])),
-        roster: hash(json!(members)),
+        roster: hash(json!([organiser, members])),
+        version: roster.seal.as_ref().map_or(0, |seal| seal.version),
         entries,
     }
 }

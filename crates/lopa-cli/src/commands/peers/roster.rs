@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use lopa::error::Result;
+use lopa::error::{Error, Result};
 use lopa::network::Graph;
 use lopa_peers::{Member, Roster};
 use serde_json::{Value, json};
 
-use super::args::{RosterAddArgs, RosterCheckArgs, RosterCommand};
+use super::args::{RosterAddArgs, RosterCheckArgs, RosterCommand, RosterRelayArgs};
+use super::enrol::{accept, announce, resign, same_experiment};
 use super::node::{fits, graphs};
 use crate::args::FileArgs;
 use crate::commands::source::{read_experiment, source};
@@ -17,25 +18,67 @@ use crate::program::Program;
 pub fn roster(command: &RosterCommand, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     match command {
+        RosterCommand::Accept(args) => accept(args, program)?,
         RosterCommand::Add(args) => add(args, output)?,
         RosterCommand::Remove(args) => {
             let mut roster = Roster::read(&args.roster.roster)?;
             roster.leave(&args.name)?;
-            roster.write(&args.roster.roster)?;
+            match roster.seal {
+                Some(_) => resign(&mut roster, args.key.as_deref(), &args.roster.roster)?,
+                None => roster.write(&args.roster.roster)?,
+            }
             output.note(&format!(
                 "removed {}; distribute the new roster and restart running nodes",
                 args.name
             ));
         }
         RosterCommand::Check(args) => check(args, program)?,
-        RosterCommand::Show(args) => show(&Roster::read(&args.roster)?, None, output),
+        RosterCommand::Relay(args) => relay(args, output)?,
+        RosterCommand::Show(args) => {
+            let roster = Roster::read(&args.roster)?;
+            show(&roster, None, output);
+            announce(&roster, &args.roster.display().to_string(), output);
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the configuration of a relay for the members of a roster.
+fn relay(args: &RosterRelayArgs, output: &Output) -> Result<()> {
+    let path = &args.roster.roster;
+    let place = path.display().to_string();
+    let roster = Roster::read(path)?;
+    let url = match (&args.relay, &roster.relays[..]) {
+        (Some(url), _) => url,
+        (None, [url]) => url,
+        (None, relays) => {
+            let message = match relays.len() {
+                0 => "the roster names no relay".to_string(),
+                n => format!("the roster names {n} relays"),
+            };
+            return Err(Error::config("roster/relay", message)
+                .at(place)
+                .hint("name one with --relay, such as https://relay.example.org"));
+        }
+    };
+    let configuration = roster.relay(url, args.contact.as_deref())?;
+    match output.json() {
+        true => output.document(&json!({ "url": url, "configuration": configuration })),
+        false => output.text(configuration.trim_end()),
+    }
+    output.note("save it as relay.toml on the relay's host, and start `iroh-relay --config-path relay.toml`");
+    Ok(())
 }
 
 fn add(args: &RosterAddArgs, output: &Output) -> Result<()> {
     let path = &args.roster.roster;
     let mut roster = if path.exists() { Roster::read(path)? } else { Roster::default() };
+    if let Some(seal) = &roster.seal {
+        let message = format!("`{}` has signed this roster", seal.organiser);
+        return Err(Error::config("roster/signed", message)
+            .at(path.display().to_string())
+            .hint("invite the node: `lopa invite`"));
+    }
     let RosterAddArgs { name, key, addresses, neighbours, .. } = args;
     let member = Member::new(name, key, addresses.clone(), neighbours.clone())?;
     roster.join(member).map_err(|error| error.at(path.display().to_string()))?;
@@ -56,6 +99,7 @@ fn check(args: &RosterCheckArgs, program: &Program) -> Result<()> {
         let file = FileArgs { file: Some(file.clone()), ..FileArgs::default() };
         let experiment = read_experiment(&source(&file)?, &program.registries)?;
         let graphs = graphs(&experiment)?;
+        same_experiment(&roster, &experiment).map_err(|error| error.at(&place))?;
         fits(&roster, &experiment, &graphs).map_err(|error| error.at(&place))?;
         union = graphs.into_iter().next_back().or(union);
     }
