@@ -1,5 +1,8 @@
 //! The kernels of kernels/lopa.cu on the processor: every sum in the same order, hence the same bits.
 
+// Fused products of the card, emulated for tests.
+#![allow(clippy::disallowed_methods)]
+
 use lopa::engine::Node;
 use lopa::engine::device::{DeviceRun, Program};
 use lopa::error::Result;

@@ -1,5 +1,8 @@
 //! eˣ as the kernels compute it, operation by operation.
 
+// Fused products of the card, emulated for tests.
+#![allow(clippy::disallowed_methods)]
+
 use lopa::math::real::Real;
 
 /// `f32` or `f64`.
@@ -70,14 +73,15 @@ impl Exponential for f64 {
 #[cfg(test)]
 mod tests {
     use super::Exponential;
+    use lopa::math::portable::exp;
 
     #[test]
     fn it_is_the_exponential() {
         for step in -860..=860 {
             let x = f64::from(step) / 10.0;
             let (single, double) = ((x as f32).exponential(), x.exponential());
-            assert!((f64::from(single) / f64::from(x as f32).exp() - 1.0).abs() < 2e-7, "{x}");
-            assert!((double / x.exp() - 1.0).abs() < 1e-15, "{x}");
+            assert!((f64::from(single) / exp(f64::from(x as f32)) - 1.0).abs() < 2e-7, "{x}");
+            assert!((double / exp(x) - 1.0).abs() < 1e-15, "{x}");
         }
         assert!(f32::NAN.exponential().is_nan() && f64::NAN.exponential().is_nan());
         assert_eq!(

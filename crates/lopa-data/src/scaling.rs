@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Features;
 use super::source::{Table, Usual};
 use crate::error::{Error, Result};
+use crate::math::portable::{ln, ln_1p};
 
 /// Feature j becomes `(raw − shift[j]) · factor[j]`, after a logarithm if there is one and before the
 /// row is divided by its length if it is. Empty vectors mean no change.
@@ -225,11 +226,11 @@ pub(super) fn standard(
 
 /// The weight of a feature found in `with` of the `rows`.
 pub(super) fn idf(rows: f64, with: f64) -> f64 {
-    ((1.0 + rows) / (1.0 + with)).ln() + 1.0
+    ln((1.0 + rows) / (1.0 + with)) + 1.0
 }
 
 fn log(raw: f64) -> f64 {
-    raw.signum() * raw.abs().ln_1p()
+    raw.signum() * ln_1p(raw.abs())
 }
 
 fn check_columns(columns: &[usize], cols: usize) -> Result<()> {

@@ -3,6 +3,8 @@
 // SAFETY: every function below is unsafe for the reasons that `Vector` gives, and its caller
 // guarantees what `Vector` demands. Unsafe blocks would only repeat that.
 #![allow(unsafe_op_in_unsafe_fn)]
+// Fused products that are instructions.
+#![allow(clippy::disallowed_methods)]
 
 use std::arch::x86_64::*;
 

@@ -24,7 +24,7 @@ pub fn power(mut a: Complex, mut n: u64) -> Complex {
 /// e^{−2πi k / n} for k below n/2.
 fn roots(n: usize) -> Vec<Complex> {
     let angle = |k: usize| -std::f64::consts::TAU * k as f64 / n as f64;
-    (0..n / 2).map(|k| (angle(k).cos(), angle(k).sin())).collect()
+    (0..n / 2).map(|k| (libm::cos(angle(k)), libm::sin(angle(k)))).collect()
 }
 
 /// values_k ← Σ_j values_j e^{−2πi jk/n}, where n is a power of two.

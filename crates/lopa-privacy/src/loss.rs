@@ -10,6 +10,8 @@
 //! 3. Sums of losses are computed modulo a window. The mass outside of it, bounded by Chernoff's inequality, is added
 //!    to δ.
 
+use libm::{exp, expm1 as exp_m1, log as ln};
+
 use crate::fft::{Complex, back, power, times, transform};
 use crate::renyi::ratio;
 use crate::{DELTA, Release};
@@ -84,7 +86,7 @@ fn normal(a: f64, b: f64) -> f64 {
 }
 
 fn density(z: f64) -> f64 {
-    (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+    exp(-0.5 * z * z) / (2.0 * std::f64::consts::PI).sqrt()
 }
 
 impl Pair {
@@ -104,8 +106,8 @@ impl Pair {
         let Release { q, sigma, .. } = self.release;
         // e^u = (e^value − 1 + q) / q
         let u = match value > 0.0 {
-            true => value + ((1.0 - (1.0 - q) * (-value).exp()) / q).ln(),
-            false => (1.0 + value.exp_m1() / q).ln(),
+            true => value + ln((1.0 - (1.0 - q) * exp(-value)) / q),
+            false => ln(1.0 + exp_m1(value) / q),
         };
         if u.is_nan() { f64::NEG_INFINITY } else { sigma * u + 0.5 / sigma }
     }
@@ -130,7 +132,7 @@ impl Pair {
     /// P beyond these z is below `tail` on either side.
     fn ends(&self, tail: f64) -> (f64, f64) {
         // P(z > t) ≤ e^{−t²/2}
-        let far = (-2.0 * tail.ln()).sqrt();
+        let far = (-2.0 * ln(tail)).sqrt();
         (-far, far + if self.with_row { 1.0 / self.release.sigma } else { 0.0 })
     }
 
@@ -161,7 +163,7 @@ impl Pair {
         };
         // The mass between two losses lies between two z.
         let between = |a: f64, b: f64| if self.with_row { (a, b) } else { (b, a) };
-        let step = -(-width).exp_m1();
+        let step = -exp_m1(-width);
         let mut here = z_at(0);
         let below = match self.with_row {
             true => self.masses(f64::NEG_INFINITY, here).0,
@@ -196,11 +198,11 @@ impl Pair {
             true => RULE.iter().fold((0.0, 0.0), |(mass, gain), (z, weight)| {
                 let z = 0.5 * (a + b) + half * z;
                 let here = self.density(z) * weight * half;
-                (mass + here, gain - here * (bottom - self.loss(z)).exp_m1())
+                (mass + here, gain - here * exp_m1(bottom - self.loss(z)))
             }),
             false => {
                 let (p, q) = self.masses(a, b);
-                (p, p - (q.ln() + bottom).exp())
+                (p, p - exp(ln(q) + bottom))
             }
         };
         (mass, (gain / step).clamp(0.0, mass))
@@ -278,7 +280,7 @@ impl Sum {
             for (value, one) in product.iter_mut().zip(spectrum) {
                 *value = times(*value, power(one, *count));
             }
-            kept *= (1.0 - losses.infinite).powf(*count as f64);
+            kept *= libm::pow(1.0 - losses.infinite, *count as f64);
             first += i128::from(losses.first) * i128::from(*count);
         }
         let found: Vec<f64> = back(&mut product).map(|mass| mass.max(0.0)).collect();
@@ -292,7 +294,7 @@ impl Sum {
     fn delta(&self, epsilon: f64) -> f64 {
         let loss = |at: usize| (self.first as f64 + at as f64) * self.width;
         let part = |(at, mass): (usize, &f64)| match loss(at) > epsilon {
-            true => -mass * (epsilon - loss(at)).exp_m1(),
+            true => -mass * exp_m1(epsilon - loss(at)),
             false => 0.0,
         };
         let sum = self.masses.iter().enumerate().map(part).sum::<f64>();
@@ -306,13 +308,13 @@ impl Sum {
         }
         // At ε = loss of `at`: δ = infinite + above − faded, where `above` is the mass of larger losses and `faded` that
         // mass times e^{ε − loss}.
-        let fade = (-self.width).exp();
+        let fade = exp(-self.width);
         let (mut above, mut faded) = (0.0, 0.0);
         for at in (0..self.masses.len()).rev() {
             let loss = (self.first as f64 + at as f64) * self.width;
             if self.infinite + above - faded > delta || loss < 0.0 {
                 // Between this loss and the next, δ = infinite + above − e^t faded.
-                let more = ((self.infinite + above - delta) / faded).ln();
+                let more = ln((self.infinite + above - delta) / faded);
                 return if more.is_finite() { (loss + more).max(0.0) } else { loss.max(0.0) };
             }
             above += self.masses[at];
@@ -327,8 +329,8 @@ fn log_moment(blocks: &[(f64, f64, f64)], t: f64) -> f64 {
     let exponent = |low: f64, high: f64| (t * low).max(t * high);
     let highest = |top: f64, &(_, low, high): &(f64, f64, f64)| top.max(exponent(low, high));
     let top = blocks.iter().fold(f64::NEG_INFINITY, highest);
-    let each = blocks.iter().map(|&(mass, low, high)| mass * (exponent(low, high) - top).exp());
-    top + each.sum::<f64>().ln()
+    let each = blocks.iter().map(|&(mass, low, high)| mass * exp(exponent(low, high) - top));
+    top + ln(each.sum::<f64>())
 }
 
 /// The first and the last multiple of `width` between which all but `tail` of the sum lies, on either side.
@@ -340,18 +342,18 @@ fn window(losses: &[(Losses, u64)], width: f64, tail: f64) -> (i64, i64) {
             let moment = |(blocks, count): &(Vec<(f64, f64, f64)>, f64)| {
                 count * log_moment(blocks, sign * t * width)
             };
-            (coarse.iter().map(moment).sum::<f64>() - tail.ln()) / t
+            (coarse.iter().map(moment).sum::<f64>() - ln(tail)) / t
         };
         // In the logarithm of t the bound falls, then grows.
-        let (mut low, mut high) = ((1e-8f64).ln(), (1e8f64).ln());
+        let (mut low, mut high) = (ln(1e-8), ln(1e8));
         for _ in 0..40 {
             let (a, b) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
-            match bound(a.exp()) <= bound(b.exp()) {
+            match bound(exp(a)) <= bound(exp(b)) {
                 true => high = b,
                 false => low = a,
             }
         }
-        bound((0.5 * (low + high)).exp())
+        bound(exp(0.5 * (low + high)))
     };
     // No sum is outside of the sums of the ends.
     let least: f64 = losses.iter().map(|(one, count)| one.first as f64 * *count as f64).sum();

@@ -9,6 +9,8 @@
 //! rounding. (Mironov, Talwar and Zhang, 2019, show that the other order of the two distributions has the smaller divergence;
 //! the conversion is that of Canonne, Kamath and Steinke, 2020.)
 
+use libm::{exp, expm1 as exp_m1, log as ln, log1p as ln_1p};
+
 use crate::Release;
 
 /// The orders α that are tried.
@@ -26,7 +28,7 @@ pub fn epsilon(releases: &[Release], delta: f64) -> f64 {
     }
     let at = |alpha: f64| {
         let sum: f64 = releases.iter().map(|one| total(one, alpha)).sum();
-        sum + (-1.0 / alpha).ln_1p() - (delta * alpha).ln() / (alpha - 1.0)
+        sum + ln_1p(-1.0 / alpha) - ln(delta * alpha) / (alpha - 1.0)
     };
     if !releases.iter().any(Release::counts) {
         return 0.0;
@@ -56,15 +58,15 @@ pub fn divergence(&Release { q, sigma, .. }: &Release, alpha: f64) -> f64 {
         alpha * ratio(q, (2.0 * sigma * z - 1.0) / (2.0 * variance)) - 0.5 * z * z
     };
     let top = (0..=points).map(logarithm).fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = (0..=points).map(|at| (logarithm(at) - top).exp()).sum();
+    let sum: f64 = (0..=points).map(|at| exp(logarithm(at) - top)).sum();
     let root = (2.0 * std::f64::consts::PI).sqrt();
-    (top + (sum * width / root).ln()).max(0.0) / (alpha - 1.0)
+    (top + ln(sum * width / root)).max(0.0) / (alpha - 1.0)
 }
 
 /// ln(1 − q + q e^u), for any u.
 pub(crate) fn ratio(q: f64, u: f64) -> f64 {
     match u > 0.0 {
-        true => u + (q + (1.0 - q) * (-u).exp()).ln(),
-        false => (q * u.exp_m1()).ln_1p(),
+        true => u + ln(q + (1.0 - q) * exp(-u)),
+        false => ln_1p(q * exp_m1(u)),
     }
 }

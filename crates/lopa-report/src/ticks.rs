@@ -1,5 +1,7 @@
 //! Scales of axes, and their ticks at round numbers.
 
+use lopa::math::portable::{log10, powf};
+
 /// An axis from `low` to `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
@@ -26,7 +28,7 @@ impl Scale {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         let positive = finite.iter().copied().filter(|value| *value > 0.0);
         if log && let Some((low, high)) = bounds(positive) {
-            let padding = (high / low).powf(0.04).max(1.05);
+            let padding = powf(high / low, 0.04).max(1.05);
             return Scale { low: low / padding, high: high * padding, log };
         }
         let (low, high) = bounds(finite.into_iter()).unwrap_or((0.0, 1.0));
@@ -58,7 +60,7 @@ impl Scale {
             return None;
         }
         let [value, low, high] =
-            [value, self.low, self.high].map(|v| if self.log { v.log10() } else { v });
+            [value, self.low, self.high].map(|v| if self.log { log10(v) } else { v });
         Some((value - low) / (high - low))
     }
 
@@ -73,7 +75,7 @@ impl Scale {
     /// Multiples of 1, 2 or 5 times a power of ten.
     fn steps(&self, wanted: usize) -> Vec<Tick> {
         let rough = (self.high - self.low) / wanted.max(1) as f64;
-        let power = 10f64.powf(rough.log10().floor());
+        let power = powf(10.0, log10(rough).floor());
         let multiple = [1.0, 2.0, 5.0].into_iter().find(|multiple| multiple * power >= rough);
         let step = multiple.unwrap_or(10.0) * power;
         let (first, last) = ((self.low / step - 1e-9).ceil(), (self.high / step + 1e-9).floor());
@@ -87,8 +89,8 @@ impl Scale {
 
     /// Powers of ten with labels, their multiples without.
     fn powers(&self, wanted: usize) -> Vec<Tick> {
-        let first = self.low.log10().floor() as i32;
-        let last = self.high.log10().ceil() as i32;
+        let first = log10(self.low).floor() as i32;
+        let last = log10(self.high).ceil() as i32;
         let every = ((last - first) as usize).div_ceil(wanted.max(1)).max(1) as i32;
         let mut ticks = Vec::new();
         for power in first..=last {
@@ -106,7 +108,7 @@ impl Scale {
         // Fewer than two labels would not show the scale.
         if ticks.iter().filter(|tick| !tick.label.is_empty()).count() < 2 {
             for tick in &mut ticks {
-                let lead = (tick.value / 10f64.powf(tick.value.log10().floor() + 1e-9)).round();
+                let lead = (tick.value / powf(10.0, log10(tick.value).floor() + 1e-9)).round();
                 if [1.0, 2.0, 5.0].contains(&lead) {
                     tick.label = label(tick.value, tick.value);
                 }
@@ -128,7 +130,7 @@ fn label(value: f64, step: f64) -> String {
     let text = match value.abs() {
         size if size >= 1e4 => return thousands(value),
         _ if step < 1e-4 => format!("{value:.1e}"),
-        _ => format!("{value:.*}", (-(step.log10() + 1e-9).floor()).max(0.0) as usize),
+        _ => format!("{value:.*}", (-(log10(step) + 1e-9).floor()).max(0.0) as usize),
     };
     text.replace('-', "\u{2212}")
 }

@@ -1,6 +1,7 @@
 //! The results of an experiment in a few sentences, for the terminal and the report.
 
 use lopa::math::number;
+use lopa::math::portable::{log2, powf};
 use lopa::run::trace::more_is_better;
 
 use crate::compare::{DECISIVE, Place, Scale, lead};
@@ -139,8 +140,8 @@ pub fn bytes(value: f64) -> String {
         return format!("{value:.0} B");
     }
     let units = ["KiB", "MiB", "GiB", "TiB"];
-    let power = (value.log2() / 10.0).floor().min(4.0);
-    format!("{:.1} {}", value / 1024f64.powf(power), units[power as usize - 1])
+    let power = (log2(value) / 10.0).floor().min(4.0);
+    format!("{:.1} {}", value / powf(1024.0, power), units[power as usize - 1])
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl<T: Real> Bilevel<T> for Part<T> {
         loss(&self.validation, at.theta, batch)
     }
     fn g(&mut self, at: At<T>, batch: &[u32]) -> f64 {
-        let ridge = at.x[0].to_f64().exp() * dot(at.theta, at.theta).to_f64() / 2.0;
+        let ridge = at.x[0].exp().to_f64() * dot(at.theta, at.theta).to_f64() / 2.0;
         loss(&self.training, at.theta, batch) + ridge
     }
     fn grad_x_f(&mut self, _: At<T>, _: &[u32], out: &mut [T]) {

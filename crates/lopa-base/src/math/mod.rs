@@ -1,10 +1,11 @@
-//! The scalar type, random numbers, step sizes, conjugate gradients, exact sums, ranks, threads, scratch
-//! memory, and formatting of numbers.
+//! The scalar type, functions with the same bits everywhere, random numbers, step sizes, conjugate gradients, exact sums,
+//! ranks, threads, scratch memory, and formatting of numbers.
 
 pub mod conjugate;
 pub mod exact;
 mod number;
 pub mod parallel;
+pub mod portable;
 pub mod random;
 pub mod rank;
 pub mod real;

@@ -1,5 +1,7 @@
 //! Numbers formatted for people.
 
+use super::portable::log10;
+
 /// A number with four significant digits.
 pub fn number(value: f64) -> String {
     let size = value.abs();
@@ -8,7 +10,7 @@ pub fn number(value: f64) -> String {
     } else if !(1e-3..1e5).contains(&size) {
         format!("{value:.2e}")
     } else {
-        let digits = (3 - size.log10().floor() as i32).max(0) as usize;
+        let digits = (3 - log10(size).floor() as i32).max(0) as usize;
         format!("{value:.digits$}")
     }
 }

@@ -8,6 +8,8 @@ use rand::SeedableRng;
 use rand::rand_core::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
+use super::portable::{cos, ln};
+
 /// The purpose of random numbers. Streams of different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
@@ -80,7 +82,7 @@ impl Stream {
 
     /// Uniform in [0, 1).
     pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * (-53f64).exp2()
+        (self.bits() >> 11) as f64 * (f64::EPSILON / 2.0)
     }
 
     /// Uniform in [low, high).
@@ -90,8 +92,8 @@ impl Stream {
 
     /// Standard normal (Box–Muller).
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
+        let radius = (-2.0 * ln(1.0 - self.unit())).sqrt();
+        radius * cos(std::f64::consts::TAU * self.unit())
     }
 
     /// Shuffles in place (Fisher–Yates).

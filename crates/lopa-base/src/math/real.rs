@@ -3,9 +3,11 @@
 use std::any::Any;
 use std::fmt::{Debug, Display};
 use std::iter::Sum;
-use std::ops::{AddAssign, DivAssign, MulAssign, SubAssign};
+use std::ops::{AddAssign, DivAssign, MulAssign, Neg, SubAssign};
 
 use lopa_kernels::{Lanes, Level, Loop};
+
+use super::portable::{self, single};
 
 mod sealed {
     pub trait Sealed {}
@@ -13,11 +15,14 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// `f32` or `f64`.
+/// `f32` or `f64`, with functions that have the same bits on every platform.
 pub trait Real:
     sealed::Sealed
     + Lanes<Self>
-    + num_traits::Float
+    + num_traits::Num
+    + Neg<Output = Self>
+    + Copy
+    + PartialOrd
     + AddAssign
     + SubAssign
     + MulAssign
@@ -39,7 +44,8 @@ pub trait Real:
     /// Widens to `f64`, where a result leaves the computation.
     fn to_f64(self) -> f64;
 
-    /// Appends the little-endian bytes of scalars: the form of digests, messages and checkpoints.
+    /// Appends the little-endian bytes of scalars: the form of digests, messages and checkpoints. NaN has one form
+    /// there, because processors make different ones.
     fn extend_le(values: &[Self], bytes: &mut Vec<u8>);
 
     /// Fills `values` from their little-endian bytes.
@@ -47,6 +53,65 @@ pub trait Real:
 
     /// The one of two values that has this precision: see [`Both`].
     fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self>;
+
+    /// ∞.
+    fn infinity() -> Self;
+    /// −∞.
+    fn neg_infinity() -> Self;
+    /// Not a number.
+    fn nan() -> Self;
+    /// The distance from 1 to the next larger number.
+    fn epsilon() -> Self;
+    /// Whether it is not a number.
+    fn is_nan(self) -> bool;
+    /// Whether it is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// Whether its sign is negative, as that of −0 is.
+    fn is_sign_negative(self) -> bool;
+    /// |x|.
+    fn abs(self) -> Self;
+    /// 1 with the sign of x; NaN stays NaN.
+    fn signum(self) -> Self;
+    /// 1 / x.
+    fn recip(self) -> Self;
+    /// √x.
+    fn sqrt(self) -> Self;
+    /// `self · a + b`, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// xⁿ, by products.
+    fn powi(self, n: i32) -> Self;
+    /// The largest integer that is not above x.
+    fn floor(self) -> Self;
+    /// The nearest integer, away from 0 if there are two.
+    fn round(self) -> Self;
+    /// eˣ.
+    fn exp(self) -> Self;
+    /// eˣ − 1, exact near 0.
+    fn exp_m1(self) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// log(1 + x), exact near 0.
+    fn ln_1p(self) -> Self;
+    /// xʸ.
+    fn powf(self, y: Self) -> Self;
+    /// The sine of an angle in radians.
+    fn sin(self) -> Self;
+    /// The cosine of an angle in radians.
+    fn cos(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
+
+    /// The larger of two numbers; `other` if they are equal, as 0 and −0 are. NaN counts only if both are.
+    #[inline]
+    fn max(self, other: Self) -> Self {
+        if self > other || other.is_nan() { self } else { other }
+    }
+
+    /// The smaller of two numbers; `other` if they are equal, as 0 and −0 are. NaN counts only if both are.
+    #[inline]
+    fn min(self, other: Self) -> Self {
+        if self < other || other.is_nan() { self } else { other }
+    }
 }
 
 /// A type for each precision, such as `dyn Problem<T>`.
@@ -73,8 +138,23 @@ impl<F: Family> Both<F> {
     }
 }
 
+/// Methods that are the standard library's, exact by IEEE 754, and methods that are `portable`'s.
+macro_rules! methods {
+    ($t:ty, exact { $($exact:ident($($a:ident: $of:ty),*) -> $r:ty,)* }
+     $portable:ident { $($name:ident($($b:ident),*),)* }) => {
+        $(#[inline]
+        fn $exact(self, $($a: $of),*) -> $r {
+            <$t>::$exact(self, $($a),*)
+        })*
+        $(#[inline]
+        fn $name(self, $($b: Self),*) -> Self {
+            $portable::$name(self, $($b),*)
+        })*
+    };
+}
+
 macro_rules! real {
-    ($t:ty, $field:ident) => {
+    ($t:ty, $field:ident, $portable:ident) => {
         impl Real for $t {
             const BYTES: usize = size_of::<$t>();
 
@@ -91,6 +171,7 @@ macro_rules! real {
                 bytes.resize(start + values.len() * Self::BYTES, 0);
                 let (places, _) = bytes[start..].as_chunks_mut();
                 for (place, value) in places.iter_mut().zip(values) {
+                    let value = if value.is_nan() { &<$t>::NAN } else { value };
                     *place = value.to_le_bytes();
                 }
             }
@@ -106,12 +187,39 @@ macro_rules! real {
             fn pick<F: Family>(both: &Both<F>) -> &F::Of<Self> {
                 &both.$field
             }
+
+            fn infinity() -> Self {
+                <$t>::INFINITY
+            }
+
+            fn neg_infinity() -> Self {
+                <$t>::NEG_INFINITY
+            }
+
+            fn nan() -> Self {
+                <$t>::NAN
+            }
+
+            fn epsilon() -> Self {
+                <$t>::EPSILON
+            }
+
+            methods! { $t,
+                exact {
+                    is_nan() -> bool, is_finite() -> bool, is_sign_negative() -> bool, abs() -> Self, signum() -> Self,
+                    recip() -> Self, sqrt() -> Self, powi(n: i32) -> Self,
+                    floor() -> Self, round() -> Self,
+                }
+                $portable {
+                    exp(), exp_m1(), ln(), ln_1p(), powf(y), sin(), cos(), tanh(), mul_add(a, b),
+                }
+            }
         }
     };
 }
 
-real!(f32, single);
-real!(f64, double);
+real!(f32, single, single);
+real!(f64, double, portable);
 
 /// Whether all numbers are finite.
 pub fn all_finite<T: Real>(values: &[T]) -> bool {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
+use crate::math::portable::powf;
 
 /// A step size as a function of the iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +55,7 @@ impl Schedule {
             Schedule::Constant(c) => c,
             Schedule::OverSqrt(OverSqrt { over_sqrt }) => over_sqrt / ((k + 1) as f64).sqrt(),
             Schedule::Stages(Stages { start, factor, every }) => {
-                start * factor.powf((k / every) as f64)
+                start * powf(factor, (k / every) as f64)
             }
         }
     }

@@ -11,6 +11,7 @@
 
 use super::prelude::*;
 use super::update_rule::{UpdateRule, XUpdate};
+use crate::math::portable::hypot;
 use crate::math::real::{cast, norm};
 use crate::problem::Trains;
 use crate::problem::oracle::Draw;
@@ -120,7 +121,7 @@ impl<T: Real> Curve<T> {
         out: &mut [T],
         oracle: &mut Oracle<T>,
     ) {
-        let size = norm(at.theta).hypot(if w.len() > at.theta.len() { norm(at.x) } else { 0.0 });
+        let size = hypot(norm(at.theta), if w.len() > at.theta.len() { norm(at.x) } else { 0.0 });
         let delta = T::of(1e-3 * (1.0 + size));
         let (w_theta, w_x) = w.split_at(at.theta.len());
         self.x.copy_from_slice(at.x);

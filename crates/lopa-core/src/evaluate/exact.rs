@@ -10,6 +10,7 @@
 //! It is not timed, and its calls are not counted.
 
 use crate::math::conjugate::ConjugateGradients;
+use crate::math::portable::sin;
 use crate::math::real::{axpy, dot, update};
 use crate::problem::{At, Bilevel};
 
@@ -159,7 +160,7 @@ fn descend(
 pub fn largest_curvature(part: &mut dyn Bilevel<f64>, at: At<f64>) -> f64 {
     let all: Vec<u32> = (0..part.samples_g() as u32).collect();
     // Has a component along every eigenvector, for all practical purposes.
-    let mut v: Vec<f64> = (0..at.theta.len()).map(|i| 1.0 + (i as f64 * 0.7).sin()).collect();
+    let mut v: Vec<f64> = (0..at.theta.len()).map(|i| 1.0 + sin(i as f64 * 0.7)).collect();
     let mut hv = v.clone();
     let mut estimate = 0.0;
     for _ in 0..60 {

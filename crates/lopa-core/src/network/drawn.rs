@@ -2,6 +2,7 @@
 
 use super::graph::{Graph, around, check_edges, impossible};
 use crate::error::{Error, Fault, Result};
+use crate::math::portable::{ln, ln_1p, powf};
 use crate::math::random::{Purpose, Stream};
 use crate::params;
 
@@ -23,10 +24,10 @@ params! {
 
 pub(super) fn erdos_renyi(with: &ErdosRenyi, m: usize, seed: u64) -> Result<Graph> {
     let &ErdosRenyi { p, seed: own } = with;
-    let threshold = (m as f64).ln() / m as f64;
+    let threshold = ln(m as f64) / m as f64;
     let hint = format!("take p above ln(m)/m = {threshold:.3}, preferably twice that");
     // With n isolated nodes expected, a draw is connected with probability about e^−n.
-    let isolated = m as f64 * (1.0 - p).powf(m as f64 - 1.0);
+    let isolated = m as f64 * powf(1.0 - p, m as f64 - 1.0);
     if m > 1 && isolated > 20.0 {
         return Err(Error::network(
             "network/no-connected-draw",
@@ -41,18 +42,19 @@ pub(super) fn erdos_renyi(with: &ErdosRenyi, m: usize, seed: u64) -> Result<Grap
 /// Every pair with probability p: the gaps between pairs taken are geometric, so that the cost
 /// grows with the edges and not with all pairs.
 fn bernoulli_pairs(m: usize, p: f64, stream: &mut Stream) -> impl Iterator<Item = (usize, usize)> {
-    let (mut i, mut column) = (0, 0usize);
+    // 64 bits on every processor, so that a large gap ends the draw on all alike.
+    let (m, mut i, mut column) = (m as u64, 0u64, 0u64);
     std::iter::from_fn(move || {
-        let gap = (1.0 - stream.unit()).ln() / (-p).ln_1p();
+        let gap = ln(1.0 - stream.unit()) / ln_1p(-p);
         // `as` saturates, and a gap past the last pair ends the draw.
-        column = column.saturating_add(gap as usize);
+        column = column.saturating_add(gap as u64);
         while i + 1 < m && column >= m - 1 - i {
             column -= m - 1 - i;
             i += 1;
         }
         (i + 1 < m).then(|| {
             column += 1;
-            (i, i + column)
+            (i as usize, (i + column) as usize)
         })
     })
 }

@@ -173,6 +173,7 @@ impl Tridiagonal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::portable::cos;
     use std::f64::consts::PI;
 
     fn sparse(m: usize, entry: impl Fn(usize, usize) -> f64) -> Vec<Vec<(usize, f64)>> {
@@ -191,7 +192,7 @@ mod tests {
             });
             let Ends { low, high, converged } = ends(&path, Effort::USUAL);
             assert!(converged);
-            let eigenvalue = |k: usize| 2.0 - 2.0 * (PI * k as f64 / m as f64).cos();
+            let eigenvalue = |k: usize| 2.0 - 2.0 * cos(PI * k as f64 / m as f64);
             assert!((low - eigenvalue(1)).abs() < 1e-12, "{m}: {low}");
             assert!((high - eigenvalue(m - 1)).abs() < 1e-12, "{m}: {high}");
         }
@@ -215,7 +216,7 @@ mod tests {
             |i: usize| vec![(i, 1.0 / 3.0), ((i + 1) % m, 1.0 / 3.0), ((i + m - 1) % m, 1.0 / 3.0)];
         let ring: Vec<_> = (0..m).map(row).collect();
         let found = ends(&ring, effort);
-        let high = (1.0 + 2.0 * (2.0 * PI / m as f64).cos()) / 3.0;
+        let high = (1.0 + 2.0 * cos(2.0 * PI / m as f64)) / 3.0;
         assert!(!found.converged);
         assert!(found.high < high && high - found.high < 1e-3, "{} {high}", found.high);
         assert!(found.low > -1.0 / 3.0 - 1e-12 && found.low < -0.333, "{}", found.low);

@@ -21,6 +21,7 @@ use super::losses::Losses;
 use super::{Local, Scale};
 use crate::data::Samples;
 use crate::error::Result;
+use crate::math::portable::{exp, ln};
 use crate::math::random::Stream;
 use crate::math::real::{Real, dot, norm, update};
 use crate::math::{number, written};
@@ -173,7 +174,7 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         let loss = self.model.loss(&self.inner.rows(batch), at.theta, self.inner.each(batch));
         let columns = self.model.columns();
         let own = at.theta.chunks_exact(columns).map(|theta| dot(theta, theta).to_f64());
-        loss + at.x.iter().zip(own).map(|(&x, own)| x.to_f64().exp() * own).sum::<f64>()
+        loss + at.x.iter().zip(own).map(|(&x, own)| exp(x.to_f64()) * own).sum::<f64>()
     }
 
     fn grad_x_f(&mut self, _at: At<T>, _batch: &[u32], out: &mut [T]) {
@@ -256,7 +257,7 @@ impl<T: Real> SingleLevel<T> for Hyperparameter<T> {
     }
 
     fn ridge_x(&self, mu: f64) -> Option<Vec<f64>> {
-        Some(vec![(mu / 2.0).ln(); self.dims().n])
+        Some(vec![ln(mu / 2.0); self.dims().n])
     }
 }
 
@@ -285,9 +286,9 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
         let (t, x) = at.x.iter().enumerate().fold((0, f64::NEG_INFINITY), |best, (t, &x)| {
             if x.to_f64() > best.1 { (t, x.to_f64()) } else { best }
         });
-        let curvature = 2.0 * x.exp() + l;
+        let curvature = 2.0 * exp(x) + l;
         (step * curvature >= 2.0).then(|| {
-            let cause = match 2.0 * x.exp() >= l {
+            let cause = match 2.0 * exp(x) >= l {
                 true => format!("x[{t}] = {} makes", number(x)),
                 false => "the features make".to_string(),
             };
@@ -295,7 +296,7 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
                 "{cause} the inner problem too steep: step (2 e^x[{t}] + L) = \
                  {} (2 · {} + {}) = {} is not below 2; a step below {} is",
                 written(step),
-                number(x.exp()),
+                number(exp(x)),
                 number(l),
                 number(step * curvature),
                 number(2.0 / curvature),

@@ -2,6 +2,7 @@
 
 use super::{Partition, Rows, cut, near, sizes};
 use crate::error::Result;
+use crate::math::portable::{exp, ln};
 use crate::math::random::Stream;
 use crate::params;
 
@@ -84,7 +85,7 @@ pub fn dirichlet(stream: &mut Stream, alpha: f64, count: usize) -> Vec<f64> {
     // In logarithms: for a small alpha, all draws may underflow.
     let logs: Vec<f64> = (0..count).map(|_| ln_gamma_draw(stream, alpha)).collect();
     let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let shares: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
+    let shares: Vec<f64> = logs.iter().map(|log| exp(log - largest)).collect();
     let sum: f64 = shares.iter().sum();
     shares.into_iter().map(|share| share / sum).collect()
 }
@@ -95,7 +96,7 @@ pub fn dirichlet(stream: &mut Stream, alpha: f64, count: usize) -> Vec<f64> {
 /// one, a draw of shape + 1 times U^(1/shape).
 fn ln_gamma_draw(stream: &mut Stream, shape: f64) -> f64 {
     if shape < 1.0 {
-        let boost = (1.0 - stream.unit()).ln() / shape;
+        let boost = ln(1.0 - stream.unit()) / shape;
         return ln_gamma_draw(stream, shape + 1.0) + boost;
     }
     let d = shape - 1.0 / 3.0;
@@ -103,8 +104,8 @@ fn ln_gamma_draw(stream: &mut Stream, shape: f64) -> f64 {
     loop {
         let x = stream.normal();
         let v = (1.0 + c * x).powi(3);
-        if v > 0.0 && (1.0 - stream.unit()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-            return (d * v).ln();
+        if v > 0.0 && ln(1.0 - stream.unit()) < 0.5 * x * x + d - d * v + d * ln(v) {
+            return ln(d * v);
         }
     }
 }
@@ -125,7 +126,7 @@ mod tests {
         for shape in [0.1, 0.5, 1.0, 2.5, 40.0] {
             let mut stream = Stream::new(7, Purpose::Data, 0);
             let draws: Vec<f64> =
-                (0..200_000).map(|_| ln_gamma_draw(&mut stream, shape).exp()).collect();
+                (0..200_000).map(|_| exp(ln_gamma_draw(&mut stream, shape))).collect();
             let (mean, variance) = moments(&draws);
             // Standard errors: of the mean √(s/n), of the variance √((2s² + 6s)/n).
             let (s, n) = (shape, 200_000f64);

@@ -3,6 +3,7 @@
 use super::dirichlet::dirichlet;
 use super::{Partition, Rows, cut, near, sizes};
 use crate::error::{Error, Fault, Result};
+use crate::math::portable::powf;
 use crate::params;
 
 params! {
@@ -54,7 +55,7 @@ pub fn quantity(params: &Quantity, rows: &Rows) -> Result<Partition> {
     let shares = match alpha {
         Some(alpha) => dirichlet(&mut stream, alpha, rows.nodes),
         None => {
-            let weight = |i| ((i + 1) as f64 / rows.nodes as f64).powf(power.unwrap_or(1.0));
+            let weight = |i| powf((i + 1) as f64 / rows.nodes as f64, power.unwrap_or(1.0));
             let sum: f64 = (0..rows.nodes).map(weight).sum();
             (0..rows.nodes).map(|i| weight(i) / sum).collect()
         }

@@ -2,6 +2,7 @@
 
 use crate::reproduce::claims::{Judgement, Test};
 
+use lopa::math::portable::exp;
 use lopa_report::figure::{Content, Figure, Forest, ForestRow, Panel, style};
 use lopa_report::pictures::{Styles, labels, network_panel, note, panel};
 use lopa_report::quantity;
@@ -120,7 +121,7 @@ pub fn savings(judged: &[Judgement]) -> Option<Figure> {
             label: names[at].1.to_string(),
             style: style(2 + at),
             factor: match &one.interval {
-                Some(by) => Ok([by.mean, by.low, by.high].map(f64::exp)),
+                Some(by) => Ok([by.mean, by.low, by.high].map(exp)),
                 None => Err(one.obstacles.first().cloned().unwrap_or("cannot be told".into())),
             },
         })

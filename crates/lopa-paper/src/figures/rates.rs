@@ -1,6 +1,7 @@
 //! Figures of measured rates: the points, and a line with the predicted slope.
 
 use crate::theory::rates::{Rate, Sense};
+use lopa::math::portable::{exp, ln, powf};
 use lopa_study::statistics::Summary;
 
 use lopa_report::figure::{Axes, Content, Curve, Figure, Panel, Point, style};
@@ -16,7 +17,7 @@ pub fn figure(rate: &Rate) -> Figure {
     }];
     if let (Some(first), Some(last)) = (measured.first(), measured.last()) {
         let line = |slope: f64| -> Vec<Point> {
-            let end = first.y * (last.x / first.x).powf(slope);
+            let end = first.y * powf(last.x / first.x, slope);
             [(first.x, first.y), (last.x, end)].map(|(x, y)| Point { x, y, low: y, high: y }).into()
         };
         let word = if rate.sense == Sense::AtMost { "bound" } else { "predicted" };
@@ -39,10 +40,10 @@ fn measured(rate: &Rate) -> Vec<Point> {
     let longest = rate.points.iter().map(Vec::len).max().unwrap_or(0);
     let at = |k: usize| {
         let of = |pick: fn(&(f64, f64)) -> f64| {
-            Summary::of(rate.points.iter().filter_map(|seed| seed.get(k)).map(|p| pick(p).ln()))
+            Summary::of(rate.points.iter().filter_map(|seed| seed.get(k)).map(|p| ln(pick(p))))
         };
         let (x, y) = (of(|p| p.0)?, of(|p| p.1)?);
-        Some(Point { x: x.mean.exp(), y: y.mean.exp(), low: y.low.exp(), high: y.high.exp() })
+        Some(Point { x: exp(x.mean), y: exp(y.mean), low: exp(y.low), high: exp(y.high) })
     };
     (0..longest).filter_map(at).collect()
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use lopa::math::number;
+use lopa::math::portable::{exp, ln, log10};
 use lopa::run::trace::{more_is_better, spans_powers};
 use lopa_study::sentences::in_words;
 use lopa_study::statistics::Interval;
@@ -130,7 +131,7 @@ impl Test {
 
     /// The margin within which it is a tie.
     pub fn margin(&self) -> Margin {
-        let factor = |factor: f64, words| Margin { value: factor.ln(), words };
+        let factor = |factor: f64, words| Margin { value: ln(factor), words };
         match (self, self.measure()) {
             (Test::Cheaper { .. }, _) => factor(1.1, "a factor of 1.1"),
             (_, measure) if more_is_better(measure) => Margin { value: 0.005, words: "0.5 points" },
@@ -236,7 +237,7 @@ impl Judgement {
     pub fn effect(&self) -> String {
         let Some(Interval { mean, low, high, .. }) = self.interval else { return String::new() };
         if self.ratio {
-            let [mean, low, high] = [mean, low, high].map(|log| number(log.exp()));
+            let [mean, low, high] = [mean, low, high].map(|log| number(exp(log)));
             format!("× {mean} ({low} to {high})")
         } else {
             // Two significant digits of the largest number.
@@ -244,7 +245,7 @@ impl Judgement {
             if most == 0.0 {
                 return "±0".into();
             }
-            let digits = (1.0 - most.log10().floor()).clamp(4.0, 9.0) as usize;
+            let digits = (1.0 - log10(most).floor()).clamp(4.0, 9.0) as usize;
             format!("{mean:+.digits$} ({low:+.digits$} to {high:+.digits$})")
         }
     }

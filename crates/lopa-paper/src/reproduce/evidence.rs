@@ -1,6 +1,7 @@
 //! The evidence of traces for and against a claim: one difference per seed.
 
 use lopa::folder::{Run, Traces};
+use lopa::math::portable::ln;
 use lopa::run::trace::more_is_better;
 
 use super::claims::{Measure, Test, by_ratio};
@@ -46,7 +47,7 @@ impl Test {
 /// The measure at the end of a run, or its logarithm; higher is better.
 fn score(run: &Run, measure: Measure) -> Option<f64> {
     let value = run.last(measure)?;
-    let value = if by_ratio(measure) { value.max(f64::MIN_POSITIVE).ln() } else { value };
+    let value = if by_ratio(measure) { ln(value.max(f64::MIN_POSITIVE)) } else { value };
     Some(sign(measure) * value)
 }
 
@@ -56,7 +57,7 @@ fn saving(ours: &Run, theirs: &Run, cost: &str, measure: Measure) -> Option<f64>
     let more = sign(measure) > 0.0;
     let level = if more { a.min(b) } else { a.max(b) };
     let spent = |run: &Run| run.cost_to(cost, measure, level, more).filter(|cost| *cost > 0.0);
-    Some((spent(theirs)? / spent(ours)?).ln())
+    Some(ln(spent(theirs)? / spent(ours)?))
 }
 
 /// How much better our runs end than theirs.
@@ -104,7 +105,7 @@ mod tests {
         let traces = Traces { runs: vec![fast, slow] };
         let found = TEST.differences(&traces, &traces);
         assert_eq!(found.len(), 1);
-        assert!((found[0].1 - 4f64.ln()).abs() < 1e-12, "{found:?}");
+        assert!((found[0].1 - ln(4.0)).abs() < 1e-12, "{found:?}");
     }
 
     #[test]

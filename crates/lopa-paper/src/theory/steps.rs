@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::bound::{self, Start};
 use super::conditions::Condition;
 use super::{Constants, Derived, Scheme, Steps};
+use lopa::math::portable::cbrt;
 
 /// Where a step size may lie for a given α: from `slope` · α to `high`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -219,7 +220,7 @@ pub fn choose(
     let a1 = factor * bound::variance_sq(scheme, c, d, &largest).total();
     let a2 = factor * bound::vartheta(scheme, c, d) * start.b_sq / c.nodes as f64;
     let by_variance = if a1 > 0.0 { (a0 / (a1 * k)).sqrt() } else { f64::INFINITY };
-    let by_heterogeneity = if a2 > 0.0 { (a0 / (a2 * k)).cbrt() } else { f64::INFINITY };
+    let by_heterogeneity = if a2 > 0.0 { cbrt(a0 / (a2 * k)) } else { f64::INFINITY };
     let alpha = u.min(by_variance).min(by_heterogeneity);
     let active = match alpha {
         _ if alpha == u => admissible.active,

@@ -204,6 +204,7 @@ mod tests {
     use super::*;
     use lopa::data::{Features, Scaling, Scalings};
     use lopa::folder::model::About;
+    use lopa::math::portable::{exp, ln, tanh};
     use lopa::problems::problems;
 
     /// A field of a message: its number, and its bytes or its value.
@@ -275,18 +276,18 @@ mod tests {
                         .map(|o| (0..a.len()).map(|q| a[q] * b[q * width + o]).sum())
                         .collect()
                 }
-                "Sigmoid" => a.iter().map(|z| 1.0 / (1.0 + (-z).exp())).collect(),
+                "Sigmoid" => a.iter().map(|z| 1.0 / (1.0 + exp(-z))).collect(),
                 "Abs" => a.iter().map(|z| z.abs()).collect(),
-                "Log" => a.iter().map(|z| z.ln()).collect(),
+                "Log" => a.iter().map(|&z| ln(z)).collect(),
                 "Sign" => a.iter().map(|z| z.signum()).collect(),
                 "LpNormalization" => {
                     let length = a.iter().map(|z| z * z).sum::<f64>().sqrt();
                     a.iter().map(|z| z / length).collect()
                 }
-                "Tanh" => a.iter().map(|z| z.tanh()).collect(),
+                "Tanh" => a.iter().map(|&z| tanh(z)).collect(),
                 "Softmax" => {
-                    let sum: f64 = a.iter().map(|z| z.exp()).sum();
-                    a.iter().map(|z| z.exp() / sum).collect()
+                    let sum: f64 = a.iter().map(|&z| exp(z)).sum();
+                    a.iter().map(|&z| exp(z) / sum).collect()
                 }
                 "ArgMax" => continue,
                 other => panic!("{other}"),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Frame;
 use crate::svg::{Anchor, Drawing};
+use lopa::math::portable::{cos, hypot, sin};
 
 /// A graph and its mixing weights.
 #[derive(Debug, Clone, Default)]
@@ -81,7 +82,7 @@ impl Network {
         let size = m as f64 / std::f64::consts::TAU;
         let on_circle = |i: usize| {
             let angle = std::f64::consts::TAU * (i as f64 / m as f64 - 0.25);
-            [size * angle.cos(), size * angle.sin()]
+            [size * cos(angle), size * sin(angle)]
         };
         let mut positions: Vec<[f64; 2]> = (0..m).map(on_circle).collect();
         for _ in 0..300 {
@@ -116,7 +117,7 @@ fn settle(i: usize, positions: &[[f64; 2]], distance: &[f64]) -> [f64; 2] {
     let (mut sum, mut total) = ([0.0; 2], 0.0);
     for (j, other) in positions.iter().enumerate().filter(|(j, _)| *j != i) {
         let apart = [positions[i][0] - other[0], positions[i][1] - other[1]];
-        let length = apart[0].hypot(apart[1]).max(1e-9);
+        let length = hypot(apart[0], apart[1]).max(1e-9);
         let weight = distance[j].powi(-2);
         for axis in 0..2 {
             sum[axis] += weight * (other[axis] + distance[j] * apart[axis] / length);
@@ -181,7 +182,7 @@ mod tests {
     }
 
     fn apart(a: [f64; 2], b: [f64; 2]) -> f64 {
-        (a[0] - b[0]).hypot(a[1] - b[1])
+        hypot(a[0] - b[0], a[1] - b[1])
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Numbers formatted for people.
 
+use lopa::math::portable::{log2, log10, powf};
+
 /// The common format of the numbers in a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Format {
@@ -24,8 +26,8 @@ impl Format {
             return Format::Fixed(0);
         }
         // Four digits for the largest; the smallest must show at least two.
-        let digits = (3.0 - largest.log10().floor()).clamp(0.0, 4.0);
-        match largest >= 1e7 || smallest < 10f64.powf(1.0 - digits) {
+        let digits = (3.0 - log10(largest).floor()).clamp(0.0, 4.0);
+        match largest >= 1e7 || smallest < powf(10.0, 1.0 - digits) {
             true => Format::Exponent,
             false => Format::Fixed(digits as usize),
         }
@@ -73,9 +75,9 @@ fn grouped(text: &str) -> String {
 
 fn bytes(value: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let power = (value.max(1.0).log2() / 10.0).floor().min(4.0);
+    let power = (log2(value.max(1.0)) / 10.0).floor().min(4.0);
     let digits = if power == 0.0 { 0 } else { 1 };
-    format!("{:.digits$} {}", value / 1024f64.powf(power), units[power as usize])
+    format!("{:.digits$} {}", value / powf(1024.0, power), units[power as usize])
 }
 
 #[cfg(test)]

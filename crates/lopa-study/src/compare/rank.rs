@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::seeds::Count;
 use crate::statistics::{Interval, Summary, interval, spread};
+use lopa::math::portable::{exp, ln};
 
 /// Squares below this are rounding errors and count as equal.
 const ROUNDING: f64 = 1e-20;
@@ -20,7 +21,7 @@ pub struct Scale {
 impl Scale {
     /// The number that is compared: higher is better.
     fn score(self, value: f64) -> f64 {
-        let value = if self.log { value.max(ROUNDING).ln() } else { value };
+        let value = if self.log { ln(value.max(ROUNDING)) } else { value };
         if self.more { value } else { -value }
     }
 }
@@ -58,12 +59,12 @@ impl Place {
     ) -> Place {
         let of = |map: fn(f64) -> f64| Summary::of(values.iter().map(|&(_, value)| map(value)));
         let plain = of(|value| value);
-        let logs = of(|value| value.max(f64::MIN_POSITIVE).ln()).filter(|_| scale.log);
+        let logs = of(|value| ln(value.max(f64::MIN_POSITIVE))).filter(|_| scale.log);
         Place {
             algorithm: algorithm.to_string(),
             mean: plain.map(|numbers| numbers.mean),
             sd: plain.and_then(|numbers| numbers.sd),
-            geometric: logs.and_then(|logs| Some((logs.mean.exp(), logs.sd?.exp()))),
+            geometric: logs.and_then(|logs| Some((exp(logs.mean), exp(logs.sd?)))),
             diverged: count.diverged(),
             used,
             ranked: ranked && count.ranked(),

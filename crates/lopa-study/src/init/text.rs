@@ -7,6 +7,7 @@ use toml::Value;
 use super::look::Look;
 use super::{Facts, Wish, Written, preparation};
 use crate::choose;
+use lopa::math::portable::log10;
 
 /// Wider rows get no hidden layer: its weights would be most of the work.
 const WIDE: usize = 2000;
@@ -157,7 +158,7 @@ impl Plan {
 
     /// The rest of a file that protects rows: one run, whose method finds its steps from what has noise already.
     fn private_run(&self, epsilon: f64, per_node: usize, batch: &str) -> String {
-        let delta = 10f64.powi(-(per_node.max(10) as f64).log10().ceil() as i32 - 1);
+        let delta = 10f64.powi(-log10(per_node.max(10) as f64).ceil() as i32 - 1);
         format!(
             "[run]\nseeds = [1]   # each seed is a run of its own, and spends the budget again\n\
              iterations = 40   # more of them need more noise in each\nbatch = {batch}\nevaluations = 4\n\

@@ -11,6 +11,7 @@ use lopa::engine::Simulation;
 use lopa::error::Result;
 use lopa::evaluate::exact::{conjugate_gradients, solve};
 use lopa::experiment::AlgorithmSpec;
+use lopa::math::portable::{exp, ln};
 use lopa::math::real::{Real, axpy, cast};
 use lopa::run::{Setup, variables};
 
@@ -168,8 +169,8 @@ fn trapezium(seen: &[(u64, Snapshot)]) -> f64 {
 
 /// About `count` iterations from 0 to `last`, evenly spaced in the logarithm.
 pub fn log_spaced(last: u64, count: usize) -> Vec<u64> {
-    let top = ((last + 1) as f64).ln();
-    let at = |j: usize| ((top * j as f64 / (count - 1) as f64).exp() - 1.0).round() as u64;
+    let top = ln((last + 1) as f64);
+    let at = |j: usize| (exp(top * j as f64 / (count - 1) as f64) - 1.0).round() as u64;
     let mut iterations: Vec<u64> = (0..count).map(at).collect();
     iterations.push(last);
     iterations.sort_unstable();

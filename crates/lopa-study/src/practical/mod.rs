@@ -21,6 +21,7 @@ use crate::parallel;
 use lopa::error::{Error, Result};
 use lopa::evaluate::exact::solve;
 use lopa::experiment::AlgorithmSpec;
+use lopa::math::portable::{exp, ln};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::{At, Bilevel};
 use lopa::run::Setup;
@@ -307,12 +308,12 @@ fn radius(mut m: [[f64; 3]; 3]) -> f64 {
         if size == 0.0 {
             return 0.0;
         }
-        log += size.ln() / 2f64.powi(k);
+        log += ln(size) / 2f64.powi(k);
         m.iter_mut().flatten().for_each(|entry| *entry /= size);
         let before = m;
         m = std::array::from_fn(|i| {
             std::array::from_fn(|j| (0..3).map(|l| before[i][l] * before[l][j]).sum())
         });
     }
-    log.exp()
+    exp(log)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::spec::{Between, Method, Range, Scale, TuneSpec};
 use lopa::error::{Error, Result};
 use lopa::experiment::AlgorithmSpec;
+use lopa::math::portable::{exp, ln};
 use lopa::math::random::{Purpose, Stream};
 
 /// Values of some parameters.
@@ -151,7 +152,7 @@ fn value(range: &Range, u: f64) -> f64 {
             return values[((u * values.len() as f64) as usize).min(values.len() - 1)];
         }
         Range::Between(Between { low, high, scale: Scale::Log }) => {
-            (low.ln() + u * (high.ln() - low.ln())).exp()
+            exp(ln(*low) + u * (ln(*high) - ln(*low)))
         }
         Range::Between(Between { low, high, scale: Scale::Linear }) => low + u * (high - low),
         Range::Same(_) => unreachable!("a tied parameter is not an axis"),

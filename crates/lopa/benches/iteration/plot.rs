@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use lopa::math::portable::log10;
+
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 320.0;
 const LEFT: f64 = 60.0;
@@ -10,7 +12,7 @@ const TOP: f64 = 36.0;
 
 /// An SVG of `points` (nodes, value): nodes on a logarithmic axis, values from 0.
 pub fn svg(title: &str, points: &[(usize, f64)]) -> String {
-    let logs = |nodes: usize| (nodes as f64).log10();
+    let logs = |nodes: usize| log10(nodes as f64);
     let (first, last) = (logs(points[0].0), logs(points[points.len() - 1].0));
     let top = 1.5 * points.iter().map(|point| point.1).fold(0.0, f64::max);
     let x = |nodes: usize| LEFT + (logs(nodes) - first) / (last - first) * (WIDTH - LEFT - 20.0);

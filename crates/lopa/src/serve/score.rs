@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::math::portable::ln;
 use crate::math::rank::auc;
 use crate::problem::predictor::decide;
 
@@ -99,7 +100,7 @@ impl Score {
         for &(is, predicted, _) in &known {
             *counts.entry((is, predicted)).or_default() += 1;
         }
-        let losses = known.iter().map(|(is, _, p)| -p[*is].max(LEAST).ln());
+        let losses = known.iter().map(|(is, _, p)| -ln(p[*is].max(LEAST)));
         let log_loss = (!known.is_empty()).then(|| losses.sum::<f64>() / known.len() as f64);
         Score {
             rows: truth.numbers.len(),
@@ -184,7 +185,7 @@ mod tests {
         let score = Score::new(&truth, &p, 2);
         assert_eq!(score.accuracy(), 0.5);
         assert_eq!(score.auc, Some(2.5 / 4.0));
-        let loss = -(0.9f64.ln() + 0.4f64.ln() + 0.6f64.ln() + 0.35f64.ln()) / 4.0;
+        let loss = -[0.9, 0.4, 0.6, 0.35].map(ln).iter().sum::<f64>() / 4.0;
         assert!((score.log_loss.unwrap() - loss).abs() < 1e-15);
         // Bin 0.9: right, 0.9. Bin 0.6: one of three right, 0.6 + 0.6 + 0.65.
         assert!((score.calibration.unwrap() - (0.1 + 0.85) / 4.0).abs() < 1e-15);
@@ -215,6 +216,6 @@ mod tests {
         assert_eq!((score.accuracy(), truth.majority()), (0.0, None));
         // A confident mistake has a large but finite cost.
         let sure = Score::new(&super::tests::truth(&["a"]), &[0.0, 1.0, 0.0], 3);
-        assert!((sure.log_loss.unwrap() - -(1e-15f64.ln())).abs() < 1e-12);
+        assert!((sure.log_loss.unwrap() - -ln(1e-15)).abs() < 1e-12);
     }
 }

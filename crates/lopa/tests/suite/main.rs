@@ -3,6 +3,8 @@
 
 // The examples, which conformance tests include, each have their `mod common`.
 #![allow(clippy::duplicate_mod)]
+// Expected values may be the system's: they are compared with a tolerance.
+#![allow(clippy::disallowed_methods)]
 
 mod advice;
 mod algorithms;
@@ -35,6 +37,7 @@ mod pages;
 mod paper;
 mod partition;
 mod parts;
+mod portable;
 mod problems;
 mod reference;
 mod runs;

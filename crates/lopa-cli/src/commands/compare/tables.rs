@@ -1,5 +1,6 @@
 //! A comparison in tables and a sentence.
 
+use lopa::math::portable::{exp, log10};
 use lopa_study::compare::{Comparison, Lead, Place, Scale, Standing};
 use lopa_study::sentences::in_words;
 use lopa_study::statistics::Interval;
@@ -103,7 +104,7 @@ fn verdict(lead: &Lead) -> String {
 
 /// A difference, or a ratio on a logarithmic scale.
 fn difference(Interval { mean, low, high, .. }: Interval, scale: Scale) -> String {
-    let shown = |value: f64| if scale.log { number(value.exp()) } else { number(value) };
+    let shown = |value: f64| if scale.log { number(exp(value)) } else { number(value) };
     let sign = if scale.log { "×" } else { "" };
     format!("{sign}{} ({} to {})", shown(mean), shown(low), shown(high))
 }
@@ -160,7 +161,7 @@ fn short(spread: f64) -> String {
         spread if spread >= 100.0 => format!("{spread:.0e}"),
         spread if spread >= 1.0 => format!("{spread:.1}"),
         spread if spread >= 1e-3 => {
-            format!("{spread:.*}", (1.0 - spread.log10().floor()) as usize)
+            format!("{spread:.*}", (1.0 - log10(spread).floor()) as usize)
         }
         spread => format!("{spread:.0e}"),
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::data::{self, CellKind, ColumnLook, Data, Look, MAX_DISTINCT, Remark, Where, look};
 use lopa::error::{Error, Result};
+use lopa::math::portable::{ln, ln_1p};
 use serde_json::{Value, json};
 
 use crate::args::DataArgs;
@@ -234,9 +235,9 @@ fn effects(look: &Look) -> Vec<(&'static str, String)> {
         1 => "; one constant column becomes 0".into(),
         _ => format!("; {constant} constant columns become 0"),
     };
-    let log = |value: f64| number(value.signum() * value.abs().ln_1p());
+    let log = |value: f64| number(value.signum() * ln_1p(value.abs()));
     let centred = format!("columns of mean 0, divided by {}", number(largest));
-    let rare = number(((1.0 + look.rows as f64) / 2.0).ln() + 1.0);
+    let rare = number(ln((1.0 + look.rows as f64) / 2.0) + 1.0);
     let counts = match min < 0.0 {
         true => "meant for counts, and some values are negative".to_string(),
         false => {

@@ -12,6 +12,7 @@ mod top_k;
 use std::sync::Arc;
 
 use crate::config::{Entry, Params, Registry};
+use crate::math::portable::{log10, powf};
 use crate::math::random::Stream;
 use crate::math::real::{Both, Family, Real};
 
@@ -115,7 +116,7 @@ fn limited(most: f64, spread: f64) -> f64 {
         return 1.0;
     }
     let step = most / spread;
-    let unit = 10f64.powf(1.0 - step.log10().floor());
+    let unit = powf(10.0, 1.0 - log10(step).floor());
     // A value with two digits must not lose one to rounding.
     (step * unit + 1e-6).floor() / unit
 }

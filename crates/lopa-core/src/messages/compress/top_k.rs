@@ -2,6 +2,7 @@
 //! size, the first are taken.
 
 use super::{Compressor, entries, limited, number};
+use crate::math::portable::sin;
 use crate::math::random::Stream;
 use crate::math::real::Real;
 use crate::params;
@@ -59,6 +60,6 @@ impl<T: Real> Compressor<T> for TopK {
     /// (I − W) x(k − d), is stable where γ (1 − λ_min) < 2 sin(π / (4 d + 2)); the step is 0.6
     /// times that.
     fn consensus_step(&self, spread: f64) -> f64 {
-        limited(1.2 * (std::f64::consts::FRAC_PI_2 * self.share).sin(), spread)
+        limited(1.2 * sin(std::f64::consts::FRAC_PI_2 * self.share), spread)
     }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cursor, Kind, Rounds};
 use crate::error::{Error, Result};
+use crate::math::portable::{exp, ln};
 use crate::math::real::{dot, update};
 use crate::network::spectrum;
 
@@ -46,8 +47,8 @@ impl Rounds {
         }
         Joint {
             window,
-            rho_window: log.exp(),
-            rho_round: (log / window as f64).exp(),
+            rho_window: exp(log),
+            rho_round: exp(log / window as f64),
             messages: sent as f64 / (m * windows * window) as f64,
             symmetric: self.symmetric,
         }
@@ -106,5 +107,5 @@ fn log_norm_squared(cursor: &mut Cursor, first: u64, window: u64) -> f64 {
             }
             out.copy_from_slice(&image);
         });
-    largest.max(0.0).ln() + 2.0 * shrinks.iter().map(|shrink| shrink.ln()).sum::<f64>()
+    ln(largest.max(0.0)) + 2.0 * shrinks.iter().map(|&shrink| ln(shrink)).sum::<f64>()
 }

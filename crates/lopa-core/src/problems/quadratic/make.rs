@@ -2,6 +2,7 @@
 
 use super::super::linalg::{Cholesky, Matrix, orthonormal, with_spectrum};
 use super::{Coefficients, Options};
+use crate::math::portable::powf;
 use crate::math::random::{Purpose, Stream};
 
 /// Draws that mix a part common to all nodes with a part of the node's own.
@@ -30,7 +31,7 @@ impl Draws<'_> {
     fn positive(&mut self, length: usize, low: f64) -> Matrix<f64> {
         let basis = orthonormal(self.matrix(length, length));
         let last = (length - 1).max(1) as f64;
-        let spectrum: Vec<f64> = (0..length).map(|j| low.powf(j as f64 / last)).collect();
+        let spectrum: Vec<f64> = (0..length).map(|j| powf(low, j as f64 / last)).collect();
         with_spectrum(&basis, &spectrum)
     }
 }

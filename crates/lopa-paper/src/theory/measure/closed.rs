@@ -14,6 +14,7 @@
 use super::{Region, Subject};
 use crate::theory::{Constants, Known};
 use lopa::data::Samples;
+use lopa::math::portable::{exp, hypot, ln};
 use lopa::problems::{Local, hyperparameter, representation};
 
 struct Loss {
@@ -52,20 +53,20 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
     let over = |of: &dyn Fn(&Local<f64>) -> f64| locals.iter().map(of).fold(0.0, f64::max);
     let lowest = region.centre.iter().copied().fold(f64::INFINITY, f64::min) - region.radius;
     let highest = region.centre.iter().copied().fold(f64::NEG_INFINITY, f64::max) + region.radius;
-    let (weakest, strongest) = (2.0 * lowest.exp(), 2.0 * highest.exp());
+    let (weakest, strongest) = (2.0 * exp(lowest), 2.0 * exp(highest));
     let norm = |samples: &Samples<f64>, power| mean_norm(samples, options.bias, power);
     let train = |power| over(&|own| scale(&own.train) * norm(&own.train, power));
     let outer = |power| over(&|own| scale(&own.validation) * norm(&own.validation, power));
     // e^{x_q} |θ_q|² ≤ g(x, 0) = c ln C, hence 2 e^{x_q} |θ_q| ≤ 2 (c ln C e^{x_q})^½
-    let at_zero = over(&|own| scale(&own.train)) * (classes as f64).ln();
+    let at_zero = over(&|own| scale(&own.train)) * ln(classes as f64);
     let jacobian = 2.0 * (at_zero * strongest / 2.0).sqrt();
-    let third = (loss.third * train(3)).hypot(strongest);
+    let third = hypot(loss.third * train(3), strongest);
     Constants {
         mu_g: Known::bound(weakest, "2 e^x, smallest x of the ball"),
         l_f_x: Known::exact(0.0, "f does not depend on x"),
         l_f_theta: Known::bound(loss.curve * outer(2), "curvature of the loss, mean |s|^2"),
         l_g_theta: Known::bound(loss.curve * train(2) + strongest, "loss, mean |s|^2, and 2 e^x"),
-        l_g_x_theta: Known::bound(jacobian.hypot(strongest), "where g(x, theta) <= g(x, 0)"),
+        l_g_x_theta: Known::bound(hypot(jacobian, strongest), "where g(x, theta) <= g(x, 0)"),
         l_g_theta_theta: Known::bound(third, "third derivative, mean |s|^3, and 2 e^x"),
         c_f_theta: Known::bound(loss.slope * outer(1), "slope of the loss, mean |s|"),
         c_g_x_theta: Known::bound(jacobian, "where g(x, theta) <= g(x, 0)"),

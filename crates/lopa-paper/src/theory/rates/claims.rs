@@ -8,6 +8,7 @@ use crate::theory::Scheme::{GradientTracking, LocalGradient};
 use crate::theory::{Scheme, Steps};
 use lopa::algorithms::{AnyMethod, algorithms};
 use lopa::config::Choice;
+use lopa::math::portable::{cbrt, ln};
 
 /// Step sizes with this α; the corollaries scale α, β, λ, γ together, here by `factor`.
 fn steps(alpha: f64, factor: f64) -> Steps {
@@ -71,8 +72,7 @@ pub(super) const CLAIMS: [Claim; 17] = [
             let unit = trial.unit()?;
             let at = |k: f64| {
                 let last = lab.iterations(k as u64);
-                let run =
-                    trial.lopa(LocalGradient, steps(0.1 * unit, (4000.0 / k).cbrt()), last)?;
+                let run = trial.lopa(LocalGradient, steps(0.1 * unit, cbrt(4000.0 / k)), last)?;
                 Ok((last as f64, run.average(last)))
             };
             [4000.0, 8000.0, 16_000.0, 32_000.0, 64_000.0].into_iter().map(at).collect()
@@ -374,7 +374,7 @@ fn hessians(lab: &Lab, seed: u64) -> Points {
         let eps = 10f64.powi(-power);
         let ours = to_reach(eps, &lopa)?;
         let theirs = looped.iter().filter_map(|run| to_reach(eps, run)).reduce(f64::min)?;
-        Some(((1.0 / eps).ln(), theirs / ours))
+        Some((ln(1.0 / eps), theirs / ours))
     };
     Ok([2, 3, 4, 5, 6, 7, 8].into_iter().filter_map(at).collect())
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::output::Output;
+use lopa::math::portable::log10;
 
 /// The answer of a command: for people, and for scripts.
 pub struct Answer {
@@ -24,7 +25,7 @@ pub fn short(value: f64) -> String {
         0.0 => "0".into(),
         _ if !value.is_finite() => "–".into(),
         _ if (0.01..1000.0).contains(&value.abs()) => {
-            let digits = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+            let digits = (2 - log10(value.abs()).floor() as i32).max(0) as usize;
             format!("{value:.digits$}")
         }
         _ => format!("{value:.1e}"),
