@@ -94,8 +94,8 @@ fn exp2(power: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::math::random::{Purpose, Stream};
     use crate::math::portable::powf;
+    use crate::math::random::{Purpose, Stream};
 
     fn sum(values: &[f64]) -> f64 {
         let add = |sum: Exact, &value: &f64| sum.plus(&Exact::of(value).unwrap());
