@@ -119,7 +119,10 @@ fn timeless(value: &mut Value) {
             }
         }
         Value::Number(number) if number.is_f64() => {
-            *value = json!(format!("{:.6e}", number.as_f64().unwrap()));
+            let number = number.as_f64().unwrap();
+            // What rounding leaves of a zero.
+            let number = if number.abs() < 1e-15 { 0.0 } else { number };
+            *value = json!(format!("{number:.6e}"));
         }
         _ => {}
     }
