@@ -42,7 +42,8 @@ fn every_function_is_right() {
 
 #[test]
 fn single_precision_rounds_double() {
-    let functions: [(fn(f32) -> f32, fn(f64) -> f64); 7] = [
+    type Both = (fn(f32) -> f32, fn(f64) -> f64);
+    let functions: [Both; 7] = [
         (single::exp, exp),
         (single::exp_m1, exp_m1),
         (single::ln, ln),
