@@ -213,8 +213,12 @@ fn csv(bytes: &[u8]) {
 /// Reads new rows for a model, with a column left out and without.
 fn read_new(path: &Path, features: usize, named: Named) {
     for dropped in [vec![], vec![1]] {
-        let unnamed = Unnamed { zero_based: !dropped.is_empty(), dropped };
-        let _ = new_rows(path, &Needed { features, columns: None, unnamed: &unnamed }, named);
+        let unnamed = Unnamed { zero_based: !dropped.is_empty(), dropped, ..Unnamed::default() };
+        let _ = new_rows(
+            path,
+            &Needed { features, outputs: 1, fills: false, columns: None, unnamed: &unnamed },
+            named,
+        );
     }
 }
 
@@ -355,7 +359,7 @@ fn use_model(model: &Model) {
         let cols = model.about.features.min(100);
         let row = lopa::data::Features::Dense { cols, values: vec![0.5; 2 * cols] };
         for node in 0..model.x.len().min(3) {
-            let _ = model.predict(node, &row, &registries.problems);
+            let _ = model.predictions(node, &row, &registries.problems);
             let _ = model.predictor(node, &registries.problems);
         }
         let _ = model.node(Some("a"));

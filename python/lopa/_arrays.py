@@ -20,7 +20,8 @@ class Arrays:
     """Features and labels in memory, as the `data` of an experiment with a built-in problem.
 
     features: a matrix of numbers with a row for each sample: an array, or a sparse matrix of SciPy.
-    labels: the class of each row: numbers or strings.
+    labels: the class of each row, numbers or strings; or the number to predict, with `target = "number"` in
+        `data`, and a row of numbers where there are several.
     groups: the group of each row, if nodes are groups: numbers or strings.
     """
 
@@ -29,6 +30,7 @@ class Arrays:
 
         self._matrix = Matrix(features)
         rows = self._matrix.rows
+        labels, self._outputs = _joined(labels)
         classes, self._labels = named(labels, rows, "labels")
         self.classes: list[str] = classes
         """The names of the classes, in the order of their numbers."""
@@ -60,7 +62,8 @@ class Arrays:
 
     def _held(self) -> Any:
         """For the compiled half."""
-        return self._matrix.held(), self._labels, self.classes, self._groups, self.groups
+        groups = (self._groups, self.groups)
+        return self._matrix.held(), self._labels, self.classes, *groups, self._outputs
 
 
 class Matrix:
@@ -110,6 +113,16 @@ def _numbers(values: NDArray[Any], place: str) -> NDArray[Any]:
         message = f"{values[tuple(at)]} at {at}"
         raise DataError("data/not-finite", message, place, "drop or fill these rows")
     return np.ascontiguousarray(values)
+
+
+def _joined(labels: Any) -> tuple[Any, int]:
+    """The labels of each row, several of them as one text; and how many there are."""
+    import numpy as np
+
+    array = np.asarray(labels)
+    if array.ndim != 2 or array.shape[1] < 2:
+        return (array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else labels), 1
+    return np.asarray(["\t".join(str(value) for value in row) for row in array.tolist()]), array.shape[1]
 
 
 def named(values: Any, rows: int, place: str) -> tuple[list[str], NDArray[np.uint32]]:

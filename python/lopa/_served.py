@@ -16,17 +16,19 @@ class Served:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        _, self.classes, self.nodes = _lopa.model_about(path)
+        _, self.predictions, self.nodes = _lopa.model_about(path)
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> pandas.DataFrame:
-        """The probability of each class (a column) for each row of raw features, by the model of a node."""
+        """For each row of raw features the probability of each class, or each number (a column each), by the
+        model of a node.
+        """
         import numpy as np
         import pandas
 
         node = str((params or {}).get("node", "0"))
         matrix = Matrix(np.asarray(model_input, dtype=np.float64), "model_input")
-        found = np.frombuffer(_lopa.model_probabilities(self.path, node, matrix.held()))
-        return pandas.DataFrame(found.reshape(matrix.rows, -1), columns=self.classes)
+        found = np.frombuffer(_lopa.model_predictions(self.path, node, matrix.held()))
+        return pandas.DataFrame(found.reshape(matrix.rows, -1), columns=self.predictions)
 
 
 def _load_pyfunc(path: str) -> Served:

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -27,13 +27,18 @@ from ._arrays import Arrays, Matrix
 from ._errors import ConfigError, LabelWarning
 from ._json import dumps
 
-__all__ = ["PersonalizedClassifier", "RegularizedClassifier"]
+__all__ = [
+    "PersonalizedClassifier",
+    "PersonalizedRegressor",
+    "RegularizedClassifier",
+    "RegularizedRegressor",
+]
 
 
-class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The common part of both classifiers: x learnt together, theta of each silo solved exactly."""
+class _Silos(BaseEstimator):  # type: ignore[misc]
+    """The common part of all estimators: x learnt together, theta of each silo solved exactly."""
 
-    # The parts in which the classifiers differ.
+    # The parts in which the estimators differ.
 
     def _problem(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -42,21 +47,18 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The rows that a silo must have."""
         return 1
 
-    # Called by scikit-learn.
+    def _target(self) -> dict[str, Any]:
+        """What the labels of the rows are, as keys of `data`."""
+        raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learns x together and a theta for each silo.
+    def _width(self) -> int:
+        """The numbers of a prediction."""
+        raise NotImplementedError
 
-        groups: the silo of each row, numbers or strings; without it all rows are of one silo.
-        """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        _check_spelling(self.classes_, codes)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, `{self.classes_[0]}`: a classifier needs two")
-        silos = np.zeros(len(y), int) if groups is None else _groups(groups, len(y))
+    # Called by both kinds.
+
+    def _learn(self, X: Any, labels: Any, groups: Any) -> Self:
+        silos = np.zeros(len(labels), int) if groups is None else _groups(groups, len(labels))
         self.silos_, silo = np.unique(silos, return_inverse=True)
         rows = np.bincount(silo)
         if rows.min() < self._least():
@@ -64,55 +66,24 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             message = f"silo `{small}` has {rows.min()} row, too few to validate on some of them"
             raise ValueError(message)
         experiment = self._experiment(X, rows)
-        arrays = Arrays(X, codes, silo)
+        arrays = Arrays(X, labels, silo)
         said, parts = _lopa.fit(dumps(experiment), arrays, self._threads(), None)
         self._keep(json.loads(said), [np.frombuffer(part).copy() for part in parts])
         return self
 
-    def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
-        """The most probable class of each row, by the model of its silo; see `predict_proba`."""
-        found = self.predict_proba(X, groups).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[found]
-        return labels
-
-    def predict_proba(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
-        """The probability of each class for each row, by the model of its silo.
-
-        groups: the silo of each row. Without it, rows belong to the only silo; if there are several, the mean
-            of their models is used.
-        """
+    def _predictions(self, X: Any, groups: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         X = self._checked(X)
         if groups is None:
             return self._said(X, self.theta_.mean(axis=0))
         silo = self._known(_groups(groups, X.shape[0]))
-        out = np.empty((X.shape[0], len(self.classes_)))
+        out = np.empty((X.shape[0], self._width()))
         for at in np.unique(silo):
             own = np.flatnonzero(silo == at)
             out[own] = self._said(X[own], self.theta_[at])
         return out
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
-        """The accuracy, each row judged by the model of its silo; see `predict_proba`."""
-        return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
-
-    def adapt(self, X: Any, y: Any, silo: Any = "new") -> Self:
-        """A classifier for a new silo: the same x, and the theta that solves its inner problem exactly on
-        these rows. This classifier is unchanged.
-        """
-        check_is_fitted(self)
-        X = self._checked(X)
-        y = column_or_1d(y, warn=True)
-        if len(y) != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)} labels")
-        strange = np.setdiff1d(y, self.classes_)
-        if len(strange):
-            known = ", ".join(str(name) for name in self.classes_)
-            near = difflib.get_close_matches(str(strange[0]), [str(name) for name in self.classes_], 1)
-            did = f" (did you mean `{near[0]}`?)" if near else ""
-            message = f"y has a class that no silo has learnt, `{strange[0]}`{did}: there are {known}"
-            raise ValueError(message)
-        labels = np.searchsorted(self.classes_, y).astype(np.uint32)
+    def _adapt(self, X: Any, labels: NDArray[Any], silo: Any) -> Self:
         kept = self._kept(self.theta_.mean(axis=0))
         theta, solved = _lopa.personal(kept, Matrix(X, "X").held(), labels)
         own = type(self)(**self.get_params(deep=False))
@@ -132,7 +103,8 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _experiment(self, X: Any, rows: NDArray[np.int64]) -> dict[str, Any]:
         scaling = self.scaling
-        if scaling == "auto" and self.epsilon is not None:
+        epsilon = getattr(self, "epsilon", None)  # regressors have no privacy budget
+        if scaling == "auto" and epsilon is not None:
             scaling = "row"
         if scaling == "auto":
             # A mean that is subtracted would fill a sparse matrix.
@@ -148,14 +120,14 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(steps, str) and steps != "auto":
             message = f"`steps = {steps!r}` must be 'auto' or a dictionary of step sizes"
             raise ConfigError("config/out-of-range", message, "steps")
-        privacy = {"epsilon": self.epsilon, "delta": self.delta, "clip": self.clip}
+        privacy = {} if epsilon is None else {"epsilon": epsilon, "delta": self.delta, "clip": self.clip}
         return {
             "name": "fit",
-            **({} if self.epsilon is None else {"privacy": privacy}),
+            **({} if epsilon is None else {"privacy": privacy}),
             "problem": self._problem(),
             "data": {
                 "name": "arrays",
-                "classes": list(range(len(self.classes_))),
+                **self._target(),
                 "test": 0.0,
                 "scaling": scaling,
             },
@@ -165,7 +137,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "seeds": [self._seed()],
                 "iterations": self.max_iter,
                 "batch": batch,
-                "precision": "f32" if X.dtype == np.float32 and self.epsilon is None else "f64",
+                "precision": "f32" if X.dtype == np.float32 and epsilon is None else "f64",
                 "evaluations": 1,
                 "exact": "never",
             },
@@ -187,13 +159,14 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return threads if threads > 0 else max(1, (os.cpu_count() or 1) + 1 + threads)
 
     def _keep(self, said: dict[str, Any], parts: list[NDArray[np.float64]]) -> None:
-        x, theta, shift, factor = parts
+        x, theta, shift, factor, target_shift, target_factor = parts
         self.x_ = x
         """The shared x, as the problem lays it out."""
         self.theta_ = theta.reshape(len(self.silos_), -1)
         """A row of theta for each silo, in the order of `silos_`."""
         self.scaling_ = (shift, factor)
         """The shift subtracted from each feature, then its factor; both empty without scaling."""
+        self._target_scaling = (target_shift, target_factor)
         self.n_iter_ = int(said["iterations"])
         """Iterations on x."""
         self.loss_ = float("nan" if said["loss"] is None else said["loss"])
@@ -209,7 +182,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _kept(self, theta: NDArray[np.float64]) -> Any:
         """For the compiled half."""
-        return self._about, [self.x_, theta, *self.scaling_]
+        return self._about, [self.x_, theta, *self.scaling_, *self._target_scaling]
 
     def _checked(self, X: Any) -> Any:
         kinds = [np.float64, np.float32]
@@ -217,7 +190,7 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _said(self, X: Any, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         matrix = Matrix(X, "X")
-        found = np.frombuffer(_lopa.probabilities(self._kept(theta), matrix.held()))
+        found = np.frombuffer(_lopa.predictions(self._kept(theta), matrix.held()))
         return found.reshape(matrix.rows, -1).copy()
 
     def _known(self, groups: NDArray[Any]) -> NDArray[np.intp]:
@@ -232,6 +205,130 @@ class _Silos(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(message)
         found: NDArray[np.intp] = at
         return found
+
+
+class _Classifier(ClassifierMixin, _Silos):  # type: ignore[misc]
+    """Estimators of classes."""
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learns x together and a theta for each silo.
+
+        groups: the silo of each row, numbers or strings; without it all rows are of one silo.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        _check_spelling(self.classes_, codes)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class, `{self.classes_[0]}`: a classifier needs two")
+        return self._learn(X, codes, groups)
+
+    def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
+        """The most probable class of each row, by the model of its silo; see `predict_proba`."""
+        found = self.predict_proba(X, groups).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[found]
+        return labels
+
+    def predict_proba(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
+        """The probability of each class for each row, by the model of its silo.
+
+        groups: the silo of each row. Without it, rows belong to the only silo; if there are several, the mean
+            of their models is used.
+        """
+        return self._predictions(X, groups)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """The accuracy, each row judged by the model of its silo; see `predict_proba`."""
+        return float(accuracy_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+    def adapt(self, X: Any, y: Any, silo: Any = "new") -> Self:
+        """A classifier for a new silo: the same x, and the theta that solves its inner problem exactly on
+        these rows. This classifier is unchanged.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        y = column_or_1d(y, warn=True)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows, but y has {len(y)} labels")
+        strange = np.setdiff1d(y, self.classes_)
+        if len(strange):
+            known = ", ".join(str(name) for name in self.classes_)
+            near = difflib.get_close_matches(str(strange[0]), [str(name) for name in self.classes_], 1)
+            did = f" (did you mean `{near[0]}`?)" if near else ""
+            message = f"y has a class that no silo has learnt, `{strange[0]}`{did}: there are {known}"
+            raise ValueError(message)
+        return self._adapt(X, np.searchsorted(self.classes_, y).astype(np.uint32), silo)
+
+    def _target(self) -> dict[str, Any]:
+        return {"classes": list(range(len(self.classes_)))}
+
+    def _width(self) -> int:
+        return len(self.classes_)
+
+
+class _Regressor(RegressorMixin, _Silos):  # type: ignore[misc]
+    """Estimators of numbers."""
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learns x together and a theta for each silo.
+
+        y: a number for each row, or a row of numbers where there are several to predict.
+        groups: the silo of each row, numbers or strings; without it all rows are of one silo.
+        """
+        kinds = [np.float64, np.float32]
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=kinds, multi_output=True, y_numeric=True
+        )
+        y = self._numbers(y)
+        self._flat = y.ndim == 1
+        self.n_outputs_ = 1 if y.ndim == 1 else int(y.shape[1])
+        """Numbers to predict."""
+        return self._learn(X, y, groups)
+
+    def predict(self, X: Any, groups: Any = None) -> NDArray[np.float64]:
+        """The number of each row, or its numbers, by the model of its silo.
+
+        groups: the silo of each row. Without it, rows belong to the only silo; if there are several, the mean
+            of their models is used.
+        """
+        found = self._predictions(X, groups)
+        return found[:, 0] if self._flat else found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> float:
+        """R², each row judged by the model of its silo; of several numbers, the mean over them."""
+        return float(r2_score(y, self.predict(X, groups), sample_weight=sample_weight))
+
+    def adapt(self, X: Any, y: Any, silo: Any = "new") -> Self:
+        """A regressor for a new silo: the same x, and the theta that solves its inner problem exactly on
+        these rows. This regressor is unchanged.
+        """
+        check_is_fitted(self)
+        X = self._checked(X)
+        y = self._numbers(np.asarray(y, dtype=np.float64))
+        if y.shape[0] != X.shape[0] or y.size != X.shape[0] * self.n_outputs_:
+            wanted = f"{self.n_outputs_} number{'s' if self.n_outputs_ > 1 else ''} for each row"
+            raise ValueError(f"X has {X.shape[0]} rows, and y {wanted}: its shape is {y.shape}")
+        if not np.isfinite(y).all():
+            raise ValueError("y has a value that is not finite")
+        return self._adapt(X, np.ascontiguousarray(y, dtype=np.float64).ravel(), silo)
+
+    @staticmethod
+    def _numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        return y.astype(np.float64, copy=False)
+
+    def _target(self) -> dict[str, Any]:
+        return {"target": "number"}
+
+    def _width(self) -> int:
+        return self.n_outputs_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 def _check_spelling(classes: NDArray[Any], codes: NDArray[Any]) -> None:
@@ -254,7 +351,7 @@ def _groups(groups: Any, rows: int) -> NDArray[Any]:
     return array
 
 
-class PersonalizedClassifier(_Silos):
+class PersonalizedClassifier(_Classifier):
     """A shared representation and personal heads: hidden layers that all silos learn together (x), and
     a classifier on top of them for each silo (theta).
 
@@ -313,7 +410,7 @@ class PersonalizedClassifier(_Silos):
         return {"name": name, "hidden": hidden, "activation": self.activation, "ridge": self.ridge}
 
 
-class RegularizedClassifier(_Silos):
+class RegularizedClassifier(_Classifier):
     """A linear classifier for each silo (theta), whose regularisation all silos tune together, one
     strength for each feature (x), on rows that are kept for validation. In the end each silo's
     classifier is fitted to all of its rows.
@@ -371,6 +468,119 @@ class RegularizedClassifier(_Silos):
     def _problem(self) -> dict[str, Any]:
         name, bias = "hyperparameter", bool(self.intercept)
         return {"name": name, "validation": self.validation, "start": self.start, "bias": bias}
+
+    def _least(self) -> int:
+        return 2
+
+    @property
+    def strengths_(self) -> NDArray[np.float64]:
+        """The strength of the regularisation of every feature, e^x; the last is the intercept's."""
+        check_is_fitted(self)
+        found: NDArray[np.float64] = np.exp(self.x_)
+        return found
+
+
+class PersonalizedRegressor(_Regressor):
+    """A shared representation and personal heads: hidden layers that all silos learn together (x), and
+    a linear model on top of them for each silo (theta), for one number or several.
+
+    hidden: units of each hidden layer.
+    activation: `tanh` or `sigmoid`.
+    ridge: the strength of the ridge on the heads.
+    loss: `squared`, or `huber` for targets with outliers.
+    scaling: `standardise`, `unit` (divided by the largest value), `log`, `row`, `tf-idf` or `none`; by
+        default `standardise`, and `unit` for sparse rows.
+    max_iter: iterations of LoPA-GT on x.
+    batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
+    steps: `auto`, which finds step sizes along the way, or `{"alpha": …, "beta": …, "lambda": …}`.
+    graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
+    n_jobs: threads; -1 for all cores. Results do not depend on it.
+    random_state: the seed.
+    """
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = (32,),
+        *,
+        activation: str = "tanh",
+        ridge: float = 0.02,
+        loss: str = "squared",
+        scaling: str = "auto",
+        max_iter: int = 500,
+        batch_size: int | str = "auto",
+        steps: str | dict[str, float] = "auto",
+        graph: str | dict[str, Any] = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.hidden = hidden
+        self.activation = activation
+        self.ridge = ridge
+        self.loss = loss
+        self.scaling = scaling
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.steps = steps
+        self.graph = graph
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _problem(self) -> dict[str, Any]:
+        name, hidden = "representation", list(self.hidden)
+        layers = {"name": name, "hidden": hidden, "activation": self.activation}
+        return {**layers, "ridge": self.ridge, "loss": self.loss}
+
+
+class RegularizedRegressor(_Regressor):
+    """A linear model of one number or several for each silo (theta), whose regularisation all silos tune together, one
+    strength for each feature (x), on rows that are kept for validation. In the end each silo's
+    model is fitted to all of its rows.
+
+    validation: the share of a silo's rows that regularisation is tuned on.
+    start: the logarithm of every strength at the start.
+    intercept: whether there is one, regularised with a strength of its own.
+    loss: `squared`, or `huber` for targets with outliers.
+    scaling: `standardise`, `unit` (divided by the largest value), `log`, `row`, `tf-idf` or `none`; by
+        default `standardise`, and `unit` for sparse rows.
+    max_iter: iterations of LoPA-GT on x.
+    batch_size: rows of a silo in each iteration; by default 32, or all where silos have few.
+    steps: `auto`, which finds step sizes along the way, or `{"alpha": …, "beta": …, "lambda": …}`.
+    graph: which silos are linked to each other; by default all, or an exponential graph if there are many.
+    n_jobs: threads; -1 for all cores. Results do not depend on it.
+    random_state: the seed.
+    """
+
+    def __init__(
+        self,
+        *,
+        validation: float = 0.3,
+        start: float = -4.0,
+        intercept: bool = True,
+        loss: str = "squared",
+        scaling: str = "auto",
+        max_iter: int = 500,
+        batch_size: int | str = "auto",
+        steps: str | dict[str, float] = "auto",
+        graph: str | dict[str, Any] = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.validation = validation
+        self.start = start
+        self.intercept = intercept
+        self.loss = loss
+        self.scaling = scaling
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.steps = steps
+        self.graph = graph
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _problem(self) -> dict[str, Any]:
+        name, bias = "hyperparameter", bool(self.intercept)
+        linear = {"name": name, "validation": self.validation, "start": self.start}
+        return {**linear, "bias": bias, "loss": self.loss}
 
     def _least(self) -> int:
         return 2

@@ -49,14 +49,16 @@ pub fn given(arrays: Py<PyAny>) -> Entry<SourceBuild> {
 pub type Matrix<'py> = (usize, Option<Bound<'py, PyAny>>, Option<[Bound<'py, PyAny>; 3]>);
 
 /// The contents of a `lopa.Arrays`: features; the class of each row and the names of classes; the
-/// same for groups, without names where there are none.
-type Held<'py> = (Matrix<'py>, Bound<'py, PyAny>, Vec<String>, Bound<'py, PyAny>, Vec<String>);
+/// same for groups, without names where there are none; and the labels of a row.
+type Held<'py> =
+    (Matrix<'py>, Bound<'py, PyAny>, Vec<String>, Bound<'py, PyAny>, Vec<String>, usize);
 
 /// Reads a `lopa.Arrays`.
 fn raw(arrays: &Bound<PyAny>) -> Result<Raw> {
     let py = arrays.py();
     let held = || arrays.call_method0("_held")?.extract::<Held>();
-    let (matrix, labels, classes, groups, names) = held().map_err(|error| keep(py, error))?;
+    let (matrix, labels, classes, groups, names, outputs) =
+        held().map_err(|error| keep(py, error))?;
     let table = table(&matrix, py)?;
     let labels = numbered(&labels, classes.len(), table.rows(), "labels")?;
     let groups = match names.is_empty() {
@@ -74,6 +76,8 @@ fn raw(arrays: &Bound<PyAny>) -> Result<Raw> {
         unnamed: Default::default(),
         test_at: None,
         known: false,
+        outputs,
+        missing: None,
     })
 }
 

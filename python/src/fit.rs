@@ -7,7 +7,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lopa::data::{Data, Dataset, Origin, Scaling, Scalings, check_spelling};
+use lopa::data::{
+    Data, Dataset, Origin, Scaling, Scalings, Target, TargetScaling, Targets, check_spelling,
+};
 use lopa::error::{Error, Result};
 use lopa::evaluate::mean;
 use lopa::experiment::Experiment;
@@ -29,7 +31,8 @@ use crate::going::detached;
 use crate::{registries, values};
 
 /// Trains the first algorithm of an experiment on arrays. Returns the properties of the model as
-/// JSON; then x̄, a row of θ for each node, and the shift and factor of every feature, as doubles.
+/// JSON; then x̄, a row of θ for each node, the shift and factor of every feature, and those of every
+/// number to predict, as doubles.
 #[pyfunction]
 pub fn fit<'py>(
     py: Python<'py>,
@@ -37,7 +40,7 @@ pub fn fit<'py>(
     arrays: Py<PyAny>,
     threads: usize,
     tell: Py<PyAny>,
-) -> PyResult<(String, [Bound<'py, PyBytes>; 4])> {
+) -> PyResult<(String, [Bound<'py, PyBytes>; 6])> {
     let interrupt = AtomicBool::new(false);
     let mut teller = Teller::new(tell, &interrupt);
     let done = detached(py, || -> Result<(String, Model)> {
@@ -57,9 +60,10 @@ pub fn fit<'py>(
         return Err(raised);
     }
     let (said, model) = done.map_err(|error| raise(py, error))?;
-    let Scaling { shift, factor, .. } = model.scaling.of(0);
+    let Scaling { shift, factor, target, .. } = model.scaling.of(0);
     let theta = model.theta.concat();
-    Ok((said, [&model.x[0], &theta, shift, factor].map(|values| bytes(py, values))))
+    let numbers = [&model.x[0], &theta, shift, factor, &target.shift, &target.factor];
+    Ok((said, numbers.map(|values| bytes(py, values))))
 }
 
 struct Fit<'a, 'b> {
@@ -169,12 +173,14 @@ impl Fit<'_, '_> {
             params: problem.params().clone(),
             features: self.data.train.cols(),
             classes: self.data.classes.clone(),
+            outputs: self.data.outputs.clone(),
             columns: None,
             unnamed: Default::default(),
             diverged: false,
             log,
             row,
             privacy: None,
+            fills: false,
             nodes: Vec::new(),
             groups: Default::default(),
         }
@@ -195,9 +201,9 @@ pub fn usual(silos: usize, rows: usize) -> (&'static str, Option<usize>) {
     (choose::graph(silos), choose::batch(rows))
 }
 
-/// A fitted model as Python keeps it: its properties, x, θ, and the shift and factor of every
-/// feature.
-type Kept<'py> = (String, [Bound<'py, PyAny>; 4]);
+/// A fitted model as Python keeps it: its properties, x, θ, the shift and factor of every feature, and
+/// those of every number to predict.
+type Kept<'py> = (String, [Bound<'py, PyAny>; 6]);
 
 fn model((about, numbers): &Kept) -> Result<Model> {
     let about: About = serde_json::from_str(about).map_err(|error| {
@@ -207,31 +213,42 @@ fn model((about, numbers): &Kept) -> Result<Model> {
     for values in numbers {
         read.push(arrays::doubles(values)?);
     }
-    let [x, theta, shift, factor] =
-        <[Vec<f64>; 4]>::try_from(read).unwrap_or_else(|_| Default::default());
+    let [x, theta, shift, factor, target_shift, target_factor] =
+        <[Vec<f64>; 6]>::try_from(read).unwrap_or_else(|_| Default::default());
     let fits = |values: &Vec<f64>| values.is_empty() || values.len() == about.features;
-    if !fits(&shift) || !fits(&factor) {
+    let target = TargetScaling { shift: target_shift, factor: target_factor };
+    let outputs = about.outputs.len();
+    let targets = target.shift.len() == outputs && target.factor.len() == outputs;
+    if !fits(&shift) || !fits(&factor) || !targets {
         return Err(Error::storage("storage/model", "the estimator is damaged: its scaling"));
     }
-    let scaling = Scalings::all(Scaling { shift, factor, log: about.log, row: about.row });
+    let scaling = Scalings::all(Scaling {
+        shift,
+        factor,
+        log: about.log,
+        row: about.row,
+        target,
+        ..Scaling::default()
+    });
     Ok(Model { about, x: vec![x], theta: vec![theta], scaling })
 }
 
-/// The probability of each class for each row of raw features, as doubles.
+/// The probability of each class, or each number, for each row of raw features, as doubles.
 #[pyfunction]
-pub fn probabilities<'py>(
+pub fn predictions<'py>(
     py: Python<'py>,
     kept: Kept<'py>,
     matrix: Matrix<'py>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let read = || -> Result<_> { Ok((model(&kept)?, arrays::features(&matrix, py)?)) };
     let found = read().and_then(|(model, features)| {
-        detached(py, || model.probabilities(0, &features, &registries().problems))
+        detached(py, || model.predictions(0, &features, &registries().problems))
     });
     Ok(bytes(py, &found.map_err(|error| raise(py, error))?))
 }
 
-/// θ of a new node, on its raw rows, and whether its inner problem was solved exactly.
+/// θ of a new node, on its raw rows with their classes or numbers, and whether its inner problem was
+/// solved exactly.
 #[pyfunction]
 pub fn personal<'py>(
     py: Python<'py>,
@@ -241,19 +258,34 @@ pub fn personal<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
     let read = || -> Result<_> {
         let (model, features) = (model(&kept)?, arrays::features(&matrix, py)?);
-        let classes = model.about.classes.len();
-        let labels = arrays::numbered(&labels, classes, features.rows(), "labels")?;
-        Ok((model, features, labels))
+        let rows = features.rows();
+        let (labels, targets) = match model.about.target() {
+            Target::Classes(classes) => (arrays::numbered(&labels, classes, rows, "labels")?, None),
+            Target::Numbers(outputs) => {
+                let values = arrays::doubles(&labels)?;
+                if values.len() != rows * outputs || !values.iter().all(|v| v.is_finite()) {
+                    return Err(Error::data("data/shape", "the numbers to predict do not fit"));
+                }
+                (vec![0; rows], Some(Targets { outputs, values }))
+            }
+        };
+        Ok((model, features, labels, targets))
     };
-    let found = read().and_then(|(model, features, labels)| {
+    let found = read().and_then(|(model, features, labels, targets)| {
         detached(py, || -> Result<_> {
             let Model { about, x, theta, scaling } = model;
             let scaled = scaling.of(0).apply(features);
             let all: Vec<u32> = (0..labels.len() as u32).collect();
+            let test = Dataset::new(scaled.select(&[]), Vec::new());
+            let train = Dataset::new(scaled, labels);
             let data = Data {
-                test: Dataset::new(scaled.select(&[]), Vec::new()),
-                train: Dataset::new(scaled, labels),
+                test,
+                train: match targets {
+                    None => train,
+                    Some(targets) => train.targeted(targets.scaled(&scaling.of(0).target)),
+                },
                 classes: about.classes,
+                outputs: about.outputs,
                 scaling,
                 columns: None,
                 unnamed: Default::default(),

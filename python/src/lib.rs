@@ -60,7 +60,7 @@ fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::usual, module)?)?;
     module.add_function(wrap_pyfunction!(fit::spelling, module)?)?;
-    module.add_function(wrap_pyfunction!(fit::probabilities, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::predictions, module)?)?;
     module.add_function(wrap_pyfunction!(fit::personal, module)?)?;
     module.add_function(wrap_pyfunction!(network::graph, module)?)?;
     module.add_function(wrap_pyfunction!(network::partition, module)?)?;
@@ -68,7 +68,7 @@ fn _lopa(module: &Bound<PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs::read_run, module)?)?;
     module.add_function(wrap_pyfunction!(runs::read_model, module)?)?;
     module.add_function(wrap_pyfunction!(runs::model_about, module)?)?;
-    module.add_function(wrap_pyfunction!(runs::model_probabilities, module)?)?;
+    module.add_function(wrap_pyfunction!(runs::model_predictions, module)?)?;
     module.add_function(wrap_pyfunction!(runs::report, module)?)?;
     module.add_function(wrap_pyfunction!(runs::pictures, module)?)
 }

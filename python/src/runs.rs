@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lopa::error::{Error, Result};
 use lopa::folder::RunReader;
-use lopa::folder::model::Model;
+use lopa::folder::model::{About, Model};
 use lopa::store::output;
 use lopa_report::html::Report;
 use lopa_report::pictures::{Styles, View, curves, networks};
@@ -59,21 +59,25 @@ pub fn read_model<'py>(
     Ok((about, nodes, PyBytes::new(py, &x), PyBytes::new(py, &theta)))
 }
 
-/// Of a model file: the features it takes (0 if it predicts nothing), the names of classes and nodes.
+/// Of a model file: the features it takes (0 if it predicts nothing), the names of its predictions, which
+/// are classes or numbers, and of its nodes.
 #[pyfunction]
 pub fn model_about(py: Python, path: PathBuf) -> PyResult<(usize, Vec<String>, Vec<String>)> {
     let read = detached(py, || -> Result<_> {
         let model = Model::load(&path)?;
         let predicts = model.predictor(0, &registries().problems).is_ok();
         let nodes = (0..model.x.len()).map(|node| model.name(node)).collect();
-        Ok((if predicts { model.about.features } else { 0 }, model.about.classes, nodes))
+        let About { features, classes, outputs, .. } = model.about;
+        let predictions = if outputs.is_empty() { classes } else { outputs };
+        Ok((if predicts { features } else { 0 }, predictions, nodes))
     });
     read.map_err(|error| raise(py, error))
 }
 
-/// The probability of each class for each row of raw features, by the model of a node in a file.
+/// The probability of each class, or each number, for each row of raw features, by the model of a node in
+/// a file.
 #[pyfunction]
-pub fn model_probabilities<'py>(
+pub fn model_predictions<'py>(
     py: Python<'py>,
     path: PathBuf,
     node: &str,
@@ -83,7 +87,7 @@ pub fn model_probabilities<'py>(
         detached(py, || {
             let model = Model::load(&path)?;
             let node = model.node(Some(node)).map_err(|error| Error { place: None, ..error });
-            model.probabilities(
+            model.predictions(
                 node.map_err(|error| error.at("node"))?,
                 &features,
                 &registries().problems,

@@ -14,8 +14,15 @@ Made from the docstrings; `UPDATE=1 python/test` writes it anew. [The chapter](p
 
 Definition = ast.ClassDef | ast.FunctionDef
 
-# The classes that users create themselves; for the others, the constructor is not documented.
-MADE = ("Arrays", "Node", "Problem", "PersonalizedClassifier", "RegularizedClassifier")
+# The estimators, with the class of their kind; then the classes that users create themselves: of the others, the
+# constructor is not documented.
+ESTIMATORS = {
+    "PersonalizedClassifier": "_Classifier",
+    "RegularizedClassifier": "_Classifier",
+    "PersonalizedRegressor": "_Regressor",
+    "RegularizedRegressor": "_Regressor",
+}
+MADE = ("Arrays", "Node", "Problem", *ESTIMATORS)
 
 
 def reference(package: Path) -> str:
@@ -27,9 +34,8 @@ def reference(package: Path) -> str:
     own = package / "sklearn.py"
     tree = ast.parse(own.read_text())
     blocks.append(prose(ast.get_docstring(tree) or ""))
-    shared = [definition(own, "_Silos")]
-    for name in ("PersonalizedClassifier", "RegularizedClassifier"):
-        blocks += entry("lopa.sklearn", definition(own, name), shared)
+    for name, kind in ESTIMATORS.items():
+        blocks += entry("lopa.sklearn", definition(own, name), [definition(own, "_Silos"), definition(own, kind)])
     return "\n".join(blocks)
 
 

@@ -12,7 +12,12 @@ import pytest
 pytest.importorskip("sklearn")
 import scipy.sparse as sp  # noqa: E402
 import sklearn  # noqa: E402
-from lopa.sklearn import PersonalizedClassifier, RegularizedClassifier  # noqa: E402
+from lopa.sklearn import (  # noqa: E402
+    PersonalizedClassifier,
+    PersonalizedRegressor,
+    RegularizedClassifier,
+    RegularizedRegressor,
+)
 from sklearn.base import clone  # noqa: E402
 from sklearn.datasets import load_digits  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
@@ -21,6 +26,7 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 BOTH = [PersonalizedClassifier, RegularizedClassifier]
+NUMBERS = [PersonalizedRegressor, RegularizedRegressor]
 
 
 def silos(rows: int = 60, count: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -305,3 +311,60 @@ def test_a_privacy_budget_adds_noise_and_measures_nothing(kind: Any) -> None:
         clone(private).set_params(scaling="standardise").fit(X, y, groups=groups)
     with pytest.raises(lopa.ConfigError, match="epsilon"):
         clone(private).set_params(epsilon=0.0).fit(X, y, groups=groups)
+
+
+def lines(rows: int = 60, count: int = 3, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Silos whose numbers follow the first feature in opposite ways, far from zero."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(rows * count, 4))
+    groups = np.repeat([f"silo {at}" for at in range(count)], rows)
+    sign = np.where(np.repeat(np.arange(count), rows) % 2 == 0, 1, -1)
+    y = 500 + 20 * sign * X[:, 0] + 5 * X[:, 1] + random.normal(size=len(X))
+    return X, y, groups
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_silos_predict_numbers_in_their_own_units(kind: Any) -> None:
+    X, y, groups = lines()
+    regressor = small(kind).fit(X, y, groups=groups)
+    assert regressor.score(X, y, groups=groups) > 0.9
+    assert abs(regressor.predict(X, groups=groups).mean() - 500) < 5
+    swapped = np.where(groups == "silo 0", "silo 1", "silo 0")
+    apart = groups != "silo 2"
+    assert regressor.score(X[apart], y[apart], groups=swapped[apart]) < 0
+    again = pickle.loads(pickle.dumps(regressor))
+    assert np.array_equal(again.predict(X, groups=groups), regressor.predict(X, groups=groups))
+    newcomer = regressor.adapt(X[:40], y[:40], silo="new")
+    assert newcomer.score(X[40:60], y[40:60]) > 0.9
+    with pytest.raises(ValueError, match="1 number for each row"):
+        regressor.adapt(X[:40], np.zeros((40, 2)))
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_several_numbers_and_outliers(kind: Any) -> None:
+    X, y, groups = lines()
+    both = np.column_stack([y, 0.001 * X[:, 2]])
+    regressor = small(kind).fit(X, both, groups=groups)
+    said = regressor.predict(X, groups=groups)
+    assert said.shape == both.shape and regressor.score(X, both, groups=groups) > 0.8
+    wild = y.copy()
+    wild[::20] += 400
+    clean = np.arange(len(y)) % 20 != 0
+
+    def off(loss: str) -> float:
+        said = small(kind, loss=loss).fit(X, wild, groups=groups).predict(X, groups=groups)
+        return float(np.abs(said - y)[clean].mean())
+
+    assert off("huber") < 0.8 * off("squared")
+
+
+def test_ridge_regression_is_that_of_scikit_learn() -> None:
+    from sklearn.linear_model import Ridge
+
+    X, y, _ = lines(count=1)
+    fitted = small(RegularizedRegressor, intercept=False, scaling="none").fit(X, y)
+    # (1/N) sum (s theta - t)^2 / 2 + sum_q strength_q theta_q^2, after the change s_q -> s_q / sqrt(2 N strength_q).
+    root = np.sqrt(2 * len(X) * fitted.strengths_)
+    t = (y - y.mean()) / y.std()
+    ridge = Ridge(alpha=1.0, fit_intercept=False, tol=1e-12).fit(X / root, t)
+    assert np.allclose(fitted.predict(X), ridge.predict(X / root) * y.std() + y.mean(), rtol=1e-8)

@@ -8,7 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::labels::Unlisted;
 use super::moments::Moments;
-use super::{Columns, Data, Dataset, Preparation, Scaling, Scalings};
+use super::target::TargetMoments;
+use super::{Columns, Data, Dataset, Preparation, Scaling, Scalings, TargetScaling};
 use crate::error::{Error, Kind, Result};
 use crate::store::bytes::{Reader, Writer};
 
@@ -19,8 +20,10 @@ pub struct Told {
     columns: Vec<u64>,
     moments: Moments,
     /// The number of rows whose label is not listed, by the listed class that it resembles; the
-    /// last entry is for no class.
+    /// last entry is for no class. Empty where labels are numbers to predict.
     unlisted: Vec<u64>,
+    /// The moments of numbers to predict, if the nodes agree on moments.
+    target: TargetMoments,
 }
 
 impl Told {
@@ -32,7 +35,8 @@ impl Told {
         out: &[Unlisted],
     ) -> Told {
         let classes = preparation.classes.as_ref().map_or(0, Vec::len);
-        let mut unlisted = vec![0; classes + 1];
+        let numbers = preparation.predicts_numbers();
+        let mut unlisted = if numbers { Vec::new() } else { vec![0; classes + 1] };
         out.iter().for_each(|out| unlisted[out.near.unwrap_or(classes)] += out.rows as u64);
         let unnamed = || vec![0; train.cols()];
         let columns = columns.map_or_else(unnamed, |columns| hashes(&columns.features));
@@ -40,7 +44,11 @@ impl Told {
             Some(method) => Moments::of(method, train),
             None => Moments::default(),
         };
-        Told { columns, moments, unlisted }
+        let target = match (preparation.agreed(), train.targets()) {
+            (Some(_), Some(targets)) => TargetMoments::of(targets),
+            _ => TargetMoments::default(),
+        };
+        Told { columns, moments, unlisted, target }
     }
 
     /// The same without moments: they are summed over the nodes by masks.
@@ -71,18 +79,26 @@ impl Told {
             numbers.iter().for_each(|&number| out.u64(number));
         }
         self.moments.write(&mut out);
+        if self.unlisted.is_empty() {
+            self.target.write(&mut out);
+        }
         out.done()
     }
 
     /// Reads the bytes of [`Told::to_bytes`]; `None` if they are malformed.
     pub fn read(bytes: &mut Reader) -> Option<Told> {
         let (columns, unlisted) = (numbers(bytes)?, numbers(bytes)?);
-        Some(Told { columns, unlisted, moments: Moments::read(bytes)? })
+        let moments = Moments::read(bytes)?;
+        let target = match unlisted.is_empty() {
+            true => TargetMoments::read(bytes)?,
+            false => TargetMoments::default(),
+        };
+        Some(Told { columns, unlisted, moments, target })
     }
 
     /// The labels that are not listed, as sent to other nodes.
     fn unlisted(&self) -> Vec<Unlisted> {
-        let known = self.unlisted.len() - 1;
+        let known = self.unlisted.len().saturating_sub(1);
         let one = |(near, &rows): (usize, &u64)| Unlisted {
             label: None,
             near: Some(near).filter(|&near| near < known),
@@ -107,7 +123,8 @@ impl Told {
             let told = Told::read(&mut bytes)?;
             // Other columns are an operator's mistake, which has its own error.
             let listed = told.unlisted.len() == self.unlisted.len();
-            if !listed || !told.moments.fits(&self.moments, told.columns.len()) {
+            let fits = told.moments.fits(&self.moments, told.columns.len());
+            if !listed || !fits || !told.target.fits(&self.target) {
                 return None;
             }
         }
@@ -139,7 +156,10 @@ impl Agreement {
         let names = preparation.nodes.as_deref().unwrap_or_default();
         let columns = told.first().map_or(Vec::new(), |first| first.columns.clone());
         let (mut moments, mut left_out) = (Vec::new(), Vec::new());
-        let classes = preparation.classes.as_ref().map_or(0, Vec::len);
+        let classes = match preparation.predicts_numbers() {
+            true => 0,
+            false => preparation.classes.as_ref().map_or(0, Vec::len) + 1,
+        };
         for (node, told) in told.iter().enumerate() {
             let order = order(&columns, &told.columns).ok_or_else(|| {
                 let (name, first) = (&names[node], &names[0]);
@@ -150,7 +170,7 @@ impl Agreement {
                 .hint("all files need the same columns, by name; their order may differ")
             })?;
             moments.push(told.moments.at(&order).ok_or_else(garbled)?);
-            if told.unlisted.len() != classes + 1 {
+            if told.unlisted.len() != classes {
                 return Err(garbled());
             }
             let name = names.get(node).map(String::as_str);
@@ -164,7 +184,15 @@ impl Agreement {
                     Some(summed) => summed.clone(),
                     None => Moments::joined(&moments).ok_or_else(garbled)?,
                 };
-                Some(joined.scaling(method, listed, columns.len())?)
+                let scaling = joined.scaling(method, listed, columns.len())?;
+                let target = match preparation.predicts_numbers() {
+                    true => {
+                        let each: Vec<_> = told.iter().map(|told| told.target.clone()).collect();
+                        TargetMoments::joined(&each).ok_or_else(garbled)?.scaling()
+                    }
+                    false => TargetScaling::default(),
+                };
+                Some(Scaling { target, ..scaling })
             }
         };
         Ok(Agreement { columns, scaling, left_out })
@@ -179,23 +207,38 @@ impl Data {
         let (here, nodes) = (own.here.clone(), preparation.nodes.as_ref().map_or(0, Vec::len));
         let mut scalings = vec![None; nodes];
         let (mut trains, mut tests) = (Vec::new(), Vec::new());
-        for (node, told) in here.clone().zip(&own.told) {
+        for ((node, told), fill) in here.clone().zip(&own.told).zip(&own.fills) {
             let order = order(&agreement.columns, &told.columns).ok_or_else(garbled)?;
             let of = |set: &Dataset| {
                 let range = set.owners().map_or(0..0, |owners| owners[node].clone());
                 let features = set.features().select(&range.clone().collect::<Vec<_>>());
                 let labels = set.labels()[range.start as usize..range.end as usize].to_vec();
+                let targets = set.targets().map(|all| all.select(&range.collect::<Vec<_>>()));
                 let sorted = order.is_sorted();
                 let features = if sorted { features } else { features.columns_at(&order) };
-                (features, labels)
+                (features, labels, targets)
             };
             let (train, test) = (of(&self.train), of(&self.test));
             let scaling = match &agreement.scaling {
                 Some(scaling) => scaling.clone(),
-                None => preparation.own_scaling(&train.0)?,
+                None => {
+                    let target = train.2.as_ref().map(TargetScaling::of).unwrap_or_default();
+                    Scaling { target, ..preparation.own_scaling(&train.0)? }
+                }
             };
+            let fill = match fill.is_empty() {
+                true => Vec::new(),
+                false => order.iter().map(|&j| fill[j]).collect(),
+            };
+            let scaling = Scaling { fill, ..scaling };
             for (set, into) in [(train, &mut trains), (test, &mut tests)] {
-                into.push(Dataset::new(scaling.apply(set.0), set.1));
+                let (features, labels, targets) = set;
+                let targets = targets.map(|targets| targets.scaled(&scaling.target));
+                let set = Dataset::new(scaling.apply(features), labels);
+                into.push(match targets {
+                    None => set,
+                    Some(targets) => set.targeted(targets),
+                });
             }
             scalings[node] = Some(scaling);
         }

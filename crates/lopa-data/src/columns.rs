@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Encoded;
 use crate::error::{Error, Result, nearest};
 
 /// The names of a table's columns, as in its header.
@@ -12,6 +13,9 @@ pub struct Columns {
     /// Of the labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Of further labels, where rows have several numbers to predict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_labels: Vec<String>,
     /// Of the groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
@@ -20,7 +24,7 @@ pub struct Columns {
     pub dropped: Vec<String>,
 }
 
-/// What must be known of a table whose columns have no names, to read another one like it.
+/// What must be known of a table beside the names of its columns, to read another one like it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unnamed {
     /// The places of columns that are left out, among the features and them.
@@ -29,6 +33,9 @@ pub struct Unnamed {
     /// Whether its features are numbered from 0, where LIBSVM files usually begin with 1.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub zero_based: bool,
+    /// How its columns become features; empty where each is one number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encoding: Vec<Encoded>,
 }
 
 impl Unnamed {
@@ -42,6 +49,11 @@ impl Unnamed {
 const SOME: usize = 5;
 
 impl Columns {
+    /// The names of all labels.
+    pub fn outputs(&self) -> Vec<String> {
+        self.label.iter().chain(&self.more_labels).cloned().collect()
+    }
+
     /// The index of each feature among the columns of another table; fails unless both have the
     /// same names.
     pub fn order(&self, found: &[String]) -> Result<Vec<usize>> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::packed::Bytes;
-use super::{Packed, Stored};
+use super::{Packed, Stored, Targets};
 use crate::math::real::{Real, cast};
 use lopa_kernels::{BLOCK, Csr, Level, Pages, Rows};
 
@@ -144,6 +144,11 @@ impl<T: Real> Features<T> {
         Features::Sparse { cols, starts, columns, values }
     }
 
+    /// Whether some entry has no value.
+    pub fn has_missing(&self) -> bool {
+        self.values().iter().any(|value| value.is_nan())
+    }
+
     /// The memory that holds its numbers.
     pub(super) fn pages(&self) -> Pages {
         let pages = Pages::default().with(self.values());
@@ -249,6 +254,7 @@ pub struct Samples<T> {
     stored: Arc<Stored>,
     packed: Arc<Packed<T>>,
     labels: Arc<[u32]>,
+    targets: Option<Arc<Targets>>,
     rows: Arc<[u32]>, // clones share them
 }
 
@@ -260,11 +266,11 @@ impl<T: Real> Samples<T> {
     pub(super) fn new(
         stored: Arc<Stored>,
         packed: Arc<Packed<T>>,
-        labels: Arc<[u32]>,
+        (labels, targets): (Arc<[u32]>, Option<Arc<Targets>>),
         rows: Arc<[u32]>,
     ) -> Samples<T> {
         assert!(rows.iter().all(|&row| (row as usize) < stored.rows()), "row out of range");
-        Samples { stored, packed, labels, rows }
+        Samples { stored, packed, labels, targets, rows }
     }
 
     /// Number of samples.
@@ -280,6 +286,17 @@ impl<T: Real> Samples<T> {
     /// Number of features.
     pub fn cols(&self) -> usize {
         self.stored.cols()
+    }
+
+    /// The numbers to predict of a sample: none where labels are classes.
+    pub fn outputs(&self) -> usize {
+        self.targets.as_ref().map_or(0, |targets| targets.outputs)
+    }
+
+    /// The scaled numbers to predict of sample j; empty where labels are classes.
+    pub fn target(&self, j: u32) -> &[f64] {
+        let row = self.rows[j as usize] as usize;
+        self.targets.as_ref().map_or(&[], |targets| targets.row(row))
     }
 
     /// The class number of sample j.

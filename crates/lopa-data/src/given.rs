@@ -100,17 +100,21 @@ impl Preparation {
     /// Whether each node has a scaling of its own.
     pub(super) fn scales_each(&self) -> bool {
         let own = matches!(self.moments, None | Some(MomentsOf::Whose(Whose::Own)));
-        own && !matches!(self.method(), Method::None | Method::Log | Method::Row)
+        // Missing values are filled by a node's own means, and numbers to predict are scaled by its own
+        // moments unless all agree.
+        self.missing.is_some()
+            || self.predicts_numbers() && self.agreed().is_none()
+            || own && !matches!(self.method(), Method::None | Method::Log | Method::Row)
     }
 
     /// A node's scaling, if the nodes do not agree on one.
     pub(super) fn own_scaling(&self, train: &Features<f64>) -> Result<Scaling> {
+        let rows: Vec<u32> = (0..train.rows() as u32).collect();
         let (method, listed) = (self.method(), self.columns.as_deref());
         match &self.moments {
             Some(MomentsOf::Given(given)) => given.scaling(method, listed, train.cols()),
             _ if method == Method::None => Ok(Scaling::default()),
             _ => {
-                let rows: Vec<u32> = (0..train.rows() as u32).collect();
                 let table = Table::Numbers(train.clone());
                 Scaling::choose(method, &Usual::nothing(), listed, (&table, &rows))
             }

@@ -11,6 +11,9 @@ const MAX_REAL: usize = 20;
 /// Up to this many distinct real values are accepted as classes, however few the rows.
 const FEW_REAL: usize = 4;
 
+/// More classes than this are refused: most likely the labels are in another column.
+const MAX_CLASSES: usize = 10_000;
+
 /// More classes than this need [`ROWS_EACH`] rows each, on average.
 const MANY: usize = 50;
 
@@ -25,6 +28,11 @@ pub fn check_classes(raw: &Raw) -> Result<()> {
         true => Ok(()),
         false => check_spelling(&counted(raw)),
     }
+}
+
+/// Whether all labels are numbers.
+pub fn are_numbers(raw: &Raw) -> bool {
+    raw.classes.len() > 1 && raw.classes.iter().all(|class| class.code.parse::<f64>().is_ok())
 }
 
 /// Refuses classes that differ only by case, spaces or accents, and rare ones that look like
@@ -80,7 +88,19 @@ fn counted(raw: &Raw) -> Vec<(String, usize)> {
 }
 
 fn check_values(raw: &Raw) -> Result<()> {
+    if raw.outputs > 1 {
+        let message = format!("a row has {} labels, and classes are named by one", raw.outputs);
+        return Err(Error::data("data/many-labels", message)
+            .hint("write `target = \"number\"` in [data] if these are numbers to predict"));
+    }
     let (values, rows) = (raw.classes.len(), raw.train.labels.len());
+    if values > MAX_CLASSES {
+        let message = format!("the labels have {values} different values");
+        return Err(Error::data("data/too-many-classes", message).hint(
+            "labels name classes: are they in the right column or array? numbers to predict need \
+             `target = \"number\"` in [data]",
+        ));
+    }
     let numbers: Option<Vec<f64>> = raw.classes.iter().map(|c| c.code.parse().ok()).collect();
     let real = numbers.is_some_and(|numbers| numbers.iter().any(|number| number.fract() != 0.0));
     let real = real && (values > MAX_REAL || values > FEW_REAL && 2 * values > rows);
@@ -99,8 +119,7 @@ fn check_values(raw: &Raw) -> Result<()> {
 }
 
 /// The options for a regression target.
-const REGRESSION: &str = "problems on data files are classifications, and a number as target needs a \
-                          problem of your own (in Rust or Python); ";
+const REGRESSION: &str = "write `target = \"number\"` in [data] to predict numbers; ";
 
 /// Rows with a label that the experiment does not list.
 #[derive(Debug, Clone, PartialEq)]

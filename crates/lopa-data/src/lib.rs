@@ -12,6 +12,7 @@ mod catalog;
 mod columns;
 mod digest;
 mod doubt;
+mod encoding;
 mod features;
 #[cfg(feature = "fetch")]
 pub mod fetch;
@@ -28,6 +29,7 @@ mod scaling;
 mod source;
 mod spelling;
 mod stored;
+mod target;
 
 pub use agreement::garbled;
 pub use agreement::{Agreement, Told};
@@ -35,6 +37,7 @@ pub use catalog::{Archive, Published, PublishedFile, State, find_published, publ
 pub use columns::{Columns, Unnamed};
 pub use digest::digest;
 pub use doubt::Remark;
+pub use encoding::Encoded;
 pub use features::{Features, Samples, Stock};
 pub use given::{Given, MomentsOf, Whose};
 pub use labels::{Unlisted, check_spelling};
@@ -43,7 +46,9 @@ pub use moments::{Moments, means};
 pub use origin::{Origin, origins};
 pub use own::{Own, each as each_own, load as load_own};
 use packed::{Bytes, Packed};
-pub use prepare::{ClassName, Preparation, UnknownLabels, load, prepare, read};
+pub use prepare::{
+    ClassName, Missing, Preparation, TargetKind, UnknownLabels, load, prepare, read,
+};
 pub use scaling::{Method, Scaling, Scalings};
 pub use source::{
     Class, Named, Needed, NewRows, Part, Raw, SourceBuild, Table, Usual, Where,
@@ -51,6 +56,7 @@ pub use source::{
 };
 
 use stored::Stored;
+pub use target::{RANGES, Target, TargetScaling, Targets, parsed as parsed_label};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,6 +71,7 @@ pub struct Dataset {
     single: OnceLock<Arc<Packed<f32>>>,
     double: OnceLock<Arc<Packed<f64>>>,
     labels: Arc<[u32]>,
+    targets: Option<Arc<Targets>>,
     groups: Option<Groups>,
     owned: Option<Vec<Range<u32>>>,
     held: Option<Held>,
@@ -76,6 +83,7 @@ pub struct Dataset {
 struct Held {
     positions: Vec<u32>,
     labels: Arc<[u32]>,
+    targets: Option<Arc<Targets>>,
 }
 
 /// The group of each row: a hospital, a writer, a machine.
@@ -100,20 +108,59 @@ impl Dataset {
     fn joined(sets: Vec<Dataset>, here: &Range<usize>, nodes: usize) -> Dataset {
         let mut ranges = vec![0..0; nodes];
         let (mut labels, mut parts) = (Vec::new(), Vec::new());
+        let mut targets: Option<Targets> = None;
         for (node, set) in here.clone().zip(&sets) {
             let start = labels.len() as u32;
             labels.extend_from_slice(set.labels());
             ranges[node] = start..labels.len() as u32;
             parts.push(set.features());
+            if let Some(own) = set.targets() {
+                let none = Targets { outputs: own.outputs, values: Vec::new() };
+                targets.get_or_insert(none).values.extend_from_slice(&own.values);
+            }
         }
-        Dataset::new(Features::stacked(&parts), labels).owned(ranges)
+        let targets = targets.map(Arc::new);
+        // Labels stay ranges of a node's own numbers, whichever nodes are in this process.
+        Dataset { targets, ..Dataset::new(Features::stacked(&parts), labels) }.owned(ranges)
     }
 
     fn of(stored: Stored, labels: Vec<u32>) -> Dataset {
         assert_eq!(stored.rows(), labels.len(), "one label per row");
         let (stored, labels) = (Arc::new(stored), labels.into());
         let (single, double, every) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Dataset { stored, single, double, labels, groups: None, owned: None, held: None, every }
+        let (targets, groups, owned, held) = (None, None, None, None);
+        Dataset { stored, single, double, labels, targets, groups, owned, held, every }
+    }
+
+    /// The same rows with numbers to predict; their labels are ranges of these numbers.
+    ///
+    /// # Panics
+    /// Unless there is one row of numbers per row.
+    pub fn targeted(mut self, targets: Targets) -> Dataset {
+        assert_eq!(self.len() * targets.outputs, targets.values.len(), "one target per row");
+        self.labels = targets.ranges().into();
+        self.targets = Some(Arc::new(targets));
+        self
+    }
+
+    /// The same rows with their numbers to predict scaled.
+    fn with_scaled_targets(mut self, scaling: &TargetScaling) -> Dataset {
+        self.targets =
+            self.targets.map(|targets| Arc::new(Arc::unwrap_or_clone(targets).scaled(scaling)));
+        self
+    }
+
+    /// The numbers to predict, if labels are numbers.
+    pub fn targets(&self) -> Option<&Targets> {
+        self.targets.as_deref()
+    }
+
+    /// How two rows compare by their labels, or by their first numbers to predict.
+    pub fn compare(&self, a: u32, b: u32) -> std::cmp::Ordering {
+        match &self.targets {
+            Some(targets) => targets.compare(a, b),
+            None => self.labels[a as usize].cmp(&self.labels[b as usize]),
+        }
     }
 
     /// Assigns each row to a group.
@@ -206,8 +253,11 @@ impl Dataset {
             _ => Box::new(single().clone()),
         };
         let packed = *any.downcast::<Arc<Packed<T>>>().expect("T is f32 or f64");
-        let labels = self.held.as_ref().map_or(&self.labels, |held| &held.labels);
-        Samples::new(self.stored.clone(), packed, labels.clone(), rows)
+        let (labels, targets) = match &self.held {
+            None => (&self.labels, &self.targets),
+            Some(held) => (&held.labels, &held.targets),
+        };
+        Samples::new(self.stored.clone(), packed, (labels.clone(), targets.clone()), rows)
     }
 
     /// Drops the features of all other rows; row numbers stay valid, and all labels are kept.
@@ -222,7 +272,8 @@ impl Dataset {
         });
         (self.single, self.double) = (OnceLock::new(), OnceLock::from(Arc::new(packed)));
         let labels = rows.iter().map(|&row| self.labels[row as usize]).collect();
-        self.held = Some(Held { positions, labels });
+        let targets = self.targets.as_ref().map(|targets| Arc::new(targets.select(rows)));
+        self.held = Some(Held { positions, labels, targets });
     }
 }
 
@@ -233,8 +284,10 @@ pub struct Data {
     pub train: Dataset,
     /// Test samples; may be empty.
     pub test: Dataset,
-    /// Class names as in the source, in the order of their numbers.
+    /// Class names as in the source, in the order of their numbers; none where labels are numbers.
     pub classes: Vec<String>,
+    /// The names of the numbers to predict; none where labels are classes.
+    pub outputs: Vec<String>,
     /// How raw features were scaled, so that a saved model can be applied to new raw ones.
     pub scaling: Scalings,
     /// The names of the columns, if the source has any.
@@ -246,4 +299,22 @@ pub struct Data {
     /// A sentence for each file with rows that are left out, because `classes` does not list their
     /// labels.
     pub left_out: Vec<String>,
+}
+
+impl Data {
+    /// What rows are labelled with.
+    pub fn target(&self) -> Target {
+        match self.outputs.len() {
+            0 => Target::Classes(self.classes.len()),
+            outputs => Target::Numbers(outputs),
+        }
+    }
+
+    /// The number of classes, or of the ranges of numbers that stand for them.
+    pub fn strata(&self) -> usize {
+        match self.target() {
+            Target::Classes(classes) => classes,
+            Target::Numbers(_) => RANGES,
+        }
+    }
 }

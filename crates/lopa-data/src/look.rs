@@ -105,7 +105,10 @@ pub struct LabelLook {
     pub classes: Vec<(String, usize)>,
     /// Rows without a label.
     pub missing: usize,
-    /// Why these labels are refused, if they are.
+    /// Whether they look like numbers to predict, and not like classes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub numbers: bool,
+    /// Why these labels are refused as classes, if they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// The same as a column, if it is one.
@@ -144,7 +147,8 @@ impl Look {
             raw.train.labels.iter().for_each(|&label| counts[label as usize] += 1);
             let classes = raw.classes.iter().map(|class| class.name.clone()).zip(counts).collect();
             let refused = super::labels::check_classes(&raw).err().map(|error| error.message);
-            LabelLook { name, classes, missing: 0, refused, column: None }
+            let numbers = refused.is_some() && super::labels::are_numbers(&raw);
+            LabelLook { name, classes, missing: 0, numbers, refused, column: None }
         });
         Look::new(format, rows, columns, labels)
     }

@@ -27,7 +27,8 @@ impl Preparation {
             return Fault::unless(false, "nodes", &nodes[at], "named once");
         }
         let must = "given where nodes have files of their own: a file may lack a class";
-        Fault::unless(self.classes.is_some(), "classes", "left out", must)
+        let known = self.classes.is_some() || self.predicts_numbers();
+        Fault::unless(known, "classes", "left out", must)
     }
 }
 
@@ -52,6 +53,8 @@ pub struct Own {
     pub settled: bool,
     /// The labels of each of them that `classes` does not list.
     pub unlisted: Vec<Vec<Unlisted>>,
+    /// What fills the missing values of each of them; empty where none may be missing.
+    pub fills: Vec<Vec<f64>>,
 }
 
 impl Own {
@@ -93,7 +96,10 @@ pub fn load(
             nodes: None,
             ..preparation.clone()
         };
-        out.push(unlisted(&raw, listed));
+        out.push(match preparation.predicts_numbers() {
+            true => Vec::new(),
+            false => unlisted(&raw, listed),
+        });
         let raw = with_classes(raw, preparation);
         // Where others have files too, all of them refuse together, and the rows may stay until then.
         let judged = preparation.judge_unlisted(&out[out.len() - 1], Some(name));
@@ -110,15 +116,19 @@ pub fn load(
         Told::of(&data.train, data.columns.as_ref(), preparation, out)
     };
     let told: Vec<Told> = parts.iter().zip(&out).map(tell).collect();
-    let of = |data: &Data| (data.classes.clone(), data.columns.clone(), data.unnamed.clone());
-    let (classes, columns, unnamed) = parts.first().map(of).unwrap_or_default();
+    let of = |data: &Data| {
+        let names = (data.classes.clone(), data.outputs.clone());
+        (names, data.columns.clone(), data.unnamed.clone())
+    };
+    let ((classes, outputs), columns, unnamed) = parts.first().map(of).unwrap_or_default();
+    let fills = parts.iter().map(|data| data.scaling.of(0).fill.clone()).collect();
     let (train, test): (Vec<_>, Vec<_>) = parts.into_iter().map(|d| (d.train, d.test)).unzip();
     let (train, test) =
         (Dataset::joined(train, &here, nodes.len()), Dataset::joined(test, &here, nodes.len()));
     let whole = here == (0..nodes.len());
-    let own = Some(Own { here, told: told.clone(), settled: false, unlisted: out });
+    let own = Some(Own { here, told: told.clone(), settled: false, unlisted: out, fills });
     let (scaling, left_out) = (Scalings::default(), Vec::new());
-    let mut data = Data { train, test, classes, scaling, columns, unnamed, own, left_out };
+    let mut data = Data { train, test, classes, outputs, scaling, columns, unnamed, own, left_out };
     if whole {
         data.settle(&Agreement::of(&told, preparation)?, preparation)?;
     }

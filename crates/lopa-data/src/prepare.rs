@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::given::MomentsOf;
 use super::source::{Class, Part, Raw, SourceBuild, Table, Where};
-use super::{Data, Dataset, Groups, Method, Scaling, Scalings, Stored, labels};
+use super::{
+    Data, Dataset, Groups, Method, Scaling, Scalings, Stored, TargetScaling, Targets, labels,
+};
 use crate::config::{Choice, Params, Registry, Section};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::math::random::{Purpose, Stream};
@@ -24,6 +26,10 @@ fn is_template(source: &Choice<SourceBuild>) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Preparation {
+    /// What labels are: names of classes, which is the default, or numbers to predict.
+    pub target: Option<TargetKind>,
+    /// How missing values are filled; by default they are refused.
+    pub missing: Option<Missing>,
     /// Keep only these classes, in this order: the first becomes class 0.
     pub classes: Option<Vec<ClassName>>,
     /// What becomes of rows whose label `classes` does not list; by default they are refused, and left
@@ -47,6 +53,25 @@ pub struct Preparation {
     /// The names of nodes that have files of their own: `{node}` in the source's paths stands for the
     /// name.
     pub nodes: Option<Vec<String>>,
+}
+
+/// What labels are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TargetKind {
+    /// Names of classes.
+    Class,
+    /// Numbers to predict; a source may have several columns of them.
+    Number,
+}
+
+/// How missing values are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Missing {
+    /// By the mean of the column's other values, over the training rows; where nodes have files of their
+    /// own, over those of the node.
+    Mean,
 }
 
 /// What becomes of rows whose label is not listed.
@@ -93,11 +118,16 @@ const SAMPLES: u64 = 1;
 
 impl Params for Preparation {
     fn check(&self) -> Result<(), Fault> {
+        let numbers = self.predicts_numbers();
+        let must = "left out where labels are numbers (`target = \"number\"`)";
+        Fault::unless(!numbers || self.classes.is_none(), "classes", "[…]", must)?;
         let none = self.classes.as_ref().is_some_and(Vec::is_empty);
         Fault::unless(!none, "classes", "[]", "left out or name a class")?;
         let listed = self.unknown_labels.is_none() || self.classes.is_some();
         Fault::unless(listed, "unknown_labels", "…", "left out, or go with `classes`")?;
         Fault::unless(self.samples != Some(0), "samples", 0, "at least 1")?;
+        let counts = self.scaling == Some(Method::TfIdf) && self.missing.is_some();
+        Fault::unless(!counts, "missing", "\"mean\"", "left out with `scaling = \"tf-idf\"`")?;
         let test = self.test.unwrap_or(TEST_SHARE);
         Fault::unless((0.0..1.0).contains(&test), "test", test, "in [0, 1)")?;
         self.check_moments()?;
@@ -108,9 +138,16 @@ impl Params for Preparation {
 }
 
 impl Preparation {
+    /// Whether labels are numbers to predict.
+    pub fn predicts_numbers(&self) -> bool {
+        self.target == Some(TargetKind::Number)
+    }
+
     /// Takes the keys of preparation out of a section and leaves those of the source.
     pub fn take(section: &mut Section) -> Result<Preparation> {
         let keys = [
+            "target",
+            "missing",
             "classes",
             "unknown_labels",
             "samples",
@@ -122,6 +159,8 @@ impl Preparation {
         ];
         let places = keys.map(|key| (key, section.place_of(key)));
         let preparation = Preparation {
+            target: section.value("target")?,
+            missing: section.value("missing")?,
             classes: section.value("classes")?,
             unknown_labels: section.value("unknown_labels")?,
             samples: section.value("samples")?,
@@ -174,6 +213,14 @@ pub fn load(source: &SourceBuild, preparation: &Preparation, place: &Where) -> R
 
 /// Prepares a raw table; the seed chooses the samples, but not the rows held out for testing.
 pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
+    if preparation.predicts_numbers() {
+        let mut data = prepare_kept(raw, &[], preparation, seed)?;
+        let target = data.train.targets().map(TargetScaling::of).unwrap_or_default();
+        data.train = data.train.with_scaled_targets(&target);
+        data.test = data.test.with_scaled_targets(&target);
+        data.scaling = Scalings::all(Scaling { target, ..data.scaling.of(0).clone() });
+        return Ok(data);
+    }
     let kept = choose(&raw.classes, preparation.classes.as_deref())?;
     if preparation.classes.is_none() {
         labels::check_classes(&raw)?;
@@ -190,14 +237,30 @@ pub fn prepare(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
     Ok(Data { left_out: left_out.into_iter().collect(), ..data })
 }
 
-/// The same for one node's file, which may lack classes of the others.
+/// The same for one node's file, which may lack classes of the others. Numbers to predict are not yet
+/// scaled.
 pub(super) fn prepare_own(raw: Raw, preparation: &Preparation, seed: u64) -> Result<Data> {
-    let kept = choose(&raw.classes, preparation.classes.as_deref())?;
+    let kept = match preparation.predicts_numbers() {
+        true => Vec::new(),
+        false => choose(&raw.classes, preparation.classes.as_deref())?,
+    };
     prepare_kept(raw, &kept, preparation, seed)
 }
 
-fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) -> Result<Data> {
-    let mut number = vec![None; raw.classes.len()];
+fn prepare_kept(
+    mut raw: Raw,
+    kept: &[usize],
+    preparation: &Preparation,
+    seed: u64,
+) -> Result<Data> {
+    if let Some(error) = raw.missing.take().filter(|_| preparation.missing.is_none()) {
+        return Err(error);
+    }
+    let numbers = preparation.predicts_numbers();
+    let of = |part: &Part| numbers.then(|| Targets::of(&raw, part)).transpose();
+    let (targets, test_targets) = (of(&raw.train)?, raw.test.as_ref().map(of).transpose()?);
+    let test_targets = test_targets.unwrap_or_else(|| targets.clone());
+    let mut number = vec![numbers.then_some(0); raw.classes.len()];
     (0..).zip(kept).for_each(|(new, &old)| number[old] = Some(new));
     let of_kept = |part: &Part| -> Vec<u32> {
         (0..)
@@ -209,7 +272,10 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
     let share = preparation.test.unwrap_or(TEST_SHARE);
     let (train, test) = match &raw.test {
         Some(test) => (of_kept(&raw.train), of_kept(test)),
-        None => hold_out(&raw.train.labels, kept, share),
+        None => match &targets {
+            None => hold_out(&raw.train.labels, kept, share),
+            Some(_) => hold_out(&vec![0; raw.train.labels.len()], &[0], share),
+        },
     };
     let train = sample(train, preparation.samples, seed);
     if train.is_empty() {
@@ -217,6 +283,17 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
             .hint("choose other `classes`, or hold a smaller share out for `test`"));
     }
 
+    let mut fill = Vec::new();
+    if let (Some(Missing::Mean), Table::Numbers(features)) = (preparation.missing, &raw.train.table)
+    {
+        let filling = Scaling::filling(features, &train);
+        for part in std::iter::once(&mut raw.train).chain(&mut raw.test) {
+            if part.table.has_missing() {
+                part.table = part.table.filled(&filling);
+            }
+        }
+        fill = filling.fill;
+    }
     let table = &raw.train.table;
     let test_part = raw.test.as_ref().unwrap_or(&raw.train);
     let method = preparation.scaling.unwrap_or(raw.usual.method);
@@ -232,10 +309,15 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
         _ => Scaling::choose(method, &raw.usual, columns, (table, &train))?,
     };
 
-    let set = |part: &Part, rows: &[u32]| {
+    let scaling = Scaling { fill, ..scaling };
+    let set = |part: &Part, targets: Option<Targets>, rows: &[u32]| {
         let label = |&row: &u32| number[part.labels[row as usize] as usize].expect("a kept class");
         let labels = rows.iter().map(label).collect();
         let set = Dataset::of(Stored::take(&part.table, rows, &scaling, sparse), labels);
+        let set = match targets {
+            None => set,
+            Some(targets) => set.targeted(targets.select(rows)),
+        };
         match part.groups.is_empty() {
             true => set,
             false => {
@@ -244,11 +326,14 @@ fn prepare_kept(raw: Raw, kept: &[usize], preparation: &Preparation, seed: u64) 
             }
         }
     };
-    let (train, test) = (set(&raw.train, &train), set(test_part, &test));
+    let train = set(&raw.train, targets, &train);
+    let test = set(test_part, test_targets, &test);
     let classes = kept.iter().map(|&old| raw.classes[old].name.clone()).collect();
     let scaling = Scalings::all(scaling);
+    let outputs = if numbers { raw.output_names() } else { Vec::new() };
     let Raw { columns, unnamed, .. } = raw;
-    Ok(Data { train, test, classes, scaling, columns, unnamed, own: None, left_out: Vec::new() })
+    let (own, left_out) = (None, Vec::new());
+    Ok(Data { train, test, classes, outputs, scaling, columns, unnamed, own, left_out })
 }
 
 /// The indices of the chosen classes.

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Features;
 use super::source::{Table, Usual};
+use super::{Features, TargetScaling};
 use crate::error::{Error, Result};
 use crate::math::portable::{ln, ln_1p};
 
@@ -22,6 +22,12 @@ pub struct Scaling {
     /// Whether each row is divided by its Euclidean length after.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub row: bool,
+    /// What a missing value of each feature becomes first; empty where none may be missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fill: Vec<f64>,
+    /// How numbers to predict are scaled.
+    #[serde(default, skip_serializing_if = "TargetScaling::is_empty")]
+    pub target: TargetScaling,
 }
 
 /// The scaling of every node's features: one for all, or one for each.
@@ -56,7 +62,8 @@ impl Scalings {
         let unknown = |values: &Vec<f64>| vec![f64::NAN; values.len()];
         let known = each.iter().flatten().next().cloned().unwrap_or_default();
         let (shift, factor) = (unknown(&known.shift), unknown(&known.factor));
-        let unknown = Scaling { shift, factor, ..known };
+        let (target, fill) = (known.target.unknown(), unknown(&known.fill));
+        let unknown = Scaling { shift, factor, target, fill, ..known };
         Scalings { each: each.into_iter().map(|own| own.unwrap_or(unknown.clone())).collect() }
     }
 
@@ -132,9 +139,38 @@ impl Scaling {
         }
     }
 
+    /// Only the filling of missing values by the means of the others, over these rows.
+    pub(super) fn filling(raw: &Features<f64>, rows: &[u32]) -> Scaling {
+        let cols = raw.cols();
+        let (mut sum, mut lacks) = (vec![0.0; cols], vec![0.0; cols]);
+        for &row in rows {
+            raw.each(row as usize, |j, value| match value.is_nan() {
+                true => lacks[j] += 1.0,
+                false => sum[j] += value,
+            });
+        }
+        let mean = |j: usize| match rows.len() as f64 - lacks[j] {
+            present if present > 0.0 => sum[j] / present,
+            _ => 0.0,
+        };
+        Scaling { fill: (0..cols).map(mean).collect(), ..Scaling::default() }
+    }
+
+    /// The same with missing values filled by the means of these rows, if it fills any.
+    pub fn refilled(self, raw: &Features<f64>) -> Scaling {
+        if self.fill.is_empty() {
+            return self;
+        }
+        let rows: Vec<u32> = (0..raw.rows() as u32).collect();
+        Scaling { fill: Scaling::filling(raw, &rows).fill, ..self }
+    }
+
     /// Like a scaling by a node's own moments, but by those of these rows.
     pub fn own(like: &Scaling, raw: &Features<f64>) -> Scaling {
         let rows: Vec<u32> = (0..raw.rows() as u32).collect();
+        let like = &like.clone().refilled(raw);
+        let filling = Scaling { fill: like.fill.clone(), ..Scaling::default() };
+        let raw = &filling.apply(raw.clone());
         let table = Table::Numbers(raw.clone());
         let (mut shift, deviation) = moments(&table, &rows);
         let one = like.factor.windows(2).all(|pair| pair[0] == pair[1]);
@@ -161,6 +197,9 @@ impl Scaling {
 
     /// Scales one row of all columns.
     pub(super) fn row(&self, row: &mut [f64]) {
+        for (value, fill) in row.iter_mut().zip(&self.fill).filter(|(value, _)| value.is_nan()) {
+            *value = *fill;
+        }
         if self.log {
             row.iter_mut().for_each(|value| *value = log(*value));
         }
@@ -188,6 +227,7 @@ impl Scaling {
 
     /// Scales one entry, without dividing by the length of its row.
     pub(super) fn entry(&self, j: usize, raw: f64) -> f64 {
+        let raw = if raw.is_nan() { self.fill.get(j).copied().unwrap_or(raw) } else { raw };
         let raw = if self.log { log(raw) } else { raw };
         let shifted = raw - self.shift.get(j).copied().unwrap_or(0.0);
         shifted * self.factor.get(j).copied().unwrap_or(1.0)

@@ -46,7 +46,7 @@ pub const COSTS: [Quantity; 9] = [
 ];
 
 /// Known measures, in menu order. Formulas are not broken between lines.
-pub const MEASURES: [Quantity; 28] = [
+pub const MEASURES: [Quantity; 43] = [
     measure("loss", "Loss", true, Better::Less),
     measure("holdout_accuracy", "Accuracy on own held-out rows", false, Better::More),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -55,6 +55,26 @@ pub const MEASURES: [Quantity; 28] = [
     measure("test_majority", "Test accuracy of the majority class", false, Better::Neither),
     measure("own_test_majority", "The majority class on own classes", false, Better::Neither),
     measure("holdout_majority", "The majority class on own held-out rows", false, Better::Neither),
+    measure("holdout_r2", "R² on own held-out rows", false, Better::More),
+    measure("holdout_rmse", "RMSE on own held-out rows", false, Better::Less),
+    measure("holdout_mae", "MAE on own held-out rows", false, Better::Less),
+    measure("train_r2", "Training R²", false, Better::More),
+    measure("train_rmse", "Training RMSE", false, Better::Less),
+    measure("train_mae", "Training MAE", false, Better::Less),
+    measure("test_r2", "Test R²", false, Better::More),
+    measure("test_rmse", "Test RMSE", false, Better::Less),
+    measure("test_mae", "Test MAE", false, Better::Less),
+    measure("holdout_r2_of_mean", "R² of the mean on own held-out rows", false, Better::Neither),
+    measure(
+        "holdout_rmse_of_mean",
+        "RMSE of the mean on own held-out rows",
+        false,
+        Better::Neither,
+    ),
+    measure("holdout_mae_of_mean", "MAE of the mean on own held-out rows", false, Better::Neither),
+    measure("test_r2_of_mean", "Test R² of the mean", false, Better::Neither),
+    measure("test_rmse_of_mean", "Test RMSE of the mean", false, Better::Neither),
+    measure("test_mae_of_mean", "Test MAE of the mean", false, Better::Neither),
     measure("phi", "Φ(x\u{304})", true, Better::Less),
     measure("grad_phi_sq", "Squared gradient of Φ(x\u{304})", true, Better::Less),
     measure("theta_error", "Inner error |θ\u{a0}−\u{a0}θ*|²", true, Better::Less),

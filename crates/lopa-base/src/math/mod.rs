@@ -1,7 +1,8 @@
 //! The scalar type, functions with the same bits everywhere, random numbers, step sizes, conjugate gradients, exact sums,
-//! ranks, threads, scratch memory, and formatting of numbers.
+//! ranks, errors of predictions, threads, scratch memory, and formatting of numbers.
 
 pub mod conjugate;
+pub mod errors;
 pub mod exact;
 mod number;
 pub mod parallel;

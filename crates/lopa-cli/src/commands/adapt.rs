@@ -8,10 +8,11 @@ use lopa::data::new_rows;
 use lopa::error::{Error, Result};
 use lopa::experiment::Experiment;
 use lopa::folder::RunReader;
-use lopa::serve::{Adapted, Newcomer, Score, Truth, adapt as adapted};
+use lopa::folder::model::About;
+use lopa::serve::{Adapted, Answers, AnyScore, Newcomer, adapt as adapted};
 use serde_json::json;
 
-use super::evaluate::show;
+use super::evaluate::{numbers, show};
 use super::finished::{LabelArgs, ModelArgs, one_model};
 use crate::output::Output;
 use crate::program::Program;
@@ -54,19 +55,24 @@ pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
             .at(place())
             .hint("add a column of labels")
     })?;
-    let truth = Truth::new(labels, &model.about.classes);
-    if let Some(label) = truth.unknown.first() {
+    let About { classes, .. } = &model.about;
+    let answers = Answers::new(labels, classes, model.about.target());
+    let answers = answers.map_err(|error| error.at(place()))?;
+    let unknown = match &answers {
+        Answers::Classes(truth) => truth.unknown.first(),
+        Answers::Numbers(_) => None,
+    };
+    if let Some(label) = unknown {
         let message = format!("the model does not know the class `{label}`");
         return Err(Error::data("data/unknown-class", message)
             .at(place())
             .hint(format!("it knows: {}", model.about.classes.join(", "))));
     }
-    let numbers: Vec<u32> = truth.numbers.iter().flatten().map(|&class| class as u32).collect();
     let name = args.input.file_name().and_then(|name| name.to_str()).unwrap_or("new");
     let who = Newcomer {
         name: name.split('.').next().unwrap_or(name),
         features: &rows.features,
-        labels: &numbers,
+        answers: &answers,
         like: args.node.as_deref().map(|node| model.node(Some(node))).transpose()?,
         batch,
         folds: args.folds as usize,
@@ -79,45 +85,68 @@ pub fn adapt(args: &AdaptArgs, program: &Program) -> Result<ExitCode> {
         found.model.save(path)?;
     }
     let aside = args.out.as_ref().map(|path| output.beside(path));
-    show_all(&found, &truth, args, aside.as_ref().unwrap_or(output));
+    show_all(&found, &answers, args, aside.as_ref().unwrap_or(output));
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_all(found: &Adapted, truth: &Truth, args: &AdaptArgs, output: &Output) {
+fn show_all(found: &Adapted, answers: &Answers, args: &AdaptArgs, output: &Output) {
     let classes = &found.model.about.classes;
-    let all: [(&str, &str, &Score); 3] = [
+    let all: [(&str, &str, &AnyScore); 3] = [
         ("adapted", "adapted: x of the run, θ of these rows", &found.adapted),
-        ("alone", "alone: a linear classifier of these rows", &found.alone),
+        ("alone", "alone: a linear model of these rows", &found.alone),
         ("mean", "mean: x and the mean θ of the run", &found.mean),
     ];
+    let majority = match answers {
+        Answers::Classes(truth) => truth.majority(),
+        Answers::Numbers(_) => None,
+    };
     if output.json() {
         let mut document = json!({
-            "rows": truth.numbers.len(),
+            "rows": answers.rows(),
             "folds": args.folds,
             "seed": found.model.about.seed,
             "algorithm": found.model.about.algorithm,
             "solved": found.solved,
-            "majority": truth.majority().map(|(class, share)| {
+            "majority": majority.map(|(class, share)| {
                 json!({ "class": classes[class], "accuracy": share })
             }),
             "model": args.out.as_ref().map(|path| path.display().to_string()),
         });
         for (name, _, score) in all {
-            document[name] = show::to_json(score, classes);
+            document[name] = match score {
+                AnyScore::Classes(score) => show::to_json(score, classes),
+                AnyScore::Numbers { errors, .. } => numbers::to_json(*errors),
+            };
+        }
+        if let AnyScore::Numbers { of_mean, .. } = all[0].2 {
+            document["of_mean"] = numbers::to_json(*of_mean);
         }
         output.document(&document);
     } else {
-        let head: Vec<&str> = std::iter::once("model").chain(show::heads()).collect();
-        let line = |(_, name, score): &(&str, &str, &Score)| {
-            std::iter::once(name.to_string()).chain(show::cells(score)).collect()
+        let heads: Vec<&str> = match answers {
+            Answers::Classes(_) => show::heads().collect(),
+            Answers::Numbers(_) => numbers::HEADS.to_vec(),
         };
-        let table = output.table(&head, all.iter().map(line).collect());
-        let majority = truth.majority().map(|(class, share)| (Some(class), share));
+        let head: Vec<&str> = std::iter::once("model").chain(heads).collect();
+        let line = |(_, name, score): &(&str, &str, &AnyScore)| {
+            let cells: Vec<String> = match score {
+                AnyScore::Classes(score) => show::cells(score).collect(),
+                AnyScore::Numbers { errors, .. } => numbers::cells(*errors),
+            };
+            std::iter::once(name.to_string()).chain(cells).collect()
+        };
+        let mut lines: Vec<Vec<String>> = all.iter().map(line).collect();
+        if let AnyScore::Numbers { of_mean, .. } = all[0].2 {
+            let name = "always the mean of these rows".to_string();
+            lines.push(std::iter::once(name).chain(numbers::cells(*of_mean)).collect());
+        }
+        let table = output.table(&head, lines);
+        let majority = majority.map(|(class, share)| (Some(class), share));
         output.text(&format!("{table}{}", show::majority(majority, classes)));
     }
     output.note(&format!(
         "{} rows of {}, judged by {}-fold cross-validation, seed {}",
-        truth.numbers.len(),
+        answers.rows(),
         args.input.display(),
         args.folds,
         found.model.about.seed

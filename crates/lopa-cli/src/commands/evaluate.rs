@@ -1,5 +1,6 @@
-//! `lopa evaluate`: the accuracy of a run's models.
+//! `lopa evaluate`: the accuracy or the errors of a run's models.
 
+pub mod numbers;
 mod reevaluate;
 mod share;
 pub mod show;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lopa::error::Result;
 use lopa::folder::model::Model;
-use lopa::serve::{Score, Truth};
+use lopa::serve::{AnyScore, Truth};
 use serde_json::Value;
 
 use self::share::{Asked, Share, Shares};
@@ -74,13 +75,32 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
     let shares = Shares::of(&models[0], &asked, output)?;
     warn_of_unknown(&shares, output);
     let mut results: Vec<(&Model, show::Scores)> = Vec::new();
+    let mut errors_found = Vec::new();
     for model in &models {
         let score = |Share { node, rows }: &Share| {
             let problems = &program.registries.problems;
-            let found = model.probabilities(*node, &rows.features, problems)?;
-            Ok((*node, Score::new(&rows.truth, &found, classes.len())))
+            let found = model.predictions(*node, &rows.features, problems)?;
+            Ok((*node, rows.answers.score(&found, model.about.target().width())))
         };
-        results.push((model, shares.each.iter().map(score).collect::<Result<_>>()?));
+        let scores = shares.each.iter().map(score).collect::<Result<Vec<(usize, AnyScore)>>>()?;
+        let mut of_classes = Vec::new();
+        for (node, score) in scores {
+            match score {
+                AnyScore::Classes(score) => of_classes.push((node, score)),
+                AnyScore::Numbers { rows, errors, of_mean } => {
+                    errors_found.push((model, numbers::Line { node, rows, errors, of_mean }));
+                }
+            }
+        }
+        results.push((model, of_classes));
+    }
+    if !errors_found.is_empty() {
+        match output.json() {
+            true => output.document(&numbers::described(&errors_found, &shares)),
+            false => output.text(&numbers::table(&errors_found, output)),
+        }
+        note_rows(&shares, input, output);
+        return Ok(ExitCode::SUCCESS);
     }
     if output.json() {
         let described = |(model, scores): &(&Model, _)| show::described(model, scores, &shares);
@@ -100,9 +120,13 @@ fn on_new_rows(args: &EvaluateArgs, input: &Path, program: &Program) -> Result<E
         text += &show::majority(shares.majority(), classes);
         output.text(&text);
     }
+    note_rows(&shares, input, output);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn note_rows(shares: &Shares, input: &Path, output: &Output) {
     let how = if shares.own { ", each judged by the model of its node" } else { "" };
     output.note(&format!("{} rows of {}{how}", shares.rows, input.display()));
-    Ok(ExitCode::SUCCESS)
 }
 
 fn warn_of_unknown(shares: &Shares, output: &Output) {

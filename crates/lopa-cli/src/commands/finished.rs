@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lopa::data::{Named, NewRows, new_rows};
+use lopa::data::{Named, NewRows, Target, new_rows, parsed_label};
 use lopa::error::{Error, Kind, Result, nearest};
 use lopa::folder::RunReader;
 use lopa::folder::model::{About, Model};
@@ -174,7 +174,8 @@ pub fn models(args: &ModelArgs, output: &Output) -> Result<Vec<Model>> {
             runs.into_iter().map(|run| finished.model(run)).collect::<Result<_>>()?
         }
     };
-    if let Some(about) = models.iter().map(|m| &m.about).find(|about| about.classes.is_empty()) {
+    let predicts_nothing = |about: &&About| about.target().width() == 0;
+    if let Some(about) = models.iter().map(|m| &m.about).find(predicts_nothing) {
         let message = format!("models of the problem `{}` cannot predict", about.problem);
         return Err(Error::config("config/no-meaning", message)
             .at(args.run.display().to_string())
@@ -244,17 +245,22 @@ pub fn rows_for(
     let named = Named { group: whose.nodes_from.as_deref(), ..label.named() };
     let rows = new_rows(input, &about.needs(), named)?;
     if rows.guessed {
-        check_guess(&rows, &about.classes, input, output)?;
+        check_guess(&rows, about, input, output)?;
     }
     Ok(rows)
 }
 
-/// Refuses a file whose last column was guessed to be the labels and holds no known classes: it may
-/// be a feature.
-fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output) -> Result<()> {
+/// Refuses a file whose last column was guessed to be the labels and holds nothing that the model
+/// predicts: it may be a feature.
+fn check_guess(rows: &NewRows, about: &About, input: &Path, output: &Output) -> Result<()> {
     let Some(labels) = &rows.labels else { return Ok(()) };
-    let truth = Truth::new(labels, classes);
-    let Some(row) = truth.numbers.iter().position(Option::is_none) else {
+    let strange = match about.target() {
+        Target::Classes(_) => {
+            Truth::new(labels, &about.classes).numbers.iter().position(Option::is_none)
+        }
+        Target::Numbers(_) => labels.iter().position(|label| parsed_label(label).is_err()),
+    };
+    let Some(row) = strange else {
         output.note(
             "labels: the last column, since there is one more than the model has features (name another \
              with --label)",
@@ -263,7 +269,7 @@ fn check_guess(rows: &NewRows, classes: &[String], input: &Path, output: &Output
     };
     let message = format!(
         "there is one column more than the model has features, and the last one holds no labels: \
-         `{}` is no class of the model",
+         `{}` is nothing that the model predicts",
         labels[row]
     );
     Err(Error::data("data/no-labels", message)

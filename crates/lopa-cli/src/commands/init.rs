@@ -134,35 +134,46 @@ impl End<'_> {
 }
 
 fn described(written: &Written, out: &Path, stopped: Option<&str>) -> Value {
-    let Written { facts, guesses, tried, majority, .. } = written;
+    let Written { facts, guesses, baseline, .. } = written;
     let class = |(name, rows): &(String, usize)| json!({ "name": name, "rows": rows });
-    let accuracy = |(label, value): &(String, f64)| (label.clone(), json!(value));
+    let tried = |(label, value): &(String, f64)| (label.clone(), json!(value));
+    let tried: serde_json::Map<_, _> = written.tried.iter().map(tried).collect();
+    let (measure, of) = match facts.numbers {
+        None => ("accuracy", "majority"),
+        Some(_) => ("r2", "r2_of_mean"),
+    };
     json!({
         "file": out,
         "rows": facts.rows,
         "features": facts.features,
         "classes": facts.classes.iter().map(class).collect::<Vec<_>>(),
+        "numbers": facts.numbers,
         "nodes": facts.nodes,
         "guesses": guesses,
-        "majority": majority,
-        "accuracy": tried.iter().map(accuracy).collect::<serde_json::Map<_, _>>(),
+        of: baseline,
+        measure: tried,
         "stopped": stopped,
     })
 }
 
-fn said(Written { facts, guesses, tried, majority, .. }: &Written) -> String {
+fn said(Written { facts, guesses, tried, baseline, .. }: &Written) -> String {
     let Facts { rows, features, classes, nodes, .. } = facts;
-    let mut lines =
-        vec![format!("{rows} rows, {features} features, {} classes, {nodes} nodes", classes.len())];
+    let predicted = match facts.numbers {
+        None => format!("{} classes", classes.len()),
+        Some([low, _, high]) => format!("numbers from {} to {}", number(low), number(high)),
+    };
+    let mut lines = vec![format!("{rows} rows, {features} features, {predicted}, {nodes} nodes")];
     lines.extend(guesses.iter().cloned());
     let tried: Vec<String> =
         tried.iter().map(|(label, value)| format!("{label} {}", number(*value))).collect();
-    let majority = majority.map_or(String::new(), |value| {
-        format!("; majority class (each node always names its most frequent one) {}", number(value))
-    });
+    let (measure, who) = match facts.numbers {
+        None => ("accuracy", "majority class (each node always names its most frequent one)"),
+        Some(_) => ("R²", "each node always names the mean of its rows"),
+    };
+    let baseline = baseline.map_or(String::new(), |value| format!("; {who} {}", number(value)));
     if !tried.is_empty() {
         let tried = tried.join(", ");
-        lines.push(format!("accuracy on held-out rows in a trial: {tried}{majority}"));
+        lines.push(format!("{measure} on held-out rows in a trial: {tried}{baseline}"));
     }
     lines.join("\n")
 }

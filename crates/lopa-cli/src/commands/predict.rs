@@ -1,4 +1,4 @@
-//! `lopa predict`: the classes that a personal model predicts for new rows.
+//! `lopa predict`: the classes or numbers that a personal model predicts for new rows.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use clap::Args;
 use lopa::config::Registry;
 use lopa::data::NewRows;
 use lopa::error::{Error, Result};
-use lopa::folder::model::Model;
+use lopa::folder::model::{About, Model};
 use lopa::problem::AnyProblem;
 use lopa::problem::predictor::decide;
 use lopa::store;
@@ -46,6 +46,13 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     let output = &program.output;
     let kind = args.out.as_deref().map(|path| Kind::of(path, output)).transpose()?;
     let model = one_model(&args.model, output)?;
+    let About { classes, outputs, .. } = &model.about;
+    if args.probabilities && !outputs.is_empty() {
+        let message = "the model predicts numbers, which have no probabilities";
+        return Err(Error::config("config/no-meaning", message)
+            .at("--probabilities")
+            .hint("leave the flag out"));
+    }
     let rows = rows_for(&model.about, &args.input, (&args.label, &args.whose), output)?;
     let groups = rows.groups.as_deref().filter(|_| args.node.is_none() && model.x.len() > 1);
     let nodes = match groups {
@@ -53,9 +60,8 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
         Some(groups) => homes(&model, groups, &args.input)?,
     };
     let found = by_node(&model, &nodes, &rows, &program.registries.problems)?;
-    let classes = &model.about.classes;
     let predicted = decide(&found, classes.len());
-    let said = Predictions { classes, predicted: &predicted, found: &found };
+    let said = Predictions { classes, outputs, predicted: &predicted, found: &found };
     match (&args.out, kind) {
         (Some(path), Some(kind)) => {
             let text = match kind {
@@ -67,10 +73,11 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
         }
         _ if output.json() => output.document(&said.json(args.probabilities)),
         _ if args.probabilities => output.text(&said.csv(true)),
-        _ => output.text(&said.names().collect::<Vec<_>>().join("\n")),
+        _ if outputs.len() > 1 => output.text(&said.csv(false)),
+        _ => output.text(&said.lines().join("\n")),
     }
     let (algorithm, seed) = (&model.about.algorithm, model.about.seed);
-    let count = predicted.len();
+    let count = nodes.len();
     let node = match (groups, nodes.first()) {
         (None, Some(&node)) => format!("node {}", model.name(node)),
         _ => "each by the model of its node".into(),
@@ -79,22 +86,22 @@ pub fn predict(args: &PredictArgs, program: &Program) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The probabilities of each row's classes, by the model of its node.
+/// The probabilities of each row's classes, or its numbers, by the model of its node.
 fn by_node(
     model: &Model,
     nodes: &[usize],
     rows: &NewRows,
     problems: &Registry<AnyProblem>,
 ) -> Result<Vec<f64>> {
-    let classes = model.about.classes.len();
-    let mut found = vec![0.0; nodes.len() * classes];
+    let width = model.about.target().width();
+    let mut found = vec![0.0; nodes.len() * width];
     let all: BTreeSet<usize> = nodes.iter().copied().collect();
     for node in all {
         let of = |(row, home): (u32, &usize)| (*home == node).then_some(row);
         let own: Vec<u32> = (0..).zip(nodes).filter_map(of).collect();
-        let said = model.probabilities(node, &rows.features.select(&own), problems)?;
-        for (row, p) in own.iter().zip(said.chunks_exact(classes)) {
-            found[*row as usize * classes..][..classes].copy_from_slice(p);
+        let said = model.predictions(node, &rows.features.select(&own), problems)?;
+        for (row, p) in own.iter().zip(said.chunks_exact(width)) {
+            found[*row as usize * width..][..width].copy_from_slice(p);
         }
     }
     Ok(found)
@@ -126,11 +133,20 @@ impl Kind {
 /// The predictions of all rows.
 struct Predictions<'a> {
     classes: &'a [String],
+    outputs: &'a [String],
     predicted: &'a [u32],
     found: &'a [f64],
 }
 
 impl<'a> Predictions<'a> {
+    /// The class or the number of each row.
+    fn lines(&self) -> Vec<String> {
+        match self.outputs.is_empty() {
+            true => self.names().map(String::from).collect(),
+            false => self.found.iter().map(f64::to_string).collect(),
+        }
+    }
+
     fn names(&self) -> impl Iterator<Item = &'a str> {
         let classes = self.classes;
         self.predicted.iter().map(move |&class| classes[class as usize].as_str())
@@ -140,8 +156,18 @@ impl<'a> Predictions<'a> {
         self.names().zip(self.found.chunks_exact(self.classes.len()))
     }
 
-    /// A table with a head: the class, and the probability of each class under its name.
+    /// A table with a head: the class, and the probability of each class under its name; or the numbers
+    /// under their names.
     fn csv(&self, probabilities: bool) -> String {
+        if !self.outputs.is_empty() {
+            let head: Vec<String> = self.outputs.iter().map(|name| cell(name)).collect();
+            let mut text = head.join(",") + "\n";
+            for row in self.found.chunks_exact(self.outputs.len()) {
+                let row: Vec<String> = row.iter().map(f64::to_string).collect();
+                text += &(row.join(",") + "\n");
+            }
+            return text;
+        }
         let mut head = vec!["class".to_string()];
         if probabilities {
             head.extend(self.classes.iter().map(|class| cell(class)));
@@ -158,6 +184,14 @@ impl<'a> Predictions<'a> {
     }
 
     fn json(&self, probabilities: bool) -> Value {
+        if !self.outputs.is_empty() {
+            let line = |(row, said): (usize, &[f64])| {
+                let each = self.outputs.iter().cloned().zip(said.iter().map(|&said| json!(said)));
+                json!({ "row": row, "numbers": Value::Object(each.collect::<Map<_, _>>()) })
+            };
+            let rows = self.found.chunks_exact(self.outputs.len());
+            return Value::Array(rows.enumerate().map(line).collect());
+        }
         let line = |(row, (class, p)): (usize, (&str, &[f64]))| {
             let mut line = json!({ "row": row, "class": class });
             if probabilities {

@@ -4,7 +4,7 @@ use lopa::experiment::{Exactly, Experiment, RunSpec};
 use lopa::folder::Manifest;
 use lopa::run::Outcome;
 use lopa::run::steps::TOLD;
-use lopa::run::trace::{Stop, majority_of};
+use lopa::run::trace::{Stop, baseline_name, baseline_of};
 use lopa_study::seeds::Seeds;
 use lopa_study::sentences;
 use lopa_study::statistics::Summary;
@@ -40,10 +40,16 @@ fn limits(experiment: &Experiment) -> String {
 
 /// Columns: name in rows, head, format of mean and spread. Only those that fit a terminal; scripts
 /// receive all.
-const COLUMNS: [(&str, &str, Style); 13] = [
+const COLUMNS: [(&str, &str, Style); 19] = [
     ("holdout_accuracy", "accuracy, own rows", Style::Share),
     ("test_accuracy", "test accuracy", Style::Share),
     ("own_test_accuracy", "own classes", Style::Share),
+    ("holdout_r2", "R², own rows", Style::Share),
+    ("holdout_rmse", "RMSE, own rows", Style::Spread),
+    ("holdout_mae", "MAE, own rows", Style::Spread),
+    ("test_r2", "test R²", Style::Share),
+    ("test_rmse", "test RMSE", Style::Spread),
+    ("test_mae", "test MAE", Style::Spread),
     ("loss", "loss", Style::Spread),
     ("grad_phi_sq", "|∇Φ|²", Style::Mean),
     ("consensus", "consensus", Style::Mean),
@@ -113,31 +119,33 @@ pub fn table(experiment: &Experiment, outcomes: &[Outcome], output: &Output) -> 
         cells
     };
     let mut lines: Vec<Vec<String>> = groups(experiment, outcomes).map(line).collect();
-    lines.extend(majority(outcomes, columns.iter().map(|(name, _, style)| (*name, *style))));
+    lines.extend(baseline(outcomes, columns.iter().map(|(name, _, style)| (*name, *style))));
     output.table(&head, lines)
 }
 
-/// The last line: the accuracy of always naming each node's most frequent class.
-fn majority<'a>(
+/// The last line: always naming each node's most frequent class, or the mean of its numbers.
+fn baseline<'a>(
     outcomes: &[Outcome],
     columns: impl Iterator<Item = (&'a str, Style)>,
 ) -> Option<Vec<String>> {
+    let mut who = "";
     // The same for every algorithm of a seed, whether it diverged or not.
-    let cell = |(name, style): (&str, Style)| {
-        let majority = majority_of(name)?;
+    let mut cell = |(name, style): (&str, Style)| {
+        let baseline = baseline_of(name)?;
+        who = baseline_name(name);
         let mut seeds: Vec<(u64, f64)> = Vec::new();
         for outcome in outcomes {
             let known = seeds.iter().any(|(seed, _)| *seed == outcome.seed);
-            if let Some(value) = outcome.row.value(&majority).filter(|_| !known) {
+            if let Some(value) = outcome.row.value(&baseline).filter(|_| !known) {
                 seeds.push((outcome.seed, value));
             }
         }
         Some(style.write(Summary::of(seeds.into_iter().map(|(_, value)| value))?))
     };
-    let cells: Vec<_> = columns.map(cell).collect();
+    let cells: Vec<_> = columns.map(&mut cell).collect();
     let found = cells.iter().any(Option::is_some);
     let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".into()));
-    found.then(|| std::iter::once("majority class".to_string()).chain(cells).collect())
+    found.then(|| std::iter::once(who.to_string()).chain(cells).collect())
 }
 
 /// The results in a few sentences.
@@ -152,7 +160,8 @@ pub fn closing(experiment: &Experiment, outcomes: &[Outcome], manifest: &Manifes
 fn unjudged(experiment: &Experiment, outcomes: &[Outcome]) -> &'static str {
     let has = |name: &str| outcomes.iter().any(|outcome| outcome.row.value(name).is_some());
     let grouped = experiment.data.as_ref().is_some_and(|spec| spec.partition.name == "group");
-    match grouped && has("test_accuracy") && !has("holdout_accuracy") {
+    let judged = has("holdout_accuracy") || has("holdout_r2");
+    match grouped && (has("test_accuracy") || has("test_r2")) && !judged {
         true => {
             " Test rows are those of all nodes: `holdout = 0.2` in `[data]` judges each node on its own."
         }

@@ -34,7 +34,7 @@ fn list_names_everything() {
         ),
         ("weights", "metropolis,lazy-metropolis,max-degree,constant,laplacian,matrix"),
         ("partitions", "iid,classes,shards,dirichlet-class"),
-        ("data", "digits,blobs,mnist,covtype,csv,libsvm,npy,npz"),
+        ("data", "digits,heart,blobs,mnist,covtype,csv,libsvm,npy,npz"),
     ];
     let all = folder.lopa(&["list", "--format", "json"]).good().json();
     for (what, names) in known {

@@ -176,18 +176,18 @@ fn a_folder_has_a_file_for_each_node() {
 
 #[test]
 fn what_cannot_be_guessed_is_asked_for() {
-    let floats = (0..80).map(|i| format!("{i},{}\n", f64::from(i) * 0.37)).collect::<String>();
+    let names: String = (0..40).map(|row| format!("{row},name {row}\n")).collect();
     let folder = Folder::with(&[
         ("blobs.csv", &blobs()),
         ("two.csv", &patients(60, true)),
-        ("floats.csv", &format!("a,b\n{floats}")),
+        ("names.csv", &format!("a,b\n{names}")),
         ("notes.docx", "not data"),
     ]);
     for (args, code, hint) in [
         (&["--data", "two.csv", "--nodes", "2"][..], 3, "--nodes-from hospital"),
         (&["--data", "two.csv", "--nodes-from", "hosptal"], 3, "did you mean `hospital`"),
         (&["--data", "two.csv", "--label", "diagnoses"], 3, "did you mean `diagnosis`"),
-        (&["--data", "floats.csv"], 3, "--label"),
+        (&["--data", "names.csv"], 3, "--label"),
         (&["--data", "notes.docx"], 3, ".csv"),
         (&["--data", "missing.csv"], 3, "missing.csv"),
         (&["--data", "blobs.csv", "--problem", "represntation"], 2, "representation"),

@@ -23,6 +23,7 @@ mod page_commands;
 mod pages;
 mod privacy;
 mod program;
+mod regression;
 mod resume;
 mod runs;
 mod share;

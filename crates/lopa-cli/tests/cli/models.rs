@@ -389,7 +389,7 @@ fn a_newcomer_gets_a_model_that_predicts() {
     let first = std::fs::read(folder.path().join("m.safetensors")).unwrap();
     let done = folder.lopa(&args).good();
     assert_eq!(first, std::fs::read(folder.path().join("m.safetensors")).unwrap());
-    assert!(done.stdout.contains("alone: a linear classifier"), "{}", done.stdout);
+    assert!(done.stdout.contains("alone: a linear model"), "{}", done.stdout);
     assert!(done.stderr.contains("next: lopa predict m.safetensors"), "{}", done.stderr);
     // It is a model of one node, which is named after its file.
     let predicted = folder.lopa(&["predict", "m.safetensors", "-i", "blobs.csv"]).good();

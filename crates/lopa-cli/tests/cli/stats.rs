@@ -49,7 +49,11 @@ fn labels_that_a_run_would_refuse_are_pointed_out() {
     let rows: String = (0..40).map(|row| format!("{row},{}.5\n", row)).collect();
     let folder = Folder::with(&[("my.csv", &rows)]);
     let text = folder.lopa(&["data", "stats", "my.csv"]).good().stdout;
-    assert!(text.contains("this looks like a regression target"), "{text}");
+    assert!(text.contains("is a number to predict: `target = \"number\"` in [data]"), "{text}");
+    let names: String = (0..80).map(|row| format!("{row},name {row}\n")).collect();
+    let folder = Folder::with(&[("my.csv", &names)]);
+    let text = folder.lopa(&["data", "stats", "my.csv"]).good().stdout;
+    assert!(text.contains("80 different values"), "{text}");
 }
 
 #[test]

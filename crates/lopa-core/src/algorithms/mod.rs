@@ -29,6 +29,10 @@ pub mod c2dfb;
 pub mod cost;
 pub mod d_soba;
 pub mod dgd;
+pub mod ditto;
+pub mod fedavg;
+pub mod fedper;
+pub mod fedrep;
 pub mod gossip;
 pub mod gossip_mf;
 pub mod lopa;
@@ -396,6 +400,30 @@ pub fn algorithms() -> Registry<AnyMethod, Facts> {
             "single-level exact diffusion: EXTRA, adapt then combine",
             single_level::facts(Single::ExactDiffusion),
             |params| SingleLevel { scheme: Single::ExactDiffusion, params },
+        ),
+        algorithm_entry(
+            "fedavg",
+            "one model for all: local steps, then averages",
+            fedavg::FACTS,
+            |params: fedavg::FedAvgParams| params,
+        ),
+        algorithm_entry(
+            "fedper",
+            "personal heads, one body: steps on both, then averages",
+            fedper::FACTS,
+            |params: fedper::FedPerParams| params,
+        ),
+        algorithm_entry(
+            "fedrep",
+            "personal heads, one body: first the head, then the body",
+            fedrep::FACTS,
+            |params: fedrep::FedRepParams| params,
+        ),
+        algorithm_entry(
+            "ditto",
+            "personal models, pulled towards a common one",
+            ditto::FACTS,
+            |params: ditto::DittoParams| params,
         ),
         algorithm_entry(
             "local",

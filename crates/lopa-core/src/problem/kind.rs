@@ -9,7 +9,7 @@ use super::predictor::Predictor;
 use super::scope::Scope;
 use super::{At, Bilevel, Directions, Minibatches};
 use crate::config::{Entry, Params};
-use crate::data::{Data, Features};
+use crate::data::{Data, Features, Target};
 use crate::error::Result;
 use crate::math::real::{Both, Family, Real};
 
@@ -58,19 +58,19 @@ pub trait Problem<T: Real>: Send + Sync {
 
     /// The layers of a saved model for this many scaled features; `None` where it has no layers or
     /// does not fit.
-    fn predictor(&self, _classes: usize, _at: At<f64>, _features: usize) -> Option<Predictor> {
+    fn predictor(&self, _target: Target, _at: At<f64>, _features: usize) -> Option<Predictor> {
         None
     }
 
-    /// The probability of each class for each row of scaled features, rows × classes entries; `None`
-    /// where prediction makes no sense or the features do not fit the model.
-    fn probabilities(
+    /// For each row of scaled features, the probability of each class or, of a target that is numbers,
+    /// each scaled number; `None` where prediction makes no sense or the features do not fit the model.
+    fn predictions(
         &self,
-        classes: usize,
+        target: Target,
         at: At<f64>,
         features: &Features<f64>,
     ) -> Option<Vec<f64>> {
-        Some(self.predictor(classes, at, features.cols())?.probabilities(features))
+        Some(self.predictor(target, at, features.cols())?.apply(features))
     }
 
     /// Whether x is also meaningful for a node that took no part in training.

@@ -1,9 +1,9 @@
-//! A trained classifier as layers, for predictions on new rows and for export.
+//! A trained model as layers, for predictions on new rows and for export.
 
 use crate::data::Features;
 use lopa_kernels::{Level, Rows, each_block};
 
-/// Layers, one after the other; the last one gives a probability for each class.
+/// Layers, one after the other; the last one gives a probability for each class, or scaled numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictor {
     /// The layers; the outputs of one are the inputs of the next.
@@ -34,16 +34,13 @@ pub enum Then {
     Tanh,
     /// e^{z_c} / Σ_k e^{z_k}; one score z stands for the scores (z, 0) of two classes.
     Softmax,
+    /// z itself: numbers.
+    Nothing,
 }
 
 impl Predictor {
-    /// The number of classes.
-    pub fn classes(&self) -> usize {
-        self.layers.last().map_or(0, |layer| layer.outputs.max(2))
-    }
-
-    /// The probability of each class for each row: rows × classes entries.
-    pub fn probabilities(&self, rows: &Features<f64>) -> Vec<f64> {
+    /// The probability of each class for each row, rows × classes entries; or each scaled number.
+    pub fn apply(&self, rows: &Features<f64>) -> Vec<f64> {
         let mut below = Vec::new();
         for (at, layer) in self.layers.iter().enumerate() {
             let mut here = vec![0.0; rows.rows() * layer.outputs];
@@ -79,6 +76,7 @@ impl Layer {
                 return both;
             }
             Then::Softmax => Level::best().softmax(&mut z, self.outputs),
+            Then::Nothing => {}
         }
         z
     }

@@ -5,18 +5,21 @@
 //! g_i(x, θ) = c · mean over training e of σ(x_e) ℓ(θ; s_e, ỹ_e)  +  r |θ|²
 //! ```
 //!
-//! ℓ is the softmax cross-entropy of a linear model with bias, σ the sigmoid, ỹ the labels of
-//! which a share was replaced by another class. x has one entry for each training sample of the
+//! ℓ is the loss of a linear model with bias, as in `loss`, σ the sigmoid, ỹ the labels of which a
+//! share was replaced by another class, or the targets of which a share was replaced by that of another
+//! sample. x has one entry for each training sample of the
 //! whole network; node i's part depends only on its own block of it, and every gradient with
 //! respect to x is zero outside that block.
 
 use std::ops::Range;
 
-use super::classifier::{Classifier, sigmoid};
+use super::affine::Affine;
+use super::linear::Linear;
 use super::local::{draws, training};
-use super::losses::Losses;
+use super::loss::{LossKeys, LossName, sigmoid};
+use super::losses::{Goals, Losses};
 use super::{Local, Scale};
-use crate::data::Samples;
+use crate::data::{Samples, Target};
 use crate::error::Result;
 use crate::math::rank::auc;
 use crate::math::real::{Real, axpy, dot};
@@ -29,7 +32,8 @@ params! {
     /// Parameters of the `hyper-cleaning` problem.
     #[derive(PartialEq)]
     pub struct Options {
-        /// The share of training labels that are replaced by another class.
+        /// The share of training labels that are replaced by another class, or by the target of another
+        /// sample.
         corruption: f64 = 0.3, share_or_none;
         /// r, the strength of the ridge.
         ridge: f64 = 0.001, positive;
@@ -37,6 +41,22 @@ params! {
         validation: f64 = 0.2, share;
         /// What multiplies the mean losses.
         scale: Scale = Scale::Mean;
+        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        loss: Option<LossName> = None;
+        /// Where `huber` becomes linear, in deviations of the target (1).
+        delta: Option<f64> = None, positive;
+    }
+    check |options| options.loss().check()
+}
+
+impl Options {
+    fn loss(&self) -> LossKeys {
+        LossKeys { loss: self.loss, delta: self.delta, of_two: LossName::Softmax }
+    }
+
+    fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
+        let (loss, outputs) = self.loss().fit(target)?;
+        Ok(Linear::new(Affine { inputs, outputs, bias: true }, loss))
     }
 }
 
@@ -59,11 +79,11 @@ impl<T: Real> Problem<T> for Options {
             let block = Block { offset: lengths[..first + i].iter().sum(), n };
             HyperCleaning::new(local, first + i, block, self, setting)
         };
-        Ok(locals.into_iter().enumerate().map(part).collect())
+        locals.into_iter().enumerate().map(part).collect()
     }
 
-    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
-        let head = Classifier::<f64>::softmax(features, classes).layer(at.theta)?;
+    fn predictor(&self, target: Target, at: At<f64>, features: usize) -> Option<Predictor> {
+        let head = self.model::<f64>(features, target).ok()?.layer(at.theta)?;
         Some(Predictor { layers: vec![head] })
     }
 
@@ -83,11 +103,12 @@ struct Block {
 /// A node's part.
 pub struct HyperCleaning<T> {
     local: Local<T>,
-    model: Classifier<T>,
+    model: Linear<T>,
     block: Block,
     ridge: T,
     outer: Losses<T>,
     inner: Losses<T>,
+    wrong: Vec<bool>, // whether a sample's label or target was replaced by another
 }
 
 impl<T: Real> HyperCleaning<T> {
@@ -97,20 +118,21 @@ impl<T: Real> HyperCleaning<T> {
         block: Block,
         options: &Options,
         setting: &Setting,
-    ) -> HyperCleaning<T> {
+    ) -> Result<HyperCleaning<T>> {
         let losses = |samples: &Samples<T>| {
             Losses::new(samples.clone(), options.scale.factor(setting.batch, samples.len()))
         };
         let mut inner = losses(&local.train);
-        corrupt(&mut inner.labels, options.corruption, local.classes, setting.seed, node);
-        HyperCleaning {
-            model: Classifier::softmax(local.features(), local.classes),
+        let wrong = corrupt(&mut inner.goals, options.corruption, local.target, setting.seed, node);
+        Ok(HyperCleaning {
+            model: options.model(local.features(), local.target)?,
             block,
             ridge: T::of(options.ridge),
             outer: losses(&local.validation),
             inner,
+            wrong,
             local,
-        }
+        })
     }
 
     /// Mean weights of clean and of corrupted samples, and the probability that a clean sample weighs
@@ -118,8 +140,7 @@ impl<T: Real> HyperCleaning<T> {
     fn cleaning(&self, x: &[T]) -> Vec<(String, f64)> {
         let weight = weight(self.block.offset, x);
         let (mut clean, mut corrupted) = (Vec::new(), Vec::new());
-        for (e, &label) in self.inner.labels.iter().enumerate() {
-            let wrong = label != self.local.train.label(e as u32);
+        for (e, &wrong) in self.wrong.iter().enumerate() {
             if wrong { &mut corrupted } else { &mut clean }.push(weight(e).to_f64());
         }
         if clean.is_empty() || corrupted.is_empty() {
@@ -144,16 +165,41 @@ fn slope<T: Real>(offset: usize, x: &[T]) -> impl Fn(usize) -> T {
     move |e| sigmoid(x[offset + e]) * sigmoid(-x[offset + e])
 }
 
-/// Replaces a share of the labels by other classes.
-fn corrupt(labels: &mut [u32], share: f64, classes: usize, seed: u64, node: usize) {
+/// Replaces a share of the labels by other classes, or of the targets by those of other samples; returns
+/// which of them are another now.
+fn corrupt<T: Real>(
+    goals: &mut Goals<T>,
+    share: f64,
+    target: Target,
+    seed: u64,
+    node: usize,
+) -> Vec<bool> {
     let mut stream = draws(seed, node, 1);
-    let mut order: Vec<usize> = (0..labels.len()).collect();
+    let samples = match goals {
+        Goals::Classes(classes) => classes.len(),
+        Goals::Numbers { outputs, values } => values.len() / *outputs,
+    };
+    let mut order: Vec<usize> = (0..samples).collect();
     stream.shuffle(&mut order);
-    let count = (labels.len() as f64 * share).round() as usize;
+    let count = (samples as f64 * share).round() as usize;
+    let clean = goals.clone();
     for &e in &order[..count] {
-        let other = stream.below(classes - 1) as u32;
-        labels[e] = other + u32::from(other >= labels[e]);
+        match (&mut *goals, target) {
+            (Goals::Classes(labels), Target::Classes(classes)) => {
+                let other = stream.below(classes - 1) as u32;
+                labels[e] = other + u32::from(other >= labels[e]);
+            }
+            (Goals::Numbers { outputs, values }, _) if samples > 1 => {
+                let other = stream.below(samples - 1);
+                let other = other + usize::from(other >= e);
+                let Goals::Numbers { values: clean, .. } = &clean else { continue };
+                let (to, from) = (e * *outputs, other * *outputs);
+                values[to..to + *outputs].copy_from_slice(&clean[from..from + *outputs]);
+            }
+            _ => {}
+        }
     }
+    (0..samples).map(|e| goals.at(e) != clean.at(e)).collect()
 }
 
 impl<T: Real> Bilevel<T> for HyperCleaning<T> {
@@ -217,7 +263,7 @@ impl<T: Real> Bilevel<T> for HyperCleaning<T> {
         let HyperCleaning { local, model, outer, .. } = self;
         let loss = model.loss(&outer.samples, at.theta, outer.every());
         let mut metrics = vec![("loss".into(), loss)];
-        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
         metrics.extend(self.cleaning(at.x));
         metrics
     }

@@ -1,4 +1,4 @@
-//! Logistic regression whose regularisation is learnt, one strength per feature.
+//! A linear model of classes or numbers whose regularisation is learnt, one strength per feature.
 //!
 //! ```text
 //! f_i(θ)    = c · mean over validation of ℓ(θ; s, b)
@@ -6,6 +6,7 @@
 //!
 //! two classes:   ℓ = log(1 + e^{−b sᵀθ}),  b = +1 for class 0, −1 for class 1,  θ has d entries
 //! C classes:     ℓ = softmax cross-entropy, θ[q C + class],  θᵀ diag(eˣ) θ = Σ_q e^{x_q} Σ_c θ_qc²
+//! K numbers:     ℓ = ½ |sᵀθ − t|² or Huber's, θ[q K + output]: ridge regression
 //! ```
 //!
 //! There is no ½ before the regulariser and no bias, as in the paper's experiment; hence
@@ -16,10 +17,11 @@
 use std::ops::Range;
 
 use super::affine::Affine;
-use super::classifier::Classifier;
+use super::linear::Linear;
+use super::loss::{Loss, LossKeys, LossName};
 use super::losses::Losses;
 use super::{Local, Scale};
-use crate::data::Samples;
+use crate::data::{Samples, Target};
 use crate::error::Result;
 use crate::math::portable::{exp, ln};
 use crate::math::random::Stream;
@@ -45,10 +47,15 @@ params! {
         scale: Scale = Scale::Mean;
         /// Where every entry of x starts.
         start: f64 = 0.0, from_to(-100.0, 100.0);
-        /// Whether the classifier has a bias, with a strength of its own.
+        /// Whether the model has a bias, with a strength of its own.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         bias: bool = false;
+        /// The loss; by default `logistic` for two classes, `softmax` for more and `squared` for numbers.
+        loss: Option<LossName> = None;
+        /// Where `huber` becomes linear, in deviations of the target (1).
+        delta: Option<f64> = None, positive;
     }
+    check |options| options.loss().check()
 }
 
 impl<T: Real> Problem<T> for Options {
@@ -59,26 +66,30 @@ impl<T: Real> Problem<T> for Options {
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
         let locals = Local::split("hyperparameter", self.validation, setting, nodes)?;
         let part = |local| Hyperparameter::new(local, self, setting.batch);
-        Ok(locals.into_iter().map(part).collect())
+        locals.into_iter().map(part).collect()
     }
 
-    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
-        let head = self.classifier::<f64>(features, classes).layer(at.theta)?;
+    fn predictor(&self, target: Target, at: At<f64>, features: usize) -> Option<Predictor> {
+        let head = self.model::<f64>(features, target).ok()?.layer(at.theta)?;
         Some(Predictor { layers: vec![head] })
     }
 }
 
 impl Options {
-    fn classifier<T: Real>(&self, inputs: usize, classes: usize) -> Classifier<T> {
-        let outputs = if classes == 2 { 1 } else { classes };
-        Classifier::new(Affine { inputs, outputs, bias: self.bias })
+    fn loss(&self) -> LossKeys {
+        LossKeys { loss: self.loss, delta: self.delta, of_two: LossName::Logistic }
+    }
+
+    fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
+        let (loss, outputs) = self.loss().fit(target)?;
+        Ok(Linear::new(Affine { inputs, outputs, bias: self.bias }, loss))
     }
 }
 
 /// A node's part.
 pub struct Hyperparameter<T> {
     local: Local<T>,
-    model: Classifier<T>,
+    model: Linear<T>,
     outer: Losses<T>,
     inner: Losses<T>,
     start: f64,
@@ -89,12 +100,19 @@ pub struct Hyperparameter<T> {
 
 impl<T: Real> Hyperparameter<T> {
     /// From the node's samples; `batch` is the batch size of the run.
-    pub fn new(local: Local<T>, options: &Options, batch: Option<usize>) -> Hyperparameter<T> {
+    ///
+    /// # Errors
+    /// If the loss does not fit the target.
+    pub fn new(
+        local: Local<T>,
+        options: &Options,
+        batch: Option<usize>,
+    ) -> Result<Hyperparameter<T>> {
         let losses = |samples: &Samples<T>| {
             Losses::new(samples.clone(), options.scale.factor(batch, samples.len()))
         };
-        Hyperparameter {
-            model: options.classifier(local.features(), local.classes),
+        Ok(Hyperparameter {
+            model: options.model(local.features(), local.target)?,
             outer: losses(&local.validation),
             inner: losses(&local.train),
             start: options.start,
@@ -102,7 +120,7 @@ impl<T: Real> Hyperparameter<T> {
             strengths: Vec::new(),
             squares: None,
             local,
-        }
+        })
     }
 
     /// strengths ← 2eˣ.
@@ -220,7 +238,7 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
         let Hyperparameter { local, model, outer, .. } = self;
         let loss = model.loss(&outer.samples, at.theta, outer.every());
         let mut metrics = vec![("loss".into(), loss)];
-        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
         metrics
     }
 
@@ -231,6 +249,12 @@ impl<T: Real> Bilevel<T> for Hyperparameter<T> {
     fn form(&self) -> Result<Form<'_, T>, &'static str> {
         if self.bias {
             return Err("devices take no bias of this problem: leave out `bias`");
+        }
+        if !matches!(
+            (self.model.kind(), self.local.target),
+            (Loss::Logistic, _) | (Loss::Softmax, Target::Classes(3..))
+        ) {
+            return Err("devices take the usual loss of classes: leave out `loss`");
         }
         let (inner, outer) = (self.inner.term(), self.outer.term());
         Ok(Form::Linear { inner, outer, columns: self.model.columns() })
@@ -265,7 +289,8 @@ impl<T: Real> Shortcuts<T> for Hyperparameter<T> {
     /// 2e^{x_q} + c · mean of s_q² · mean of ∂²ℓ/∂z_c², as if the last two were independent.
     fn hess_diagonal(&mut self, at: At<T>) -> Option<Vec<T>> {
         self.find_strengths(at.x);
-        let curvatures = self.model.mean_curvatures(&self.inner.samples, at.theta);
+        let curvatures =
+            self.model.mean_curvatures(&self.inner.samples, at.theta, self.inner.every());
         let squares = self.squares.get_or_insert_with(|| {
             let mut squares = self.inner.samples.mean_squares();
             squares.extend(self.bias.then(T::one));

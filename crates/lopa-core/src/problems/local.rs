@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use super::data;
-use crate::data::{Data, Samples};
+use super::loss::decide;
+use crate::data::{Data, Samples, Target};
 use crate::error::{Error, Result};
+use crate::math::errors::Errors;
 use crate::math::parallel;
 use crate::math::random::{Purpose, Stream};
 use crate::math::real::Real;
@@ -31,8 +33,10 @@ pub struct Local<T> {
     pub test: Samples<T>,
     /// The samples that the node holds out; may be empty.
     pub holdout: Samples<T>,
-    /// The number of classes in the whole network.
-    pub classes: usize,
+    /// What the samples of the whole network are labelled with.
+    pub target: Target,
+    /// What 1 stands for in each scaled target; empty for classes.
+    pub units: Vec<f64>,
 }
 
 impl<T: Real> Local<T> {
@@ -86,7 +90,8 @@ impl<T: Real> Local<T> {
             train,
             test: tests(data, node),
             holdout: data.train.samples(setting.holdout.get(node).cloned().unwrap_or_default()),
-            classes: data.classes.len(),
+            target: data.target(),
+            units: data.scaling.of(node).target.units(),
         })
     }
 
@@ -95,24 +100,36 @@ impl<T: Real> Local<T> {
         self.train.cols()
     }
 
+    /// The measures of a model, from the scores that it gives to samples: accuracies of classes, errors of
+    /// numbers.
+    pub fn measures(&self, mut scores: impl FnMut(&Samples<T>) -> Vec<T>) -> Vec<(String, f64)> {
+        let mut said = |samples: &Samples<T>| match samples.is_empty() {
+            true => Vec::new(),
+            false => scores(samples),
+        };
+        let said = [said(&self.train), said(&self.test), said(&self.holdout)];
+        match self.target {
+            Target::Classes(classes) => self.accuracies(classes, said),
+            Target::Numbers(outputs) => self.errors(outputs, said),
+        }
+    }
+
     /// `train_accuracy`; with a test set `test_accuracy` on all of it and `own_test_accuracy` on the
     /// classes of the node's own samples; `holdout_accuracy` on the samples that the node holds out.
     /// Then, as `…_majority`, the accuracy of always naming the node's most frequent class.
-    pub fn accuracies(
-        &self,
-        mut predict: impl FnMut(&Samples<T>) -> Vec<u32>,
-    ) -> Vec<(String, f64)> {
-        let mut counts = vec![0; self.classes];
+    fn accuracies(&self, classes: usize, scores: [Vec<T>; 3]) -> Vec<(String, f64)> {
+        let mut counts = vec![0; classes];
         // With the same samples in f and g, each is counted twice.
         for samples in [&self.train, &self.validation] {
             labels(samples).for_each(|label| counts[label as usize] += 1);
         }
         let majority = (0..counts.len()).rev().max_by_key(|&class| counts[class]).unwrap_or(0);
-        let mut said = |samples: &Samples<T>| match samples.is_empty() {
-            true => Vec::new(),
-            false => predict(samples),
+        let decided = |samples: &Samples<T>, scores: &[T]| -> Vec<u32> {
+            scores.chunks_exact((scores.len() / samples.len().max(1)).max(1)).map(decide).collect()
         };
-        let (train, test, holdout) = (said(&self.train), said(&self.test), said(&self.holdout));
+        let train = decided(&self.train, &scores[0]);
+        let test = decided(&self.test, &scores[1]);
+        let holdout = decided(&self.holdout, &scores[2]);
         let (any, own) = (|_| true, |label: u32| counts[label as usize] > 0);
         let always = |samples: &Samples<T>| vec![majority as u32; samples.len()];
         let found = [
@@ -126,6 +143,36 @@ impl<T: Real> Local<T> {
         ];
         found.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))).collect()
     }
+
+    /// R², RMSE and MAE, in the units of the targets, on the node's own samples of g (`train_…`), on test
+    /// samples (`test_…`) and on those that it holds out (`holdout_…`); of the last two also, as
+    /// `…_of_mean`, those of always naming the mean of the node's own samples.
+    fn errors(&self, outputs: usize, scores: [Vec<T>; 3]) -> Vec<(String, f64)> {
+        // With the same samples in f and g, each is counted twice.
+        let own = || [&self.train, &self.validation].into_iter().flat_map(targets);
+        let count = own().count() as f64;
+        let mean = |o: usize| own().map(|target| target[o]).sum::<f64>() / count;
+        let mean: Vec<f64> = (0..outputs).map(mean).collect();
+        let mut found = Vec::new();
+        let sets = [("train", &self.train), ("test", &self.test), ("holdout", &self.holdout)];
+        for ((name, samples), scores) in sets.into_iter().zip(&scores) {
+            let said: Vec<f64> = scores.iter().map(|&score| score.to_f64()).collect();
+            let truth: Vec<f64> = targets(samples).flatten().copied().collect();
+            let constant: Vec<f64> = mean.repeat(samples.len());
+            let beside = (name != "train").then_some((constant, "_of_mean"));
+            for (said, end) in std::iter::once((said, "")).chain(beside) {
+                let errors = Errors::of(&truth, &said, &self.units);
+                for (measure, value) in errors.iter().flat_map(Errors::named) {
+                    found.push((format!("{name}_{measure}{end}"), value));
+                }
+            }
+        }
+        found
+    }
+}
+
+fn targets<T: Real>(samples: &Samples<T>) -> impl Iterator<Item = &[f64]> {
+    (0..samples.len() as u32).map(|j| samples.target(j))
 }
 
 /// The test rows of a node: its own where nodes have files of their own, else all.

@@ -1,26 +1,65 @@
 //! The data term of f_i or g_i: c · mean over samples of w_e ℓ_e.
 
 use super::affine::Batch;
+use super::loss::Goal;
 use crate::data::Samples;
 use crate::math::real::Real;
 use crate::problem::form::Term;
 
-/// Samples, the labels they are trained on, and the loss scale c.
+/// Samples, the goals they are trained on, and the loss scale c.
 #[derive(Debug, Clone)]
 pub struct Losses<T> {
-    /// The samples; their own labels are the true ones.
+    /// The samples; their own labels and targets are the true ones.
     pub samples: Samples<T>,
-    /// The label that each sample is trained on.
-    pub labels: Vec<u32>,
+    /// What each sample is trained on.
+    pub goals: Goals<T>,
     /// The factor of the mean.
     pub c: f64,
 }
 
+/// What each of some samples is trained on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Goals<T> {
+    /// The number of its class.
+    Classes(Vec<u32>),
+    /// A number for each output, sample by sample.
+    Numbers {
+        /// Numbers of a sample.
+        outputs: usize,
+        /// samples × outputs entries.
+        values: Vec<T>,
+    },
+}
+
+impl<T: Real> Goals<T> {
+    /// The true ones.
+    pub fn of(samples: &Samples<T>) -> Goals<T> {
+        let all = 0..samples.len() as u32;
+        match samples.outputs() {
+            0 => Goals::Classes(all.map(|j| samples.label(j)).collect()),
+            outputs => {
+                let values = all.flat_map(|j| samples.target(j)).map(|&value| T::of(value));
+                Goals::Numbers { outputs, values: values.collect() }
+            }
+        }
+    }
+
+    /// What sample e is trained on.
+    pub fn at(&self, e: usize) -> Goal<'_, T> {
+        match self {
+            Goals::Classes(classes) => Goal::Class(classes[e]),
+            Goals::Numbers { outputs, values } => {
+                Goal::Numbers(&values[e * outputs..(e + 1) * outputs])
+            }
+        }
+    }
+}
+
 impl<T: Real> Losses<T> {
-    /// Trained on the true labels.
+    /// Trained on the true labels or targets.
     pub fn new(samples: Samples<T>, c: f64) -> Losses<T> {
-        let labels = (0..samples.len() as u32).map(|j| samples.label(j)).collect();
-        Losses { samples, labels, c }
+        let goals = Goals::of(&samples);
+        Losses { samples, goals, c }
     }
 
     /// How many samples there are.
@@ -38,27 +77,27 @@ impl<T: Real> Losses<T> {
         Batch { samples: &self.samples, numbers: batch }
     }
 
-    /// The label and the weight c/b of the r-th example of a batch.
-    pub fn each<'a>(&'a self, batch: &'a [u32]) -> impl Fn(usize) -> (u32, T) + 'a {
+    /// The goal and the weight c/b of the r-th example of a batch.
+    pub fn each<'a>(&'a self, batch: &'a [u32]) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
         self.each_weighted(batch, |_| T::one())
     }
 
-    /// The label and the weight w_e c/b of the r-th example of a batch.
+    /// The goal and the weight w_e c/b of the r-th example of a batch.
     pub fn each_weighted<'a>(
         &'a self,
         batch: &'a [u32],
         w: impl Fn(usize) -> T + 'a,
-    ) -> impl Fn(usize) -> (u32, T) + 'a {
+    ) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
         let scale = T::of(self.c / batch.len() as f64);
         move |r| {
             let e = batch[r] as usize;
-            (self.labels[e], scale * w(e))
+            (self.goals.at(e), scale * w(e))
         }
     }
 
-    /// The label and the weight 1/N of the e-th of all samples, for a plain mean.
-    pub fn every(&self) -> impl Fn(usize) -> (u32, T) + '_ {
+    /// The goal and the weight 1/N of the e-th of all samples, for a plain mean.
+    pub fn every<'a>(&'a self) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
         let weight = T::of(1.0 / self.count() as f64);
-        move |e| (self.labels[e], weight)
+        move |e| (self.goals.at(e), weight)
     }
 }

@@ -5,22 +5,25 @@
 //! g_i(x, θ) = c Σ_t ⟨θ, ∇f_i^t(x)⟩ + (ν/2) |x − θ|²          f_i^t on its support samples
 //!
 //! θ_i*(x)   = x − (c/ν) Σ_t ∇f_i^t(x)
-//! f_i^t     = mean over the samples of task t of ℓ,   ℓ = softmax cross-entropy of a linear model
+//! f_i^t     = mean over the samples of task t of ℓ,   ℓ of a linear model, as in `loss`
 //! ```
 //!
 //! This is the motivating example of the paper's introduction. A node's samples are sorted by
-//! label and cut into tasks of nearly equal size, so that a task has few classes; `validation` sets
+//! label or (first) target and cut into tasks of nearly equal size, so that a task has few classes, or
+//! numbers that are near to each other; `validation` sets
 //! the share of query samples in each task, by default half; the rest is support. A sample of task
 //! t weighs N/N_t, so that the mean over a batch drawn from all tasks is unbiased for the sum over
 //! tasks.
 
 use std::ops::Range;
 
-use super::classifier::Classifier;
+use super::affine::Affine;
+use super::linear::Linear;
 use super::local::cut;
+use super::loss::{Goal, LossKeys, LossName};
 use super::losses::Losses;
 use super::{Local, Scale, data};
-use crate::data::Samples;
+use crate::data::{Samples, Target};
 use crate::error::{Error, Result};
 use crate::math::real::{Real, axpy, update};
 use crate::params;
@@ -40,6 +43,22 @@ params! {
         validation: f64 = 0.5, share;
         /// What multiplies the mean losses.
         scale: Scale = Scale::Mean;
+        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        loss: Option<LossName> = None;
+        /// Where `huber` becomes linear, in deviations of the target (1).
+        delta: Option<f64> = None, positive;
+    }
+    check |options| options.loss().check()
+}
+
+impl Options {
+    fn loss(&self) -> LossKeys {
+        LossKeys { loss: self.loss, delta: self.delta, of_two: LossName::Softmax }
+    }
+
+    fn model<T: Real>(&self, inputs: usize, target: Target) -> Result<Linear<T>> {
+        let (loss, outputs) = self.loss().fit(target)?;
+        Ok(Linear::new(Affine { inputs, outputs, bias: true }, loss))
     }
 }
 
@@ -53,8 +72,8 @@ impl<T: Real> Problem<T> for Options {
         nodes.map(part).collect()
     }
 
-    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
-        let head = Classifier::<f64>::softmax(features, classes).layer(at.theta)?;
+    fn predictor(&self, target: Target, at: At<f64>, features: usize) -> Option<Predictor> {
+        let head = self.model::<f64>(features, target).ok()?.layer(at.theta)?;
         Some(Predictor { layers: vec![head] })
     }
 }
@@ -73,12 +92,12 @@ impl<T: Real> Tasks<T> {
         Tasks { losses, weights: sizes.iter().flat_map(weight).collect() }
     }
 
-    fn each<'a>(&'a self, batch: &'a [u32]) -> impl Fn(usize) -> (u32, T) + 'a {
+    fn each<'a>(&'a self, batch: &'a [u32]) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
         self.losses.each_weighted(batch, |e| self.weights[e])
     }
 
     /// All samples, as they come in full sums.
-    fn every(&self) -> impl Fn(usize) -> (u32, T) + '_ {
+    fn every<'a>(&'a self) -> impl Fn(usize) -> (Goal<'a, T>, T) + 'a {
         let every = self.losses.every();
         move |e| (every(e).0, every(e).1 * self.weights[e])
     }
@@ -87,7 +106,7 @@ impl<T: Real> Tasks<T> {
 /// A node's part.
 pub struct MetaLearning<T> {
     local: Local<T>,
-    model: Classifier<T>,
+    model: Linear<T>,
     tasks: usize,
     nu: T,
     query: Tasks<T>,
@@ -96,11 +115,11 @@ pub struct MetaLearning<T> {
 
 impl<T: Real> MetaLearning<T> {
     fn new(node: usize, options: &Options, setting: &Setting) -> Result<MetaLearning<T>> {
-        let labels = data("meta-learning", setting)?.train.labels();
+        let train = &data("meta-learning", setting)?.train;
         let (mut support_sizes, mut query_sizes) = (Vec::new(), Vec::new());
         let local = Local::of_node("meta-learning", node, setting, |rows, stream| {
             stream.shuffle(rows);
-            rows.sort_by_key(|&row| labels[row as usize]);
+            rows.sort_by(|&a, &b| train.compare(a, b));
             let (mut support, mut query) = (Vec::new(), Vec::new());
             for t in 0..options.tasks {
                 let bound = |t: usize| rows.len() * t / options.tasks;
@@ -134,7 +153,7 @@ impl<T: Real> MetaLearning<T> {
             Tasks::new(Losses::new(samples.clone(), c), sizes)
         };
         Ok(MetaLearning {
-            model: Classifier::softmax(local.features(), local.classes),
+            model: options.model(local.features(), local.target)?,
             tasks: options.tasks,
             nu: T::of(options.nu),
             query: tasks(&local.validation, &query_sizes),
@@ -204,7 +223,7 @@ impl<T: Real> Bilevel<T> for MetaLearning<T> {
         let MetaLearning { local, model, query, .. } = self;
         let sum = model.loss(&query.losses.samples, at.theta, query.every());
         let mut metrics = vec![("loss".into(), sum / self.tasks as f64)];
-        metrics.extend(local.accuracies(|samples| model.predict(samples, at.theta)));
+        metrics.extend(local.measures(|samples| model.scores(samples, at.theta)));
         metrics
     }
 

@@ -3,12 +3,13 @@
 //! Each problem is one file and one line of [`problems`].
 
 pub mod affine;
-pub mod classifier;
 pub mod hidden;
 pub mod hyper_cleaning;
 pub mod hyperparameter;
 pub mod linalg;
+pub mod linear;
 mod local;
+pub mod loss;
 pub mod losses;
 pub mod meta_learning;
 pub mod quadratic;
@@ -20,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Registry;
-use crate::data::Data;
+use crate::data::{Data, Target};
 use crate::error::{Error, Result};
 use crate::problem::{AnyProblem, Setting, problem_entry};
 
@@ -33,7 +34,7 @@ pub fn problems() -> Registry<AnyProblem> {
         ),
         problem_entry::<hyperparameter::Options>(
             "hyperparameter",
-            "logistic regression; x is the log of each feature's regularisation",
+            "a linear model of classes or numbers; x is the log of each feature's regularisation",
         ),
         problem_entry::<representation::Options>(
             "representation",
@@ -78,13 +79,13 @@ impl Scale {
     }
 }
 
-/// The data set, which is required and must have at least two classes.
+/// The data set, which is required and must have targets, or at least two classes.
 fn data<'a>(name: &str, setting: &Setting<'a>) -> Result<&'a Data> {
     let data = setting.data.ok_or_else(|| {
         Error::data("data/missing", format!("the problem `{name}` needs data, and there is none"))
             .hint("add a `[data]` section, or choose the problem `quadratic`, which makes its own")
     })?;
-    if data.classes.len() < 2 {
+    if matches!(data.target(), Target::Classes(0 | 1)) {
         let message =
             format!("the data has {} class(es); at least 2 are needed", data.classes.len());
         return Err(Error::data("data/one-class", message)

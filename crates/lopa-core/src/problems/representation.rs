@@ -1,8 +1,8 @@
-//! A neural network with shared hidden layers and a personal head.
+//! A neural network with shared hidden layers and a personal head, for classes or numbers.
 //!
 //! ```text
 //! h(s; x)   = φ(… φ(s W_1 + b_1) …)                 x = (W_1, b_1, W_2, b_2, …), shared
-//! f_i(x, θ) = c · mean of ℓ(h W + b; y),            θ = (W, b), personal;  ℓ = log Σ_c e^{z_c} − z_y
+//! f_i(x, θ) = c · mean of ℓ(h W + b; y),            θ = (W, b), personal;  ℓ as in `loss`
 //! g_i(x, θ) = c · mean of ℓ(h W + b; y) + (μ/2) |θ|²
 //! ```
 //!
@@ -13,12 +13,13 @@
 
 use std::ops::Range;
 
-use super::affine::{Rows, Table};
-use super::classifier::{Classifier, Room};
+use super::affine::{Affine, Rows, Table};
 use super::hidden::{Activation, Hidden, Layers, Pass, Spare};
+use super::linear::{Linear, Room};
+use super::loss::{Loss, LossKeys, LossName};
 use super::losses::Losses;
 use super::{Local, Scale};
-use crate::data::Samples;
+use crate::data::{Samples, Target};
 use crate::error::{Fault, Result};
 use crate::math::random::Stream;
 use crate::math::real::{Real, axpy, dot, norm, update};
@@ -47,20 +48,30 @@ params! {
         scale: Scale = Scale::Mean;
         /// The share of a node's samples that is kept for f; with 0, f and g both use all of them.
         validation: f64 = 0.0, share_or_none;
+        /// The loss; by default `softmax` for classes and `squared` for numbers.
+        loss: Option<LossName> = None;
+        /// Where `huber` becomes linear, in deviations of the target (1).
+        delta: Option<f64> = None, positive;
     }
     check |options| {
         let list = format!("{:?}", options.hidden);
         let layers = (1..=8).contains(&options.hidden.len());
         let units = options.hidden.iter().all(|units| (1..=4096).contains(units));
-        Fault::unless(layers && units, "hidden", list, "1 to 8 layers of 1 to 4096 units")
+        Fault::unless(layers && units, "hidden", list, "1 to 8 layers of 1 to 4096 units")?;
+        options.loss().check()
     }
 }
 
 impl Options {
-    fn model<T: Real>(&self, features: usize, classes: usize) -> Model<T> {
+    fn loss(&self) -> LossKeys {
+        LossKeys { loss: self.loss, delta: self.delta, of_two: LossName::Softmax }
+    }
+
+    fn model<T: Real>(&self, features: usize, target: Target) -> Result<Model<T>> {
+        let (loss, outputs) = self.loss().fit(target)?;
         let hidden = Hidden::new(features, &self.hidden, self.activation, self.bias);
-        let head = Classifier::softmax(hidden.outputs(), classes);
-        Model { hidden, head, spare: Spare::default() }
+        let head = Affine { inputs: hidden.outputs(), outputs, bias: true };
+        Ok(Model { hidden, head: Linear::new(head, loss), spare: Spare::default() })
     }
 }
 
@@ -72,11 +83,11 @@ impl<T: Real> Problem<T> for Options {
     fn parts(&self, setting: &Setting, nodes: Range<usize>) -> Result<Parts<T>> {
         let locals = Local::split("representation", self.validation, setting, nodes)?;
         let part = |local| Representation::new(local, self, setting.batch);
-        Ok(locals.into_iter().map(part).collect())
+        locals.into_iter().map(part).collect()
     }
 
-    fn predictor(&self, classes: usize, at: At<f64>, features: usize) -> Option<Predictor> {
-        let Model { hidden, head, .. } = self.model::<f64>(features, classes);
+    fn predictor(&self, target: Target, at: At<f64>, features: usize) -> Option<Predictor> {
+        let Model { hidden, head, .. } = self.model::<f64>(features, target).ok()?;
         let mut layers = hidden.layers(at.x)?;
         layers.push(head.layer(at.theta)?);
         Some(Predictor { layers })
@@ -108,7 +119,7 @@ impl<T: Real> Side<T> {
 /// The layers and the head, with their scratch memory.
 struct Model<T> {
     hidden: Hidden,
-    head: Classifier<T>,
+    head: Linear<T>,
     spare: Spare<T>,
 }
 
@@ -158,11 +169,11 @@ impl<T: Real> Model<T> {
         self.hidden.add_gradient(&rows, at.x, layers, back, out, &mut self.spare);
     }
 
-    fn predict(&mut self, at: At<T>, rows: &impl Rows<T>) -> Vec<u32> {
+    fn scores(&mut self, at: At<T>, rows: &impl Rows<T>) -> Vec<T> {
         let mut layers = Vec::new();
         self.hidden.forward(rows, at.x, &mut layers);
         let values = layers.last().expect("there is a layer");
-        self.head.predict(&Table { values, cols: self.hidden.outputs() }, at.theta)
+        self.head.scores(&Table { values, cols: self.hidden.outputs() }, at.theta)
     }
 }
 
@@ -178,15 +189,22 @@ pub struct Representation<T> {
 
 impl<T: Real> Representation<T> {
     /// From the node's samples; `batch` is the batch size of the run.
-    pub fn new(local: Local<T>, options: &Options, batch: Option<usize>) -> Representation<T> {
+    ///
+    /// # Errors
+    /// If the loss does not fit the target.
+    pub fn new(
+        local: Local<T>,
+        options: &Options,
+        batch: Option<usize>,
+    ) -> Result<Representation<T>> {
         let outer = options.validation > 0.0;
-        Representation {
-            model: options.model(local.features(), local.classes),
+        Ok(Representation {
+            model: options.model(local.features(), local.target)?,
             ridge: T::of(options.ridge),
             inner: Side::new(&local.train, options, batch),
             outer: outer.then(|| Side::new(&local.validation, options, batch)),
             local,
-        }
+        })
     }
 }
 
@@ -304,7 +322,7 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         let all: Vec<u32> = (0..side.losses.count() as u32).collect();
         let loss = model.loss(side, at, &all) / side.losses.c;
         let mut metrics = vec![("loss".into(), loss)];
-        metrics.extend(local.accuracies(|samples| model.predict(at, samples)));
+        metrics.extend(local.measures(|samples| model.scores(at, samples)));
         metrics
     }
 
@@ -317,6 +335,9 @@ impl<T: Real> Bilevel<T> for Representation<T> {
         let Some((units, tanh)) = hidden.single() else {
             return Err("devices take one hidden layer with biases: one number in `hidden`");
         };
+        if head.kind() != Loss::Softmax {
+            return Err("devices take the loss `softmax`, of classes");
+        }
         let inner = self.inner.losses.term();
         let outer = self.outer.as_ref().unwrap_or(&self.inner).losses.term();
         Ok(Form::Layer { inner, outer, units, classes: head.columns(), tanh, ridge: self.ridge })

@@ -2,7 +2,7 @@
 
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
-use lopa::data::{Dataset, Features, Samples};
+use lopa::data::{Dataset, Features, Samples, Target};
 use lopa::engine::Node;
 use lopa::engine::device::Program;
 use lopa::network::Mixing;
@@ -84,7 +84,8 @@ fn parts(file: &str, json: &Value) -> Vec<Box<dyn Bilevel<f64>>> {
             .samples(vec![]),
         holdout: Dataset::new(Features::Dense { cols: train.cols(), values: vec![] }, vec![])
             .samples(vec![]),
-        classes,
+        target: Target::Classes(classes),
+        units: Vec::new(),
     };
     match json["problem"].as_str().unwrap() {
         "logreg_hyper" => {
@@ -93,7 +94,7 @@ fn parts(file: &str, json: &Value) -> Vec<Box<dyn Bilevel<f64>>> {
             let options = toml::from_str::<hyperparameter::Options>("").unwrap();
             let part = |(train, validation): (&Samples<f64>, &Samples<f64>)| {
                 let local = local(train, validation, 2);
-                Box::new(hyperparameter::Hyperparameter::new(local, &options, None)) as _
+                Box::new(hyperparameter::Hyperparameter::new(local, &options, None).unwrap()) as _
             };
             sets[0].iter().zip(&sets[1]).map(part).collect()
         }
@@ -104,7 +105,7 @@ fn parts(file: &str, json: &Value) -> Vec<Box<dyn Bilevel<f64>>> {
             let classes = json["k"].as_u64().unwrap() as usize;
             let part = |own: &Samples<f64>| {
                 let local = local(own, own, classes);
-                Box::new(representation::Representation::new(local, &options, None)) as _
+                Box::new(representation::Representation::new(local, &options, None).unwrap()) as _
             };
             sets[0].iter().map(part).collect()
         }

@@ -60,7 +60,11 @@ impl Odd {
     pub fn remedy(&self, text: &str, column: &str) -> String {
         let text = short(text);
         match self {
-            Odd::Missing => "fill in missing values, or leave the rows out".into(),
+            Odd::Missing => {
+                "write `missing = \"mean\"` in [data] to fill in the column's mean, fill \
+                             in missing values yourself, or leave the rows out"
+                    .into()
+            }
             Odd::Infinite => "fill in missing values, or leave the row out".into(),
             Odd::DecimalComma(right) => {
                 format!("`{text}` has a decimal comma: write `{right}`, with a point")
@@ -81,7 +85,7 @@ impl Odd {
             }
             Odd::Word => format!(
                 "features are numbers: name a column of words as `label` or `group`, leave it out with \
-                 `drop = [{column}]`, or encode its categories as numbers"
+                 `drop = [{column}]`, or list its values in `categories`"
             ),
         }
     }
@@ -175,6 +179,16 @@ impl OddCells {
         if self.first.len() < SHOWN {
             self.first.push((line, column, text.to_string()));
         }
+    }
+
+    /// Whether all of them are cells without a value.
+    pub fn only_missing(&self) -> bool {
+        self.count == self.missing
+    }
+
+    /// The line, column and text of the first.
+    pub fn first(&self) -> Option<(u64, usize, &str)> {
+        self.first.first().map(|(line, column, text)| (*line, *column, text.as_str()))
     }
 
     /// The error, if there are any; `names` are those of the columns.

@@ -1,15 +1,18 @@
 //! Tables of numbers in text files.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cells::{ColumnNames, OddCells, is_unlabelled};
-use super::names::Names;
+use super::cells::{ColumnNames, OddCells, is_missing, is_unlabelled};
+use super::names::{Names, SEPARATOR};
 use super::raw::{Part, Raw, Table};
 use super::{Where, file, text};
+use crate::encoding::{self, Cell, Encoded};
 use crate::error::{Error, Fault, Result, nearest};
 use crate::params;
-use crate::{Columns, Features, Unnamed};
+use crate::{ClassName, Columns, Features, Unnamed};
 
 params! {
     /// Parameters of `csv`.
@@ -20,17 +23,26 @@ params! {
         test_path: Option<String> = None;
         /// Whether the first row has the column names.
         header: Header = Header::Auto;
-        /// The column of the labels: its name, or its number from 0 (-1 is the last).
-        label: Column = Column::Number(-1);
+        /// The column of the labels: its name, or its number from 0 (-1 is the last). A list of columns where
+        /// rows have several numbers to predict.
+        label: LabelColumns = LabelColumns::One(Column::Number(-1));
         /// The column with each row's group; it is not a feature.
         group: Option<Column> = None;
         /// Columns that are not features, by name or by number from 0: identifiers, dates, notes.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         drop: Vec<Column> = Vec::new();
+        /// Columns of categories, by name or number: each becomes a feature for each of the values listed.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        categories: BTreeMap<String, Vec<ClassName>> = BTreeMap::new();
+        /// Columns that get one more feature, 1 where the value is missing.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        indicators: Vec<Column> = Vec::new();
         /// The character that separates cells; by default it is found in the first lines.
         delimiter: Option<String> = None;
     }
     check |csv| {
+        let none = csv.label.as_slice().is_empty();
+        Fault::unless(!none, "label", "[]", "a column, or a list of columns")?;
         let Some(given) = &csv.delimiter else { return Ok(()) };
         let one = given.len() == 1 && !"\"\r\n".contains(given.as_str());
         let must = "one ASCII character other than a quote or a line end";
@@ -55,19 +67,38 @@ pub enum Column {
     Name(String),
 }
 
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LabelColumns {
+    One(Column),
+    Several(Vec<Column>),
+}
+
+impl LabelColumns {
+    fn as_slice(&self) -> &[Column] {
+        match self {
+            LabelColumns::One(column) => std::slice::from_ref(column),
+            LabelColumns::Several(columns) => columns,
+        }
+    }
+}
+
 pub fn read(csv: &Csv, place: &Where) -> Result<Raw> {
     let (mut labels, mut groups) = (Names::default(), Names::default());
     let names = (&mut labels, &mut groups);
-    let (train, columns, unnamed) = read_part(csv, &csv.path, place, None, names)?;
+    let (train, columns, unnamed, mut missing) = read_part(csv, &csv.path, place, None, names)?;
     let test = match &csv.test_path {
         None => None,
         Some(path) => {
             let like = Some((train.table.cols(), columns.as_ref()));
-            Some(read_part(csv, path, place, like, (&mut labels, &mut groups))?.0)
+            let test = read_part(csv, path, place, like, (&mut labels, &mut groups))?;
+            missing = missing.or(test.3);
+            Some(test.0)
         }
     };
     let raw = Raw::named(train, test, labels, groups).map_err(|error| error.at(&csv.path))?;
-    Ok(Raw { columns, unnamed, test_at: csv.test_path.clone(), ..raw })
+    let outputs = csv.label.as_slice().len();
+    Ok(Raw { columns, unnamed, test_at: csv.test_path.clone(), outputs, missing, ..raw })
 }
 
 fn read_part(
@@ -76,13 +107,17 @@ fn read_part(
     place: &Where,
     like: Option<(usize, Option<&Columns>)>,
     names: (&mut Names, &mut Names),
-) -> Result<(Part, Option<Columns>, Unnamed)> {
+) -> Result<(Part, Option<Columns>, Unnamed, Option<Error>)> {
     let (name, bytes) = file::read(&file::find(path, place)?)?;
     let given = csv.delimiter.as_ref().map(|given| given.as_bytes()[0]);
     let rows = CsvReader::open(&name, &bytes, given)?;
     let mut plan = csv.plan(&rows).map_err(|error| error.at(format!("{name}:1")))?;
-    let (cols, mut columns) = (plan.features.len(), rows.names(&plan));
+    let (cols, mut columns) = (plan.width(), rows.names(&plan));
     match (like, &columns) {
+        // Columns that are encoded are sorted by name.
+        (Some((_, Some(like))), Some(found)) if !plan.encoding.is_empty() => {
+            like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?;
+        }
         (Some((_, Some(like))), Some(found)) => {
             plan.reorder(&like.order(&found.features).map_err(|e| e.at(format!("{name}:1")))?);
             columns = Some(like.clone());
@@ -95,28 +130,35 @@ fn read_part(
     }
     // Columns with names are left out by name.
     let dropped = if columns.is_some() { Vec::new() } else { plan.places_left_out() };
-    let unnamed = Unnamed { dropped, ..Unnamed::default() };
-    Ok((rows.read(&plan, names)?, columns, unnamed))
+    let unnamed = Unnamed { dropped, encoding: plan.encoding.clone(), ..Unnamed::default() };
+    let (part, missing) = rows.read(&plan, names)?;
+    Ok((part, columns, unnamed, missing))
 }
 
 impl Csv {
     /// The roles of a file's columns.
     fn plan(&self, rows: &CsvReader) -> Result<Plan> {
         let find = |column: &Column| rows.find(column, self.header);
-        let label = find(&self.label)?;
+        let labels = self.label.as_slice().iter().map(find).collect::<Result<Vec<usize>>>()?;
         let group = self.group.as_ref().map(find).transpose()?;
         let dropped = self.drop.iter().map(find).collect::<Result<Vec<usize>>>()?;
         let clash = |what: &str, column: usize| {
             let message = format!("column {} cannot be both the label and {what}", column + 1);
             Err(Error::data("data/no-column", message).hint("name another column"))
         };
-        if group == Some(label) {
-            return clash("the group", label);
+        for (at, &label) in labels.iter().enumerate() {
+            if group == Some(label) {
+                return clash("the group", label);
+            }
+            if dropped.contains(&label) {
+                return clash("left out", label);
+            }
+            if labels[..at].contains(&label) {
+                return clash("another one", label);
+            }
         }
-        if dropped.contains(&label) {
-            return clash("left out", label);
-        }
-        let plan = rows.plan(self.header, (Some(label), group), &dropped);
+        let mut plan = rows.plan(self.header, (&labels, group), &dropped);
+        self.encode(&mut plan, rows)?;
         match plan.features.is_empty() {
             false => Ok(plan),
             true => Err(Error::data("data/no-features", "no column is left for the features")
@@ -125,17 +167,77 @@ impl Csv {
     }
 }
 
+impl Csv {
+    /// Adds the encoding of columns, if the file asks for any. Columns with names are then in the order of
+    /// their names, so that it is the same in every file.
+    fn encode(&self, plan: &mut Plan, rows: &CsvReader) -> Result<()> {
+        if self.categories.is_empty() && self.indicators.is_empty() {
+            return Ok(());
+        }
+        let of_key = |key: &String| match key.parse() {
+            Ok(number) => Column::Number(number),
+            Err(_) => Column::Name(key.clone()),
+        };
+        let feature = |column: &Column| {
+            let found = rows.find(column, self.header)?;
+            match plan.features.contains(&found) {
+                true => Ok(found),
+                false => {
+                    let message = format!("column {} is not a feature", found + 1);
+                    Err(Error::data("data/no-column", message)
+                        .hint("`categories` and `indicators` name features"))
+                }
+            }
+        };
+        let mut listed = BTreeMap::new();
+        for (key, categories) in &self.categories {
+            let names: Vec<String> =
+                categories.iter().map(|name| encoding::category(&name.to_string())).collect();
+            let twice = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+            if names.len() < 2 || twice.is_some() {
+                let message =
+                    format!("`categories` of column `{key}` must be two or more, once each");
+                return Err(Error::config("config/out-of-range", message));
+            }
+            listed.insert(feature(&of_key(key))?, names);
+        }
+        let marked = self.indicators.iter().map(feature).collect::<Result<Vec<usize>>>()?;
+        let cells = rows.cells();
+        if plan.header {
+            plan.features.sort_by(|&a, &b| cells[a].cmp(&cells[b]));
+        }
+        let header = plan.header;
+        let encoded = |&j: &usize| Encoded {
+            column: if header { cells[j].clone() } else { j.to_string() },
+            categories: listed.get(&j).cloned().unwrap_or_default(),
+            indicator: marked.contains(&j),
+        };
+        plan.encoding = plan.features.iter().map(encoded).collect();
+        Ok(())
+    }
+}
+
 /// The roles of a table's columns.
 pub struct Plan {
     header: bool,
-    pub label: Option<usize>,
+    pub labels: Vec<usize>,
     group: Option<usize>,
     /// The feature columns, in the order in which they are used.
     features: Vec<usize>,
     dropped: Vec<usize>,
+    /// How the feature columns become features; empty where each is one number.
+    pub encoding: Vec<Encoded>,
 }
 
 impl Plan {
+    /// The number of features.
+    fn width(&self) -> usize {
+        match self.encoding.is_empty() {
+            true => self.features.len(),
+            false => encoding::width(&self.encoding),
+        }
+    }
+
     /// The places of the columns left out, among the features and them.
     fn places_left_out(&self) -> Vec<usize> {
         let mut all: Vec<usize> = self.features.iter().chain(&self.dropped).copied().collect();
@@ -215,17 +317,19 @@ impl<'a> CsvReader<'a> {
     pub fn plan(
         &self,
         header: Header,
-        (label, group): (Option<usize>, Option<usize>),
+        (labels, group): (&[usize], Option<usize>),
         dropped: &[usize],
     ) -> Plan {
-        let is_feature = |j: &usize| Some(*j) != label && Some(*j) != group && !dropped.contains(j);
+        let is_feature =
+            |j: &usize| !labels.contains(j) && Some(*j) != group && !dropped.contains(j);
         let features: Vec<usize> = (0..self.width()).filter(is_feature).collect();
         let header = match header {
             Header::Yes => true,
             Header::No => false,
             Header::Auto => !features.iter().any(|&j| number(&self.first[j])),
         };
-        Plan { header, label, group, features, dropped: dropped.to_vec() }
+        let (labels, dropped, encoding) = (labels.to_vec(), dropped.to_vec(), Vec::new());
+        Plan { header, labels, group, features, dropped, encoding }
     }
 
     /// The cells of the first row as text.
@@ -237,8 +341,12 @@ impl<'a> CsvReader<'a> {
     pub fn names(&self, plan: &Plan) -> Option<Columns> {
         let cells = self.cells();
         plan.header.then(|| Columns {
-            features: plan.features.iter().map(|&j| cells[j].clone()).collect(),
-            label: plan.label.map(|j| cells[j].clone()),
+            features: match plan.encoding.is_empty() {
+                true => plan.features.iter().map(|&j| cells[j].clone()).collect(),
+                false => plan.encoding.iter().flat_map(Encoded::names).collect(),
+            },
+            label: plan.labels.first().map(|&j| cells[j].clone()),
+            more_labels: plan.labels.iter().skip(1).map(|&j| cells[j].clone()).collect(),
             group: plan.group.map(|j| cells[j].clone()),
             dropped: plan.dropped.iter().map(|&j| cells[j].clone()).collect(),
         })
@@ -249,10 +357,15 @@ impl<'a> CsvReader<'a> {
         ColumnNames { names: plan.header.then(|| self.cells()), width: self.width() }
     }
 
-    /// Reads all rows; cells that are not numbers are counted and refused together.
-    pub fn read(self, plan: &Plan, (labels, groups): (&mut Names, &mut Names)) -> Result<Part> {
-        let &Plan { header, label, group, ref features, .. } = plan;
-        let (name, cols, columns) = (self.name, features.len(), self.column_names(plan));
+    /// Reads all rows; cells that are not numbers are counted and refused together. If the only fault of a
+    /// table is cells without a value, these are NaN, and their error is returned beside it.
+    pub fn read(
+        self,
+        plan: &Plan,
+        (labels, groups): (&mut Names, &mut Names),
+    ) -> Result<(Part, Option<Error>)> {
+        let &Plan { header, labels: ref label, group, ref features, .. } = plan;
+        let (name, cols, columns) = (self.name, plan.width(), self.column_names(plan));
         let mut part = Part {
             table: Table::Numbers(Features::Dense { cols, values: vec![] }),
             labels: vec![],
@@ -260,11 +373,19 @@ impl<'a> CsvReader<'a> {
         };
         let mut values = Vec::new();
         let mut places = vec![None; self.width()];
-        features.iter().enumerate().for_each(|(place, &j)| places[j] = Some(place));
+        let plain = Encoded::number(String::new());
+        let mut place = 0;
+        for (at, &j) in features.iter().enumerate() {
+            let encoded = plan.encoding.get(at).unwrap_or(&plain);
+            places[j] = Some((place, encoded));
+            place += encoded.width();
+        }
         let [mut odd, mut no_label, mut no_group] = [(); 3].map(|()| OddCells::default());
+        let mut unlisted = OddCells::default();
         self.each(header, |line, cells| {
             let start = values.len();
             values.resize(start + cols, 0.0);
+            let mut several = vec![""; if label.len() > 1 { label.len() } else { 0 }];
             for (j, cell) in cells.enumerate() {
                 let text = std::str::from_utf8(cell).unwrap_or_default(); // the file is UTF-8
                 let named = |names: &mut Names, none: &mut OddCells| {
@@ -277,29 +398,44 @@ impl<'a> CsvReader<'a> {
                         0
                     })
                 };
-                if Some(j) == label {
+                if let [one] = label[..]
+                    && one == j
+                {
                     part.labels.push(named(labels, &mut no_label));
+                } else if let Some(at) = label.iter().position(|&label| label == j) {
+                    match is_missing(text) {
+                        true => no_label.add(line, j, text),
+                        false => several[at] = text,
+                    }
                 } else if Some(j) == group {
                     part.groups.push(named(groups, &mut no_group));
-                } else if let Some(feature) = places[j] {
-                    match text.parse::<f64>().ok().filter(|value| value.is_finite()) {
-                        Some(value) => values[start + feature] = value,
-                        None => odd.add(line, j, text),
+                } else if let Some((place, encoded)) = places[j] {
+                    let out = &mut values[start + place..][..encoded.width()];
+                    match encoded.write(text, out) {
+                        Cell::Value => {}
+                        Cell::Odd if !encoded.categories.is_empty() => unlisted.add(line, j, text),
+                        Cell::Missing | Cell::Odd => odd.add(line, j, text),
                     }
                 }
+            }
+            if several.len() > 1 {
+                let joined = several.join(&SEPARATOR.to_string());
+                part.labels.push(labels.number(&joined).unwrap_or(0));
             }
             Ok(())
         })?;
         if values.is_empty() {
             return Err(Error::data("data/empty", "the file has no rows").at(name));
         }
-        let error = odd.error(name, &columns);
+        let missing = odd.error(name, &columns);
+        let error = uncategorised(&unlisted, name, &columns, plan);
+        let error = error.or_else(|| missing.clone().filter(|_| !odd.only_missing()));
         let error = error.or_else(|| no_label.unnamed(name, &columns, "label"));
         if let Some(error) = error.or_else(|| no_group.unnamed(name, &columns, "group")) {
             return Err(error);
         }
         part.table = Table::Numbers(Features::Dense { cols, values });
-        Ok(part)
+        Ok((part, missing))
     }
 
     /// Calls `f(cells)` for every row but the header.
@@ -340,6 +476,18 @@ impl<'a> CsvReader<'a> {
         }
         Ok(())
     }
+}
+
+/// The error for cells that hold none of the categories of their columns.
+fn uncategorised(odd: &OddCells, name: &str, names: &ColumnNames, plan: &Plan) -> Option<Error> {
+    let (line, column, text) = odd.first()?;
+    let at = plan.features.iter().position(|&j| j == column)?;
+    let known = &plan.encoding.get(at)?.categories;
+    let near = nearest(text, known.iter().map(String::as_str));
+    let did = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+    let message = format!("`{text}` in {} is not one of its categories", names.shown(column));
+    let hint = format!("{did}`categories` in [data] lists {}", known.join(", "));
+    Some(Error::data("data/unknown-category", message).at(format!("{name}:{line}")).hint(hint))
 }
 
 pub fn number(cell: &[u8]) -> bool {

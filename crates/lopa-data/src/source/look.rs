@@ -12,7 +12,7 @@ use super::raw::{Class, Part, Raw, Table};
 use super::{file, idx, libsvm, npz};
 use crate::Features;
 use crate::error::Result;
-use crate::labels::check_classes;
+use crate::labels::{are_numbers, check_classes};
 use crate::look::{Cells, ColumnLook, LabelLook, Look, MAX_DISTINCT};
 
 /// A text table; `None` if the file is not one.
@@ -30,7 +30,7 @@ pub fn look_csv(path: &Path, label: Option<&str>) -> Result<Option<Look>> {
         Some((label, Err(_))) => Column::Name(label.to_string()),
     };
     let label = rows.find(&label, Header::Auto)?;
-    let plan = rows.plan(Header::Auto, (Some(label), None), &[]);
+    let plan = rows.plan(Header::Auto, (&[label], None), &[]);
     let header = rows.names(&plan).is_some();
     let names = match header {
         true => rows.cells(),
@@ -86,10 +86,12 @@ fn label_look(column: ColumnLook, classes: Names, labels: Vec<u32>, missing: usi
     raw.classes =
         names.iter().map(|name| Class { code: name.clone(), name: name.clone() }).collect();
     let refused = check_classes(&raw).err().map(|error| error.message);
+    let numbers = refused.is_some() && are_numbers(&raw);
     let mut classes: Vec<(String, usize)> = names.into_iter().zip(counts).collect();
     // The mark of a missing label is not a class.
     classes.retain(|(_, rows)| *rows > 0);
-    LabelLook { name: column.name.clone(), classes, missing, refused, column: Some(column) }
+    let name = column.name.clone();
+    LabelLook { name, classes, missing, numbers, refused, column: Some(column) }
 }
 
 /// A file that is no text table.

@@ -7,6 +7,7 @@ mod covtype;
 mod csv;
 mod digits;
 mod file;
+mod heart;
 mod idx;
 mod integers;
 mod libsvm;
@@ -24,9 +25,10 @@ mod zip;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(super) use cells::Odd;
+pub(super) use cells::{Odd, is_missing};
 pub(super) use file::find;
 pub(super) use look::{RawLook, look_csv, look_raw};
+pub(super) use names::{SEPARATOR, numeral};
 pub use new::{Named, Needed, NewRows, new_rows};
 pub use raw::{Class, Part, Raw, Table, Usual};
 
@@ -62,6 +64,12 @@ pub fn sources() -> Registry<SourceBuild> {
             "UCI optical digits, 1797 rows of 64 (included; E. Alpaydin and C. Kaynak, CC BY 4.0)",
             digits::read,
         ),
+        entry(
+            "heart",
+            "UCI heart disease, 920 rows of four hospitals with missing values (included; \
+             A. Janosi and others, CC BY 4.0)",
+            heart::read,
+        ),
         entry("blobs", "synthetic Gaussian classes, dense or sparse", synthetic::blobs),
         entry(
             "logistic",
@@ -88,7 +96,11 @@ pub fn sources() -> Registry<SourceBuild> {
             "CIFAR-10 photographs of 3072 pixels (binary batches, as many as there are)",
             cifar::read,
         ),
-        entry("csv", "a table of numbers in a text file, with a column of labels", csv::read),
+        entry(
+            "csv",
+            "a table of numbers in a text file, with a column of labels or of numbers to predict",
+            csv::read,
+        ),
         entry("libsvm", "a text file in LIBSVM format, kept sparse", libsvm::read),
         entry("npy", "NumPy arrays of features and labels, a file each", npy::read),
         entry("npz", "NumPy arrays of features and labels in one archive", npz::read),

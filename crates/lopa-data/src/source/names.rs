@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+/// Between the numbers of a row that has several to predict.
+pub const SEPARATOR: char = '\t';
+
 /// Numbers names in the order of their first appearance; [`Names::sorted`] gives the final order.
 #[derive(Default)]
 pub struct Names {

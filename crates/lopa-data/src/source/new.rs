@@ -8,14 +8,14 @@ use super::npy::Array;
 use super::raw::{Raw, Table, kept};
 use super::{file, libsvm, npz};
 use crate::error::{Error, Result};
-use crate::{Columns, Features, Unnamed};
+use crate::{Columns, Encoded, Features, Unnamed};
 
 /// Rows for a trained model to predict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewRows {
     /// Raw features, before scaling.
     pub features: Features<f64>,
-    /// The class name of each row, if the file has labels.
+    /// The label of each row, if the file has labels: the name of a class, or numbers.
     pub labels: Option<Vec<String>>,
     /// The group of each row, if the file has it.
     pub groups: Option<Vec<String>>,
@@ -38,6 +38,10 @@ pub struct Named<'a> {
 pub struct Needed<'a> {
     /// Number of features.
     pub features: usize,
+    /// Number of columns of labels.
+    pub outputs: usize,
+    /// Whether missing values are filled.
+    pub fills: bool,
     /// The names of the columns, if it was trained with any.
     pub columns: Option<&'a Columns>,
     /// What must be known of columns without names.
@@ -47,12 +51,17 @@ pub struct Needed<'a> {
 impl Needed<'_> {
     /// Features and columns to leave out.
     fn width(&self) -> usize {
-        self.features + self.unnamed.dropped.len()
+        let columns = match self.unnamed.encoding.len() {
+            0 => self.features,
+            columns => columns,
+        };
+        columns + self.unnamed.dropped.len()
     }
 
     /// Rows without the columns to leave out, if they have these.
     pub fn cut(&self, raw: Features<f64>) -> Features<f64> {
-        match raw.cols() == self.width() && !self.unnamed.dropped.is_empty() {
+        let plain = self.unnamed.encoding.is_empty();
+        match plain && raw.cols() == self.width() && !self.unnamed.dropped.is_empty() {
             true => raw.columns_at(&kept(self.width(), &self.unnamed.dropped).collect::<Vec<_>>()),
             false => raw,
         }
@@ -147,20 +156,36 @@ fn table((name, bytes): (&str, &[u8]), needed: &Needed, named: Named) -> Result<
         })
     });
     let named = (label.as_ref(), group.as_ref());
-    let plan = match needed.columns.filter(|columns| has_header(&rows.cells(), columns)) {
+    let columns = needed.columns.map(|columns| with_raw_names(columns, &needed.unnamed.encoding));
+    let plan = match columns.as_ref().filter(|columns| has_header(&rows.cells(), columns)) {
         Some(columns) => by_name(&rows, columns, named),
         None => by_position(&rows, needed, named),
     };
-    let (plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
+    let (mut plan, guessed) = plan.map_err(|error| error.at(format!("{name}:1")))?;
+    plan.encoding = needed.unnamed.encoding.clone();
     let (mut labels, mut groups) = (Names::default(), Names::default());
-    let found = match (plan.label, guessed) {
-        (None, _) => Labels::None,
-        (Some(_), true) => Labels::Guessed,
-        (Some(_), false) => Labels::Known,
+    let found = match (plan.labels.is_empty(), guessed) {
+        (true, _) => Labels::None,
+        (false, true) => Labels::Guessed,
+        (false, false) => Labels::Known,
     };
-    let part = rows.read(&plan, (&mut labels, &mut groups))?;
+    let (part, missing) = rows.read(&plan, (&mut labels, &mut groups))?;
+    if let Some(error) = missing.filter(|_| !needed.fills) {
+        return Err(error);
+    }
     let raw = Raw::named(part, None, labels, groups).map_err(|error| error.at(name))?;
     Ok((raw, found))
+}
+
+/// The names of the columns as files have them, before they are encoded.
+fn with_raw_names(columns: &Columns, encoding: &[Encoded]) -> Columns {
+    match encoding.is_empty() {
+        true => columns.clone(),
+        false => {
+            let features = encoding.iter().map(|encoded| encoded.column.clone()).collect();
+            Columns { features, ..columns.clone() }
+        }
+    }
 }
 
 /// Whether the first row has names: no cell is a number, or it has all required names.
@@ -182,6 +207,10 @@ fn by_name(
     };
     let given = label.map(|label| rows.find(label, Header::Yes)).transpose()?;
     let mut label = given.or_else(|| at(&columns.label));
+    let more: Vec<usize> = match given.is_none() && label.is_some() {
+        true => columns.more_labels.iter().filter_map(|name| at(&Some(name.clone()))).collect(),
+        false => Vec::new(),
+    };
     let group = group.map(|group| rows.find(group, Header::Yes)).transpose()?;
     let group = group.or_else(|| at(&columns.group));
     let is_dropped = |cell: &String| columns.dropped.contains(cell);
@@ -195,7 +224,8 @@ fn by_name(
         label = (extra == columns.features.len() + 1).then_some(last);
     }
     let dropped: Vec<usize> = (0..cells.len()).filter(|&j| is_dropped(&cells[j])).collect();
-    let mut plan = rows.plan(Header::Yes, (label, group), &dropped);
+    let labels: Vec<usize> = label.into_iter().chain(more).collect();
+    let mut plan = rows.plan(Header::Yes, (&labels, group), &dropped);
     let found = rows.names(&plan).map_or(Vec::new(), |names| names.features);
     let order = columns.order(&found).map_err(|error| {
         let unknown: Vec<_> =
@@ -226,16 +256,21 @@ fn by_position(
         Some(group) if group + 1 == rows.width() => Column::Number(-2),
         _ => Column::Number(-1),
     };
-    let label = match rows.width() {
-        width if width == features + 1 + beside => {
-            Some(rows.find(label.unwrap_or(&last), Header::Auto)?)
+    let outputs = needed.outputs.max(1);
+    let labels = match rows.width() {
+        width if width == features + 1 + beside && outputs == 1 => {
+            vec![rows.find(label.unwrap_or(&last), Header::Auto)?]
         }
-        width if width == features + beside && label.is_none() => None,
+        width if width == features + outputs + beside && outputs > 1 && label.is_none() => {
+            let free = (0..width).filter(|&j| Some(j) != group);
+            free.skip(features).collect()
+        }
+        width if width == features + beside && label.is_none() => Vec::new(),
         width => {
             let message = format!(
                 "the rows have {width} columns, and the model needs {}, or {} with labels",
                 features + beside,
-                features + 1 + beside
+                features + outputs + beside
             );
             let left_out = match needed.unnamed.dropped.is_empty() {
                 true => "",
@@ -246,11 +281,11 @@ fn by_position(
             )));
         }
     };
-    let other = |j: &usize| Some(*j) != label && Some(*j) != group;
+    let other = |j: &usize| !labels.contains(j) && Some(*j) != group;
     let all: Vec<usize> = (0..rows.width()).filter(other).collect();
     let dropped: Vec<usize> =
         needed.unnamed.dropped.iter().filter_map(|&j| all.get(j).copied()).collect();
-    Ok((rows.plan(Header::Auto, (label, group), &dropped), guessed))
+    Ok((rows.plan(Header::Auto, (&labels, group), &dropped), guessed))
 }
 
 fn into_features(table: Table) -> Features<f64> {

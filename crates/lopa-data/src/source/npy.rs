@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::names::{Names, numeral};
+use super::names::{Names, SEPARATOR, numeral};
 use super::npy_header::NpyHeader;
 use super::raw::{Part, Raw, Table};
 use super::{Where, file};
@@ -20,7 +20,8 @@ params! {
     pub struct Npy {
         /// The file of the features: one row per sample, further dimensions flattened.
         features: String = String::new(), required;
-        /// The file of the labels: numbers or text.
+        /// The file of the labels: numbers or text; a row of numbers for each sample where there are several to
+        /// predict.
         labels: String = String::new(), required;
         /// The file of the test features.
         test_features: Option<String> = None;
@@ -66,9 +67,11 @@ pub fn assemble(
 ) -> Result<Raw> {
     let test_at = test.map(|(_, labels)| format!("`{labels}`"));
     let mut names = Names::default();
+    let mut outputs = Vec::new();
     let mut part = |(features, labels): (&str, &str)| {
         let table = array(features)?.into_table()?;
         let labels = array(labels)?;
+        outputs.push(labels.shape[1..].iter().product::<usize>());
         let rows = match &table {
             Table::Bytes { cols, values } => values.len() / cols,
             Table::Numbers(features) => features.rows(),
@@ -82,8 +85,12 @@ pub fn assemble(
         let message = format!("the test rows have {here} features, the training rows {there}");
         return Err(Error::data("data/shape-mismatch", message));
     }
+    if outputs.iter().any(|&count| count != outputs[0]) {
+        let message = "the test rows and the training rows differ in the number of labels";
+        return Err(Error::data("data/shape-mismatch", message));
+    }
     let raw = Raw::named(train, test, names, Names::default())?;
-    Ok(Raw { test_at, ..raw })
+    Ok(Raw { test_at, outputs: outputs[0], ..raw })
 }
 
 /// An array in row-major order.
@@ -171,7 +178,8 @@ impl Array {
     }
 
     fn into_labels(self, rows: usize, names: &mut Names) -> Result<Vec<u32>> {
-        if self.shape[0] != rows || self.shape[1..].iter().any(|&size| size != 1) {
+        let outputs: usize = self.shape[1..].iter().product();
+        if self.shape[0] != rows || self.shape.len() > 2 && outputs != 1 {
             let message = format!("labels of shape {:?} do not fit {rows} rows", self.shape);
             return Err(Error::data("data/count-mismatch", message).at(self.name));
         }
@@ -179,6 +187,16 @@ impl Array {
             Items::Bytes(items) => items.iter().map(|item| Some(item.to_string())).collect(),
             Items::Numbers(items) => items.iter().map(|&item| numeral(item)).collect(),
             Items::Text(items) => items.into_iter().map(Some).collect(),
+        };
+        let texts: Vec<Option<String>> = match outputs {
+            1 => texts,
+            _ => {
+                let joined = |row: &[Option<String>]| {
+                    let row: Option<Vec<String>> = row.iter().cloned().collect();
+                    row.map(|row| row.join(&SEPARATOR.to_string()))
+                };
+                texts.chunks_exact(outputs).map(joined).collect()
+            }
         };
         let number = |(row, text): (usize, Option<String>)| {
             text.and_then(|text| names.number(&text)).ok_or_else(|| {

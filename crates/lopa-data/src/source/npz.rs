@@ -19,7 +19,8 @@ params! {
         path: String = String::new(), required;
         /// The array of the features: one row per sample, further dimensions flattened.
         features: String = ARRAYS[0].into();
-        /// The array of the labels: numbers or text.
+        /// The array of the labels: numbers or text; a row of numbers for each sample where there are several
+        /// to predict.
         labels: String = ARRAYS[1].into();
         /// The array of the test features.
         test_features: Option<String> = None;

@@ -27,6 +27,10 @@ pub struct Raw {
     pub test_at: Option<String>,
     /// Whether the source, not its files, defines the classes: `classes` then chooses among them.
     pub known: bool,
+    /// Columns of labels: several only where they are numbers to predict.
+    pub outputs: usize,
+    /// The error about cells without a value, unless these are filled; they are NaN.
+    pub missing: Option<Error>,
 }
 
 impl Raw {
@@ -43,11 +47,21 @@ impl Raw {
             unnamed: Unnamed::default(),
             test_at: None,
             known: true,
+            outputs: 1,
+            missing: None,
         }
     }
 }
 
 impl Raw {
+    /// The names of the numbers to predict: those of their columns, or `y`, `y2`, `y3`, …
+    pub(crate) fn output_names(&self) -> Vec<String> {
+        let columns = self.columns.as_ref();
+        let named = columns.map_or(Vec::new(), |columns| columns.outputs());
+        let other = |o: usize| if o == 0 { "y".into() } else { format!("y{}", o + 1) };
+        (0..self.outputs).map(|o| named.get(o).cloned().unwrap_or_else(|| other(o))).collect()
+    }
+
     /// Leaves out the features that the file numbers so; its first one has the number `first`.
     pub(super) fn without(mut self, numbers: &[u32], first: u32) -> Result<Raw> {
         if numbers.is_empty() {
@@ -166,6 +180,22 @@ impl Table {
         }
     }
 
+    /// Whether some entry has no value.
+    pub(crate) fn has_missing(&self) -> bool {
+        match self {
+            Table::Bytes { .. } => false,
+            Table::Numbers(features) => features.has_missing(),
+        }
+    }
+
+    /// The same with missing values filled.
+    pub(crate) fn filled(&self, filling: &Scaling) -> Table {
+        match self {
+            Table::Numbers(features) => Table::Numbers(filling.apply(features.clone())),
+            bytes => bytes.clone(),
+        }
+    }
+
     /// Whether only nonzero entries are stored.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Table::Numbers(Features::Sparse { .. }))
@@ -269,9 +299,6 @@ impl Table {
     }
 }
 
-/// More classes than this are refused: most likely the labels are in another column.
-const MAX_CLASSES: usize = 10_000;
-
 impl Raw {
     /// A data set whose labels and groups are provisional numbers of names.
     pub fn named(
@@ -282,13 +309,6 @@ impl Raw {
     ) -> Result<Raw> {
         let (classes, class) = labels.sorted();
         let (groups, group) = groups.sorted();
-        if classes.len() > MAX_CLASSES {
-            return Err(Error::data(
-                "data/too-many-classes",
-                format!("the labels have {} different values", classes.len()),
-            )
-            .hint("labels name classes: are they in the right column or array?"));
-        }
         for part in [Some(&mut train), test.as_mut()].into_iter().flatten() {
             part.labels.iter_mut().for_each(|label| *label = class[*label as usize]);
             part.groups.iter_mut().for_each(|of| *of = group[*of as usize]);
@@ -296,7 +316,20 @@ impl Raw {
         let classes = classes.into_iter().map(|name| Class { code: name.clone(), name }).collect();
         let (usual, columns, test_at) = (Usual::nothing(), None, None);
         let unnamed = Unnamed::default();
-        Ok(Raw { train, test, classes, groups, usual, columns, unnamed, test_at, known: false })
+        let known = false;
+        Ok(Raw {
+            train,
+            test,
+            classes,
+            groups,
+            usual,
+            columns,
+            unnamed,
+            test_at,
+            known,
+            outputs: 1,
+            missing: None,
+        })
     }
 
     /// A data set whose labels are small codes, with a name for each.
@@ -322,6 +355,8 @@ impl Raw {
         let (train, test) = (part(train), test.map(part));
         let (groups, columns, test_at) = (Vec::new(), None, None);
         let unnamed = Unnamed::default();
-        Raw { train, test, classes, groups, usual, columns, unnamed, test_at, known: true }
+        let known = true;
+        let none = Raw::new(Features::Dense { cols: 1, values: Vec::new() }, Vec::new(), &[]);
+        Raw { train, test, classes, groups, usual, columns, unnamed, test_at, known, ..none }
     }
 }

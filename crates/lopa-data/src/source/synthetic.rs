@@ -111,5 +111,6 @@ fn synthetic(train: Part, classes: usize, groups: usize) -> Raw {
     let groups = (0..groups).map(|group| group.to_string()).collect();
     let (usual, columns, test_at) = (Usual::nothing(), None, None);
     let unnamed = Unnamed::default();
-    Raw { train, test: None, classes, groups, usual, columns, unnamed, test_at, known: true }
+    let none = Raw::new(Features::Dense { cols: 1, values: Vec::new() }, Vec::new(), &[]);
+    Raw { train, classes, groups, usual, columns, unnamed, test_at, ..none }
 }

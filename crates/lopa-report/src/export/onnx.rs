@@ -1,8 +1,10 @@
-//! A node's model as an ONNX file: raw features in, probabilities and the most probable class out.
+//! A node's model as an ONNX file: raw features in; probabilities and the most probable class out, or
+//! numbers in their own units.
 //!
 //! ```text
-//! features [rows, d] ─ scaling: Sub shift ─ Mul factor ─ { MatMul W ─ Add b ─ φ } … Softmax ─► probabilities
+//! features [rows, d] ─ missing values filled ─ scaling: Sub shift ─ Mul factor ─ { MatMul W ─ Add b ─ φ } … Softmax ─► probabilities
 //!                                                                            └ ArgMax ─► class
+//!                                                          of numbers: … ─ Mul units ─ Add shift ─► numbers
 //! ```
 //!
 //! Numbers are in single precision. Operators are those of opset 13, which every recent runtime
@@ -10,6 +12,7 @@
 //! varints, and lengths before bytes.
 
 use lopa::config::Registry;
+use lopa::data::Target;
 use lopa::error::{Error, Result};
 use lopa::folder::model::Model;
 use lopa::problem::AnyProblem;
@@ -27,6 +30,11 @@ pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Resu
     let mut graph = Graph::default();
     let mut last = "features".to_string();
     let scaling = model.scaling.of(node);
+    if !scaling.fill.is_empty() {
+        graph.tensor("fill", &[scaling.fill.len()], &scaling.fill);
+        graph.node("IsNaN", &[&last], "is_missing", &[]);
+        last = graph.node("Where", &["is_missing", "fill", &last], "filled", &[]);
+    }
     if scaling.log {
         // sign(raw) ln(1 + |raw|)
         graph.tensor("one", &[1], &[1.0]);
@@ -57,23 +65,39 @@ pub fn onnx(model: &Model, node: usize, problems: &Registry<AnyProblem>) -> Resu
             Then::Sigmoid => graph.node("Sigmoid", &[&last], &out, &[]),
             Then::Tanh => graph.node("Tanh", &[&last], &out, &[]),
             Then::Softmax => graph.node("Softmax", &[&last], "probabilities", &[("axis", 1)]),
+            Then::Nothing => last,
         };
     }
-    if last != "probabilities" {
-        let message = "the model's last layer gives no probabilities";
-        return Err(Error::config("config/no-meaning", message));
+    match about.target() {
+        Target::Classes(_) if last != "probabilities" => {
+            let message = "the model's last layer gives no probabilities";
+            return Err(Error::config("config/no-meaning", message));
+        }
+        Target::Classes(classes) => {
+            graph.node("ArgMax", &[&last], "class", &[("axis", 1), ("keepdims", 0)]);
+            graph.0.message(12, &value("probabilities", FLOAT, Some(classes)));
+            graph.0.message(12, &value("class", INT64, None));
+        }
+        Target::Numbers(outputs) => {
+            graph.tensor("units", &[outputs], &scaling.target.units());
+            graph.tensor("target_shift", &[outputs], &scaling.target.shift);
+            last = graph.node("Mul", &[&last, "units"], "in_units", &[]);
+            graph.node("Add", &[&last, "target_shift"], "numbers", &[]);
+            graph.0.message(12, &value("numbers", FLOAT, Some(outputs)));
+        }
     }
-    graph.node("ArgMax", &[&last], "class", &[("axis", 1), ("keepdims", 0)]);
     graph.0.text(2, "lopa");
     graph.0.message(11, &value("features", FLOAT, Some(about.features)));
-    graph.0.message(12, &value("probabilities", FLOAT, Some(about.classes.len())));
-    graph.0.message(12, &value("class", INT64, None));
 
-    let classes = serde_json::to_string(&about.classes).expect("names are JSON");
+    let (key, names) = match about.outputs.is_empty() {
+        true => ("classes", &about.classes),
+        false => ("outputs", &about.outputs),
+    };
+    let names = serde_json::to_string(names).expect("names are JSON");
     let seed = about.seed.to_string();
     let name = model.name(node);
     let properties = [
-        ("classes", &classes),
+        (key, &names),
         ("problem", &about.problem),
         ("algorithm", &about.algorithm),
         ("seed", &seed),
@@ -284,6 +308,11 @@ mod tests {
                     let length = a.iter().map(|z| z * z).sum::<f64>().sqrt();
                     a.iter().map(|z| z / length).collect()
                 }
+                "IsNaN" => a.iter().map(|z| f64::from(z.is_nan())).collect(),
+                "Where" => {
+                    let c = &values[&inputs[2]];
+                    (0..a.len()).map(|at| if a[at] > 0.0 { b[at] } else { c[at] }).collect()
+                }
                 "Tanh" => a.iter().map(|&z| tanh(z)).collect(),
                 "Softmax" => {
                     let sum: f64 = a.iter().map(|&z| exp(z)).sum();
@@ -294,19 +323,22 @@ mod tests {
             };
             values.insert(out, result);
         }
-        values.remove("probabilities").unwrap()
+        values.remove("probabilities").or_else(|| values.remove("numbers")).unwrap()
     }
 
     #[test]
     fn the_operators_say_what_the_model_says() {
         let cases = [
-            ("representation", "hidden = [3]", 3, 15, 12),
-            ("representation", "hidden = [3, 2]\nactivation = 'tanh'\nbias = false", 2, 18, 6),
-            ("hyperparameter", "", 2, 4, 4),
-            ("hyperparameter", "", 3, 4, 12),
-            ("meta-learning", "", 3, 15, 15),
+            ("representation", "hidden = [3]", (3, 0), 15, 12),
+            ("representation", "hidden = [3, 2]\nactivation = 'tanh'\nbias = false", (2, 0), 18, 6),
+            ("hyperparameter", "", (2, 0), 4, 4),
+            ("hyperparameter", "", (3, 0), 4, 12),
+            ("meta-learning", "", (3, 0), 15, 15),
+            ("hyperparameter", "", (0, 1), 4, 4),
+            ("representation", "hidden = [3]\nloss = 'huber'", (0, 2), 15, 8),
         ];
-        for (problem, params, classes, n, p) in cases {
+        let names = |count: usize| (0..count).map(|at| at.to_string()).collect::<Vec<_>>();
+        for (problem, params, (classes, outputs), n, p) in cases {
             let number = |at: usize| ((at * 7 + 3) % 11) as f64 / 8.0 - 0.6;
             let model = Model {
                 about: About {
@@ -315,13 +347,15 @@ mod tests {
                     problem: problem.into(),
                     params: toml::from_str(params).unwrap(),
                     features: 4,
-                    classes: (0..classes).map(|class| class.to_string()).collect(),
+                    classes: names(classes),
+                    outputs: names(outputs),
                     columns: None,
                     unnamed: Default::default(),
                     diverged: false,
                     log: true,
                     row: true,
                     privacy: None,
+                    fills: true,
                     nodes: Vec::new(),
                     groups: Default::default(),
                 },
@@ -332,18 +366,27 @@ mod tests {
                     factor: vec![2.0, 0.5, 1.0, 4.0],
                     log: true,
                     row: true,
+                    fill: vec![0.5, -1.0, 2.0, 0.0],
+                    target: lopa::data::TargetScaling {
+                        shift: vec![30.0, -2.0][..outputs].to_vec(),
+                        factor: vec![0.125, 4.0][..outputs].to_vec(),
+                    },
                 }),
             };
             let file = onnx(&model, 0, &problems()).unwrap();
-            let row = [1.5, -2.0, 0.25, 0.5];
+            let row = [1.5, f64::NAN, 0.25, 0.5];
             let raw = Features::Dense { cols: 4, values: row.to_vec() };
-            let expected = model.probabilities(0, &raw, &problems()).unwrap();
+            let expected = model.predictions(0, &raw, &problems()).unwrap();
             let found = run(&file, &row);
-            assert_eq!(found.len(), classes);
+            assert_eq!(found.len(), classes + outputs);
             for (found, expected) in found.iter().zip(&expected) {
-                assert!((found - expected).abs() < 1e-6, "{problem}: {found} and {expected}");
+                assert!(
+                    (found - expected).abs() < 2e-6 * expected.abs().max(1.0),
+                    "{problem}: {found} and {expected}"
+                );
             }
-            assert_eq!(texts(all(&file, 14)[0], 1), ["classes"]);
+            let key = if outputs > 0 { "outputs" } else { "classes" };
+            assert_eq!(texts(all(&file, 14)[0], 1), [key]);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lopa::folder::{MetricsRow, Run};
+use lopa::run::trace::more_is_better;
 use lopa_study::statistics::Summary;
 use serde_json::{Value, json};
 
@@ -13,8 +14,16 @@ use crate::saved::Saved;
 use crate::statistics::{Trace, traces};
 
 /// The measures that charts show first, by preference.
-pub const PREFERRED: [&str; 6] =
-    ["holdout_accuracy", "own_test_accuracy", "test_accuracy", "loss", "grad_phi_sq", "consensus"];
+pub const PREFERRED: [&str; 8] = [
+    "holdout_accuracy",
+    "own_test_accuracy",
+    "test_accuracy",
+    "holdout_r2",
+    "test_r2",
+    "loss",
+    "grad_phi_sq",
+    "consensus",
+];
 
 /// The script element that holds the data of all runs.
 pub fn script(runs: &[Saved], styles: &Styles, view: &View) -> String {
@@ -50,12 +59,12 @@ fn run(saved: &Saved, title: &str, styles: &Styles, view: &View) -> Value {
     })
 }
 
-/// The measures of the two charts: an accuracy if there is one, and the loss.
+/// The measures of the two charts: an accuracy or R² if there is one, and the loss.
 fn first(view: &View, traces: &[Trace]) -> Vec<String> {
     let mut names = view.y(traces, &PREFERRED, PREFERRED.len());
     // One accuracy is enough: the first of those that were measured.
     if let Some(first) = names.first().filter(|_| view.y.is_empty()).cloned() {
-        names.retain(|name| *name == first || !name.ends_with("accuracy"));
+        names.retain(|name| *name == first || !more_is_better(name));
     }
     names.truncate(2);
     names

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lopa::evaluate::Quartiles;
 use lopa::run::Outcome;
-use lopa::run::trace::majority_of;
+use lopa::run::trace::{baseline_name, baseline_of};
 use lopa_study::seeds::Ended;
 use lopa_study::statistics::Summary;
 use serde_json::Value;
@@ -19,12 +19,15 @@ use crate::statistics::{Trace, traces};
 use crate::svg::escape;
 
 /// The final measures, one row per algorithm; the best of each column is bold. An algorithm that
-/// diverged on some seed is never the best. The last row has the accuracy of the majority class.
+/// diverged on some seed is never the best. The last row has those of the majority class or the mean.
 pub fn quality(traces: &[Trace], styles: &Styles) -> String {
     let names = quantities(traces);
     let names = names.iter().map(String::as_str);
-    let measures: Vec<&str> =
-        names.filter(|name| !is_cost(name) && !name.ends_with("_majority")).collect();
+    let measures: Vec<&str> = names
+        .filter(|name| {
+            !is_cost(name) && !name.ends_with("_majority") && !name.ends_with("_of_mean")
+        })
+        .collect();
     ending(traces, &measures, styles, "Quality: mean ± standard deviation over seeds")
 }
 
@@ -48,7 +51,7 @@ fn ending(traces: &[Trace], names: &[&str], styles: &Styles, caption: &str) -> S
             [row_head(trace, styles)].into_iter().chain(cells).collect()
         };
         let mut rows: Vec<Vec<String>> = traces.iter().map(row).collect();
-        rows.extend(majority(columns, traces));
+        rows.extend(baseline(columns, traces));
         table("numbers", caption, &titles, rows)
     };
     evenly(&columns).map(part).collect()
@@ -93,17 +96,19 @@ fn evenly<T>(columns: &[T]) -> impl Iterator<Item = &[T]> {
 /// A cell without a value.
 const NONE: &str = "<td class=\"none\">–</td>";
 
-/// The accuracy of always naming a node's most frequent class, below the accuracies.
-fn majority(columns: &[Column], traces: &[Trace]) -> Option<Vec<String>> {
+/// Always naming a node's most frequent class, or the mean of its numbers, below the measures.
+fn baseline(columns: &[Column], traces: &[Trace]) -> Option<Vec<String>> {
     let value = |column: &Column| {
-        let name = majority_of(column.name)?;
+        let name = baseline_of(column.name)?;
         let found = traces.iter().find_map(|trace| trace.last.get(&name))?;
         Some(format!("<td>{}</td>", column.format.write(found.mean)))
     };
     let values: Vec<Option<String>> = columns.iter().map(value).collect();
     let found = values.iter().any(Option::is_some);
     let cells = values.into_iter().map(|value| value.unwrap_or_else(|| NONE.into()));
-    let head = "<th scope=\"row\">majority class</th>".to_string();
+    let known = columns.iter().find(|column| baseline_of(column.name).is_some());
+    let who = known.map_or("", |column| baseline_name(column.name));
+    let head = format!("<th scope=\"row\">{who}</th>");
     found.then(|| std::iter::once(head).chain(cells).collect())
 }
 

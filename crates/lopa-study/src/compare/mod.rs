@@ -19,7 +19,7 @@ use crate::statistics::Summary;
 use lopa::error::{Error, Result, nearest};
 use lopa::experiment::{Experiment, Until};
 use lopa::folder::{Run, RunReader, Traces};
-use lopa::run::trace::{COSTS, Row, majority_of, more_is_better, spans_powers};
+use lopa::run::trace::{COSTS, Row, baseline_of, more_is_better, spans_powers};
 
 /// A measurement below this share of the budget does not represent the budget.
 const MIN_SHARE: f64 = 0.9;
@@ -56,8 +56,8 @@ pub struct Comparison {
     pub rows: Option<f64>,
     /// One entry per cost: the algorithm with the best measure for the same budget.
     pub standings: Vec<Standing>,
-    /// The accuracy of always naming a node's most frequent class, if the measure is such an
-    /// accuracy: the mean over seeds.
+    /// The measure of always naming a node's most frequent class, or the mean of its numbers, if it is
+    /// taken on rows outside training: the mean over seeds.
     pub majority: Option<f64>,
     /// The level to reach.
     pub target: Option<f64>,
@@ -83,7 +83,8 @@ pub struct Standing {
 }
 
 /// The default measure is the first of these that was measured, as in the summary of `lopa run`.
-pub const DECISIVE: [&str; 4] = ["holdout_accuracy", "own_test_accuracy", "grad_phi_sq", "loss"];
+pub const DECISIVE: [&str; 6] =
+    ["holdout_accuracy", "own_test_accuracy", "holdout_r2", "test_r2", "grad_phi_sq", "loss"];
 
 /// Answers a question from traces.
 pub fn compare(traces: &Traces, question: &Question) -> Comparison {
@@ -216,7 +217,7 @@ impl Question {
 
     /// The same for every algorithm of a seed, whether it diverged or not.
     fn majority(&self, traces: &Traces) -> Option<f64> {
-        let name = majority_of(&self.measure)?;
+        let name = baseline_of(&self.measure)?;
         let of_seed = |seed: &u64| {
             let mut runs = traces.runs.iter().filter(|run| run.seed == *seed);
             runs.find_map(|run| run.rows.iter().find_map(|row| row.value(&name)))
@@ -246,7 +247,8 @@ impl Question {
         if self.seeds.len() == 1 {
             warnings.push("one seed cannot show that a lead is significant".into());
         }
-        if majority_of(&self.measure).is_some() && self.rows.is_none() {
+        let accuracy = self.measure.ends_with("accuracy");
+        if accuracy && baseline_of(&self.measure).is_some() && self.rows.is_none() {
             let text = "intervals are of the seeds alone: the sampling error of the test rows is not in \
                         them, since the folder does not say how many there are";
             warnings.push(text.into());

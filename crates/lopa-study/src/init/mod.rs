@@ -6,6 +6,7 @@ mod look;
 mod narrow;
 mod text;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use toml::{Table, Value};
@@ -17,7 +18,7 @@ use lopa::data::{Data, Raw, Where, check_spelling};
 use lopa::error::{Error, Kind, Result};
 use lopa::experiment::{Exactly, Experiment, FinalTheta, Registries};
 use lopa::run::Context;
-use lopa::run::trace::majority_of;
+use lopa::run::trace::baseline_of;
 
 /// The user's request.
 #[derive(Debug, Clone, Default)]
@@ -53,12 +54,12 @@ pub struct Written {
     pub facts: Facts,
     /// The guesses, and how to override them.
     pub guesses: Vec<String>,
-    /// The result of a trial of the file: each algorithm's accuracy on held-out rows, the mean over
-    /// nodes and seeds.
+    /// The result of a trial of the file: each algorithm's accuracy or R² on held-out rows, the mean
+    /// over nodes and seeds.
     pub tried: Vec<(String, f64)>,
-    /// The accuracy there of always naming each node's most frequent class, as in the results of a
-    /// run.
-    pub majority: Option<f64>,
+    /// The same of always naming each node's most frequent class, or the mean of its numbers, as in the
+    /// results of a run.
+    pub baseline: Option<f64>,
 }
 
 /// A progress event of the search for an experiment.
@@ -77,10 +78,14 @@ pub struct Facts {
     pub rows: usize,
     /// Features.
     pub features: usize,
-    /// The classes, by name, with their numbers of rows.
+    /// The classes, by name, with their numbers of rows; none where labels are numbers to predict.
     pub classes: Vec<(String, usize)>,
+    /// The lowest, mean and highest label, where labels are numbers to predict.
+    pub numbers: Option<[f64; 3]>,
     /// Whether the file lists them.
     pub listed: bool,
+    /// Whether some cells have no value.
+    pub missing: bool,
     /// Nodes of the experiment.
     pub nodes: usize,
     /// Whether most features of a row are zero, and left out.
@@ -136,8 +141,8 @@ pub fn init(
         "run/diverged" => lost(),
         _ => error,
     })?;
-    let (tried, majority) = measured(&experiment, &courses);
-    Ok(Written { tried, majority, ..written })
+    let (tried, baseline) = measured(&experiment, &courses);
+    Ok(Written { tried, baseline, ..written })
 }
 
 /// The experiment of the plan on some of its rows, and its data. Nodes that are too small hold no rows out.
@@ -188,23 +193,30 @@ fn facts(
         }
         raws => raws?,
     };
-    let mut classes: Vec<(String, usize)> = Vec::new();
+    let mut counted: BTreeMap<String, usize> = BTreeMap::new();
     for raw in &raws {
         let mut counts = vec![0; raw.classes.len()];
         raw.train.labels.iter().for_each(|&label| counts[label as usize] += 1);
         for (class, count) in raw.classes.iter().zip(counts) {
-            match classes.iter_mut().find(|(known, _)| *known == class.name) {
-                Some((_, known)) => *known += count,
-                None => classes.push((class.name.clone(), count)),
-            }
+            *counted.entry(class.name.clone()).or_default() += count;
         }
     }
+    let mut classes: Vec<(String, usize)> = counted.into_iter().collect();
     let number = |name: &str| name.parse::<f64>().unwrap_or(f64::INFINITY);
     classes.sort_by(|(a, _), (b, _)| number(a).total_cmp(&number(b)).then(a.cmp(b)));
     let rows: usize = raws.iter().map(|raw| raw.train.labels.len()).sum();
-    match wish.classes.is_empty() {
-        true => check_classes(look, &classes, rows)?,
-        false => classes = listed(&wish.classes, &classes)?,
+    let numbers = numbers(&classes, rows).filter(|_| wish.classes.is_empty());
+    match (numbers, wish.classes.is_empty()) {
+        (Some(_), _) => {
+            look.guesses.push(format!(
+                "predicts numbers (`target = \"number\"`), since the label has {} different ones in \
+                 {rows} rows; if they are classes, list them with --classes",
+                classes.len()
+            ));
+            classes.clear();
+        }
+        (None, true) => check_classes(look, &classes, rows)?,
+        (None, false) => classes = listed(&wish.classes, &classes)?,
     }
     let features = raws.iter().map(|raw| raw.train.table.cols()).max().unwrap_or(0);
     if look.nodes.is_some() && look.data.get("name").and_then(Value::as_str) == Some("libsvm") {
@@ -221,7 +233,14 @@ fn facts(
     };
     let sparse = raws[0].train.table.is_sparse();
     let listed = look.nodes.is_some() || !wish.classes.is_empty() || wish.epsilon.is_some();
-    Ok(Facts { rows, features, classes, listed, nodes, sparse })
+    let listed = listed && numbers.is_none();
+    let missing = raws.iter().any(|raw| raw.missing.is_some());
+    if missing {
+        look.guesses.push(
+            "missing values: filled by the mean of their column (`missing = \"mean\"`)".into(),
+        );
+    }
+    Ok(Facts { rows, features, classes, numbers, listed, missing, nodes, sparse })
 }
 
 /// Reads all files.
@@ -242,6 +261,34 @@ fn read(look: &Look, registries: &Registries, context: &Context) -> Result<Vec<R
     }
 }
 
+/// Real numbers with more distinct values than this are numbers to predict.
+const MAX_REAL: usize = 20;
+
+/// More distinct values than this, with fewer than [`ROWS_EACH`] rows each on average, are numbers to
+/// predict, if they are numbers.
+const MANY: usize = 50;
+
+/// See [`MANY`].
+const ROWS_EACH: usize = 10;
+
+/// The lowest, mean and highest label, if labels look like numbers to predict and not like classes.
+fn numbers(labels: &[(String, usize)], rows: usize) -> Option<[f64; 3]> {
+    let number = |(name, rows): &(String, usize)| Some((name.parse::<f64>().ok()?, *rows as f64));
+    let all: Vec<(f64, f64)> = labels.iter().map(number).collect::<Option<_>>()?;
+    let count = all.len();
+    let real = all.iter().any(|(value, _)| value.fract() != 0.0);
+    let real = real && (count > MAX_REAL || count > 4 && 2 * count > rows);
+    let many =
+        count > MANY && rows < ROWS_EACH * count || count > MOST_CLASSES.min(rows / 2).max(2);
+    if !real && !many {
+        return None;
+    }
+    let mean = all.iter().map(|(value, rows)| value * rows).sum::<f64>() / rows as f64;
+    let low = all.iter().map(|(value, _)| *value).reduce(f64::min)?;
+    let high = all.iter().map(|(value, _)| *value).reduce(f64::max)?;
+    Some([low, mean, high])
+}
+
 /// Refuses labels that are not classes, or that are different spellings of one class.
 fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Result<()> {
     check_spelling(classes).map_err(|error| {
@@ -256,17 +303,9 @@ fn check_classes(look: &Look, classes: &[(String, usize)], rows: usize) -> Resul
     let column = look.data.get("label");
     let column = column.map_or("the label".into(), |label| format!("the label, column {label},"));
     let message = format!("{column} has {} different values in {rows} rows", classes.len());
-    let number = |(name, _): &(String, usize)| name.parse::<f64>().is_ok();
-    let possible = match classes.len() > 1 && classes.iter().all(number) {
-        true => {
-            "; numbers to predict (regression) need a problem of your own (docs: your own problem), or \
-             ranges as classes (low, high)"
-        }
-        false => "",
-    };
-    Err(Error::data("data/bad-label", message).at(place).hint(format!(
-        "it should name a few classes: choose another column with --label{possible}"
-    )))
+    Err(Error::data("data/bad-label", message)
+        .at(place)
+        .hint("it should name a few classes, or be a number: choose another column with --label"))
 }
 
 /// The classes that the user lists, with their rows; others are refused when the file is read.
@@ -284,11 +323,13 @@ fn listed(names: &[String], found: &[(String, usize)]) -> Result<Vec<(String, us
     }
 }
 
-/// The accuracy of each algorithm, and of the majority class: means over nodes and seeds.
+/// The accuracy or R² of each algorithm, and of the majority class or the mean: means over nodes and
+/// seeds.
 fn measured(experiment: &Experiment, courses: &[Course]) -> (Vec<(String, f64)>, Option<f64>) {
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let known = |name: &&&str| courses.iter().any(|run| run.outcome.row.value(name).is_some());
-    let Some(name) = ["holdout_accuracy", "test_accuracy"].iter().find(known) else {
+    let measures = ["holdout_accuracy", "test_accuracy", "holdout_r2", "test_r2"];
+    let Some(name) = measures.iter().find(known) else {
         return (Vec::new(), None);
     };
     let of = |label: &str| {
@@ -296,10 +337,10 @@ fn measured(experiment: &Experiment, courses: &[Course]) -> (Vec<(String, f64)>,
         mean(own.filter_map(|run| run.outcome.row.value(name)).collect())
     };
     let tried = experiment.algorithms.iter().map(|spec| (spec.label.clone(), of(&spec.label)));
-    let majority = majority_of(name).map(|majority| {
-        mean(courses.iter().filter_map(|run| run.outcome.row.value(&majority)).collect())
+    let baseline = baseline_of(name).map(|baseline| {
+        mean(courses.iter().filter_map(|run| run.outcome.row.value(&baseline)).collect())
     });
-    (tried.collect(), majority)
+    (tried.collect(), baseline)
 }
 
 fn lost() -> Error {
@@ -311,6 +352,12 @@ fn lost() -> Error {
 /// How rows are prepared; nodes with files of their own agree on the scaling.
 fn preparation(facts: &Facts, private: bool) -> Table {
     let mut keys = Table::new();
+    if facts.numbers.is_some() {
+        keys.insert("target".into(), "number".into());
+    }
+    if facts.missing {
+        keys.insert("missing".into(), "mean".into());
+    }
     if facts.listed {
         let classes = facts.classes.iter().map(|(name, _)| match name.parse::<i64>() {
             Ok(number) => Value::Integer(number),

@@ -13,7 +13,7 @@ const ROWS_PER_NODE: usize = 20;
 /// The data with so few rows that they have at most `weights` columns times classes, if that is
 /// possible with some rows for each of the nodes.
 pub fn narrow(data: Data, nodes: usize, weights: usize) -> Data {
-    let classes = data.classes.len().max(1);
+    let classes = data.target().width().max(1);
     let sparse = matches!(data.train.features(), Features::Sparse { .. });
     if !sparse || data.train.cols() * classes <= weights {
         return data;
@@ -58,6 +58,9 @@ fn part(set: &Dataset, rows: &[u32], columns: &[usize]) -> Dataset {
     let features = set.features().select(rows).columns_at(columns);
     let labels = rows.iter().map(|&row| set.labels()[row as usize]).collect();
     let mut part = Dataset::new(features, labels);
+    if let Some(targets) = set.targets() {
+        part = part.targeted(targets.select(rows));
+    }
     if let Some(Groups { of, names }) = set.groups() {
         let of = rows.iter().map(|&row| of[row as usize]).collect();
         part = part.grouped(Groups { of, names: names.clone() });
@@ -92,6 +95,7 @@ mod tests {
             train: wide(),
             test: wide(),
             classes: vec!["a".into(), "b".into()],
+            outputs: Vec::new(),
             scaling: Scalings::default(),
             columns: None,
             unnamed: Default::default(),

@@ -7,6 +7,7 @@ use toml::Value;
 use super::look::Look;
 use super::{Facts, Wish, Written, preparation};
 use crate::choose;
+use lopa::math::number;
 use lopa::math::portable::log10;
 
 /// Wider rows get no hidden layer: its weights would be most of the work.
@@ -45,7 +46,7 @@ impl Plan {
             facts: self.facts.clone(),
             guesses: self.look.guesses.clone(),
             tried: Vec::new(),
-            majority: None,
+            baseline: None,
         }
     }
 
@@ -62,13 +63,16 @@ impl Plan {
         let mut text = String::new();
         let classes: Vec<String> =
             facts.classes.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-        let shown = match classes.len() {
-            0..=12 => classes.join(", "),
-            many => format!("{}, ... {many} in all", classes[..10].join(", ")),
+        let shown = match (facts.numbers, classes.len()) {
+            (Some([low, mean, high]), _) => {
+                format!("Predicts numbers from {low} to {high}, mean {}", number(mean))
+            }
+            (None, 0..=12) => format!("Classes: {}", classes.join(", ")),
+            (None, many) => format!("Classes: {}, ... {many} in all", classes[..10].join(", ")),
         };
         let counted = match self.epsilon {
             None => {
-                format!(": {} rows, {} features.\n# Classes: {shown}", facts.rows, facts.features)
+                format!(": {} rows, {} features.\n# {shown}", facts.rows, facts.features)
             }
             Some(_) => ": no number in this file comes from a row".into(),
         };
@@ -103,6 +107,8 @@ impl Plan {
                 Some("standardise") => "   # mean 0 and variance 1",
                 Some("row") => "   # each row to length 1: needs no other row",
                 Some("unit") => "   # divided by the largest value: zeros stay zero",
+                Some("mean") => "   # cells without a value get the mean of their column",
+                Some("number") => "   # the label is a number to predict",
                 _ => "",
             };
             let _ = writeln!(text, "{key} = {value}{why}");
@@ -172,16 +178,20 @@ impl Plan {
 
     fn problem(&self) -> String {
         let name = Value::String(self.problem.clone());
+        let model = match self.facts.numbers {
+            None => "a personal classifier (theta)",
+            Some(_) => "a personal linear model (theta)",
+        };
         match self.problem.as_str() {
             "representation" => {
                 let hidden = choose::HIDDEN;
                 format!(
-                    "[problem]\nname = {name}   # a shared hidden layer (x), a personal classifier (theta)\n\
+                    "[problem]\nname = {name}   # a shared hidden layer (x), {model}\n\
                      hidden = [{hidden}]\nactivation = \"tanh\"\nridge = 0.02\n\n"
                 )
             }
             "hyperparameter" => format!(
-                "[problem]\nname = {name}   # a personal classifier (theta), shared regularisation (x)\n\
+                "[problem]\nname = {name}   # {model}, shared regularisation (x)\n\
                  start = -4.0   # little regularisation to begin with\n\n"
             ),
             _ => format!("[problem]\nname = {name}\n\n"),

@@ -9,6 +9,7 @@ use lopa::config::{Section, Source};
 use lopa::error::{Error, Fault, Result};
 use lopa::experiment::{AlgorithmSpec, Experiment, RunSpec};
 use lopa::params;
+use lopa::run::trace::more_is_better;
 
 params! {
     /// The search for step sizes: the same number of trials for every algorithm.
@@ -130,7 +131,7 @@ impl TuneSpec {
 
     /// Whether a larger metric is better.
     pub fn maximises(&self) -> bool {
-        self.metric.ends_with("accuracy")
+        more_is_better(&self.metric)
     }
 
     /// Checks the section against the experiment it belongs to.

@@ -163,6 +163,13 @@ impl Experiment {
                 "leave `[attack]` or `masked` out",
             ),
             (
+                agreed.is_some()
+                    && self.data.as_ref().is_some_and(|d| d.preparation.predicts_numbers()),
+                "data.target",
+                "is a number, whose moments nodes would send without masks",
+                "leave `moments = \"agreed\"` or `masked` out",
+            ),
+            (
                 largest,
                 "data.scaling",
                 "needs the largest entry of all nodes, which is no sum",
@@ -218,6 +225,18 @@ fn rules_of_data(data: &Preparation) -> Vec<Rule> {
             "data.scaling",
             "must not follow from the rows: their moments have no noise",
             "set `scaling = \"none\"`, \"row\" or \"log\", or give `moments = { mean = […], deviation = […] }`",
+        ),
+        (
+            data.predicts_numbers(),
+            "data.target",
+            "is a number, which is scaled by moments of the rows that have no noise",
+            "list ranges of it as `classes`",
+        ),
+        (
+            data.missing.is_some(),
+            "data.missing",
+            "fills by means of the rows that have no noise",
+            "fill missing values in before",
         ),
         (
             data.classes.is_none(),

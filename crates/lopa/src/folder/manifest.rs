@@ -121,7 +121,7 @@ pub struct WorldNote {
     /// Training samples of each node.
     #[serde(default)]
     pub samples: Vec<usize>,
-    /// The names of the classes.
+    /// The names of the classes, or of the tenths of the numbers to predict.
     #[serde(default)]
     pub classes: Vec<String>,
     /// Training samples of each class at each node.

@@ -12,10 +12,10 @@ use toml::Table;
 
 use super::compact::{self, Blocks, Rows, Tensor};
 use crate::config::Registry;
-use crate::data::{Columns, Features, Needed, Scaling, Scalings, Unnamed};
+use crate::data::{Columns, Features, Needed, Scaling, Scalings, Target, TargetScaling, Unnamed};
 use crate::error::{Error, Kind, Result, nearest};
 use crate::evaluate::Point;
-use crate::problem::predictor::{Predictor, decide};
+use crate::problem::predictor::Predictor;
 use crate::problem::{AnyProblem, At};
 use crate::store::bytes::hex;
 use crate::store::disk;
@@ -51,8 +51,11 @@ pub struct About {
     pub params: Table,
     /// Number of raw features, without columns left out.
     pub features: usize,
-    /// The classes by name, in the order of their numbers.
+    /// The classes by name, in the order of their numbers; none where it predicts numbers.
     pub classes: Vec<String>,
+    /// The names of the numbers that it predicts; none where it predicts classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
     /// The names of the columns, if the data has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
@@ -71,6 +74,9 @@ pub struct About {
     /// The budget of `[privacy]` that the run has spent, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Spent>,
+    /// Whether missing values are filled, by the tensor `scaling.fill`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fills: bool,
     /// The names of the nodes, if they have any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -83,7 +89,22 @@ impl About {
     /// What rows of new data need.
     pub fn needs(&self) -> Needed<'_> {
         let About { features, columns, unnamed, .. } = self;
-        Needed { features: *features, columns: columns.as_ref(), unnamed }
+        let outputs = self.outputs.len().max(1);
+        Needed {
+            features: *features,
+            outputs,
+            fills: self.fills,
+            columns: columns.as_ref(),
+            unnamed,
+        }
+    }
+
+    /// What it predicts.
+    pub fn target(&self) -> Target {
+        match self.outputs.len() {
+            0 => Target::Classes(self.classes.len()),
+            outputs => Target::Numbers(outputs),
+        }
     }
 }
 
@@ -162,7 +183,15 @@ impl Model {
         };
         let (shift, factor) = (read("scaling.shift")?, read("scaling.factor")?);
         let unfit = || wrong("its tensors do not fit together".into());
-        let scaling = scalings(&about, shift, factor).ok_or_else(unfit)?;
+        let mut scaling = scalings(&about, shift, factor).ok_or_else(unfit)?;
+        if about.fills {
+            let (values, shape) = read("scaling.fill")?;
+            scaling = filling(scaling, about.features, &values, &shape).ok_or_else(unfit)?;
+        }
+        if !about.outputs.is_empty() {
+            let (shift, factor) = (read("target.shift")?, read("target.factor")?);
+            scaling = targeted(scaling, about.outputs.len(), shift, factor).ok_or_else(unfit)?;
+        }
         let model = Model { about, x: rows("x")?, theta, scaling };
         let scaled = |values: &[f64]| values.is_empty() || values.len() == model.about.features;
         let scalings = model.scaling.as_slice();
@@ -183,26 +212,16 @@ impl Model {
         digest(&self.about, self.x.iter().chain(&self.theta), &self.scaling)
     }
 
-    /// The class numbers that a node's model predicts for raw features.
-    pub fn predict(
-        &self,
-        node: usize,
-        raw: &Features<f64>,
-        problems: &Registry<AnyProblem>,
-    ) -> Result<Vec<u32>> {
-        let probabilities = self.probabilities(node, raw, problems)?;
-        Ok(decide(&probabilities, self.about.classes.len()))
-    }
-
-    /// The probability of each class for each row of raw features: rows × classes entries.
-    pub fn probabilities(
+    /// For each row of raw features, the probability of each class, or each number in its own units:
+    /// rows × classes or rows × outputs entries.
+    pub fn predictions(
         &self,
         node: usize,
         raw: &Features<f64>,
         problems: &Registry<AnyProblem>,
     ) -> Result<Vec<f64>> {
         let at = self.at(node)?;
-        let About { features, problem, params, classes, .. } = &self.about;
+        let About { features, problem, params, .. } = &self.about;
         let raw = self.about.needs().cut(raw.clone());
         if raw.cols() != *features {
             let message = format!(
@@ -212,17 +231,19 @@ impl Model {
             return Err(Error::data("data/shape", message));
         }
         let chosen = problems.choose(problem, params)?;
-        let scaled = self.scaling.of(node).apply(raw);
-        let found = chosen.build.get::<f64>().probabilities(classes.len(), at, &scaled);
-        found.ok_or_else(|| self.meaningless())
+        let (scaling, target) = (self.scaling.of(node), self.about.target());
+        let found = chosen.build.get::<f64>().predictions(target, at, &scaling.apply(raw));
+        let mut found = found.ok_or_else(|| self.meaningless())?;
+        scaling.target.undo(&mut found);
+        Ok(found)
     }
 
     /// A node's model as layers on scaled features.
     pub fn predictor(&self, node: usize, problems: &Registry<AnyProblem>) -> Result<Predictor> {
         let at = self.at(node)?;
-        let About { features, problem, params, classes, .. } = &self.about;
+        let About { features, problem, params, .. } = &self.about;
         let chosen = problems.choose(problem, params)?;
-        let found = chosen.build.get::<f64>().predictor(classes.len(), at, *features);
+        let found = chosen.build.get::<f64>().predictor(self.about.target(), at, *features);
         found.ok_or_else(|| self.meaningless())
     }
 
@@ -322,7 +343,7 @@ fn encode(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Resul
     let rows = all.as_slice().iter();
     let alone = rows.len() == 1;
     let large = theta.clone().map(Vec::len).sum::<usize>() > SMALL;
-    let blocks = Blocks::of(about.classes.len(), theta.clone()).filter(|_| large);
+    let blocks = Blocks::of(about.target().width(), theta.clone()).filter(|_| large);
     let (layout, mut tensors) = match blocks {
         None => (None, vec![("theta", Tensor::Rows(Rows::of(theta, false).in_f32_if(large)))]),
         Some((layout, packed)) => (Some(layout), packed.tensors()),
@@ -332,6 +353,17 @@ fn encode(path: &Path, about: &About, points: &[Point], all: &Scalings) -> Resul
         ("scaling.shift", Tensor::Rows(Rows::of(rows.clone().map(|s| &s.shift), alone))),
         ("scaling.factor", Tensor::Rows(Rows::of(rows.map(|s| &s.factor), alone))),
     ]);
+    if about.fills {
+        let rows = all.as_slice().iter().map(|scaling| &scaling.fill);
+        tensors.push(("scaling.fill", Tensor::Rows(Rows::of(rows, false))));
+    }
+    if !about.outputs.is_empty() {
+        let rows = all.as_slice().iter().map(|scaling| &scaling.target);
+        tensors.extend([
+            ("target.shift", Tensor::Rows(Rows::of(rows.clone().map(|t| &t.shift), false))),
+            ("target.factor", Tensor::Rows(Rows::of(rows.map(|t| &t.factor), false))),
+        ]);
+    }
     let header = Header { about: about.clone(), sha256: digest, theta: layout };
     let header = serde_json::to_string(&header).map_err(|error| wrong(error.to_string()))?;
     let metadata = HashMap::from([("lopa".to_string(), header)]);
@@ -351,7 +383,9 @@ fn digest<'a>(
     let mut hasher = Sha256::new();
     hasher.update(serde_json::to_vec(about).expect("plain values are JSON"));
     let scalings = scalings.as_slice().iter();
-    let scaled = scalings.flat_map(|Scaling { shift, factor, .. }| [shift, factor]);
+    let scaled = scalings.flat_map(|Scaling { shift, factor, fill, target, .. }| {
+        [shift, factor, fill, &target.shift, &target.factor]
+    });
     for values in numbers.chain(scaled) {
         // In pieces: a copy of a row would be as large as the row.
         values.chunks(1 << 13).for_each(|piece| hasher.update(bytes(piece)));
@@ -366,7 +400,9 @@ fn scalings(
     (factor, same): (Vec<f64>, Vec<usize>),
 ) -> Option<Scalings> {
     match (&shape[..], &same[..]) {
-        ([_], [_]) => Some(Scalings::all(Scaling { shift, factor, log, row })),
+        ([_], [_]) => {
+            Some(Scalings::all(Scaling { shift, factor, log, row, ..Scaling::default() }))
+        }
         (&[nodes, shifts], &[others, factors]) if nodes == others && nodes > 0 => {
             let of = |values: &[f64], width: usize, node: usize| {
                 values[node * width..(node + 1) * width].to_vec()
@@ -376,11 +412,47 @@ fn scalings(
                 factor: of(&factor, factors, node),
                 log,
                 row,
+                ..Scaling::default()
             };
             Some(Scalings::each((0..nodes).map(scaling).collect()))
         }
         _ => None,
     }
+}
+
+/// The scalings with what fills missing values; `None` if their shapes do not fit.
+fn filling(all: Scalings, features: usize, values: &[f64], shape: &[usize]) -> Option<Scalings> {
+    let each = all.as_slice();
+    if shape != [each.len(), features] {
+        return None;
+    }
+    let with =
+        |(scaling, fill): (&Scaling, &[f64])| Scaling { fill: fill.to_vec(), ..scaling.clone() };
+    let rows = values.chunks_exact(features.max(1));
+    let each: Vec<Scaling> = each.iter().zip(rows).map(with).collect();
+    (!each.is_empty()).then(|| Scalings::each(each))
+}
+
+/// The scalings with those of the numbers to predict, in two tensors; `None` if their shapes do not fit.
+fn targeted(
+    scalings: Scalings,
+    outputs: usize,
+    (shift, shape): (Vec<f64>, Vec<usize>),
+    (factor, same): (Vec<f64>, Vec<usize>),
+) -> Option<Scalings> {
+    let each = scalings.as_slice();
+    if shape != [each.len(), outputs] || same != shape {
+        return None;
+    }
+    let of = |values: &[f64], node: usize| values[node * outputs..(node + 1) * outputs].to_vec();
+    let with = |(node, scaling): (usize, &Scaling)| {
+        let target = TargetScaling { shift: of(&shift, node), factor: of(&factor, node) };
+        Scaling { target, ..scaling.clone() }
+    };
+    Some(match each {
+        [one] => Scalings::all(with((0, one))),
+        _ => Scalings::each(each.iter().enumerate().map(with).collect()),
+    })
 }
 
 fn bytes(values: &[f64]) -> Vec<u8> {

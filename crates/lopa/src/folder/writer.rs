@@ -18,7 +18,7 @@ use super::{
     model_path, partition_name, run_name,
 };
 use crate::config::Choice;
-use crate::data::{self, Data};
+use crate::data::{self, Data, Target};
 use crate::error::{Error, Result};
 use crate::experiment::{Experiment, PrivacySpec};
 use crate::problem::AnyProblem;
@@ -57,7 +57,9 @@ struct ModelParts {
     problem: Choice<AnyProblem>,
     features: usize,
     labels: Vec<u32>,
+    strata: Vec<String>, // the names of the labels' classes or ranges
     classes: Vec<String>,
+    outputs: Vec<String>,
     scaling: data::Scalings,
     columns: Option<data::Columns>,
     unnamed: data::Unnamed,
@@ -333,7 +335,7 @@ impl Store for RunFolder {
         let mut edges: Vec<_> = world.graph.edges().map(|(i, j)| [i, j]).collect();
         let graph_digest = graph_digest(&edges, world.mixing.rows());
         let partition = &world.partition;
-        let ModelParts { labels, classes, .. } = &self.about;
+        let ModelParts { labels, strata, .. } = &self.about;
         let divided = !partition.nodes.is_empty();
         if divided {
             let name = partition_name(seed);
@@ -357,9 +359,9 @@ impl Store for RunFolder {
             weights,
             partition_digest: divided.then(|| partition.digest()),
             samples: nodes.iter().map(Vec::len).collect(),
-            classes: classes.clone(),
+            classes: strata.clone(),
             class_counts: match listed {
-                true => partition.counts(labels, classes.len()),
+                true => partition.counts(labels, strata.len()),
                 false => Vec::new(),
             },
             judged: world.judged.clone(),
@@ -519,7 +521,12 @@ impl ModelParts {
             problem: experiment.problem.clone(),
             features: data.map_or(0, |data| data.train.cols()),
             labels: data.map_or(Vec::new(), |data| data.train.labels().to_vec()),
+            strata: data.map_or(Vec::new(), |data| match data.target() {
+                Target::Classes(_) => data.classes.clone(),
+                Target::Numbers(_) => (1..=data.strata()).map(|k| format!("tenth {k}")).collect(),
+            }),
             classes: data.map_or(Vec::new(), |data| data.classes.clone()),
+            outputs: data.map_or(Vec::new(), |data| data.outputs.clone()),
             scaling: data.map_or(data::Scalings::default(), |data| data.scaling.clone()),
             columns: data.and_then(|data| data.columns.clone()),
             unnamed: data.map_or(Default::default(), |data| data.unnamed.clone()),
@@ -556,6 +563,7 @@ impl ModelParts {
             params: self.problem.params().clone(),
             features: self.features,
             classes: self.classes.clone(),
+            outputs: self.outputs.clone(),
             columns: self.columns.clone(),
             unnamed: self.unnamed.clone(),
             diverged: outcome.stop == Stop::Diverged,
@@ -568,6 +576,7 @@ impl ModelParts {
                     simulated: spec.is_simulated(),
                 },
             ),
+            fills: any(|scaling| !scaling.fill.is_empty()),
             nodes: self.nodes.clone(),
             groups: self.homes.clone(),
         }

@@ -11,14 +11,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::Data;
 use crate::data::partition::Partition;
+use crate::data::{Data, Target};
 
 /// n of `test_accuracy`, `own_test_accuracy` and `holdout_accuracy`; without those that no row decides or
 /// whose rows are not all here.
 pub fn rows(data: &Data, partition: &Partition, holdout: &[Vec<u32>]) -> BTreeMap<String, f64> {
     let here = data.own.as_ref().map_or(partition.nodes.len(), |own| own.here.len());
-    if here != partition.nodes.len() {
+    // The sampling error of other measures does not follow from the number of rows.
+    if here != partition.nodes.len() || matches!(data.target(), Target::Numbers(_)) {
         return BTreeMap::new();
     }
     let classes = data.classes.len();

@@ -22,7 +22,7 @@ pub const COSTS: [&str; 9] = [
 ];
 
 /// The measures of this crate, by their names in rows. Problems and probes may add others.
-pub const MEASURES: [&str; 16] = [
+pub const MEASURES: [&str; 31] = [
     "loss",
     "train_accuracy",
     "test_accuracy",
@@ -31,6 +31,21 @@ pub const MEASURES: [&str; 16] = [
     "test_majority",
     "own_test_majority",
     "holdout_majority",
+    "train_r2",
+    "train_rmse",
+    "train_mae",
+    "test_r2",
+    "test_rmse",
+    "test_mae",
+    "test_r2_of_mean",
+    "test_rmse_of_mean",
+    "test_mae_of_mean",
+    "holdout_r2",
+    "holdout_rmse",
+    "holdout_mae",
+    "holdout_r2_of_mean",
+    "holdout_rmse_of_mean",
+    "holdout_mae_of_mean",
     "phi",
     "grad_phi_sq",
     "theta_error",
@@ -41,15 +56,24 @@ pub const MEASURES: [&str; 16] = [
     "epsilon",
 ];
 
-/// Whether more of a measure is better: true of accuracies only.
+/// Whether more of a measure is better: true of accuracies and of R² only.
 pub fn more_is_better(measure: &str) -> bool {
-    measure.ends_with("accuracy")
+    measure.ends_with("accuracy") || measure.ends_with("_r2")
 }
 
-/// The name of the majority class's accuracy, for an accuracy on rows outside training.
-pub fn majority_of(accuracy: &str) -> Option<String> {
-    let majority = format!("{}majority", accuracy.strip_suffix("accuracy")?);
-    MEASURES.contains(&&majority[..]).then_some(majority)
+/// The same measure of a prediction that uses no feature, for a measure on rows outside training: that
+/// of naming each node's most frequent class, or the mean of its numbers.
+pub fn baseline_of(measure: &str) -> Option<String> {
+    let baseline = match measure.strip_suffix("accuracy") {
+        Some(start) => format!("{start}majority"),
+        None => format!("{measure}_of_mean"),
+    };
+    MEASURES.contains(&&baseline[..]).then_some(baseline)
+}
+
+/// Who predicts so: a word for tables.
+pub fn baseline_name(measure: &str) -> &'static str {
+    if measure.ends_with("accuracy") { "majority class" } else { "mean of the node" }
 }
 
 /// Whether a measure spans powers of ten and is compared by its logarithm.

@@ -124,8 +124,7 @@ impl Experiment {
         let mut holdout = Vec::new();
         let mut judged = BTreeMap::new();
         if let (Some(spec), Some(data)) = (&self.data, data) {
-            let classes = data.classes.len();
-            let rows = Rows::of(&data.train, classes, self.network.nodes, seed);
+            let rows = Rows::of(&data.train, data.strata(), self.network.nodes, seed);
             partition = partition::split(&spec.partition, &rows)
                 .map_err(|error| error.at("[partition]"))?;
             if let Some(share) = spec.preparation.holdout {

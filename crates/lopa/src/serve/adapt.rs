@@ -7,12 +7,12 @@
 //! ```
 //!
 //! It is judged by cross-validation, on rows that were not trained on, against two others: *alone*, a
-//! linear classifier on the same scaled features, trained on the node's rows only, whose ridge is
+//! linear model on the same scaled features, trained on the node's rows only, whose ridge is
 //! chosen on one of the folds it trains on; and *mean*, the run's (x̄, mean of the θ_i), which has seen
 //! none of the rows.
 
 use crate::config::Registry;
-use crate::data::{Data, Dataset, Features, Scaling, Scalings};
+use crate::data::{Data, Dataset, Features, Scaling, Scalings, TargetScaling};
 use crate::error::{Error, Kind, Result};
 use crate::evaluate::exact;
 use crate::evaluate::mean;
@@ -21,7 +21,7 @@ use crate::math::random::{Purpose, Stream};
 use crate::problem::{AnyProblem, At, Bilevel, Problem, Setting};
 use crate::problems::hyper_cleaning;
 
-use super::score::{Score, Truth};
+use super::score::{Answers, AnyScore, Truth};
 
 /// The ridges that a node alone chooses from.
 const RIDGES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
@@ -36,8 +36,8 @@ pub struct Newcomer<'a> {
     pub name: &'a str,
     /// Its raw features.
     pub features: &'a Features<f64>,
-    /// The class of each row, by its number in the model's classes.
-    pub labels: &'a [u32],
+    /// The class of each row, all of them classes of the model; or its numbers.
+    pub answers: &'a Answers,
     /// The node whose x it takes; the mean of all by default.
     pub like: Option<usize>,
     /// The batch size of the run, which losses may be scaled by.
@@ -54,43 +54,57 @@ pub struct Adapted {
     /// Whether every inner problem was solved exactly.
     pub solved: bool,
     /// x of the run, θ of the other folds.
-    pub adapted: Score,
-    /// A linear classifier trained on the other folds.
-    pub alone: Score,
+    pub adapted: AnyScore,
+    /// A linear model trained on the other folds.
+    pub alone: AnyScore,
     /// x and the mean θ of the run.
-    pub mean: Score,
+    pub mean: AnyScore,
 }
 
 /// Adapts a run's model to a newcomer.
 pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> Result<Adapted> {
-    let About { problem: name, params, classes, seed, .. } = &model.about;
+    let About { problem: name, params, classes, outputs, seed, .. } = &model.about;
+    let target = model.about.target();
+    let width = target.width();
     let chosen = problems.choose(name, params)?;
     let problem = chosen.build.get::<f64>();
-    if !problem.transfers() || classes.is_empty() {
+    if !problem.transfers() || width == 0 {
         let message = format!("nothing that `{name}` learns helps a node that was not there");
         return Err(Error::config("config/no-meaning", message).hint(
             "`representation`, `hyperparameter` and `meta-learning` learn an x for all nodes",
         ));
     }
-    let rows = who.labels.len();
+    let rows = who.answers.rows();
     if who.folds < 3 || rows < who.folds {
         let message = format!("{rows} rows cannot be split into {} folds", who.folds);
         return Err(Error::data("data/too-few-samples", message)
             .hint("at least 3 folds are needed, and a row for each"));
     }
     let (x, common) = shared(model, who.like)?;
-    let scaling = match model.scaling.as_slice() {
+    let mut scaling = match model.scaling.as_slice() {
         [common] => common.clone(),
+        [first, others @ ..] if others.iter().all(|other| alike(first, other)) => {
+            first.clone().refilled(who.features)
+        }
         // Each node was scaled by its own moments, and so is the new one.
         [first, ..] => Scaling::own(first, who.features),
         [] => Scaling::default(),
     };
+    let agreed = model.scaling.as_slice().windows(2).all(|two| two[0].target == two[1].target);
+    if let (Answers::Numbers(targets), false) = (who.answers, agreed) {
+        scaling.target = TargetScaling::of(targets);
+    }
     let scaled = scaling.apply(who.features.clone());
     let empty = Dataset::new(scaled.select(&[]), Vec::new());
+    let train = Dataset::new(scaled.clone(), who.answers.labels());
     let data = Data {
-        train: Dataset::new(scaled.clone(), who.labels.to_vec()),
+        train: match who.answers {
+            Answers::Classes(_) => train,
+            Answers::Numbers(targets) => train.targeted(targets.clone().scaled(&scaling.target)),
+        },
         test: empty,
         classes: classes.clone(),
+        outputs: outputs.clone(),
         scaling: Scalings::all(scaling.clone()),
         columns: None,
         unnamed: Default::default(),
@@ -99,43 +113,48 @@ pub fn adapt(model: &Model, who: &Newcomer, problems: &Registry<AnyProblem>) -> 
     };
     let mut bench = Bench { data: &data, seed: *seed, batch: who.batch, solved: true };
 
-    let folds = folds(who.labels, who.folds, *seed);
-    let mut found = [(); 2].map(|()| vec![0.0; rows * classes.len()]);
+    let folds = folds(data.train.labels(), who.folds, *seed);
+    let mut found = [(); 2].map(|()| vec![0.0; rows * width]);
     for (at, held) in folds.iter().enumerate() {
         let others: Vec<u32> = rest(&folds, &[at]);
         let theta = bench.solve(&**problem, &others, Some(&x), &common)?;
         let (choice, theta_alone) = bench.alone(&folds, at)?;
         let on = scaled.select(held);
-        let ours = problem.probabilities(classes.len(), At { x: &x, theta: &theta }, &on);
+        let ours = problem.predictions(target, At { x: &x, theta: &theta }, &on);
         let alone = At { x: &[], theta: &theta_alone };
-        let theirs = Problem::<f64>::probabilities(&choice, classes.len(), alone, &on);
+        let theirs = Problem::<f64>::predictions(&choice, target, alone, &on);
         for (found, said) in found.iter_mut().zip([ours, theirs]) {
             let said =
                 said.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
-            for (row, p) in held.iter().zip(said.chunks_exact(classes.len())) {
+            for (row, p) in held.iter().zip(said.chunks_exact(width)) {
                 found[*row as usize * p.len()..][..p.len()].copy_from_slice(p);
             }
         }
     }
-    let truth = Truth {
-        numbers: who.labels.iter().map(|&label| Some(label as usize)).collect(),
-        unknown: Default::default(),
+    let score = |mut said: Vec<f64>| {
+        scaling.target.undo(&mut said);
+        who.answers.score(&said, width)
     };
-    let score = |p: &[f64]| Score::new(&truth, p, classes.len());
-    let on_mean = problem.probabilities(classes.len(), At { x: &x, theta: &common }, &scaled);
+    let on_mean = problem.predictions(target, At { x: &x, theta: &common }, &scaled);
     let on_mean =
         on_mean.ok_or_else(|| Error::config("config/no-meaning", "nothing is predicted"))?;
     let all: Vec<u32> = (0..rows as u32).collect();
     let theta = bench.solve(&**problem, &all, Some(&x), &common)?;
     let about = About { nodes: vec![who.name.to_string()], privacy: None, ..model.about.clone() };
-    let [adapted, alone] = found.map(|p| score(&p));
+    let [adapted, alone] = found.map(&score);
+    let mean = score(on_mean);
     Ok(Adapted {
         model: Model { about, x: vec![x], theta: vec![theta], scaling: Scalings::all(scaling) },
         solved: bench.solved,
         adapted,
         alone,
-        mean: score(&on_mean),
+        mean,
     })
+}
+
+/// Whether two nodes scale features alike; they may fill missing values by means of their own.
+fn alike(one: &Scaling, other: &Scaling) -> bool {
+    one.shift == other.shift && one.factor == other.factor
 }
 
 /// x, and the mean of the θ_i in this process: a peer has only its own.
@@ -241,7 +260,7 @@ impl Bench<'_> {
         Ok(theta)
     }
 
-    /// The linear classifier trained on the rows outside a fold.
+    /// The linear model trained on the rows outside a fold.
     fn alone(
         &mut self,
         folds: &[Vec<u32>],
@@ -249,9 +268,15 @@ impl Bench<'_> {
     ) -> Result<(hyper_cleaning::Options, Vec<f64>)> {
         let next = (at + 1) % folds.len();
         let (inner, held) = (rest(folds, &[at, next]), &folds[next]);
-        let classes = self.data.classes.len();
-        let numbers = held.iter().map(|&row| Some(self.data.train.labels()[row as usize] as usize));
-        let truth = Truth { numbers: numbers.collect(), unknown: Default::default() };
+        let target = self.data.target();
+        let label = |&row: &u32| Some(self.data.train.labels()[row as usize] as usize);
+        let answers = match self.data.train.targets() {
+            Some(targets) => Answers::Numbers(targets.select(held)),
+            None => Answers::Classes(Truth {
+                numbers: held.iter().map(label).collect(),
+                unknown: Default::default(),
+            }),
+        };
         let on = self.data.train.features().select(held);
         let mut best: Option<(f64, f64, Vec<f64>)> = None;
         let mut guess = Vec::new();
@@ -259,8 +284,8 @@ impl Bench<'_> {
         for ridge in RIDGES.into_iter().rev() {
             guess = self.solve(&linear(ridge), &inner, None, &guess)?;
             let at = At { x: &[], theta: &guess };
-            let said = Problem::<f64>::probabilities(&linear(ridge), classes, at, &on);
-            let loss = said.and_then(|p| Score::new(&truth, &p, classes).log_loss);
+            let said = Problem::<f64>::predictions(&linear(ridge), target, at, &on);
+            let loss = said.and_then(|said| answers.score(&said, target.width()).loss());
             let loss = loss.unwrap_or(f64::INFINITY);
             if best.as_ref().is_none_or(|(least, ..)| loss < *least) {
                 best = Some((loss, ridge, guess.clone()));
@@ -275,7 +300,7 @@ impl Bench<'_> {
 /// σ of this is 1: a sample counts in full.
 const SURE: f64 = 50.0;
 
-/// Mean loss of a linear classifier with a ridge: hyper-cleaning of clean labels, where each sample
+/// Mean loss of a linear model with a ridge: hyper-cleaning of clean labels, where each sample
 /// counts in full.
 fn linear(ridge: f64) -> hyper_cleaning::Options {
     hyper_cleaning::Options { corruption: 0.0, ridge, ..Default::default() }

@@ -4,4 +4,4 @@ mod adapt;
 mod score;
 
 pub use adapt::{Adapted, Newcomer, Personal, adapt};
-pub use score::{BINS, ClassCounts, Score, Truth};
+pub use score::{Answers, AnyScore, BINS, ClassCounts, Score, Truth};

@@ -1,4 +1,4 @@
-//! A model's score on rows with known classes.
+//! A model's score on rows with known classes or numbers.
 //!
 //! ```text
 //! accuracy            share of rows whose most probable class is the true one
@@ -10,6 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::data::{Target, Targets, parsed_label as parsed};
+use crate::error::{Error, Result};
+use crate::math::errors::Errors;
 use crate::math::portable::ln;
 use crate::math::rank::auc;
 use crate::problem::predictor::decide;
@@ -19,6 +22,103 @@ pub const BINS: usize = 10;
 
 /// The smallest probability in the log-loss, so that a confident mistake stays finite.
 const LEAST: f64 = 1e-15;
+
+/// The true answers of some rows.
+#[derive(Debug, Clone)]
+pub enum Answers {
+    /// Their classes.
+    Classes(Truth),
+    /// Their numbers.
+    Numbers(Targets),
+}
+
+impl Answers {
+    /// From labels as a file has them, for a model of these classes, or of this many numbers.
+    pub fn new(labels: &[String], classes: &[String], target: Target) -> Result<Answers> {
+        let Target::Numbers(outputs) = target else {
+            return Ok(Answers::Classes(Truth::new(labels, classes)));
+        };
+        let mut values = Vec::with_capacity(labels.len() * outputs);
+        for (row, label) in labels.iter().enumerate() {
+            let at = |error: Error| error.at(format!("row {}", row + 1));
+            let own = parsed(label).map_err(at)?;
+            if own.len() != outputs {
+                let found = own.len();
+                let message =
+                    format!("a row has {found} numbers, and the model predicts {outputs}");
+                return Err(at(Error::data("data/shape-mismatch", message)));
+            }
+            values.extend(own);
+        }
+        Ok(Answers::Numbers(Targets { outputs, values }))
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Answers::Classes(truth) => truth.numbers.len(),
+            Answers::Numbers(targets) => targets.values.len() / targets.outputs.max(1),
+        }
+    }
+
+    /// The class of each row, if all are classes of the model; else 0.
+    pub fn labels(&self) -> Vec<u32> {
+        match self {
+            Answers::Classes(truth) => {
+                truth.numbers.iter().map(|class| class.unwrap_or(0) as u32).collect()
+            }
+            Answers::Numbers(_) => vec![0; self.rows()],
+        }
+    }
+
+    /// How well these are predicted: by probabilities of `width` classes, or by numbers.
+    pub fn score(&self, predictions: &[f64], width: usize) -> AnyScore {
+        match self {
+            Answers::Classes(truth) => AnyScore::Classes(Score::new(truth, predictions, width)),
+            Answers::Numbers(Targets { outputs: width, values: truth }) => {
+                let (width, rows) = (*width, self.rows());
+                let of = |said: &[f64]| Errors::of(truth, said, &vec![1.0; width]);
+                let column = |o: usize| truth.iter().skip(o).step_by(width).sum::<f64>();
+                let mean: Vec<f64> = (0..width).map(|o| column(o) / rows.max(1) as f64).collect();
+                AnyScore::Numbers { rows, errors: of(predictions), of_mean: of(&mean.repeat(rows)) }
+            }
+        }
+    }
+}
+
+/// A model's score on classes or on numbers.
+#[derive(Debug, Clone)]
+pub enum AnyScore {
+    /// On classes.
+    Classes(Score),
+    /// On numbers.
+    Numbers {
+        /// All rows.
+        rows: usize,
+        /// The errors, in the units of the numbers; none without rows.
+        errors: Option<Errors>,
+        /// Those of always naming the mean of these rows.
+        of_mean: Option<Errors>,
+    },
+}
+
+impl AnyScore {
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            AnyScore::Classes(score) => score.rows,
+            AnyScore::Numbers { rows, .. } => *rows,
+        }
+    }
+
+    /// A measure that is smaller for better predictions: the log-loss, or the RMSE.
+    pub fn loss(&self) -> Option<f64> {
+        match self {
+            AnyScore::Classes(score) => score.log_loss,
+            AnyScore::Numbers { errors, .. } => errors.map(|errors| errors.rmse),
+        }
+    }
+}
 
 /// The class of each row, as its number in a model's classes; `None` if the class is not in the
 /// model.

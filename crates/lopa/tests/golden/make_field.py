@@ -425,6 +425,55 @@ def dgd(P, W, Wi, o):
         th = W @ th - o["alpha"] * P.Gth(x, th)
 
 
+def fedavg(P, W, Wi, o):
+    x, th = P.start["x"], P.start["th"]
+    y, phi = x, th
+    while True:
+        yield dict(x=x, theta=th, local_x=y, local_theta=phi)
+        x, th = W @ y, W @ phi
+        y, phi = x, th
+        for _ in range(o["local_steps"]):
+            y, phi = y - o["alpha"] * P.Gx(y, phi), phi - o["alpha"] * P.Gth(y, phi)
+
+
+def fedper(P, W, Wi, o):
+    x, th = P.start["x"], P.start["th"]
+    y = x
+    while True:
+        yield dict(x=x, theta=th, local_x=y)
+        x = W @ y
+        y = x
+        for _ in range(o["local_steps"]):
+            y, th = y - o["alpha"] * P.Gx(y, th), th - o["alpha"] * P.Gth(y, th)
+
+
+def fedrep(P, W, Wi, o):
+    x, th = P.start["x"], P.start["th"]
+    y = x
+    while True:
+        yield dict(x=x, theta=th, local_x=y)
+        x = W @ y
+        for _ in range(o["head_steps"]):
+            th = th - o["beta"] * P.Gth(x, th)
+        y = x
+        for _ in range(o["body_steps"]):
+            y = y - o["alpha"] * P.Gx(y, th)
+
+
+def ditto(P, W, Wi, o):
+    x, th = P.start["x"], P.start["th"]
+    cx, cth, y, phi = x, th, x, th
+    while True:
+        yield dict(x=x, theta=th, common_x=cx, common_theta=cth, local_x=y, local_theta=phi)
+        cx, cth = W @ y, W @ phi
+        for _ in range(o["local_steps"]):
+            gx, gth = P.Gx(x, th) + o["pull"] * (x - cx), P.Gth(x, th) + o["pull"] * (th - cth)
+            x, th = x - o["beta"] * gx, th - o["beta"] * gth
+        y, phi = cx, cth
+        for _ in range(o["local_steps"]):
+            y, phi = y - o["alpha"] * P.Gx(y, phi), phi - o["alpha"] * P.Gth(y, phi)
+
+
 def gt_sgd(P, W, Wi, o):
     x, th = P.start["x"], P.start["th"]
     q = P.Gth(x, th)
@@ -528,6 +577,12 @@ def cases(n, p):
         ("gt-sgd", "gt-sgd", gt_sgd, ALPHA, tracked),
         ("extra", "extra", extra, ALPHA, single),
         ("exact-diffusion", "exact-diffusion", exact_diffusion, ALPHA, single),
+        ("fedavg", "fedavg", fedavg, ALPHA | {"local_steps": 3}, both(n + p, n + p)),
+        ("fedper", "fedper", fedper, ALPHA | {"local_steps": 3}, {"personal": (1, n)}),
+        ("fedrep", "fedrep", fedrep, ALPHA | {"beta": 0.2, "head_steps": 3, "body_steps": 2},
+         {"personal": (1, n)}),
+        ("ditto", "ditto", ditto, ALPHA | {"beta": 0.2, "pull": 0.3, "local_steps": 2},
+         {"personal": (1, n + p)}),
     ]
 
 

@@ -31,6 +31,7 @@ fn data(other: &[usize]) -> Data {
         train: set(),
         test: set(),
         classes,
+        outputs: Vec::new(),
         scaling,
         columns: None,
         unnamed: Default::default(),

@@ -191,7 +191,7 @@ fn csv_cases() -> Vec<Case> {
         with("csv: no such number", fifth, b"1,2,a\n", "data/no-column", "a.csv:1"),
         with("csv: label as group", both, b"1,2,a\n", "data/no-column", "a.csv:1"),
         with("csv: header denied", no, b"x,y,k\n1,2,a\n", "data/bad-number", "a.csv:1"),
-        with("csv: a class a row", CSV, many.as_bytes(), "data/too-many-classes", "a.csv"),
+        with("csv: a class a row", CSV, many.as_bytes(), "data/too-many-classes", "10001"),
         case("csv: narrower test", tested, two, "data/shape-mismatch", "b.csv:1"),
         with("csv: gzip cut", CSV, &gzip(b"1,2,a\n")[..15], "data/truncated", "a.csv, byte"),
         with(
@@ -323,7 +323,7 @@ fn npy_cases() -> Vec<Case> {
             "row 1, column 1",
         ),
         with("npy: three rows", doubles("(3, 1)", &[1.0; 3]), "data/count-mismatch", "y.npy"),
-        labelled("npy: wide labels", doubles("(2, 2)", &[1.0; 4]), "data/count-mismatch", "y.npy"),
+        labelled("npy: wide labels", doubles("(2, 2)", &[1.0; 4]), "data/many-labels", "2 labels"),
         labelled(
             "npy: nan label",
             doubles("(2,)", &[1.0, f64::NAN]),

@@ -473,6 +473,7 @@ fn every_source_has_a_schema_and_a_line_about_it() {
     }
     let known = [
         "digits",
+        "heart",
         "blobs",
         "logistic",
         "mnist",

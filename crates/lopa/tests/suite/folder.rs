@@ -946,7 +946,7 @@ fn models_made_by_hand_are_refused() {
         let scaling = Default::default();
         Model { about, x: vec![x], theta: vec![theta], scaling }.save(&path).unwrap();
         let rows = Features::Dense { cols: 2, values: vec![0.5, 1.5] };
-        Model::load(&path).and_then(|model| model.predict(0, &rows, &problems))
+        Model::load(&path).and_then(|model| model.predictions(0, &rows, &problems))
     };
     // Three hidden units: 2 x 3 + 3 numbers, and 3 x 2 + 2 for the head.
     let good = |params: &str| predicted(params, vec![0.1; 9], vec![0.2; 8]);

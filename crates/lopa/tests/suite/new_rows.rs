@@ -6,11 +6,11 @@ use crate::files::{doubles, gzip, header, npy, zip};
 use lopa::data::{Columns, Features, Named, Needed, NewRows, Unnamed, new_rows};
 use lopa::error::Result;
 
-static USUAL: Unnamed = Unnamed { dropped: Vec::new(), zero_based: false };
+static USUAL: Unnamed = Unnamed { dropped: Vec::new(), zero_based: false, encoding: Vec::new() };
 
 /// A model with three features.
 fn needs(columns: Option<&Columns>) -> Needed<'_> {
-    Needed { features: 3, columns, unnamed: &USUAL }
+    Needed { features: 3, outputs: 1, fills: false, columns, unnamed: &USUAL }
 }
 
 /// Writes a file and reads it for a model with three features.
@@ -133,6 +133,7 @@ fn xyz() -> Columns {
     Columns {
         features: names(&["x", "y", "z"]),
         label: Some("kind".into()),
+        more_labels: Vec::new(),
         group: Some("ward".into()),
         dropped: names(&["id"]),
     }
@@ -207,8 +208,8 @@ fn columns_left_out_without_names_are_left_out_again() {
         ("rows.npz", zip(&[("X.npy", with_id, 0)])),
         ("cut.npz", zip(&[("X.npy", without, 0)])),
     ];
-    let unnamed = Unnamed { dropped: vec![1], zero_based: false };
-    let needed = Needed { features: 3, columns: None, unnamed: &unnamed };
+    let unnamed = Unnamed { dropped: vec![1], ..Unnamed::default() };
+    let needed = Needed { features: 3, outputs: 1, fills: false, columns: None, unnamed: &unnamed };
     for (name, bytes) in files {
         let path = folder.path().join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -234,7 +235,7 @@ fn features_keep_the_numbers_that_they_had_in_training() {
     let path = folder.path().join("rows.libsvm");
     std::fs::write(&path, "a 1:5\nb 2:6\n").unwrap();
     let unnamed = Unnamed { zero_based: true, ..Unnamed::default() };
-    let needed = Needed { features: 3, columns: None, unnamed: &unnamed };
+    let needed = Needed { features: 3, outputs: 1, fills: false, columns: None, unnamed: &unnamed };
     for (needed, places) in [(needed, [1, 2]), (needs(None), [0, 1])] {
         let found = new_rows(&path, &needed, Named::default()).unwrap();
         for (row, place) in places.into_iter().enumerate() {

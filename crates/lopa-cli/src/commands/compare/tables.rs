@@ -1,6 +1,7 @@
 //! A comparison in tables and a sentence.
 
 use lopa::math::portable::{exp, log10};
+use lopa::run::trace::baseline_name;
 use lopa_study::compare::{Comparison, Lead, Place, Scale, Standing};
 use lopa_study::sentences::in_words;
 use lopa_study::statistics::Interval;
@@ -56,12 +57,14 @@ pub fn text(answer: &Comparison, output: &Output) -> String {
     let count = answer.seeds.len();
     let over = if count == 1 { "one seed".into() } else { format!("{how} over {count} seeds") };
     parts.push(format!("{measure} at these budgets, {over}; values in (…) are not ranked"));
-    let majority = answer.majority.map(number);
-    parts.extend(grids(&answer.standings, majority, output, |place, _| level(place, count)));
+    let baseline = (baseline_name(&answer.measure), answer.majority.map(number));
+    parts.extend(grids(&answer.standings, baseline, output, |place, _| level(place, count)));
     if let Some(target) = answer.target {
         let which = if answer.scale.more { "at least" } else { "at most" };
         parts.push(format!("Cost of {measure} of {which} {}", number(target)));
-        parts.extend(grids(&answer.races, None, output, |place, cost| price(place, cost, count)));
+        parts.extend(grids(&answer.races, ("", None), output, |place, cost| {
+            price(place, cost, count)
+        }));
     }
     parts.join("\n\n")
 }
@@ -109,11 +112,11 @@ fn difference(Interval { mean, low, high, .. }: Interval, scale: Scale) -> Strin
     format!("{sign}{} ({} to {})", shown(mean), shown(low), shown(high))
 }
 
-/// A row per algorithm and one of the majority class, a column per cost; on terminals a few columns at
+/// A row per algorithm and one of the majority class or the mean, a column per cost; on terminals a few columns at
 /// a time.
 fn grids(
     standings: &[Standing],
-    majority: Option<String>,
+    (who, baseline): (&str, Option<String>),
     output: &Output,
     cell: impl Fn(&Place, &str) -> String,
 ) -> Vec<String> {
@@ -132,9 +135,9 @@ fn grids(
         };
         let line = |value: &String| {
             let cells = some.iter().map(|_| value.clone());
-            std::iter::once("majority class".to_string()).chain(cells).collect()
+            std::iter::once(who.to_string()).chain(cells).collect()
         };
-        output.table(&head, (0..count).map(row).chain(majority.iter().map(line)).collect())
+        output.table(&head, (0..count).map(row).chain(baseline.iter().map(line)).collect())
     };
     standings.chunks(abreast).map(grid).collect()
 }

@@ -47,8 +47,10 @@ pub fn stats(args: &StatsArgs, program: &Program) -> Result<ExitCode> {
                 (described_file(name, &look), file_text(name, &look, output))
             }
             None => {
+                let missing = Some(data::Missing::Mean);
+                let preparation = data::Preparation { missing, ..Default::default() };
                 let source = program.registries.sources.choose(name, &toml::Table::new())?;
-                let data = data::load(&*source.build, &Default::default(), &place)?;
+                let data = data::load(&*source.build, &preparation, &place)?;
                 (described(name, &data), table(name, &data, output))
             }
         };
@@ -150,7 +152,11 @@ fn file_text(name: &str, look: &Look, output: &Output) -> String {
     let columns = look.columns.iter().take(SHOWN).map(column_row).collect();
     text += &output.table(&head, columns);
     text += &more(look.columns.len(), "columns");
-    if let Some(labels) = &look.labels {
+    if let Some(labels) = look.labels.as_ref().filter(|labels| labels.numbers) {
+        let column = labels.column.as_ref();
+        let row = column.map(|column| vec![column_row(column)]).unwrap_or_default();
+        text += &format!("\n\n{}", output.table(&NUMBERS, row));
+    } else if let Some(labels) = &look.labels {
         let classes = labels.classes.iter().take(SHOWN);
         let classes = classes.map(|(class, rows)| vec![class.clone(), rows.to_string()]).collect();
         let head = format!("class ({})", labels.name);
@@ -162,6 +168,10 @@ fn file_text(name: &str, look: &Look, output: &Output) -> String {
     let advice: String = advice(look).iter().map(|advice| format!("\n- {advice}")).collect();
     if advice.is_empty() { text } else { format!("{text}\n{advice}") }
 }
+
+/// The heads of a label that is a number to predict.
+const NUMBERS: [&str; 8] =
+    ["number to predict", "type", "missing", "values", "min", "max", "mean", "deviation"];
 
 fn more(all: usize, what: &str) -> String {
     match all.checked_sub(SHOWN + 1) {
@@ -349,13 +359,20 @@ fn advice(look: &Look) -> Vec<String> {
         if column.missing > 0 {
             let rows = column.missing;
             advice.push(format!(
-                "{shown} lacks {rows} of {} values: fill them in, or leave the rows out",
+                "{shown} lacks {rows} of {} values: `missing = \"mean\"` in [data] fills in its mean, or \
+                 leave the rows out",
                 look.rows
             ));
         }
     }
     if let Some(labels) = &look.labels {
-        advice.extend(labels.refused.clone());
+        match labels.numbers {
+            true => advice.push(format!(
+                "the label `{}` is a number to predict: `target = \"number\"` in [data]",
+                labels.name
+            )),
+            false => advice.extend(labels.refused.clone()),
+        }
         if labels.missing > 0 {
             advice.push(format!("{} rows have no label", labels.missing));
         }

@@ -8,7 +8,7 @@ use lopa::error::{Error, Kind, Result};
 use lopa::evaluate;
 use lopa::experiment::{Exactly, Experiment, FinalTheta};
 use lopa::run::Context;
-use lopa::run::trace::{Stop, majority_of};
+use lopa::run::trace::{Stop, baseline_name, baseline_of};
 use lopa::run::{Outcome, Setup};
 use lopa_study::seeds::Ended;
 use rayon::ThreadPool;
@@ -22,8 +22,22 @@ use crate::output::{Output, number};
 use crate::program::Program;
 
 /// Measures that must agree.
-const DECISIVE: [&str; 5] =
-    ["holdout_accuracy", "loss", "train_accuracy", "test_accuracy", "own_test_accuracy"];
+const DECISIVE: [&str; 14] = [
+    "holdout_accuracy",
+    "holdout_r2",
+    "holdout_rmse",
+    "holdout_mae",
+    "loss",
+    "train_accuracy",
+    "test_accuracy",
+    "own_test_accuracy",
+    "train_r2",
+    "train_rmse",
+    "train_mae",
+    "test_r2",
+    "test_rmse",
+    "test_mae",
+];
 
 /// Further measures, which rounding may change.
 const FURTHER: [&str; 3] = ["phi", "grad_phi_sq", "consensus"];
@@ -37,8 +51,8 @@ struct Remeasured<'a> {
     algorithm: &'a str,
     seed: u64,
     diverged: bool,
-    /// The measures taken, in the order of the constants above, and the accuracy of the majority
-    /// class.
+    /// The measures taken, in the order of the constants above, and those of the majority class or
+    /// the mean.
     #[serde(flatten)]
     measures: Map<String, Value>,
     agrees: bool,
@@ -129,7 +143,7 @@ fn remeasured<'a>(
     now.retain(|_, value| value.is_finite());
     let measure = |name: String| Some((name.clone(), json!(now.get(&name)?)));
     let names = DECISIVE.into_iter().chain(FURTHER).map(String::from);
-    let names = names.chain(DECISIVE.into_iter().filter_map(majority_of));
+    let names = names.chain(DECISIVE.into_iter().filter_map(baseline_of));
     let measures = names.filter_map(measure).collect();
     let agrees = |name: &&str| same(now.get(*name), run.row.values.get(*name));
     let agrees = DECISIVE.iter().all(agrees);
@@ -145,16 +159,17 @@ fn same(now: Option<&f64>, then: Option<&f64>) -> bool {
     }
 }
 
-/// The accuracy of always naming each node's most frequent class, for each seed.
-fn majority(runs: &[Remeasured], columns: &[&str]) -> Vec<Vec<String>> {
+/// Always naming each node's most frequent class, or the mean of its numbers, for each seed.
+fn baseline(runs: &[Remeasured], columns: &[&str]) -> Vec<Vec<String>> {
     let mut lines: Vec<Vec<String>> = Vec::new();
     for run in runs {
-        let value = |name: &&str| run.measures.get(&majority_of(name)?).and_then(Value::as_f64);
+        let value = |name: &&str| run.measures.get(&baseline_of(name)?).and_then(Value::as_f64);
         let values: Vec<Option<f64>> = columns.iter().map(value).collect();
         let seed = run.seed.to_string();
         let told = lines.iter().any(|line| line[1] == seed);
         if !told && values.iter().any(Option::is_some) {
-            let mut line = vec!["majority class".to_string(), seed];
+            let known = columns.iter().find(|name| baseline_of(name).is_some());
+            let mut line = vec![known.map_or("", |name| baseline_name(name)).to_string(), seed];
             line.extend(values.into_iter().map(|value| value.map_or("–".into(), number)));
             line.push("–".into());
             lines.push(line);
@@ -171,6 +186,9 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         "phi" => "Φ".to_string(),
         "own_test_accuracy" => "own classes".to_string(),
         "holdout_accuracy" => "accuracy, own rows".to_string(),
+        "holdout_r2" => "R², own rows".to_string(),
+        "holdout_rmse" => "RMSE, own rows".to_string(),
+        "holdout_mae" => "MAE, own rows".to_string(),
         other => other.replace('_', " "),
     });
     let head: Vec<String> = ["algorithm", "seed"]
@@ -187,5 +205,5 @@ fn table(runs: &[Remeasured], output: &Output) -> String {
         cells.push(if run.agrees { "yes" } else { "no" }.into());
         cells
     };
-    output.table(&head, runs.iter().map(row).chain(majority(runs, &measures)).collect())
+    output.table(&head, runs.iter().map(row).chain(baseline(runs, &measures)).collect())
 }

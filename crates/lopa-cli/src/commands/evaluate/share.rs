@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lopa::data::{Features, NewRows};
 use lopa::error::{Error, Result};
 use lopa::folder::model::Model;
-use lopa::serve::Truth;
+use lopa::serve::{Answers, Truth};
 
 use crate::commands::finished::{LabelArgs, WhoseArgs, homes, rows_for};
 use crate::output::Output;
@@ -14,10 +14,10 @@ use crate::output::Output;
 /// Where a node's name belongs in the name of a file.
 const NODE: &str = "{node}";
 
-/// Rows with known classes.
+/// Rows with known classes or numbers.
 pub struct Rows {
     pub features: Features<f64>,
-    pub truth: Truth,
+    pub answers: Answers,
 }
 
 /// A node, and the rows that its model is judged on.
@@ -57,10 +57,11 @@ impl Shares {
         let rows = asked.read(model, asked.input, output)?;
         if let (None, false, Some(groups)) = (asked.node, asked.all_nodes, &rows.groups) {
             let homes = homes(model, groups, asked.input)?;
-            return Ok(Shares::by_column(model, &rows, &homes));
+            return Shares::by_column(model, &rows, &homes).map_err(|e| e.at(place(asked.input)));
         }
         let count = rows.features.rows();
-        let rows = Rc::new(Rows::of(model, rows));
+        let rows = Rows::of(model, rows).map_err(|error| error.at(place(asked.input)))?;
+        let rows = Rc::new(rows);
         let share = |node| Share { node, rows: rows.clone() };
         let each: Vec<Share> = nodes.into_iter().map(share).collect();
         if each.len() > 1 && !asked.all_nodes {
@@ -76,14 +77,16 @@ impl Shares {
         let mut each = Vec::new();
         for &node in nodes {
             let path = asked.input.to_string_lossy().replace(NODE, &model.name(node));
-            let rows = asked.read(model, &PathBuf::from(path), output)?;
-            each.push(Share { node, rows: Rc::new(Rows::of(model, rows)) });
+            let path = PathBuf::from(path);
+            let rows = asked.read(model, &path, output)?;
+            let rows = Rows::of(model, rows).map_err(|error| error.at(place(&path)))?;
+            each.push(Share { node, rows: Rc::new(rows) });
         }
-        let rows = each.iter().map(|share| share.rows.truth.numbers.len()).sum();
+        let rows = each.iter().map(|share| share.rows.answers.rows()).sum();
         Ok(Shares { each, own: true, rows })
     }
 
-    fn by_column(model: &Model, rows: &NewRows, homes: &[usize]) -> Shares {
+    fn by_column(model: &Model, rows: &NewRows, homes: &[usize]) -> Result<Shares> {
         let labels = rows.labels.as_deref().unwrap_or_default();
         let mut each = Vec::new();
         for node in 0..model.x.len() {
@@ -94,36 +97,48 @@ impl Shares {
             }
             let features = rows.features.select(&own);
             let labels: Vec<String> = own.iter().map(|&row| labels[row as usize].clone()).collect();
-            let truth = Truth::new(&labels, &model.about.classes);
-            each.push(Share { node, rows: Rc::new(Rows { features, truth }) });
+            let answers = Answers::new(&labels, &model.about.classes, model.about.target())?;
+            each.push(Share { node, rows: Rc::new(Rows { features, answers }) });
         }
-        Shares { each, own: true, rows: homes.len() }
+        Ok(Shares { each, own: true, rows: homes.len() })
     }
 
     /// Of the rows that decide a node's accuracy, the share of its most frequent class: the mean over
     /// nodes; and the class, if it is the same at all of them.
     pub fn majority(&self) -> Option<(Option<usize>, f64)> {
         let all: Vec<(usize, f64)> =
-            self.each.iter().filter_map(|share| share.rows.truth.majority()).collect();
+            self.each.iter().filter_map(|share| share.rows.truth()?.majority()).collect();
         let &(first, _) = all.first()?;
         let same = all.iter().all(|(class, _)| *class == first);
         let mean = all.iter().map(|(_, share)| share).sum::<f64>() / all.len() as f64;
         Some((same.then_some(first), mean))
     }
 
-    /// Every truth once.
+    /// Every truth about classes once.
     pub fn truths(&self) -> impl Iterator<Item = &Truth> {
         let count = if self.own { self.each.len() } else { 1 };
-        self.each.iter().take(count).map(|share| &share.rows.truth)
+        self.each.iter().take(count).filter_map(|share| share.rows.truth())
     }
 }
 
 impl Rows {
-    fn of(model: &Model, rows: NewRows) -> Rows {
+    fn of(model: &Model, rows: NewRows) -> Result<Rows> {
         let labels = rows.labels.as_deref().unwrap_or_default();
-        let truth = Truth::new(labels, &model.about.classes);
-        Rows { features: rows.features, truth }
+        let answers = Answers::new(labels, &model.about.classes, model.about.target())?;
+        Ok(Rows { features: rows.features, answers })
     }
+
+    /// The classes, if the answers are classes.
+    fn truth(&self) -> Option<&Truth> {
+        match &self.answers {
+            Answers::Classes(truth) => Some(truth),
+            Answers::Numbers(_) => None,
+        }
+    }
+}
+
+fn place(path: &Path) -> String {
+    path.display().to_string()
 }
 
 impl Asked<'_> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use lopa::data::Target;
 use lopa::error::Result;
 use lopa::store::output;
 use lopa_report::export::onnx;
@@ -20,10 +21,15 @@ pub fn export(
     let node = model.node(node)?;
     let bytes = onnx(&model, node, &program.registries.problems)?;
     output::write(out, &bytes, "the model", output::OTHER)?;
-    let (features, classes) = (model.about.features, model.about.classes.len());
+    let features = model.about.features;
+    let outputs = match model.about.target() {
+        Target::Classes(classes) => {
+            format!("`probabilities` [rows, {classes}] and `class` [rows]")
+        }
+        Target::Numbers(outputs) => format!("`numbers` [rows, {outputs}]"),
+    };
     program.output.note(&format!(
-        "{}: `features` [rows, {features}] in, `probabilities` [rows, {classes}] and `class` [rows] \
-         out; {}, seed {}, node {}",
+        "{}: `features` [rows, {features}] in, {outputs} out; {}, seed {}, node {}",
         out.display(),
         model.about.algorithm,
         model.about.seed,

@@ -13,8 +13,9 @@
 
 use super::{Region, Subject};
 use crate::theory::{Constants, Known};
-use lopa::data::Samples;
+use lopa::data::{Data, Samples, Target};
 use lopa::math::portable::{exp, hypot, ln};
+use lopa::problems::loss::LossName;
 use lopa::problems::{Local, hyperparameter, representation};
 
 struct Loss {
@@ -47,8 +48,9 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
         0..subject.setting.nodes,
     );
     let Ok(locals) = split else { return seen };
-    let classes = locals[0].classes;
-    let loss = if classes == 2 { LOGISTIC } else { SOFTMAX };
+    let Target::Classes(classes) = locals[0].target else { return seen };
+    let softmax = classes > 2 || options.loss == Some(LossName::Softmax);
+    let loss = if softmax { SOFTMAX } else { LOGISTIC };
     let scale = |samples: &Samples<f64>| options.scale.factor(subject.setting.batch, samples.len());
     let over = |of: &dyn Fn(&Local<f64>) -> f64| locals.iter().map(of).fold(0.0, f64::max);
     let lowest = region.centre.iter().copied().fold(f64::INFINITY, f64::min) - region.radius;
@@ -77,6 +79,11 @@ fn hyperparameter(subject: &Subject, seen: Constants<Known>, region: &Region) ->
 /// The head's inputs h satisfy |(h, 1)|² ≤ units + 1 for every x.
 fn representation(subject: &Subject, seen: Constants<Known>) -> Constants<Known> {
     let Some(options) = subject.problem.typed::<representation::Options>() else { return seen };
+    let numbers = |data: &Data| matches!(data.target(), Target::Numbers(_));
+    let logistic = options.loss == Some(LossName::Logistic);
+    if logistic || subject.setting.data.is_some_and(numbers) {
+        return seen;
+    }
     let units = options.hidden.last().copied().unwrap_or(0) as f64;
     let samples = subject.setting.partition.iter().map(Vec::len).max().unwrap_or(1);
     let c = options.scale.factor(subject.setting.batch, samples);

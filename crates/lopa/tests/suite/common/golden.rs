@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
-use lopa::data::{Dataset, Features};
+use lopa::data::{Dataset, Features, Target};
 use lopa::engine::{Node, Simulation};
 use lopa::network::Mixing;
 use lopa::problem::oracle::{Batches, Oracle};
@@ -145,10 +145,11 @@ impl Golden {
             validation: half("S_val", "b_val"),
             test: empty.samples(vec![]),
             holdout: empty.samples(vec![]),
-            classes: 2,
+            target: Target::Classes(2),
+            units: Vec::new(),
         };
         let options = toml::from_str::<hyperparameter::Options>("").unwrap();
-        Box::new(hyperparameter::Hyperparameter::new(local, &options, None))
+        Box::new(hyperparameter::Hyperparameter::new(local, &options, None).unwrap())
     }
 
     fn network(&self, i: usize) -> Box<dyn Bilevel<f64>> {
@@ -163,11 +164,12 @@ impl Golden {
             validation: set.samples(all),
             test: empty.samples(vec![]),
             holdout: empty.samples(vec![]),
-            classes: self.json["k"].as_u64().unwrap() as usize,
+            target: Target::Classes(self.json["k"].as_u64().unwrap() as usize),
+            units: Vec::new(),
         };
         let text = format!("hidden = [{}]\nridge = {}", self.json["h"], self.json["mu"]);
         let options = toml::from_str::<representation::Options>(&text).unwrap();
-        Box::new(representation::Representation::new(local, &options, None))
+        Box::new(representation::Representation::new(local, &options, None).unwrap())
     }
 
     /// Our name and parameters of a golden algorithm.

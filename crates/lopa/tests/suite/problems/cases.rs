@@ -3,7 +3,8 @@
 use lopa::config::{Choice, NoParams, Source};
 use lopa::data::partition::{Partition, Rows, partition_entry};
 use lopa::data::{
-    Class, Data, Dataset, Features, Part, Raw, Scalings, Table, Usual, Where, source_entry,
+    Class, Data, Dataset, Features, Part, Raw, Scaling, Scalings, Table, TargetScaling, Targets,
+    Usual, Where, source_entry,
 };
 use lopa::error::Result;
 use lopa::experiment::Registries;
@@ -18,14 +19,20 @@ use lopa::problems::problems;
 pub struct Case {
     /// The `[problem]` section.
     pub text: &'static str,
-    /// Classes of the data.
+    /// Classes of the data; 0 where labels are numbers, and without data.
     pub classes: usize,
+    /// Numbers to predict.
+    pub outputs: usize,
     /// A lower bound of ⟨v, ∇²g v⟩ / |v|² for |x| ≤ 1.
     pub mu: f64,
 }
 
 const fn case(text: &'static str, classes: usize, mu: f64) -> Case {
-    Case { text, classes, mu }
+    Case { text, classes, outputs: 0, mu }
+}
+
+const fn numbers(text: &'static str, outputs: usize, mu: f64) -> Case {
+    Case { text, classes: 0, outputs, mu }
 }
 
 /// At least one for each line of the registry.
@@ -48,6 +55,18 @@ pub const CASES: &[Case] = &[
     case("name = 'meta-learning'\ntasks = 1\nscale = 'sum'", 2, 1.0),
     case("name = 'hyper-cleaning'\nridge = 0.1", 3, 0.2),
     case("name = 'hyper-cleaning'\ncorruption = 0\nscale = 'batch-sum'", 2, 0.002),
+    case("name = 'hyperparameter'\nloss = 'softmax'", 2, 0.73),
+    case("name = 'representation'\nhidden = [3]\nloss = 'logistic'", 2, 0.52),
+    numbers("name = 'hyperparameter'", 1, 0.73),
+    numbers("name = 'hyperparameter'\nbias = true\nloss = 'huber'\ndelta = 2.5", 2, 0.73),
+    numbers(
+        "name = 'representation'\nhidden = [4, 3]\nactivation = 'tanh'\nvalidation = 0.25",
+        2,
+        0.52,
+    ),
+    numbers("name = 'representation'\nhidden = [3]\nloss = 'huber'", 1, 0.52),
+    numbers("name = 'meta-learning'\ntasks = 4\nnu = 1.5\nloss = 'huber'\ndelta = 0.5", 1, 1.5),
+    numbers("name = 'hyper-cleaning'\nridge = 0.1\nscale = 'sum'", 2, 0.2),
 ];
 
 pub const NODES: usize = 3;
@@ -58,18 +77,44 @@ const FEATURES: usize = 5;
 pub fn data(classes: usize, sparse: bool) -> Data {
     let [train, test] =
         clouds(classes).map(|(rows, labels)| Dataset::new(features(&rows, sparse), labels));
+    let outputs = Vec::new();
     let classes = (0..classes).map(|class| class.to_string()).collect();
     let (scaling, left_out) = (Scalings::default(), Vec::new());
     Data {
         train,
         test,
         classes,
+        outputs,
         scaling,
         columns: None,
         unnamed: Default::default(),
         own: None,
         left_out,
     }
+}
+
+/// The same points with numbers to predict.
+pub fn number_data(outputs: usize, sparse: bool) -> Data {
+    let [(train, _), (test, _)] = clouds(2);
+    let target = TargetScaling::of(&targets(&train, outputs));
+    let set = |rows: &[Vec<f64>]| {
+        let targets = targets(rows, outputs).scaled(&target);
+        Dataset::new(features(rows, sparse), vec![0; rows.len()]).targeted(targets)
+    };
+    let (train, test) = (set(&train), set(&test));
+    let names = (0..outputs).map(|o| format!("y{o}")).collect();
+    let scaling = Scalings::all(Scaling { target, ..Scaling::default() });
+    Data { train, test, classes: Vec::new(), outputs: names, scaling, ..data(2, sparse) }
+}
+
+/// Numbers that a linear model nearly predicts.
+fn targets(rows: &[Vec<f64>], outputs: usize) -> Targets {
+    let number = |row: &[f64], o: usize| -> f64 {
+        let sum: f64 = row.iter().enumerate().map(|(q, s)| s * ((q + o) % 3) as f64).sum();
+        20.0 + 5.0 * (sum + 0.3 * (7.0 * sum).sin())
+    };
+    let values = rows.iter().flat_map(|row| (0..outputs).map(|o| number(row, o))).collect();
+    Targets { outputs, values }
 }
 
 /// Rows and labels to train on, and to test on.
@@ -93,6 +138,8 @@ lopa::params! {
     struct Clouds {
         /// Classes.
         centres: usize = 2;
+        /// Numbers to predict instead.
+        outputs: usize = 0;
     }
 }
 
@@ -103,9 +150,25 @@ impl Clouds {
             labels,
             groups: Vec::new(),
         };
-        let [train, test] = clouds(self.centres).map(part);
+        let clouds = clouds(self.centres);
+        let numbers: Vec<String> = clouds
+            .iter()
+            .filter(|_| self.outputs > 0)
+            .flat_map(|(rows, _)| {
+                let targets = targets(rows, self.outputs);
+                let rows = (0..rows.len()).map(move |row| targets.row(row).to_vec());
+                rows.map(|row| row.iter().map(f64::to_string).collect::<Vec<_>>().join("\t"))
+            })
+            .collect();
+        let [mut train, mut test] = clouds.map(part);
         let class = |class: usize| Class { code: class.to_string(), name: class.to_string() };
-        let classes = (0..self.centres).map(class).collect();
+        let mut classes: Vec<Class> = (0..self.centres).map(class).collect();
+        if self.outputs > 0 {
+            let count = train.labels.len() as u32;
+            train.labels = (0..count).collect();
+            test.labels = (count..numbers.len() as u32).collect();
+            classes = numbers.into_iter().map(|n| Class { code: n.clone(), name: n }).collect();
+        }
         let (groups, usual) = (Vec::new(), Usual::nothing());
         let (columns, test_at, known) = (None, None, true);
         Ok(Raw {
@@ -118,6 +181,8 @@ impl Clouds {
             unnamed: Default::default(),
             test_at,
             known,
+            outputs: self.outputs.max(1),
+            missing: None,
         })
     }
 }
@@ -166,9 +231,13 @@ pub fn build<T: Real>(text: &str, setting: &Setting) -> Result<Vec<Box<dyn Bilev
 impl Case {
     /// The case as an experiment file, without algorithms.
     pub fn file(&self, sparse: bool) -> String {
-        let Case { text, classes, .. } = self;
-        let data = match classes {
-            0 => String::new(),
+        let Case { text, classes, outputs, .. } = self;
+        let data = match (classes, outputs) {
+            (0, 0) => String::new(),
+            (0, _) => format!(
+                "data = {{ name = 'clouds', outputs = {outputs}, sparse = {sparse}, target = 'number' }}
+                 partition = 'uneven'"
+            ),
             _ => format!(
                 "data = {{ name = 'clouds', centres = {classes}, sparse = {sparse} }}
                  partition = 'uneven'"
@@ -182,7 +251,11 @@ impl Case {
     }
 
     pub fn data(&self, sparse: bool) -> Option<Data> {
-        (self.classes > 0).then(|| data(self.classes, sparse))
+        match (self.classes, self.outputs) {
+            (0, 0) => None,
+            (0, outputs) => Some(number_data(outputs, sparse)),
+            (classes, _) => Some(data(classes, sparse)),
+        }
     }
 
     pub fn parts<T: Real>(&self, sparse: bool) -> Vec<Box<dyn Bilevel<T>>> {

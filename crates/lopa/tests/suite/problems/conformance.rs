@@ -1,6 +1,7 @@
 //! Tests that run over all cases.
 
 use lopa::config::Source;
+use lopa::data::Target;
 use lopa::experiment::Experiment;
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::dot;
@@ -224,8 +225,8 @@ fn a_saved_model_predicts_what_the_metrics_count() {
             for part in case.parts::<f64>(sparse).iter_mut() {
                 let point = Point::new(part.as_ref(), 1);
                 let problem = choice.build.get::<f64>();
-                let probabilities =
-                    |features| problem.probabilities(case.classes, point.at(), features);
+                let target = Target::Classes(case.classes);
+                let probabilities = |features| problem.predictions(target, point.at(), features);
                 let found = probabilities(data.test.features()).unwrap();
                 for row in found.chunks_exact(case.classes) {
                     assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{row:?}");
@@ -238,6 +239,39 @@ fn a_saved_model_predicts_what_the_metrics_count() {
                 assert_eq!(counted.1, hits as f64 / data.test.len() as f64, "{:?}", case.text);
                 // Features of another width are no reason to panic.
                 assert_eq!(probabilities(&features(&[vec![1.0, 2.0]], sparse)), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_saved_model_says_the_numbers_whose_errors_are_measured() {
+    for case in CASES.iter().filter(|case| case.outputs > 0) {
+        for sparse in [false, true] {
+            let (data, choice) = (case.data(sparse).unwrap(), choice(case.text).unwrap());
+            let target = &data.scaling.of(0).target;
+            for part in case.parts::<f64>(sparse).iter_mut() {
+                let point = Point::new(part.as_ref(), 1);
+                let problem = choice.build.get::<f64>();
+                let said = |features| problem.predictions(data.target(), point.at(), features);
+                let mut found = said(data.test.features()).unwrap();
+                let mut truth = data.test.targets().unwrap().values.clone();
+                // Back in the units of the numbers, with the measures written out once more.
+                target.undo(&mut found);
+                target.undo(&mut truth);
+                let outputs = case.outputs;
+                let rmse = |o: usize| {
+                    let pairs = found.iter().zip(&truth).skip(o).step_by(outputs);
+                    let squares: f64 = pairs.map(|(a, b)| (a - b).powi(2)).sum();
+                    (squares / data.test.len() as f64).sqrt()
+                };
+                let expected = (0..outputs).map(rmse).sum::<f64>() / outputs as f64;
+                let metrics = part.metrics(point.at());
+                let measured = metrics.iter().find(|(name, _)| *name == "test_rmse").unwrap().1;
+                close(case.text, &[measured], &[expected], 1e-12);
+                let known = |name: &str| metrics.iter().any(|(known, _)| known == name);
+                assert!(known("test_r2_of_mean") && known("train_mae") && !known("holdout_r2"));
+                assert_eq!(said(&features(&[vec![1.0, 2.0]], sparse)), None);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The oracles and closed forms of the golden files, to 1e-12.
 
-use lopa::data::Dataset;
+use lopa::data::{Dataset, Target};
 use lopa::problem::scope::Scope;
 use lopa::problem::{At, Bilevel, Setting};
 use lopa::problems::linalg::{Cholesky, Matrix};
@@ -113,7 +113,8 @@ fn local(inner: (Rows, Vec<u32>), outer: (Rows, Vec<u32>), classes: usize) -> Lo
         validation: data.samples((count..total).collect()),
         test: data.samples(Vec::new()),
         holdout: data.samples(Vec::new()),
-        classes,
+        target: Target::Classes(classes),
+        units: Vec::new(),
     }
 }
 
@@ -128,7 +129,7 @@ fn logistic() {
     let options = hyperparameter::Options::default();
     let part = |i| {
         let local = local(labelled("train", i), labelled("val", i), 2);
-        Box::new(Hyperparameter::new(local, &options, None)) as Box<dyn Bilevel<f64>>
+        Box::new(Hyperparameter::new(local, &options, None).unwrap()) as Box<dyn Bilevel<f64>>
     };
     let mut parts: Vec<_> = (0..4).map(part).collect();
     check_oracles(&file, &mut parts, &Layout::same(3, 3));
@@ -170,7 +171,7 @@ fn hidden_layer() {
         let (s, labels): (Rows, Vec<u32>) =
             (read(&file, &format!("/data/S/{i}")), read(&file, &format!("/data/label/{i}")));
         let local = local((s, labels), (Vec::new(), Vec::new()), k);
-        Box::new(Representation::new(local, &options, None)) as Box<dyn Bilevel<f64>>
+        Box::new(Representation::new(local, &options, None).unwrap()) as Box<dyn Bilevel<f64>>
     };
     let mut parts: Vec<_> = (0..3).map(part).collect();
     check_oracles(&file, &mut parts, &layout);

@@ -1,6 +1,6 @@
 //! Promises of single problems beyond the trait.
 
-use lopa::data::{Data, Dataset};
+use lopa::data::{Data, Dataset, Target};
 use lopa::math::random::{Purpose, Stream};
 use lopa::math::real::{axpy, dot};
 use lopa::problem::predictor::decide;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::cases::*;
 
 fn case(text: &'static str, classes: usize) -> Case {
-    Case { text, classes, mu: 0.0 }
+    Case { text, classes, outputs: 0, mu: 0.0 }
 }
 
 /// The largest eigenvalue of a symmetric operator.
@@ -293,7 +293,10 @@ fn accuracies_count_the_right_samples() {
         let point = Point::new(part.as_ref(), 4);
         let share = |set: &lopa::data::Dataset, counts: &dyn Fn(usize) -> bool| {
             let problem = chosen.build.get::<f64>();
-            let said = decide(&problem.probabilities(4, point.at(), set.features()).unwrap(), 4);
+            let said = decide(
+                &problem.predictions(Target::Classes(4), point.at(), set.features()).unwrap(),
+                4,
+            );
             let rows: Vec<usize> = (0..set.len()).filter(|&row| counts(row)).collect();
             let hits = rows.iter().filter(|&&row| said[row] == set.labels()[row]).count();
             hits as f64 / rows.len() as f64
@@ -350,12 +353,88 @@ fn large_batches_are_the_sum_of_their_blocks() {
     }
 }
 
+/// θ*(x) of ridge regression by its normal equations: (SᵀS/N + 2 diag(eˣ)) θ = Sᵀt/N.
+#[test]
+fn ridge_regression_has_its_closed_form() {
+    use lopa::evaluate::exact;
+    use lopa::problems::linalg::{Cholesky, Matrix};
+    for outputs in [1, 3] {
+        let data = number_data(outputs, false);
+        let rows: Vec<u32> = (5..31).collect();
+        let partition = [rows.clone()];
+        let setting = Setting {
+            nodes: 1,
+            seed: 3,
+            data: Some(&data),
+            partition: &partition,
+            whole: true,
+            ..Setting::default()
+        };
+        let mut part = build::<f64>("name = 'hyperparameter'", &setting).unwrap().remove(0);
+        let x = [-1.0, 0.5, -3.0, 0.0, 1.0];
+        let (theta, solved) = exact::inner(part.as_mut(), &x, &vec![0.0; 5 * outputs]);
+        assert!(solved);
+        let row = |&row: &u32| {
+            let mut values = vec![0.0; 5];
+            data.train.each(row as usize, |q, value| values[q] = value);
+            values
+        };
+        let s: Vec<Vec<f64>> = rows.iter().map(row).collect();
+        let n = rows.len() as f64;
+        let gram = Matrix::from_fn(5, 5, |p, q| {
+            let ridge = if p == q { 2.0 * x[p].exp() } else { 0.0 };
+            s.iter().map(|s| s[p] * s[q]).sum::<f64>() / n + ridge
+        });
+        let gram = Cholesky::new(&gram).unwrap();
+        for o in 0..outputs {
+            let target = |row: &u32| data.train.targets().unwrap().row(*row as usize)[o];
+            let pairs = || s.iter().zip(&rows);
+            let right: Vec<f64> = (0..5)
+                .map(|q| pairs().map(|(s, row)| s[q] * target(row)).sum::<f64>() / n)
+                .collect();
+            let own: Vec<f64> = (0..5).map(|q| theta[q * outputs + o]).collect();
+            close("ridge", &own, &gram.solve(&right), 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_loss_that_does_not_fit_the_target_is_refused() {
+    let rows = vec![(0..20).collect::<Vec<u32>>()];
+    let (two, three, number) = (data(2, false), data(3, false), number_data(1, false));
+    for (text, data, fits) in [
+        ("loss = 'logistic'", &two, true),
+        ("loss = 'softmax'", &two, true),
+        ("loss = 'logistic'", &three, false),
+        ("loss = 'squared'", &two, false),
+        ("loss = 'huber'", &three, false),
+        ("loss = 'squared'", &number, true),
+        ("loss = 'huber'", &number, true),
+        ("loss = 'softmax'", &number, false),
+        ("loss = 'logistic'", &number, false),
+    ] {
+        for problem in ["hyperparameter", "representation", "meta-learning", "hyper-cleaning"] {
+            let setting =
+                Setting { nodes: 1, data: Some(data), partition: &rows, ..Setting::default() };
+            let built = build::<f64>(&format!("name = '{problem}'\n{text}"), &setting);
+            let id = built.as_ref().err().map(|error| error.id);
+            assert_eq!(id, (!fits).then_some("config/unfit-loss"), "{problem}, {text}");
+        }
+    }
+}
+
 proptest! {
     /// Losses stay finite and exact for margins at which e^z overflows.
     #[test]
     fn logistic_losses_are_stable(z in -1e4f64..1e4, label in 0u32..2) {
         use lopa::problems::affine::{Affine, Table};
-        use lopa::problems::classifier::{Classifier, loss};
+        use lopa::problems::linear::Linear;
+        use lopa::problems::loss::{Goal, Loss};
+        let goal = Goal::Class(label);
+        let loss = |z: &[f64], _| match z {
+            [_] => Loss::Logistic.value(z, goal),
+            _ => Loss::Softmax.value(z, goal),
+        };
         let margin = if label == 0 { z } else { -z };
         let value = loss(&[z], label);
         prop_assert!(value.is_finite() && value >= 0.0);
@@ -365,15 +444,16 @@ proptest! {
         prop_assert!((loss(&two, label) - value).abs() <= 1e-11 * (1.0 + value + shift));
         // With the one feature 1, the scores are θ.
         let row = Table { values: &[1.0], cols: 1 };
-        let classifier = |outputs| Classifier::new(Affine { inputs: 1, outputs, bias: false });
-        let (mut one, mut other) = (classifier(1), classifier(2));
+        let map = |outputs| Affine { inputs: 1, outputs, bias: false };
+        let mut one = Linear::new(map(1), Loss::Logistic);
+        let mut other = Linear::new(map(2), Loss::Softmax);
         let (mut slope, mut slopes) = ([0.0], [0.0; 2]);
-        one.add_gradient(&row, &[z], |_| (label, 1.0), &mut slope);
-        other.add_gradient(&row, &two, |_| (label, 1.0), &mut slopes);
+        one.add_gradient(&row, &[z], |_| (goal, 1.0), &mut slope);
+        other.add_gradient(&row, &two, |_| (goal, 1.0), &mut slopes);
         prop_assert!((slope[0] - slopes[0]).abs() <= 1e-12);
         let (mut curve, mut curves) = ([0.0], [0.0; 2]);
-        one.add_hessian_product(&row, &[z], &[1.0], |_| (label, 1.0), &mut curve);
-        other.add_hessian_product(&row, &two, &[1.0, 0.0], |_| (label, 1.0), &mut curves);
+        one.add_hessian_product(&row, &[z], &[1.0], |_| (goal, 1.0), &mut curve);
+        other.add_hessian_product(&row, &two, &[1.0, 0.0], |_| (goal, 1.0), &mut curves);
         prop_assert!((curve[0] - curves[0]).abs() <= 1e-12);
     }
 }
