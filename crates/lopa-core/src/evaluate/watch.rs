@@ -11,8 +11,12 @@ const NOTED: f64 = 1e3;
 /// Growth at which a run is stopped.
 const GIVEN_UP: f64 = 1e9;
 
-/// Growth at which a run counts as diverged if it ends there: it had no time to grow further.
+/// Growth at which a run counts as diverged if it ends there, still growing: it had no time to grow further.
 const LOST_AT_END: f64 = 1e6;
+
+/// What grows no faster than this power of k does not diverge: it is on its way to a large value, as v is where
+/// curvatures are small.
+const POWER: i32 = 4;
 
 /// The node at which a variable outgrew its early size first.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +51,15 @@ impl Grown {
 #[derive(Debug, Default)]
 pub struct Watch {
     early: Vec<Vec<f64>>,
+    latest: [Sizes; 2], // of the last two iterations that were looked at, the later one first
     first: Option<Culprit>,
+}
+
+/// The sizes of all nodes' variables in an iteration.
+#[derive(Debug, Default)]
+struct Sizes {
+    k: u64,
+    all: Vec<Vec<f64>>,
 }
 
 impl Watch {
@@ -66,9 +78,11 @@ impl Watch {
         sizes: &[Vec<f64>],
     ) -> Option<Culprit> {
         let limit = if last { LOST_AT_END } else { GIVEN_UP };
+        self.remember(k, sizes);
         let mut lost = false;
         let mut worst: Option<Culprit> = None;
         self.early.resize(sizes.len(), vec![1.0; names.len()]);
+        let latest = &self.latest;
         for (i, (sizes, early)) in sizes.iter().zip(&mut self.early).enumerate() {
             let mut grown = Vec::new();
             for ((&variable, &size), early) in names.iter().zip(sizes).zip(early) {
@@ -81,7 +95,8 @@ impl Watch {
             grown.retain(|variable| variable.growth() > NOTED);
             grown.sort_by(|a, b| b.growth().total_cmp(&a.growth()));
             let most = |grown: &[Grown]| grown.first().map_or(0.0, Grown::growth);
-            lost |= most(&grown) > limit;
+            let grows = |one: &Grown| !last || still_grows(latest, i, names, one);
+            lost |= grown.iter().any(|one| one.growth() > limit && grows(one));
             if most(&grown) > worst.as_ref().map_or(0.0, |worst| most(&worst.grown)) {
                 worst = Some(Culprit { node: i, k, grown });
             }
@@ -90,10 +105,24 @@ impl Watch {
         if lost { self.first.clone() } else { None }
     }
 
+    fn remember(&mut self, k: u64, sizes: &[Vec<f64>]) {
+        if k > self.latest[0].k {
+            self.latest.swap(0, 1);
+        }
+        let [latest, _] = &mut self.latest;
+        latest.k = k;
+        latest.all.resize(sizes.len(), Vec::new());
+        latest.all.iter_mut().zip(sizes).for_each(|(old, new)| old.clone_from(new));
+    }
+
     /// Saves its state.
     pub fn save(&self, names: &[&'static str], out: &mut Writer) {
         out.u64(self.early.len() as u64);
         self.early.iter().for_each(|early| out.reals(early));
+        for Sizes { k, all } in &self.latest {
+            [*k, all.len() as u64].into_iter().for_each(|value| out.u64(value));
+            all.iter().for_each(|sizes| out.reals(sizes));
+        }
         let first = self.first.iter();
         out.u64(first.len() as u64);
         for Culprit { node, k, grown } in first {
@@ -114,6 +143,12 @@ impl Watch {
             let early = bytes.reals()?;
             watch.early.push(Some(early).filter(|early| early.len() == names.len())?);
         }
+        for latest in &mut watch.latest {
+            latest.k = bytes.u64()?;
+            for _ in 0..bytes.u64()? {
+                latest.all.push(bytes.reals()?);
+            }
+        }
         if bytes.u64()? > 0 {
             let (node, k) = (usize::try_from(bytes.u64()?).ok()?, bytes.u64()?);
             watch.early.get(node)?;
@@ -126,6 +161,17 @@ impl Watch {
         }
         Some(watch)
     }
+}
+
+/// Whether a node's variable has grown faster than a power of k since it was looked at before.
+fn still_grows([now, before]: &[Sizes; 2], node: usize, names: &[&str], grown: &Grown) -> bool {
+    let at = names.iter().position(|name| *name == grown.variable);
+    let known = at.and_then(|at| before.all.get(node)?.get(at)).filter(|_| before.k > 0);
+    known.is_none_or(|size| {
+        let power = (now.k as f64 / before.k as f64).powi(POWER);
+        // What is not a number has grown.
+        grown.size.is_nan() || grown.size > size * power
+    })
 }
 
 #[cfg(test)]
@@ -143,5 +189,28 @@ mod tests {
         assert_eq!(look(&mut watch, 60, false, 4e6), None);
         let culprit = look(&mut watch, 60, true, 4e6).expect("it grew a million times");
         assert_eq!((culprit.k, culprit.grown[0].early), (50, 2.0));
+    }
+
+    /// What grows like a power of k is on its way, also after the state was saved and restored.
+    #[test]
+    fn at_its_end_a_run_that_grows_slowly_is_not_lost() {
+        let size = |k: u64, power: i32| (k as f64).powi(power);
+        for (power, lost) in [(3, false), (8, true)] {
+            let mut watch = Watch::default();
+            for k in [10, 20, 30, 40, 470] {
+                let found = watch.look(k, false, &["s"], &[vec![size(k, power).min(1e8)]]);
+                assert_eq!(found, None);
+            }
+            let mut out = Writer::default();
+            watch.save(&["s"], &mut out);
+            let bytes = out.done();
+            let mut again = Watch::restore(&mut Reader::new(&bytes), &["s"]).expect("whole");
+            for watch in [&mut watch, &mut again] {
+                let end =
+                    if lost { 1e8 * size(477, power) / size(470, power) } else { size(477, 3) };
+                let found = watch.look(477, true, &["s"], &[vec![end]]);
+                assert_eq!(found.is_some(), lost, "k^{power}");
+            }
+        }
     }
 }
