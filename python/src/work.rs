@@ -12,7 +12,7 @@ use lopa::folder::{RunReader, complete, run_of};
 use lopa::run::Context;
 use lopa::work::{Member, Share, Unit, interrupted};
 use lopa_study::compare::Question;
-use lopa_study::tune::{self as search, Confirmation, Trial, Trials, Tuned};
+use lopa_study::tune::{self as search, Note, Trial, Trials, Tuned};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -147,11 +147,16 @@ pub fn tune(
         let trial = |trial: &Trial, _: usize, of: usize| {
             told("trial", json!({ "trial": trial, "of": of }).to_string());
         };
-        let test = |test: &Confirmation| told("test", json!({ "test": test }).to_string());
-        let done = search::tune(&source, &registries(), trials, None, &context, &trial, &test);
-        let Tuned { trials, best, tests, text } =
+        let note = |note: Note| match note {
+            Note::Test(test) => told("test", json!({ "test": test }).to_string()),
+            Note::Moved(moved) => told("moved", json!({ "moved": moved }).to_string()),
+        };
+        let done = search::tune(&source, &registries(), trials, None, &context, &trial, &note);
+        let Tuned { trials, best, tests, moves, text } =
             done.map_err(|error| values::by_key(&source, error))?;
-        Ok(json!({ "trials": trials, "best": best, "tests": tests, "text": text }).to_string())
+        let found =
+            json!({ "trials": trials, "best": best, "tests": tests, "moves": moves, "text": text });
+        Ok(found.to_string())
     });
     send.ended(py, done)
 }

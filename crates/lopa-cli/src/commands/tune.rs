@@ -66,9 +66,6 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
             done.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let tested = |test: &Confirmation| {
-        trials.note(&format!("{} trial {} {}", test.algorithm, test.confirms, test.says()));
-    };
     let tuned = tune::tune(
         &source,
         &program.registries,
@@ -76,7 +73,7 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
         extends.as_deref(),
         &context,
         &report,
-        &tested,
+        &|note| trials.note(&note.says()),
     );
     trials.finish();
     let tuned = match tuned {
@@ -110,8 +107,10 @@ pub fn tune(args: &TuneArgs, program: &Program) -> Result<ExitCode> {
     )?;
     let output = &output.beside(&out);
     if output.json() {
-        let Tuned { best, trials, tests, .. } = &tuned;
-        output.document(&json!({ "best": best, "tests": tests, "trials": trials, "file": out }));
+        let Tuned { best, trials, tests, moves, .. } = &tuned;
+        output.document(&json!({
+            "best": best, "tests": tests, "moves": moves, "trials": trials, "file": out
+        }));
     } else {
         output.text(&table(&tuned, output));
     }

@@ -90,7 +90,7 @@ impl Search<'_> {
     }
 
     /// The trials of an algorithm, the best first: one of a later stage before all of an earlier one.
-    fn ranked<'t>(&self, trials: &'t [Trial], index: usize) -> Vec<&'t Trial> {
+    pub(super) fn ranked<'t>(&self, trials: &'t [Trial], index: usize) -> Vec<&'t Trial> {
         let label = &self.experiment.algorithms[index].label;
         let mut own: Vec<&Trial> = trials.iter().filter(|t| t.algorithm == *label).collect();
         own.sort_by(|a, b| b.rung.cmp(&a.rung).then(self.compare(a, b)));

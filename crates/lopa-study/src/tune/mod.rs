@@ -1,11 +1,13 @@
 //! Fair tuning: the same number of trials for every algorithm, on separate seeds, judged on
 //! training or validation data.
 //!
-//! The values of a trial depend only on its number, so the outcome is the same for any number of
-//! threads and after any interruption. Winners are confirmed at full length on further seeds.
+//! The values of a trial depend only on its number and on the trials before its round, so the outcome is the
+//! same for any number of threads and after any interruption. Winners are confirmed at full length on further
+//! seeds.
 
 mod confirm;
 mod journal;
+mod moved;
 mod runner;
 mod space;
 mod spec;
@@ -13,6 +15,7 @@ mod written;
 
 pub use confirm::Confirmation;
 pub use journal::{Found, Journal, Trial};
+pub use moved::Moved;
 pub use space::Candidate;
 pub use spec::{Between, Method, Range, Scale, TuneSpec};
 
@@ -46,8 +49,31 @@ pub struct Tuned {
     /// The outcomes of testing trials, in that order; the last of an algorithm is that of its best
     /// trial.
     pub tests: Vec<Confirmation>,
+    /// The ranges that moved, in that order.
+    pub moves: Vec<Moved>,
     /// The experiment file with the best values and their provenance.
     pub text: String,
+}
+
+/// What happens between trials.
+#[derive(Debug, Clone, Copy)]
+pub enum Note<'a> {
+    /// A trial was tested.
+    Test(&'a Confirmation),
+    /// A range moved.
+    Moved(&'a Moved),
+}
+
+impl Note<'_> {
+    /// The note in words.
+    pub fn says(self) -> String {
+        match self {
+            Note::Test(test) => {
+                format!("{} trial {} {}", test.algorithm, test.confirms, test.says())
+            }
+            Note::Moved(moved) => format!("{} {}", moved.algorithm, moved.says()),
+        }
+    }
 }
 
 /// Where the trials of a search run, and where their results are kept.
@@ -93,7 +119,8 @@ impl<'a> From<&'a std::path::PathBuf> for Trials<'a> {
 
 /// Runs the search of an experiment's `[tune]` section. Finished trials are kept and not run again; trials share the
 /// context's threads. `extends` is the path of the file from the tuned one, which then has only what differs; without
-/// it, the tuned file has everything.
+/// it, the tuned file has everything. `told` receives each new trial, its number and the number of trials of its
+/// stage; `note` a remark between trials.
 pub fn tune<'a>(
     source: &Source,
     registries: &Registries,
@@ -101,7 +128,7 @@ pub fn tune<'a>(
     extends: Option<&str>,
     context: &Context,
     told: &(dyn Fn(&Trial, usize, usize) + Sync),
-    tested: &(dyn Fn(&Confirmation) + Sync),
+    note: &(dyn Fn(Note) + Sync),
 ) -> Result<Tuned> {
     let (experiment, spec) = read(source, registries)?;
     let data = experiment.load_data(context)?;
@@ -110,7 +137,7 @@ pub fn tune<'a>(
         |ledger: &Mutex<dyn Ledger>, progress: &(dyn Fn(&str) + Sync), send: Option<&Sender>| {
             let (experiment, spec, data) = (&experiment, &spec, data.as_ref());
             let runner = Runner { source, registries, experiment, spec, data, context };
-            Search { runner, ledger, progress, send, told, tested }.tuned(extends)
+            Search { runner, ledger, progress, send, told, note }.tuned(extends)
         };
     match trials.into() {
         Trials::Here(journal) => {
@@ -219,7 +246,7 @@ struct Search<'a> {
     progress: &'a (dyn Fn(&str) + Sync),
     send: Option<&'a Sender<'a>>,
     told: &'a (dyn Fn(&Trial, usize, usize) + Sync),
-    tested: &'a (dyn Fn(&Confirmation) + Sync),
+    note: &'a (dyn Fn(Note) + Sync),
 }
 
 impl<'a> std::ops::Deref for Search<'a> {
@@ -233,9 +260,9 @@ impl<'a> std::ops::Deref for Search<'a> {
 impl Search<'_> {
     /// All trials, the best ones and the tuned file.
     fn tuned(&self, extends: Option<&str>) -> Result<Tuned> {
-        let trials = self.all()?;
+        let (trials, moves) = self.all()?;
         let (best, tests) = self.winners(&trials)?;
-        let tuned = Tuned { trials, best, tests, text: String::new() };
+        let tuned = Tuned { trials, best, tests, moves, text: String::new() };
         let Runner { source, registries, experiment, spec, .. } = self.runner;
         let text = written::file((source, registries), experiment, spec, &tuned, extends);
         Ok(Tuned { text, ..tuned })
@@ -275,7 +302,7 @@ impl Search<'_> {
     fn report(&self, line: &str, of: usize) {
         match serde_json::from_str(line) {
             Ok(Line::Trial(trial)) => (self.told)(&trial, trial.trial, of),
-            Ok(Line::Test(test)) => (self.tested)(&test),
+            Ok(Line::Test(test)) => (self.note)(Note::Test(&test)),
             Ok(Line::Found(_)) | Err(_) => {}
         }
     }
@@ -295,8 +322,9 @@ impl Search<'_> {
         Unit { name, shown, task }
     }
 
-    /// Every trial of every stage.
-    fn all(&self) -> Result<Vec<Trial>> {
+    /// Every trial, and the ranges that moved: all algorithms get as many trials, also where only the range of
+    /// one moves.
+    fn all(&self) -> Result<(Vec<Trial>, Vec<Moved>)> {
         let algorithms = &self.experiment.algorithms;
         let mut found = vec![Candidate::new(); algorithms.len()];
         let lacking = (0..algorithms.len()).filter(|&index| !self.missing(index).is_empty());
@@ -306,24 +334,46 @@ impl Search<'_> {
         for (index, own) in lacking.into_iter().zip(own) {
             found[index] = own.found;
         }
-        let candidates: Vec<Vec<Candidate>> = algorithms
-            .iter()
-            .zip(&found)
-            .map(|(algorithm, found)| {
-                Space::new(self.spec, algorithm, found)?.candidates(self.spec)
-            })
-            .collect::<Result<_>>()?;
-        let rungs = self.rungs();
+        let space = |(algorithm, found)| Space::new(self.spec, algorithm, found);
+        let mut spaces: Vec<Space> =
+            algorithms.iter().zip(&found).map(space).collect::<Result<_>>()?;
+        let first = |space: &Space| space.candidates(self.spec);
+        let first: Vec<Vec<Candidate>> = spaces.iter().map(first).collect::<Result<_>>()?;
+        let mut trials = self.round(&first, 0)?;
+        let mut moves = Vec::new();
+        let mut numbers = self.spec.trials..self.spec.trials + self.spec.trials.div_ceil(2);
+        for _ in 0..moved::MOST {
+            let moved = self.follow(&mut spaces, &trials, numbers.start);
+            if moved.is_empty() {
+                break;
+            }
+            moves.extend(moved);
+            let more: Vec<Vec<Candidate>> =
+                spaces.iter().map(|space| space.draws(self.spec, numbers.clone())).collect();
+            trials.extend(self.round(&more, numbers.start)?);
+            numbers = numbers.end..numbers.end + numbers.len();
+        }
+        let place = |trial: &Trial| {
+            let index = algorithms.iter().position(|a| a.label == trial.algorithm);
+            (index, trial.rung, trial.trial)
+        };
+        trials.sort_by_key(place);
+        Ok((trials, moves))
+    }
+
+    /// The trials of these values of each algorithm, in all stages; the first has the number `from`.
+    fn round(&self, candidates: &[Vec<Candidate>], from: usize) -> Result<Vec<Trial>> {
+        let algorithms = &self.experiment.algorithms;
         // The surviving trials of each algorithm.
         let mut left: Vec<Vec<usize>> =
             candidates.iter().map(|all| (0..all.len()).collect()).collect();
         let mut trials: Vec<Trial> = Vec::new();
-        for (rung, &share) in rungs.iter().enumerate() {
+        for (rung, &share) in self.rungs().iter().enumerate() {
             let jobs = (0..algorithms.len())
-                .flat_map(|index| left[index].iter().map(move |&trial| (index, trial)))
-                .map(|(index, trial)| {
-                    let params = candidates[index][trial].clone();
-                    Job::Trial(Task { index, rung, trial, params, share })
+                .flat_map(|index| left[index].iter().map(move |&at| (index, at)))
+                .map(|(index, at)| {
+                    let params = candidates[index][at].clone();
+                    Job::Trial(Task { index, rung, trial: from + at, params, share })
                 });
             let ran: Vec<Trial> = self.each(jobs)?;
             for (index, algorithm) in algorithms.iter().enumerate() {
@@ -333,17 +383,12 @@ impl Search<'_> {
                 left[index] = ranked
                     .iter()
                     .take(left[index].len().div_ceil(ETA))
-                    .map(|trial| trial.trial)
+                    .map(|trial| trial.trial - from)
                     .collect();
                 left[index].sort_unstable();
             }
             trials.extend(ran);
         }
-        let place = |trial: &Trial| {
-            let index = algorithms.iter().position(|a| a.label == trial.algorithm);
-            (index, trial.rung, trial.trial)
-        };
-        trials.sort_by_key(place);
         Ok(trials)
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::journal::Trial;
 use super::spec::{Between, Method, Range, Scale, TuneSpec};
 use lopa::error::{Error, Result};
 use lopa::experiment::AlgorithmSpec;
@@ -16,7 +17,11 @@ pub struct Space {
     axes: Vec<(String, Range)>,
     tied: Vec<(String, String)>,
     base: Candidate,
+    usual: bool, // the ranges are the default ones, which may move
 }
+
+/// A value this near to an end of its range is at the edge, as a share of the range.
+const EDGE: f64 = 0.25;
 
 impl Space {
     /// The ranges that the section gives for an algorithm, or the default ones; `found` are step sizes that
@@ -33,7 +38,8 @@ impl Space {
         for (key, range) in given.flatten() {
             ranges.insert(key.clone(), range.clone());
         }
-        if ranges.is_empty() {
+        let usual = ranges.is_empty();
+        if usual {
             ranges = default_ranges(&middle);
         }
         // A range for all algorithms applies to those that have the parameter.
@@ -59,7 +65,7 @@ impl Space {
                 range => axes.push((key, range)),
             }
         }
-        Ok(Space { axes, tied, base })
+        Ok(Space { axes, tied, base, usual })
     }
 
     /// The ranges by parameter.
@@ -74,14 +80,49 @@ impl Space {
         if spec.method == Method::Grid {
             all.extend(self.grid(spec.trials - 1)?);
         }
+        all.extend(self.draws(spec, all.len()..spec.trials));
+        Ok(all)
+    }
+
+    /// Random values for the trials with these numbers; none if nothing is searched.
+    pub fn draws(&self, spec: &TuneSpec, numbers: std::ops::Range<usize>) -> Vec<Candidate> {
+        let numbers = if self.axes.is_empty() { 0..0 } else { numbers };
         // The draws are the same for every algorithm.
         let mut stream = Stream::new(spec.seeds[0], Purpose::Tuning, 0);
-        while all.len() < spec.trials && !self.axes.is_empty() {
-            stream.seek(all.len() as u64, 0);
+        let draw = |number: usize| {
+            stream.seek(number as u64, 0);
             let at: Vec<f64> = self.axes.iter().map(|_| stream.unit()).collect();
-            all.push(self.candidate(&at));
+            self.candidate(&at)
+        };
+        numbers.map(draw).collect()
+    }
+
+    /// Moves each default range at whose edge the best trial is, so that its value is in the middle; returns
+    /// the parameters and their new ranges. Where no trial survived, ranges move down. A value with others
+    /// beyond it is not at the edge.
+    pub fn follow(&mut self, best: &Trial, all: &[&Trial]) -> Vec<(String, Between)> {
+        let mut moved = Vec::new();
+        for (key, range) in self.axes.iter_mut().filter(|_| self.usual) {
+            let Range::Between(Between { low, high, .. }) = range else { continue };
+            let (bottom, width) = (low.ln(), high.ln() - low.ln());
+            let tried = || all.iter().filter_map(|trial| trial.params.get(key.as_str()));
+            let middle = match (best.value, best.params.get(key.as_str())) {
+                (None, _) => Some(*low),
+                (Some(_), Some(&value)) => {
+                    let at = (value.ln() - bottom) / width;
+                    let lowest = at < EDGE && tried().all(|&other| other >= value);
+                    let highest = at > 1.0 - EDGE && tried().all(|&other| other <= value);
+                    (lowest || highest).then_some(value)
+                }
+                (Some(_), None) => None, // the algorithm finds it, and that was best
+            };
+            if let Some(middle) = middle {
+                let half = (width / 2.0).exp();
+                (*low, *high) = (middle / half, middle * half);
+                moved.push((key.clone(), Between { low: *low, high: *high, scale: Scale::Log }));
+            }
         }
-        Ok(all)
+        moved
     }
 
     /// The largest even grid of at most `limit` points.

@@ -17,7 +17,8 @@ params! {
     pub struct TuneSpec {
         /// How the values to try are chosen.
         method: Method = Method::Random;
-        /// Trials per algorithm; the first uses the file's own values.
+        /// Trials per algorithm; the first uses the file's own values. Where the best is at the edge of a
+        /// default range, the range moves, and every algorithm gets half as many again, up to three times.
         trials: usize = 16, from_to(1, 100_000);
         /// The seeds of the trials; they must differ from the run's seeds.
         seeds: Vec<u64> = Vec::new(), required;
@@ -29,8 +30,8 @@ params! {
         /// steps a quarter larger; 0 takes the best trial as it is.
         confirm: usize = 3, from_to(0, 1000);
         /// The values to try, by the label of the algorithm (`*` for all) and the parameter. Default:
-        /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, and
-        /// `lambda` equal to `beta`.
+        /// `alpha` up to 30 times and `beta` up to 10 times smaller or larger than in the file, or than the
+        /// algorithm finds, and `lambda` equal to `beta`. Ranges that are given do not move.
         ranges: BTreeMap<String, BTreeMap<String, Range>> = BTreeMap::new();
     }
     check |tune| {

@@ -37,7 +37,8 @@ pub fn file(
 }
 
 /// How the values were found, as a comment.
-fn provenance(name: &str, spec: &TuneSpec, Tuned { trials, best, tests, .. }: &Tuned) -> String {
+fn provenance(name: &str, spec: &TuneSpec, tuned: &Tuned) -> String {
+    let Tuned { trials, best, tests, moves, .. } = tuned;
     let mut text = String::new();
     let name = std::path::Path::new(name).file_name().map_or(name.into(), |n| n.to_string_lossy());
     let version = env!("CARGO_PKG_VERSION");
@@ -48,8 +49,16 @@ fn provenance(name: &str, spec: &TuneSpec, Tuned { trials, best, tests, .. }: &T
         "# Search: {method}, {} trials per algorithm, seeds {:?}, by {} after {} of the budget.",
         spec.trials, spec.seeds, spec.metric, spec.share
     );
+    if let Some(last) =
+        trials.iter().map(|trial| trial.trial + 1).max().filter(|_| !moves.is_empty())
+    {
+        let _ = writeln!(text, "# Ranges moved, so that every algorithm got {last} trials.");
+    }
     for trial in best {
         let _ = writeln!(text, "#   {}", line(trial, trials));
+        for moved in moves.iter().filter(|moved| moved.algorithm == trial.algorithm) {
+            let _ = writeln!(text, "#     {}", moved.says());
+        }
         for edge in edges(trial, trials) {
             let _ = writeln!(text, "#     {edge}");
         }

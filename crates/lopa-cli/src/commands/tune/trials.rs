@@ -37,7 +37,7 @@ impl<'a> Trials<'a> {
     /// A trial has ended, out of this many in its stage.
     pub fn ended(&self, trial: &Trial, of: usize) {
         let mut shown = self.shown.lock().expect("nobody panics");
-        if shown.rung != trial.rung {
+        if shown.rung != trial.rung || shown.done >= of {
             (shown.rung, shown.done) = (trial.rung, 0);
         }
         shown.done += 1;
