@@ -1,5 +1,5 @@
-//! Practical step sizes, from local curvature, stability limits and a short calibration run, and
-//! confirmed at full length on several seeds.
+//! Practical step sizes, from local curvature, stability limits and a short calibration run; confirmed at full
+//! length on seeds on which they were not chosen, with room above them, and judged on yet others.
 //!
 //! No theorem supports them. The theorem's step sizes are for the worst problem with the same
 //! constants, these for the problem at hand.
@@ -18,7 +18,7 @@ use self::inspector::{Depth, Inspector};
 use self::snapshot::Snapshot;
 use self::spectrum::extreme_eigenvalues;
 use crate::parallel;
-use lopa::error::{Error, Result};
+use lopa::error::Result;
 use lopa::evaluate::exact::solve;
 use lopa::experiment::AlgorithmSpec;
 use lopa::math::portable::{exp, ln};
@@ -52,6 +52,8 @@ pub struct Suggestion {
     pub steps: Option<Steps>,
     /// The seeds and the iterations on which they were confirmed.
     pub confirmed: Confirmed,
+    /// How they did on seeds that had no part in the choice; `None` if there are none.
+    pub judged: Option<Judged>,
     /// Smallest and largest curvature of the g_i at the start and at the end of the run.
     pub curvature: (f64, f64),
     /// β and λ must stay below 2/(μ + L).
@@ -72,16 +74,33 @@ pub struct Suggestion {
 /// The full runs that confirm step sizes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Confirmed {
-    /// The seeds: the file's, and further ones if it has few.
+    /// The seeds: those after the file's.
     pub seeds: Vec<u64>,
     /// Iterations: those that the file sets.
     pub iterations: u64,
-    /// The step sizes that failed, from the calibration's best α down.
+    /// How much larger α, β and λ were there than suggested.
+    pub room: f64,
+    /// The α's that failed, from the calibration's best down.
     pub lost: Vec<f64>,
 }
 
-/// At least this many seeds confirm step sizes, and at most twice as many.
-const SEEDS: usize = 3;
+/// Full runs with the suggested step sizes, from which nothing was chosen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Those on which Φ rose or the run diverged.
+    pub failed: Vec<u64>,
+}
+
+/// How many seeds confirm step sizes.
+const CONFIRM: usize = 4;
+
+/// On how many others they are judged.
+const JUDGE: usize = 6;
+
+/// How much larger step sizes are when they are confirmed.
+const ROOM: f64 = 1.5;
 
 /// A run fails if Φ ends higher than it began by this share. While θ and v are far from their
 /// solutions, Φ may rise a little with any α.
@@ -149,22 +168,45 @@ pub fn suggest(
 ) -> Result<Suggestion> {
     let Calibration { best, curvature, smoothness, limit_alpha, tried, iterations } =
         calibrate(setup, spec, scheme, own, points, planned)?;
-    let mut confirmed = Confirmed { seeds: seeds(setup), iterations: planned, lost: Vec::new() };
+    let mut fresh = fresh_seeds(setup);
+    let judges = fresh.split_off(CONFIRM);
+    let mut confirmed =
+        Confirmed { seeds: fresh, iterations: planned, room: ROOM, lost: Vec::new() };
+    let failed = |steps: &Steps, seed: u64| fails(setup, spec, scheme, steps, seed, planned);
     let mut steps = None;
     for halvings in 0..HALVINGS {
         // α is the usual cause; if it is not, the step sizes of θ and v are also reduced.
         let inner = best.beta / 2f64.powi(halvings / 3);
         let alpha = best.alpha / 2f64.powi(halvings);
         let next = Steps { alpha, beta: inner, lambda: inner, ..best };
-        if survives(setup, spec, scheme, &next, &confirmed)? {
+        let larger =
+            Steps { alpha: ROOM * alpha, beta: ROOM * inner, lambda: ROOM * inner, ..best };
+        let mut lost = false;
+        for &seed in &confirmed.seeds {
+            lost = lost || failed(&larger, seed)?;
+        }
+        if !lost {
             steps = Some(next);
             break;
         }
         confirmed.lost.push(next.alpha);
     }
+    let judged = match &steps {
+        None => None,
+        Some(steps) => {
+            let mut lost = Vec::new();
+            for &seed in &judges {
+                if failed(steps, seed)? {
+                    lost.push(seed);
+                }
+            }
+            Some(Judged { seeds: judges, failed: lost })
+        }
+    };
     Ok(Suggestion {
         steps,
         confirmed,
+        judged,
         curvature,
         limit_beta: 2.0 / (curvature.0 + curvature.1),
         limit_lambda: 2.0 / curvature.1,
@@ -175,59 +217,36 @@ pub fn suggest(
     })
 }
 
-/// The point at which a run of an algorithm starts.
-pub fn at_start(setup: &Setup, spec: &AlgorithmSpec) -> Result<Point> {
-    let run = course::run(setup, &spec.choice, &[0])?;
-    let Some((_, seen)) = run.seen.into_iter().next() else {
-        return Err(Error::data("data/not-finite", "the gradient at the start is not finite")
-            .hint("are there values that are not finite or very large?"));
-    };
-    let best = seen.exact.into_iter().map(|own| own.theta).collect();
-    Ok(Point { x: seen.mean_x, theta: seen.state.theta, best })
+/// Seeds after all of the file's: those that confirm, then those that judge.
+fn fresh_seeds(setup: &Setup) -> Vec<u64> {
+    let own = setup.experiment.run.seeds.iter().copied().chain([setup.seed]);
+    let used: Vec<u64> = own.collect();
+    let first = used.iter().max().map_or(1, |largest| largest.wrapping_add(1));
+    let seeds = (0..u64::MAX).map(|step| first.wrapping_add(step));
+    seeds.filter(|seed| !used.contains(seed)).take(CONFIRM + JUDGE).collect()
 }
 
-/// The file's seeds, and further ones until there are enough.
-fn seeds(setup: &Setup) -> Vec<u64> {
-    let own = setup.experiment.run.seeds.iter().copied();
-    let mut seeds = vec![setup.seed];
-    for seed in own.chain(setup.seed.wrapping_add(1)..) {
-        let enough = seeds.len() >= 2 * SEEDS;
-        if enough || (seeds.len() >= SEEDS && !setup.experiment.run.seeds.contains(&seed)) {
-            break;
-        }
-        if !seeds.contains(&seed) {
-            seeds.push(seed);
-        }
-    }
-    seeds
-}
-
-/// Whether no run with these step sizes fails, on any seed.
-fn survives(
+/// Whether a run with these step sizes diverges, or raises Φ.
+fn fails(
     setup: &Setup,
     spec: &AlgorithmSpec,
     scheme: Scheme,
     steps: &Steps,
-    Confirmed { seeds, iterations, .. }: &Confirmed,
+    seed: u64,
+    iterations: u64,
 ) -> Result<bool> {
     let choice = course::with_steps(spec, scheme, steps)?;
-    for &seed in seeds {
-        let world = setup.experiment.world(setup.data, seed)?;
-        let there = Setup { world: &world, seed, ..*setup };
-        // A check during the run ends a failed run early.
-        let mut looks = vec![0, *iterations / 10, *iterations];
-        looks.dedup();
-        let run = course::run(&there, &choice, &looks)?;
-        let phi = |at: Option<&(u64, Snapshot)>| at.map(|(_, seen)| seen.errors.objective);
-        let survived = match (run.diverged, phi(run.seen.first()), phi(run.seen.last())) {
-            (None, Some(start), Some(end)) => end <= start + HIGHER * start.abs() + 1e-9,
-            _ => false,
-        };
-        if !survived {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    let world = setup.experiment.world(setup.data, seed)?;
+    let there = Setup { world: &world, seed, ..*setup };
+    // A check during the run ends a failed run early.
+    let mut looks = vec![0, iterations / 10, iterations];
+    looks.dedup();
+    let run = course::run(&there, &choice, &looks)?;
+    let phi = |at: Option<&(u64, Snapshot)>| at.map(|(_, seen)| seen.errors.objective);
+    Ok(match (run.diverged, phi(run.seen.first()), phi(run.seen.last())) {
+        (None, Some(start), Some(end)) => end > start + HIGHER * start.abs() + 1e-9,
+        _ => true,
+    })
 }
 
 /// The extreme eigenvalues of ∇²_θθ g_i over nodes and points.

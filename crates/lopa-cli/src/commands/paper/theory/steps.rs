@@ -6,7 +6,7 @@ use lopa_paper::theory::conditions::Condition;
 use lopa_paper::theory::steps::{Admissible, Choice};
 use lopa_paper::theory::study::Case;
 use lopa_paper::theory::{Steps, Study};
-use lopa_study::practical::Suggestion;
+use lopa_study::practical::{Confirmed, Judged, Suggestion};
 use serde_json::{Value, json};
 
 use super::text::{Answer, section, short};
@@ -143,18 +143,29 @@ pub fn sizes(advice: &[Advice], output: &Output) -> String {
 }
 
 /// The tests of the practical step sizes.
-fn survived(Suggestion { steps, confirmed, .. }: &Suggestion) -> String {
-    let seeds: Vec<String> = confirmed.seeds.iter().map(u64::to_string).collect();
-    let runs = format!("{} iterations on seeds {}", confirmed.iterations, seeds.join(", "));
-    let lost: Vec<String> = confirmed.lost.iter().map(|&alpha| short(alpha)).collect();
-    match (steps, lost.is_empty()) {
-        (Some(_), true) => format!("survives {runs}; no guarantee"),
-        (Some(_), false) => {
-            format!("survives {runs}, and alpha {} does not; no guarantee", lost.join(", "))
-        }
+fn survived(Suggestion { steps, confirmed, judged, .. }: &Suggestion) -> String {
+    let list = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let Confirmed { seeds, iterations, room, lost } = confirmed;
+    let runs = format!("{iterations} iterations on seeds {} with {room} times these", list(seeds));
+    let lost: Vec<String> = lost.iter().map(|&alpha| short(alpha)).collect();
+    let chosen = match (steps, lost.is_empty()) {
+        (Some(_), true) => format!("survives {runs}"),
+        (Some(_), false) => format!("survives {runs}, and alpha {} does not", lost.join(", ")),
         (None, _) => {
             format!("none from {} down to {} survives {runs}", lost[0], lost[lost.len() - 1])
         }
+    };
+    match judged {
+        None => chosen,
+        Some(Judged { seeds, failed }) if failed.is_empty() => {
+            format!("{chosen}; none of {} runs on other seeds fails; no guarantee", seeds.len())
+        }
+        Some(Judged { seeds, failed }) => format!(
+            "{chosen}; but {} of {} runs on other seeds fail (seeds {})",
+            failed.len(),
+            seeds.len(),
+            list(failed)
+        ),
     }
 }
 
