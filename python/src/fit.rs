@@ -19,7 +19,7 @@ use lopa::run::private::{Claim, Reservation, Reserved, fresh};
 use lopa::run::steps::TOLD;
 use lopa::run::{Context, Outcome, Setup, Solved, Store};
 use lopa::serve::Personal;
-use lopa_study::choose::{self, Course};
+use lopa_study::choose::{self, Ended};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ impl Fit<'_, '_> {
                 .hint("choose smaller step sizes, or leave `steps` to lopa; scale the features"),
             _ => error,
         })?;
-        let Some(Course { outcome, last, .. }) = runs.into_iter().next() else {
+        let Some(Ended { outcome, last, .. }) = runs.into_iter().next() else {
             return Err(Error::config("config/no-meaning", "there is no algorithm"));
         };
         let iterations = outcome.row.iteration;

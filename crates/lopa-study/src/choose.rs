@@ -36,7 +36,7 @@ pub fn batch(rows: usize) -> Option<usize> {
 
 /// How a run went.
 #[derive(Debug)]
-pub struct Course {
+pub struct Ended {
     /// How it ended.
     pub outcome: Outcome,
     /// The loss of its first measurement.
@@ -45,7 +45,7 @@ pub struct Course {
     pub last: f64,
 }
 
-impl Course {
+impl Ended {
     /// Whether it diverged or is about to. Where labels are noise, the loss on rows for validation
     /// rises from its start at θ = 0, but not by such a factor.
     fn lost(&self) -> bool {
@@ -69,17 +69,17 @@ pub fn run(
     data: Option<&Data>,
     context: &Context,
     listener: &mut dyn Listener,
-) -> Result<Vec<Course>> {
+) -> Result<Vec<Ended>> {
     let mut heard = Heard { listener, losses: Vec::new() };
     let outcomes = experiment.run_on(data, context, &mut (), &mut heard)?;
     let stopped = outcomes.iter().any(|outcome| outcome.stop == Stop::Interrupted);
     if stopped || context.interrupt.load(Ordering::Relaxed) {
         return Err(Error::new(Kind::Run, "run/interrupted", "interrupted"));
     }
-    let courses: Vec<Course> =
-        outcomes.into_iter().map(|outcome| course(outcome, &heard.losses)).collect();
-    match courses.iter().find(|course| course.lost()) {
-        None => Ok(courses),
+    let runs: Vec<Ended> =
+        outcomes.into_iter().map(|outcome| ended(outcome, &heard.losses)).collect();
+    match runs.iter().find(|run| run.lost()) {
+        None => Ok(runs),
         Some(lost) => Err(lost.error()),
     }
 }
@@ -87,13 +87,13 @@ pub fn run(
 /// A loss, and its run.
 type Loss = (String, u64, f64);
 
-fn course(outcome: Outcome, losses: &[Loss]) -> Course {
+fn ended(outcome: Outcome, losses: &[Loss]) -> Ended {
     let own = || {
         let of = |loss: &&Loss| (&loss.0, loss.1) == (&outcome.algorithm, outcome.seed);
         losses.iter().filter(of).map(|loss| loss.2)
     };
     let (first, last) = (own().next(), own().next_back());
-    Course { first: first.unwrap_or(f64::NAN), last: last.unwrap_or(f64::NAN), outcome }
+    Ended { first: first.unwrap_or(f64::NAN), last: last.unwrap_or(f64::NAN), outcome }
 }
 
 /// Passes everything on, and keeps the losses.

@@ -252,3 +252,27 @@ fn a_node_with_one_row_is_no_hindrance() {
     assert!(!folder.read("h.toml").contains("holdout ="));
     folder.lopa(&["run", "h.toml", "--set", "run.iterations=5"]).good();
 }
+
+/// Two problems are tried, and the one that is better on held-out rows is written.
+#[test]
+fn the_better_problem_is_written() {
+    // The label is whether two numbers have the same sign: no linear classifier can tell.
+    let mut text = String::from("a,b,y\n");
+    for i in 0..400 {
+        let off = |step: f64| (f64::from(i) * step).fract() - 0.5;
+        let (a, b) = (off(0.618_034), off(0.414_214));
+        text += &format!("{a:.4},{b:.4},{}\n", if a * b > 0.0 { "same" } else { "other" });
+    }
+    let folder = Folder::with(&[("signs.csv", &text)]);
+    let done = folder.lopa(&["init", "--data", "signs.csv", "--nodes", "4"]).good();
+    let said = done.stderr + &done.stdout;
+    let (_, rest) = said.split_once("held-out rows (representation ").expect("both were tried");
+    let number = |text: &str| text[..5].parse::<f64>().expect("an accuracy");
+    let (_, second) = rest.split_once("hyperparameter ").expect("both were tried");
+    assert!(number(rest) > number(second) + 0.1, "{said}");
+    assert!(folder.read("signs.toml").contains("name = \"representation\""), "{said}");
+    let args = ["init", "--data", "signs.csv", "--problem", "hyperparameter", "-o", "h.toml"];
+    let done = folder.lopa(&args).good();
+    assert!(!(done.stderr + &done.stdout).contains("the better one"));
+    assert!(folder.read("h.toml").contains("name = \"hyperparameter\""));
+}

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use toml::{Table, Value};
 
-use crate::choose::{self, Course};
+use crate::choose::{self, Ended};
 use look::Look;
 use lopa::config::Source;
 use lopa::data::{Data, Raw, Where, check_spelling};
@@ -117,32 +117,65 @@ pub fn init(
     hear(Heard::Doing("reading the data ..."));
     let mut look = Look::at(wish)?;
     let facts = facts(&mut look, wish, registries, context)?;
-    let nodes = facts.nodes;
     let mut plan = text::Plan::new(look, facts, wish);
-    let problem = registries.problems.choose(&plan.problem, &Table::new());
-    plan.refits = problem.is_ok_and(|problem| problem.build.get::<f64>().transfers());
-    let (mut experiment, data) = trial(&mut plan, registries, context)?;
+    let mut best: Option<(f64, Written)> = None;
+    let mut tried = Vec::new();
+    for problem in plan.problems.clone() {
+        plan.problem = problem;
+        let (accuracy, written) = attempt(&mut plan, registries, context, &|heard| match heard {
+            // The first that can be run is better than none; later ones must be better than it.
+            Heard::Draft(_) if best.is_some() => {}
+            heard => hear(heard),
+        })?;
+        tried.push(format!("{} {accuracy:.3}", plan.problem));
+        if best.as_ref().is_none_or(|(least, _)| accuracy > *least) {
+            hear(Heard::Draft(written.clone()));
+            best = Some((accuracy, written));
+        }
+    }
+    let (_, mut written) = best.expect("at least one problem is tried");
+    if tried.len() > 1 {
+        let said = format!(
+            "problem: the better one on held-out rows ({}); choose with --problem",
+            tried.join(", ")
+        );
+        written.guesses.push(said);
+    }
+    Ok(written)
+}
+
+/// Tries the plan: the accuracy or R² of its first algorithm on held-out rows, 0 if it is not measured.
+fn attempt(
+    plan: &mut text::Plan,
+    registries: &Registries,
+    context: &Context,
+    hear: &dyn Fn(Heard),
+) -> Result<(f64, Written)> {
+    let known = registries.problems.choose(&plan.problem, &Table::new());
+    plan.refits = known.is_ok_and(|problem| problem.build.get::<f64>().transfers());
+    let (mut experiment, data) = trial(plan, registries, context)?;
     let written = plan.written();
     Experiment::read(&Source::new(&written.name[..], &written.text[..]), registries)?;
     hear(Heard::Draft(written.clone()));
-    if wish.epsilon.is_some() {
+    if plan.epsilon.is_some() {
         // A trial would measure the rows without noise.
-        return Ok(written);
+        return Ok((0.0, written));
     }
-    let data = data.map(|data| narrow::narrow(data, nodes, TRIAL_WEIGHTS));
+    let data = data.map(|data| narrow::narrow(data, plan.facts.nodes, TRIAL_WEIGHTS));
     hear(Heard::Doing("trying it on these data ..."));
     (experiment.run.evaluations, experiment.run.exact) = (1, Exactly::Never);
     experiment.run.final_theta = FinalTheta::Solved;
-    let courses = choose::run(&experiment, data.as_ref(), context, &mut ());
-    let courses = courses.map_err(|error| match error.id {
+    let runs = choose::run(&experiment, data.as_ref(), context, &mut ());
+    let runs = runs.map_err(|error| match error.id {
         "run/interrupted" => {
             Error::new(Kind::Run, "init/interrupted", "interrupted: nothing was written")
         }
         "run/diverged" => lost(),
         _ => error,
     })?;
-    let (tried, baseline) = measured(&experiment, &courses);
-    Ok(Written { tried, baseline, ..written })
+    let (tried, baseline) = measured(&experiment, &runs);
+    let score = tried.first().map_or(0.0, |(_, score)| *score);
+    Ok((score, Written { tried, baseline, ..written }))
 }
 
 /// The experiment of the plan on some of its rows, and its data. Nodes that are too small hold no rows out.
@@ -325,20 +358,20 @@ fn listed(names: &[String], found: &[(String, usize)]) -> Result<Vec<(String, us
 
 /// The accuracy or R² of each algorithm, and of the majority class or the mean: means over nodes and
 /// seeds.
-fn measured(experiment: &Experiment, courses: &[Course]) -> (Vec<(String, f64)>, Option<f64>) {
+fn measured(experiment: &Experiment, runs: &[Ended]) -> (Vec<(String, f64)>, Option<f64>) {
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let known = |name: &&&str| courses.iter().any(|run| run.outcome.row.value(name).is_some());
+    let known = |name: &&&str| runs.iter().any(|run| run.outcome.row.value(name).is_some());
     let measures = ["holdout_accuracy", "test_accuracy", "holdout_r2", "test_r2"];
     let Some(name) = measures.iter().find(known) else {
         return (Vec::new(), None);
     };
     let of = |label: &str| {
-        let own = courses.iter().filter(|run| run.outcome.algorithm == label);
+        let own = runs.iter().filter(|run| run.outcome.algorithm == label);
         mean(own.filter_map(|run| run.outcome.row.value(name)).collect())
     };
     let tried = experiment.algorithms.iter().map(|spec| (spec.label.clone(), of(&spec.label)));
     let baseline = baseline_of(name).map(|baseline| {
-        mean(courses.iter().filter_map(|run| run.outcome.row.value(&baseline)).collect())
+        mean(runs.iter().filter_map(|run| run.outcome.row.value(&baseline)).collect())
     });
     (tried.collect(), baseline)
 }

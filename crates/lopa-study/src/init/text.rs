@@ -21,7 +21,10 @@ pub struct Plan {
     pub holdout: bool,
     /// Whether the saved models can use these rows again.
     pub refits: bool,
+    /// The problem.
     pub problem: String,
+    /// Those that are tried, the better of which is the problem.
+    pub problems: Vec<String>,
     /// The privacy budget, if rows are to be protected.
     pub epsilon: Option<f64>,
     grouped: bool,
@@ -30,12 +33,15 @@ pub struct Plan {
 impl Plan {
     pub fn new(look: Look, facts: Facts, wish: &Wish) -> Plan {
         // Noise in a shared layer has an entry for each of its weights.
-        let narrow = facts.features > WIDE || wish.epsilon.is_some();
-        let usual = if narrow { "hyperparameter" } else { "representation" };
-        let problem = wish.problem.clone().unwrap_or_else(|| usual.into());
+        let usual: &[&str] = match facts.features > WIDE || wish.epsilon.is_some() {
+            true => &["hyperparameter"],
+            false => &["representation", "hyperparameter"],
+        };
+        let usual = || usual.iter().map(|name| name.to_string()).collect();
+        let problems: Vec<String> = wish.problem.clone().map_or_else(usual, |name| vec![name]);
+        let (problem, epsilon) = (problems[0].clone(), wish.epsilon);
         let grouped = look.data.contains_key("group");
-        let epsilon = wish.epsilon;
-        Plan { look, facts, holdout: true, refits: false, problem, epsilon, grouped }
+        Plan { look, facts, holdout: true, refits: false, problem, problems, epsilon, grouped }
     }
 
     /// The file, not yet tried.
@@ -192,7 +198,7 @@ impl Plan {
             }
             "hyperparameter" => format!(
                 "[problem]\nname = {name}   # {model}, shared regularisation (x)\n\
-                 start = -4.0   # little regularisation to begin with\n\n"
+                 start = -4.0   # little regularisation to begin with\nbias = true\n\n"
             ),
             _ => format!("[problem]\nname = {name}\n\n"),
         }

@@ -59,15 +59,15 @@ impl Job<'_> {
         let mut recorder = Recorder::new(self, evaluators, context, observers.reborrow(), begun);
         recorder.account = account;
         let ending = Ending::new(self, &cluster);
-        let mut course = Course {
+        let mut ongoing = Ongoing {
             job: self,
             clock: Clock::default(),
             ending,
             recorder,
             keeper: Keeper::default(),
         };
-        let done = course.follow(&mut cluster, kept.zip(trails));
-        course.keeper.leave(self, &mut cluster, done, &mut course.recorder.observers)
+        let done = ongoing.follow(&mut cluster, kept.zip(trails));
+        ongoing.keeper.leave(self, &mut cluster, done, &mut ongoing.recorder.observers)
     }
 
     /// Warns the user about a method that may not suit the network, the scope or the messages.
@@ -144,7 +144,7 @@ pub fn check_device(setup: Setup) -> Result<()> {
 }
 
 /// A job under way.
-struct Course<'a> {
+struct Ongoing<'a> {
     job: &'a Job<'a>,
     clock: Clock,
     ending: Ending<'a>,
@@ -152,7 +152,7 @@ struct Course<'a> {
     keeper: Keeper,
 }
 
-impl Course<'_> {
+impl Ongoing<'_> {
     /// Iterates until the ending says so; measures and keeps the state on the way.
     fn follow<T: Real>(
         &mut self,
@@ -235,7 +235,7 @@ impl Course<'_> {
     fn keep<T: Real>(&mut self, cluster: &mut Cluster<T>) -> Result<()> {
         cluster.fetch()?;
         let nodes = self.recorder.nodes(cluster);
-        let Course { job, clock, ending, recorder, keeper } = self;
+        let Ongoing { job, clock, ending, recorder, keeper } = self;
         let measuring = recorder.measuring;
         let end = recorder.account.as_ref().map(Account::iterations);
         let record = |cluster: &Cluster<T>| {
@@ -252,7 +252,7 @@ impl Course<'_> {
         recorder.claim(cluster)
     }
 
-    /// Restores the state that [`keep`](Course::keep) saved beside the nodes.
+    /// Restores the state that [`keep`](Ongoing::keep) saved beside the nodes.
     fn restore<T: Real>(&mut self, bytes: &[u8], cluster: &mut Cluster<T>) -> Option<()> {
         let mut bytes = Reader::new(bytes);
         self.ending.restore(&mut bytes)?;
