@@ -46,7 +46,7 @@ pub const COSTS: [Quantity; 9] = [
 ];
 
 /// Known measures, in menu order. Formulas are not broken between lines.
-pub const MEASURES: [Quantity; 43] = [
+pub const MEASURES: [Quantity; 44] = [
     measure("loss", "Loss", true, Better::Less),
     measure("holdout_accuracy", "Accuracy on own held-out rows", false, Better::More),
     measure("train_accuracy", "Training accuracy", false, Better::More),
@@ -95,6 +95,7 @@ pub const MEASURES: [Quantity; 43] = [
     measure("step_lambda", "Step size λ that was found", true, Better::Neither),
     measure("curvature", "Curvature of g behind β and λ", true, Better::Neither),
     measure("cuts", "Halvings of β and λ by the safeguard", false, Better::Neither),
+    measure("lag", "Lag of θ and v in iterations, which divides α", true, Better::Neither),
 ];
 
 /// The known quantity of this name.

@@ -192,8 +192,11 @@ pub fn found_steps(experiment: &Experiment, outcomes: &[Outcome]) -> Vec<String>
         let cuts = mean("cuts").filter(|cuts| *cuts > 0.0).map_or(String::new(), |cuts| {
             format!("; growth halved the steps of theta and v {cuts:.1} times per node")
         });
+        let lag = mean("lag").filter(|lag| *lag >= 2.0).map_or(String::new(), |lag| {
+            format!("; theta and v lag {lag:.0} iterations behind x, which slows x as much")
+        });
         (!said.is_empty()).then(|| {
-            format!("{label} found its steps, at the end {}{curvature}{cuts}", said.join(", "))
+            format!("{label} found its steps, at the end {}{curvature}{lag}{cuts}", said.join(", "))
         })
     };
     groups(experiment, outcomes).filter_map(line).collect()

@@ -20,20 +20,13 @@
 //! found (`parts/steps.rs`), before the iteration that uses them.
 
 use super::parts::estimator::average;
+use super::parts::steps::loopless_params;
 use super::prelude::*;
 use super::update_rule::{UpdateRule, XUpdate};
 
-params! {
+loopless_params! {
     /// D-SOBA's step sizes.
     pub struct DSobaParams {
-        /// Step size of x; by default `steps` finds it.
-        alpha: Option<Schedule> = None, step;
-        /// Step size of θ; by default `steps` finds it.
-        beta: Option<Schedule> = None, step;
-        /// Step size of v; by default `steps` finds it.
-        lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given; by default `auto`.
-        steps: Option<Rule> = None;
         /// Weight of the moving average.
         gamma: Schedule = 0.2, weight;
         /// Exact products with second derivatives, or differences of gradients.
@@ -86,7 +79,7 @@ impl Method for DSobaParams {
                 ..Cost::loopless()
             },
         };
-        cost.probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
+        cost.probing(self.given().measures())
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -97,14 +90,8 @@ impl Method for DSobaParams {
         let now = start.directions(TWO);
         let Start { x, theta, v, scope, oracle, .. } = start;
         let r = vec![T::zero(); x.len()];
-        let DSobaParams { alpha, beta, lambda, steps, .. } = params;
-        let at = At { x: &x, theta: &theta };
-        let (given, lengths) =
-            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
-        let mut steps = Steps::new(given, scope, at, lengths, oracle);
-        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.begin([&now.d, &now.h], product);
-        steps.note(&v, XI1, product);
+        let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
+        let steps = Steps::start(params.given(), scope, at, (&v, XI1), directions, oracle);
         let mut node = DSoba { params, scope, steps, x, theta, v, r, now };
         node.find_steps(0);
         Ok(Box::new(node))
@@ -162,11 +149,8 @@ impl<T: Real> Algorithm<T> for DSoba<T> {
 
     fn finish(&mut self, _: usize, oracle: &mut Oracle<T>) {
         let DSoba { x, theta, v, now: DirectionBuffers { d, h, .. }, steps, .. } = self;
-        let (k, at) = (oracle.k(), At { x, theta });
-        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.note(v, XI1, product);
-        steps.measure(k, at.theta, [d, h], product);
-        self.find_steps(k + 1);
+        steps.look(At { x, theta }, (v, XI1), [d, h], oracle);
+        self.find_steps(oracle.k() + 1);
     }
 
     fn mean_theta(&self) -> Option<&[T]> {

@@ -28,6 +28,14 @@ params! {
     }
 }
 
+impl DgdParams {
+    /// Its only step size is that of θ.
+    pub(super) fn given(&self) -> Given {
+        let one = Some(1.0.into());
+        Given { alpha: one, beta: self.alpha, lambda: one, rule: self.steps.unwrap_or_default() }
+    }
+}
+
 /// Metadata of DGD.
 pub const FACTS: Facts = Facts {
     source: "Lian et al., NeurIPS 2017 [K]",
@@ -51,7 +59,7 @@ struct Dgd<T> {
 
 impl Method for DgdParams {
     fn cost(&self, task: Task) -> Cost {
-        single_level_cost(task).probing(self.steps.unwrap_or_default().measures([&self.alpha]))
+        single_level_cost(task).probing(self.given().measures())
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -71,14 +79,7 @@ pub(super) fn single_steps<T: Real>(
     trained: usize,
     oracle: &mut Oracle<T>,
 ) -> (Steps<T>, Curve<T>) {
-    let one = Some(1.0.into());
-    let given = Given {
-        alpha: one,
-        beta: params.alpha,
-        lambda: one,
-        rule: params.steps.unwrap_or_default(),
-    };
-    let mut steps = Steps::new(given, Scope::Global, at, [trained, 0], oracle);
+    let mut steps = Steps::new(params.given(), Scope::Global, at, [trained, 0], oracle);
     let mut curve = Curve::new(if steps.finds_inner() { at } else { At { x: &[], theta: &[] } });
     if steps.finds_inner() {
         let mut first = vec![T::zero(); trained];

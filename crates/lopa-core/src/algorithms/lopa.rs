@@ -18,21 +18,14 @@
 //! the global scope. Steps that are not given are found: `parts/steps.rs`.
 
 mod global;
+use super::parts::steps::loopless_params;
 use super::prelude::*;
 use super::update_rule::{UpdateRule, XUpdate};
 use global::Agreed;
 
-params! {
+loopless_params! {
     /// LoPA's step sizes.
     pub struct LopaParams {
-        /// Step size of x; by default `steps` finds it.
-        alpha: Option<Schedule> = None, step;
-        /// Step size of θ; by default `steps` finds it.
-        beta: Option<Schedule> = None, step;
-        /// Step size of v; by default `steps` finds it.
-        lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given; by default `auto`.
-        steps: Option<Rule> = None;
         /// Momentum weight of z; 1 switches the momentum off.
         gamma: Schedule = 0.4, weight;
         /// Relaxation of x; 1 switches the relaxation off.
@@ -107,8 +100,7 @@ pub struct Lopa {
 
 impl Method for Lopa {
     fn cost(&self, _: Task) -> Cost {
-        let LopaParams { beta, lambda, steps, .. } = &self.params;
-        Cost::loopless().probing(steps.unwrap_or_default().measures([beta, lambda]))
+        Cost::loopless().probing(self.params.given().measures())
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -119,14 +111,8 @@ impl Method for Lopa {
             StartZ::Zero => vec![T::zero(); x.len()],
         };
         let (y, scheme, params) = (z.clone(), self.scheme, self.params.clone());
-        let LopaParams { alpha, beta, lambda, steps, .. } = params;
-        let at = At { x: &x, theta: &theta };
-        let (given, lengths) =
-            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
-        let mut steps = Steps::new(given, scope, at, lengths, oracle);
-        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.begin([&now.d, &now.h], product);
-        steps.note(&v, XI2, product);
+        let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
+        let steps = Steps::start(params.given(), scope, at, (&v, XI2), directions, oracle);
         let tracks = scheme == Scheme::GradientTracking;
         let lazy = params.lazy.unwrap_or(tracks && steps.finds_inner());
         let [of_theta, of_v] = [&now.d, &now.h].map(|q| Agreed::new(scope, lazy, q));
@@ -242,10 +228,7 @@ impl<T: Real> Algorithm<T> for LopaNode<T> {
         let tracks = self.scheme == Scheme::GradientTracking;
         self.of_theta.finish(tracks, d);
         self.of_v.finish(tracks, h);
-        let (k, at) = (oracle.k(), At { x, theta });
-        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.note(v, XI2, product);
-        steps.measure(k, at.theta, [d, h], product);
+        steps.look(At { x, theta }, (v, XI2), [d, h], oracle);
     }
 
     fn mean_theta(&self) -> Option<&[T]> {

@@ -82,8 +82,7 @@ pub struct SingleLevel {
 
 impl Method for SingleLevel {
     fn cost(&self, task: Task) -> Cost {
-        single_level_cost(task)
-            .probing(self.params.steps.unwrap_or_default().measures([&self.params.alpha]))
+        single_level_cost(task).probing(self.params.given().measures())
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {

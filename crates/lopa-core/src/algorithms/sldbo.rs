@@ -15,19 +15,12 @@
 //! scope θ, v and what tracks them are then mixed with (W + I)/2, as such steps need it.
 
 use super::parts::consensus::{add_change, combine, project, relax};
+use super::parts::steps::loopless_params;
 use super::prelude::*;
 
-params! {
+loopless_params! {
     /// SLDBO's step sizes.
     pub struct SldboParams {
-        /// Step size of x; by default `steps` finds it.
-        alpha: Option<Schedule> = None, step;
-        /// Step size of θ; by default `steps` finds it.
-        beta: Option<Schedule> = None, step;
-        /// Step size of v; by default `steps` finds it.
-        lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given; by default `auto`.
-        steps: Option<Rule> = None;
         /// r: v is projected onto |v| ≤ r, if given. Any r ≥ |∇_θ f| / μ is right.
         radius: Option<f64> = None, positive;
     }
@@ -66,8 +59,7 @@ struct Sldbo<T> {
 
 impl Method for SldboParams {
     fn cost(&self, _: Task) -> Cost {
-        Cost::loopless()
-            .probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
+        Cost::loopless().probing(self.given().measures())
     }
 
     fn start<T: Real>(&self, mut start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
@@ -76,14 +68,8 @@ impl Method for SldboParams {
         let old = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let (tx, t_theta, tv) = (now.s.to_vec(), now.d.to_vec(), now.h.to_vec());
         let params = self.clone();
-        let SldboParams { alpha, beta, lambda, steps, .. } = params;
-        let at = At { x: &x, theta: &theta };
-        let (given, lengths) =
-            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
-        let mut steps = Steps::new(given, scope, at, lengths, oracle);
-        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        steps.begin([&now.d, &now.h], product);
-        steps.note(&v, XI2, product);
+        let (at, directions) = (At { x: &x, theta: &theta }, [&now.d[..], &now.h]);
+        let steps = Steps::start(params.given(), scope, at, (&v, XI2), directions, oracle);
         Ok(Box::new(Sldbo { params, scope, steps, x, theta, v, now, old, tx, t_theta, tv }))
     }
 }
@@ -142,10 +128,8 @@ impl<T: Real> Algorithm<T> for Sldbo<T> {
                 tv.copy_from_slice(&now.h);
             }
         }
-        let (k, at) = (oracle.k(), At { x: &self.x, theta: &self.theta });
-        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-        self.steps.note(&self.v, XI2, product);
-        self.steps.measure(k, at.theta, [&self.now.d, &self.now.h], product);
+        let Sldbo { x, theta, v, now, steps, .. } = self;
+        steps.look(At { x, theta }, (v, XI2), [&now.d, &now.h], oracle);
     }
 
     fn mean_theta(&self) -> Option<&[T]> {

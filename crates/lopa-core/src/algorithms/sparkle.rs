@@ -24,19 +24,12 @@
 
 use super::parts::consensus::{add_change, dual};
 use super::parts::estimator::average;
+use super::parts::steps::loopless_params;
 use super::prelude::*;
 
-params! {
+loopless_params! {
     /// SPARKLE's step sizes and strategies.
     pub struct SparkleParams {
-        /// Step size of x; by default `steps` finds it.
-        alpha: Option<Schedule> = None, step;
-        /// Step size of θ; by default `steps` finds it.
-        beta: Option<Schedule> = None, step;
-        /// Step size of v; by default `steps` finds it.
-        lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given; by default `auto`.
-        steps: Option<Rule> = None;
         /// Weight of the moving average.
         gamma: Schedule = 0.2, weight;
         /// How the nodes agree on x.
@@ -153,40 +146,28 @@ struct Sparkle<T> {
 
 impl Method for SparkleParams {
     fn cost(&self, _: Task) -> Cost {
-        Cost::loopless()
-            .probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
+        Cost::loopless().probing(self.given().measures())
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let Start { x, theta, v, scope, oracle, .. } = start;
         let inner = |value: &[T]| Level::new(self.lower, scope == Scope::Global, value);
         let levels = [Level::new(self.upper, true, &x), inner(&theta), inner(&v)];
-        let now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
+        let mut now = DirectionBuffers::new(x.len(), theta.len(), FIVE);
         let r = vec![T::zero(); x.len()];
-        let SparkleParams { alpha, beta, lambda, steps, .. } = *self;
-        let (given, lengths) =
-            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
-        let steps = Steps::new(given, scope, At { x: &x, theta: &theta }, lengths, oracle);
+        let at = At { x: &x, theta: &theta };
+        if self.given().measures() {
+            now.of_theta(at, oracle);
+        }
+        let directions = [&now.d[..], &now.h];
+        let steps = Steps::start(self.given(), scope, at, (&v, XI2), directions, oracle);
         let mut node = Sparkle { params: self.clone(), levels, r, now, steps };
-        node.begin_steps(oracle);
         node.direct_x(0, oracle);
         Ok(Box::new(node))
     }
 }
 
 impl<T: Real> Sparkle<T> {
-    /// The curvature at the start, along d⁰.
-    fn begin_steps(&mut self, oracle: &mut Oracle<T>) {
-        let Sparkle { levels: [x, theta, v], now, steps, .. } = self;
-        if steps.finds_inner() {
-            let at = At { x: &x.value, theta: &theta.value };
-            now.of_theta(at, oracle);
-            let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-            steps.begin([&now.d, &now.h], product);
-            steps.note(&v.value, XI2, product);
-        }
-    }
-
     /// d, once x has moved.
     fn direct_theta(&mut self, k: u64, oracle: &mut Oracle<T>) {
         let [x, theta, _] = &mut self.levels;

@@ -21,21 +21,14 @@ use std::ops::RangeInclusive;
 
 use super::parts::consensus::{relax, track};
 use super::parts::estimator::storm;
+use super::parts::steps::loopless_params;
 use super::prelude::*;
 
-params! {
+loopless_params! {
     /// The parameters of Zhang et al.
     pub struct ZhangParams {
-        /// η: scales every step.
+        /// η: scales the mixing, and the steps that are given.
         eta: f64 = 0.5, weight;
-        /// Step size of x, times η; by default `steps` finds it.
-        alpha: Option<Schedule> = None, step;
-        /// Step size of θ, times η; by default `steps` finds it.
-        beta: Option<Schedule> = None, step;
-        /// Step size of v, times η; by default `steps` finds it.
-        lambda: Option<Schedule> = None, step;
-        /// How step sizes are found that are not given; by default `auto`.
-        steps: Option<Rule> = None;
         /// Weight of new estimates.
         gamma: Schedule = 0.5, weight;
         /// Whether all three move at once or one after the other.
@@ -132,20 +125,20 @@ impl Method for ZhangParams {
             grad_x_f: 2.0.into(),
             ..Cost::default()
         }
-        .probing(self.steps.unwrap_or_default().measures([&self.beta, &self.lambda]))
+        .probing(self.given().measures())
     }
 
     fn start<T: Real>(&self, start: Start<T>) -> Result<Box<dyn Algorithm<T>>> {
         let params = self.clone();
         let Start { x, theta, v, scope, oracle, .. } = start;
-        let [new, old] = [(); 2].map(|()| DirectionBuffers::new(x.len(), theta.len(), FIVE));
-        let ZhangParams { alpha, beta, lambda, steps, .. } = params;
-        let (given, lengths) =
-            (Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }, [theta.len(); 2]);
-        let steps = Steps::new(given, scope, At { x: &x, theta: &theta }, lengths, oracle);
+        let [mut new, old] = [(); 2].map(|()| DirectionBuffers::new(x.len(), theta.len(), FIVE));
+        if self.given().measures() {
+            new.of_theta(At { x: &x, theta: &theta }, oracle);
+        }
+        let (at, directions) = (At { x: &x, theta: &theta }, [&new.d[..], &new.h]);
+        let steps = Steps::start(self.given(), scope, at, (&v, XI2), directions, oracle);
         let levels = [theta, v, x].map(|value| Level::new(value.to_vec()));
         let mut node = Zhang { params, scope, levels, new, old, steps };
-        node.begin_steps(oracle);
         if node.params.order == Order::Simultaneous {
             (THETA..=X).for_each(|level| node.begin(level, oracle));
         }
@@ -164,18 +157,6 @@ impl<T: Real> Zhang<T> {
 
     fn shared(&self, level: usize) -> bool {
         level == X || self.scope == Scope::Global
-    }
-
-    /// The curvature at the start, along d⁰.
-    fn begin_steps(&mut self, oracle: &mut Oracle<T>) {
-        let Zhang { levels: [theta, v, x], new, steps, .. } = self;
-        if steps.finds_inner() {
-            let at = At { x: &x.value, theta: &theta.value };
-            new.of_theta(at, oracle);
-            let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
-            steps.begin([&new.d, &new.h], product);
-            steps.note(&v.value, XI2, product);
-        }
     }
 
     fn begin(&mut self, level: usize, oracle: &mut Oracle<T>) {

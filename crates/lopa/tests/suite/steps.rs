@@ -1,6 +1,6 @@
 //! Step sizes that nobody gives: trajectories of an independent implementation, and invariants.
 
-use lopa::algorithms::parts::steps::number::{ALL, CURVATURE, CUTS, SQUARE, STEPS};
+use lopa::algorithms::parts::steps::number::{ALL, CURVATURE, CUTS, LAG, SQUARE, STEPS};
 use lopa::algorithms::{Start, algorithms};
 use lopa::config::Source;
 use lopa::engine::{Node, Simulation};
@@ -217,10 +217,44 @@ fn the_rule_keeps_its_bounds() {
                     made[i] = (k, extra);
                 }
             }
-            squares += directions.iter().map(|y| largest(y).powi(2)).sum::<f64>() / 6.0;
+            for (y, rule) in directions.iter().zip(&rules) {
+                let lag = rule[LAG];
+                assert!((1.0..=((k + 1) as f64 / 4.0).max(1.0)).contains(&lag), "k = {k}: {lag}");
+                squares += (lag * largest(y)).powi(2) / 6.0;
+            }
             let mean = rules.iter().map(|rule| rule[SQUARE]).sum::<f64>() / 6.0;
             let want = squares / (k + 1) as f64;
             assert!((mean - want).abs() <= 1e-10 * want, "{scheme}, k = {k}: {mean}, {want}");
+        }
+    }
+}
+
+/// Where θ and v need many iterations, x waits for them. Without the lag in the rule, Φ ends hundreds of times
+/// above its start.
+#[test]
+fn x_does_not_run_ahead_of_theta_and_v() {
+    for (condition, most) in [(1, 1.0), (10, 1.0), (100, 3.0), (3000, 3.0)] {
+        let setup = format!(
+            "problem = {{ name = 'quadratic', n = 4, p = 5, condition = {condition} }}
+             network = {{ nodes = 6, graph = 'ring' }}
+             run = {{ iterations = 1, batch = 'full' }}"
+        );
+        for scheme in ["lopa-gt", "lopa-lg", "d-soba", "sldbo", "sparkle", "zhang"] {
+            let bench = Bench::new(&setup, &format!("name = '{scheme}'"));
+            let phi = |x: &[f64]| {
+                let one = |mut part: Box<dyn Bilevel<f64>>| {
+                    lopa::evaluate::exact::solve(part.as_mut(), x, &[0.0; 5]).phi
+                };
+                bench.parts().into_iter().map(one).sum::<f64>() / 6.0
+            };
+            let simulation = bench.run::<f64>(400);
+            let (start, end) = (phi(&[0.0; 4]), phi(&mean(&rows(&simulation, "x"))));
+            assert!(end < most * start, "{scheme}, condition {condition}: {start} to {end}");
+            for rule in rows(&simulation, "rule") {
+                let lag = rule[LAG];
+                let right = (condition > 1 || lag == 1.0) && (condition < 100 || lag > 5.0);
+                assert!(right, "{scheme}, condition {condition}: {lag}");
+            }
         }
     }
 }

@@ -9,15 +9,22 @@
 //!                   to 32 while probes find nothing new, and halves where L rose by more than 2 %
 //!   c               1.4, or 0.6 in the global scope, where L is also the largest of the neighbours'
 //! α from y, the direction of x, in iteration k:
-//!   r = |y|²_∞,   E ← M + (r − M)/(k + 1),   M = Σ_j w_ij E_j
+//!   r = (T |y|_∞)²,   E ← M + (r − M)/(k + 1),   M = Σ_j w_ij E_j
 //!   α = u min(1, (k + 1)/32) / (τ √(k + 1) √max(E, r/4))
-//!   u               6 standard deviations of the entries of x⁰; 1 if all are equal
+//!   u               24 standard deviations of the entries of x⁰; 1 if all are equal
+//!   T               the lag of θ and v behind x, in iterations: the smallest of 1/(1 − q), |v| / (β |H v|) and
+//!                   (k + 1)/4, but at least 1; q is the larger of two running means, of weight 1/16, of what
+//!                   is left of d and of h after an iteration, ⟨d⁺, d⟩ / |d|² between 0 and 1.
+//!                   In the global scope, where d and h do not vanish, T = 1
 //! safeguard: while |d| or |h| grows by half or more per iteration, and has grown a hundredfold in a row (an
 //! iteration counts 3.2-fold at most), L doubles
 //!
 //! adaptive, AdaSDBO [K]: m² ← Σ_j w_ij m_j² + |direction|², from 1, for x, θ and v (squares of |y|, |d|, |h|)
 //!   β = 1/m_θ,   λ = 1/max(m_θ, m_v),   α = 1/(m_x max(m_θ, m_v) τ)
 //! ```
+//!
+//! T is there because x must not run ahead: for T iterations y is that of an older x, so that T steps are taken on
+//! the same y. Noise hides a lag from q, and a slow x looks like one; the curvature along v shows neither.
 //!
 //! The rule `auto` has no units: f or g times a power of two leaves the bits of x and θ. It measures at the
 //! end of an iteration, for the next one, so that a checkpoint needs no old directions.
@@ -44,13 +51,6 @@ choices! {
     }
 }
 
-impl Rule {
-    /// Whether it measures curvatures, for the step sizes of these that are not given.
-    pub fn measures<const N: usize>(self, inner: [&Option<Schedule>; N]) -> bool {
-        self == Rule::Auto && inner.iter().any(|step| step.is_none())
-    }
-}
-
 const PERSONAL: f64 = 1.4;
 const GLOBAL: f64 = 0.6;
 /// Products at the start, to find the curvature.
@@ -60,7 +60,9 @@ const RISE: f64 = 1.02;
 const SWING: f64 = -0.8;
 const RAMP: f64 = 32.0;
 const CLIP: f64 = 0.25;
-const SPREAD: f64 = 6.0;
+const SPREAD: f64 = 24.0;
+const LATELY: f64 = 1.0 / 16.0;
+const LONGEST_LAG: f64 = 0.25;
 const GROWTH: f64 = 1.5;
 const AT_ONCE: f64 = 3.2;
 const TOO_MUCH: f64 = 100.0;
@@ -74,7 +76,7 @@ pub const RULE: &str = "rule";
 pub mod number {
     /// L, the largest curvature.
     pub const CURVATURE: usize = 0;
-    /// E, the mean square of |y|_∞; m² of x.
+    /// E, the mean square of T |y|_∞; m² of x.
     pub const SQUARE: usize = 1;
     /// m² of θ.
     pub const SQUARE_THETA: usize = 2;
@@ -94,8 +96,14 @@ pub mod number {
     pub const CUTS: usize = 9;
     /// The last α, β and λ.
     pub const STEPS: [usize; 3] = [10, 11, 12];
+    /// What is left of d and of h after an iteration, lately.
+    pub const LEFT: [usize; 2] = [13, 14];
+    /// The curvature along v.
+    pub const ALONG_V: usize = 15;
+    /// T, the lag of θ and v behind x.
+    pub const LAG: usize = 16;
     /// How many there are.
-    pub const ALL: usize = 13;
+    pub const ALL: usize = 17;
 }
 use number::*;
 
@@ -112,6 +120,53 @@ pub struct Given {
     pub rule: Rule,
 }
 
+impl Given {
+    /// Whether the rule finds α, β and λ.
+    pub fn finds(&self) -> [bool; 3] {
+        [self.alpha, self.beta, self.lambda].map(|step| step.is_none())
+    }
+
+    /// Whether it finds β or λ.
+    pub fn finds_inner(&self) -> bool {
+        let [_, beta, lambda] = self.finds();
+        beta || lambda
+    }
+
+    /// Whether it measures curvatures.
+    pub fn measures(&self) -> bool {
+        self.finds_inner() && self.rule == Rule::Auto
+    }
+}
+
+/// Declares the parameters of a method without inner loops: its step sizes, which may be left out, then its own.
+macro_rules! loopless_params {
+    ($(#[$about:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        params! {
+            $(#[$about])*
+            pub struct $name {
+                /// Step size of x; by default `steps` finds it.
+                alpha: Option<Schedule> = None, step;
+                /// Step size of θ; by default `steps` finds it.
+                beta: Option<Schedule> = None, step;
+                /// Step size of v; by default `steps` finds it.
+                lambda: Option<Schedule> = None, step;
+                /// How step sizes are found that are not given; by default `auto`.
+                steps: Option<Rule> = None;
+                $($own)*
+            }
+        }
+
+        impl $name {
+            /// The step sizes that are given, and the rule for the others.
+            pub fn given(&self) -> Given {
+                let $name { alpha, beta, lambda, steps, .. } = *self;
+                Given { alpha, beta, lambda, rule: steps.unwrap_or_default() }
+            }
+        }
+    };
+}
+pub(crate) use loopless_params;
+
 /// A Hessian-vector product on the minibatch of a draw, of length p; the last argument is the output.
 pub type Product<'a, T> = &'a mut dyn FnMut(Draw, &[T], &mut [T]);
 
@@ -120,7 +175,8 @@ pub type Product<'a, T> = &'a mut dyn FnMut(Draw, &[T], &mut [T]);
 /// A method that mixes first calls [`mix`](Steps::mix), then [`beta`](Steps::beta), [`lambda`](Steps::lambda) and
 /// [`outer`](Steps::outer) in its step; one that mixes last calls them at the end of the iteration before, and
 /// takes the steps from [`at`](Steps::at) in its messages. After the new directions, both call
-/// [`note`](Steps::note) and [`measure`](Steps::measure).
+/// [`look`](Steps::look); one whose directions come one after the other calls [`note`](Steps::note) and
+/// [`measure`](Steps::measure), which it is made of.
 pub struct Steps<T> {
     given: Given,
     global: bool,
@@ -144,10 +200,9 @@ impl<T: Real> Steps<T> {
         lengths: [usize; 2],
         oracle: &Oracle<T>,
     ) -> Steps<T> {
-        let Given { alpha, beta, lambda, .. } = given;
-        let finds_inner = beta.is_none() || lambda.is_none();
         let zeros = |needed: bool, length: usize| vec![T::zero(); if needed { length } else { 0 }];
-        let mut rule = zeros(finds_inner || alpha.is_none(), ALL);
+        let [alpha, beta, lambda] = given.finds();
+        let mut rule = zeros(alpha || beta || lambda, ALL);
         let ones: &[usize] = match given.rule {
             Rule::Auto => &[WAIT, GAP],
             Rule::Adaptive => &[SQUARE, SQUARE_THETA, SQUARE_V],
@@ -155,8 +210,8 @@ impl<T: Real> Steps<T> {
         for &at in ones {
             rule.get_mut(at).into_iter().for_each(|number| *number = T::one());
         }
-        let measures = finds_inner && given.rule == Rule::Auto;
-        let mean = if beta.is_none() && oracle.draws() { theta.to_vec() } else { Vec::new() };
+        let measures = given.measures();
+        let mean = if beta && oracle.draws() { theta.to_vec() } else { Vec::new() };
         let old = lengths.map(|length| zeros(measures, length));
         let probe = [(); 2].map(|()| zeros(measures, lengths[0]));
         let global = scope == Scope::Global;
@@ -168,15 +223,14 @@ impl<T: Real> Steps<T> {
         (!self.mean.is_empty()).then_some(&self.mean[..])
     }
 
-    /// Whether the rule finds steps of θ and v: where these are tracked, W must then be lazy.
+    /// Whether the rule finds steps of θ or v: where these are tracked, W must then be lazy.
     pub fn finds_inner(&self) -> bool {
-        self.given.beta.is_none() || self.given.lambda.is_none()
+        self.given.finds_inner()
     }
 
     /// Whether the rule finds α, β and λ.
     pub fn finds(&self) -> [bool; 3] {
-        let Given { alpha, beta, lambda, .. } = self.given;
-        [alpha, beta, lambda].map(|step| step.is_none())
+        self.given.finds()
     }
 
     fn measures(&self) -> bool {
@@ -220,12 +274,13 @@ impl<T: Real> Steps<T> {
         let mixed = self.rule[SQUARE].to_f64();
         let (square, alpha) = match self.given.rule {
             Rule::Auto => {
-                let (now, r) = ((k + 1) as f64, largest(y).powi(2));
+                let now = (k + 1) as f64;
+                let r = (self.lag(now) * largest(y)).powi(2);
                 let square = mixed + (r - mixed) / now;
                 let size = square.max(CLIP * r).sqrt() * now.sqrt();
+                let unit = self.unit * (now / RAMP).min(1.0);
                 // As long as every direction has been 0, so is the step.
-                let ramp = self.unit * (now / RAMP).min(1.0);
-                (square, if size == 0.0 { 0.0 } else { ramp / size })
+                (square, if size == 0.0 { 0.0 } else { unit / size })
             }
             Rule::Adaptive => {
                 let square = mixed + wide_dot(y, y);
@@ -237,17 +292,23 @@ impl<T: Real> Steps<T> {
         self.used(0, T::of(alpha / tau.to_f64()))
     }
 
+    /// T in iteration `now`, counted from 1.
+    fn lag(&mut self, now: f64) -> f64 {
+        let [d, h] = LEFT.map(|at| self.rule[at].to_f64());
+        let [curvature, along_v] = [CURVATURE, ALONG_V].map(|at| self.rule[at].to_f64());
+        // Before v moves, nothing is known of the curvature along it.
+        let of_v = if along_v > 0.0 { curvature / (PERSONAL * along_v) } else { 1.0 };
+        let lag = (1.0 / (1.0 - d.max(h))).min(of_v).min(LONGEST_LAG * now).max(1.0);
+        let lag = if self.global { 1.0 } else { lag };
+        self.rule[LAG] = T::of(lag);
+        lag
+    }
+
     /// β of iteration `k` with the direction d.
     pub fn beta(&mut self, k: u64, d: &[T]) -> T {
-        let found = match self.given.beta {
-            Some(beta) => beta.at(k),
-            None => self.inner(),
-        };
-        let found = match self.adds(SQUARE_THETA, d) {
-            Some(square) if self.given.beta.is_none() => 1.0 / square.sqrt(),
-            _ => found,
-        };
-        self.used(1, T::of(found))
+        let square = self.adds(SQUARE_THETA, d);
+        let found = self.inner(k, self.given.beta, square);
+        self.used(1, found)
     }
 
     /// The step of a method with a single one: β, which is reported as α.
@@ -258,29 +319,25 @@ impl<T: Real> Steps<T> {
 
     /// λ of iteration `k` with the direction h, after β.
     pub fn lambda(&mut self, k: u64, h: &[T]) -> T {
-        let found = match self.given.lambda {
-            Some(lambda) => lambda.at(k),
-            None => self.inner(),
-        };
-        let found = match self.adds(SQUARE_V, h) {
-            Some(square) if self.given.lambda.is_none() => {
-                1.0 / square.max(self.rule[SQUARE_THETA].to_f64()).sqrt()
-            }
-            _ => found,
-        };
-        self.used(2, T::of(found))
+        let square = self.adds(SQUARE_V, h).map(|v| v.max(self.rule[SQUARE_THETA].to_f64()));
+        let found = self.inner(k, self.given.lambda, square);
+        self.used(2, found)
     }
 
-    /// c / L.
-    fn inner(&self) -> f64 {
+    /// A step of θ or v: the one that is given, 1/m, or c/L.
+    fn inner(&self, k: u64, given: Option<Schedule>, square: Option<f64>) -> T {
         let c = if self.global { GLOBAL } else { PERSONAL };
-        match self.rule[CURVATURE].to_f64() {
-            0.0 => 1.0,
-            curvature => c / curvature,
-        }
+        T::of(match (given, square) {
+            (Some(step), _) => step.at(k),
+            (None, Some(square)) => 1.0 / square.sqrt(),
+            (None, None) => match self.rule[CURVATURE].to_f64() {
+                0.0 => 1.0,
+                curvature => c / curvature,
+            },
+        })
     }
 
-    /// Adds the square of a direction to m², where the rule is AdaSDBO's.
+    /// m² with the square of a direction, where the rule is AdaSDBO's.
     fn adds(&mut self, at: usize, direction: &[T]) -> Option<f64> {
         if self.rule.is_empty() || self.given.rule != Rule::Adaptive {
             return None;
@@ -323,6 +380,37 @@ impl<T: Real> Steps<T> {
         }
     }
 
+    /// At x⁰, θ⁰ and v⁰, with d and h there, h on the minibatch `xi`: the curvature is measured.
+    pub fn start(
+        given: Given,
+        scope: Scope,
+        at: At<T>,
+        (v, xi): (&[T], Draw),
+        directions: [&[T]; 2],
+        oracle: &mut Oracle<T>,
+    ) -> Steps<T> {
+        let lengths = directions.map(<[T]>::len);
+        let mut steps = Steps::new(given, scope, at, lengths, oracle);
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        steps.begin(directions, product);
+        steps.note(v, xi, product);
+        steps
+    }
+
+    /// After iteration `k`, with the directions at the new point.
+    pub fn look(
+        &mut self,
+        at: At<T>,
+        (v, xi): (&[T], Draw),
+        directions: [&[T]; 2],
+        oracle: &mut Oracle<T>,
+    ) {
+        let k = oracle.k();
+        let product = &mut |draw, w: &[T], out: &mut [T]| oracle.hess_g(at, draw, w, out);
+        self.note(v, xi, product);
+        self.measure(k, at.theta, directions, product);
+    }
+
     /// Measures the curvature at the start, with the directions there.
     pub fn begin(&mut self, directions: [&[T]; 2], product: Product<T>) {
         if !self.measures() {
@@ -333,7 +421,7 @@ impl<T: Real> Steps<T> {
             None => self.probe[0].fill(T::one()),
         }
         for pass in 0..POWER {
-            if self.look(PROBE.pass(pass), product) == 0.0 {
+            if self.along(PROBE.pass(pass), product) == 0.0 {
                 break;
             }
             self.probe.swap(0, 1);
@@ -341,7 +429,7 @@ impl<T: Real> Steps<T> {
     }
 
     /// |H w| / |w|, which raises L; H w / |w| is then in the second place of `probe`.
-    fn look(&mut self, draw: Draw, product: Product<T>) -> f64 {
+    fn along(&mut self, draw: Draw, product: Product<T>) -> f64 {
         let [w, found] = &mut self.probe;
         let size = norm(w);
         if size == 0.0 {
@@ -365,21 +453,23 @@ impl<T: Real> Steps<T> {
         if !self.measures() {
             return;
         }
-        let size = norm(v);
-        if self.hess.is_nan() {
+        let along_v = if self.hess.is_nan() {
             self.probe[0].copy_from_slice(v);
-            self.look(xi, product);
-        } else if size > 0.0 {
-            self.raise(self.hess / size);
-        }
+            self.along(xi, product)
+        } else {
+            let size = norm(v);
+            let along_v = if size > 0.0 { self.hess / size } else { 0.0 };
+            self.raise(along_v);
+            along_v
+        };
+        self.rule[ALONG_V] = T::of(if along_v.is_finite() { along_v } else { 0.0 });
     }
 
     /// Measures the curvature at the point that iteration `k` reached, for the next one, and continues the
     /// mean of θ.
     pub fn measure(&mut self, k: u64, theta: &[T], directions: [&[T]; 2], product: Product<T>) {
         if !self.mean.is_empty() {
-            let weight = if k == 0 { 1.0 } else { RECENT / (k as f64 + RECENT) };
-            let weight = T::of(weight);
+            let weight = T::of(if k == 0 { 1.0 } else { RECENT / (k as f64 + RECENT) });
             update(&mut self.mean, [theta], |mean, [theta]| mean + weight * (theta - mean));
         }
         if self.measures() {
@@ -390,12 +480,15 @@ impl<T: Real> Steps<T> {
     fn probe(&mut self, [d, h]: [&[T]; 2], product: Product<T>) {
         let sizes = [d, h].map(norm);
         let old_sizes = self.old.each_ref().map(|old| norm(old));
-        let turn = |new: &[T], old: &[T], size: f64| match size {
-            0.0 => 0.0,
-            size => wide_dot(new, old) / size,
-        };
-        let turned_d = turn(d, &self.old[0], sizes[0] * old_sizes[0]);
-        let turned_h = turn(h, &self.old[1], sizes[1] * old_sizes[1]);
+        let products = [wide_dot(d, &self.old[0]), wide_dot(h, &self.old[1])];
+        let over = |which: usize, size: f64| if size == 0.0 { 0.0 } else { products[which] / size };
+        let [turned_d, turned_h] = [0, 1].map(|which| over(which, sizes[which] * old_sizes[which]));
+        for (which, at) in LEFT.into_iter().enumerate() {
+            let (mean, left) = (self.rule[at].to_f64(), over(which, old_sizes[which].powi(2)));
+            // What is not a number says nothing.
+            let left = if left > 0.0 { left.min(1.0) } else { 0.0 };
+            self.rule[at] = T::of(mean + LATELY * (left - mean));
+        }
         let [mut wait, mut gap, mut since] = [WAIT, GAP, SINCE].map(|at| self.rule[at].to_f64());
         since += 1.0;
         let triggered = turned_d.min(turned_h) < SWING && since >= gap;
@@ -406,7 +499,7 @@ impl<T: Real> Steps<T> {
             let (new, old) = if of_d { (d, old_d) } else { (h, old_h) };
             update(&mut self.probe[0], [new, old], |_, [new, old]| new - old);
             let before = self.rule[CURVATURE].to_f64();
-            if self.look(PROBE, product) > RISE * before {
+            if self.along(PROBE, product) > RISE * before {
                 (wait, gap) = ((wait / 2.0).floor().max(1.0), 1.0);
             } else {
                 wait = if scheduled { (2.0 * wait).min(LONGEST) } else { wait };
@@ -439,7 +532,7 @@ impl<T: Real> Steps<T> {
     }
 }
 
-/// 6 standard deviations of the entries; 1 if all are equal.
+/// 24 standard deviations of the entries; 1 if all are equal.
 fn unit<T: Real>(x: &[T]) -> f64 {
     if x.iter().all(|entry| *entry == x[0]) {
         return 1.0;
