@@ -144,6 +144,25 @@ def few(path):
     table(path, classes(random.Random(12), 300, 10, 2, 0.7))
 
 
+def drawn(path, seed):
+    """A table whose size, classes, overlap, wrong labels, scales and curvature are drawn from a seed."""
+    rng = random.Random(seed)
+    rows, features = round(10 ** rng.uniform(2.9, 3.5)), round(10 ** rng.uniform(0.6, 1.7))
+    count, separation = rng.choice([2, 2, 3, 5, 8]), rng.uniform(0.3, 1.2)
+    shares = [rng.uniform(0.15, 1) for _ in range(count)]
+    wrong, width, bends = rng.choice([0, 0.05, 0.2]), rng.choice([0, 1, 2, 3]), rng.random() < 0.4
+    scales = [10 ** rng.uniform(-width / 2, width / 2) for _ in range(features)]
+    means = [rng.choice([0, 0, 3]) * rng.gauss(0, 1) for _ in range(features)]
+
+    def cell(value, scale, mean):
+        return scale * (mean + (value * value if bends else value))
+
+    table(path, (
+        (rng.randrange(count) if rng.random() < wrong else label, list(map(cell, row, scales, means)))
+        for label, row in classes(rng, rows, features, count, separation, shares)
+    ))
+
+
 MADE = {
     "decades.csv": decades, "rare.csv": rare, "many.csv": many, "shifted.csv": shifted, "words.svm": words,
     "adults.svm": adults, "noisy.csv": noisy, "tangled.csv": tangled, "tails.csv": tails, "counts.csv": counts,
@@ -154,5 +173,8 @@ MADE = {
 def make(name, folder):
     """Writes a data set into a folder, and returns its path."""
     path = Path(folder) / name
-    MADE[name](path)
+    if name in MADE:
+        MADE[name](path)
+    else:
+        drawn(path, name)
     return path

@@ -8,20 +8,25 @@ where that diverges: so does the grid here, on the very seeds that it is judged 
 reach = (start - rule) / (start - tuned), of means over seeds, in the mean loss over nodes, or in Phi where it is exact.
 A run that diverged counts as one that stayed at its start. Where no pair of the grid gains anything there is no reach; the
 case then counts as reached if the rule does not end above its start.
+
+--drawn SEED takes twelve cases that are drawn from the seed, data sets included, instead of those of the page.
 """
 
 import argparse
 import json
 import math
+import os
+import random
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from made import MADE, make  # noqa: E402
+from made import make  # noqa: E402
 
 BUDGET = 500
 TUNING = [101, 102]
@@ -102,6 +107,34 @@ CASES = [
 ]
 
 
+def drawn(seed):
+    """Four cases of each kind of problem, drawn from a seed; their data sets are those of `made.drawn`."""
+    rng = random.Random(seed)
+    cases = []
+    for at in range(12):
+        kind = at % 3
+        partition = rng.choice(["iid", {**SKEW, "alpha": 2.0}])  # every node must have rows
+        nodes = round(10 ** rng.uniform(0.5, 1.5 if partition == "iid" else 1))
+        network = net(nodes, rng.choice(["ring", "path", "complete", "exponential"]))
+        batch = rng.choice([8, 16, 32, 64, "full"])
+        scope = rng.choice(["personal", "personal", "personal", "global"])
+        method = rng.choice(["lopa-gt", "lopa-gt", "lopa-lg", "d-soba", "sldbo", "sparkle", "zhang"])
+        path, scales = f"drawn-{seed}-{at}.csv", rng.random() < 0.5
+        size, other, condition = rng.randrange(4, 33), rng.randrange(4, 33), 10 ** rng.uniform(0, 4)
+        if kind == 0:
+            problem, data = HYPER, scaled(path) if scales else raw(path)
+            words = "hyper, scaled columns" if scales else "hyper, raw columns"
+        elif kind == 1:
+            problem, data, words = hidden(size), scaled(path), f"repr, {size} units"
+        else:
+            problem, data, partition = quadratic(condition, size, other), None, "iid"
+            words = f"quadratic {condition:.3g}, n {size}, p {other}"
+        skewed = "" if partition == "iid" else ", skewed"
+        words += f"{skewed}, {network['graph']} of {nodes}, batch {batch}" + (", global" if scope == "global" else "")
+        cases.append(case(words, method, problem, network, batch, data, partition, scope))
+    return cases
+
+
 def toml(value):
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + " }"
@@ -130,8 +163,20 @@ class Run:
         return self.start if self.diverged or found is None or not math.isfinite(found) else found
 
 
+PLACES = threading.Semaphore(os.cpu_count())  # as many programs run at once
+
+
 def run(lopa, folder, case, algorithms, seeds, name):
-    """label -> seed -> its run."""
+    """label -> seed -> its run; every algorithm by a program of its own."""
+    with ThreadPoolExecutor(len(algorithms)) as pool:
+        found = pool.map(
+            lambda algorithm: run_one(lopa, folder, case, algorithm, seeds, f"{name}-{algorithm['label']}"), algorithms
+        )
+        return {algorithm["label"]: runs for algorithm, runs in zip(algorithms, found)}
+
+
+def run_one(lopa, folder, case, algorithm, seeds, name):
+    """seed -> its run."""
     exact = case["problem"]["name"] == "quadratic"
     keys = {
         "scope": case["scope"], "problem": case["problem"], "network": case["network"],
@@ -139,7 +184,7 @@ def run(lopa, folder, case, algorithms, seeds, name):
             "seeds": seeds, "batch": case["batch"], "evaluations": 2 if exact else 20,
             "exact": "always" if exact else "never", "budget": {"hessians": BUDGET},
         },
-        "algorithm": algorithms,
+        "algorithm": [algorithm],
     }
     if case["data"] is not None:
         keys |= {"data": case["data"], "partition": case["partition"]}
@@ -147,7 +192,8 @@ def run(lopa, folder, case, algorithms, seeds, name):
     file.write_text("".join(f"{key} = {toml(value)}\n" for key, value in keys.items()))
     out = folder / name
     command = [lopa, "run", file.name, "--out", str(out), "--jobs", "1", "--quiet"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    with PLACES:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode not in (0, 1, 9):
         raise RuntimeError(f"{case['name']}: {done.stderr}")
     (path,) = out.iterdir()
@@ -155,7 +201,7 @@ def run(lopa, folder, case, algorithms, seeds, name):
     runs = {}
 
     def of(entry):
-        return runs.setdefault(entry["algorithm"], {}).setdefault(entry["seed"], Run(measure))
+        return runs.setdefault(entry["seed"], Run(measure))
 
     for line in (path / "metrics.jsonl").read_text().splitlines():
         row = json.loads(line)
@@ -200,10 +246,10 @@ def one(job):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         path = (case["data"] or {}).get("path")
-        if path in MADE:
-            make(path, folder)
-        elif path:
+        if path == PATIENTS["path"]:
             (folder / path).write_bytes((ROOT / "docs/walk" / path).read_bytes())
+        elif path:
+            make(path, folder)
         seeds = list(range(1, seeds + 1))
         name = case["method"]
         ours = [{"name": name, "label": "auto"}, {"name": name, "label": "adaptive", "steps": "adaptive"}]
@@ -259,17 +305,21 @@ def main():
     parser.add_argument("lopa", nargs="?", default=str(ROOT / "target/release/lopa"))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--only", default="")
-    parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--grid", type=Path)
+    parser.add_argument("--drawn", type=int, metavar="SEED")
     asked = parser.parse_args()
+    global PLACES
+    PLACES = threading.Semaphore(asked.jobs)
+    cases = CASES if asked.drawn is None else drawn(asked.drawn)
     lopa = str(Path(asked.lopa).resolve())
     grid = json.loads(asked.grid.read_text()) if asked.grid and asked.grid.exists() else {}
 
     def key(case):
         return f"{case['name']}, {case['method']}"
 
-    jobs = [(lopa, case, asked.seeds, grid.get(key(case))) for case in CASES if asked.only in key(case)]
-    with ProcessPoolExecutor(asked.jobs) as pool:
+    jobs = [(lopa, case, asked.seeds, grid.get(key(case))) for case in cases if asked.only in key(case)]
+    with ThreadPoolExecutor(len(jobs) or 1) as pool:
         found = {}
         at = {pool.submit(one, job): key(job[1]) for job in jobs}
         for done in as_completed(at):

@@ -220,7 +220,7 @@ def run(golden, scheme, scope, W):
     return states
 
 
-NEW = {"spread": 24.0, "lately": 1 / 16, "lag_of_v": 0.5, "longest_lag": 0.25}
+NEW = {"spread": 24.0, "lately": 1 / 16, "longest_lag": 0.25}
 
 
 def differs(new, old):

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! "lopa checkpoint\n"   16 bytes
-//! version               3
+//! version               4
 //! section 0             the run: its identity and progress
 //! section 1 … m         one node each: counters, variables, what it and its neighbours hold of each other
 //! section m + 1         the links of a peer; empty in other engines
@@ -28,7 +28,7 @@ use crate::messages::Tally;
 use crate::store::bytes::{Hash, Reader, Writer};
 
 const MAGIC: &[u8; 16] = b"lopa checkpoint\n";
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// The state of a run between two iterations.
 #[derive(Debug, Clone, PartialEq)]
