@@ -265,7 +265,7 @@ def one(job):
     ends = {seed: run.end() for seed, run in rule.items()}
     behind = max(ends[seed] - tuned["ends"][str(seed)] for seed in seeds)
     last = None
-    if all(run.value("last_loss", -1) is not None for run in rule.values()):
+    if all(run.measure == "loss" and run.value("last_loss", -1) is not None for run in rule.values()):
         last = reach(run.end("last_loss") for run in rule.values())
     return {
         "case": case["name"], "method": name, "known": case["known"], "measure": rule[seeds[0]].measure,

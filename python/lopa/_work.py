@@ -57,6 +57,8 @@ class Tuned:
     """Every trial."""
     tests: list[dict[str, Any]]
     """How the best trials did at full length on further seeds."""
+    moves: list[dict[str, Any]]
+    """The ranges that moved because the best trial was at their edge."""
     text: str
     """The experiment file with the best values, and how they were found."""
 
@@ -85,7 +87,7 @@ def tune(
     threads: the outcome does not depend on it; by default all cores.
     executor: does the trials on its workers; the outcome is the same. Any object with the method `submit` of
         `concurrent.futures.Executor`.
-    progress: a function that is called with an event (`trial`, `test`) and its values.
+    progress: a function that is called with an event (`trial`, `test`, `moved`) and its values.
     """
     path, text, problem = _read(source)
     threads = _workers(threads, problem)
@@ -102,7 +104,7 @@ def tune(
     best = {trial["algorithm"]: Trial(**trial) for trial in found["best"]}
     if out is not None:
         Path(out).write_text(found["text"], encoding="utf-8")
-    return Tuned(best, trials, found["tests"], found["text"])
+    return Tuned(best, trials, found["tests"], found["moves"], found["text"])
 
 
 def compare(

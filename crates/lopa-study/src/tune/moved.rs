@@ -3,10 +3,10 @@
 
 use serde::Serialize;
 
-use super::{Note, Search};
 use super::journal::Trial;
 use super::space::Space;
 use super::spec::Between;
+use super::{Note, Search};
 
 /// How often ranges move at most.
 pub(super) const MOST: usize = 3;

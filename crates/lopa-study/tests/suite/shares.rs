@@ -11,7 +11,7 @@ use lopa::error::Result;
 use lopa::experiment::Registries;
 use lopa::run::Context;
 use lopa::work::{Member, Unit};
-use lopa_study::tune::{Trials, Tuned, tune, work};
+use lopa_study::tune::{Note, Trials, Tuned, tune, work};
 
 const EXPERIMENT: &str = r#"
 schema = 1
@@ -52,7 +52,11 @@ fn search(source: &Source, trials: Trials) -> (Result<Tuned>, usize) {
         None,
         &context,
         &|_, _, _| _ = count(),
-        &|_| _ = count(),
+        &|note| {
+            if let Note::Test(_) = note {
+                count();
+            }
+        },
     );
     (tuned, ran.into_inner())
 }
