@@ -120,20 +120,32 @@ pub fn init(
     let mut plan = text::Plan::new(look, facts, wish);
     let mut best: Option<(f64, Written)> = None;
     let mut tried = Vec::new();
+    let mut failed = None;
     for problem in plan.problems.clone() {
         plan.problem = problem;
-        let (accuracy, written) = attempt(&mut plan, registries, context, &|heard| match heard {
+        let attempted = attempt(&mut plan, registries, context, &|heard| match heard {
             // The first that can be run is better than none; later ones must be better than it.
             Heard::Draft(_) if best.is_some() => {}
             heard => hear(heard),
-        })?;
+        });
+        let (accuracy, written) = match attempted {
+            Ok(found) => found,
+            Err(error) if error.id == "init/interrupted" => return Err(error),
+            // Some need more rows at every node than others.
+            Err(error) => {
+                failed = failed.or(Some(error));
+                continue;
+            }
+        };
         tried.push(format!("{} {accuracy:.3}", plan.problem));
         if best.as_ref().is_none_or(|(least, _)| accuracy > *least) {
             hear(Heard::Draft(written.clone()));
             best = Some((accuracy, written));
         }
     }
-    let (_, mut written) = best.expect("at least one problem is tried");
+    let Some((_, mut written)) = best else {
+        return Err(failed.expect("at least one problem is tried"));
+    };
     if tried.len() > 1 {
         let said = format!(
             "problem: the better one on held-out rows ({}); choose with --problem",

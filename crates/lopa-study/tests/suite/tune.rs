@@ -337,7 +337,9 @@ fn steps_that_are_left_out_are_the_middle_of_the_search() {
 #[test]
 fn ranges_move_where_the_best_is_at_their_edge() {
     let folder = tempfile::tempdir().expect("a folder");
-    let source = with("[tune]\nseeds = [11]\ntrials = 8\nmetric = \"grad_phi_sq\"\nconfirm = 0\n");
+    let mut source =
+        with("[tune]\nseeds = [16]\ntrials = 8\nmetric = \"grad_phi_sq\"\nconfirm = 0\n");
+    source.sets = vec!["algorithm.lopa-gt.alpha=1e-6".into()];
     let journal = folder.path().join("one.jsonl");
     let (tuned, ran) = search(&source, &journal, 1).expect("a good search");
     let of = |label: &str| tuned.trials.iter().filter(|t| t.algorithm == label).count();
@@ -351,8 +353,8 @@ fn ranges_move_where_the_best_is_at_their_edge() {
     assert_eq!(moved[0].after, 8);
     let (low, high) = (moved[0].range.low, moved[0].range.high);
     assert!((high / low / 900.0 - 1.0).abs() < 1e-9, "{low} {high}");
-    // The first range ends at 0.003.
-    assert!(low < 0.003 && high > 0.003, "{low} {high}");
+    // The first range ends at 3e-5.
+    assert!(low < 3e-5 && high > 3e-5, "{low} {high}");
     let own = || tuned.trials.iter().filter(|t| t.algorithm == "lopa-gt");
     let least = |trials: &mut dyn Iterator<Item = &Trial>| {
         trials.filter_map(|trial| trial.value).fold(f64::INFINITY, f64::min)
