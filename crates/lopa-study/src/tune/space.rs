@@ -104,12 +104,12 @@ impl Space {
         let mut moved = Vec::new();
         for (key, range) in self.axes.iter_mut().filter(|_| self.usual) {
             let Range::Between(Between { low, high, .. }) = range else { continue };
-            let (bottom, width) = (low.ln(), high.ln() - low.ln());
+            let (bottom, width) = (ln(*low), ln(*high) - ln(*low));
             let tried = || all.iter().filter_map(|trial| trial.params.get(key.as_str()));
             let middle = match (best.value, best.params.get(key.as_str())) {
                 (None, _) => Some(*low),
                 (Some(_), Some(&value)) => {
-                    let at = (value.ln() - bottom) / width;
+                    let at = (ln(value) - bottom) / width;
                     let lowest = at < EDGE && tried().all(|&other| other >= value);
                     let highest = at > 1.0 - EDGE && tried().all(|&other| other <= value);
                     (lowest || highest).then_some(value)
@@ -117,7 +117,7 @@ impl Space {
                 (Some(_), None) => None, // the algorithm finds it, and that was best
             };
             if let Some(middle) = middle {
-                let half = (width / 2.0).exp();
+                let half = exp(width / 2.0);
                 (*low, *high) = (middle / half, middle * half);
                 moved.push((key.clone(), Between { low: *low, high: *high, scale: Scale::Log }));
             }
